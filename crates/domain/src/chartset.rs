@@ -1,0 +1,241 @@
+//! One chartset: the song folder with everything that follows from its charts.
+
+use std::collections::HashSet;
+
+use crate::{
+    Chart, ChartNumbers, ChartText, ChartsetId, KeyCount, NoteHash, PublicSource, Source, SourceKind,
+};
+
+/// A chart as it stands in one chartset: its numbers, which belong to the hash, and its words, which belong to
+/// the file in this folder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charted {
+    /// The note hash.
+    pub hash: NoteHash,
+    /// The numbers stored with the hash.
+    pub numbers: ChartNumbers,
+    /// Size of the stored ROX file in bytes.
+    pub rox_bytes: u64,
+    /// What the file in this folder says.
+    pub text: ChartText,
+    /// The source that the file in this folder names.
+    pub declared: Option<PublicSource>,
+    /// The id of the chart in the first game.
+    pub alpha_beatmap_id: Option<u64>,
+}
+
+impl Charted {
+    /// The Chart object of the contract.
+    #[must_use]
+    pub fn to_chart(&self) -> Chart {
+        Chart {
+            hash: self.hash,
+            note_hash_version: crate::NOTE_HASH_VERSION,
+            numbers: self.numbers,
+            rox_bytes: self.rox_bytes,
+            title: self.text.title.clone(),
+            artist: self.text.artist.clone(),
+            creator: self.text.creator.clone(),
+            difficulty: self.text.difficulty.clone(),
+        }
+    }
+}
+
+/// A chartset as lists show it and as search engines index it: every value follows from its charts, by
+/// [`assemble`] and nowhere else.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chartset {
+    /// The id.
+    pub id: ChartsetId,
+    /// Title of the first chart in the order of the detail.
+    pub title: String,
+    /// Artist of the first chart in the order of the detail.
+    pub artist: String,
+    /// The distinct creators, most charts first, joined by `, `.
+    pub creator: String,
+    /// Where the set's page is; `None` for a set without a public source.
+    pub source: Option<PublicSource>,
+    /// The key counts in the set, ascending.
+    pub keys: Vec<KeyCount>,
+    /// Lowest beats per minute of any chart.
+    pub bpm_min: f64,
+    /// Highest beats per minute of any chart.
+    pub bpm_max: f64,
+    /// Length of the shortest chart in milliseconds.
+    pub length_min_ms: u32,
+    /// Length of the longest chart in milliseconds.
+    pub length_max_ms: u32,
+    /// Highest peak of notes per second of any chart.
+    pub density_max: f64,
+    /// Number of charts.
+    pub chart_count: u32,
+    /// The charts' tags, distinct, in order of appearance.
+    pub tags: Vec<String>,
+    /// The romanised titles and artists of its charts, distinct: searched, never shown.
+    pub romanised_names: Vec<String>,
+}
+
+/// A chartset with all that its own page shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChartsetDetail {
+    /// The list item.
+    pub chartset: Chartset,
+    /// Where the set can be downloaded, in the order of the contract.
+    pub sources: Vec<Source>,
+    /// The charts, ordered by keys, then average density, then hash.
+    pub charts: Vec<ChartsetChart>,
+}
+
+/// One entry of the charts of a chartset's detail.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChartsetChart {
+    /// The chart, with the words of the file in this set.
+    pub chart: Chart,
+    /// The id of the chart in the first game; never given in a pack of the second.
+    pub alpha_beatmap_id: Option<u64>,
+}
+
+/// Puts the charts into the order of the detail and derives the chartset from them. `None` without charts: a
+/// set whose charts are all gone is not shown.
+///
+/// The one place where a chartset's values come from: ingest, removal, verification and every search engine use
+/// it.
+#[must_use]
+pub fn assemble(id: ChartsetId, exact: Option<&PublicSource>, charts: &mut [Charted]) -> Option<Chartset> {
+    charts.sort_by(|a, b| {
+        (a.numbers.keys.cmp(&b.numbers.keys))
+            .then(a.numbers.density_avg.total_cmp(&b.numbers.density_avg))
+            .then(a.hash.cmp(&b.hash))
+    });
+    let first = charts.first()?;
+    let (title, artist) = (first.text.title.clone(), first.text.artist.clone());
+    let source = exact.or_else(|| charts.iter().filter_map(|chart| chart.declared.as_ref()).min()).cloned();
+    if source.as_ref().is_some_and(|source| source.kind == SourceKind::BetaPack) {
+        charts.iter_mut().for_each(|chart| chart.alpha_beatmap_id = None);
+    }
+    let numbers = || charts.iter().map(|chart| &chart.numbers);
+    let mut keys: Vec<KeyCount> = numbers().map(|numbers| numbers.keys).collect();
+    keys.dedup();
+    Some(Chartset {
+        id,
+        title,
+        artist,
+        creator: joined_creators(charts),
+        source,
+        keys,
+        bpm_min: numbers().map(|numbers| numbers.bpm_min).fold(f64::INFINITY, f64::min),
+        bpm_max: numbers().map(|numbers| numbers.bpm_max).fold(0.0, f64::max),
+        length_min_ms: numbers().map(|numbers| numbers.length_ms).min().unwrap_or(0),
+        length_max_ms: numbers().map(|numbers| numbers.length_ms).max().unwrap_or(0),
+        density_max: numbers().map(|numbers| numbers.density_peak).fold(0.0, f64::max),
+        chart_count: u32::try_from(charts.len()).unwrap_or(u32::MAX),
+        tags: distinct(charts.iter().flat_map(|chart| &chart.text.tags)),
+        romanised_names: distinct(
+            charts
+                .iter()
+                .flat_map(|chart| [&chart.text.title_romanised, &chart.text.artist_romanised])
+                .flatten(),
+        ),
+    })
+}
+
+/// The distinct non-empty creators, most charts first, ties in order of appearance.
+fn joined_creators(charts: &[Charted]) -> String {
+    let creators = || charts.iter().map(|chart| &chart.text.creator).filter(|creator| !creator.is_empty());
+    let mut names = distinct(creators());
+    names.sort_by_key(|name| std::cmp::Reverse(creators().filter(|creator| *creator == name).count()));
+    names.join(", ")
+}
+
+fn distinct<'a>(values: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    values.filter(|value| !value.is_empty() && seen.insert(*value)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SourceRef;
+
+    fn charted(hash: u8, keys: u8, density_avg: f64, text: ChartText) -> Charted {
+        let numbers = ChartNumbers {
+            keys: KeyCount::try_from(keys).unwrap(),
+            bpm_min: 100.0 + f64::from(hash),
+            bpm_max: 200.0 + f64::from(hash),
+            bpm_main: 150.0,
+            length_ms: 60_000 + u32::from(hash),
+            notes: 100,
+            lns: 10,
+            density_avg,
+            density_peak: 10.0 + f64::from(hash),
+        };
+        let hash = NoteHash::from_bytes([hash; 32]);
+        Charted { hash, numbers, rox_bytes: 1, text, declared: None, alpha_beatmap_id: Some(7) }
+    }
+
+    fn by(creator: &str, title: &str, tags: &[&str]) -> ChartText {
+        let tags = tags.iter().map(ToString::to_string).collect();
+        ChartText { creator: creator.into(), title: title.into(), tags, ..ChartText::default() }
+    }
+
+    fn source(kind: SourceKind, number: u64) -> PublicSource {
+        PublicSource { kind, reference: SourceRef::from_number(number).unwrap() }
+    }
+
+    const ID: ChartsetId = ChartsetId::from_bytes([1; 8]);
+
+    #[test]
+    fn charts_are_ordered_by_keys_then_average_density_then_hash() {
+        let text = ChartText::default;
+        let mut charts = [
+            charted(4, 7, 1.0, text()),
+            charted(3, 4, 2.0, text()),
+            charted(2, 4, 2.0, text()),
+            charted(1, 4, 9.0, text()),
+        ];
+        assemble(ID, None, &mut charts);
+        assert_eq!(charts.map(|chart| chart.hash.as_bytes()[0]), [2, 3, 1, 4]);
+    }
+
+    #[test]
+    fn a_chartset_spans_its_charts() {
+        let mut charts = [
+            charted(1, 7, 3.0, by("zoe", "third", &["b", "c"])),
+            charted(2, 4, 2.0, by("zoe", "second", &["a", "b"])),
+            charted(3, 4, 1.0, by("amy", "first", &["a", ""])),
+            charted(4, 4, 4.0, by("", "fourth", &[])),
+        ];
+        let set = assemble(ID, None, &mut charts).unwrap();
+        assert_eq!((set.title.as_str(), set.creator.as_str()), ("first", "zoe, amy"));
+        assert_eq!(set.tags, ["a", "b", "c"]);
+        assert_eq!(set.keys.iter().map(|keys| keys.get()).collect::<Vec<_>>(), [4, 7]);
+        assert_eq!((set.length_min_ms, set.length_max_ms, set.chart_count), (60_001, 60_004, 4));
+        let spans = [set.bpm_min, set.bpm_max, set.density_max];
+        assert!(
+            spans.iter().zip([101.0, 204.0, 14.0]).all(|(a, b)| (a - b).abs() < f64::EPSILON),
+            "{spans:?}"
+        );
+    }
+
+    #[test]
+    fn a_folder_without_an_id_takes_the_source_that_its_charts_declare() {
+        let mut charts = [charted(1, 4, 1.0, ChartText::default()), charted(2, 4, 2.0, ChartText::default())];
+        charts[1].declared = Some(source(SourceKind::AlphaSet, 12));
+        let declared = assemble(ID, None, &mut charts).unwrap().source;
+        assert_eq!(declared, Some(source(SourceKind::AlphaSet, 12)));
+        let exact = source(SourceKind::AlphaSet, 99);
+        assert_eq!(assemble(ID, Some(&exact), &mut charts).unwrap().source, Some(exact));
+    }
+
+    #[test]
+    fn a_pack_of_the_second_game_gives_no_beatmap_ids() {
+        let mut charts = [charted(1, 4, 1.0, ChartText::default())];
+        assemble(ID, Some(&source(SourceKind::BetaPack, 5)), &mut charts);
+        assert_eq!(charts[0].alpha_beatmap_id, None);
+    }
+
+    #[test]
+    fn a_set_without_charts_is_no_set() {
+        assert_eq!(assemble(ID, None, &mut []), None);
+    }
+}

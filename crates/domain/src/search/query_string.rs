@@ -1,0 +1,322 @@
+//! Every rule of the list's query string (decisions, "List"), in one place.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+use super::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
+use crate::KeyCount;
+
+/// The longest text of `q` and `creator`, in characters.
+const MAX_TEXT_CHARACTERS: usize = 200;
+
+/// A query parameter whose value cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{parameter}: {reason}")]
+pub struct ParameterError {
+    /// The parameter, as the contract spells it.
+    pub parameter: &'static str,
+    /// What is wrong and what the parameter accepts.
+    pub reason: Cow<'static, str>,
+}
+
+/// The parameters as they stand in the query string: decoded, trimmed, empty ones absent.
+#[derive(Default)]
+struct RawQuery<'a> {
+    q: Option<Cow<'a, str>>,
+    keys: Option<Cow<'a, str>>,
+    source: Option<Cow<'a, str>>,
+    creator: Option<Cow<'a, str>>,
+    bpm_min: Option<Cow<'a, str>>,
+    bpm_max: Option<Cow<'a, str>>,
+    length_min: Option<Cow<'a, str>>,
+    length_max: Option<Cow<'a, str>>,
+    density_min: Option<Cow<'a, str>>,
+    sort: Option<Cow<'a, str>>,
+    order: Option<Cow<'a, str>>,
+    page: Option<Cow<'a, str>>,
+    per_page: Option<Cow<'a, str>>,
+}
+
+/// Reads the query string of `GET /api/chartsets`, without its `?`.
+///
+/// Unknown parameters are ignored, empty values count as absent, numbers out of range are clamped.
+///
+/// # Errors
+/// The first parameter that is given twice, is not UTF-8, does not parse, or contradicts another.
+pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterError> {
+    let raw = RawQuery::split(query_string)?;
+    let text = raw.q.map(|value| text("q", &value)).transpose()?;
+    let sort = match raw.sort.map(|value| sort(&value)).transpose()?.unwrap_or_default() {
+        Sort::Relevance if text.is_none() => Sort::Updated,
+        sort => sort,
+    };
+    Ok(SearchQuery {
+        text,
+        keys: raw.keys.map(|value| keys(&value)).transpose()?.unwrap_or_default(),
+        source: raw.source.map(|value| source(&value)).transpose()?,
+        creator: raw.creator.map(|value| self::text("creator", &value)).transpose()?,
+        bpm: bounds(("bpmMin", raw.bpm_min), ("bpmMax", raw.bpm_max), 1.0)?,
+        length_ms: bounds(("lengthMin", raw.length_min), ("lengthMax", raw.length_max), 1000.0)?,
+        density_min: raw.density_min.map(|value| number("densityMin", &value)).transpose()?,
+        sort,
+        direction: raw.order.map(|value| order(&value)).transpose()?.unwrap_or(sort.natural_direction()),
+        page: PageRequest::clamped(
+            raw.page.map_or(Ok(1), |value| integer("page", &value))?,
+            raw.per_page.map_or(Ok(PageRequest::DEFAULT_SIZE.into()), |value| integer("perPage", &value))?,
+        ),
+    })
+}
+
+impl<'a> RawQuery<'a> {
+    fn split(query_string: &'a str) -> Result<Self, ParameterError> {
+        let mut raw = Self::default();
+        for pair in query_string.split('&') {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            // A name that is not UTF-8 is none of ours.
+            let Ok(name) = percent_decode_str(name).decode_utf8() else { continue };
+            let Some((parameter, field)) = raw.field(&name) else { continue };
+            let value = decode(parameter, value)?;
+            if value.is_empty() {
+                continue;
+            }
+            if field.replace(value).is_some() {
+                return Err(refuse(parameter, "is given more than once"));
+            }
+        }
+        Ok(raw)
+    }
+
+    fn field(&mut self, name: &str) -> Option<(&'static str, &mut Option<Cow<'a, str>>)> {
+        Some(match name {
+            "q" => ("q", &mut self.q),
+            "keys" => ("keys", &mut self.keys),
+            "source" => ("source", &mut self.source),
+            "creator" => ("creator", &mut self.creator),
+            "bpmMin" => ("bpmMin", &mut self.bpm_min),
+            "bpmMax" => ("bpmMax", &mut self.bpm_max),
+            "lengthMin" => ("lengthMin", &mut self.length_min),
+            "lengthMax" => ("lengthMax", &mut self.length_max),
+            "densityMin" => ("densityMin", &mut self.density_min),
+            "sort" => ("sort", &mut self.sort),
+            "order" => ("order", &mut self.order),
+            "page" => ("page", &mut self.page),
+            "perPage" => ("perPage", &mut self.per_page),
+            _ => return None,
+        })
+    }
+}
+
+/// Decodes a form-encoded value (`+` is a space) and trims it.
+fn decode<'a>(parameter: &'static str, value: &'a str) -> Result<Cow<'a, str>, ParameterError> {
+    let spaced = if value.contains('+') { Cow::Owned(value.replace('+', " ")) } else { Cow::Borrowed(value) };
+    let decoded = percent_decode_str(&spaced)
+        .decode_utf8()
+        .map_err(|_| refuse(parameter, "is not UTF-8 after percent-decoding"))?;
+    if decoded.contains(|c: char| c.is_control() && !c.is_whitespace()) {
+        return Err(refuse(parameter, "holds a control character"));
+    }
+    let trimmed = decoded.trim();
+    Ok(if trimmed == value { Cow::Borrowed(value) } else { Cow::Owned(trimmed.to_owned()) })
+}
+
+fn refuse(parameter: &'static str, reason: impl Into<Cow<'static, str>>) -> ParameterError {
+    ParameterError { parameter, reason: reason.into() }
+}
+
+fn text(parameter: &'static str, value: &str) -> Result<String, ParameterError> {
+    if value.chars().count() > MAX_TEXT_CHARACTERS {
+        return Err(refuse(parameter, format!("accepts at most {MAX_TEXT_CHARACTERS} characters")));
+    }
+    Ok(value.to_owned())
+}
+
+fn keys(value: &str) -> Result<KeySet, ParameterError> {
+    let key_count = |part: &str| part.trim().parse().ok().and_then(|keys: u8| KeyCount::try_from(keys).ok());
+    value
+        .split(',')
+        .map(|part| {
+            key_count(part)
+                .ok_or_else(|| refuse("keys", "accepts key counts from 4 to 7, separated by commas"))
+        })
+        .collect()
+}
+
+fn source(value: &str) -> Result<crate::SourceKind, ParameterError> {
+    value.parse().map_err(|_| refuse("source", "accepts alphaSet or betaPack"))
+}
+
+fn sort(value: &str) -> Result<Sort, ParameterError> {
+    Sort::ALL
+        .into_iter()
+        .find(|sort| sort.as_str() == value)
+        .ok_or_else(|| refuse("sort", format!("accepts {}", Sort::ALL.map(Sort::as_str).join(", "))))
+}
+
+fn order(value: &str) -> Result<Direction, ParameterError> {
+    [Direction::Ascending, Direction::Descending]
+        .into_iter()
+        .find(|direction| direction.as_str() == value)
+        .ok_or_else(|| refuse("order", "accepts asc or desc"))
+}
+
+/// A decimal number; below 0 it is clamped to 0.
+fn number(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
+    let plain = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
+    let parsed = if plain { value.parse::<f64>().ok() } else { None };
+    let number = parsed.ok_or_else(|| refuse(parameter, "accepts a decimal number such as 174 or 174.5"))?;
+    Ok(number.clamp(0.0, MAX_NUMBER))
+}
+
+/// Larger than any value of a chart, and small enough to be scaled and compared exactly as an integer.
+const MAX_NUMBER: f64 = 1e12;
+
+fn bounds(
+    (min_name, min): (&'static str, Option<Cow<'_, str>>),
+    (max_name, max): (&'static str, Option<Cow<'_, str>>),
+    scale: f64,
+) -> Result<Bounds, ParameterError> {
+    let min = min.map(|value| number(min_name, &value)).transpose()?;
+    let max = max.map(|value| number(max_name, &value)).transpose()?;
+    if let (Some(min), Some(max)) = (min, max)
+        && min > max
+    {
+        return Err(refuse(min_name, format!("must not be above {max_name}")));
+    }
+    Ok(Bounds { min: min.map(|min| min * scale), max: max.map(|max| max * scale) })
+}
+
+/// An integer of any size: one that does not fit is out of range, which is for the caller to clamp.
+fn integer(parameter: &'static str, value: &str) -> Result<i64, ParameterError> {
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(refuse(parameter, "accepts a whole number"));
+    }
+    let out_of_range = if value.starts_with('-') { i64::MIN } else { i64::MAX };
+    Ok(value.parse().unwrap_or(out_of_range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SourceKind;
+
+    fn parsed(query_string: &str) -> SearchQuery {
+        parse_query_string(query_string).unwrap_or_else(|error| panic!("{query_string}: {error}"))
+    }
+
+    #[test]
+    fn an_empty_query_is_the_whole_catalogue_newest_first() {
+        let query = parsed("");
+        assert_eq!(query, SearchQuery::default());
+        assert_eq!((query.sort, query.direction), (Sort::Updated, Direction::Descending));
+        assert_eq!((query.page.number(), query.page.size()), (1, 30));
+    }
+
+    #[test]
+    fn every_parameter_is_read() {
+        let query = parsed(
+            "q=a+b%20%E6%97%8B&keys=7,4&source=betaPack&creator=%20Ann%20&bpmMin=100.5&bpmMax=200&lengthMin=60\
+             &lengthMax=90.5&densityMin=3.25&sort=title&order=desc&page=3&perPage=10",
+        );
+        let expected = SearchQuery {
+            text: Some("a b 旋".into()),
+            keys: [4, 7].into_iter().map(|keys| KeyCount::try_from(keys).unwrap()).collect(),
+            source: Some(SourceKind::BetaPack),
+            creator: Some("Ann".into()),
+            bpm: Bounds { min: Some(100.5), max: Some(200.0) },
+            length_ms: Bounds { min: Some(60_000.0), max: Some(90_500.0) },
+            density_min: Some(3.25),
+            sort: Sort::Title,
+            direction: Direction::Descending,
+            page: PageRequest::clamped(3, 10),
+        };
+        assert_eq!(query, expected);
+        assert_eq!(query.page.offset(), 20);
+    }
+
+    #[test]
+    fn empty_values_count_as_absent_and_unknown_parameters_are_ignored() {
+        let query = "q=&keys=&source=&creator=+&bpmMin=&lengthMax=&densityMin=&sort=&order=&page=&perPage=&x=1&%FF=2&&=";
+        assert_eq!(parsed(query), SearchQuery::default());
+    }
+
+    #[test]
+    fn out_of_range_numbers_are_clamped() {
+        for (query, number, size) in [
+            ("page=0", 1, 30),
+            ("page=-7", 1, 30),
+            ("page=99999999999999999999999", PageRequest::MAX_NUMBER, 30),
+            ("page=-99999999999999999999999", 1, 30),
+            ("perPage=500", 1, 60),
+            ("perPage=0", 1, 1),
+        ] {
+            let page = parsed(query).page;
+            assert_eq!((page.number(), page.size()), (number, size), "{query}");
+        }
+        assert_eq!(parsed("bpmMin=-5").bpm.min, Some(0.0));
+        assert_eq!(parsed(&format!("densityMin={}", "9".repeat(400))).density_min, Some(1e12));
+    }
+
+    #[test]
+    fn sorts_have_their_own_direction_unless_order_says_otherwise() {
+        for sort in Sort::ALL {
+            let query = parsed(&format!("q=x&sort={}", sort.as_str()));
+            assert_eq!((query.sort, query.direction), (sort, sort.natural_direction()));
+            let ascending = matches!(sort, Sort::Title | Sort::Artist);
+            assert_eq!(query.direction == Direction::Ascending, ascending, "{sort:?}");
+            let query = parsed(&format!("q=x&order=asc&sort={}", sort.as_str()));
+            assert_eq!(query.direction, Direction::Ascending, "{sort:?}");
+        }
+    }
+
+    #[test]
+    fn relevance_without_a_text_is_newest_first() {
+        assert_eq!(parsed("sort=relevance").sort, Sort::Updated);
+        assert_eq!(parsed("sort=relevance&q=x").sort, Sort::Relevance);
+    }
+
+    #[test]
+    fn a_text_has_at_most_200_characters() {
+        let longest = "旋".repeat(200);
+        assert_eq!(parsed(&format!("q=++{longest}++")).text, Some(longest.clone()));
+        for parameter in ["q", "creator"] {
+            let error = parse_query_string(&format!("{parameter}={longest}x")).unwrap_err();
+            assert_eq!(
+                (error.parameter, error.reason.as_ref()),
+                (parameter, "accepts at most 200 characters")
+            );
+        }
+    }
+
+    #[test]
+    fn what_does_not_parse_names_the_parameter_and_what_it_accepts() {
+        for (query, parameter, reason) in [
+            ("keys=3", "keys", "4 to 7"),
+            ("keys=4,8", "keys", "4 to 7"),
+            ("keys=4,,5", "keys", "4 to 7"),
+            ("keys=four", "keys", "4 to 7"),
+            ("source=AlphaSet", "source", "alphaSet or betaPack"),
+            ("sort=newest", "sort", "updated, title, artist, bpm, length, density, relevance"),
+            ("order=up", "order", "asc or desc"),
+            ("bpmMin=fast", "bpmMin", "decimal number"),
+            ("bpmMax=NaN", "bpmMax", "decimal number"),
+            ("bpmMax=inf", "bpmMax", "decimal number"),
+            ("lengthMin=1e3", "lengthMin", "decimal number"),
+            ("lengthMax=1.2.3", "lengthMax", "decimal number"),
+            ("densityMin=-", "densityMin", "decimal number"),
+            ("page=1.5", "page", "whole number"),
+            ("page=-", "page", "whole number"),
+            ("perPage=ten", "perPage", "whole number"),
+            ("bpmMin=200&bpmMax=100", "bpmMin", "must not be above bpmMax"),
+            ("lengthMin=2&lengthMax=1", "lengthMin", "must not be above lengthMax"),
+            ("q=%FF", "q", "UTF-8"),
+            ("creator=a%00b", "creator", "control character"),
+            ("keys=4&keys=5", "keys", "more than once"),
+        ] {
+            let error = parse_query_string(query).expect_err(query);
+            assert_eq!(error.parameter, parameter, "{query}");
+            assert!(error.reason.contains(reason), "{query}: {}", error.reason);
+        }
+    }
+}

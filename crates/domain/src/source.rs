@@ -1,0 +1,175 @@
+//! Where a chart can be downloaded.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// The kinds of source that the index knows. On the wire the set is open: clients ignore unknown kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SourceKind {
+    /// A set of the first game.
+    AlphaSet,
+    /// A pack of the second game.
+    BetaPack,
+}
+
+impl SourceKind {
+    /// The name on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AlphaSet => "alphaSet",
+            Self::BetaPack => "betaPack",
+        }
+    }
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for SourceKind {
+    type Err = UnknownSourceKind;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::AlphaSet, Self::BetaPack]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or(UnknownSourceKind)
+    }
+}
+
+/// The text names no source kind of this index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a source is alphaSet or betaPack")]
+pub struct UnknownSourceKind;
+
+/// The identifier of a set or a pack in its game: a decimal number, never a URL (contract, "Source").
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct SourceRef(String);
+
+impl SourceRef {
+    /// The identifier for a set or pack number; `None` for 0, which games write for "not published", and for
+    /// numbers above `i32::MAX`, which is how a decoder shows a negative one.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        (1..=i32::MAX as u64).contains(&number).then(|| Self(number.to_string()))
+    }
+
+    /// The identifier at the start of a folder name such as `577617 Various Artists`: digits up to a space or
+    /// the end of the name. `None` for a folder without one.
+    #[must_use]
+    pub fn from_folder_name(name: &str) -> Option<Self> {
+        let digits = name.split(' ').next()?;
+        let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+        if all_digits { digits.parse().ok().and_then(Self::from_number) } else { None }
+    }
+
+    /// The decimal digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SourceRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How sure the index is that a chart is in a source. Exact comes before declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Confidence {
+    /// The chart was read from that very set or pack.
+    Exact,
+    /// Only the chart's own metadata names it.
+    Declared,
+}
+
+/// A place where a chart can be downloaded (contract, "Source").
+///
+/// Ordered as answers list them: exact before declared, then by kind and ref.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    /// What `ref` is an identifier of.
+    pub kind: SourceKind,
+    /// The set or pack id.
+    #[serde(rename = "ref")]
+    pub reference: SourceRef,
+    /// How sure the index is.
+    pub confidence: Confidence,
+    /// When the indexer last saw the chart there, in Unix epoch milliseconds.
+    pub checked_at_ms: i64,
+}
+
+impl Source {
+    /// Merges what several chartsets and files say into the list of an answer: each source once, with its best
+    /// confidence and its latest check, in the order of the contract.
+    #[must_use]
+    pub fn merge(mut found: Vec<Self>) -> Vec<Self> {
+        found.sort_by(|a, b| (a.kind, &a.reference, a.confidence).cmp(&(b.kind, &b.reference, b.confidence)));
+        found.dedup_by(|next, kept| {
+            let same = (next.kind, &next.reference) == (kept.kind, &kept.reference);
+            if same && next.confidence == kept.confidence {
+                kept.checked_at_ms = kept.checked_at_ms.max(next.checked_at_ms);
+            }
+            same
+        });
+        found.sort_by(|a, b| (a.confidence, a.kind, &a.reference).cmp(&(b.confidence, b.kind, &b.reference)));
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(kind: SourceKind, number: u64, confidence: Confidence, checked_at_ms: i64) -> Source {
+        Source { kind, reference: SourceRef::from_number(number).unwrap(), confidence, checked_at_ms }
+    }
+
+    #[test]
+    fn a_folder_name_gives_the_id_before_its_first_space() {
+        for (name, expected) in [
+            ("577617 Various Artists - Piano 7K BMS Pack", Some("577617")),
+            ("577617", Some("577617")),
+            ("007 leading zeros", Some("7")),
+            ("no id - megalovania", None),
+            ("4K collection", None),
+            ("0 zero", None),
+            ("99999999999999999999 too long", None),
+            (" 5 starts with a space", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                SourceRef::from_folder_name(name).as_ref().map(SourceRef::as_str),
+                expected,
+                "{name:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn merged_sources_are_exact_before_declared_then_by_kind_and_ref() {
+        use Confidence::{Declared, Exact};
+        use SourceKind::{AlphaSet, BetaPack};
+        let merged = Source::merge(vec![
+            source(AlphaSet, 9, Declared, 1),
+            source(BetaPack, 3, Exact, 2),
+            source(AlphaSet, 8, Exact, 3),
+            source(AlphaSet, 8, Exact, 5),
+            source(AlphaSet, 8, Declared, 9),
+        ]);
+        assert_eq!(
+            merged,
+            [source(AlphaSet, 8, Exact, 5), source(BetaPack, 3, Exact, 2), source(AlphaSet, 9, Declared, 1)]
+        );
+    }
+}

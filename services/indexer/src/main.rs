@@ -1,0 +1,2 @@
+//! indexer
+fn main() {}

@@ -1,1 +1,47 @@
-//! tests
+//! What the tests of the workspace share: databases of their own, servers that may be killed, and the real
+//! programs as child processes.
+//!
+//! Everything that is started here is stopped by its `Drop`, by its own process id.
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::expect_used,
+    reason = "a harness that cannot start ends the test, with the reason"
+)]
+
+mod answer;
+mod database;
+mod library;
+mod programs;
+mod servers;
+
+pub use answer::{Answer, Client};
+pub use database::TestDatabase;
+pub use library::{ChartSpec, Library};
+pub use programs::{IndexerRun, Service, ServiceOptions, indexer, indexer_command};
+pub use servers::PrivatePostgres;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the checkout.
+#[must_use]
+pub fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies below the root").to_path_buf()
+}
+
+/// The project's own sample library.
+#[must_use]
+pub fn samples() -> PathBuf {
+    workspace_root().join("samples")
+}
+
+/// The real charts beside the checkout (or at `CHARTS_DIR`). Prints that a test is skipped where there are none.
+#[must_use]
+pub fn real_charts() -> Option<PathBuf> {
+    let folder = std::env::var_os("CHARTS_DIR")
+        .map_or_else(|| workspace_root().join("../shared/charts"), PathBuf::from);
+    let found = folder.join("alpha").is_dir().then(|| folder.clone());
+    if found.is_none() {
+        println!("skipped: no real charts at {}", folder.display());
+    }
+    found
+}

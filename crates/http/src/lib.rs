@@ -1,1 +1,30 @@
-//! http
+//! The shared routing layer: what every answer of the service has, whichever endpoint gives it.
+//!
+//! - [`ApiError`]: one error type, one status mapping, one JSON form (RFC 9457).
+//! - [`HashParam`], [`ChartsetIdParam`]: path parameters as the domain's own types.
+//! - [`JsonBody`], [`Conditions`]: finished bodies with an `ETag`, answered conditionally and compressed.
+//! - [`CachePolicy`]: a handler names how long its answer may be kept; one layer writes the header.
+//! - [`public`], [`private`]: the layers around the routes of a listener.
+//! - [`serve`]: the server itself, on a socket and until a signal that the caller owns.
+
+mod answer;
+mod cache_policy;
+mod config;
+mod cors;
+mod encoding;
+mod entity_tag;
+mod error;
+mod extract;
+mod layers;
+mod limits;
+mod request_span;
+mod server;
+
+pub use answer::{Conditions, JsonBody, not_modified};
+pub use cache_policy::CachePolicy;
+pub use config::{LayerConfig, ServerConfig, milliseconds};
+pub use entity_tag::{EntityTag, MalformedEntityTag};
+pub use error::{ApiError, Missing};
+pub use extract::{ChartsetIdParam, HashParam};
+pub use layers::{private, public};
+pub use server::serve;

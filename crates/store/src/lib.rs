@@ -1,1 +1,35 @@
-//! store
+//! The catalogue in PostgreSQL: migrations, reads, writes, and the PostgreSQL search engine.
+//!
+//! The only crate that knows SQL. What belongs to a note hash (numbers, ROX bytes) is in `charts` and
+//! `rox_files`, what belongs to a file in a folder is in `chartset_charts`, and what follows from the charts of a
+//! folder is in `chartsets`, always computed by [`chart_index_domain::assemble`].
+//!
+//! A chart is known while it is not removed and stands in a chartset that is not removed. A chartset is shown
+//! while it is not removed and holds a chart that is not removed. No read ever sees anything else.
+
+mod columns;
+mod config;
+mod error;
+mod fingerprint;
+mod members;
+mod migration;
+mod pool;
+mod put;
+mod put_sql;
+mod read;
+mod removal;
+mod rows;
+mod search;
+mod search_sql;
+mod text_columns;
+mod verify;
+mod words;
+
+pub use config::{DatabaseUrl, InvalidDatabaseUrl, StoreConfig};
+pub use error::StoreError;
+pub use pool::Store;
+pub use put::{PutEffect, PutOutcome};
+pub use read::KnownChart;
+pub use removal::RemovalOutcome;
+pub use search::PostgresSearch;
+pub use verify::{AggregateMismatch, Counts, StoredChart};

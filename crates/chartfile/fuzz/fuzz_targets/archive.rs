@@ -1,0 +1,12 @@
+//! From arbitrary bytes to the chart files of an archive.
+
+#![no_main]
+
+use std::io::Cursor;
+
+use chart_index_chartfile::archive::read_chart_files;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    _ = read_chart_files(Cursor::new(data));
+});

@@ -1,0 +1,104 @@
+//! From the bytes of one chart file to its charts.
+
+mod budget;
+mod osu;
+mod qua;
+mod simfile;
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use chart_index_domain::{ChartDraft, PublicSource, SourceKind, SourceRef};
+use rox::RoxChart;
+use rox::formats::{RomanisedNames, romanised_names_from_bytes};
+
+use crate::text::chart_text;
+use crate::{ChartFormat, Refusal, rox_file};
+
+/// The largest chart file that is read: 16 MiB. The largest real ones, which carry a storyboard or a hundred
+/// thousand notes, have a few; what a decoder builds from a file is up to some fifty times the file.
+pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The charts of one file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecodedFile {
+    /// The charts that can be indexed, at least one, in the order of the file. Each note hash once: where a file
+    /// holds the same notes twice, the first chart counts.
+    pub charts: Vec<ChartDraft>,
+    /// The charts that cannot.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A chart of a file that is not indexed, while others are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which: its place in the file (`chart 6`), or its step type and difficulty (`dance-double Challenge`).
+    pub chart: String,
+    /// Why.
+    pub reason: Refusal,
+}
+
+/// Reads a chart file. Refuses it where nothing in it can be indexed.
+///
+/// Text that is not UTF-8 is read with a replacement character for each wrong byte: the notes of such a file are
+/// as good as those of any other. Never panics: where the decoder does, the file is refused.
+pub fn decode(format: ChartFormat, bytes: &[u8]) -> Result<DecodedFile, Refusal> {
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(Refusal::TooLarge { limit: MAX_FILE_BYTES });
+    }
+    guarded(|| {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_start_matches('\u{feff}');
+        let names = romanised_names_from_bytes(Path::new(format.example_name()), text.as_bytes())
+            .map_err(|error| Refusal::from_decoder(&error))?;
+        match format {
+            ChartFormat::Osu => Ok(only(draft(osu::read(text, &names)?, &names)?)),
+            ChartFormat::Qua => Ok(only(draft(qua::read(text)?, &names)?)),
+            ChartFormat::Sm | ChartFormat::Ssc => simfile::read(format, text, &names),
+        }
+    })
+}
+
+/// Runs the decoder's code and refuses the input where it panics. The panic's message still goes to the panic
+/// hook: the hook belongs to the whole process, and what it prints is how a person finds the file.
+pub(crate) fn guarded<T>(decode: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or(Err(Refusal::DecoderPanicked))
+}
+
+fn only(chart: ChartDraft) -> DecodedFile {
+    DecodedFile { charts: vec![chart], left_out: Vec::new() }
+}
+
+/// Everything the index keeps of a decoded chart.
+fn draft(chart: RoxChart, names: &RomanisedNames) -> Result<ChartDraft, Refusal> {
+    let encoded = rox_file::encode(chart)?;
+    let metadata = &encoded.metadata;
+    let declared = metadata
+        .chartset_id
+        .and_then(SourceRef::from_number)
+        .map(|reference| PublicSource { kind: SourceKind::AlphaSet, reference });
+    Ok(ChartDraft {
+        hash: encoded.hash,
+        numbers: encoded.numbers,
+        text: chart_text(metadata, names),
+        declared,
+        // Games write 0 and negative numbers, which the decoder turns into very large ones, for "not published".
+        alpha_beatmap_id: metadata.chart_id.filter(|id| (1..=i32::MAX as u64).contains(id)),
+        rox: encoded.rox,
+    })
+}
+
+/// The charts that can be indexed, each hash once, and those that cannot.
+fn collect(charts: impl Iterator<Item = Result<ChartDraft, LeftOut>>) -> Result<DecodedFile, Refusal> {
+    let mut seen = HashSet::new();
+    let mut file = DecodedFile { charts: Vec::new(), left_out: Vec::new() };
+    for chart in charts {
+        match chart {
+            Ok(chart) if seen.insert(chart.hash) => file.charts.push(chart),
+            Ok(_) => {}
+            Err(left_out) => file.left_out.push(left_out),
+        }
+    }
+    if file.charts.is_empty() { Err(Refusal::NoChart { left_out: file.left_out }) } else { Ok(file) }
+}

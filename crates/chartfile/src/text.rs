@@ -1,0 +1,116 @@
+//! Text from a file, made fit to be stored and shown.
+
+use chart_index_domain::ChartText;
+use rox::Metadata;
+use rox::formats::RomanisedNames;
+
+/// The most characters kept of a title, artist, creator, difficulty or tag. The longest real ones have a few
+/// hundred; a longer one is cut, which harms nobody, where a refusal would lose the chart.
+pub(crate) const MAX_CHARACTERS: usize = 1_000;
+
+/// The most tags kept of a chart. Real charts have up to about 150.
+pub(crate) const MAX_TAGS: usize = 200;
+
+/// What the decoded metadata says of the chart, cleaned.
+pub(crate) fn chart_text(metadata: &Metadata, romanised: &RomanisedNames) -> ChartText {
+    let (title, artist) = (clean(&metadata.title), clean(&metadata.artist));
+    ChartText {
+        title_romanised: differing(romanised.title.as_deref(), &title),
+        artist_romanised: differing(romanised.artist.as_deref(), &artist),
+        title,
+        artist,
+        creator: clean(&metadata.creator),
+        difficulty: clean(&metadata.difficulty_name),
+        tags: metadata
+            .tags
+            .iter()
+            .map(|tag| clean(tag))
+            .filter(|tag| !tag.is_empty())
+            .take(MAX_TAGS)
+            .collect(),
+    }
+}
+
+/// The romanised name, where it says more than the name itself.
+fn differing(romanised: Option<&str>, name: &str) -> Option<String> {
+    romanised.map(clean).filter(|romanised| !romanised.is_empty() && romanised != name)
+}
+
+/// `text` without control characters (`PostgreSQL` stores no NUL), without white space around it, and at most
+/// [`MAX_CHARACTERS`] long. Line breaks and tabs become spaces.
+pub(crate) fn clean(text: &str) -> String {
+    let kept = text
+        .chars()
+        .map(|character| if character.is_whitespace() { ' ' } else { character })
+        .filter(|character| !character.is_control());
+    let cleaned: String = kept.skip_while(|&character| character == ' ').take(MAX_CHARACTERS).collect();
+    cleaned.trim_end().to_owned()
+}
+
+/// The start of what a decoder said: its messages quote the file, which can be any text of any length.
+pub(crate) fn excerpt(message: &str) -> String {
+    const MAX_EXCERPT: usize = 200;
+    let cleaned = clean(message);
+    match cleaned.char_indices().nth(MAX_EXCERPT) {
+        Some((end, _)) => format!("{}…", &cleaned[..end]),
+        None => cleaned,
+    }
+}
+
+/// The tags of a list written in one line: between commas where it has any, else between white space.
+pub(crate) fn split_tags(list: &str) -> impl Iterator<Item = &str> {
+    let by_comma = list.contains(',');
+    list.split(move |character: char| if by_comma { character == ',' } else { character.is_whitespace() })
+        .map(str::trim)
+        .filter(|tag| !tag.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_stripped_of_control_characters_and_cut() {
+        let long = "音".repeat(MAX_CHARACTERS + 1);
+        for (text, expected) in [
+            ("  Title ", "Title"),
+            ("a\0b\u{7}c\u{85}\u{9f}d", "abc d"),
+            ("one\r\ntwo\tthree", "one  two three"),
+            ("\0 \u{1} padded", "padded"),
+            ("", ""),
+            (&long, &long[..long.len() - '音'.len_utf8()]),
+        ] {
+            assert_eq!(clean(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tags_are_split_at_commas_where_there_are_any() {
+        for (list, expected) in [
+            (
+                "chordjack, cj, hard-techno, electronic dance music",
+                &["chordjack", "cj", "hard-techno", "electronic dance music"][..],
+            ),
+            ("one two  three", &["one", "two", "three"]),
+            (" , a,,b ,", &["a", "b"]),
+            ("  ", &[]),
+        ] {
+            assert_eq!(split_tags(list).collect::<Vec<_>>(), expected, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn a_romanised_name_is_kept_only_where_it_differs() {
+        let metadata = Metadata { title: "旋律".into(), artist: "Ann".into(), ..Metadata::default() };
+        let romanised = RomanisedNames { title: Some("Senritsu".into()), artist: Some("Ann\0".into()) };
+        let text = chart_text(&metadata, &romanised);
+        assert_eq!((text.title_romanised.as_deref(), text.artist_romanised), (Some("Senritsu"), None));
+    }
+
+    #[test]
+    fn no_more_tags_are_kept_than_the_limit() {
+        let tags = (0..MAX_TAGS + 50).map(|number| format!("tag{number}").into()).collect();
+        let metadata = Metadata { tags, ..Metadata::default() };
+        assert_eq!(chart_text(&metadata, &RomanisedNames::default()).tags.len(), MAX_TAGS);
+    }
+}

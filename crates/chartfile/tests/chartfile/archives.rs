@@ -1,0 +1,222 @@
+//! Archives, well-meant and hostile.
+
+use std::io::{Cursor, Write};
+
+use chart_index_chartfile::archive::{
+    ArchivedFile, MAX_ARCHIVE_CHART_BYTES, MAX_ENTRIES, is_archive, read_chart_files,
+};
+use chart_index_chartfile::{MAX_FILE_BYTES, Refusal};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+fn options() -> SimpleFileOptions {
+    SimpleFileOptions::default().compression_method(CompressionMethod::Deflated)
+}
+
+fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in entries {
+        writer.start_file(*name, options()).expect("a name that can be written");
+        writer.write_all(content).expect("written");
+    }
+    writer.finish().expect("finished").into_inner()
+}
+
+fn read(archive: &[u8]) -> Result<Vec<ArchivedFile>, Refusal> {
+    read_chart_files(Cursor::new(archive))
+}
+
+/// Paths, and contents as text or the refusal.
+fn listed(archive: &[u8]) -> Vec<(String, String)> {
+    let files = read(archive).expect("a readable archive");
+    let text = |content: Result<Vec<u8>, Refusal>| match content {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(refusal) => refusal.to_string(),
+    };
+    files.into_iter().map(|file| (file.path, text(file.content))).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|&(path, content)| (path.to_owned(), content.to_owned())).collect()
+}
+
+/// Overwrites every place where `from` stands.
+fn patched(archive: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = archive.to_vec();
+    let places: Vec<usize> = bytes
+        .windows(from.len())
+        .enumerate()
+        .filter(|(_, window)| *window == from)
+        .map(|(at, _)| at)
+        .collect();
+    assert!(!places.is_empty());
+    for place in places {
+        bytes[place..place + to.len()].copy_from_slice(to);
+    }
+    bytes
+}
+
+/// Where the headers of the central directory begin.
+fn directory_headers(archive: &[u8]) -> Vec<usize> {
+    archive.windows(4).enumerate().filter(|(_, window)| window == b"PK\x01\x02").map(|(at, _)| at).collect()
+}
+
+#[test]
+fn archives_are_known_by_their_extension() {
+    for (path, expected) in [
+        ("a.osz", true),
+        ("a/B.ZIP", true),
+        ("a.rar", false),
+        ("._a.osz", false),
+        ("__MACOSX/a.zip", false),
+        ("zip", false),
+    ] {
+        assert_eq!(is_archive(path), expected, "{path}");
+    }
+}
+
+#[test]
+fn chart_files_come_sorted_and_everything_else_is_passed_over() {
+    let archive = zip_of(&[
+        ("song b/steps.ssc", b"b"),
+        ("song a/Steps.SM", b"a"),
+        ("song a/._steps.sm", b"junk"),
+        ("__MACOSX/song a/steps.sm", b"junk"),
+        ("song a/.DS_Store", b"junk"),
+        ("song a/audio.ogg", b"audio"),
+        ("../../cover.png", b"image"),
+        ("chart.osu", b"c"),
+    ]);
+    let expected = [("chart.osu", "c"), ("song a/Steps.SM", "a"), ("song b/steps.ssc", "b")];
+    assert_eq!(listed(&archive), pairs(&expected));
+}
+
+#[test]
+fn a_path_that_leads_elsewhere_is_refused_and_the_others_are_read() {
+    let unsafe_path = "not a path inside the archive";
+    for name in [
+        "../up.osu",
+        "a/../../up.osu",
+        "/root.osu",
+        "a//b.osu",
+        "./a.osu",
+        "a\\b.osu",
+        "C:/a.osu",
+        "c:a.osu",
+        "..\\up.osu",
+    ] {
+        // The writer tidies names, so the name is put in afterwards.
+        let placeholder = format!("{}.osu", "x".repeat(name.len() - 4));
+        let archive = zip_of(&[(&placeholder, b"bad"), ("good.osu", b"good")]);
+        let archive = patched(&archive, placeholder.as_bytes(), name.as_bytes());
+        let mut expected = pairs(&[(name, unsafe_path), ("good.osu", "good")]);
+        expected.sort();
+        assert_eq!(listed(&archive), expected, "{name}");
+    }
+    let long = format!("{}.osu", "a".repeat(5000));
+    let listed = listed(&zip_of(&[(&long, b"bad")]));
+    assert_eq!(listed[0].1, unsafe_path);
+    assert!(listed[0].0.len() < 1000);
+}
+
+#[test]
+fn links_and_nested_archives_are_refused() {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    writer.add_symlink("link.osu", "/etc/passwd", options()).expect("written");
+    writer.start_file("inner.osz", options()).expect("written");
+    writer.write_all(&zip_of(&[("a.osu", b"a")])).expect("written");
+    writer.start_file("good.osu", options()).expect("written");
+    writer.write_all(b"good").expect("written");
+    let archive = writer.finish().expect("finished").into_inner();
+    let expected = [
+        ("good.osu", "good"),
+        ("inner.osz", "archive inside an archive"),
+        ("link.osu", "not a regular file"),
+    ];
+    assert_eq!(listed(&archive), pairs(&expected));
+}
+
+#[test]
+fn encrypted_entries_are_refused() {
+    let mut archive = zip_of(&[("a.osu", b"secret"), ("b.osu", b"open")]);
+    let first = directory_headers(&archive)[0];
+    // The lowest bit of the flags, in the directory and in the header of the entry itself.
+    archive[first + 8] |= 1;
+    archive[6] |= 1;
+    assert_eq!(listed(&archive), pairs(&[("a.osu", "encrypted"), ("b.osu", "open")]));
+}
+
+#[test]
+fn of_entries_with_one_name_the_first_counts() {
+    let archive = patched(&zip_of(&[("a.osu", b"first"), ("b.osu", b"second")]), b"b.osu", b"a.osu");
+    assert_eq!(listed(&archive), pairs(&[("a.osu", "first"), ("a.osu", "a second entry of the same name")]));
+}
+
+#[test]
+fn an_entry_that_inflates_beyond_the_limit_is_refused_whatever_it_declares() {
+    let bomb = vec![b'0'; usize::try_from(MAX_FILE_BYTES).expect("fits") + 1];
+    let mut archive = zip_of(&[("bomb.osu", &bomb), ("good.osu", b"good")]);
+    assert!(archive.len() < 64 * 1024);
+    let too_large = Refusal::TooLarge { limit: MAX_FILE_BYTES }.to_string();
+    assert_eq!(listed(&archive), pairs(&[("bomb.osu", &too_large), ("good.osu", "good")]));
+    // Now it claims to have 10 bytes.
+    let first = directory_headers(&archive)[0];
+    archive[first + 24..first + 28].copy_from_slice(&10_u32.to_le_bytes());
+    let listed = listed(&archive);
+    assert!(listed[0].1.len() < 1000, "refused");
+    assert_eq!(listed[1].1, "good");
+}
+
+#[test]
+fn all_chart_files_together_have_a_limit() {
+    let bytes = vec![b'0'; usize::try_from(MAX_FILE_BYTES).expect("fits")];
+    let count = MAX_ARCHIVE_CHART_BYTES / MAX_FILE_BYTES + 2;
+    let names: Vec<String> = (0..count).map(|number| format!("{number:03}.osu")).collect();
+    let entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &bytes[..])).collect();
+    let files = read(&zip_of(&entries)).expect("a readable archive");
+    let (read, refused): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.content.is_ok());
+    assert_eq!(read.len() as u64, MAX_ARCHIVE_CHART_BYTES / MAX_FILE_BYTES);
+    for file in refused {
+        assert_eq!(file.content, Err(Refusal::ArchiveTooLarge { limit: MAX_ARCHIVE_CHART_BYTES }));
+    }
+}
+
+#[test]
+fn too_many_entries_are_refused_before_they_are_read() {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    for number in 0..=MAX_ENTRIES {
+        writer.start_file(format!("{number}.osu"), stored).expect("written");
+    }
+    let archive = writer.finish().expect("finished").into_inner();
+    assert_eq!(read(&archive), Err(Refusal::TooManyEntries { limit: MAX_ENTRIES }));
+}
+
+#[test]
+fn what_is_no_archive_or_a_damaged_one_is_refused() {
+    let archive = zip_of(&[("a.osu", b"some content"), ("b.osu", b"other content")]);
+    for damaged in [&b""[..], b"PK", b"not an archive at all", &archive[..archive.len() / 2]] {
+        assert!(matches!(read(damaged), Err(Refusal::UnreadableArchive { .. })), "{damaged:?}");
+    }
+    // A wrong checksum is the fault of one entry.
+    let mut archive = archive;
+    let first = directory_headers(&archive)[0];
+    archive[first + 16] ^= 1;
+    let listed = listed(&archive);
+    assert!(listed[0].1.starts_with("not a readable archive: "), "{listed:?}");
+    assert_eq!(listed[1].1, "other content");
+}
+
+#[test]
+fn no_damage_makes_the_reader_panic() {
+    let archive = zip_of(&[("a.osu", b"some content"), ("song/b.sm", b"other content"), ("c.qua", b"")]);
+    for at in 0..archive.len() {
+        for value in [0x00, 0xff, archive[at] ^ 0x01, archive[at] ^ 0x80] {
+            let mut bytes = archive.clone();
+            bytes[at] = value;
+            assert_ne!(read(&bytes), Err(Refusal::DecoderPanicked), "byte {at} set to {value}");
+        }
+        _ = read(&archive[..at]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Real charts. They belong to their creators and are not part of the project: where there are none, these tests
+//! pass over. `CHARTS_DIR` names the folder; without it, `../shared/charts` beside the workspace is looked for.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use chart_index_chartfile::{LeftOut, Refusal};
+use chart_index_domain::{InvalidKeyCount, NoteHash};
+
+use crate::support::{chart_files, decode_file, workspace_root};
+
+/// The folder of real charts, or a line that says that there is none.
+fn corpus() -> Option<PathBuf> {
+    let root =
+        env::var_os("CHARTS_DIR").map_or_else(|| workspace_root().join("../shared/charts"), PathBuf::from);
+    if !root.is_dir() {
+        println!("skipped: no charts at {}", root.display());
+        return None;
+    }
+    Some(root)
+}
+
+fn to_be_refused(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "no id - to be refused")
+}
+
+fn hashes(path: &Path) -> Vec<NoteHash> {
+    let decoded = decode_file(path).unwrap_or_else(|refusal| panic!("{}: {refusal}", path.display()));
+    decoded.charts.iter().map(|chart| chart.hash).collect()
+}
+
+/// The chart files in a folder of the corpus whose name starts with `folder`.
+fn files_in(root: &Path, folder: &str) -> Vec<PathBuf> {
+    let files: Vec<PathBuf> = chart_files(root)
+        .into_iter()
+        .filter(|path| path.to_str().expect("a UTF-8 path").replace('\\', "/").starts_with(folder))
+        .map(|path| root.join(path))
+        .collect();
+    assert!(!files.is_empty(), "{folder} is missing");
+    files
+}
+
+#[test]
+fn every_real_chart_is_read_and_its_rox_file_gives_its_hash_and_numbers() {
+    let Some(root) = corpus() else { return };
+    let mut count = 0;
+    for path in chart_files(&root).into_iter().filter(|path| !to_be_refused(path)) {
+        let decoded =
+            decode_file(&root.join(&path)).unwrap_or_else(|refusal| panic!("{}: {refusal}", path.display()));
+        for chart in &decoded.charts {
+            let numbers = chart.numbers;
+            assert!(!chart.text.title.is_empty() || numbers.notes < 200, "{}", path.display());
+            assert!(numbers.bpm_min <= numbers.bpm_main && numbers.bpm_main <= numbers.bpm_max);
+            assert!(numbers.lns <= numbers.notes);
+        }
+        count += decoded.charts.len();
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn real_files_that_are_no_charts_of_the_index_are_refused_with_the_reason() {
+    let Some(root) = corpus() else { return };
+    let refusals = files_in(&root, "alpha/no id - to be refused").into_iter().map(|path| {
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a UTF-8 name").to_owned();
+        (name, decode_file(&path).expect_err("a refusal"))
+    });
+    for (name, refusal) in refusals {
+        let expected = match name.as_str() {
+            "another game mode" => Refusal::OtherGameMode { mode: 1 },
+            "no notes" => Refusal::NoNotes,
+            "note inside a long note" => Refusal::NoteInsideLongNote { column: 0, time_ms: 545 },
+            other => panic!("{other}: {refusal}"),
+        };
+        assert_eq!(refusal, expected);
+    }
+}
+
+#[test]
+fn one_chart_in_two_formats_of_the_first_game_has_one_hash() {
+    let Some(root) = corpus() else { return };
+    let osu = files_in(&root, "alpha/577617");
+    let qua = files_in(&root, "alpha/no id - megalovania");
+    assert_eq!((osu.len(), qua.len()), (1, 1));
+    assert_eq!(hashes(&osu[0]), hashes(&qua[0]));
+    let text = &decode_file(&osu[0]).expect("a chart").charts[0].text;
+    assert_eq!((text.title.as_str(), text.artist.as_str()), ("Piano 7K BMS Pack", "Various Artists"));
+    assert_eq!((&text.title_romanised, &text.artist_romanised), (&None, &None));
+}
+
+#[test]
+fn an_sm_beside_its_ssc_has_the_same_charts_and_leaves_the_same_ones_out() {
+    let Some(root) = corpus() else { return };
+    let files = files_in(&root, "beta/5 ");
+    let [sm, ssc, _] = &files[..] else { panic!("{files:?}") };
+    assert_eq!(hashes(sm), hashes(ssc));
+    assert_eq!(hashes(sm).len(), 5);
+    for path in [sm, ssc] {
+        let left_out = decode_file(path).expect("charts").left_out;
+        assert!(!left_out.is_empty());
+        for LeftOut { chart, reason } in left_out {
+            assert!(chart.starts_with("dance-double "), "{chart}");
+            assert_eq!(reason, Refusal::KeyCount(InvalidKeyCount(8)));
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What each format's files may look like, and what is made of them.
+
+use chart_index_chartfile::{ChartFormat, Refusal, decode};
+use chart_index_domain::{ChartNumbers, InvalidKeyCount, SourceRef};
+
+use crate::support::{only_chart, osu};
+
+const TAP: &str = "64,192,1000,1,0,0:0:0:0:";
+
+fn osu_with(metadata: &str) -> String {
+    osu(4, "0,500,4,1,0,100,1,0", TAP).replace("Title:Test\n", metadata)
+}
+
+fn qua(head: &str, timing: &str, notes: &str) -> String {
+    format!("{head}\nTimingPoints:\n{timing}\nHitObjects:\n{notes}\n")
+}
+
+fn simfile(header: &str, charts: &[(&str, &str)]) -> String {
+    let mut text = format!("#TITLE:Song;\n#ARTIST:Band;\n#CREDIT:Author;\n{header}\n");
+    for (step_type, measures) in charts {
+        text += &format!("#NOTES:\n{step_type}:\nabout:\nHard:\n7:\n0,0,0,0,0:\n{measures}\n;\n");
+    }
+    text
+}
+
+fn refusal(format: ChartFormat, text: &str) -> Refusal {
+    decode(format, text.as_bytes()).expect_err(text)
+}
+
+/// The numbers of a chart of four keys with these timing points and objects.
+fn numbers(timing: &str, objects: &str) -> ChartNumbers {
+    only_chart(ChartFormat::Osu, &osu(4, timing, objects)).numbers
+}
+
+#[test]
+fn names_are_those_of_the_author_and_romanised_ones_are_kept_beside_them() {
+    for (metadata, title, romanised) in [
+        ("Title:Senritsu\nTitleUnicode:旋律\n", "旋律", Some("Senritsu")),
+        ("Title:Same\nTitleUnicode:Same\n", "Same", None),
+        ("Title:Plain\n", "Plain", None),
+        ("Title:Hidden\nTitleUnicode:\n", "Hidden", None),
+        ("Title:Hidden\nTitleUnicode:   \n", "Hidden", None),
+        ("Title:\nTitleUnicode:\n", "", None),
+        ("Title:a\0b\u{1b}[0m\n", "ab[0m", None),
+    ] {
+        let text = only_chart(ChartFormat::Osu, &osu_with(metadata)).text;
+        assert_eq!(
+            (text.title.as_str(), text.title_romanised.as_deref()),
+            (title, romanised),
+            "{metadata:?}"
+        );
+    }
+    let header = "#TITLE:あ;#TITLETRANSLIT:A;#ARTISTTRANSLIT:Band;#BPMS:0=120;";
+    let text = only_chart(ChartFormat::Sm, &simfile(header, &[("dance-single", "1000")])).text;
+    assert_eq!((text.title.as_str(), text.title_romanised.as_deref()), ("あ", Some("A")));
+    assert_eq!((text.artist.as_str(), text.artist_romanised), ("Band", None));
+    assert_eq!((text.creator.as_str(), text.difficulty.as_str()), ("Author", "Hard"));
+}
+
+#[test]
+fn ids_that_mean_not_published_are_dropped() {
+    for (set, chart, expected) in [
+        ("577617", "1234", (Some(577_617), Some(1234))),
+        ("-1", "0", (None, None)),
+        ("0", "-1", (None, None)),
+        ("x", "", (None, None)),
+    ] {
+        let osu = osu_with(&format!("BeatmapID:{chart}\nBeatmapSetID:{set}\n"));
+        let qua = qua(
+            &format!(
+                "MapId: {}\nMapSetId: {}\nMode: Keys4",
+                chart.parse().unwrap_or(-1),
+                set.parse().unwrap_or(-1)
+            ),
+            "- Bpm: 120",
+            "- Lane: 1",
+        );
+        for draft in [only_chart(ChartFormat::Osu, &osu), only_chart(ChartFormat::Qua, &qua)] {
+            let declared = draft.declared.map(|source| source.reference);
+            assert_eq!(declared, expected.0.and_then(SourceRef::from_number), "{set}");
+            assert_eq!(draft.alpha_beatmap_id, expected.1, "{chart}");
+        }
+    }
+}
+
+#[test]
+fn tags_are_words_or_stand_between_commas() {
+    let tags = |list: &str| {
+        let head = format!("Mode: Keys4\nTags: {list}");
+        only_chart(ChartFormat::Qua, &qua(&head, "- Bpm: 120", "- Lane: 1")).text.tags
+    };
+    assert_eq!(tags("chordjack, cj, electronic dance music"), ["chordjack", "cj", "electronic dance music"]);
+    assert_eq!(tags("one two"), ["one", "two"]);
+    assert_eq!(only_chart(ChartFormat::Osu, &osu_with("Tags:a b  c\n")).text.tags, ["a", "b", "c"]);
+}
+
+#[test]
+fn length_counts_and_average_density_follow_the_decisions() {
+    let beat = "0,500,4,1,0,100,1,0";
+    for (objects, notes, lns, length_ms, density_avg) in [
+        (TAP, 1, 0, 0, "0"),
+        ("64,192,1000,1,0,\n192,192,4000,1,0,", 2, 0, 3000, "0.667"),
+        ("64,192,1000,128,0,9000:0\n192,192,4000,1,0,", 2, 1, 8000, "0.25"),
+    ] {
+        let numbers = numbers(beat, objects);
+        assert_eq!((numbers.notes, numbers.lns, numbers.length_ms), (notes, lns, length_ms), "{objects}");
+        assert_eq!(numbers.density_avg.to_string(), density_avg, "{objects}");
+    }
+}
+
+#[test]
+fn the_density_window_is_one_second_half_open() {
+    let peak = |times: &[u32]| {
+        let objects: String = times.iter().map(|time| format!("64,192,{time},1,0,\n")).collect();
+        numbers("0,500,4,1,0,100,1,0", &objects).density_peak
+    };
+    for (times, expected) in [
+        (&[0, 1000][..], 1.0),
+        (&[0, 999], 2.0),
+        (&[0, 500, 999, 1000, 1400, 1499], 5.0),
+        (&[0, 2000, 4000], 1.0),
+    ] {
+        assert!((peak(times) - expected).abs() < f64::EPSILON, "{times:?}");
+    }
+}
+
+#[test]
+#[expect(clippy::float_cmp, reason = "rounded numbers are the same or are not")]
+fn the_main_bpm_is_in_force_for_the_longest_time_and_the_higher_one_on_a_tie() {
+    let bpms = |timing: &str, last_ms: u32| {
+        let objects = format!("64,192,1000,1,0,\n192,192,1000,128,0,{last_ms}:0:0:0:0:");
+        let numbers = numbers(timing, &objects);
+        [numbers.bpm_min, numbers.bpm_main, numbers.bpm_max]
+    };
+    let (slow, fast) = ("600,4,1,0,100,1,0", "300,4,1,0,100,1,0");
+    for (timing, last_ms, expected) in [
+        (format!("0,{slow}"), 5000, [100.0, 100.0, 100.0]),
+        // 100 for 1 s and 200 for 3 s.
+        (format!("0,{slow}\n2000,{fast}"), 5000, [100.0, 200.0, 200.0]),
+        // Two seconds each.
+        (format!("0,{fast}\n3000,{slow}"), 5000, [100.0, 200.0, 200.0]),
+        (format!("0,{slow}\n3000,{fast}"), 5000, [100.0, 200.0, 200.0]),
+        // The times of one BPM add up: 100 for 1 + 2 s, 200 for 2 s.
+        (format!("0,{slow}\n2000,{fast}\n4000,{slow}"), 6000, [100.0, 100.0, 200.0]),
+        // The first point covers the time before it; before the first note and after the last nothing counts.
+        (format!("4000,{slow}\n4500,{fast}"), 5000, [100.0, 100.0, 200.0]),
+        (format!("-90000,{fast}\n900,{slow}\n5000,{fast}\n90000,{fast}"), 5000, [100.0, 100.0, 200.0]),
+        // Of points at one time the last is in force.
+        (format!("0,{fast}\n0,{slow}"), 5000, [100.0, 100.0, 200.0]),
+        // Points out of order are put in order.
+        (format!("4500,{fast}\n0,{slow}"), 5000, [100.0, 100.0, 200.0]),
+    ] {
+        assert_eq!(bpms(&timing, last_ms), expected, "{timing}");
+    }
+}
+
+#[test]
+fn a_chart_without_length_has_the_bpm_of_its_first_note() {
+    let numbers = numbers("0,600,4,1,0,100,1,0\n5000,300,4,1,0,100,1,0", TAP);
+    let bpms = [numbers.bpm_min, numbers.bpm_main, numbers.bpm_max];
+    assert_eq!(bpms.map(|bpm| bpm.to_string()), ["100", "100", "200"]);
+}
+
+#[test]
+fn what_the_games_play_and_the_decoder_refuses_is_mended() {
+    let beat = "0,500,4,1,0,100,1,0";
+    let plain = only_chart(ChartFormat::Osu, &osu(4, beat, "64,192,1000,1,0,\n192,192,2000,1,0,")).hash;
+    for (name, text) in [
+        ("first BPM late", osu(4, "1500,500,4,1,0,100,1,0", "64,192,1000,1,0,\n192,192,2000,1,0,")),
+        (
+            "scroll change before a late BPM",
+            osu(
+                4,
+                "900,-50,4,1,0,100,0,0\n1500,-25,4,1,0,100,0,0\n1600,500,4,1,0,100,1,0",
+                "64,192,1000,1,0,\n192,192,2000,1,0,",
+            ),
+        ),
+        ("notes out of order", osu(4, beat, "192,192,2000,1,0,\n64,192,1000,1,0,")),
+        ("long note without length", osu(4, beat, "64,192,1000,128,0,1000:0:0:0:0:\n192,192,2000,1,0,")),
+        ("long note without end", osu(4, beat, "64,192,1000,128,0\n192,192,2000,1,0,")),
+        ("byte order mark", format!("\u{feff}{}", osu(4, beat, "64,192,1000,1,0,\n192,192,2000,1,0,"))),
+        ("beside the field, left", osu(4, beat, "-200,192,1000,1,0,\n192,192,2000,1,0,")),
+        ("Windows lines", osu(4, beat, "64,192,1000,1,0,\n192,192,2000,1,0,").replace('\n', "\r\n")),
+    ] {
+        assert_eq!(only_chart(ChartFormat::Osu, &text).hash, plain, "{name}");
+    }
+    let right = |x: u32| only_chart(ChartFormat::Osu, &osu(7, beat, &format!("{x},192,1000,1,0,"))).hash;
+    assert_eq!(right(512), right(500));
+}
+
+#[test]
+fn a_yaml_chart_may_have_numbers_for_signatures_ends_of_zero_and_other_modes() {
+    let plain = qua("Mode: Keys4", "- Bpm: 120", "- StartTime: 10\n  Lane: 2");
+    let hash = only_chart(ChartFormat::Qua, &plain).hash;
+    for text in [
+        qua("Mode: Keys4", "- Bpm: 120\n  Signature: 4", "- StartTime: 10\n  Lane: 2"),
+        qua("Mode: Keys4", "- Signature: 3\n  Bpm: 120", "- StartTime: 10\n  Lane: 2\n  EndTime: 0"),
+        qua("Mode: Keys4", "- Bpm: 120\n  Signature: 7", "- StartTime: 10\n  Lane: 2\n  EndTime: 10"),
+        qua("Mode: Keys4", "- Bpm: 120\n  Signature: Triple", "- StartTime: 10\n  Lane: 2"),
+        qua("Mode: Keys4", "- StartTime: 5000\n  Bpm: 120", "- StartTime: 10\n  Lane: 2"),
+        format!("\u{feff}{plain}"),
+        plain.replace('\n', "\r\n"),
+    ] {
+        assert_eq!(only_chart(ChartFormat::Qua, &text).hash, hash, "{text}");
+    }
+    for keys in [5, 6] {
+        let text = qua(&format!("Mode: Keys{keys}"), "- Bpm: 120", &format!("- Lane: {keys}"));
+        assert_eq!(only_chart(ChartFormat::Qua, &text).numbers.keys.get(), keys);
+    }
+    let eight = qua("Mode: Keys8", "- Bpm: 120", "- Lane: 1");
+    assert_eq!(refusal(ChartFormat::Qua, &eight), Refusal::KeyCount(InvalidKeyCount(8)));
+}
+
+#[test]
+fn a_simfile_that_is_not_utf_8_is_read_all_the_same() {
+    let text = simfile("#BPMS:0=120;", &[("dance-single", "1000")]);
+    let plain = only_chart(ChartFormat::Sm, &text);
+    let mut latin_1 = b"#SUBTITLE:caf\xe9;\n".to_vec();
+    latin_1.extend(text.replace("Song", "S\u{1}ng").bytes().map(|byte| if byte == 1 { 0xf6 } else { byte }));
+    let decoded = decode(ChartFormat::Sm, &latin_1).expect("a chart");
+    assert_eq!(decoded.charts[0].hash, plain.hash);
+    assert_eq!(decoded.charts[0].text.title, "S\u{fffd}ng");
+}
+
+#[test]
+fn charts_that_the_index_does_not_hold_are_left_out_and_the_rest_counts() {
+    let text = simfile(
+        "#BPMS:0=120;",
+        &[
+            ("dance-double", "10000000"),
+            ("dance-single", "1000\n0100\n0010\n0001"),
+            ("dance-single", "0000"),
+            ("unknown-game", "1000"),
+            ("dance-single", "1000\n010"),
+            ("dance-single", "1000\n0100\n0010\n0001"),
+            ("pump-single", "00001"),
+        ],
+    );
+    let decoded = decode(ChartFormat::Sm, text.as_bytes()).expect("charts");
+    let keys: Vec<u8> = decoded.charts.iter().map(|chart| chart.numbers.keys.get()).collect();
+    assert_eq!(keys, [4, 5], "the same notes a second time do not count");
+    let left_out: Vec<String> =
+        decoded.left_out.iter().map(|left_out| format!("{}: {}", left_out.chart, left_out.reason)).collect();
+    assert_eq!(
+        left_out,
+        [
+            "dance-double Hard: 8 keys, where the index holds charts of 4 to 7",
+            "dance-single Hard: no notes",
+            "chart 4: not readable: unsupported step type `unknown-game`",
+            "chart 5: not readable: dance-single: measure 1: row `010` has 3 columns, expected 4",
+        ]
+    );
+}
+
+#[test]
+fn a_file_without_a_chart_is_refused_with_the_reasons() {
+    let beat = "0,500,4,1,0,100,1,0";
+    let mode = osu(4, beat, TAP).replace("Mode: 3", "Mode: 0");
+    let inside = osu(4, beat, "64,192,1000,128,0,3000:0\n64,192,2000,1,0,");
+    let only_mines = simfile("#BPMS:0=120;", &[("dance-single", "M00M\n4000\n3000\n0000")]);
+    for (format, text, expected) in [
+        (ChartFormat::Osu, mode, "another game mode (0, where the index holds mode 3)"),
+        (ChartFormat::Osu, osu(4, beat, ""), "no notes"),
+        (ChartFormat::Osu, osu(3, beat, TAP), "3 keys, where the index holds charts of 4 to 7"),
+        (ChartFormat::Osu, osu(18, beat, TAP), "18 keys, where the index holds charts of 4 to 7"),
+        (ChartFormat::Osu, osu(4, "0,-100,4,1,0,100,0,0", TAP), "no BPM"),
+        (ChartFormat::Osu, inside, "note inside a long note in column 0 at 2000 ms"),
+        (ChartFormat::Osu, String::new(), "another game mode (0, where the index holds mode 3)"),
+        (
+            ChartFormat::Qua,
+            qua("Mode: Keys4", "- Bpm: 120", "- Lane: 5"),
+            "note in column 4 of a chart with 4 keys",
+        ),
+        (ChartFormat::Qua, "- [".into(), "not readable: "),
+        (ChartFormat::Sm, only_mines, "no chart: dance-single Hard: no notes"),
+        (
+            ChartFormat::Sm,
+            simfile("", &[("dance-single", "1000")]),
+            "no chart: chart 1: not readable: dance-single: no valid #BPMS",
+        ),
+        (ChartFormat::Sm, String::new(), "no chart: none in the file"),
+        (ChartFormat::Ssc, String::new(), "not readable: "),
+    ] {
+        let refusal = refusal(format, &text).to_string();
+        assert!(refusal.starts_with(expected), "{refusal:?} should be {expected:?}");
+    }
+}

@@ -1,0 +1,261 @@
+//! Files made to do harm: the decoder's corners, and samples with arbitrary damage.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use chart_index_chartfile::{ChartFormat, MAX_FILE_BYTES, Refusal, decode, inspect_rox};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::support::{chart_files, osu, workspace_root};
+
+/// Far above what any file may take, far below what a quadratic corner would.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn decoded_in_time(format: ChartFormat, bytes: &[u8]) -> Result<usize, Refusal> {
+    let begin = Instant::now();
+    let outcome = decode(format, bytes).map(|decoded| decoded.charts.len());
+    assert!(begin.elapsed() < PATIENCE, "took {:?}", begin.elapsed());
+    outcome
+}
+
+fn too_much(what: &'static str) -> Result<usize, Refusal> {
+    Err(Refusal::TooMuchWork { what })
+}
+
+fn simfile(header: &str, measures: &str) -> String {
+    format!("#TITLE:a;\n#BPMS:0=120;\n{header}\n#NOTES:\ndance-single:\n:\nHard:\n1:\n0:\n{measures};\n")
+}
+
+fn ssc(header: &str, measures: &str) -> String {
+    format!(
+        "#TITLE:a;\n#BPMS:0=120;\n{header}\n#NOTEDATA:;\n#STEPSTYPE:dance-single;\n#NOTES:\n{measures};\n"
+    )
+}
+
+fn pairs(count: usize) -> String {
+    (0..count).map(|beat| format!("{beat}=1,")).collect()
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_not_looked_at() {
+    let bytes = vec![b'\n'; usize::try_from(MAX_FILE_BYTES).expect("fits") + 1];
+    for format in [ChartFormat::Osu, ChartFormat::Sm, ChartFormat::Ssc, ChartFormat::Qua] {
+        assert_eq!(decode(format, &bytes).err(), Some(Refusal::TooLarge { limit: MAX_FILE_BYTES }));
+    }
+}
+
+#[test]
+fn quadratic_corners_of_simfiles_are_refused_beforehand() {
+    let fakes = format!("#FAKES:{};", pairs(100_000));
+    let many_rows = "1000\n".repeat(100_000);
+    let stops = format!("#STOPS:{};", pairs(300_000));
+    let many_charts = simfile(&stops, "1000") + &"#NOTES:dance-single:a:b:1:0:1000;\n".repeat(100);
+    for (text, what) in [
+        (simfile(&fakes, &many_rows), "fake regions"),
+        (simfile("", &"1111\n".repeat(600_000)), "notes"),
+        (simfile("", "1000") + &"#NOTES:;\n".repeat(1000), "charts"),
+        (many_charts, "timing"),
+        ("#a;".repeat(1_000_000), "tags"),
+        (":".repeat(1_000_000), "tags"),
+    ] {
+        assert_eq!(decoded_in_time(ChartFormat::Sm, text.as_bytes()), too_much(what));
+    }
+    assert_eq!(
+        decoded_in_time(ChartFormat::Ssc, ssc(&fakes, &many_rows).as_bytes()),
+        too_much("fake regions")
+    );
+}
+
+#[test]
+fn long_notes_that_never_end_are_refused_beforehand() {
+    let heads = "2000\n".repeat(100_000);
+    let tails = "0200\n0300\n".repeat(100_000);
+    let Err(Refusal::NoChart { left_out }) =
+        decode(ChartFormat::Sm, simfile("", &(heads + &tails)).as_bytes())
+    else {
+        panic!("should be refused");
+    };
+    assert_eq!(left_out[0].reason, Refusal::TooMuchWork { what: "open long notes" });
+}
+
+#[test]
+fn yaml_that_nests_repeats_or_fills_memory_is_refused_beforehand() {
+    let nested = "[".repeat(1_000_000);
+    let repeated = format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(500_000), "*a,".repeat(10_000));
+    let notes = format!("HitObjects: [{}]", "{},".repeat(3_000_000));
+    let laughs: String = (1..30).map(|n| format!("l{n}: &l{n} [*l{0}, *l{0}, *l{0}]\n", n - 1)).collect();
+    let laughs = format!("l0: &l0 [1]\n{laughs}HitObjects: *l29\n");
+    for (text, what) in [(nested, "nested yaml"), (repeated, "yaml aliases"), (notes, "yaml nodes")] {
+        assert_eq!(decoded_in_time(ChartFormat::Qua, text.as_bytes()), too_much(what));
+    }
+    assert!(decoded_in_time(ChartFormat::Qua, laughs.as_bytes()).is_err());
+}
+
+#[test]
+fn the_largest_files_that_pass_the_limits_are_done_in_time() {
+    let objects = "64,192,0,1,0\n".repeat(400_000);
+    let scrolls = "0,-100\n".repeat(400_000);
+    let osu = osu(4, &format!("0,500,4,1,0,100,1,0\n{scrolls}"), &objects);
+    assert_eq!(decoded_in_time(ChartFormat::Osu, osu.as_bytes()), Ok(1));
+    let empty_measures = ",\n".repeat(4_000_000);
+    assert_eq!(
+        decoded_in_time(ChartFormat::Sm, simfile("", &format!("1000\n{empty_measures}")).as_bytes()),
+        Ok(1)
+    );
+    let notes: String = (0..150_000).map(|time| format!("- StartTime: {time}\n  Lane: 1\n")).collect();
+    let qua = format!("Mode: Keys4\nTimingPoints:\n- Bpm: 120\nHitObjects:\n{notes}");
+    assert_eq!(decoded_in_time(ChartFormat::Qua, qua.as_bytes()), Ok(1));
+}
+
+#[test]
+fn times_that_cannot_be_computed_with_are_refused() {
+    let beat = "0,500,4,1,0,100,1,0";
+    let qua = |notes: &str| format!("Mode: Keys4\nTimingPoints:\n- Bpm: 120\nHitObjects:\n{notes}\n");
+    for (format, text) in [
+        (ChartFormat::Osu, osu(4, beat, "64,192,-2147483648,1,0\n64,192,2147483647,1,0")),
+        (ChartFormat::Qua, qua("- StartTime: 1e300\n  Lane: 1")),
+        (ChartFormat::Qua, qua("- StartTime: .nan\n  Lane: 1")),
+        (ChartFormat::Qua, qua("- StartTime: -4e12\n  Lane: 1\n- StartTime: 4e12\n  Lane: 1")),
+        (ChartFormat::Qua, qua("- StartTime: 1\n  Lane: 1\n  EndTime: .inf")),
+        (ChartFormat::Sm, simfile("#OFFSET:-9e300;", "1000")),
+        (ChartFormat::Sm, simfile("#OFFSET:9e18;", "1000")),
+        (ChartFormat::Sm, simfile("#STOPS:0=9e300;", "1000\n0100")),
+        (ChartFormat::Sm, simfile("#DELAYS:0=5000000;", "1000\n0100").replace("0=120", "0=1e-300")),
+    ] {
+        let refusal = decoded_in_time(format, text.as_bytes()).expect_err(&text);
+        assert!(refusal.to_string().ends_with("a time is out of range"), "{refusal}: {text}");
+    }
+}
+
+/// Where arithmetic is checked, as in tests, the decoder panics; where it wraps around, the time is refused.
+#[test]
+fn a_length_that_the_decoder_cannot_subtract_is_refused() {
+    for object in ["64,192,2147483647,128,0,-5:0", "64,192,-1073741825,128,0,2147483647:0"] {
+        let refusal =
+            decode(ChartFormat::Osu, osu(4, "0,500,4,1,0,100,1,0", object).as_bytes()).expect_err(object);
+        assert!(matches!(refusal, Refusal::DecoderPanicked | Refusal::TimeOutOfRange), "{refusal}");
+    }
+}
+
+#[test]
+fn strange_tempos_give_numbers_that_can_be_stored() {
+    for beat_length in ["1e-300", "1e300", "1e-30", "NaN", "inf"] {
+        let timing = format!("0,500,4,1,0,100,1,0\n500,{beat_length},4,1,0,100,1,0");
+        let decoded =
+            decode(ChartFormat::Osu, osu(4, &timing, "64,192,1000,1,0").as_bytes()).expect("a chart");
+        let numbers = decoded.charts[0].numbers;
+        for bpm in [numbers.bpm_min, numbers.bpm_main, numbers.bpm_max] {
+            assert!(bpm.is_finite(), "{beat_length}: {numbers:?}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_rox_file_is_refused_or_read_and_never_a_panic() {
+    let text = osu(4, "0,500,4,1,0,100,1,0", "64,192,1000,1,0\n192,192,2000,128,0,3000:0");
+    let rox = decode(ChartFormat::Osu, text.as_bytes()).expect("a chart").charts.remove(0).rox;
+    for at in 0..rox.len() {
+        assert!(inspect_rox(&rox[..at]).is_err());
+        let mut bytes = rox.clone();
+        bytes[at] ^= 0x10;
+        assert_ne!(inspect_rox(&bytes).err(), Some(Refusal::DecoderPanicked), "byte {at}");
+    }
+}
+
+/// Pieces of chart files that change much.
+const PIECES: [&str; 16] = [
+    "\n[HitObjects]\n",
+    "\n#NOTES:",
+    "#NOTEDATA:;",
+    ";",
+    ",",
+    "0=0.000001,",
+    "-9223372036854775808",
+    "2147483647",
+    "1e308",
+    "NaN",
+    "\0",
+    "\u{feff}",
+    "- StartTime: -1e9\n",
+    "M4L23F",
+    "&a [*a]",
+    "\\",
+];
+
+#[derive(Debug, Clone)]
+enum Damage {
+    Flip(Index, u8),
+    Insert(Index, &'static str),
+    Cut(Index, Index),
+    Double(Index, Index),
+    Truncate(Index),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let index = any::<Index>;
+    prop_oneof![
+        4 => (index(), any::<u8>()).prop_map(|(at, value)| Damage::Flip(at, value)),
+        3 => (index(), select(&PIECES[..])).prop_map(|(at, piece)| Damage::Insert(at, piece)),
+        1 => (index(), index()).prop_map(|(from, to)| Damage::Cut(from, to)),
+        1 => (index(), index()).prop_map(|(from, to)| Damage::Double(from, to)),
+        1 => index().prop_map(Damage::Truncate),
+    ]
+}
+
+fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
+    if bytes.is_empty() {
+        return;
+    }
+    let range = |from: &Index, to: &Index, length| {
+        let (from, to) = (from.index(length), to.index(length));
+        from.min(to)..from.max(to)
+    };
+    let length = bytes.len();
+    match damage {
+        Damage::Flip(at, value) => bytes[at.index(length)] = *value,
+        Damage::Insert(at, piece) => {
+            let at = at.index(length);
+            bytes.splice(at..at, piece.bytes());
+        }
+        Damage::Cut(from, to) => drop(bytes.drain(range(from, to, length))),
+        Damage::Double(from, to) => bytes.extend_from_within(range(from, to, length)),
+        Damage::Truncate(at) => bytes.truncate(at.index(length)),
+    }
+}
+
+fn samples() -> Vec<(ChartFormat, Vec<u8>)> {
+    let root = workspace_root().join("samples");
+    chart_files(&root)
+        .into_iter()
+        .map(|path| {
+            let format = ChartFormat::of(path.to_str().expect("a UTF-8 path")).expect("a chart");
+            (format, fs::read(root.join(path)).expect("a readable sample"))
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Stands in for the fuzzer, which needs another toolchain, in every run of the tests.
+    #[test]
+    fn a_damaged_file_is_refused_or_read_in_time_and_never_a_panic(
+        (format, original) in select(samples()),
+        read_as in prop::option::weighted(0.1, select(vec![ChartFormat::Osu, ChartFormat::Sm, ChartFormat::Ssc, ChartFormat::Qua])),
+        damages in prop::collection::vec(damage(), 1..8),
+    ) {
+        let mut bytes = original;
+        for damage in &damages {
+            apply(&mut bytes, damage);
+        }
+        let begin = Instant::now();
+        if let Ok(decoded) = decode(read_as.unwrap_or(format), &bytes) {
+            for chart in &decoded.charts {
+                prop_assert_eq!(inspect_rox(&chart.rox), Ok((chart.hash, chart.numbers)));
+                prop_assert!(!chart.text.title.contains('\0'));
+            }
+        }
+        prop_assert!(begin.elapsed() < PATIENCE);
+    }
+}

@@ -1,0 +1,17 @@
+//! The crate as its users see it.
+
+#![cfg(test)]
+#![expect(
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "the files of the tests are easiest to read where each line is put together in its place"
+)]
+
+mod archives;
+mod corpus;
+mod formats;
+mod golden;
+mod hostile;
+mod note_hash;
+mod samples;
+mod support;

@@ -1,0 +1,78 @@
+//! The sample library of the project: what the generator writes, and indexed to the last chart.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use chart_index_chartfile::Refusal;
+use chart_index_domain::{ChartDraft, InvalidKeyCount, NoteHash, SourceRef};
+
+use crate::support::{decode_file, files_below, workspace_root};
+
+#[path = "../../examples/make_samples/library/mod.rs"]
+mod library;
+
+#[test]
+fn the_committed_samples_are_what_the_generator_writes() {
+    let root = workspace_root().join("samples");
+    let written: BTreeMap<String, String> = library::files().into_iter().collect();
+    assert_eq!(written.len(), library::files().len(), "two files of one path");
+    for (path, content) in &written {
+        let committed = fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert!(committed == *content, "{path} differs: run the example make_samples");
+        assert!(content.len() < 16 * 1024, "{path} is too large for a sample");
+    }
+    for path in files_below(&root) {
+        let path = path.to_str().expect("a UTF-8 path").replace('\\', "/");
+        assert!(path == "README.md" || written.contains_key(&path), "{path} is not from the generator");
+    }
+}
+
+/// The charts of all samples: set, and chart.
+fn charts() -> Vec<(String, ChartDraft)> {
+    let root = workspace_root().join("samples");
+    let mut charts = Vec::new();
+    for (path, _) in library::files() {
+        let decoded = decode_file(&root.join(&path)).unwrap_or_else(|refusal| panic!("{path}: {refusal}"));
+        for left_out in decoded.left_out {
+            assert_eq!(left_out.reason, Refusal::KeyCount(InvalidKeyCount(8)), "{path}");
+        }
+        let set = path.rsplit_once('/').expect("a file in a folder").0.to_owned();
+        charts.extend(decoded.charts.into_iter().map(|chart| (set.clone(), chart)));
+    }
+    charts
+}
+
+#[test]
+fn the_samples_show_what_the_index_can_hold() {
+    let charts = charts();
+    let sets: BTreeSet<&String> = charts.iter().map(|(set, _)| set).collect();
+    assert_eq!(sets.len(), 14);
+    let drafts = || charts.iter().map(|(_, chart)| chart);
+    let keys: BTreeSet<u8> = drafts().map(|chart| chart.numbers.keys.get()).collect();
+    assert_eq!(keys, BTreeSet::from([4, 5, 6, 7]));
+    assert!(drafts().any(|chart| chart.numbers.bpm_min < chart.numbers.bpm_max));
+    assert!(drafts().all(|chart| chart.numbers.notes > 10 && !chart.text.creator.is_empty()));
+    assert!(drafts().any(|chart| chart.text.title_romanised.as_deref() == Some("Yoake no Kouro")));
+    assert!(drafts().any(|chart| chart.text.artist_romanised.as_deref() == Some("Tikhaya Stantsiya")));
+    assert!(drafts().any(|chart| chart.text.tags == ["electronic", "slow jam", "glass"]));
+
+    let of_set = |name: &str| {
+        charts.iter().filter(|(set, _)| set.contains(name)).map(|(_, chart)| chart).collect::<Vec<_>>()
+    };
+    let declared = |name| of_set(name)[0].declared.as_ref().map(|source| source.reference.clone());
+    assert_eq!(declared("borrowed umbrella"), SourceRef::from_number(900_108));
+    assert_eq!(declared("workshop drafts"), None);
+    assert_eq!(of_set("workshop drafts")[0].alpha_beatmap_id, None);
+    assert_eq!(of_set("900104")[0].alpha_beatmap_id, Some(9_001_041));
+}
+
+#[test]
+fn one_chart_in_two_sets_and_formats_has_one_hash() {
+    let mut sets_of: BTreeMap<NoteHash, BTreeSet<String>> = BTreeMap::new();
+    for (set, chart) in charts() {
+        sets_of.entry(chart.hash).or_default().insert(set);
+    }
+    let shared: Vec<&BTreeSet<String>> = sets_of.values().filter(|sets| sets.len() > 1).collect();
+    assert_eq!(shared.len(), 4, "one chart of the first game and three of the second: {shared:?}");
+    assert!(shared.iter().any(|sets| sets.iter().all(|set| set.starts_with("alpha/"))));
+}

@@ -1,0 +1,66 @@
+//! What the tests share: finding chart files on disk and reading them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use chart_index_chartfile::{ChartFormat, DecodedFile, Refusal, decode, inspect_rox};
+
+/// The root of the workspace.
+pub(crate) fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All chart files below `root`, sorted by path; paths are relative to it.
+pub(crate) fn chart_files(root: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = files_below(root)
+        .into_iter()
+        .filter(|path| ChartFormat::of(path.to_str().expect("paths of the tests are UTF-8")).is_some())
+        .collect();
+    files.sort();
+    files
+}
+
+/// All files below `root`; paths are relative to it.
+pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root.join(&folder)).expect("a readable folder") {
+            let entry = entry.expect("a readable entry");
+            let path = folder.join(entry.file_name());
+            if entry.file_type().expect("a file type").is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Decodes the file at `path` and checks what holds for every decoded file.
+pub(crate) fn decode_file(path: &Path) -> Result<DecodedFile, Refusal> {
+    let format = ChartFormat::of(path.to_str().expect("a UTF-8 path")).expect("a chart file");
+    let decoded = decode(format, &fs::read(path).expect("a readable file"))?;
+    assert!(!decoded.charts.is_empty(), "{}", path.display());
+    for chart in &decoded.charts {
+        let inspected = inspect_rox(&chart.rox).expect("the ROX file is readable");
+        assert_eq!(inspected, (chart.hash, chart.numbers), "{}: {}", path.display(), chart.text.difficulty);
+    }
+    Ok(decoded)
+}
+
+/// A file of the first game, with these timing points and objects.
+pub(crate) fn osu(keys: u8, timing: &str, objects: &str) -> String {
+    format!(
+        "osu file format v14\n\n[General]\nMode: 3\n\n[Metadata]\nTitle:Test\nArtist:Tester\nCreator:Someone\n\
+         Version:Easy\n\n[Difficulty]\nCircleSize:{keys}\n\n[TimingPoints]\n{timing}\n\n[HitObjects]\n{objects}\n"
+    )
+}
+
+/// The only chart of a file that must decode.
+pub(crate) fn only_chart(format: ChartFormat, text: &str) -> chart_index_domain::ChartDraft {
+    let mut decoded = decode(format, text.as_bytes()).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));
+    assert_eq!((decoded.charts.len(), decoded.left_out.len()), (1, 0), "{text}");
+    decoded.charts.remove(0)
+}

@@ -1,0 +1,111 @@
+//! Which content coding a client accepts (RFC 9110, section 12.5.3), and gzip.
+
+use std::io::{self, Write};
+
+use axum::http::HeaderMap;
+use axum::http::header::ACCEPT_ENCODING;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// Bodies below this size are sent as they are: they fit one packet either way.
+pub(crate) const MIN_GZIP_BYTES: usize = 1024;
+
+/// Whether gzip is what `Accept-Encoding` likes best of gzip and the plain body. Without the header it is not.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let (mut gzip, mut identity, mut any) = (None, None, None);
+    let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+    for element in lines.flat_map(|line| line.split(',')) {
+        let (coding, parameters) = element.split_once(';').unwrap_or((element, ""));
+        let slot = match coding.trim() {
+            "*" => &mut any,
+            coding if coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip") => {
+                &mut gzip
+            }
+            coding if coding.eq_ignore_ascii_case("identity") => &mut identity,
+            _ => continue,
+        };
+        *slot = Some(quality(parameters));
+    }
+    let gzip = gzip.or(any).unwrap_or(0);
+    gzip > 0 && gzip >= identity.unwrap_or(0)
+}
+
+/// The weight in thousandths. What is not a weight counts as 0: the plain body suits everyone.
+fn quality(parameters: &str) -> u32 {
+    let parameters = parameters.trim();
+    if parameters.is_empty() {
+        return 1000;
+    }
+    let Some((_, value)) =
+        parameters.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("q"))
+    else {
+        return 0;
+    };
+    let (whole, fraction) = value.trim().split_once('.').unwrap_or((value.trim(), ""));
+    let digits = fraction.len() <= 3 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    match whole {
+        "0" if digits => format!("{fraction:0<3}").parse().unwrap_or(0),
+        "1" if digits && fraction.bytes().all(|byte| byte == b'0') => 1000,
+        _ => 0,
+    }
+}
+
+/// Compresses a body. The fastest level: it takes most of what there is to gain from JSON.
+pub(crate) fn gzip(body: &[u8]) -> io::Result<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::fast());
+    encoder.write_all(body)?;
+    Ok(encoder.finish()?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn gzip_is_used_where_the_client_likes_it_best() {
+        for (lines, expected) in [
+            (&[][..], false),
+            (&[""], false),
+            (&["gzip"], true),
+            (&["GZip"], true),
+            (&["x-gzip"], true),
+            (&["deflate, gzip;q=1.0, *;q=0.5"], true),
+            (&["br", "gzip"], true),
+            (&["br, zstd"], false),
+            (&["*"], true),
+            (&["*;q=0"], false),
+            (&["gzip;q=0"], false),
+            (&["gzip;q=0, *"], false),
+            (&["gzip;q=0.000"], false),
+            (&["gzip;q=0.001"], true),
+            (&["gzip ; q=0.5 , identity"], false),
+            (&["gzip;q=0.5, identity;q=0.5"], true),
+            (&["gzip;q=0.05, identity;q=0.1"], false),
+            (&["identity;q=1, *;q=0"], false),
+            (&["identity"], false),
+            (&["gzip;q=1.5"], false),
+            (&["gzip;q=high"], false),
+            (&["gzip;level=9"], false),
+            (&["gzipped"], false),
+        ] {
+            let headers =
+                lines.iter().map(|line| (ACCEPT_ENCODING, HeaderValue::from_static(line))).collect();
+            assert_eq!(accepts_gzip(&headers), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_compressed_body_is_the_same_each_time_and_comes_back() {
+        let body = "a chart index ".repeat(200);
+        let compressed = gzip(body.as_bytes()).unwrap();
+        assert_eq!(compressed, gzip(body.as_bytes()).unwrap());
+        let mut back = String::new();
+        flate2::read::GzDecoder::new(&compressed[..]).read_to_string(&mut back).unwrap();
+        assert_eq!(back, body);
+    }
+}

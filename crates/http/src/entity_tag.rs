@@ -1,0 +1,196 @@
+//! Strong entity tags, and the comparison of `If-None-Match` (RFC 9110, sections 8.8.3 and 13.1.2).
+
+use std::fmt;
+use std::str::FromStr;
+
+use axum::http::HeaderValue;
+use chart_index_domain::NoteHash;
+
+/// How many bytes of the digest of a body its tag holds: no two bodies share 128 bits by chance.
+const CONTENT_TAG_BYTES: usize = 16;
+
+/// A strong entity tag, without its quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityTag(String);
+
+impl EntityTag {
+    /// The tag of a body, from its bytes alone: every replica gives the same one.
+    #[must_use]
+    pub fn of_content(content: &[u8]) -> Self {
+        let digest = blake3::hash(content).to_hex();
+        Self(digest[..2 * CONTENT_TAG_BYTES].to_owned())
+    }
+
+    /// The tag of the same body in gzip. A strong tag stands for the bytes on the wire, so each encoding needs
+    /// its own.
+    #[must_use]
+    pub(crate) fn of_gzip(&self) -> Self {
+        Self(format!("{}-gzip", self.0))
+    }
+
+    /// What stands between the quotes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The value of the header `ETag`.
+    #[must_use]
+    pub fn to_header_value(&self) -> HeaderValue {
+        quoted(&self.0)
+    }
+
+    /// Whether the lines of an `If-None-Match` header name this tag.
+    ///
+    /// The comparison is weak, as the RFC asks. A header that is not a list of tags is ignored as a whole: the
+    /// client then gets the full answer, which is never wrong.
+    #[must_use]
+    pub(crate) fn is_named_by(&self, lines: &[HeaderValue]) -> bool {
+        if let [line] = lines
+            && line.as_bytes().trim_ascii() == b"*"
+        {
+            return true;
+        }
+        let mut named = false;
+        for line in lines {
+            match listed_tags(line.as_bytes()) {
+                Some(tags) => named |= tags.contains(&self.0.as_bytes()),
+                None => return false,
+            }
+        }
+        named
+    }
+}
+
+/// The tags of one header line, without their weakness; `None` for a malformed line. Empty list elements are
+/// allowed (RFC 9110, section 5.6.1).
+fn listed_tags(line: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut tags = Vec::new();
+    let mut rest = line;
+    loop {
+        while let [b',' | b' ' | b'\t', tail @ ..] = rest {
+            rest = tail;
+        }
+        if rest.is_empty() {
+            return Some(tags);
+        }
+        let opaque = rest.strip_prefix(b"W/").unwrap_or(rest).strip_prefix(b"\"")?;
+        let end = opaque.iter().position(|&byte| byte == b'"')?;
+        let (tag, tail) = (&opaque[..end], opaque[end + 1..].trim_ascii_start());
+        if !tag.iter().all(|&byte| is_tag_character(byte)) || !matches!(tail, [] | [b',', ..]) {
+            return None;
+        }
+        tags.push(tag);
+        rest = tail;
+    }
+}
+
+#[expect(clippy::expect_used, reason = "every constructor of a tag admits only visible ASCII")]
+fn quoted(tag: &str) -> HeaderValue {
+    HeaderValue::try_from(format!("\"{tag}\"")).expect("an entity tag is visible ASCII")
+}
+
+/// `etagc` of RFC 9110.
+const fn is_tag_character(byte: u8) -> bool {
+    matches!(byte, 0x21 | 0x23..=0x7e | 0x80..)
+}
+
+impl From<NoteHash> for EntityTag {
+    /// The tag of a ROX file is its hash: the bytes behind a hash never change.
+    fn from(hash: NoteHash) -> Self {
+        Self(hash.to_string())
+    }
+}
+
+impl fmt::Display for EntityTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0)
+    }
+}
+
+impl FromStr for EntityTag {
+    type Err = MalformedEntityTag;
+
+    /// Takes back what [`EntityTag::as_str`] gave.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let well_formed = text.bytes().all(|byte| byte.is_ascii() && is_tag_character(byte));
+        if well_formed && !text.is_empty() { Ok(Self(text.to_owned())) } else { Err(MalformedEntityTag) }
+    }
+}
+
+/// The text cannot stand between the quotes of an entity tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an entity tag is visible ascii without quotes")]
+pub struct MalformedEntityTag;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(lines: &[&[u8]]) -> bool {
+        let lines: Vec<_> = lines.iter().map(|line| HeaderValue::from_bytes(line).unwrap()).collect();
+        EntityTag("abc".to_owned()).is_named_by(&lines)
+    }
+
+    #[test]
+    fn if_none_match_takes_lists_weak_tags_and_a_star() {
+        for line in [
+            &b"\"abc\""[..],
+            b"W/\"abc\"",
+            b"*",
+            b" * ",
+            b"\"x\", \"abc\"",
+            b"\"x\",W/\"abc\",\"y\"",
+            b"\"a,b\" , \"abc\"",
+            b",, \"abc\" ,",
+            b"\"\", \"abc\"",
+            b"\"\xff\"\t,\t\"abc\"",
+        ] {
+            assert!(names(&[line]), "{}", line.escape_ascii());
+        }
+        assert!(names(&[b"\"x\"", b"\"abc\""]), "several header lines are one list");
+    }
+
+    #[test]
+    fn a_header_that_names_other_tags_or_is_malformed_matches_nothing() {
+        for line in [
+            &b""[..],
+            b"\"x\"",
+            b"\"ABC\"",
+            b"\"abc-gzip\"",
+            b"\"abc,\"",
+            b"abc",
+            b"\"abc",
+            b"abc\"",
+            b"w/\"abc\"",
+            b"W/ \"abc\"",
+            b"\"abc\" \"x\"",
+            b"\"abc\"x",
+            b"\"abc\", x",
+            b"\"abc\", *",
+            b"\"a b\", \"abc\"",
+            b"**",
+        ] {
+            assert!(!names(&[line]), "{}", line.escape_ascii());
+        }
+        assert!(!names(&[]));
+        assert!(!names(&[b"\"abc\"", b"x"]), "one malformed line spoils the header");
+        assert!(!names(&[b"*", b"*"]), "a star stands alone");
+    }
+
+    #[test]
+    fn a_content_tag_follows_from_the_bytes_and_survives_a_round_trip() {
+        let tag = EntityTag::of_content(b"{}");
+        insta::assert_snapshot!(tag, @r#""6e46dd10defc9b56c29a6ec56b508c21""#);
+        assert_ne!(tag, EntityTag::of_content(b"{} "));
+        assert_eq!(tag.as_str().parse(), Ok(tag.clone()));
+        assert_eq!(tag.to_header_value(), format!("\"{}\"", tag.as_str()));
+    }
+
+    #[test]
+    fn only_visible_ascii_without_quotes_is_a_tag() {
+        for text in ["", "a b", "a\"b", "é", "a\n"] {
+            assert_eq!(text.parse::<EntityTag>(), Err(MalformedEntityTag), "{text:?}");
+        }
+    }
+}

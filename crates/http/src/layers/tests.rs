@@ -1,0 +1,266 @@
+//! The layers around dummy routes: what every answer has, whichever route gives it.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::routing::get;
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tower::ServiceExt;
+
+use super::*;
+use crate::{CachePolicy, Conditions, JsonBody};
+
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Routes that answer, panic, fail, never come to an end, and wait to be let go.
+fn routes(entered: Arc<Notify>, release: Arc<Notify>) -> Router {
+    let large = async |conditions: Conditions| {
+        Ok::<_, ApiError>(JsonBody::render(&"x".repeat(5000))?.answer(&conditions, CachePolicy::Lookup))
+    };
+    let wait = async move || {
+        entered.notify_one();
+        release.notified().await;
+        "released"
+    };
+    Router::new()
+        .route("/large/{name}", get(large))
+        .route("/panic", get(async || -> &'static str { panic!("secret of the handler") }))
+        .route("/unavailable", get(async || ApiError::Unavailable("secret of the store".into())))
+        .route("/endless", get(std::future::pending::<()>))
+        .route("/wait", get(wait))
+}
+
+fn app() -> Router {
+    bounded_app(8, Arc::default(), Arc::default())
+}
+
+fn bounded_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Router {
+    let max_requests_in_flight = NonZeroU32::new(max_requests_in_flight).unwrap();
+    public(routes(entered, release), &LayerConfig { request_deadline: DEADLINE, max_requests_in_flight })
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    #[track_caller]
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.headers)).to_str().unwrap()
+    }
+
+    /// Checks that this is a problem document of that status, and gives its type.
+    #[track_caller]
+    fn problem(&self, status: u16) -> String {
+        assert_eq!((self.status.as_u16(), self.header("content-type")), (status, "application/problem+json"));
+        let problem: Value = serde_json::from_slice(&self.body).unwrap();
+        assert_eq!(problem["status"], status);
+        assert!(!problem.to_string().contains("secret"), "{problem}");
+        problem["type"].as_str().unwrap().to_owned()
+    }
+}
+
+async fn ask(app: &Router, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes().to_vec();
+    Answer { status: parts.status, headers: parts.headers, body }
+}
+
+#[tokio::test]
+async fn unknown_paths_are_404_for_every_method() {
+    for path in ["/", "/nothing", "/large/a/", "/large//a", "//large/a", "/large/", "/large/a/b", "/%FF"] {
+        for method in ["GET", "HEAD", "POST", "OPTIONS"] {
+            let answer = ask(&app(), method, path, &[]).await;
+            assert_eq!(answer.status, 404, "{method} {path}");
+            assert_eq!(answer.header("cache-control"), "no-store", "{method} {path}");
+            if method == "GET" {
+                assert_eq!(answer.problem(404), "/problems/not-found");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_methods_on_known_paths_are_405_with_allow() {
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PURGE"] {
+        let answer = ask(&app(), method, "/large/a", &[]).await;
+        assert_eq!(answer.problem(405), "/problems/method-not-allowed", "{method}");
+        assert_eq!(answer.header("allow"), "GET, HEAD", "{method}");
+        assert_eq!(answer.headers.get_all("allow").iter().count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn head_has_the_headers_of_get_and_no_body() {
+    for (path, accepted) in
+        [("/large/a", "identity"), ("/large/a", "gzip"), ("/nothing", "gzip"), ("/panic", "gzip")]
+    {
+        let headers = [("accept-encoding", accepted), ("x-request-id", "one")];
+        let get = ask(&app(), "GET", path, &headers).await;
+        let head = ask(&app(), "HEAD", path, &headers).await;
+        assert_eq!((get.status, &get.headers), (head.status, &head.headers), "{path}");
+        assert_eq!(get.header("content-length"), get.body.len().to_string(), "{path}");
+        assert!(head.body.is_empty(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_condition_that_holds_is_304_without_a_body_and_its_headers() {
+    for (method, accepted) in [("GET", "identity"), ("HEAD", "identity"), ("GET", "gzip"), ("HEAD", "gzip")] {
+        let full = ask(&app(), "GET", "/large/a", &[("accept-encoding", accepted)]).await;
+        for condition in [full.header("etag"), "*", &format!("\"x\", W/{}", full.header("etag"))] {
+            let headers = [("accept-encoding", accepted), ("if-none-match", condition)];
+            let answer = ask(&app(), method, "/large/a", &headers).await;
+            assert_eq!(answer.status, 304, "{accepted} {condition}");
+            for name in ["etag", "cache-control", "vary"] {
+                assert_eq!(answer.header(name), full.header(name), "{accepted} {condition}");
+            }
+            for name in ["content-type", "content-length", "content-encoding"] {
+                assert!(!answer.headers.contains_key(name), "{name}");
+            }
+            assert!(answer.body.is_empty());
+        }
+        let headers = [("accept-encoding", accepted), ("if-none-match", "\"x\"")];
+        assert_eq!(ask(&app(), "GET", "/large/a", &headers).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn json_is_compressed_for_those_who_accept_it_and_errors_are_not() {
+    let plain = ask(&app(), "GET", "/large/a", &[]).await;
+    let gzip = ask(&app(), "GET", "/large/a", &[("accept-encoding", "gzip")]).await;
+    assert!(!plain.headers.contains_key("content-encoding"));
+    assert_eq!(gzip.header("content-encoding"), "gzip");
+    assert!(gzip.body.len() < plain.body.len() / 10);
+    assert_ne!(plain.header("etag"), gzip.header("etag"));
+    assert_eq!((plain.header("vary"), gzip.header("vary")), ("Accept-Encoding", "Accept-Encoding"));
+    let error = ask(&app(), "GET", "/nothing", &[("accept-encoding", "gzip")]).await;
+    assert!(!error.headers.contains_key("content-encoding"));
+}
+
+#[tokio::test]
+async fn every_answer_can_be_read_by_any_origin() {
+    for (method, path) in [
+        ("GET", "/large/a"),
+        ("HEAD", "/large/a"),
+        ("GET", "/nothing"),
+        ("POST", "/large/a"),
+        ("GET", "/panic"),
+    ] {
+        let answer = ask(&app(), method, path, &[("origin", "https://game.example")]).await;
+        assert_eq!(answer.header("access-control-allow-origin"), "*", "{method} {path}");
+        let exposed = answer.header("access-control-expose-headers");
+        for name in ["ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Content-Disposition"] {
+            assert!(exposed.split(", ").any(|header| header == name), "{name}");
+        }
+        assert!(!answer.headers.contains_key("access-control-allow-credentials"));
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn preflights_are_answered_on_any_path_even_when_the_server_is_full() {
+    let entered = Arc::new(Notify::new());
+    let app = bounded_app(1, Arc::clone(&entered), Arc::default());
+    let waiting = tokio::spawn({
+        let app = app.clone();
+        async move { ask(&app, "GET", "/wait", &[]).await }
+    });
+    entered.notified().await;
+    for path in ["/large/a", "/nothing"] {
+        let headers = [
+            ("origin", "https://game.example"),
+            ("access-control-request-method", "GET"),
+            ("access-control-request-headers", "if-none-match"),
+        ];
+        let answer = ask(&app, "OPTIONS", path, &headers).await;
+        assert_eq!(answer.status, 204, "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), "*");
+        assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD");
+        assert_eq!(answer.header("access-control-allow-headers"), "*");
+        assert_eq!(answer.header("access-control-max-age"), "86400");
+        assert!(!answer.headers.contains_key("content-length"));
+    }
+    waiting.abort();
+}
+
+#[tokio::test]
+async fn a_panic_is_a_500_problem() {
+    let answer = ask(&app(), "GET", "/panic", &[]).await;
+    assert_eq!(answer.problem(500), "/problems/internal");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert!(answer.headers.contains_key("x-request-id"));
+}
+
+#[tokio::test]
+async fn an_unavailable_store_is_a_503_problem_with_retry_after() {
+    let answer = ask(&app(), "GET", "/unavailable", &[]).await;
+    assert_eq!(answer.problem(503), "/problems/unavailable");
+    assert_eq!((answer.header("retry-after"), answer.header("cache-control")), ("5", "no-store"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_beyond_its_deadline_is_a_503_problem() {
+    let started = tokio::time::Instant::now();
+    let answer = ask(&app(), "GET", "/endless", &[]).await;
+    assert_eq!(answer.problem(503), "/problems/deadline-exceeded");
+    assert_eq!(answer.header("retry-after"), "1");
+    assert_eq!(started.elapsed().as_secs(), DEADLINE.as_secs());
+}
+
+#[tokio::test]
+async fn requests_above_the_bound_are_refused_at_once_and_later_ones_are_not() {
+    let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let app = bounded_app(1, Arc::clone(&entered), Arc::clone(&release));
+    let waiting = tokio::spawn({
+        let app = app.clone();
+        async move { ask(&app, "GET", "/wait", &[]).await }
+    });
+    entered.notified().await;
+    let refused = ask(&app, "GET", "/large/a", &[]).await;
+    assert_eq!(refused.problem(503), "/problems/overloaded");
+    assert_eq!(refused.header("retry-after"), "1");
+    release.notify_one();
+    assert_eq!(waiting.await.unwrap().body, b"released");
+    assert_eq!(ask(&app, "GET", "/large/a", &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_overlong_address_is_a_414_problem() {
+    let path = |length: usize| format!("/large/a?{}", "q".repeat(length));
+    assert_eq!(ask(&app(), "GET", &path(8000), &[]).await.status, 200);
+    assert_eq!(ask(&app(), "GET", &path(8200), &[]).await.problem(414), "/problems/uri-too-long");
+}
+
+#[tokio::test]
+async fn a_request_keeps_its_id_or_is_given_one() {
+    let kept = ask(&app(), "GET", "/nothing", &[("x-request-id", "from-the-proxy")]).await;
+    assert_eq!(kept.header("x-request-id"), "from-the-proxy");
+    let replaced = ask(&app(), "GET", "/nothing", &[("x-request-id", "not plain")]).await;
+    assert_eq!(replaced.header("x-request-id").len(), 32);
+}
+
+#[tokio::test]
+async fn a_private_listener_has_problems_but_no_cors() {
+    let app = private(routes(Arc::default(), Arc::default()));
+    assert_eq!(ask(&app, "GET", "/nothing", &[]).await.problem(404), "/problems/not-found");
+    assert_eq!(
+        ask(&app, Method::POST.as_str(), "/wait", &[]).await.problem(405),
+        "/problems/method-not-allowed"
+    );
+    let panicked = ask(&app, "GET", "/panic", &[("origin", "https://page.example")]).await;
+    assert_eq!(panicked.problem(500), "/problems/internal");
+    assert!(!panicked.headers.contains_key("access-control-allow-origin"));
+}

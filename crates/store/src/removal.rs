@@ -1,0 +1,174 @@
+//! Taking charts and chartsets out of the index, and back in.
+
+use chart_index_domain::{ChartsetId, NoteHash};
+use sqlx::{PgConnection, Postgres, Transaction};
+
+use crate::columns::DerivedColumns;
+use crate::members::{SetRow, derive};
+use crate::{Store, StoreError};
+
+/// What a removal or a restoration did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemovalOutcome {
+    /// It is removed, or restored, now.
+    Done,
+    /// It was so before.
+    AlreadySo,
+    /// The index never held it.
+    NotFound,
+}
+
+impl Store {
+    /// Removes a chart: it is unknown from now on, also when it is ingested again, and leaves every chartset
+    /// that holds it; one that holds nothing else is no longer shown.
+    pub async fn remove_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
+        let result = self.turn_chart(hash, true, now_ms).await;
+        result.map_err(|error| StoreError::new("remove chart", error))
+    }
+
+    /// Takes the removal of a chart back.
+    pub async fn restore_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
+        let result = self.turn_chart(hash, false, now_ms).await;
+        result.map_err(|error| StoreError::new("restore chart", error))
+    }
+
+    /// Removes a chartset: it is not shown from now on, also when it is ingested again. Its charts stay known
+    /// where other chartsets hold them.
+    pub async fn remove_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
+        let result = self.turn_chartset(id, true, now_ms).await;
+        result.map_err(|error| StoreError::new("remove chartset", error))
+    }
+
+    /// Takes the removal of a chartset back.
+    pub async fn restore_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
+        let result = self.turn_chartset(id, false, now_ms).await;
+        result.map_err(|error| StoreError::new("restore chartset", error))
+    }
+
+    async fn turn_chart(
+        &self,
+        hash: NoteHash,
+        remove: bool,
+        now_ms: i64,
+    ) -> Result<RemovalOutcome, sqlx::Error> {
+        let mut transaction = self.pool().begin().await?;
+        match is_chart_removed(&mut transaction, hash).await? {
+            None => return Ok(RemovalOutcome::NotFound),
+            Some(removed) if removed == remove => return Ok(RemovalOutcome::AlreadySo),
+            Some(_) => (),
+        }
+        sqlx::query("UPDATE charts SET removed_at_ms = $2 WHERE hash = $1")
+            .bind(hash.as_bytes())
+            .bind(remove.then_some(now_ms))
+            .execute(&mut *transaction)
+            .await?;
+        reassemble_sets_with(&mut transaction, hash, now_ms).await?;
+        transaction.commit().await?;
+        Ok(RemovalOutcome::Done)
+    }
+
+    async fn turn_chartset(
+        &self,
+        id: ChartsetId,
+        remove: bool,
+        now_ms: i64,
+    ) -> Result<RemovalOutcome, sqlx::Error> {
+        let mut transaction = self.pool().begin().await?;
+        let removed: Option<bool> =
+            sqlx::query_scalar("SELECT removed_at_ms IS NOT NULL FROM chartsets WHERE id = $1 FOR UPDATE")
+                .bind(id.to_string())
+                .fetch_optional(&mut *transaction)
+                .await?;
+        match removed {
+            None => return Ok(RemovalOutcome::NotFound),
+            Some(removed) if removed == remove => return Ok(RemovalOutcome::AlreadySo),
+            Some(_) => (),
+        }
+        sqlx::query(
+            "WITH change AS (INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ($1, $3))
+             UPDATE chartsets SET removed_at_ms = $2, updated_at_ms = $3 WHERE id = $1",
+        )
+        .bind(id.to_string())
+        .bind(remove.then_some(now_ms))
+        .bind(now_ms)
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(RemovalOutcome::Done)
+    }
+}
+
+/// Whether the chart is removed; `None` for a chart that was never stored. The lock waits for ingests that are
+/// about to put the chart into a set, and makes later ones wait, so that none of them misses the removal.
+async fn is_chart_removed(
+    connection: &mut PgConnection,
+    hash: NoteHash,
+) -> Result<Option<bool>, sqlx::Error> {
+    sqlx::query_scalar("SELECT removed_at_ms IS NOT NULL FROM charts WHERE hash = $1 FOR UPDATE")
+        .bind(hash.as_bytes())
+        .fetch_optional(connection)
+        .await
+}
+
+/// Locks the sets in the order of their ids, and only then reads their charts: what another removal did to one
+/// of those charts is either seen here, or waits for this lock and sees what is done here.
+async fn reassemble_sets_with(
+    transaction: &mut Transaction<'_, Postgres>,
+    hash: NoteHash,
+    now_ms: i64,
+) -> Result<(), sqlx::Error> {
+    let sets: Vec<SetRow> = sqlx::query_as(
+        "SELECT id, exact_kind, exact_ref FROM chartsets
+         WHERE id IN (SELECT chartset_id FROM chartset_charts WHERE chart_hash = $1)
+         ORDER BY id FOR UPDATE",
+    )
+    .bind(hash.as_bytes())
+    .fetch_all(&mut **transaction)
+    .await?;
+    let columns = derive(transaction, &sets).await?;
+    for (set, columns) in sets.iter().zip(&columns) {
+        update_derived(transaction, set.id()?, columns, now_ms).await?;
+    }
+    Ok(())
+}
+
+async fn update_derived(
+    connection: &mut PgConnection,
+    id: ChartsetId,
+    columns: &DerivedColumns,
+    now_ms: i64,
+) -> Result<(), sqlx::Error> {
+    let (shown, search) = (&columns.shown, &columns.search);
+    sqlx::query(
+        "WITH change AS (INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ($1, $2))
+         UPDATE chartsets SET
+             updated_at_ms = $2, title = $3, artist = $4, creator = $5, source_kind = $6, source_ref = $7,
+             keys = $8, bpm_min = $9, bpm_max = $10, length_min_ms = $11, length_max_ms = $12,
+             density_max = $13, chart_count = $14, tags = $15, romanised_names = $16, title_sort = $17,
+             artist_sort = $18, creator_search = $19, search_words = array_to_tsvector($20)
+         WHERE id = $1",
+    )
+    .bind(id.to_string())
+    .bind(now_ms)
+    .bind(&shown.title)
+    .bind(&shown.artist)
+    .bind(&shown.creator)
+    .bind(&shown.source_kind)
+    .bind(&shown.source_ref)
+    .bind(&shown.keys)
+    .bind(shown.bpm_min)
+    .bind(shown.bpm_max)
+    .bind(shown.length_min_ms)
+    .bind(shown.length_max_ms)
+    .bind(shown.density_max)
+    .bind(shown.chart_count)
+    .bind(&shown.tags)
+    .bind(&shown.romanised_names)
+    .bind(&search.title_sort)
+    .bind(&search.artist_sort)
+    .bind(&search.creator_search)
+    .bind(&search.lexemes)
+    .execute(connection)
+    .await?;
+    Ok(())
+}

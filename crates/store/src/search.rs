@@ -1,0 +1,62 @@
+//! The search engine in PostgreSQL.
+
+use async_trait::async_trait;
+use chart_index_domain::ReadError;
+use chart_index_domain::search::{ChartsetPage, SearchIndex, SearchQuery};
+
+use crate::Store;
+use crate::columns::ShownColumns;
+use crate::error::corrupt;
+use crate::search_sql::page_statement;
+
+/// The search engine that asks PostgreSQL itself: always up to date, and exact.
+#[derive(Debug, Clone)]
+pub struct PostgresSearch {
+    store: Store,
+}
+
+/// A row of a page. A page past the last has one row, which holds nothing but the total.
+#[derive(sqlx::FromRow)]
+struct PageRow {
+    total: i64,
+    id: Option<String>,
+}
+
+impl PostgresSearch {
+    /// A search engine over the catalogue.
+    #[must_use]
+    pub const fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    async fn page(&self, query: &SearchQuery) -> Result<ChartsetPage, sqlx::Error> {
+        let mut lease = self.store.lease().await?;
+        let rows = page_statement(query)
+            .build()
+            // Planned anew each time: a plan for any text or range is a bad plan for most.
+            .persistent(false)
+            .fetch_all(lease.connection())
+            .await?;
+        let mut page = ChartsetPage { items: Vec::with_capacity(rows.len()), total: 0 };
+        for row in &rows {
+            let PageRow { total, id } = sqlx::FromRow::from_row(row)?;
+            page.total = u64::try_from(total).map_err(corrupt)?;
+            if let Some(id) = id {
+                let columns: ShownColumns = sqlx::FromRow::from_row(row)?;
+                page.items.push(columns.into_chartset(id.parse().map_err(corrupt)?)?);
+            }
+        }
+        Ok(page)
+    }
+}
+
+#[async_trait]
+impl SearchIndex for PostgresSearch {
+    fn engine(&self) -> &'static str {
+        "postgres"
+    }
+
+    async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
+        self.store.read("search chartsets", || self.page(query)).await
+    }
+}

@@ -1,0 +1,151 @@
+//! Ingesting folders, again and changed.
+
+use chart_index_domain::search::SearchQuery;
+use chart_index_domain::{ChartDraft, ChartsetDraft};
+use chart_index_store::{PutEffect, PutOutcome};
+
+use crate::support::{Catalogue, alpha, chart, folder, hash, id, ids, numbers};
+
+const ADDED: PutOutcome = PutOutcome { effect: PutEffect::Added, removed: false };
+const UNCHANGED: PutOutcome = PutOutcome { effect: PutEffect::Unchanged, removed: false };
+const UPDATED: PutOutcome = PutOutcome { effect: PutEffect::Updated, removed: false };
+
+#[tokio::test]
+async fn ingesting_again_changes_nothing_but_the_time_of_the_check() {
+    let catalogue = Catalogue::create().await;
+    let draft = folder(1, [chart(1), chart(2)]);
+    assert_eq!(catalogue.put(&draft, 10).await, ADDED);
+    let before = catalogue.store.chartset(id(1)).await.unwrap();
+    assert_eq!(catalogue.put(&draft, 20).await, UNCHANGED);
+    assert_eq!(catalogue.store.chartset(id(1)).await.unwrap(), before);
+    assert_eq!(catalogue.times(id(1)), "10|20");
+    assert_eq!(catalogue.changes(), [format!("{}@10", id(1))]);
+}
+
+#[tokio::test]
+async fn the_order_of_the_files_and_the_path_are_no_change() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    let moved = ChartsetDraft { path: "elsewhere".into(), ..folder(1, [chart(2), chart(1)]) };
+    assert_eq!(catalogue.put(&moved, 20).await, UNCHANGED);
+    assert_eq!(catalogue.database.psql("SELECT path FROM chartsets"), "elsewhere");
+}
+
+type Edit = fn(&mut ChartDraft);
+
+#[tokio::test]
+async fn every_word_of_a_file_is_a_change() {
+    let edits: [(&str, Edit); 10] = [
+        ("title", |chart| chart.text.title.push('x')),
+        ("artist", |chart| chart.text.artist.push('x')),
+        ("romanised title", |chart| chart.text.title_romanised = Some(String::new())),
+        ("romanised artist", |chart| chart.text.artist_romanised = Some("x".into())),
+        ("creator", |chart| chart.text.creator.push('x')),
+        ("difficulty", |chart| chart.text.difficulty.push('x')),
+        ("tags", |chart| chart.text.tags.swap(0, 1)),
+        ("declared source", |chart| chart.declared = Some(alpha(5))),
+        ("beatmap id", |chart| chart.alpha_beatmap_id = None),
+        ("another chart", |chart| chart.hash = hash(99)),
+    ];
+    let catalogue = Catalogue::create().await;
+    for (what, edit) in edits {
+        catalogue.put(&folder(1, [chart(1)]), 10).await;
+        let mut changed = folder(1, [chart(1)]);
+        edit(&mut changed.charts[0]);
+        assert_eq!(catalogue.put(&changed, 20).await, UPDATED, "{what}");
+        assert_eq!(catalogue.put(&changed, 20).await, UNCHANGED, "{what}");
+        catalogue.assert_consistent().await;
+    }
+    let with_source = ChartsetDraft { exact: Some(alpha(5)), ..folder(1, [chart(1)]) };
+    assert_eq!(catalogue.put(&with_source, 20).await, UPDATED);
+}
+
+#[tokio::test]
+async fn a_changed_folder_updates_its_set_and_drops_charts_that_left_it() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    catalogue.put(&folder(2, [chart(3)]), 11).await;
+    assert_eq!(catalogue.put(&folder(1, [chart(2), chart(4)]), 20).await, UPDATED);
+    assert_eq!(catalogue.times(id(1)), "20|20");
+    assert_eq!(catalogue.times(id(2)), "11|11");
+    assert_eq!(catalogue.store.chart(hash(1)).await.unwrap(), None);
+    assert_eq!(catalogue.store.rox(hash(1)).await.unwrap(), None);
+    let detail = catalogue.store.chartset(id(1)).await.unwrap().unwrap();
+    let hashes: Vec<_> = detail.charts.iter().map(|entry| entry.chart.hash).collect();
+    assert_eq!(hashes, [hash(4), hash(2)]);
+    assert_eq!(
+        catalogue.changes(),
+        [1, 2, 1].map(id).iter().zip([10, 11, 20]).map(change).collect::<Vec<_>>()
+    );
+    assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [1, 2]);
+    catalogue.assert_consistent().await;
+}
+
+fn change((id, time): (&chart_index_domain::ChartsetId, i32)) -> String {
+    format!("{id}@{time}")
+}
+
+#[tokio::test]
+async fn a_chart_that_left_one_set_stays_known_by_the_other() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    catalogue.put(&folder(2, [chart(1)]), 10).await;
+    catalogue.put(&folder(1, [chart(2)]), 20).await;
+    assert!(catalogue.store.chart(hash(1)).await.unwrap().is_some());
+    catalogue.put(&folder(2, []), 30).await;
+    assert_eq!(catalogue.store.chart(hash(1)).await.unwrap(), None);
+    assert_eq!(catalogue.store.chartset(id(2)).await.unwrap(), None);
+    catalogue.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn the_first_file_of_a_hash_decides_numbers_and_rox_bytes_for_ever() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let mut second = chart(1);
+    second.rox = b"other bytes of the same notes".to_vec();
+    second.numbers = numbers(7);
+    second.text.title = "Other".into();
+    catalogue.put(&folder(2, [second.clone()]), 20).await;
+    let detail = catalogue.store.chartset(id(2)).await.unwrap().unwrap();
+    assert_eq!(detail.charts[0].chart.numbers, numbers(1));
+    assert_eq!(detail.charts[0].chart.rox_bytes, 8);
+    assert_eq!((detail.chartset.title.as_str(), detail.chartset.keys[0].get()), ("Other", 5));
+
+    // Not even when no set holds the chart any more and it comes back.
+    catalogue.put(&folder(1, []), 30).await;
+    catalogue.put(&folder(2, []), 30).await;
+    assert_eq!(catalogue.store.rox(hash(1)).await.unwrap(), None);
+    catalogue.put(&folder(2, [second]), 40).await;
+    assert_eq!(catalogue.store.rox(hash(1)).await.unwrap().unwrap(), b"rox of 1");
+    catalogue.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn hostile_text_is_stored_or_bounded_and_never_refused() {
+    let catalogue = Catalogue::create().await;
+    let mut hostile = chart(1);
+    hostile.text.title = format!("nul\0 {}", "Ж😀 ".repeat(20_000));
+    hostile.text.artist = "宙".repeat(30_000);
+    hostile.text.creator = "'; DROP TABLE charts; --\0".into();
+    hostile.text.title_romanised = Some("x".repeat(100_000));
+    hostile.text.tags = (0..20_000).map(|number| format!("tag{number}\0")).collect();
+    hostile.text.tags.push(String::new());
+    hostile.alpha_beatmap_id = Some(u64::MAX);
+    let draft = ChartsetDraft { path: "nul\0".into(), ..folder(1, [hostile]) };
+    assert_eq!(catalogue.put(&draft, 10).await, ADDED);
+    assert_eq!(catalogue.put(&draft, 20).await, UNCHANGED);
+    let known = catalogue.store.chart(hash(1)).await.unwrap().unwrap();
+    assert_eq!(known.chart.creator, "'; DROP TABLE charts; --\u{fffd}");
+    catalogue.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn an_empty_folder_is_kept_and_not_shown() {
+    let catalogue = Catalogue::create().await;
+    assert_eq!(catalogue.put(&folder(1, []), 10).await, ADDED);
+    assert_eq!(catalogue.put(&folder(1, []), 10).await, UNCHANGED);
+    assert_eq!(catalogue.store.chartset(id(1)).await.unwrap(), None);
+    assert_eq!(catalogue.search(&SearchQuery::default()).await.total, 0);
+    catalogue.assert_consistent().await;
+}

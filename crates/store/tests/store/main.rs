@@ -1,0 +1,15 @@
+//! The store against a real PostgreSQL.
+#![expect(clippy::unwrap_used, reason = "what a test is made of is there, or the test fails")]
+
+mod ingest;
+mod migrations;
+mod outage;
+mod parallel;
+mod proxy;
+mod reading;
+mod removal;
+mod search_filters;
+mod search_oracle;
+mod search_text;
+mod support;
+mod verification;

@@ -1,0 +1,126 @@
+//! PostgreSQL is away.
+
+use std::time::{Duration, Instant};
+
+use chart_index_domain::ReadError;
+use chart_index_domain::search::{SearchIndex, SearchQuery};
+use chart_index_store::{PostgresSearch, Store};
+
+use crate::proxy::Proxy;
+use crate::support::{Catalogue, chart, config, folder, hash, id};
+
+async fn assert_every_read_is_unavailable(store: &Store) {
+    fn unavailable<T>(result: &Result<T, ReadError>) -> bool {
+        matches!(result, Err(ReadError::Unavailable { .. }))
+    }
+    let search = PostgresSearch::new(store.clone());
+    let query = SearchQuery::default();
+    let (chart, rox, set, source, page, ping) = tokio::join!(
+        Box::pin(store.chart(hash(1))),
+        Box::pin(store.rox(hash(1))),
+        Box::pin(store.chartset(id(1))),
+        Box::pin(store.public_source(id(1))),
+        search.search(&query),
+        Box::pin(store.ping()),
+    );
+    assert!(unavailable(&chart) && unavailable(&rox) && unavailable(&set));
+    assert!(unavailable(&source) && unavailable(&page) && unavailable(&ping));
+}
+
+#[tokio::test]
+async fn without_postgresql_every_call_is_unavailable_and_quickly_so() {
+    // Bound and not listening: nobody else takes the port, and connections are refused.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("postgres://nobody@{}/nothing", socket.local_addr().unwrap());
+    let store = Store::new(&config(&url));
+    let start = Instant::now();
+    assert_every_read_is_unavailable(&store).await;
+    assert!(store.put_chartset(&folder(1, [chart(1)]), 1).await.unwrap_err().is_unavailable());
+    assert!(store.remove_chart(hash(1), 1).await.unwrap_err().is_unavailable());
+    assert!(store.migrate().await.unwrap_err().is_unavailable());
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_closed_store_is_unavailable() {
+    let catalogue = Catalogue::create().await;
+    catalogue.store.close().await;
+    assert_every_read_is_unavailable(&catalogue.store).await;
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_a_failure_to_tell_and_not_an_unknown_chart() {
+    let catalogue = Catalogue::create().await;
+    let url = format!("{}_elsewhere", catalogue.database.url());
+    assert!(Store::new(&config(&url)).chart(hash(1)).await.is_err());
+}
+
+#[tokio::test]
+async fn reads_pass_over_connections_that_a_restart_broke() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    let mut proxy = Proxy::start(catalogue.database.url()).await;
+    let store = Store::new(&config(&proxy.url));
+    let open_several = || async {
+        let (a, b, c) = tokio::join!(store.chart(hash(1)), store.chart(hash(1)), store.chart(hash(1)));
+        assert!([a, b, c].into_iter().all(|chart| chart.unwrap().is_some()));
+    };
+    open_several().await;
+    proxy.cut().await;
+    proxy.listen().await;
+    open_several().await;
+    proxy.cut().await;
+    assert_every_read_is_unavailable(&store).await;
+    proxy.listen().await;
+    open_several().await;
+}
+
+#[tokio::test]
+async fn connections_on_which_nothing_answers_are_given_up() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    let proxy = Proxy::start(catalogue.database.url()).await;
+    let mut config = config(&proxy.url);
+    config.max_connections = 1;
+    config.statement_timeout = Duration::from_millis(100);
+    config.acquire_timeout = Duration::from_secs(10);
+    let store = Store::new(&config);
+    assert!(store.chart(hash(1)).await.unwrap().is_some());
+    proxy.silence_open_connections();
+    let deadline = Duration::from_millis(50);
+    assert!(tokio::time::timeout(deadline, store.chart(hash(1))).await.is_err());
+    assert!(store.chart(hash(1)).await.unwrap().is_some(), "on the only connection, a new one");
+}
+
+#[tokio::test]
+async fn reads_pass_over_connections_that_an_administrator_ended() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    for _ in 0..3 {
+        let (a, b) = tokio::join!(store.chart(hash(1)), store.rox(hash(1)));
+        assert!(a.unwrap().is_some() && b.unwrap().is_some());
+        let end = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+                   WHERE application_name = 'chart-index' AND datname = current_database()";
+        let _ = catalogue.database.psql(end);
+    }
+    assert!(store.chart(hash(1)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_statement_that_takes_too_long_is_ended_and_unavailable() {
+    let catalogue = Catalogue::create().await;
+    let mut config = config(catalogue.database.url());
+    config.statement_timeout = Duration::from_millis(50);
+    let impatient = Store::new(&config);
+    let patient = &catalogue.store;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    let _ = catalogue.database.psql(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql
+             AS 'BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END';
+         CREATE TRIGGER wait BEFORE UPDATE ON charts FOR EACH ROW EXECUTE FUNCTION wait()",
+    );
+    assert!(impatient.remove_chart(hash(1), 2).await.unwrap_err().is_unavailable());
+    assert!(patient.chart(hash(1)).await.unwrap().is_some(), "nothing of it was kept");
+}

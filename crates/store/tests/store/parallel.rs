@@ -1,0 +1,65 @@
+//! Many workers at once.
+
+use chart_index_store::{PutEffect, Store};
+
+use crate::support::{Catalogue, Random, chart, config, folder, hash, id};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overlapping_sets_put_from_many_tasks_end_consistent() {
+    let catalogue = Catalogue::create().await;
+    let workers: Vec<_> = (0..8)
+        .map(|worker| {
+            let store = catalogue.store.clone();
+            tokio::spawn(async move {
+                let mut random = Random(worker);
+                for round in 0..30 {
+                    // 6 sets over 20 charts, so that most rounds meet another worker.
+                    let set = random.below(6);
+                    let charts: Vec<_> = (0..8).map(|_| chart(random.below(20))).collect();
+                    let mut draft = folder(set.into(), charts);
+                    let mut seen = std::collections::HashSet::new();
+                    draft.charts.retain(|chart| seen.insert(chart.hash));
+                    store.put_chartset(&draft, round).await.unwrap();
+                    if random.one_in(4) {
+                        let target = hash(random.below(20).into());
+                        store.remove_chart(target, round).await.unwrap();
+                        store.restore_chart(hash(random.below(20).into()), round).await.unwrap();
+                    }
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    catalogue.assert_consistent().await;
+    let without_file = "SELECT count(*) FROM charts LEFT JOIN rox_files USING (hash) WHERE bytes IS NULL";
+    assert_eq!(catalogue.database.psql(without_file), "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_new_set_put_by_many_workers_is_added_once() {
+    let catalogue = Catalogue::create().await;
+    let mut config = config(catalogue.database.url());
+    config.max_connections = 8;
+    let store = Store::new(&config);
+    for set in 0..20 {
+        let charts = [chart(1), chart(2), chart(100 + set)];
+        let draft = std::sync::Arc::new(folder(set.into(), charts));
+        let workers: Vec<_> = (0..8)
+            .map(|_| {
+                let (store, draft) = (store.clone(), draft.clone());
+                tokio::spawn(async move { store.put_chartset(&draft, 10).await.unwrap().effect })
+            })
+            .collect();
+        let mut effects = Vec::new();
+        for worker in workers {
+            effects.push(worker.await.unwrap());
+        }
+        assert_eq!(effects.iter().filter(|effect| **effect == PutEffect::Added).count(), 1);
+        assert_eq!(effects.iter().filter(|effect| **effect == PutEffect::Unchanged).count(), 7);
+    }
+    assert_eq!(catalogue.changes().len(), 20);
+    assert_eq!(catalogue.store.chartset(id(3)).await.unwrap().unwrap().charts.len(), 3);
+    catalogue.assert_consistent().await;
+}

@@ -1,0 +1,94 @@
+//! Sources of a chart in several sets, and the words that describe it.
+
+use chart_index_domain::search::SearchQuery;
+use chart_index_domain::{ChartDraft, ChartsetDraft, Confidence, PublicSource, Source};
+
+use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id};
+
+fn declaring(source: PublicSource, difficulty: &str) -> ChartDraft {
+    let mut draft = chart(1);
+    draft.declared = Some(source);
+    draft.text.difficulty = difficulty.into();
+    draft
+}
+
+fn from(source: &PublicSource, confidence: Confidence, checked_at_ms: i64) -> Source {
+    Source { kind: source.kind, reference: source.reference.clone(), confidence, checked_at_ms }
+}
+
+#[tokio::test]
+async fn a_chart_in_several_sets_lists_all_sources_in_order() {
+    use Confidence::{Declared, Exact};
+    let catalogue = Catalogue::create().await;
+    let exactly = |source, draft| ChartsetDraft { exact: Some(source), ..draft };
+    catalogue.put(&folder(1, [declaring(alpha(9), "no folder id")]), 10).await;
+    catalogue.put(&exactly(beta(3), folder(2, [declaring(alpha(8), "pack")])), 11).await;
+    catalogue.put(&exactly(alpha(8), folder(3, [declaring(alpha(8), "set")])), 12).await;
+    catalogue.put(&exactly(beta(3), folder(4, [chart(1)])), 13).await;
+    let known = catalogue.store.chart(hash(1)).await.unwrap().unwrap();
+    let expected = [from(&alpha(8), Exact, 12), from(&beta(3), Exact, 13), from(&alpha(9), Declared, 10)];
+    assert_eq!(known.sources, expected);
+    assert_eq!(known.chart.difficulty, "set");
+
+    let detail = catalogue.store.chartset(id(2)).await.unwrap().unwrap();
+    assert_eq!(detail.sources, [from(&beta(3), Exact, 11), from(&alpha(8), Declared, 11)]);
+    assert_eq!(detail.charts[0].chart.difficulty, "pack");
+    assert_eq!(detail.charts[0].alpha_beatmap_id, None, "a pack gives no beatmap ids");
+}
+
+#[tokio::test]
+async fn the_words_of_a_lookup_come_from_the_best_source_then_the_lowest_id() {
+    let catalogue = Catalogue::create().await;
+    let mut plain = chart(1);
+    for (number, source, difficulty) in [
+        (9, None, "none, high id"),
+        (5, None, "none, low id"),
+        (8, Some(beta(2)), "declared beta"),
+        (7, Some(alpha(3)), "declared alpha, high id"),
+        (6, Some(alpha(3)), "declared alpha, low id"),
+    ] {
+        plain.declared = source;
+        plain.text.difficulty = difficulty.into();
+        catalogue.put(&folder(number, [plain.clone()]), 10).await;
+        let known = catalogue.store.chart(hash(1)).await.unwrap().unwrap();
+        assert_eq!(known.chart.difficulty, difficulty);
+    }
+}
+
+#[tokio::test]
+async fn a_chart_reads_back_as_it_was_put() {
+    let catalogue = Catalogue::create().await;
+    let draft = chart(3);
+    catalogue.put(&folder(1, [draft.clone()]), 10).await;
+    let known = catalogue.store.chart(draft.hash).await.unwrap().unwrap().chart;
+    assert_eq!((known.hash, known.numbers), (draft.hash, draft.numbers));
+    assert_eq!(known.rox_bytes, draft.rox.len() as u64);
+    let text = (known.title, known.artist, known.creator, known.difficulty);
+    assert_eq!(text, (draft.text.title, draft.text.artist, draft.text.creator, draft.text.difficulty));
+    assert_eq!(catalogue.store.rox(draft.hash).await.unwrap(), Some(draft.rox));
+}
+
+#[tokio::test]
+async fn tags_of_several_charts_do_not_run_into_each_other() {
+    let catalogue = Catalogue::create().await;
+    let (mut one, mut two, mut three) = (chart(4), chart(8), chart(12));
+    one.text.tags = vec!["b".into(), "a, {}\"\\".into()];
+    two.text.tags = vec![];
+    three.text.tags = vec!["c".into(), "b".into(), "d".into()];
+    catalogue.put(&folder(1, [one, two, three]), 10).await;
+    let detail = catalogue.store.chartset(id(1)).await.unwrap().unwrap();
+    assert_eq!(detail.chartset.tags, ["b", "a, {}\"\\", "c", "d"]);
+    assert_eq!(catalogue.search(&SearchQuery::default()).await.items, [detail.chartset]);
+}
+
+#[tokio::test]
+async fn the_redirect_leads_to_the_exact_source_or_the_declared_one() {
+    let catalogue = Catalogue::create().await;
+    let with_source = ChartsetDraft { exact: Some(beta(3)), ..folder(1, [declaring(alpha(9), "")]) };
+    catalogue.put(&with_source, 10).await;
+    catalogue.put(&folder(2, [declaring(alpha(9), "")]), 10).await;
+    catalogue.put(&folder(3, [chart(1)]), 10).await;
+    for (number, expected) in [(1, Some(beta(3))), (2, Some(alpha(9))), (3, None), (4, None)] {
+        assert_eq!(catalogue.store.public_source(id(number)).await.unwrap(), expected, "{number}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Every filter, sort and page on a handful of chartsets.
+
+use chart_index_domain::search::{Bounds, Direction, PageRequest, SearchQuery, Sort};
+use chart_index_domain::{ChartsetDraft, KeyCount, SourceKind};
+
+use crate::support::{Catalogue, alpha, beta, chart, folder, ids};
+
+/// Set 1: 4 keys, BPM 100 to 110, 60 s, density 10. Set 2: 4 and 7 keys, 120 to 200, 90 to 180 s, density 30.
+/// Set 3: 7 keys, 110 to 110, 60 s, density 20.
+async fn three_sets() -> Catalogue {
+    let catalogue = Catalogue::create().await;
+    let made = |number, keys: u8, bpm: (f64, f64), length_ms, density_peak, title: &str| {
+        let mut draft = chart(number);
+        draft.numbers.keys = KeyCount::try_from(keys).unwrap();
+        (draft.numbers.bpm_min, draft.numbers.bpm_max) = bpm;
+        draft.numbers.length_ms = length_ms;
+        draft.numbers.density_peak = density_peak;
+        draft.text.title = title.into();
+        draft
+    };
+    let one = folder(1, [made(1, 4, (100.0, 110.0), 60_000, 10.0, "émile")]);
+    let two = [
+        made(2, 4, (120.0, 150.0), 90_000, 30.0, "Zoo"),
+        made(3, 7, (140.0, 200.0), 180_000, 25.0, "ignored"),
+    ];
+    let three = folder(3, [made(4, 7, (110.0, 110.0), 60_000, 20.0, "Élan")]);
+    catalogue.put(&ChartsetDraft { exact: Some(alpha(5)), ..one }, 30).await;
+    catalogue.put(&ChartsetDraft { exact: Some(beta(5)), ..folder(2, two) }, 20).await;
+    catalogue.put(&three, 10).await;
+    catalogue
+}
+
+fn keys(keys: &[u8]) -> SearchQuery {
+    let keys = keys.iter().map(|keys| KeyCount::try_from(*keys).unwrap()).collect();
+    SearchQuery { keys, ..SearchQuery::default() }
+}
+
+fn bpm(min: Option<f64>, max: Option<f64>) -> SearchQuery {
+    SearchQuery { bpm: Bounds { min, max }, ..SearchQuery::default() }
+}
+
+fn length(min: Option<f64>, max: Option<f64>) -> SearchQuery {
+    SearchQuery { length_ms: Bounds { min, max }, ..SearchQuery::default() }
+}
+
+fn density(min: f64) -> SearchQuery {
+    SearchQuery { density_min: Some(min), ..SearchQuery::default() }
+}
+
+fn of_source(kind: SourceKind) -> SearchQuery {
+    SearchQuery { source: Some(kind), ..SearchQuery::default() }
+}
+
+#[tokio::test]
+async fn filters_keep_what_they_say() {
+    let catalogue = three_sets().await;
+    for (query, expected) in [
+        (SearchQuery::default(), vec![1, 2, 3]),
+        (keys(&[4]), vec![1, 2]),
+        (keys(&[7]), vec![2, 3]),
+        (keys(&[4, 7]), vec![1, 2, 3]),
+        (keys(&[5, 6]), vec![]),
+        (of_source(SourceKind::AlphaSet), vec![1]),
+        (of_source(SourceKind::BetaPack), vec![2]),
+        (bpm(Some(110.0), None), vec![1, 2, 3]),
+        (bpm(Some(110.001), None), vec![2]),
+        (bpm(None, Some(110.0)), vec![1, 3]),
+        (bpm(None, Some(99.999)), vec![]),
+        (bpm(Some(110.5), Some(119.5)), vec![]),
+        (bpm(Some(105.0), Some(106.0)), vec![1]),
+        (length(Some(60_000.0), Some(60_000.0)), vec![1, 3]),
+        (length(Some(60_000.5), None), vec![2]),
+        (length(Some(100_000.0), Some(110_000.0)), vec![2]),
+        (length(None, Some(89_999.999)), vec![1, 3]),
+        (density(20.0), vec![2, 3]),
+        (density(30.001), vec![]),
+        (SearchQuery { bpm: Bounds { min: Some(105.0), max: None }, ..keys(&[4]) }, vec![1, 2]),
+        (SearchQuery { density_min: Some(15.0), ..keys(&[4]) }, vec![2]),
+    ] {
+        let page = catalogue.search(&query).await;
+        assert_eq!(ids(&page), expected, "{query:?}");
+        assert_eq!(page.total, expected.len() as u64, "{query:?}");
+    }
+}
+
+#[tokio::test]
+async fn sorts_go_both_ways_and_ties_are_broken_by_id_ascending() {
+    use Direction::{Ascending, Descending};
+    let catalogue = three_sets().await;
+    for (sort, direction, expected) in [
+        (Sort::Updated, Descending, [1, 2, 3]),
+        (Sort::Updated, Ascending, [3, 2, 1]),
+        (Sort::Title, Ascending, [3, 1, 2]),
+        (Sort::Title, Descending, [2, 1, 3]),
+        (Sort::Artist, Ascending, [1, 2, 3]),
+        (Sort::Artist, Descending, [3, 2, 1]),
+        (Sort::Bpm, Descending, [2, 1, 3]),
+        (Sort::Bpm, Ascending, [1, 3, 2]),
+        (Sort::Length, Descending, [2, 1, 3]),
+        (Sort::Length, Ascending, [1, 3, 2]),
+        (Sort::Density, Descending, [2, 3, 1]),
+        (Sort::Density, Ascending, [1, 3, 2]),
+    ] {
+        let query = SearchQuery { sort, direction, ..SearchQuery::default() };
+        assert_eq!(ids(&catalogue.search(&query).await), expected, "{sort:?} {direction:?}");
+    }
+}
+
+#[tokio::test]
+async fn past_the_last_page_there_is_nothing_but_the_total() {
+    let catalogue = three_sets().await;
+    for number in [3, 4, i64::MAX] {
+        let page = PageRequest::clamped(number, 2);
+        let page = catalogue.search(&SearchQuery { page, ..SearchQuery::default() }).await;
+        assert_eq!((page.items.len(), page.total), (0, 3), "{number}");
+    }
+    let page = PageRequest::clamped(2, 2);
+    let page = catalogue.search(&SearchQuery { page, ..SearchQuery::default() }).await;
+    assert_eq!((ids(&page), page.total), (vec![3], 3));
+}

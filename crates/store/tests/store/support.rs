@@ -1,0 +1,156 @@
+//! A catalogue of its own for every test, and drafts to fill it with.
+
+use chart_index_domain::search::{ChartsetPage, SearchIndex, SearchQuery};
+use chart_index_domain::{
+    ChartDraft, ChartNumbers, ChartText, ChartsetDraft, ChartsetId, KeyCount, NoteHash, PublicSource,
+    SourceKind, SourceRef,
+};
+use chart_index_store::{DatabaseUrl, PostgresSearch, PutOutcome, Store, StoreConfig};
+use chart_index_tests::TestDatabase;
+
+/// A migrated database and the store on it.
+pub(crate) struct Catalogue {
+    pub(crate) database: TestDatabase,
+    pub(crate) store: Store,
+}
+
+impl Catalogue {
+    pub(crate) async fn create() -> Self {
+        let database = TestDatabase::create().await;
+        let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
+        store.migrate().await.unwrap();
+        Self { database, store }
+    }
+
+    pub(crate) async fn put(&self, draft: &ChartsetDraft, now_ms: i64) -> PutOutcome {
+        self.store.put_chartset(draft, now_ms).await.unwrap()
+    }
+
+    pub(crate) async fn search(&self, query: &SearchQuery) -> ChartsetPage {
+        PostgresSearch::new(self.store.clone()).search(query).await.unwrap()
+    }
+
+    /// The outbox as `id@time`, oldest first.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let changes = "SELECT chartset_id || '@' || changed_at_ms FROM search_changes ORDER BY seq";
+        self.database.psql(changes).lines().map(str::to_owned).collect()
+    }
+
+    /// `updated` and the last check of a chartset.
+    pub(crate) fn times(&self, id: ChartsetId) -> String {
+        let times = format!("SELECT updated_at_ms, checked_at_ms FROM chartsets WHERE id = '{id}'");
+        self.database.psql(&times)
+    }
+
+    /// Fails unless every stored aggregate follows from its charts.
+    pub(crate) async fn assert_consistent(&self) {
+        let (mismatches, _) = self.store.aggregate_mismatches(None, 100_000).await.unwrap();
+        assert_eq!(mismatches, []);
+    }
+}
+
+pub(crate) fn config(url: &str) -> StoreConfig {
+    StoreConfig::new(url.parse::<DatabaseUrl>().unwrap())
+}
+
+pub(crate) fn hash(number: u64) -> NoteHash {
+    let mut bytes = [0; 32];
+    // Spread, so that the order of the hashes is not the order of the numbers.
+    bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    bytes[24..].copy_from_slice(&number.to_be_bytes());
+    NoteHash::from_bytes(bytes)
+}
+
+pub(crate) fn id(number: u64) -> ChartsetId {
+    ChartsetId::from_bytes(number.to_be_bytes())
+}
+
+pub(crate) fn source(kind: SourceKind, number: u64) -> PublicSource {
+    PublicSource { kind, reference: SourceRef::from_number(number).unwrap() }
+}
+
+pub(crate) fn alpha(number: u64) -> PublicSource {
+    source(SourceKind::AlphaSet, number)
+}
+
+pub(crate) fn beta(number: u64) -> PublicSource {
+    source(SourceKind::BetaPack, number)
+}
+
+pub(crate) fn numbers(number: u32) -> ChartNumbers {
+    let small = f64::from(number % 50);
+    ChartNumbers {
+        keys: KeyCount::try_from(u8::try_from(4 + number % 4).unwrap()).unwrap(),
+        bpm_min: 100.0 + small,
+        bpm_max: 150.125 + small,
+        bpm_main: 120.5 + small,
+        length_ms: 60_000 + number,
+        notes: 500 + number,
+        lns: 20,
+        density_avg: 5.25 + small,
+        density_peak: 12.5 + small,
+    }
+}
+
+/// The chart with that number; the words come from the number as well.
+pub(crate) fn chart(number: u32) -> ChartDraft {
+    ChartDraft {
+        hash: hash(number.into()),
+        numbers: numbers(number),
+        rox: format!("rox of {number}").into_bytes(),
+        text: ChartText {
+            title: format!("Title {number}"),
+            artist: format!("Artist {number}"),
+            creator: format!("Creator {number}"),
+            difficulty: format!("Difficulty {number}"),
+            tags: vec![format!("tag{number}"), "common".into()],
+            ..ChartText::default()
+        },
+        declared: None,
+        alpha_beatmap_id: Some(1_000 + u64::from(number)),
+    }
+}
+
+/// A folder without a source of its own.
+pub(crate) fn folder(number: u64, charts: impl IntoIterator<Item = ChartDraft>) -> ChartsetDraft {
+    let path = format!("alpha/{number}");
+    ChartsetDraft { id: id(number), path, exact: None, charts: charts.into_iter().collect() }
+}
+
+/// A folder of one chart whose title is given.
+pub(crate) fn titled(number: u32, title: &str) -> ChartsetDraft {
+    let mut chart = chart(number);
+    chart.text.title = title.into();
+    chart.text.tags.clear();
+    folder(number.into(), [chart])
+}
+
+/// The numbers of the sets on a page.
+pub(crate) fn ids(page: &ChartsetPage) -> Vec<u64> {
+    page.items.iter().map(|set| u64::from_be_bytes(*set.id.as_bytes())).collect()
+}
+
+/// Random numbers that are the same in every run (`SplitMix64`).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(end)).unwrap()
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
+        &values[self.below(u32::try_from(values.len()).unwrap()) as usize]
+    }
+
+    pub(crate) fn one_in(&mut self, count: u32) -> bool {
+        self.below(count) == 0
+    }
+}

@@ -1,0 +1,73 @@
+//! Checks find what does not fit.
+
+use chart_index_domain::NoteHash;
+
+use crate::support::{Catalogue, chart, folder, hash, id};
+
+#[tokio::test]
+async fn a_tampered_aggregate_is_found() {
+    for (column, tampering) in [
+        ("title", "title = 'x'"),
+        ("keys", "keys = '{7}'"),
+        ("bpm_max", "bpm_max = bpm_max + 0.001"),
+        ("length_min_ms", "length_min_ms = length_min_ms - 1"),
+        ("source_kind", "source_kind = 'alphaSet', source_ref = '1'"),
+        ("chart_count", "chart_count = chart_count + 1"),
+        ("tags", "tags = '{}'"),
+        ("creator_search", "creator_search = ''"),
+        ("lexemes", "search_words = ''"),
+    ] {
+        let catalogue = Catalogue::create().await;
+        for number in 1..=3 {
+            catalogue.put(&folder(number, [chart(u32::try_from(number).unwrap())]), 10).await;
+        }
+        let statement = format!("UPDATE chartsets SET {tampering} WHERE id = '{}'", id(2));
+        let _ = catalogue.database.psql(&statement);
+        let (mismatches, _) = catalogue.store.aggregate_mismatches(None, 10).await.unwrap();
+        assert_eq!((mismatches[0].id, mismatches[0].column), (id(2), column));
+        assert_ne!(mismatches[0].stored, mismatches[0].expected);
+    }
+}
+
+#[tokio::test]
+async fn checks_go_through_every_page() {
+    let catalogue = Catalogue::create().await;
+    for number in 1..=5 {
+        let charts = [chart(number), chart(number + 10)];
+        catalogue.put(&folder(number.into(), charts), 10).await;
+    }
+    catalogue.store.remove_chart(hash(1), 20).await.unwrap();
+    catalogue.put(&folder(2, []), 20).await;
+    let mut after = None;
+    let mut pages = 0;
+    loop {
+        let (mismatches, next) = catalogue.store.aggregate_mismatches(after, 2).await.unwrap();
+        assert_eq!(mismatches, []);
+        let Some(next) = next else { break };
+        after = Some(next);
+        pages += 1;
+    }
+    assert_eq!((after, pages), (Some(id(5)), 3));
+
+    let mut seen: Vec<NoteHash> = Vec::new();
+    loop {
+        let page = catalogue.store.stored_charts_after(seen.last().copied(), 3).await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        assert!(page.iter().all(|chart| chart.rox_bytes == chart.rox.len() as u64));
+        seen.extend(page.iter().map(|chart| chart.hash));
+    }
+    let mut expected: Vec<NoteHash> = (1..=5).chain(11..=15).map(hash).collect();
+    expected.sort();
+    assert_eq!(seen, expected, "removed and orphaned charts are stored charts");
+}
+
+#[tokio::test]
+async fn a_missing_rox_file_shows_as_an_empty_one() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let _ = catalogue.database.psql("DELETE FROM rox_files");
+    let stored = catalogue.store.stored_charts_after(None, 10).await.unwrap();
+    assert_eq!((stored[0].rox.len(), stored[0].rox_bytes), (0, 8));
+}

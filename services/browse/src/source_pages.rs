@@ -1,0 +1,99 @@
+//! The settings of this service: each a flag and an environment variable.
+
+use std::str::FromStr;
+
+use chart_index_domain::{PublicSource, SourceKind};
+use clap::Args;
+use url::Url;
+
+/// Where the sources have their public pages.
+#[derive(Debug, Clone, Args)]
+pub struct SourcePages {
+    /// The address below which the first game has its set pages; a chartset is redirected to `<page>/<set id>`.
+    #[arg(long, env = "ALPHA_SOURCE_PAGE", default_value = "https://alpha.example/sets")]
+    pub alpha_source_page: SourcePage,
+
+    /// The address below which the second game has its pack pages; a chartset is redirected to `<page>/<pack id>`.
+    #[arg(long, env = "BETA_SOURCE_PAGE", default_value = "https://beta.example/packs")]
+    pub beta_source_page: SourcePage,
+}
+
+impl SourcePages {
+    /// The page of a set or a pack (contract, "Source").
+    #[must_use]
+    pub fn page_of(&self, source: &PublicSource) -> String {
+        let page = match source.kind {
+            SourceKind::AlphaSet => &self.alpha_source_page,
+            SourceKind::BetaPack => &self.beta_source_page,
+        };
+        format!("{}/{}", page.0.as_str().trim_end_matches('/'), source.reference)
+    }
+}
+
+/// The address below which a source has its pages: `http` or `https`, without query and fragment, so that an id
+/// can be put after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourcePage(Url);
+
+impl FromStr for SourcePage {
+    type Err = InvalidSourcePage;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let url = Url::parse(text)?;
+        let is_page = matches!(url.scheme(), "http" | "https");
+        if is_page && url.query().is_none() && url.fragment().is_none() {
+            Ok(Self(url))
+        } else {
+            Err(InvalidSourcePage::NotAPage)
+        }
+    }
+}
+
+/// The text is not the address of source pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSourcePage {
+    /// It is not an absolute URL.
+    #[error("not an absolute URL")]
+    NotAUrl(#[from] url::ParseError),
+    /// It is a URL that no id can be put after.
+    #[error("a source page is an http or https URL without query and fragment")]
+    NotAPage,
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::SourceRef;
+
+    use super::*;
+
+    #[test]
+    fn a_source_page_is_followed_by_the_ref() {
+        let source = |kind| PublicSource { kind, reference: SourceRef::from_number(577_617).unwrap() };
+        for (page, expected) in [
+            ("https://alpha.example/sets", "https://alpha.example/sets/577617"),
+            ("https://alpha.example/sets/", "https://alpha.example/sets/577617"),
+            ("https://alpha.example", "https://alpha.example/577617"),
+            ("http://localhost:8000/a b/", "http://localhost:8000/a%20b/577617"),
+        ] {
+            let beta_source_page = "https://beta.example/packs".parse().unwrap();
+            let pages = SourcePages { alpha_source_page: page.parse().unwrap(), beta_source_page };
+            assert_eq!(pages.page_of(&source(SourceKind::AlphaSet)), expected);
+            assert_eq!(pages.page_of(&source(SourceKind::BetaPack)), "https://beta.example/packs/577617");
+        }
+    }
+
+    #[test]
+    fn only_addresses_that_an_id_can_follow_are_source_pages() {
+        for bad in [
+            "",
+            "alpha.example/sets",
+            "/sets",
+            "ftp://alpha.example",
+            "https://a.example/?set=",
+            "mailto:a@b",
+        ] {
+            assert!(bad.parse::<SourcePage>().is_err(), "{bad}");
+        }
+        assert!("https://a.example/#sets".parse::<SourcePage>().is_err());
+    }
+}

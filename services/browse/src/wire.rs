@@ -1,0 +1,250 @@
+//! The list and detail answers of the contract.
+
+use chart_index_domain::search::{ChartsetPage, PageRequest};
+use chart_index_domain::{
+    Chart, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, KeyCount, Source, SourceKind,
+};
+use serde::Serialize;
+
+/// One page of the list, and which page it is after clamping.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListAnswer<'a> {
+    items: Vec<ListItem<'a>>,
+    total: u64,
+    page: u32,
+    per_page: u32,
+}
+
+impl<'a> ListAnswer<'a> {
+    pub(crate) fn new(page: &'a ChartsetPage, request: PageRequest) -> Self {
+        Self {
+            items: page.items.iter().map(ListItem::new).collect(),
+            total: page.total,
+            page: request.number(),
+            per_page: request.size(),
+        }
+    }
+}
+
+/// The chartset list item of the contract.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListItem<'a> {
+    id: ChartsetId,
+    title: &'a str,
+    artist: &'a str,
+    creator: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_kind: Option<SourceKind>,
+    keys: &'a [KeyCount],
+    bpm_min: f64,
+    bpm_max: f64,
+    length_min_ms: u32,
+    length_max_ms: u32,
+    density_max: f64,
+    chart_count: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    download_url: Option<String>,
+}
+
+impl<'a> ListItem<'a> {
+    fn new(chartset: &'a Chartset) -> Self {
+        let source_kind = chartset.source.as_ref().map(|source| source.kind);
+        Self {
+            id: chartset.id,
+            title: &chartset.title,
+            artist: &chartset.artist,
+            creator: &chartset.creator,
+            source_kind,
+            keys: &chartset.keys,
+            bpm_min: chartset.bpm_min,
+            bpm_max: chartset.bpm_max,
+            length_min_ms: chartset.length_min_ms,
+            length_max_ms: chartset.length_max_ms,
+            density_max: chartset.density_max,
+            chart_count: chartset.chart_count,
+            download_url: source_kind.map(|_| format!("/go/chartset/{}", chartset.id)),
+        }
+    }
+}
+
+/// The chartset detail of the contract: a list item and more.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChartsetAnswer<'a> {
+    #[serde(flatten)]
+    item: ListItem<'a>,
+    tags: &'a [String],
+    sources: &'a [Source],
+    charts: Vec<ChartEntry<'a>>,
+}
+
+impl<'a> ChartsetAnswer<'a> {
+    pub(crate) fn new(detail: &'a ChartsetDetail) -> Self {
+        Self {
+            item: ListItem::new(&detail.chartset),
+            tags: &detail.chartset.tags,
+            sources: &detail.sources,
+            charts: detail.charts.iter().map(ChartEntry::new).collect(),
+        }
+    }
+}
+
+/// A chart of a chartset, with the name of its difficulty there.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChartEntry<'a> {
+    chart: &'a Chart,
+    difficulty: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alpha_beatmap_id: Option<u64>,
+}
+
+impl<'a> ChartEntry<'a> {
+    fn new(entry: &'a ChartsetChart) -> Self {
+        Self {
+            chart: &entry.chart,
+            difficulty: &entry.chart.difficulty,
+            alpha_beatmap_id: entry.alpha_beatmap_id,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{detail, without_source};
+
+    fn pretty(value: &impl Serialize) -> String {
+        serde_json::to_string_pretty(value).unwrap()
+    }
+
+    #[test]
+    fn a_list_has_its_items_the_total_and_the_page_that_was_used() {
+        let items = vec![detail().chartset, without_source().chartset];
+        let page = ChartsetPage { items, total: 62 };
+        insta::assert_snapshot!(pretty(&ListAnswer::new(&page, PageRequest::clamped(2, 500))), @r#"
+        {
+          "items": [
+            {
+              "id": "a1a1a1a1a1a1a1a1",
+              "title": "旋",
+              "artist": "An artist",
+              "creator": "zoe, amy",
+              "sourceKind": "alphaSet",
+              "keys": [
+                4
+              ],
+              "bpmMin": 87.5,
+              "bpmMax": 175.0,
+              "lengthMinMs": 92000,
+              "lengthMaxMs": 92000,
+              "densityMax": 24.0,
+              "chartCount": 1,
+              "downloadUrl": "/go/chartset/a1a1a1a1a1a1a1a1"
+            },
+            {
+              "id": "a1a1a1a1a1a1a1a1",
+              "title": "旋",
+              "artist": "An artist",
+              "creator": "zoe, amy",
+              "keys": [
+                4
+              ],
+              "bpmMin": 87.5,
+              "bpmMax": 175.0,
+              "lengthMinMs": 92000,
+              "lengthMaxMs": 92000,
+              "densityMax": 24.0,
+              "chartCount": 1
+            }
+          ],
+          "total": 62,
+          "page": 2,
+          "perPage": 60
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_page_past_the_last_is_empty_with_the_true_total() {
+        let page = ChartsetPage { items: Vec::new(), total: 62 };
+        insta::assert_snapshot!(pretty(&ListAnswer::new(&page, PageRequest::clamped(9, 30))), @r#"
+        {
+          "items": [],
+          "total": 62,
+          "page": 9,
+          "perPage": 30
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_detail_has_the_list_item_tags_sources_and_charts() {
+        insta::assert_snapshot!(pretty(&ChartsetAnswer::new(&detail())), @r#"
+        {
+          "id": "a1a1a1a1a1a1a1a1",
+          "title": "旋",
+          "artist": "An artist",
+          "creator": "zoe, amy",
+          "sourceKind": "alphaSet",
+          "keys": [
+            4
+          ],
+          "bpmMin": 87.5,
+          "bpmMax": 175.0,
+          "lengthMinMs": 92000,
+          "lengthMaxMs": 92000,
+          "densityMax": 24.0,
+          "chartCount": 1,
+          "downloadUrl": "/go/chartset/a1a1a1a1a1a1a1a1",
+          "tags": [
+            "piano",
+            "旋"
+          ],
+          "sources": [
+            {
+              "kind": "alphaSet",
+              "ref": "577617",
+              "confidence": "exact",
+              "checkedAtMs": 1790000000000
+            }
+          ],
+          "charts": [
+            {
+              "chart": {
+                "hash": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f",
+                "noteHashVersion": 1,
+                "keys": 4,
+                "bpmMin": 87.5,
+                "bpmMax": 175.0,
+                "bpmMain": 175.0,
+                "lengthMs": 92000,
+                "notes": 1234,
+                "lns": 56,
+                "densityAvg": 13.413,
+                "densityPeak": 24.0,
+                "roxBytes": 4096,
+                "title": "旋",
+                "artist": "An artist",
+                "creator": "zoe",
+                "difficulty": "4K Another"
+              },
+              "difficulty": "4K Another",
+              "alphaBeatmapId": 1224255
+            }
+          ]
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_detail_without_a_public_source_has_no_source_kind_and_no_download() {
+        let answer = pretty(&ChartsetAnswer::new(&without_source()));
+        for field in ["sourceKind", "downloadUrl", "alphaBeatmapId", "null"] {
+            assert!(!answer.contains(field), "{field}: {answer}");
+        }
+        assert!(answer.contains("\"sources\": []") && answer.contains("\"tags\": []"), "{answer}");
+    }
+}

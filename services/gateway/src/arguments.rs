@@ -1,0 +1,179 @@
+//! The command line. Every setting is a flag and an environment variable; an error about one names both.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+
+use chart_index_http::{LayerConfig, ServerConfig};
+use chart_index_store::{DatabaseUrl, StoreConfig};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::database_url::DatabaseUrlParser;
+use crate::logging;
+
+/// The chart index: where a chart can be downloaded, the chart itself, and the catalogue.
+#[derive(Debug, Parser)]
+#[command(name = "chart-index", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the public API, and health on a private listener, until SIGTERM or SIGINT.
+    Serve(Box<ServeArguments>),
+    /// Ask a running server on this machine how it is; the exit code is 0 when it is well, 1 when it is not.
+    Healthcheck(HealthcheckArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// The services to serve, separated by commas.
+    #[arg(long, env = "SERVICES", value_enum, value_delimiter = ',', default_value = "lookup,browse")]
+    pub(crate) services: Vec<Service>,
+
+    /// The address of the public API. With port 0 the system chooses one; the log says which.
+    #[arg(long, env = "LISTEN", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+
+    #[command(flatten)]
+    pub(crate) admin: AdminListen,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+
+    #[command(flatten)]
+    pub(crate) source_pages: chart_index_browse::SourcePages,
+
+    #[command(flatten)]
+    pub(crate) layers: LayerConfig,
+
+    #[command(flatten)]
+    pub(crate) server: ServerConfig,
+
+    #[command(flatten)]
+    pub(crate) logging: logging::LogConfig,
+}
+
+/// A part of the public API that can be served alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Service {
+    /// Chart lookups and ROX files: `/api/charts`.
+    Lookup,
+    /// Chartsets and redirects: `/api/chartsets`, `/go/chartset`.
+    Browse,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdminListen {
+    /// The address of the private listener, which has `/livez` and `/readyz`.
+    #[arg(long, env = "ADMIN_LISTEN", default_value = "127.0.0.1:9090")]
+    pub(crate) admin_listen: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StoreArguments {
+    /// The PostgreSQL database of the index, `postgres://user:password@host:port/database`.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_parser = DatabaseUrlParser)]
+    pub(crate) database_url: DatabaseUrl,
+
+    /// The most connections to the database at a time.
+    #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
+    pub(crate) database_max_connections: NonZeroU32,
+}
+
+impl StoreArguments {
+    pub(crate) fn config(&self) -> StoreConfig {
+        let max_connections = self.database_max_connections.get();
+        StoreConfig { max_connections, ..StoreConfig::new(self.database_url.clone()) }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HealthcheckArguments {
+    /// What to ask. A container is best restarted by `livez` alone: a database that is away does not come back by
+    /// that.
+    #[arg(value_enum, default_value = "livez")]
+    pub(crate) probe: Probe,
+
+    #[command(flatten)]
+    pub(crate) admin: AdminListen,
+}
+
+/// A question to the private listener.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Probe {
+    /// Whether the process runs and answers.
+    Livez,
+    /// Whether it can take requests: it is not about to stop, and the database answers.
+    Readyz,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    const DATABASE: &str = "postgres://someone:hunter2@db.example/charts";
+
+    fn serve(arguments: &[&str]) -> Result<ServeArguments, String> {
+        let arguments = ["chart-index", "serve", "--database-url", DATABASE].iter().chain(arguments);
+        match Arguments::try_parse_from(arguments).map_err(|error| error.to_string())?.command {
+            Command::Serve(arguments) => Ok(*arguments),
+            Command::Healthcheck(_) => Err("healthcheck".to_owned()),
+        }
+    }
+
+    #[test]
+    fn every_setting_is_a_flag_and_a_variable_and_is_explained() {
+        Arguments::command().debug_assert();
+        for command in Arguments::command().get_subcommands() {
+            for argument in command.get_arguments().filter(|argument| argument.get_long().is_some()) {
+                let name = argument.get_id();
+                assert!(argument.get_help().is_some(), "{name} is not explained");
+                assert!(argument.get_env().is_some(), "{name} has no variable");
+            }
+        }
+    }
+
+    #[test]
+    fn services_are_chosen_by_name() {
+        let services = |list| serve(&["--services", list]).map(|arguments| arguments.services);
+        assert_eq!(services("lookup,browse"), Ok(vec![Service::Lookup, Service::Browse]));
+        assert_eq!(services("browse"), Ok(vec![Service::Browse]));
+        assert!(services("search").is_err_and(|error| error.contains("SERVICES")));
+    }
+
+    #[test]
+    fn an_error_names_the_variable() {
+        for (flag, value, variable) in [
+            ("--listen", "everywhere", "LISTEN"),
+            ("--admin-listen", "9090", "ADMIN_LISTEN"),
+            ("--alpha-source-page", "alpha.example", "ALPHA_SOURCE_PAGE"),
+            ("--beta-source-page", "ftp://beta.example", "BETA_SOURCE_PAGE"),
+            ("--request-deadline-ms", "5s", "REQUEST_DEADLINE_MS"),
+            ("--shutdown-grace-ms", "0", "SHUTDOWN_GRACE_MS"),
+            ("--header-read-timeout-ms", "0", "HEADER_READ_TIMEOUT_MS"),
+            ("--max-connections", "0", "MAX_CONNECTIONS"),
+            ("--max-requests-in-flight", "-1", "MAX_REQUESTS_IN_FLIGHT"),
+            ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),
+            ("--log-format", "xml", "LOG_FORMAT"),
+            ("--log-filter", "info,=", "RUST_LOG"),
+        ] {
+            let error = serve(&[&format!("{flag}={value}")]).expect_err(flag);
+            assert!(error.contains(variable), "{flag}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_database_url_is_never_shown() {
+        let shown = format!("{:?}", serve(&[]).unwrap());
+        assert!(!shown.contains("hunter2"), "{shown}");
+        let malformed = ["chart-index", "serve", "--database-url", "mysql://someone:hunter2@db/charts"];
+        let error = Arguments::try_parse_from(malformed).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        let error = error.to_string();
+        assert!(error.contains("DATABASE_URL") && !error.contains("hunter2"), "{error}");
+    }
+}

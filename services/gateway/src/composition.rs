@@ -1,0 +1,87 @@
+//! Puts the services together and runs them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use chart_index_browse::BrowseState;
+use chart_index_lookup::LookupState;
+use chart_index_store::{PostgresSearch, Store};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::arguments::{ServeArguments, Service};
+use crate::health::{self, Readiness};
+
+/// How long the database may take to say goodbye at the end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Serves until `shutdown` completes and what is in flight is finished.
+///
+/// The private listener answers to the very end: while the public one drains, it says that this process lives
+/// and is not ready.
+pub(crate) async fn run(
+    arguments: &ServeArguments,
+    shutdown: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let public = bind("LISTEN", arguments.listen).await?;
+    let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
+    let store = Store::new(&arguments.store.config());
+    let readiness = Readiness::new(store.clone());
+
+    announce("public", &public)?;
+    announce("private", &private)?;
+    let (stop_private, private_stopping) = oneshot::channel::<()>();
+    let private_server = tokio::spawn({
+        let routes = chart_index_http::private(health::router(readiness.clone()));
+        let config = arguments.server;
+        // The sender sends nothing: that it is dropped is the signal.
+        let stopping = async { private_stopping.await.unwrap_or_default() };
+        async move { chart_index_http::serve(private, routes, &config, stopping).await }
+    });
+    let stopping = async {
+        shutdown.await;
+        tracing::info!("shutting down");
+        readiness.drain();
+    };
+    let routes = chart_index_http::public(routes(arguments, &store), &arguments.layers);
+    chart_index_http::serve(public, routes, &arguments.server, stopping).await;
+
+    drop(stop_private);
+    private_server.await.context("the private listener failed")?;
+    // With the process the connections end in any case.
+    let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The routes of the chosen services.
+fn routes(arguments: &ServeArguments, store: &Store) -> Router {
+    let mut routes = Router::new();
+    if arguments.services.contains(&Service::Lookup) {
+        routes = routes.merge(chart_index_lookup::router(LookupState { store: store.clone() }));
+    }
+    if arguments.services.contains(&Service::Browse) {
+        routes = routes.merge(chart_index_browse::router(BrowseState {
+            search: Arc::new(PostgresSearch::new(store.clone())),
+            store: store.clone(),
+            source_pages: arguments.source_pages.clone(),
+        }));
+    }
+    routes
+}
+
+async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("{variable}: cannot listen on {address}"))
+}
+
+/// Says where a listener is. Programs that start the server read this line: its message and its fields `listener`
+/// and `address` are part of the interface.
+fn announce(listener: &str, socket: &TcpListener) -> anyhow::Result<()> {
+    let address = socket.local_addr().context("a listener has no address")?;
+    tracing::info!(listener, %address, "listening");
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! The subcommand that container health checks run: the image needs no other HTTP client.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+
+use crate::arguments::{HealthcheckArguments, Probe};
+
+/// How long to wait for the connection, and for the answer. Readiness waits up to a second for the database.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Asks the private listener. An answer other than 200 is an error.
+pub(crate) fn run(arguments: &HealthcheckArguments) -> anyhow::Result<()> {
+    let address = reachable(arguments.admin.admin_listen);
+    let path = match arguments.probe {
+        Probe::Livez => "/livez",
+        Probe::Readyz => "/readyz",
+    };
+    let status_line = ask(address, path).with_context(|| format!("no answer from http://{address}{path}"))?;
+    ensure!(status_line.starts_with("HTTP/1.1 200 "), "http://{address}{path} answered {status_line}");
+    Ok(())
+}
+
+/// Where a listener is reached from the same machine: one on all addresses, on the loopback address.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
+}
+
+fn ask(address: SocketAddr, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut status_line = String::new();
+    BufReader::new(stream).read_line(&mut status_line)?;
+    Ok(status_line.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+    use crate::arguments::AdminListen;
+
+    #[test]
+    fn a_listener_on_all_addresses_is_asked_on_the_loopback_address() {
+        for (listen, asked) in [
+            ("0.0.0.0:9090", "127.0.0.1:9090"),
+            ("[::]:9090", "[::1]:9090"),
+            ("127.0.0.1:1", "127.0.0.1:1"),
+            ("10.0.0.7:9090", "10.0.0.7:9090"),
+        ] {
+            assert_eq!(reachable(listen.parse().unwrap()), asked.parse().unwrap(), "{listen}");
+        }
+    }
+
+    #[test]
+    fn only_200_is_well() {
+        for (answer, is_well) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", true),
+            ("HTTP/1.1 503 Service Unavailable\r\n\r\n", false),
+            ("", false),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let admin = AdminListen { admin_listen: listener.local_addr().unwrap() };
+            let server = thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 11];
+                stream.read_exact(&mut request).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+                request
+            });
+            let checked = run(&HealthcheckArguments { probe: Probe::Readyz, admin });
+            assert_eq!(checked.is_ok(), is_well, "{answer:?}: {checked:?}");
+            assert_eq!(&server.join().unwrap(), b"GET /readyz");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use chart_index_domain::{ChartsetId, NoteHash};
+use chart_index_store::{DatabaseUrl, Store, StoreConfig};
+use clap::{Args, Parser, Subcommand};
+
+/// Reads chart files and fills the index.
+#[derive(Debug, Parser)]
+#[command(name = "chart-indexer", version, about, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StoreArguments {
+    /// The PostgreSQL database of the index
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, global = true, value_name = "URL")]
+    pub(crate) database_url: Option<DatabaseUrl>,
+}
+
+impl StoreArguments {
+    /// A store for a program that writes: it waits longer than one that answers requests.
+    ///
+    /// # Errors
+    /// No database is named.
+    pub(crate) fn connect(&self) -> Result<Store> {
+        let url = self.database_url.clone().context("no database: set DATABASE_URL or --database-url")?;
+        let patience = Duration::from_secs(30);
+        let config = StoreConfig {
+            acquire_timeout: patience,
+            statement_timeout: 10 * patience,
+            ..StoreConfig::new(url)
+        };
+        Ok(Store::new(&config))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Bring the database to the schema of this program
+    Migrate {
+        /// Take back the newest migration instead
+        #[arg(long)]
+        revert: bool,
+    },
+    /// Read chart files into the index
+    ///
+    /// A path is a library (a folder that holds `alpha` or `beta`), any folder or archive in one, or any other
+    /// folder. Charts that are known are left as they are; a folder that changed updates its chartset. Files
+    /// that cannot be indexed are named with the reason and nothing else is touched.
+    Ingest {
+        /// Libraries, folders and archives (.osz, .zip)
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+        /// Write what became of every chartset and file as JSON lines
+        #[arg(long, value_name = "FILE")]
+        report: Option<PathBuf>,
+        /// Read everything and store nothing: tells what would be refused, needs no database
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Take a chart or a chartset out of the index; it stays out when it is ingested again
+    Remove {
+        #[command(subcommand)]
+        entry: Entry,
+    },
+    /// Take back a removal
+    Restore {
+        #[command(subcommand)]
+        entry: Entry,
+    },
+    /// Check that every ROX file decodes to its hash and every chartset matches its charts
+    Verify,
+}
+
+/// What is removed or restored.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum Entry {
+    /// A chart, in every chartset that holds it
+    Chart {
+        /// Its note hash
+        hash: NoteHash,
+    },
+    /// A chartset; its charts stay known where another chartset holds them
+    Chartset {
+        /// Its id
+        id: ChartsetId,
+    },
+}

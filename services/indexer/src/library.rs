@@ -1,0 +1,253 @@
+//! Where chart files lie: from the paths of the command line to the song folders that are read one by one.
+//!
+//! A library on disk is `alpha/<set id> <name>/…` and `beta/<pack id> <name>/<song>/…`. An archive stands for the
+//! folder that it holds. Everything else is a folder without a source, known by its path below the library root.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use chart_index_chartfile::{ChartFormat, archive};
+use walkdir::WalkDir;
+
+/// How deep below a folder chart files are looked for.
+const MAX_DEPTH: usize = 16;
+
+/// One folder or archive to read, which holds one song folder, or several for the archive of a pack.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// The folder or the archive.
+    pub(crate) location: PathBuf,
+    /// Its path below the library root, `/` between its parts, an archive's without its extension.
+    pub(crate) path: String,
+    /// What the layout says that it is.
+    pub(crate) layout: Layout,
+}
+
+/// What a place is in the layout of a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Layout {
+    /// A set of the first game: all chart files below it are one chartset.
+    AlphaSet,
+    /// A song folder in a pack of the second game: all chart files below it are one chartset.
+    BetaSong,
+    /// The archive of a whole pack, or the chart files that lie directly in the folder of a pack.
+    BetaPack,
+    /// A folder outside the two games: the chart files directly in it are one chartset.
+    Plain,
+}
+
+/// The song folders that a path of the command line stands for.
+///
+/// # Errors
+/// The path does not exist or cannot be listed.
+pub(crate) fn places(path: &Path) -> Result<Vec<Place>> {
+    let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+    let library = Library { root: library_root(&path) };
+    let mut found = BTreeSet::new();
+    library.collect(&path, &mut found)?;
+    Ok(found.into_iter().collect())
+}
+
+/// The library that a path lies in: the folder itself when it holds the folder of a game, else the folder above
+/// the nearest game folder, else the folder that the path lies in.
+fn library_root(path: &Path) -> PathBuf {
+    if is_library(path) {
+        return path.to_path_buf();
+    }
+    let game = path.ancestors().find(|folder| game_of(folder.file_name()).is_some());
+    game.unwrap_or(path).parent().unwrap_or(path).to_path_buf()
+}
+
+fn is_library(folder: &Path) -> bool {
+    folder.join("alpha").is_dir() || folder.join("beta").is_dir()
+}
+
+fn game_of(name: Option<&OsStr>) -> Option<Layout> {
+    match name?.to_str()? {
+        "alpha" => Some(Layout::AlphaSet),
+        "beta" => Some(Layout::BetaPack),
+        _ => None,
+    }
+}
+
+struct Library {
+    root: PathBuf,
+}
+
+impl Library {
+    /// Adds the places at or below `path`, which is a folder or an archive in this library.
+    fn collect(&self, path: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
+        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        let parts: Vec<&OsStr> = below.iter().collect();
+        match (game_of(parts.first().copied()), parts.len()) {
+            (_, 0) => self.collect_root(path, found),
+            (Some(_), 1) => self.collect_entries(path, found),
+            (Some(Layout::AlphaSet), _) => {
+                found.insert(self.place(&self.ancestor(&parts, 2), Layout::AlphaSet));
+                Ok(())
+            }
+            (Some(_), 2) if path.is_dir() => {
+                if holds_chart_files(path)? {
+                    found.insert(self.place(path, Layout::BetaPack));
+                }
+                self.collect_entries(path, found)
+            }
+            (Some(_), 2) => {
+                found.insert(self.place(path, Layout::BetaPack));
+                Ok(())
+            }
+            (Some(_), _) => {
+                found.insert(self.place(&self.ancestor(&parts, 3), Layout::BetaSong));
+                Ok(())
+            }
+            (None, _) => self.collect_plain(path, found),
+        }
+    }
+
+    /// The root itself: the folders of the games, and whatever else lies beside them.
+    fn collect_root(&self, root: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
+        if holds_chart_files(root)? {
+            found.insert(self.place(root, Layout::Plain));
+        }
+        self.collect_entries(root, found)
+    }
+
+    fn collect_entries(&self, folder: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
+        for entry in entries(folder)? {
+            if entry.is_dir() || is_archive(&entry) {
+                self.collect(&entry, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Outside the games: every folder that directly holds chart files, and every archive.
+    fn collect_plain(&self, path: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
+        for entry in WalkDir::new(path).max_depth(MAX_DEPTH).sort_by_file_name() {
+            let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;
+            if !entry.file_type().is_file() {
+                continue;
+            }
+            if is_archive(entry.path()) {
+                found.insert(self.place(entry.path(), Layout::Plain));
+            } else if let Some(folder) = entry.path().parent()
+                && format_of(entry.path()).is_some()
+            {
+                found.insert(self.place(folder, Layout::Plain));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first `count` parts below the root: a path deep inside a song folder stands for the whole folder, so
+    /// that a chartset is never read in part.
+    fn ancestor(&self, parts: &[&OsStr], count: usize) -> PathBuf {
+        parts.iter().take(count).fold(self.root.clone(), |path, part| path.join(part))
+    }
+
+    fn place(&self, location: &Path, layout: Layout) -> Place {
+        let below = location.strip_prefix(&self.root).unwrap_or(location);
+        let named = if is_archive(location) { below.with_extension("") } else { below.to_path_buf() };
+        let parts: Vec<_> = named.iter().map(OsStr::to_string_lossy).collect();
+        Place { location: location.to_path_buf(), path: parts.join("/"), layout }
+    }
+}
+
+/// The format of a chart file by its name; `None` for other files and for junk.
+pub(crate) fn format_of(path: &Path) -> Option<ChartFormat> {
+    ChartFormat::of(path.file_name()?.to_str()?)
+}
+
+pub(crate) fn is_archive(path: &Path) -> bool {
+    let named = path.file_name().and_then(OsStr::to_str).is_some_and(archive::is_archive);
+    named && path.is_file()
+}
+
+fn holds_chart_files(folder: &Path) -> Result<bool> {
+    Ok(entries(folder)?.iter().any(|entry| format_of(entry).is_some() && entry.is_file()))
+}
+
+/// The entries of a folder by name, so that every run reads in the same order.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let listed = || -> std::io::Result<Vec<PathBuf>> {
+        let mut entries =
+            std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+        entries.sort();
+        Ok(entries)
+    };
+    listed().with_context(|| format!("cannot list {}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A library of empty files at the given paths, and the places that a path in it stands for.
+    fn places_of(files: &[&str], path: &str) -> Vec<(String, Layout)> {
+        let root = tempfile::tempdir().unwrap();
+        for file in files {
+            let file = root.path().join("library").join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        }
+        let found = places(&root.path().join("library").join(path)).unwrap();
+        found.into_iter().map(|place| (place.path, place.layout)).collect()
+    }
+
+    const LIBRARY: &[&str] = &[
+        "alpha/1 one/a.osu",
+        "alpha/1 one/sub/b.osu",
+        "alpha/2 two.osz",
+        "beta/3 pack/song/a.sm",
+        "beta/3 pack/other.zip",
+        "beta/3 pack/loose.ssc",
+        "beta/3 pack/banner.png",
+        "beta/4 pack.zip",
+        "else/where/a.qua",
+        "else/where/b.qua",
+        "else/archive.osz",
+        "notes.txt",
+    ];
+
+    #[test]
+    fn a_library_root_stands_for_all_its_song_folders() {
+        use Layout::{AlphaSet, BetaPack, BetaSong, Plain};
+        let expected = [
+            ("alpha/1 one", AlphaSet),
+            ("alpha/2 two", AlphaSet),
+            ("beta/3 pack", BetaPack),
+            ("beta/3 pack/other", BetaSong),
+            ("beta/3 pack/song", BetaSong),
+            ("beta/4 pack", BetaPack),
+            ("else/archive", Plain),
+            ("else/where", Plain),
+        ];
+        assert_eq!(places_of(LIBRARY, ""), expected.map(|(path, layout)| (path.to_owned(), layout)));
+    }
+
+    #[test]
+    fn a_path_inside_a_library_is_known_by_the_same_path() {
+        use Layout::{AlphaSet, BetaPack, BetaSong, Plain};
+        for (path, expected) in [
+            ("alpha/1 one", vec![("alpha/1 one", AlphaSet)]),
+            ("alpha/1 one/sub", vec![("alpha/1 one", AlphaSet)]),
+            ("alpha/1 one/a.osu", vec![("alpha/1 one", AlphaSet)]),
+            ("alpha/2 two.osz", vec![("alpha/2 two", AlphaSet)]),
+            ("beta/3 pack/song", vec![("beta/3 pack/song", BetaSong)]),
+            ("beta/3 pack/other.zip", vec![("beta/3 pack/other", BetaSong)]),
+            ("beta/4 pack.zip", vec![("beta/4 pack", BetaPack)]),
+            ("else", vec![("else/archive", Plain), ("else/where", Plain)]),
+        ] {
+            let expected: Vec<_> =
+                expected.into_iter().map(|(path, layout)| (path.to_owned(), layout)).collect();
+            assert_eq!(places_of(LIBRARY, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_is_an_error() {
+        assert!(places(Path::new("/nowhere/at/all")).is_err());
+    }
+}

@@ -1,0 +1,196 @@
+//! What an ingest tells: a progress bar or plain lines while it runs, a summary at its end, and a report of JSON
+//! lines for programs.
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use chart_index_domain::{ChartsetDraft, ChartsetId};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::song_folder::Refused;
+
+/// How often plain lines tell the progress where there is no terminal.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What became of a song folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Outcome {
+    /// The index did not know it.
+    Added,
+    /// The index has it as it is.
+    Unchanged,
+    /// The index had it otherwise.
+    Updated,
+    /// It was read and, in a dry run, not stored.
+    Read,
+}
+
+/// Counts and tells the outcomes of an ingest.
+pub(crate) struct Report {
+    file: Option<BufWriter<File>>,
+    progress: Progress,
+    added: u64,
+    unchanged: u64,
+    updated: u64,
+    read: u64,
+    kept_removed: u64,
+    charts: u64,
+    refused: Vec<Refused>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChartsetLine<'a> {
+    outcome: Outcome,
+    path: &'a str,
+    chartset: ChartsetId,
+    charts: usize,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    removed: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RefusedLine<'a> {
+    outcome: &'static str,
+    #[serde(flatten)]
+    refused: &'a Refused,
+}
+
+impl Report {
+    /// A report over so many places, with its JSON lines going to `file`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn new(places: u64, file: Option<&Path>) -> Result<Self> {
+        let file = file
+            .map(|path| {
+                File::create(path).with_context(|| format!("cannot write the report {}", path.display()))
+            })
+            .transpose()?
+            .map(BufWriter::new);
+        let progress = Progress::new(places);
+        Ok(Self {
+            file,
+            progress,
+            added: 0,
+            unchanged: 0,
+            updated: 0,
+            read: 0,
+            kept_removed: 0,
+            charts: 0,
+            refused: Vec::new(),
+        })
+    }
+
+    /// A place was read; its song folders were told before.
+    pub(crate) fn place_done(&mut self) {
+        self.progress.advance();
+    }
+
+    /// The index has taken a song folder.
+    pub(crate) fn chartset(&mut self, draft: &ChartsetDraft, outcome: Outcome, removed: bool) -> Result<()> {
+        match outcome {
+            Outcome::Added => self.added += 1,
+            Outcome::Unchanged => self.unchanged += 1,
+            Outcome::Updated => self.updated += 1,
+            Outcome::Read => self.read += 1,
+        }
+        self.kept_removed += u64::from(removed);
+        let charts = draft.charts.len();
+        self.charts += charts as u64;
+        self.write(&ChartsetLine { outcome, path: &draft.path, chartset: draft.id, charts, removed })
+    }
+
+    /// Files or charts that are not indexed.
+    pub(crate) fn refused(&mut self, refused: Vec<Refused>) -> Result<()> {
+        for refused in &refused {
+            self.write(&RefusedLine { outcome: "refused", refused })?;
+        }
+        self.refused.extend(refused);
+        Ok(())
+    }
+
+    /// Ends the progress and writes what is left of the report.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.progress.finish();
+        self.file.as_mut().map_or(Ok(()), BufWriter::flush).context("cannot write the report")
+    }
+
+    /// The summary: what was refused and why, then the counts.
+    pub(crate) fn summary(&mut self, out: &mut impl Write) -> std::io::Result<()> {
+        self.refused.sort_by(|a, b| (&a.file, &a.chart).cmp(&(&b.file, &b.chart)));
+        for Refused { file, chart, reason } in &self.refused {
+            match chart {
+                Some(chart) => writeln!(out, "left out: {file}, {chart}: {reason}")?,
+                None => writeln!(out, "refused: {file}: {reason}")?,
+            }
+        }
+        let files = self.refused.iter().filter(|refused| refused.chart.is_none()).count();
+        let parts = self.refused.len() - files;
+        let refused = format!("{} refused", plural(files as u64, "file"));
+        let left_out =
+            if parts == 0 { String::new() } else { format!(", {} left out", plural(parts as u64, "chart")) };
+        let done = if self.read > 0 {
+            format!("{} read, none stored", plural(self.read, "chartset"))
+        } else {
+            let added = plural(self.added, "chartset");
+            format!("{added} added, {} unchanged, {} updated", self.unchanged, self.updated)
+        };
+        writeln!(out, "{done} ({}); {refused}{left_out}", plural(self.charts, "chart"))?;
+        if self.kept_removed > 0 {
+            writeln!(out, "{} stay removed", plural(self.kept_removed, "chartset"))?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, line: &impl Serialize) -> Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let written = serde_json::to_writer(&mut *file, line).map_err(std::io::Error::from);
+        written.and_then(|()| file.write_all(b"\n")).context("cannot write the report")
+    }
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// A bar on a terminal, a line now and then anywhere else.
+pub(crate) enum Progress {
+    Bar(ProgressBar),
+    Lines { done: u64, total: u64, told: Instant },
+}
+
+impl Progress {
+    pub(crate) fn new(total: u64) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self::Lines { done: 0, total, told: Instant::now() };
+        }
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec}, {eta} left");
+        Self::Bar(ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+    }
+
+    pub(crate) fn advance(&mut self) {
+        match self {
+            Self::Bar(bar) => bar.inc(1),
+            Self::Lines { done, total, told } => {
+                *done += 1;
+                if told.elapsed() >= PLAIN_INTERVAL {
+                    *told = Instant::now();
+                    let _ = writeln!(std::io::stderr(), "{done} of {total}");
+                }
+            }
+        }
+    }
+
+    pub(crate) fn finish(&self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Reading one place: its files become chartset drafts, and what cannot be read becomes a reason.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use chart_index_chartfile::archive::{self, ArchivedFile};
+use chart_index_chartfile::{ChartFormat, MAX_FILE_BYTES, Refusal, decode};
+use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, PublicSource, SourceKind, SourceRef};
+use serde::Serialize;
+use walkdir::WalkDir;
+
+use crate::library::{Layout, Place, format_of};
+
+/// How deep below a song folder its chart files may lie.
+const MAX_DEPTH: usize = 8;
+
+/// A song folder as it was read.
+#[derive(Debug)]
+pub(crate) struct SongFolder {
+    /// What the index is to hold of it; `None` when nothing in it can be indexed.
+    pub(crate) draft: Option<ChartsetDraft>,
+    /// What in it cannot be indexed, and why.
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// A file, or one chart of a file, that is not indexed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Refused {
+    /// The file, below the library root.
+    pub(crate) file: String,
+    /// Which chart of a file whose other charts are indexed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) chart: Option<String>,
+    /// Why.
+    pub(crate) reason: String,
+}
+
+/// A chart file of a song folder: its path in the folder and its bytes.
+struct ChartFile {
+    name: String,
+    content: Result<Vec<u8>, Refusal>,
+}
+
+/// Reads a place. A file that exists and cannot be read leaves its whole song folder as the index has it: what
+/// it held cannot be told from what it lost.
+pub(crate) fn read(place: &Place) -> Vec<SongFolder> {
+    let files = if place.location.is_dir() { folder_files(place) } else { archive_files(&place.location) };
+    let files = match files {
+        Ok(files) => files,
+        Err(refused) => {
+            return vec![SongFolder {
+                draft: None,
+                refused: vec![refused.of(place)],
+            }];
+        }
+    };
+    song_folders(place, files)
+        .into_iter()
+        .filter(|(_, files)| !files.is_empty())
+        .map(|(below, files)| read_song_folder(&Identity::of(place, &below), files))
+        .collect()
+}
+
+/// Why a whole place cannot be read.
+struct Unreadable {
+    name: Option<String>,
+    reason: String,
+}
+
+impl Unreadable {
+    fn of(self, place: &Place) -> Refused {
+        let file = self.name.map_or_else(|| place.path.clone(), |name| format!("{}/{name}", place.path));
+        Refused { file, chart: None, reason: self.reason }
+    }
+}
+
+fn folder_files(place: &Place) -> Result<Vec<ChartFile>, Unreadable> {
+    let depth = if matches!(place.layout, Layout::AlphaSet | Layout::BetaSong) { MAX_DEPTH } else { 1 };
+    let mut files = Vec::new();
+    for entry in WalkDir::new(&place.location).min_depth(1).max_depth(depth).sort_by_file_name() {
+        let entry = entry.map_err(|error| Unreadable { name: None, reason: error.to_string() })?;
+        // Only regular files: a pipe would be waited for, a link may lead anywhere.
+        if !entry.file_type().is_file() || format_of(entry.path()).is_none() {
+            continue;
+        }
+        let below = entry.path().strip_prefix(&place.location).unwrap_or(entry.path());
+        let name = below.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
+        let content = read_file(entry.path()).map_err(|error| Unreadable {
+            name: Some(name.clone()),
+            reason: format!("cannot be read: {error}"),
+        })?;
+        files.push(ChartFile { name, content });
+    }
+    Ok(files)
+}
+
+/// The bytes of a file, or the refusal of one that is too large to be a chart.
+fn read_file(path: &Path) -> std::io::Result<Result<Vec<u8>, Refusal>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    // The decoder refuses what is longer than its limit, so the rest of the file need not be read.
+    Ok(Ok(bytes))
+}
+
+fn archive_files(path: &Path) -> Result<Vec<ChartFile>, Unreadable> {
+    let unreadable = |reason: String| Unreadable { name: None, reason };
+    let file = File::open(path).map_err(|error| unreadable(format!("cannot be read: {error}")))?;
+    let files =
+        archive::read_chart_files(BufReader::new(file)).map_err(|refusal| unreadable(refusal.to_string()))?;
+    Ok(files.into_iter().map(|ArchivedFile { path, content }| ChartFile { name: path, content }).collect())
+}
+
+/// Splits the files of a place into song folders, by their path below the place (empty for the place itself).
+fn song_folders(place: &Place, mut files: Vec<ChartFile>) -> BTreeMap<String, Vec<ChartFile>> {
+    if !place.location.is_dir() {
+        strip_wrapping_folder(place.layout, &mut files);
+    }
+    let mut folders: BTreeMap<String, Vec<ChartFile>> = BTreeMap::new();
+    for mut file in files {
+        let below = match place.layout {
+            Layout::AlphaSet | Layout::BetaSong => None,
+            Layout::BetaPack => file.name.split_once('/'),
+            Layout::Plain => file.name.rsplit_once('/'),
+        };
+        let folder = match below.map(|(folder, name)| (folder.to_owned(), name.to_owned())) {
+            Some((folder, name)) => {
+                file.name = name;
+                folder
+            }
+            None => String::new(),
+        };
+        folders.entry(folder).or_default().push(file);
+    }
+    folders
+}
+
+/// Most archives hold one folder, which stands for the archive itself. In the archive of a pack that folder is
+/// only taken away when there are song folders inside it.
+fn strip_wrapping_folder(layout: Layout, files: &mut [ChartFile]) {
+    let Some(first) = files.first().and_then(|file| file.name.split_once('/')) else { return };
+    let wrapping = format!("{}/", first.0);
+    let needed_below = usize::from(layout == Layout::BetaPack);
+    let wraps = |file: &ChartFile| {
+        file.name.strip_prefix(&wrapping).is_some_and(|below| below.matches('/').count() >= needed_below)
+    };
+    if files.iter().all(wraps) {
+        for file in files {
+            file.name.drain(..wrapping.len());
+        }
+    }
+}
+
+/// What a song folder is called and belongs to.
+struct Identity {
+    id: ChartsetId,
+    path: String,
+    exact: Option<PublicSource>,
+}
+
+impl Identity {
+    fn of(place: &Place, below: &str) -> Self {
+        let path = if below.is_empty() { place.path.clone() } else { format!("{}/{below}", place.path) };
+        let parts: Vec<&str> = path.splitn(3, '/').collect();
+        let folder = parts.get(1).copied().unwrap_or_default();
+        let reference = SourceRef::from_folder_name(folder);
+        let (id, kind) = match (place.layout, &reference) {
+            (Layout::Plain, _) | (_, None) => {
+                return Self { id: ChartsetId::of_path(&path), path, exact: None };
+            }
+            (Layout::AlphaSet, Some(set)) => (ChartsetId::of_alpha_set(set), SourceKind::AlphaSet),
+            (Layout::BetaSong | Layout::BetaPack, Some(pack)) => {
+                let song = parts.get(2).copied().unwrap_or_default();
+                (ChartsetId::of_beta_song(pack, song), SourceKind::BetaPack)
+            }
+        };
+        let exact = reference.map(|reference| PublicSource { kind, reference });
+        Self { id, path, exact }
+    }
+}
+
+fn read_song_folder(identity: &Identity, mut files: Vec<ChartFile>) -> SongFolder {
+    // The first file that has a chart is the one that counts. An `.ssc` says more of a chart than the `.sm` that
+    // lies beside it for older versions of the game, which is also the order in which that game reads them.
+    files.sort_by_cached_key(|file| {
+        let (stem, extension) = file.name.rsplit_once('.').unwrap_or((&file.name, ""));
+        (stem.to_owned(), extension.eq_ignore_ascii_case("sm"), extension.to_owned())
+    });
+    let mut seen = HashSet::new();
+    let mut charts: Vec<ChartDraft> = Vec::new();
+    let mut refused = Vec::new();
+    for file in files {
+        let path = format!("{}/{}", identity.path, file.name);
+        let refuse =
+            |chart, reason: &Refusal| Refused { file: path.clone(), chart, reason: reason.to_string() };
+        let Some(format) = ChartFormat::of(&file.name) else { continue };
+        match file.content.and_then(|bytes| decode(format, &bytes)) {
+            Err(refusal) => refused.push(refuse(None, &refusal)),
+            Ok(decoded) => {
+                refused.extend(
+                    decoded.left_out.iter().map(|left| refuse(Some(left.chart.clone()), &left.reason)),
+                );
+                charts.extend(decoded.charts.into_iter().filter(|chart| seen.insert(chart.hash)));
+            }
+        }
+    }
+    let draft = (!charts.is_empty()).then(|| ChartsetDraft {
+        id: identity.id,
+        path: identity.path.clone(),
+        exact: identity.exact.clone(),
+        charts,
+    });
+    SongFolder { draft, refused }
+}

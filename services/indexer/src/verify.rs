@@ -1,0 +1,88 @@
+//! `chart-indexer verify`: what the database holds is compared with what it was made from.
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use chart_index_chartfile::inspect_rox;
+use chart_index_store::{AggregateMismatch, Store, StoredChart};
+
+use crate::report::Progress;
+
+/// Rows that are read at once.
+const PAGE: u32 = 500;
+
+/// Checks every ROX file and every chartset and prints each finding.
+///
+/// # Errors
+/// Something does not match, or the store failed.
+pub(crate) async fn verify(store: &Store) -> Result<()> {
+    let mut findings = Findings::default();
+    let charts = verify_charts(store, &mut findings).await?;
+    let chartsets = verify_chartsets(store, &mut findings).await?;
+    writeln!(
+        std::io::stdout(),
+        "{charts} charts and {chartsets} chartsets verified, {} findings",
+        findings.0
+    )?;
+    if findings.0 > 0 {
+        bail!("the index holds what it was not made from");
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Findings(u64);
+
+impl Findings {
+    fn add(&mut self, finding: std::fmt::Arguments<'_>) -> Result<()> {
+        self.0 += 1;
+        writeln!(std::io::stdout(), "{finding}")?;
+        Ok(())
+    }
+}
+
+async fn verify_charts(store: &Store, findings: &mut Findings) -> Result<u64> {
+    let mut progress = Progress::new(store.counts().await?.charts);
+    let (mut count, mut after) = (0, None);
+    loop {
+        let page = store.stored_charts_after(after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.hash);
+        for chart in &page {
+            verify_chart(chart, findings)?;
+            progress.advance();
+        }
+        count += page.len() as u64;
+    }
+    progress.finish();
+    Ok(count)
+}
+
+fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
+    match inspect_rox(&chart.rox) {
+        Err(refusal) => findings.add(format_args!("chart {}: its ROX file: {refusal}", chart.hash)),
+        Ok((hash, _)) if hash != chart.hash => {
+            findings.add(format_args!("chart {}: its ROX file decodes to {hash}", chart.hash))
+        }
+        Ok((_, numbers)) if numbers != chart.numbers => findings.add(format_args!(
+            "chart {}: its numbers are {:?}, its ROX file gives {numbers:?}",
+            chart.hash, chart.numbers
+        )),
+        Ok(_) => Ok(()),
+    }
+}
+
+async fn verify_chartsets(store: &Store, findings: &mut Findings) -> Result<u64> {
+    let mut after = None;
+    loop {
+        let (mismatches, next) = store.aggregate_mismatches(after, PAGE).await?;
+        for mismatch in mismatches {
+            let AggregateMismatch { id, column, stored, expected } = mismatch;
+            findings.add(format_args!("chartset {id}: {column} is {stored}, its charts give {expected}"))?;
+        }
+        match next {
+            Some(next) => after = Some(next),
+            None => return Ok(store.counts().await?.chartsets),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The routes over a store whose database is away.
+
+use axum::body::Body;
+use axum::http::Request;
+use chart_index_store::StoreConfig;
+use tower::ServiceExt;
+
+use super::*;
+
+async fn status(path: &str) -> u16 {
+    // Nothing listens on port 1.
+    let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
+    let request = Request::get(path).body(Body::empty()).unwrap();
+    router(LookupState { store }).oneshot(request).await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn a_malformed_hash_is_400_without_asking_the_store() {
+    let upper = "AB".repeat(32);
+    for hash in [upper.as_str(), "ab", "%FF"] {
+        assert_eq!(status(&format!("/api/charts/{hash}")).await, 400, "{hash}");
+        assert_eq!(status(&format!("/api/charts/{hash}/rox")).await, 400, "{hash}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_503_and_never_unknown_or_404() {
+    let hash = "ab".repeat(32);
+    assert_eq!(status(&format!("/api/charts/{hash}")).await, 503);
+    assert_eq!(status(&format!("/api/charts/{hash}/rox")).await, 503);
+}

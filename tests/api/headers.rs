@@ -1,0 +1,108 @@
+//! HEAD, conditional requests, encodings and CORS, for every endpoint.
+
+use super::*;
+use reqwest::Method;
+
+async fn index_and_paths() -> (Index, [String; 4]) {
+    let library = Library::new();
+    for number in 1..=20 {
+        library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
+    }
+    let chart = ChartSpec::numbered(1).note_hash();
+    let index = Index::over(library).await;
+    let id = index.list("perPage=1").await["items"][0]["id"].as_str().unwrap().to_owned();
+    let paths = [
+        format!("/api/charts/{chart}"),
+        format!("/api/charts/{chart}/rox"),
+        "/api/chartsets".to_owned(),
+        format!("/api/chartsets/{id}"),
+    ];
+    (index, paths)
+}
+
+/// "Every GET also answers HEAD."
+#[tokio::test]
+async fn every_get_also_answers_head() {
+    let (index, paths) = index_and_paths().await;
+    let id = index.list("perPage=1").await["items"][0]["id"].as_str().unwrap().to_owned();
+    for path in paths.into_iter().chain([format!("/go/chartset/{id}"), format!("/api/charts/{}/rox", "0".repeat(64))]) {
+        let get = index.get(&path).await;
+        let head = index.client.request(Method::HEAD, &path, &[]).await;
+        assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
+        for name in ["content-type", "content-length", "etag", "cache-control", "vary", "location", "content-disposition"] {
+            assert_eq!(head.header(name), get.header(name), "{path}: {name}");
+        }
+    }
+}
+
+/// "`If-None-Match` takes lists, weak tags and `*` (RFC 9110). A 304 repeats `ETag`, `Cache-Control` and `Vary`."
+#[tokio::test]
+async fn if_none_match_takes_lists_weak_tags_and_the_star() {
+    let (index, paths) = index_and_paths().await;
+    for path in paths {
+        let full = index.get(&path).await;
+        let tag = full.header("etag").to_owned();
+        for condition in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag} , \"y,z\""), "*".to_owned()] {
+            let answer = index.client.get_with(&path, &[("if-none-match", &condition)]).await;
+            assert_eq!((answer.status.as_u16(), answer.body.len()), (304, 0), "{path}: {condition}");
+            for name in ["etag", "cache-control", "vary"] {
+                assert_eq!(answer.header(name), full.header(name), "{path}: {name}");
+            }
+        }
+        for condition in ["\"x\"", "W/\"x\"", &tag[1..tag.len() - 1], ""] {
+            let answer = index.client.get_with(&path, &[("if-none-match", condition)]).await;
+            assert_eq!(answer.status, 200, "{path}: {condition}");
+        }
+    }
+}
+
+/// A compressed answer is another representation: another strong tag, and `Vary` on both.
+#[tokio::test]
+async fn a_compressed_answer_has_a_tag_of_its_own() {
+    let (index, _) = index_and_paths().await;
+    let plain = index.get("/api/chartsets").await;
+    let gzip = index.client.get_with("/api/chartsets", &[("accept-encoding", "br, gzip;q=0.5")]).await;
+    assert_eq!((plain.header("content-encoding"), gzip.header("content-encoding")), ("", "gzip"));
+    assert!(gzip.body.len() < plain.body.len() / 2);
+    assert_ne!(plain.header("etag"), gzip.header("etag"));
+    for answer in [&plain, &gzip] {
+        assert_eq!(answer.header("vary").to_ascii_lowercase(), "accept-encoding");
+        assert!(answer.header("etag").starts_with('"'));
+    }
+    let refused = index.client.get_with("/api/chartsets", &[("accept-encoding", "gzip;q=0")]).await;
+    assert_eq!(refused.header("content-encoding"), "");
+}
+
+/// "the ETag comes from the content, so every replica gives the same one"
+#[tokio::test]
+async fn every_replica_gives_the_same_tag() {
+    let (index, paths) = index_and_paths().await;
+    let replica = Service::start(index.database.url());
+    for path in paths {
+        let (one, other) = (index.get(&path).await, replica.client().get(&path).await);
+        assert_eq!((one.header("etag"), &one.body), (other.header("etag"), &other.body), "{path}");
+    }
+}
+
+/// Decisions, "CORS and headers".
+#[tokio::test]
+async fn any_origin_may_read() {
+    let (index, paths) = index_and_paths().await;
+    let origin = ("origin", "https://page.example");
+    for path in paths.iter().map(String::as_str).chain(["/nowhere", "/api/charts/bad"]) {
+        let answer = index.client.get_with(path, &[origin]).await;
+        assert_eq!(answer.header("access-control-allow-origin"), "*");
+        assert_eq!(answer.header("access-control-allow-credentials"), "");
+        let exposed = answer.header("access-control-expose-headers").to_ascii_lowercase();
+        for name in ["etag", "retry-after", "ratelimit", "ratelimit-policy", "content-disposition"] {
+            assert!(exposed.split(',').any(|exposed| exposed.trim() == name), "{path}: {name} in {exposed}");
+        }
+        let asked = [origin, ("access-control-request-method", "GET"), ("access-control-request-headers", "if-none-match")];
+        let preflight = index.client.request(Method::OPTIONS, path, &asked).await;
+        assert!(preflight.status.is_success(), "{path}: {}", preflight.status);
+        let methods = preflight.header("access-control-allow-methods");
+        assert!(methods.contains("GET") && methods.contains("HEAD") && !methods.contains("POST"), "{methods}");
+        let headers = preflight.header("access-control-allow-headers").to_ascii_lowercase();
+        assert!(headers == "*" || headers.contains("if-none-match"), "{headers}");
+    }
+}

@@ -1,0 +1,215 @@
+//! `GET /api/chartsets`.
+
+use super::*;
+
+/// A title, and what the chart of its set is like.
+fn catalogue() -> Library {
+    let library = Library::new();
+    let plain = |number, title: &str| ChartSpec { title: title.into(), ..ChartSpec::numbered(number) };
+    library.osu("alpha/1 one/a.osu", ChartSpec { bpm: 100.0, creator: "Alice".into(), ..plain(1, "banana") });
+    library.osu("alpha/2 two/a.osu", ChartSpec { keys: 7, bpm: 200.0, creator: "bob_100%".into(), ..plain(2, "Éclair") });
+    library.osu("alpha/2 two/b.osu", ChartSpec { keys: 5, bpm: 150.0, creator: "Alice".into(), ..plain(3, "Éclair") });
+    let japanese = ChartSpec { title: "宙の旋律".into(), title_romanised: "Sora no Senritsu".into(), ..plain(4, "") };
+    library.osu("alpha/3 three/a.osu", ChartSpec { tags: "stream jack".into(), artist: "Zoë".into(), ..japanese });
+    let notes = (0..8).map(|n| (n * 100, 0, None)).chain([(120_000, 1, None)]).collect();
+    library.osu("alpha/no id/a.osu", ChartSpec { notes, ..plain(5, "apple") });
+    library.file(
+        "beta/9 pack/song/song.sm",
+        "#TITLE:cherry;\n#ARTIST:DJ;\n#CREDIT:Carol;\n#BPMS:0=180;\n#NOTES:\n dance-single:\n :\n Hard:\n 9:\n 0:\n1000\n0100\n0010\n0001\n;\n",
+    );
+    library
+}
+
+/// The list answer and the Chartset list item of the contract, field by field.
+#[tokio::test]
+async fn a_list_item_has_the_fields_of_the_contract() {
+    let index = Index::over(catalogue()).await;
+    let list = index.list("q=eclair").await;
+    assert_eq!(fields(&list), ["items", "page", "perPage", "total"]);
+    assert_eq!((&list["total"], &list["page"], &list["perPage"]), (&1.into(), &1.into(), &30.into()));
+    let item = &list["items"][0];
+    let expected = [
+        "artist", "bpmMax", "bpmMin", "chartCount", "creator", "densityMax", "downloadUrl", "id", "keys", "lengthMaxMs",
+        "lengthMinMs", "sourceKind", "title",
+    ];
+    assert_eq!(fields(item), expected);
+    let id = item["id"].as_str().unwrap();
+    assert!(id.len() == 16 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')), "{id}");
+    assert_eq!(item["downloadUrl"], format!("/go/chartset/{id}"));
+    assert_eq!((&item["keys"], &item["chartCount"]), (&serde_json::json!([5, 7]), &2.into()));
+    assert_eq!((&item["bpmMin"], &item["bpmMax"]), (&150.0.into(), &200.0.into()));
+    assert_eq!((&item["sourceKind"], &item["creator"]), (&"alphaSet".into(), &"Alice, bob_100%".into()));
+}
+
+/// "absent (field omitted) for a set with no public source"; "A field without a value is omitted, never `null`."
+#[tokio::test]
+async fn a_set_without_a_public_source_has_neither_kind_nor_address() {
+    let index = Index::over(catalogue()).await;
+    let item = index.list("q=apple").await["items"][0].clone();
+    assert!(!fields(&item).contains(&"downloadUrl") && !fields(&item).contains(&"sourceKind"), "{item}");
+}
+
+/// Every filter of the contract with what it lets through, sorted by title.
+#[tokio::test]
+async fn every_filter_lets_through_what_it_names() {
+    let index = Index::over(catalogue()).await;
+    for (query, expected) in [
+        ("", "apple banana cherry Éclair 宙の旋律"),
+        ("unknown=1&q=&keys=&page=", "apple banana cherry Éclair 宙の旋律"),
+        ("q=ECLAIR", "Éclair"),
+        ("q=ban", "banana"),
+        ("q=ana", ""),
+        ("q=senritsu+sora", "宙の旋律"),
+        ("q=%E6%97%8B%E5%BE%8B", "宙の旋律"),
+        ("q=stream+zoe", "宙の旋律"),
+        ("q=stream+banana", ""),
+        ("q=alice", "banana Éclair"),
+        ("q=dj+cher", "cherry"),
+        ("keys=7", "Éclair"),
+        ("keys=4,5", "apple banana cherry Éclair 宙の旋律"),
+        ("keys=6", ""),
+        ("source=betaPack", "cherry"),
+        ("source=alphaSet", "banana Éclair 宙の旋律"),
+        ("creator=ALI", "banana Éclair"),
+        ("creator=_100%25", "Éclair"),
+        ("creator=%25", "Éclair"),
+        ("creator=lice,%20b", "Éclair"),
+        ("bpmMin=200", "Éclair"),
+        ("bpmMax=100", "banana"),
+        ("bpmMin=160&bpmMax=180", "cherry Éclair"),
+        ("bpmMin=200.001", ""),
+        ("lengthMin=120", "apple"),
+        ("lengthMax=59.999", "cherry"),
+        ("lengthMin=60&lengthMax=60", "banana Éclair 宙の旋律"),
+        ("densityMin=8", "apple"),
+        ("densityMin=8.001", ""),
+    ] {
+        let titles = index.titles(&format!("sort=title&{query}")).await.join(" ");
+        assert_eq!(titles, expected, "{query}");
+    }
+}
+
+/// "`sort`: `updated` and `density`, `bpm`, `length` descending; `title` and `artist` ascending, case- and
+/// accent-folded. `order=asc|desc` overrides."
+#[tokio::test]
+async fn every_sort_has_its_direction() {
+    let index = Index::over(catalogue()).await;
+    for (sort, first, last) in [
+        ("title", "apple", "宙の旋律"),
+        ("bpm", "Éclair", "banana"),
+        ("length", "apple", "cherry"),
+    ] {
+        let titles = index.titles(&format!("sort={sort}")).await;
+        assert_eq!((titles[0].as_str(), titles[4].as_str()), (first, last), "{sort}");
+    }
+    assert_eq!(index.titles("sort=density").await[0], "apple");
+    let artists = index.titles("sort=artist").await;
+    assert_eq!((artists[3].as_str(), artists[4].as_str()), ("cherry", "宙の旋律"));
+    for sort in ["title", "artist", "bpm", "length", "density", "updated"] {
+        let list = index.list(&format!("sort={sort}&order=asc")).await;
+        assert_eq!(list["total"], 5);
+    }
+    assert_eq!(index.titles("sort=title&order=desc").await, ["宙の旋律", "Éclair", "cherry", "banana", "apple"]);
+}
+
+/// "Returns the Chartset list answer, newest first by default"; "`updated` is when the set last changed in the
+/// index."
+#[tokio::test]
+async fn the_set_that_changed_last_comes_first() {
+    let index = Index::over(catalogue()).await;
+    index.library.osu("alpha/1 one/b.osu", ChartSpec { title: "banana".into(), ..ChartSpec::numbered(77) });
+    assert!(index.ingest().contains("0 chartsets added, 4 unchanged, 1 updated"));
+    assert_eq!(index.titles("").await[0], "banana");
+    let before = index.titles("").await;
+    assert!(index.ingest().contains("0 chartsets added, 5 unchanged, 0 updated"));
+    assert_eq!(index.titles("").await, before, "ingesting again changes nothing");
+}
+
+/// "Ties are broken by id, so that paging never repeats or skips a set"; "Past the last page: empty `items`, the
+/// true `total`."
+#[tokio::test]
+async fn pages_neither_repeat_nor_skip_a_set() {
+    let library = Library::new();
+    for number in 1..=25 {
+        library.osu(&format!("alpha/{number} same/a.osu"), ChartSpec::numbered(number));
+    }
+    let index = Index::over(library).await;
+    for sort in ["updated", "title", "artist", "bpm", "length", "density"] {
+        let mut seen = Vec::new();
+        for page in 1..=4 {
+            let list = index.list(&format!("sort={sort}&perPage=7&page={page}")).await;
+            assert_eq!((&list["total"], &list["page"]), (&25.into(), &page.into()));
+            seen.extend(strings(&list["items"], "id"));
+        }
+        let mut distinct = seen.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!((seen.len(), distinct.len()), (25, 25), "{sort}");
+        if ["title", "artist", "bpm", "length"].contains(&sort) {
+            assert_eq!(seen, distinct, "{sort}: all values tie, so the ids decide");
+        }
+    }
+    let past = index.list("perPage=7&page=5").await;
+    assert_eq!((past["items"].as_array().unwrap().len(), &past["total"]), (0, &25.into()));
+    assert_eq!(index.list("page=99999999999").await["total"], 25);
+}
+
+/// "Out-of-range numbers are clamped and the answer says what was used."
+#[tokio::test]
+async fn out_of_range_numbers_are_clamped() {
+    let index = Index::over(catalogue()).await;
+    for (query, page, per_page) in [("perPage=500", 1, 60), ("page=0", 1, 30), ("page=-3&perPage=0", 1, 1), ("", 1, 30)] {
+        let list = index.list(query).await;
+        assert_eq!((&list["page"], &list["perPage"]), (&page.into(), &per_page.into()), "{query}");
+    }
+}
+
+/// "400 naming the parameter and what it accepts"
+#[tokio::test]
+async fn a_parameter_that_does_not_parse_is_named() {
+    let index = Index::over(Library::new()).await;
+    let long = format!("q={}", "x".repeat(201));
+    for (query, parameter) in [
+        ("keys=8", "keys"),
+        ("source=osu", "source"),
+        ("sort=best", "sort"),
+        ("order=down", "order"),
+        ("bpmMin=x", "bpmMin"),
+        ("bpmMin=2&bpmMax=1", "bpmMin"),
+        ("lengthMin=2&lengthMax=1", "lengthMin"),
+        ("densityMin=x", "densityMin"),
+        ("page=x", "page"),
+        ("perPage=x", "perPage"),
+        ("q=%00", "q"),
+        (&long, "q"),
+    ] {
+        let answer = index.get(&format!("/api/chartsets?{query}")).await;
+        assert_eq!(answer.status, 400, "{query}");
+        assert_eq!(answer.json()["parameter"], parameter, "{query}");
+        assert_eq!(answer.header("cache-control"), "no-store");
+    }
+}
+
+/// "`Cache-Control: public, max-age=30` and an `ETag` on list and detail."
+#[tokio::test]
+async fn a_list_is_cacheable_for_half_a_minute() {
+    let index = Index::over(catalogue()).await;
+    let answer = index.get("/api/chartsets").await;
+    assert_eq!(answer.header("cache-control"), "public, max-age=30");
+    assert_eq!(answer.header("x-search-engine"), "postgres");
+    let tag = answer.header("etag").to_owned();
+    let again = index.client.get_with("/api/chartsets", &[("if-none-match", &tag)]).await;
+    assert_eq!((again.status.as_u16(), again.body.len()), (304, 0));
+}
+
+/// Text that means something to a database or a search engine is only text.
+#[tokio::test]
+async fn text_is_never_syntax() {
+    let index = Index::over(catalogue()).await;
+    for text in ["'", "\"", "\\", "%25", "a:*", "!a", "(", "a%26b", "a|b", "<->", "%F0%9F%8E%B5", "--", ";drop", "\u{202e}"] {
+        for parameter in ["q", "creator"] {
+            let answer = index.get(&format!("/api/chartsets?{parameter}={text}")).await;
+            assert_eq!(answer.status, 200, "{parameter}={text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The public API over real servers, statement by statement of the contract and its decisions.
+
+mod detail;
+mod errors;
+mod headers;
+mod identity;
+mod list;
+mod lookup;
+mod outage;
+mod redirect;
+mod rox;
+mod serving;
+
+use chart_index_tests::{Answer, ChartSpec, Client, Library, Service, ServiceOptions, TestDatabase, indexer};
+
+/// A library that is ingested and served.
+struct Index {
+    library: Library,
+    database: TestDatabase,
+    service: Service,
+    client: Client,
+}
+
+impl Index {
+    /// Ingests the library into a database of its own and serves it.
+    async fn over(library: Library) -> Self {
+        let database = TestDatabase::create().await;
+        let migrated = indexer(database.url(), &["migrate"]);
+        assert_eq!(migrated.code, Some(0), "{}", migrated.stderr);
+        let service = Service::start(database.url());
+        let client = service.client();
+        let index = Self { library, database, service, client };
+        index.ingest();
+        index
+    }
+
+    /// Ingests the library again and gives the summary.
+    fn ingest(&self) -> String {
+        let run = indexer(self.database.url(), &["ingest", &self.library.argument()]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        run.stdout
+    }
+
+    /// Runs another command of the indexer, which must succeed.
+    fn indexer(&self, arguments: &[&str]) -> String {
+        let run = indexer(self.database.url(), arguments);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        run.stdout
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.client.get(path).await
+    }
+
+    async fn list(&self, query: &str) -> serde_json::Value {
+        let answer = self.get(&format!("/api/chartsets?{query}")).await;
+        assert_eq!(answer.status, 200, "{query}: {}", String::from_utf8_lossy(&answer.body));
+        answer.json()
+    }
+
+    /// The titles of a list, in its order.
+    async fn titles(&self, query: &str) -> Vec<String> {
+        strings(&self.list(query).await["items"], "title")
+    }
+
+    /// The id of the only chartset with that title.
+    async fn id_of(&self, title: &str) -> String {
+        let all = self.list("perPage=60").await;
+        let items = all["items"].as_array().expect("items");
+        let item = items.iter().find(|item| item["title"] == title);
+        item.unwrap_or_else(|| panic!("{title} is listed"))["id"].as_str().expect("an id").to_owned()
+    }
+}
+
+fn strings(items: &serde_json::Value, field: &str) -> Vec<String> {
+    let items = items.as_array().expect("a list");
+    items.iter().map(|item| item[field].as_str().expect("a string").to_owned()).collect()
+}
+
+/// The names of the fields of a JSON object, sorted.
+fn fields(object: &serde_json::Value) -> Vec<&str> {
+    let mut names: Vec<&str> = object.as_object().expect("an object").keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,28 @@
+//! `GET /go/chartset/{id}`.
+
+use super::*;
+
+/// "302 with `Location`, `Cache-Control: public, max-age=300`"; contract, "Source page address".
+#[tokio::test]
+async fn a_set_leads_to_the_page_of_its_source() {
+    let library = Library::new();
+    library.osu("alpha/12 set/a.osu", ChartSpec { title: "a".into(), ..ChartSpec::default() });
+    library.osu("beta/7 pack/song/a.osu", ChartSpec { title: "b".into(), ..ChartSpec::default() });
+    library.osu("alpha/no id/a.osu", ChartSpec { title: "c".into(), set_id: 34, ..ChartSpec::default() });
+    library.osu("alpha/none/a.osu", ChartSpec { title: "d".into(), ..ChartSpec::default() });
+    let index = Index::over(library).await;
+    let options = ServiceOptions {
+        variables: &[("ALPHA_SOURCE_PAGE", "https://alpha.test/sets/"), ("BETA_SOURCE_PAGE", "https://beta.test/pack")],
+        ..ServiceOptions::default()
+    };
+    let service = Service::start_with(index.database.url(), &options);
+    for (title, location) in
+        [("a", "https://alpha.test/sets/12"), ("b", "https://beta.test/pack/7"), ("c", "https://alpha.test/sets/34")]
+    {
+        let answer = service.client().get(&format!("/go/chartset/{}", index.id_of(title).await)).await;
+        assert_eq!((answer.status.as_u16(), answer.header("location")), (302, location));
+        assert_eq!(answer.header("cache-control"), "public, max-age=300");
+    }
+    let answer = service.client().get(&format!("/go/chartset/{}", index.id_of("d").await)).await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (404, "application/problem+json"));
+}

@@ -1,0 +1,205 @@
+//! `chart-indexer` over real files and a real database.
+
+mod real_charts;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use chart_index_tests::{ChartSpec, IndexerRun, Library, TestDatabase, indexer, indexer_command, samples};
+
+/// A migrated database of the test's own.
+struct Database(TestDatabase);
+
+impl Database {
+    async fn new() -> Self {
+        let database = Self(TestDatabase::create().await);
+        database.run(&["migrate"]);
+        database
+    }
+
+    /// Runs a command that must succeed and gives its output.
+    fn run(&self, arguments: &[&str]) -> String {
+        let run = self.try_run(arguments);
+        assert_eq!(run.code, Some(0), "{arguments:?}: {}{}", run.stdout, run.stderr);
+        run.stdout
+    }
+
+    fn try_run(&self, arguments: &[&str]) -> IndexerRun {
+        indexer(self.0.url(), arguments)
+    }
+
+    fn ingest(&self, library: &Library) -> String {
+        self.run(&["ingest", &library.argument()])
+    }
+
+    /// Id and path of every chartset that was ever stored.
+    fn chartsets(&self) -> BTreeMap<String, String> {
+        let rows = self.0.psql("SELECT path || '|' || id FROM chartsets");
+        rows.lines().filter_map(|row| row.rsplit_once('|')).map(|(path, id)| (path.into(), id.into())).collect()
+    }
+}
+
+#[tokio::test]
+async fn the_samples_are_ingested_and_verified() {
+    let database = Database::new().await;
+    let samples = samples();
+    let summary = database.run(&["ingest", samples.to_str().unwrap()]);
+    assert!(summary.contains("0 files refused"), "{summary}");
+    assert!(database.run(&["verify"]).contains(", 0 findings"));
+    let again = database.run(&["ingest", samples.to_str().unwrap()]);
+    assert!(again.contains("0 chartsets added") && again.contains(" 0 updated"), "{again}");
+}
+
+/// "ingesting again, from a folder or an archive, gives the same id"
+#[tokio::test]
+async fn a_folder_and_its_archive_are_the_same_chartset() {
+    let database = Database::new().await;
+    let library = Library::new();
+    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
+    library.osu("alpha/no id/a.osu", ChartSpec::numbered(2));
+    library.osu("beta/3 pack/song/a.osu", ChartSpec::numbered(3));
+    database.ingest(&library);
+    let before = database.chartsets();
+    library.pack("alpha/1 one", "alpha/1 one.osz");
+    library.pack("alpha/no id", "alpha/no id.zip");
+    library.pack("beta/3 pack/song", "beta/3 pack/song.zip");
+    assert!(database.ingest(&library).contains("0 chartsets added, 3 unchanged, 0 updated"));
+    assert_eq!(database.chartsets(), before);
+}
+
+#[tokio::test]
+async fn a_changed_folder_updates_its_set_and_drops_charts_that_left_it() {
+    let database = Database::new().await;
+    let library = Library::new();
+    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
+    library.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
+    library.osu("alpha/2 two/a.osu", ChartSpec::numbered(3));
+    database.ingest(&library);
+    library.delete("alpha/1 one/b.osu");
+    assert!(database.ingest(&library).contains("0 chartsets added, 1 unchanged, 1 updated"));
+    assert_eq!(database.0.psql("SELECT count(*) FROM chartset_charts"), "2");
+    assert_eq!(database.0.psql("SELECT count(*) FROM rox_files"), "3", "the bytes behind a hash stay");
+    assert!(database.run(&["verify"]).contains(", 0 findings"));
+}
+
+/// Truncated and binary rubbish give a reason and touch nothing else.
+#[tokio::test]
+async fn refused_files_are_named_with_the_reason_and_touch_nothing_else() {
+    let database = Database::new().await;
+    let library = Library::new();
+    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
+    library.file("alpha/1 one/rubbish.qua", [0xff, 0x00, 0x80, 0x13]);
+    library.file("alpha/1 one/truncated.osu", "osu file format v14\n\n[General]\nMo");
+    library.file("alpha/2 two.osz", b"PK\x03\x04 and then nothing");
+    library.file("alpha/1 one/._a.osu", [0, 1, 2]);
+    library.file("alpha/1 one/audio.mp3", [0, 1, 2]);
+    let report = library.root().join("../report.jsonl");
+    let summary = database.run(&["ingest", &library.argument(), "--report", report.to_str().unwrap()]);
+    assert!(summary.contains("1 chartset added, 0 unchanged, 0 updated (1 chart); 3 files refused"), "{summary}");
+    for file in ["alpha/1 one/rubbish.qua", "alpha/1 one/truncated.osu", "alpha/2 two"] {
+        assert!(summary.contains(&format!("refused: {file}: ")), "{summary}");
+    }
+    let lines = std::fs::read_to_string(report).unwrap();
+    let lines: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let outcomes: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
+    assert_eq!((outcomes.len(), outcomes.iter().filter(|outcome| **outcome == "refused").count()), (4, 3));
+    assert!(lines.iter().all(|line| line["outcome"] != "refused" || !line["reason"].as_str().unwrap().is_empty()));
+}
+
+#[tokio::test]
+async fn removed_entries_stay_removed_until_they_are_restored() {
+    let database = Database::new().await;
+    let library = Library::new();
+    let chart = library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1)).note_hash();
+    database.ingest(&library);
+    let id = database.chartsets()["alpha/1 one"].clone();
+    for (kind, name) in [("chart", &chart), ("chartset", &id)] {
+        assert_eq!(database.run(&["remove", kind, name]), format!("{kind} {name} removed\n"));
+        assert_eq!(database.run(&["remove", kind, name]), format!("{kind} {name} was removed before\n"));
+        library.osu("alpha/1 one/b.osu", ChartSpec { tags: kind.into(), ..ChartSpec::numbered(1) });
+        database.ingest(&library);
+        let removed = "SELECT (SELECT count(*) FROM charts WHERE removed_at_ms IS NOT NULL) \
+                       + (SELECT count(*) FROM chartsets WHERE removed_at_ms IS NOT NULL)";
+        assert_eq!(database.0.psql(removed), "1");
+        assert!(database.run(&["verify"]).contains(", 0 findings"));
+        assert_eq!(database.run(&["restore", kind, name]), format!("{kind} {name} restored\n"));
+        assert_eq!(database.0.psql(removed), "0");
+    }
+    let unknown = database.try_run(&["remove", "chart", &"0".repeat(64)]);
+    assert_eq!((unknown.code, unknown.stderr.contains("is not in the index")), (Some(1), true));
+}
+
+#[tokio::test]
+async fn verify_finds_what_was_tampered_with() {
+    let database = Database::new().await;
+    let library = Library::new();
+    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
+    library.osu("alpha/2 two/a.osu", ChartSpec::numbered(2));
+    database.ingest(&library);
+    let hash = ChartSpec::numbered(1).note_hash();
+    let other = ChartSpec::numbered(2).note_hash();
+    let swap = format!(
+        "UPDATE rox_files SET bytes = (SELECT bytes FROM rox_files WHERE hash = '\\x{other}') WHERE hash = '\\x{hash}'"
+    );
+    for (damage, finding) in [(swap.as_str(), hash.as_str()), ("UPDATE chartsets SET bpm_max = 1000", "bpm_max")] {
+        let _ = database.0.psql(damage);
+        let run = database.try_run(&["verify"]);
+        assert_eq!(run.code, Some(1), "{}", run.stdout);
+        assert!(run.stdout.contains(finding), "{}", run.stdout);
+    }
+}
+
+/// "exit 0 with refusals, non-zero when the store failed"
+#[tokio::test]
+async fn a_store_that_fails_is_an_error() {
+    let library = Library::new();
+    library.osu("alpha/1 one/a.osu", ChartSpec::default());
+    let unmigrated = TestDatabase::create().await;
+    let run = indexer(unmigrated.url(), &["ingest", &library.argument()]);
+    assert_eq!((run.code, run.stderr.contains("chart-indexer migrate")), (Some(1), true), "{}", run.stderr);
+    let run = indexer("postgres://user:hunter2@127.0.0.1:1/none", &["verify"]);
+    assert_eq!((run.code, run.stderr.contains("hunter2")), (Some(1), false), "{}", run.stderr);
+    let missing = Database::new().await.try_run(&["ingest", "/nowhere/at/all"]);
+    assert_eq!((missing.code, missing.stderr.contains("/nowhere/at/all")), (Some(1), true), "{}", missing.stderr);
+}
+
+#[test]
+fn a_dry_run_needs_no_database() {
+    let library = Library::new();
+    library.osu("alpha/1 one/a.osu", ChartSpec::default());
+    library.file("alpha/1 one/bad.osu", "nothing");
+    let run = indexer("postgres://127.0.0.1:1/none", &["ingest", "--dry-run", &library.argument()]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("1 chartset read, none stored (1 chart); 1 file refused"), "{}", run.stdout);
+}
+
+/// "Ctrl-C leaves complete sets only"
+#[tokio::test]
+async fn an_interrupted_ingest_leaves_complete_sets_only() {
+    let database = Database::new().await;
+    let library = Library::new();
+    for set in 0..2_000 {
+        for chart in 0..3 {
+            library.osu(&format!("alpha/{} set/{chart}.osu", set + 1), ChartSpec::numbered(set * 3 + chart));
+        }
+    }
+    let mut child = indexer_command(database.0.url(), &["ingest", &library.argument()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The first set that is stored is the sign that the ingest is under way.
+    while database.0.psql("SELECT count(*) FROM chartsets") == "0" {}
+    let interrupted = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
+    assert!(interrupted.is_ok_and(|status| status.success()));
+    let stderr: Vec<_> = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{stderr:?}");
+    let partial = "SELECT count(*) FROM (SELECT 1 FROM chartsets LEFT JOIN chartset_charts ON chartset_id = id \
+                   GROUP BY id HAVING count(chart_hash) <> 3) AS partial";
+    assert_eq!(database.0.psql(partial), "0");
+    let stored: u32 = database.0.psql("SELECT count(*) FROM chartsets").parse().unwrap();
+    assert!((1..2_000).contains(&stored), "{stored} sets were stored before the interruption");
+    assert!(database.run(&["verify"]).contains(", 0 findings"));
+    assert!(database.ingest(&library).contains(&format!("{} chartsets added, {stored} unchanged", 2_000 - stored)));
+}

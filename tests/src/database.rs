@@ -1,0 +1,68 @@
+//! A database of its own for every test.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A fresh, empty database on the server of the test run (`TEST_DATABASE_URL`). Dropped with the value.
+#[derive(Debug)]
+pub struct TestDatabase {
+    name: String,
+    url: String,
+    admin_url: String,
+}
+
+impl TestDatabase {
+    /// Creates an empty database on the server that `make test` started.
+    #[expect(clippy::unused_async, reason = "awaited like every other set-up step")]
+    pub async fn create() -> Self {
+        let admin_url = std::env::var("TEST_DATABASE_URL")
+            .expect("TEST_DATABASE_URL is not set: run the tests with `make test`");
+        Self::create_on(&admin_url)
+    }
+
+    /// Creates an empty database on a server of the test's own.
+    #[must_use]
+    pub fn create_on(admin_url: &str) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("test_{}_{number}", std::process::id());
+        psql(admin_url, &format!("CREATE DATABASE {name} TEMPLATE template0"));
+        let (server, _) = admin_url.rsplit_once('/').expect("the URL ends in a database name");
+        Self { url: format!("{server}/{name}"), name, admin_url: admin_url.to_owned() }
+    }
+
+    /// Where the database is.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Runs a statement in the database and gives the output of `psql`, unaligned and without headers.
+    #[must_use]
+    pub fn psql(&self, statement: &str) -> String {
+        psql(&self.url, statement)
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        // A server that the test killed took the database with it.
+        let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        let mut command = psql_command(&self.admin_url, &statement);
+        let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+}
+
+fn psql(url: &str, statement: &str) -> String {
+    let output = psql_command(url, statement).output().expect("psql starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "psql failed: {stderr}\n{statement}");
+    String::from_utf8(output.stdout).expect("psql writes UTF-8").trim_end().to_owned()
+}
+
+fn psql_command(url: &str, statement: &str) -> Command {
+    let mut command = Command::new("psql");
+    command.args(["--no-psqlrc", "--quiet", "-tA", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", statement]);
+    command.env("PGCONNECT_TIMEOUT", "5").stdin(Stdio::null());
+    command
+}

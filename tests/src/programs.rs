@@ -1,0 +1,138 @@
+//! The two programs of the project, as child processes.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use crate::{Client, workspace_root};
+
+/// A running `chart-index serve`. Ended with the value.
+#[derive(Debug)]
+pub struct Service {
+    child: Child,
+    public: SocketAddr,
+    private: SocketAddr,
+}
+
+/// How to start a service.
+#[derive(Debug, Default)]
+pub struct ServiceOptions<'a> {
+    /// Arguments after `serve`.
+    pub arguments: &'a [&'a str],
+    /// Environment variables.
+    pub variables: &'a [(&'a str, &'a str)],
+}
+
+impl Service {
+    /// Starts the service over a database and waits until it listens.
+    #[must_use]
+    pub fn start(database_url: &str) -> Self {
+        Self::start_with(database_url, &ServiceOptions::default())
+    }
+
+    /// Starts the service with arguments and variables of its own.
+    #[must_use]
+    pub fn start_with(database_url: &str, options: &ServiceOptions<'_>) -> Self {
+        let mut child = Command::new(program("chart-index"))
+            .arg("serve")
+            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json"])
+            .args(options.arguments)
+            .env("DATABASE_URL", database_url)
+            .envs(options.variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("chart-index starts");
+        let mut log = BufReader::new(child.stderr.take().expect("the log is piped")).lines();
+        let (mut public, mut private) = (None, None);
+        while public.is_none() || private.is_none() {
+            let line = log.next().expect("chart-index ended before it listened").expect("a readable log");
+            let Ok(entry) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
+            if entry["fields"]["message"] != "listening" {
+                continue;
+            }
+            let address = entry["fields"]["address"].as_str().and_then(|address| address.parse().ok());
+            if entry["fields"]["listener"] == "public" { public = address } else { private = address }
+        }
+        // The log goes on to be read, so that the service never waits for a full pipe.
+        std::thread::spawn(move || log.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+        let (public, private) = (public.expect("an address"), private.expect("an address"));
+        Self { child, public, private }
+    }
+
+    /// A client of the public listener.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::new(self.public)
+    }
+
+    /// A client of the private listener: health.
+    #[must_use]
+    pub fn private_client(&self) -> Client {
+        Client::new(self.private)
+    }
+
+    /// The address of the public listener.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.public
+    }
+
+    /// Asks the service to end, as an orchestrator does.
+    pub fn terminate(&self) {
+        let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill reaches the service");
+    }
+
+    /// Waits until the service has ended and gives its exit code.
+    pub fn wait(&mut self) -> Option<i32> {
+        self.child.wait().expect("the service ends").code()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a run of `chart-indexer` printed and how it ended.
+#[derive(Debug)]
+pub struct IndexerRun {
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// Runs `chart-indexer` over a database to its end.
+#[must_use]
+pub fn indexer(database_url: &str, arguments: &[&str]) -> IndexerRun {
+    let output = indexer_command(database_url, arguments).output().expect("chart-indexer starts");
+    IndexerRun {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+/// `chart-indexer` over a database, to be started by the test.
+#[must_use]
+pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program("chart-indexer"));
+    command.args(arguments).env("DATABASE_URL", database_url).stdin(Stdio::null());
+    command
+}
+
+/// The built program: above the test's own binary, `target/<profile>/deps/…`, or beside a benchmark's.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a path of the test");
+    let folder = test.ancestors().skip(1).find(|folder| folder.join(name).is_file());
+    let folder = folder.unwrap_or_else(|| panic!("{name} is not built: run `make test` in {}", workspace_root().display()));
+    folder.join(name)
+}

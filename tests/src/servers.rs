@@ -1,0 +1,101 @@
+//! A PostgreSQL server of a test's own, for tests that take it away.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::workspace_root;
+
+/// A PostgreSQL server that may be stopped, killed and frozen. Stopped with the value, its data deleted.
+#[derive(Debug)]
+pub struct PrivatePostgres {
+    folder: tempfile::TempDir,
+    url: String,
+}
+
+impl PrivatePostgres {
+    /// Starts a new, empty server on a free port.
+    #[must_use]
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut server = Self { folder, url: String::new() };
+        server.run_script("up");
+        let env =
+            std::fs::read_to_string(server.folder.path().join("env")).expect("the script wrote its env");
+        let url = env.lines().find_map(|line| line.strip_prefix("DATABASE_URL="));
+        url.expect("the env has the address").clone_into(&mut server.url);
+        server
+    }
+
+    /// The address of its database `chart_index`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Ends the server at once, as a crash would.
+    pub fn kill(&self) {
+        self.signal_all("KILL");
+    }
+
+    /// Stops every process of the server where it stands: connections stay open and nothing answers.
+    pub fn freeze(&self) {
+        self.signal_all("STOP");
+    }
+
+    /// Lets a frozen server go on.
+    pub fn thaw(&self) {
+        self.signal_all("CONT");
+    }
+
+    /// Starts the server again on the port it had.
+    pub fn restart(&self) {
+        let port = self.url.rsplit_once(':').and_then(|(_, rest)| rest.split_once('/')).expect("a port").0;
+        self.run_script_with("up", &[("POSTGRES_PORT", port)]);
+    }
+
+    fn run_script(&self, verb: &str) {
+        self.run_script_with(verb, &[]);
+    }
+
+    fn run_script_with(&self, verb: &str, variables: &[(&str, &str)]) {
+        let output = Command::new(workspace_root().join("scripts/servers"))
+            .arg(verb)
+            .arg(self.folder.path())
+            .env("SERVERS", "postgres")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .expect("scripts/servers starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "scripts/servers {verb}: {stderr}");
+    }
+
+    /// Signals the server and all its children, found by the process id in its data folder.
+    fn signal_all(&self, signal: &str) {
+        let data = self.folder.path().join("postgres");
+        let Some(server) = server_process(&data) else { return };
+        let mut processes = children(&server);
+        processes.insert(0, server);
+        let status =
+            Command::new("kill").arg("-s").arg(signal).args(&processes).stderr(Stdio::null()).status();
+        assert!(status.is_ok(), "kill starts");
+    }
+}
+
+impl Drop for PrivatePostgres {
+    fn drop(&mut self) {
+        self.thaw();
+        self.run_script("down");
+    }
+}
+
+fn server_process(data: &Path) -> Option<String> {
+    let pid_file = std::fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    pid_file.lines().next().map(str::to_owned)
+}
+
+fn children(server: &str) -> Vec<String> {
+    let listed =
+        std::fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap_or_default();
+    listed.split_whitespace().map(str::to_owned).collect()
+}

@@ -12,7 +12,7 @@ async fn the_same_notes_are_one_chart_in_every_format_and_folder() {
     library.file(
         "beta/2 pack/song/song.sm",
         "#TITLE:Other;\n#ARTIST:Someone;\n#CREDIT:else;\n#OFFSET:-1.234;\n#BPMS:0.000=120.000;\n\
-         #NOTES:\n dance-single:\n :\n Hard:\n 9:\n 0:\n1000\n0100\n0020\n0M03\n;\n",
+         #NOTES:\n dance-single:\n :\n Hard:\n 9:\n 0:\n1000\n0100\n0020\n0M30\n;\n",
     );
     library.file(
         "alpha/3 three/three.qua",

@@ -41,6 +41,16 @@ pub struct ServerConfig {
     )]
     pub header_read_timeout: Duration,
 
+    /// How long a client may take none of its answer, in milliseconds; then its connection is closed.
+    #[arg(
+        long = "write-timeout-ms",
+        env = "WRITE_TIMEOUT_MS",
+        value_name = "WRITE_TIMEOUT_MS",
+        default_value = "10000",
+        value_parser = milliseconds
+    )]
+    pub write_timeout: Duration,
+
     /// How long requests in flight may take to finish at shutdown, in milliseconds; then they are cut.
     #[arg(
         long = "shutdown-grace-ms",

@@ -15,6 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 
 use crate::ServerConfig;
 
@@ -46,6 +47,8 @@ pub async fn serve(
             () = &mut shutdown => break,
             accepted = accept(&listener, &places) => accepted,
         };
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(config.write_timeout));
         connections.spawn(connection(stream, place, protocol.clone(), router.clone(), graceful.watcher()));
         while connections.try_join_next().is_some() {}
     }
@@ -92,17 +95,17 @@ fn is_of_the_connection(error: &io::Error) -> bool {
 }
 
 async fn connection(
-    stream: TcpStream,
+    stream: TimeoutStream<TcpStream>,
     _place: Option<OwnedSemaphorePermit>,
     protocol: http1::Builder,
     router: Router,
     watcher: Watcher,
 ) {
     // Answers are written whole: to wait for more to send only delays them.
-    if let Err(error) = stream.set_nodelay(true) {
+    if let Err(error) = stream.get_ref().set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY not set");
     }
-    let served = protocol.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let served = protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
     if let Err(error) = watcher.watch(served).await {
         // A client that went away, was too slow, or does not speak HTTP.
         tracing::debug!(%error, "connection ended early");

@@ -155,6 +155,7 @@ mod tests {
             ("--request-deadline-ms", "5s", "REQUEST_DEADLINE_MS"),
             ("--shutdown-grace-ms", "0", "SHUTDOWN_GRACE_MS"),
             ("--header-read-timeout-ms", "0", "HEADER_READ_TIMEOUT_MS"),
+            ("--write-timeout-ms", "0", "WRITE_TIMEOUT_MS"),
             ("--max-connections", "0", "MAX_CONNECTIONS"),
             ("--max-requests-in-flight", "-1", "MAX_REQUESTS_IN_FLIGHT"),
             ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),

@@ -14,6 +14,7 @@ use crate::{LayerConfig, public};
 const CONFIG: ServerConfig = ServerConfig {
     max_connections: NonZeroU32::new(16).unwrap(),
     header_read_timeout: Duration::from_secs(10),
+    write_timeout: Duration::from_secs(10),
     shutdown_grace: Duration::from_secs(10),
 };
 
@@ -38,6 +39,7 @@ impl Server {
             }
         };
         let routes = Router::new().route("/", get(async || "answer")).route("/wait", get(wait));
+        let routes = routes.route("/large", get(async || vec![0_u8; 64 << 20]));
         let layers = LayerConfig {
             request_deadline: Duration::from_hours(1),
             max_requests_in_flight: NonZeroU32::new(16).unwrap(),
@@ -187,4 +189,18 @@ fn only_errors_of_one_connection_are_passed_over_without_a_pause() {
         assert_eq!(is_of_the_connection(&kind.into()), expected, "{kind}");
     }
     assert!(!is_of_the_connection(&io::Error::from_raw_os_error(TOO_MANY_OPEN_FILES)));
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_its_answer_is_cut() {
+    let max_connections = NonZeroU32::new(1).unwrap();
+    let write_timeout = Duration::from_millis(200);
+    let server = Server::start(ServerConfig { max_connections, write_timeout, ..CONFIG }).await;
+    let mut deaf = server.connect().await;
+    send(&mut deaf, "GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    // There is one place, so this is answered only when the other client has lost it.
+    let mut next = server.connect().await;
+    send(&mut next, GET).await;
+    read_until(&mut next, "answer").await;
+    drop(deaf);
 }

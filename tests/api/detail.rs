@@ -14,7 +14,8 @@ fn pack() -> Library {
     let dense = (0..40).map(|n| (n * 50, 0, None)).collect();
     library.osu("alpha/12 set/a.osu", ChartSpec { keys: 7, beatmap_id: 71, ..text("seven", "Ann", "c") });
     library.osu("alpha/12 set/b.osu", ChartSpec { notes: dense, set_id: 12, ..text("dense", "Bo", "a b") });
-    library.osu("alpha/12 set/c.osu", ChartSpec { beatmap_id: 41, set_id: 99, ..text("sparse", "Ann", "b a") });
+    library
+        .osu("alpha/12 set/c.osu", ChartSpec { beatmap_id: 41, set_id: 99, ..text("sparse", "Ann", "b a") });
     library
 }
 
@@ -36,10 +37,12 @@ async fn a_detail_shows_the_charts_in_their_order() {
     assert_eq!(strings(&detail["charts"], "difficulty"), ["sparse", "dense", "seven"]);
     assert_eq!(detail["tags"], serde_json::json!(["b", "a", "c"]));
     assert_eq!((&detail["title"], &detail["creator"]), (&"sparse".into(), &"Ann, Bo".into()));
-    let beatmaps: Vec<_> = detail["charts"].as_array().unwrap().iter().map(|c| c.get("alphaBeatmapId").cloned()).collect();
+    let beatmaps: Vec<_> =
+        detail["charts"].as_array().unwrap().iter().map(|c| c.get("alphaBeatmapId").cloned()).collect();
     assert_eq!(beatmaps, [Some(41.into()), None, Some(71.into())]);
     let sources = detail["sources"].as_array().unwrap();
-    let told: Vec<_> = sources.iter().map(|s| (s["confidence"].as_str().unwrap(), s["ref"].as_str().unwrap())).collect();
+    let told: Vec<_> =
+        sources.iter().map(|s| (s["confidence"].as_str().unwrap(), s["ref"].as_str().unwrap())).collect();
     assert_eq!(told, [("exact", "12"), ("declared", "99")]);
 }
 
@@ -63,7 +66,11 @@ async fn an_unknown_or_malformed_id_is_not_found() {
     for id in ["0000000000000000", "0", "00000000000000000", "GGGGGGGGGGGGGGGG", "%FF", "%00", "a%2Fb"] {
         for path in ["/api/chartsets", "/go/chartset"] {
             let answer = index.get(&format!("{path}/{id}")).await;
-            assert_eq!((answer.status.as_u16(), answer.header("content-type")), (404, "application/problem+json"), "{id}");
+            assert_eq!(
+                (answer.status.as_u16(), answer.header("content-type")),
+                (404, "application/problem+json"),
+                "{id}"
+            );
             assert_eq!(answer.header("cache-control"), "no-store");
         }
     }

@@ -16,7 +16,18 @@ fn assert_problem(answer: &Answer, status: u16) {
 #[tokio::test]
 async fn unknown_paths_are_problems() {
     let index = Index::over(Library::new()).await;
-    for path in ["/", "/api", "/api/charts", "/api/charts/", "/api/chartsets/", "/go", "//", "/livez", "/metrics", "/%FF"] {
+    for path in [
+        "/",
+        "/api",
+        "/api/charts",
+        "/api/charts/",
+        "/api/chartsets/",
+        "/go",
+        "//",
+        "/livez",
+        "/metrics",
+        "/%FF",
+    ] {
         assert_problem(&index.get(path).await, 404);
     }
 }
@@ -25,7 +36,8 @@ async fn unknown_paths_are_problems() {
 #[tokio::test]
 async fn other_methods_are_not_allowed() {
     let index = Index::over(Library::new()).await;
-    for path in ["/api/charts/x", "/api/charts/x/rox", "/api/chartsets", "/api/chartsets/x", "/go/chartset/x"] {
+    for path in ["/api/charts/x", "/api/charts/x/rox", "/api/chartsets", "/api/chartsets/x", "/go/chartset/x"]
+    {
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
             let answer = index.client.request(method, path, &[]).await;
             assert_problem(&answer, 405);

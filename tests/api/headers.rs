@@ -25,11 +25,21 @@ async fn index_and_paths() -> (Index, [String; 4]) {
 async fn every_get_also_answers_head() {
     let (index, paths) = index_and_paths().await;
     let id = index.list("perPage=1").await["items"][0]["id"].as_str().unwrap().to_owned();
-    for path in paths.into_iter().chain([format!("/go/chartset/{id}"), format!("/api/charts/{}/rox", "0".repeat(64))]) {
+    for path in
+        paths.into_iter().chain([format!("/go/chartset/{id}"), format!("/api/charts/{}/rox", "0".repeat(64))])
+    {
         let get = index.get(&path).await;
         let head = index.client.request(Method::HEAD, &path, &[]).await;
         assert_eq!((head.status, head.body.len()), (get.status, 0), "{path}");
-        for name in ["content-type", "content-length", "etag", "cache-control", "vary", "location", "content-disposition"] {
+        for name in [
+            "content-type",
+            "content-length",
+            "etag",
+            "cache-control",
+            "vary",
+            "location",
+            "content-disposition",
+        ] {
             assert_eq!(head.header(name), get.header(name), "{path}: {name}");
         }
     }
@@ -42,7 +52,8 @@ async fn if_none_match_takes_lists_weak_tags_and_the_star() {
     for path in paths {
         let full = index.get(&path).await;
         let tag = full.header("etag").to_owned();
-        for condition in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag} , \"y,z\""), "*".to_owned()] {
+        for condition in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag} , \"y,z\""), "*".to_owned()]
+        {
             let answer = index.client.get_with(&path, &[("if-none-match", &condition)]).await;
             assert_eq!((answer.status.as_u16(), answer.body.len()), (304, 0), "{path}: {condition}");
             for name in ["etag", "cache-control", "vary"] {
@@ -97,11 +108,18 @@ async fn any_origin_may_read() {
         for name in ["etag", "retry-after", "ratelimit", "ratelimit-policy", "content-disposition"] {
             assert!(exposed.split(',').any(|exposed| exposed.trim() == name), "{path}: {name} in {exposed}");
         }
-        let asked = [origin, ("access-control-request-method", "GET"), ("access-control-request-headers", "if-none-match")];
+        let asked = [
+            origin,
+            ("access-control-request-method", "GET"),
+            ("access-control-request-headers", "if-none-match"),
+        ];
         let preflight = index.client.request(Method::OPTIONS, path, &asked).await;
         assert!(preflight.status.is_success(), "{path}: {}", preflight.status);
         let methods = preflight.header("access-control-allow-methods");
-        assert!(methods.contains("GET") && methods.contains("HEAD") && !methods.contains("POST"), "{methods}");
+        assert!(
+            methods.contains("GET") && methods.contains("HEAD") && !methods.contains("POST"),
+            "{methods}"
+        );
         let headers = preflight.header("access-control-allow-headers").to_ascii_lowercase();
         assert!(headers == "*" || headers.contains("if-none-match"), "{headers}");
     }

@@ -22,7 +22,8 @@ async fn the_same_notes_are_one_chart_in_every_format_and_folder() {
     let index = Index::over(library).await;
     let answer = index.get(&format!("/api/charts/{}", chart.note_hash())).await.json();
     assert_eq!(answer["status"], "known");
-    let sources: Vec<_> = answer["sources"].as_array().unwrap().iter().map(|source| source["ref"].as_str()).collect();
+    let sources: Vec<_> =
+        answer["sources"].as_array().unwrap().iter().map(|source| source["ref"].as_str()).collect();
     assert_eq!(sources, [Some("1"), Some("3"), Some("2")]);
     assert_eq!(answer["chart"]["noteHashVersion"], 1);
 }

@@ -7,10 +7,22 @@ fn catalogue() -> Library {
     let library = Library::new();
     let plain = |number, title: &str| ChartSpec { title: title.into(), ..ChartSpec::numbered(number) };
     library.osu("alpha/1 one/a.osu", ChartSpec { bpm: 100.0, creator: "Alice".into(), ..plain(1, "banana") });
-    library.osu("alpha/2 two/a.osu", ChartSpec { keys: 7, bpm: 200.0, creator: "bob_100%".into(), ..plain(2, "Éclair") });
-    library.osu("alpha/2 two/b.osu", ChartSpec { keys: 5, bpm: 150.0, creator: "Alice".into(), ..plain(3, "Éclair") });
-    let japanese = ChartSpec { title: "宙の旋律".into(), title_romanised: "Sora no Senritsu".into(), ..plain(4, "") };
-    library.osu("alpha/3 three/a.osu", ChartSpec { tags: "stream jack".into(), artist: "Zoë".into(), ..japanese });
+    library.osu(
+        "alpha/2 two/a.osu",
+        ChartSpec { keys: 7, bpm: 200.0, creator: "bob_100%".into(), ..plain(2, "Éclair") },
+    );
+    library.osu(
+        "alpha/2 two/b.osu",
+        ChartSpec { keys: 5, bpm: 150.0, creator: "Alice".into(), ..plain(3, "Éclair") },
+    );
+    let japanese =
+        ChartSpec {
+            title: "宙の旋律".into(), title_romanised: "Sora no Senritsu".into(), ..plain(4, "")
+        };
+    library.osu(
+        "alpha/3 three/a.osu",
+        ChartSpec { tags: "stream jack".into(), artist: "Zoë".into(), ..japanese },
+    );
     let notes = (0..8).map(|n| (n * 100, 0, None)).chain([(120_000, 1, None)]).collect();
     library.osu("alpha/no id/a.osu", ChartSpec { notes, ..plain(5, "apple") });
     library.file(
@@ -29,8 +41,19 @@ async fn a_list_item_has_the_fields_of_the_contract() {
     assert_eq!((&list["total"], &list["page"], &list["perPage"]), (&1.into(), &1.into(), &30.into()));
     let item = &list["items"][0];
     let expected = [
-        "artist", "bpmMax", "bpmMin", "chartCount", "creator", "densityMax", "downloadUrl", "id", "keys", "lengthMaxMs",
-        "lengthMinMs", "sourceKind", "title",
+        "artist",
+        "bpmMax",
+        "bpmMin",
+        "chartCount",
+        "creator",
+        "densityMax",
+        "downloadUrl",
+        "id",
+        "keys",
+        "lengthMaxMs",
+        "lengthMinMs",
+        "sourceKind",
+        "title",
     ];
     assert_eq!(fields(item), expected);
     let id = item["id"].as_str().unwrap();
@@ -94,11 +117,9 @@ async fn every_filter_lets_through_what_it_names() {
 #[tokio::test]
 async fn every_sort_has_its_direction() {
     let index = Index::over(catalogue()).await;
-    for (sort, first, last) in [
-        ("title", "apple", "宙の旋律"),
-        ("bpm", "Éclair", "banana"),
-        ("length", "apple", "cherry"),
-    ] {
+    for (sort, first, last) in
+        [("title", "apple", "宙の旋律"), ("bpm", "Éclair", "banana"), ("length", "apple", "cherry")]
+    {
         let titles = index.titles(&format!("sort={sort}")).await;
         assert_eq!((titles[0].as_str(), titles[4].as_str()), (first, last), "{sort}");
     }
@@ -109,7 +130,10 @@ async fn every_sort_has_its_direction() {
         let list = index.list(&format!("sort={sort}&order=asc")).await;
         assert_eq!(list["total"], 5);
     }
-    assert_eq!(index.titles("sort=title&order=desc").await, ["宙の旋律", "Éclair", "cherry", "banana", "apple"]);
+    assert_eq!(
+        index.titles("sort=title&order=desc").await,
+        ["宙の旋律", "Éclair", "cherry", "banana", "apple"]
+    );
 }
 
 /// "Returns the Chartset list answer, newest first by default"; "`updated` is when the set last changed in the
@@ -158,7 +182,9 @@ async fn pages_neither_repeat_nor_skip_a_set() {
 #[tokio::test]
 async fn out_of_range_numbers_are_clamped() {
     let index = Index::over(catalogue()).await;
-    for (query, page, per_page) in [("perPage=500", 1, 60), ("page=0", 1, 30), ("page=-3&perPage=0", 1, 1), ("", 1, 30)] {
+    for (query, page, per_page) in
+        [("perPage=500", 1, 60), ("page=0", 1, 30), ("page=-3&perPage=0", 1, 1), ("", 1, 30)]
+    {
         let list = index.list(query).await;
         assert_eq!((&list["page"], &list["perPage"]), (&page.into(), &per_page.into()), "{query}");
     }
@@ -206,7 +232,22 @@ async fn a_list_is_cacheable_for_half_a_minute() {
 #[tokio::test]
 async fn text_is_never_syntax() {
     let index = Index::over(catalogue()).await;
-    for text in ["'", "\"", "\\", "%25", "a:*", "!a", "(", "a%26b", "a|b", "<->", "%F0%9F%8E%B5", "--", ";drop", "\u{202e}"] {
+    for text in [
+        "'",
+        "\"",
+        "\\",
+        "%25",
+        "a:*",
+        "!a",
+        "(",
+        "a%26b",
+        "a|b",
+        "<->",
+        "%F0%9F%8E%B5",
+        "--",
+        ";drop",
+        "\u{202e}",
+    ] {
         for parameter in ["q", "creator"] {
             let answer = index.get(&format!("/api/chartsets?{parameter}={text}")).await;
             assert_eq!(answer.status, 200, "{parameter}={text}");

@@ -26,8 +26,22 @@ async fn a_known_chart_is_answered_with_its_sources_and_numbers() {
     assert!(sources[0]["checkedAtMs"].as_i64().unwrap() > 1_700_000_000_000, "Unix epoch milliseconds");
 
     let expected = [
-        "artist", "bpmMain", "bpmMax", "bpmMin", "creator", "densityAvg", "densityPeak", "difficulty", "hash", "keys",
-        "lengthMs", "lns", "noteHashVersion", "notes", "roxBytes", "title",
+        "artist",
+        "bpmMain",
+        "bpmMax",
+        "bpmMin",
+        "creator",
+        "densityAvg",
+        "densityPeak",
+        "difficulty",
+        "hash",
+        "keys",
+        "lengthMs",
+        "lns",
+        "noteHashVersion",
+        "notes",
+        "roxBytes",
+        "title",
     ];
     let object = &answer["chart"];
     assert_eq!(fields(object), expected);
@@ -66,7 +80,9 @@ async fn unknown_hash_is_not_an_error() {
 async fn a_malformed_hash_is_refused() {
     let index = Index::over(Library::new()).await;
     let hash = "ab".repeat(32);
-    for bad in [&hash.to_uppercase(), &hash[1..], &format!("{hash}0"), &hash.replace('a', "g"), "%00", "%FF", "x"] {
+    for bad in
+        [&hash.to_uppercase(), &hash[1..], &format!("{hash}0"), &hash.replace('a', "g"), "%00", "%FF", "x"]
+    {
         for suffix in ["", "/rox"] {
             let answer = index.get(&format!("/api/charts/{bad}{suffix}")).await;
             assert_eq!(answer.status, 400, "{bad}{suffix}");
@@ -87,7 +103,10 @@ async fn sources_are_exact_before_declared_then_by_kind_and_ref() {
     let index = Index::over(library).await;
     let answer = index.get(&format!("/api/charts/{}", chart.note_hash())).await.json();
     let sources = answer["sources"].as_array().unwrap();
-    let told: Vec<_> = sources.iter().map(|source| ["confidence", "kind", "ref"].map(|f| source[f].as_str().unwrap())).collect();
+    let told: Vec<_> = sources
+        .iter()
+        .map(|source| ["confidence", "kind", "ref"].map(|f| source[f].as_str().unwrap()))
+        .collect();
     assert_eq!(
         told,
         [

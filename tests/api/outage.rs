@@ -44,7 +44,11 @@ impl Outage {
     async fn assert_unavailable(&self) {
         for path in &self.paths {
             let answer = self.service.client().get(path).await;
-            assert_eq!((answer.status.as_u16(), answer.header("content-type")), (503, "application/problem+json"), "{path}");
+            assert_eq!(
+                (answer.status.as_u16(), answer.header("content-type")),
+                (503, "application/problem+json"),
+                "{path}"
+            );
             assert!(answer.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds >= 1), "{path}");
             assert_eq!(answer.header("cache-control"), "no-store");
         }

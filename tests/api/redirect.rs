@@ -12,13 +12,18 @@ async fn a_set_leads_to_the_page_of_its_source() {
     library.osu("alpha/none/a.osu", ChartSpec { title: "d".into(), ..ChartSpec::default() });
     let index = Index::over(library).await;
     let options = ServiceOptions {
-        variables: &[("ALPHA_SOURCE_PAGE", "https://alpha.test/sets/"), ("BETA_SOURCE_PAGE", "https://beta.test/pack")],
+        variables: &[
+            ("ALPHA_SOURCE_PAGE", "https://alpha.test/sets/"),
+            ("BETA_SOURCE_PAGE", "https://beta.test/pack"),
+        ],
         ..ServiceOptions::default()
     };
     let service = Service::start_with(index.database.url(), &options);
-    for (title, location) in
-        [("a", "https://alpha.test/sets/12"), ("b", "https://beta.test/pack/7"), ("c", "https://alpha.test/sets/34")]
-    {
+    for (title, location) in [
+        ("a", "https://alpha.test/sets/12"),
+        ("b", "https://beta.test/pack/7"),
+        ("c", "https://alpha.test/sets/34"),
+    ] {
         let answer = service.client().get(&format!("/go/chartset/{}", index.id_of(title).await)).await;
         assert_eq!((answer.status.as_u16(), answer.header("location")), (302, location));
         assert_eq!(answer.header("cache-control"), "public, max-age=300");

@@ -18,7 +18,9 @@ async fn health_is_told_on_the_private_listener_only() {
 async fn a_replica_may_serve_one_service() {
     let index = Index::over(Library::new()).await;
     let (chart, list) = (format!("/api/charts/{}", "0".repeat(64)), "/api/chartsets");
-    for (services, chart_status, list_status) in [("lookup", 200, 404), ("browse", 404, 200), ("lookup,browse", 200, 200)] {
+    for (services, chart_status, list_status) in
+        [("lookup", 200, 404), ("browse", 404, 200), ("lookup,browse", 200, 200)]
+    {
         let options = ServiceOptions { arguments: &["--services", services], ..ServiceOptions::default() };
         let service = Service::start_with(index.database.url(), &options);
         assert_eq!(service.client().get(&chart).await.status, chart_status, "{services}");

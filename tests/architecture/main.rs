@@ -74,7 +74,9 @@ fn workspace_dependencies() -> BTreeMap<String, BTreeSet<String>> {
 
 fn short_name(package: &serde_json::Value) -> String {
     let name = package["name"].as_str().expect("a name");
-    name.strip_prefix("chart-index-").unwrap_or_else(|| panic!("{name} is not named chart-index-…")).to_owned()
+    name.strip_prefix("chart-index-")
+        .unwrap_or_else(|| panic!("{name} is not named chart-index-…"))
+        .to_owned()
 }
 
 fn dependencies_of(package: &serde_json::Value) -> BTreeSet<String> {

@@ -36,7 +36,10 @@ impl Database {
     /// Id and path of every chartset that was ever stored.
     fn chartsets(&self) -> BTreeMap<String, String> {
         let rows = self.0.psql("SELECT path || '|' || id FROM chartsets");
-        rows.lines().filter_map(|row| row.rsplit_once('|')).map(|(path, id)| (path.into(), id.into())).collect()
+        rows.lines()
+            .filter_map(|row| row.rsplit_once('|'))
+            .map(|(path, id)| (path.into(), id.into()))
+            .collect()
     }
 }
 
@@ -96,15 +99,21 @@ async fn refused_files_are_named_with_the_reason_and_touch_nothing_else() {
     library.file("alpha/1 one/audio.mp3", [0, 1, 2]);
     let report = library.root().join("../report.jsonl");
     let summary = database.run(&["ingest", &library.argument(), "--report", report.to_str().unwrap()]);
-    assert!(summary.contains("1 chartset added, 0 unchanged, 0 updated (1 chart); 3 files refused"), "{summary}");
+    assert!(
+        summary.contains("1 chartset added, 0 unchanged, 0 updated (1 chart); 3 files refused"),
+        "{summary}"
+    );
     for file in ["alpha/1 one/rubbish.qua", "alpha/1 one/truncated.osu", "alpha/2 two"] {
         assert!(summary.contains(&format!("refused: {file}: ")), "{summary}");
     }
     let lines = std::fs::read_to_string(report).unwrap();
-    let lines: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let outcomes: Vec<_> = lines.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
     assert_eq!((outcomes.len(), outcomes.iter().filter(|outcome| **outcome == "refused").count()), (4, 3));
-    assert!(lines.iter().all(|line| line["outcome"] != "refused" || !line["reason"].as_str().unwrap().is_empty()));
+    assert!(
+        lines.iter().all(|line| line["outcome"] != "refused" || !line["reason"].as_str().unwrap().is_empty())
+    );
 }
 
 #[tokio::test]
@@ -142,7 +151,9 @@ async fn verify_finds_what_was_tampered_with() {
     let swap = format!(
         "UPDATE rox_files SET bytes = (SELECT bytes FROM rox_files WHERE hash = '\\x{other}') WHERE hash = '\\x{hash}'"
     );
-    for (damage, finding) in [(swap.as_str(), hash.as_str()), ("UPDATE chartsets SET bpm_max = 1000", "bpm_max")] {
+    for (damage, finding) in
+        [(swap.as_str(), hash.as_str()), ("UPDATE chartsets SET bpm_max = 1000", "bpm_max")]
+    {
         let _ = database.0.psql(damage);
         let run = database.try_run(&["verify"]);
         assert_eq!(run.code, Some(1), "{}", run.stdout);
@@ -161,7 +172,12 @@ async fn a_store_that_fails_is_an_error() {
     let run = indexer("postgres://user:hunter2@127.0.0.1:1/none", &["verify"]);
     assert_eq!((run.code, run.stderr.contains("hunter2")), (Some(1), false), "{}", run.stderr);
     let missing = Database::new().await.try_run(&["ingest", "/nowhere/at/all"]);
-    assert_eq!((missing.code, missing.stderr.contains("/nowhere/at/all")), (Some(1), true), "{}", missing.stderr);
+    assert_eq!(
+        (missing.code, missing.stderr.contains("/nowhere/at/all")),
+        (Some(1), true),
+        "{}",
+        missing.stderr
+    );
 }
 
 #[test]
@@ -201,5 +217,9 @@ async fn an_interrupted_ingest_leaves_complete_sets_only() {
     let stored: u32 = database.0.psql("SELECT count(*) FROM chartsets").parse().unwrap();
     assert!((1..2_000).contains(&stored), "{stored} sets were stored before the interruption");
     assert!(database.run(&["verify"]).contains(", 0 findings"));
-    assert!(database.ingest(&library).contains(&format!("{} chartsets added, {stored} unchanged", 2_000 - stored)));
+    assert!(
+        database
+            .ingest(&library)
+            .contains(&format!("{} chartsets added, {stored} unchanged", 2_000 - stored))
+    );
 }

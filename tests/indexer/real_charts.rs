@@ -43,9 +43,16 @@ async fn every_real_file_comes_out_as_its_readme_says() {
     assert_eq!(pair.len(), 1);
     assert_eq!(pair, real.charts_of("alpha/no id - megalovania"), "one chart as .osu and .qua");
 
-    assert_eq!(real.charts_of("beta/5 StepMania 5/Goin' Under").len(), 5, "the same charts as .sm and .ssc, once");
+    assert_eq!(
+        real.charts_of("beta/5 StepMania 5/Goin' Under").len(),
+        5,
+        "the same charts as .sm and .ssc, once"
+    );
     let too_wide = real.refused("beta/5 StepMania 5/Goin' Under");
-    assert!(!too_wide.is_empty() && too_wide.iter().all(|line| line["reason"].as_str().unwrap().contains("8 keys")));
+    assert!(
+        !too_wide.is_empty()
+            && too_wide.iter().all(|line| line["reason"].as_str().unwrap().contains("8 keys"))
+    );
 
     assert_eq!(real.charts_of("alpha/no id - needs mending").len(), 3);
     assert!(real.refused("alpha/no id - needs mending").is_empty());
@@ -55,8 +62,15 @@ async fn every_real_file_comes_out_as_its_readme_says() {
     assert!(refused.iter().all(|line| !line["reason"].as_str().unwrap().is_empty()));
     assert!(real.charts_of("alpha/no id - to be refused").is_empty());
 
-    assert!(real.refused("beta/103 Bhop Ball").iter().all(|line| !line["file"].as_str().unwrap().contains("._")));
-    let files: Vec<_> = real.refused("").iter().filter(|line| line["chart"].is_null()).map(|line| line["file"].clone()).collect();
+    assert!(
+        real.refused("beta/103 Bhop Ball").iter().all(|line| !line["file"].as_str().unwrap().contains("._"))
+    );
+    let files: Vec<_> = real
+        .refused("")
+        .iter()
+        .filter(|line| line["chart"].is_null())
+        .map(|line| line["file"].clone())
+        .collect();
     assert_eq!(files.len(), 3, "nothing else is refused: {files:?}");
     assert!(real.database.run(&["verify"]).contains(", 0 findings"));
 }

@@ -171,6 +171,7 @@ impl Library {
     /// Deletes a file or folder below the root.
     pub fn delete(&self, path: &str) {
         let path: &Path = &self.root().join(path);
-        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.expect("it is deleted");
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
+            .expect("it is deleted");
     }
 }

@@ -133,6 +133,7 @@ pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a path of the test");
     let folder = test.ancestors().skip(1).find(|folder| folder.join(name).is_file());
-    let folder = folder.unwrap_or_else(|| panic!("{name} is not built: run `make test` in {}", workspace_root().display()));
+    let folder = folder
+        .unwrap_or_else(|| panic!("{name} is not built: run `make test` in {}", workspace_root().display()));
     folder.join(name)
 }

@@ -32,19 +32,24 @@ impl PrivatePostgres {
         &self.url
     }
 
-    /// Ends the server at once, as a crash would.
+    /// Ends the server at once, as a crash would, and waits until none of its processes is left: only then can it
+    /// be started again.
     pub fn kill(&self) {
-        self.signal_all("KILL");
+        for process in self.signal_all("KILL") {
+            while Path::new("/proc").join(&process).exists() {
+                std::thread::yield_now();
+            }
+        }
     }
 
     /// Stops every process of the server where it stands: connections stay open and nothing answers.
     pub fn freeze(&self) {
-        self.signal_all("STOP");
+        let _ = self.signal_all("STOP");
     }
 
     /// Lets a frozen server go on.
     pub fn thaw(&self) {
-        self.signal_all("CONT");
+        let _ = self.signal_all("CONT");
     }
 
     /// Starts the server again on the port it had.
@@ -70,15 +75,16 @@ impl PrivatePostgres {
         assert!(output.status.success(), "scripts/servers {verb}: {stderr}");
     }
 
-    /// Signals the server and all its children, found by the process id in its data folder.
-    fn signal_all(&self, signal: &str) {
+    /// Signals the server and all its children, found by the process id in its data folder, and gives their ids.
+    fn signal_all(&self, signal: &str) -> Vec<String> {
         let data = self.folder.path().join("postgres");
-        let Some(server) = server_process(&data) else { return };
+        let Some(server) = server_process(&data) else { return Vec::new() };
         let mut processes = children(&server);
         processes.insert(0, server);
         let status =
             Command::new("kill").arg("-s").arg(signal).args(&processes).stderr(Stdio::null()).status();
         assert!(status.is_ok(), "kill starts");
+        processes
     }
 }
 

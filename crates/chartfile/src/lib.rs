@@ -1,6 +1,6 @@
 //! From the bytes of a chart file to what the index keeps of it: note hash, ROX file, numbers and text.
 //!
-//! - [`decode`] reads one file of the two games, with one chart or many;
+//! - [`decode`] and [`decode_unless_stored`] read one file of the two games, with one chart or many;
 //! - [`archive`] finds the chart files in an `.osz` or `.zip`, in memory;
 //! - [`inspect_rox`] computes hash and numbers again from a stored ROX file;
 //! - [`notes`] is the note hash itself.
@@ -18,7 +18,7 @@ mod refusal;
 mod rox_file;
 mod text;
 
-pub use decode::{DecodedFile, LeftOut, MAX_FILE_BYTES, decode};
+pub use decode::{DecodedFile, IsStored, LeftOut, MAX_FILE_BYTES, decode, decode_unless_stored};
 pub use format::ChartFormat;
 pub use refusal::Refusal;
 pub use rox_file::inspect_rox;

@@ -6,7 +6,7 @@ use rox::formats::RoxNativeCodec;
 use rox::{Metadata, Note, NoteType, RoxChart, TimingPoint};
 
 use crate::Refusal;
-use crate::decode::guarded;
+use crate::decode::{IsStored, guarded};
 use crate::notes::CanonicalNotes;
 use crate::numbers::chart_numbers;
 
@@ -20,7 +20,7 @@ pub(crate) const MAX_TIMING_POINTS: usize = 500_000;
 pub(crate) struct Encoded {
     pub(crate) hash: NoteHash,
     pub(crate) numbers: ChartNumbers,
-    pub(crate) rox: Vec<u8>,
+    pub(crate) rox: Option<Vec<u8>>,
     pub(crate) metadata: Metadata,
 }
 
@@ -36,9 +36,9 @@ pub fn inspect_rox(bytes: &[u8]) -> Result<(NoteHash, ChartNumbers), Refusal> {
 }
 
 /// Encodes `chart` without its mines and bursts, as it was decoded where the decoder's own check accepts it, else
-/// mended. The result is read back before it is given out, so that the ROX file of every
-/// indexed chart gives the chart's own hash.
-pub(crate) fn encode(mut chart: RoxChart) -> Result<Encoded, Refusal> {
+/// mended. The result is read back before it is given out, so that the ROX file of every indexed chart gives the
+/// chart's own hash. Both are spared where the ROX file of the hash `is_stored`.
+pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Encoded, Refusal> {
     if chart.notes.len() > MAX_NOTES {
         return Err(Refusal::TooMuchWork { what: "notes" });
     }
@@ -50,12 +50,15 @@ pub(crate) fn encode(mut chart: RoxChart) -> Result<Encoded, Refusal> {
         mend(&mut chart);
     }
     let notes = CanonicalNotes::of(&chart)?;
+    chart.validate().map_err(|error| Refusal::from_decoder(&error))?;
     let (hash, numbers) = (notes.hash(), chart_numbers(&chart, &notes));
-    let rox = RoxNativeCodec::encode(&chart).map_err(|error| Refusal::from_decoder(&error))?;
-    if inspect_rox(&rox)? != (hash, numbers) {
-        return Err(Refusal::RoxDiffers);
-    }
+    let rox = if is_stored(&hash) { None } else { Some(encode_checked(&chart, hash, numbers)?) };
     Ok(Encoded { hash, numbers, rox, metadata: chart.metadata })
+}
+
+fn encode_checked(chart: &RoxChart, hash: NoteHash, numbers: ChartNumbers) -> Result<Vec<u8>, Refusal> {
+    let rox = RoxNativeCodec::encode(chart).map_err(|error| Refusal::from_decoder(&error))?;
+    if inspect_rox(&rox)? == (hash, numbers) { Ok(rox) } else { Err(Refusal::RoxDiffers) }
 }
 
 /// Makes the chart what the games play, where the decoder's own check refuses it: long notes without length as

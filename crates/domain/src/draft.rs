@@ -18,8 +18,9 @@ pub struct ChartDraft {
     pub hash: NoteHash,
     /// The numbers computed from this file.
     pub numbers: ChartNumbers,
-    /// The canonical ROX bytes made from this file.
-    pub rox: Vec<u8>,
+    /// The canonical ROX bytes made from this file; `None` where the store has those of this hash already, which
+    /// it never replaces.
+    pub rox: Option<Vec<u8>>,
     /// What this file says of the chart.
     pub text: ChartText,
     /// The source that this file's own metadata names.

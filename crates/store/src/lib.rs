@@ -9,6 +9,7 @@
 
 mod columns;
 mod config;
+mod database_url;
 mod error;
 mod fingerprint;
 mod members;
@@ -25,7 +26,8 @@ mod text_columns;
 mod verify;
 mod words;
 
-pub use config::{DatabaseUrl, InvalidDatabaseUrl, StoreConfig};
+pub use config::StoreConfig;
+pub use database_url::{DatabaseUrl, DatabaseUrlParser, InvalidDatabaseUrl};
 pub use error::StoreError;
 pub use pool::Store;
 pub use put::{PutEffect, PutOutcome};

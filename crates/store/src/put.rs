@@ -167,7 +167,11 @@ fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> (Charted, bool) {
 }
 
 fn canonical(draft: &ChartDraft) -> CanonicalChart {
-    CanonicalChart { numbers: draft.numbers, rox_bytes: draft.rox.len() as u64, removed: false }
+    CanonicalChart {
+        numbers: draft.numbers,
+        rox_bytes: draft.rox.as_ref().map_or(0, |rox| rox.len() as u64),
+        removed: false,
+    }
 }
 
 fn storable_text(text: &ChartText) -> ChartText {

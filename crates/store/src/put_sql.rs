@@ -6,6 +6,7 @@ use chart_index_domain::{ChartDraft, Charted, ChartsetDraft, ChartsetId, NoteHas
 use sqlx::PgConnection;
 
 use crate::columns::DerivedColumns;
+use crate::error::corrupt;
 use crate::put::CanonicalChart;
 use crate::rows::{ChartRow, chart_columns, source_columns};
 use crate::text_columns::storable;
@@ -68,6 +69,9 @@ pub(crate) async fn insert_charts(
     now_ms: i64,
 ) -> Result<usize, sqlx::Error> {
     let numbers = || charts.iter().map(|chart| &chart.numbers);
+    let rox_files = charts.iter().map(|chart| chart.rox.as_deref()).collect::<Option<Vec<_>>>();
+    let rox_files =
+        rox_files.ok_or_else(|| corrupt("a chart that is not stored came without its ROX file"))?;
     let inserted: i64 = sqlx::query_scalar(
         "WITH stored AS (
              INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg,
@@ -94,9 +98,9 @@ pub(crate) async fn insert_charts(
     .bind(numbers().map(|numbers| i64::from(numbers.lns)).collect::<Vec<_>>())
     .bind(numbers().map(|numbers| numbers.density_avg).collect::<Vec<_>>())
     .bind(numbers().map(|numbers| numbers.density_peak).collect::<Vec<_>>())
-    .bind(charts.iter().map(|chart| i64::try_from(chart.rox.len()).unwrap_or(i64::MAX)).collect::<Vec<_>>())
+    .bind(rox_files.iter().map(|rox| i64::try_from(rox.len()).unwrap_or(i64::MAX)).collect::<Vec<_>>())
     .bind(now_ms)
-    .bind(charts.iter().map(|chart| chart.rox.as_slice()).collect::<Vec<_>>())
+    .bind(rox_files)
     .fetch_one(connection)
     .await?;
     Ok(usize::try_from(inserted).unwrap_or_default())

@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::columns::{DerivedColumns, shown_columns};
 use crate::members::{SetRow, derive};
-use crate::rows::{ChartRow, chart_columns};
+use crate::rows::{ChartRow, chart_columns, parse_hash};
 use crate::{Store, StoreError};
 
 /// A chart as it is stored, known or not.
@@ -61,6 +61,14 @@ struct AggregateRow {
 }
 
 impl Store {
+    /// The hashes of all stored charts: those whose ROX files need not be made again.
+    pub async fn stored_hashes(&self) -> Result<Vec<NoteHash>, StoreError> {
+        let rows: Result<Vec<Vec<u8>>, _> =
+            sqlx::query_scalar("SELECT hash FROM rox_files").fetch_all(self.pool()).await;
+        let hashes = rows.and_then(|rows| rows.iter().map(|row| parse_hash(row)).collect());
+        hashes.map_err(|error| StoreError::new("read stored hashes", error))
+    }
+
     /// The next stored charts in the order of their hashes: all of them, also removed ones and those that no
     /// chartset holds any more. Empty after the last.
     pub async fn stored_charts_after(

@@ -7,7 +7,6 @@ use chart_index_http::{LayerConfig, ServerConfig};
 use chart_index_store::{DatabaseUrl, StoreConfig};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::database_url::DatabaseUrlParser;
 use crate::logging;
 
 /// The chart index: where a chart can be downloaded, the chart itself, and the catalogue.
@@ -74,7 +73,7 @@ pub(crate) struct AdminListen {
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
     /// The PostgreSQL database of the index, `postgres://user:password@host:port/database`.
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_parser = DatabaseUrlParser)]
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub(crate) database_url: DatabaseUrl,
 
     /// The most connections to the database at a time.

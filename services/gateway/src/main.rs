@@ -2,7 +2,6 @@
 
 mod arguments;
 mod composition;
-mod database_url;
 mod health;
 mod healthcheck;
 mod logging;

@@ -32,10 +32,10 @@ impl StoreArguments {
     /// No database is named.
     pub(crate) fn connect(&self) -> Result<Store> {
         let url = self.database_url.clone().context("no database: set DATABASE_URL or --database-url")?;
-        let patience = Duration::from_secs(30);
+        let patience = Duration::from_secs(10);
         let config = StoreConfig {
             acquire_timeout: patience,
-            statement_timeout: 10 * patience,
+            statement_timeout: 30 * patience,
             ..StoreConfig::new(url)
         };
         Ok(Store::new(&config))

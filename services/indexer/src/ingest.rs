@@ -3,13 +3,15 @@
 //! Readers and writers meet in a bounded channel: reading never runs far ahead of PostgreSQL. Each song folder
 //! is one transaction, so that stopping at any moment leaves complete chartsets only.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use chart_index_domain::{ChartsetDraft, NoteHash};
 use chart_index_store::{PutEffect, PutOutcome, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -70,8 +72,9 @@ pub(crate) enum Completion {
 async fn run(store: Option<&Store>, places: Vec<Place>, report: &mut Report) -> Result<Completion> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
-    let read = read_on_all_cores(places, &stop);
-    let mut done = store_each(store, read, &stop);
+    let stored = StoredHashes::of(store).await?;
+    let read = read_on_all_cores(places, &stored, &stop);
+    let mut done = store_each(store, stored, read, &stop);
     let mut completion = Completion::All;
     loop {
         tokio::select! {
@@ -88,16 +91,21 @@ async fn run(store: Option<&Store>, places: Vec<Place>, report: &mut Report) -> 
 }
 
 /// One thread per core reads the next place until there is none, or until it is told to stop.
-fn read_on_all_cores(places: Vec<Place>, stop: &Arc<AtomicBool>) -> mpsc::Receiver<Vec<SongFolder>> {
+fn read_on_all_cores(
+    places: Vec<Place>,
+    stored: &StoredHashes,
+    stop: &Arc<AtomicBool>,
+) -> mpsc::Receiver<Vec<SongFolder>> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
     let (places, next) = (Arc::new(places), Arc::new(AtomicUsize::new(0)));
     for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-        let (places, next, stop, sender) = (places.clone(), next.clone(), stop.clone(), sender.clone());
+        let (places, next, stored) = (places.clone(), next.clone(), stored.clone());
+        let (stop, sender) = (stop.clone(), sender.clone());
         tokio::task::spawn_blocking(move || {
             while !stop.load(Ordering::Relaxed)
                 && let Some(place) = places.get(next.fetch_add(1, Ordering::Relaxed))
             {
-                if sender.blocking_send(song_folder::read(place)).is_err() {
+                if sender.blocking_send(song_folder::read(place, &|hash| stored.contains(hash))).is_err() {
                     return;
                 }
             }
@@ -109,6 +117,7 @@ fn read_on_all_cores(places: Vec<Place>, stop: &Arc<AtomicBool>) -> mpsc::Receiv
 /// Stores what was read. The first failure of the store is the last that is sent.
 fn store_each(
     store: Option<&Store>,
+    stored: StoredHashes,
     mut read: mpsc::Receiver<Vec<SongFolder>>,
     stop: &Arc<AtomicBool>,
 ) -> mpsc::Receiver<Result<PlaceDone, StoreError>> {
@@ -123,14 +132,15 @@ fn store_each(
             if writers.len() == WRITERS {
                 writers.join_next().await;
             }
-            let (store, stop, sender) = (store.clone(), stop.clone(), sender.clone());
+            let (store, stored) = (store.clone(), stored.clone());
+            let (stop, sender) = (stop.clone(), sender.clone());
             writers.spawn(async move {
-                let stored = store_place(store.as_ref(), folders).await;
-                if stored.is_err() {
+                let done = store_place(store.as_ref(), &stored, folders).await;
+                if done.is_err() {
                     stop.store(true, Ordering::Relaxed);
                 }
                 // Nobody listens any more after a failure.
-                let _ = sender.send(stored).await;
+                let _ = sender.send(done).await;
             });
         }
         while writers.join_next().await.is_some() {}
@@ -138,16 +148,47 @@ fn store_each(
     receiver
 }
 
-async fn store_place(store: Option<&Store>, folders: Vec<SongFolder>) -> Result<PlaceDone, StoreError> {
-    let mut stored = Vec::with_capacity(folders.len());
+async fn store_place(
+    store: Option<&Store>,
+    stored: &StoredHashes,
+    folders: Vec<SongFolder>,
+) -> Result<PlaceDone, StoreError> {
+    let mut done = Vec::with_capacity(folders.len());
     for folder in folders {
         let outcome = match (store, &folder.draft) {
-            (Some(store), Some(draft)) => Some(store.put_chartset(draft, now_ms()).await?),
+            (Some(store), Some(draft)) => {
+                let put = store.put_chartset(draft, now_ms()).await?;
+                stored.extend(draft);
+                Some(put)
+            }
             _ => None,
         };
-        stored.push((folder, outcome));
+        done.push((folder, outcome));
     }
-    Ok(PlaceDone { folders: stored })
+    Ok(PlaceDone { folders: done })
+}
+
+/// The charts whose ROX files are in the store. They are never replaced, so making them again would be for nothing.
+#[derive(Clone, Default)]
+struct StoredHashes(Arc<RwLock<HashSet<NoteHash>>>);
+
+impl StoredHashes {
+    async fn of(store: Option<&Store>) -> Result<Self, StoreError> {
+        let Some(store) = store else { return Ok(Self::default()) };
+        let hashes = store.stored_hashes().await?.into_iter().collect();
+        Ok(Self(Arc::new(RwLock::new(hashes))))
+    }
+
+    fn contains(&self, hash: &NoteHash) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(hash)
+    }
+
+    /// Adds the charts of a set that was stored.
+    fn extend(&self, draft: &ChartsetDraft) {
+        let made = draft.charts.iter().filter(|chart| chart.rox.is_some()).map(|chart| chart.hash);
+        let mut hashes = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        hashes.extend(made);
+    }
 }
 
 fn record(place: PlaceDone, report: &mut Report) -> Result<()> {

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use chart_index_chartfile::archive::{self, ArchivedFile};
-use chart_index_chartfile::{ChartFormat, MAX_FILE_BYTES, Refusal, decode};
+use chart_index_chartfile::{ChartFormat, IsStored, MAX_FILE_BYTES, Refusal, decode_unless_stored};
 use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, PublicSource, SourceKind, SourceRef};
 use serde::Serialize;
 use walkdir::WalkDir;
@@ -44,22 +44,19 @@ struct ChartFile {
 }
 
 /// Reads a place. A file that exists and cannot be read leaves its whole song folder as the index has it: what
-/// it held cannot be told from what it lost.
-pub(crate) fn read(place: &Place) -> Vec<SongFolder> {
+/// it held cannot be told from what it lost. ROX files that are stored already are not made again.
+pub(crate) fn read(place: &Place, is_stored: IsStored<'_>) -> Vec<SongFolder> {
     let files = if place.location.is_dir() { folder_files(place) } else { archive_files(&place.location) };
     let files = match files {
         Ok(files) => files,
         Err(refused) => {
-            return vec![SongFolder {
-                draft: None,
-                refused: vec![refused.of(place)],
-            }];
+            return vec![SongFolder { draft: None, refused: vec![refused.of(place)] }];
         }
     };
     song_folders(place, files)
         .into_iter()
         .filter(|(_, files)| !files.is_empty())
-        .map(|(below, files)| read_song_folder(&Identity::of(place, &below), files))
+        .map(|(below, files)| read_song_folder(&Identity::of(place, &below), files, is_stored))
         .collect()
 }
 
@@ -180,7 +177,7 @@ impl Identity {
     }
 }
 
-fn read_song_folder(identity: &Identity, mut files: Vec<ChartFile>) -> SongFolder {
+fn read_song_folder(identity: &Identity, mut files: Vec<ChartFile>, is_stored: IsStored<'_>) -> SongFolder {
     // The first file that has a chart is the one that counts. An `.ssc` says more of a chart than the `.sm` that
     // lies beside it for older versions of the game, which is also the order in which that game reads them.
     files.sort_by_cached_key(|file| {
@@ -195,7 +192,7 @@ fn read_song_folder(identity: &Identity, mut files: Vec<ChartFile>) -> SongFolde
         let refuse =
             |chart, reason: &Refusal| Refused { file: path.clone(), chart, reason: reason.to_string() };
         let Some(format) = ChartFormat::of(&file.name) else { continue };
-        match file.content.and_then(|bytes| decode(format, &bytes)) {
+        match file.content.and_then(|bytes| decode_unless_stored(format, &bytes, is_stored)) {
             Err(refusal) => refused.push(refuse(None, &refusal)),
             Ok(decoded) => {
                 refused.extend(

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use chart_index_domain::{ChartDraft, PublicSource, SourceKind, SourceRef};
+use chart_index_domain::{ChartDraft, NoteHash, PublicSource, SourceKind, SourceRef};
 use rox::RoxChart;
 use rox::formats::{RomanisedNames, romanised_names_from_bytes};
 
@@ -39,11 +39,24 @@ pub struct LeftOut {
     pub reason: Refusal,
 }
 
-/// Reads a chart file. Refuses it where nothing in it can be indexed.
+/// Tells whether the ROX file of a chart is stored already, so that it need not be made again.
+pub type IsStored<'a> = &'a (dyn Fn(&NoteHash) -> bool + 'a);
+
+/// Reads a chart file and makes the ROX file of every chart in it. Refuses it where nothing in it can be indexed.
 ///
 /// Text that is not UTF-8 is read with a replacement character for each wrong byte: the notes of such a file are
 /// as good as those of any other. Never panics: where the decoder does, the file is refused.
 pub fn decode(format: ChartFormat, bytes: &[u8]) -> Result<DecodedFile, Refusal> {
+    decode_unless_stored(format, bytes, &|_| false)
+}
+
+/// Reads a chart file as [`decode`] does, without making the ROX files that are stored already: encoding one and
+/// reading it back is half of the work.
+pub fn decode_unless_stored(
+    format: ChartFormat,
+    bytes: &[u8],
+    is_stored: IsStored<'_>,
+) -> Result<DecodedFile, Refusal> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Refusal::TooLarge { limit: MAX_FILE_BYTES });
     }
@@ -53,9 +66,9 @@ pub fn decode(format: ChartFormat, bytes: &[u8]) -> Result<DecodedFile, Refusal>
         let names = romanised_names_from_bytes(Path::new(format.example_name()), text.as_bytes())
             .map_err(|error| Refusal::from_decoder(&error))?;
         match format {
-            ChartFormat::Osu => Ok(only(draft(osu::read(text, &names)?, &names)?)),
-            ChartFormat::Qua => Ok(only(draft(qua::read(text)?, &names)?)),
-            ChartFormat::Sm | ChartFormat::Ssc => simfile::read(format, text, &names),
+            ChartFormat::Osu => Ok(only(draft(osu::read(text, &names)?, &names, is_stored)?)),
+            ChartFormat::Qua => Ok(only(draft(qua::read(text)?, &names, is_stored)?)),
+            ChartFormat::Sm | ChartFormat::Ssc => simfile::read(format, text, &names, is_stored),
         }
     })
 }
@@ -71,8 +84,8 @@ fn only(chart: ChartDraft) -> DecodedFile {
 }
 
 /// Everything the index keeps of a decoded chart.
-fn draft(chart: RoxChart, names: &RomanisedNames) -> Result<ChartDraft, Refusal> {
-    let encoded = rox_file::encode(chart)?;
+fn draft(chart: RoxChart, names: &RomanisedNames, is_stored: IsStored<'_>) -> Result<ChartDraft, Refusal> {
+    let encoded = rox_file::encode(chart, is_stored)?;
     let metadata = &encoded.metadata;
     let declared = metadata
         .chartset_id

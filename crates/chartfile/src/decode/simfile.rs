@@ -6,7 +6,7 @@ use rox::formats::sm::decoder::from_chart;
 use rox::formats::sm::types::{SmChart, SmFile};
 use rox::formats::sm::{parser, ssc_parser};
 
-use super::{DecodedFile, LeftOut, budget, collect, draft, guarded};
+use super::{DecodedFile, IsStored, LeftOut, budget, collect, draft, guarded};
 use crate::rox_file::MAX_NOTES;
 use crate::text::{clean, excerpt};
 use crate::{ChartFormat, Refusal};
@@ -16,7 +16,12 @@ use crate::{ChartFormat, Refusal};
 const MAX_TIME_US: u64 = 4_000_000_000_000_000;
 
 /// The charts of the file.
-pub(super) fn read(format: ChartFormat, text: &str, names: &RomanisedNames) -> Result<DecodedFile, Refusal> {
+pub(super) fn read(
+    format: ChartFormat,
+    text: &str,
+    names: &RomanisedNames,
+    is_stored: IsStored<'_>,
+) -> Result<DecodedFile, Refusal> {
     budget::check_simfile(text)?;
     let parsed = match format {
         ChartFormat::Sm => parser::parse(text.as_bytes()),
@@ -25,7 +30,7 @@ pub(super) fn read(format: ChartFormat, text: &str, names: &RomanisedNames) -> R
     let file = parsed.map_err(|error| Refusal::from_decoder(&error))?;
     let skipped = file.skipped.iter().map(|message| Err(skipped(message)));
     let charts = file.charts.iter().map(|chart| {
-        guarded(|| draft(checked(&file, chart)?, names))
+        guarded(|| draft(checked(&file, chart)?, names, is_stored))
             .map_err(|reason| LeftOut { chart: name(chart), reason })
     });
     collect(charts.chain(skipped))

@@ -1,7 +1,7 @@
 //! What each format's files may look like, and what is made of them.
 
-use chart_index_chartfile::{ChartFormat, Refusal, decode};
-use chart_index_domain::{ChartNumbers, InvalidKeyCount, SourceRef};
+use chart_index_chartfile::{ChartFormat, Refusal, decode, decode_unless_stored};
+use chart_index_domain::{ChartDraft, ChartNumbers, InvalidKeyCount, SourceRef};
 
 use crate::support::{only_chart, osu};
 
@@ -284,4 +284,14 @@ fn a_file_without_a_chart_is_refused_with_the_reasons() {
         let refusal = refusal(format, &text).to_string();
         assert!(refusal.starts_with(expected), "{refusal:?} should be {expected:?}");
     }
+}
+
+#[test]
+fn a_rox_file_that_is_stored_is_not_made_again_and_nothing_else_changes() {
+    let text = osu(4, "0,500,4,1,0,100,1,0", "64,192,1000,1,0");
+    let made = decode(ChartFormat::Osu, text.as_bytes()).expect("a chart").charts.remove(0);
+    let unmade = decode_unless_stored(ChartFormat::Osu, text.as_bytes(), &|hash| *hash == made.hash);
+    let unmade = unmade.expect("a chart").charts.remove(0);
+    assert!(made.rox.is_some() && unmade.rox.is_none());
+    assert_eq!(unmade, ChartDraft { rox: None, ..made });
 }

@@ -103,7 +103,7 @@ async fn the_first_file_of_a_hash_decides_numbers_and_rox_bytes_for_ever() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let mut second = chart(1);
-    second.rox = b"other bytes of the same notes".to_vec();
+    second.rox = Some(b"other bytes of the same notes".to_vec());
     second.numbers = numbers(7);
     second.text.title = "Other".into();
     catalogue.put(&folder(2, [second.clone()]), 20).await;
@@ -147,5 +147,20 @@ async fn an_empty_folder_is_kept_and_not_shown() {
     assert_eq!(catalogue.put(&folder(1, []), 10).await, UNCHANGED);
     assert_eq!(catalogue.store.chartset(id(1)).await.unwrap(), None);
     assert_eq!(catalogue.search(&SearchQuery::default()).await.total, 0);
+    catalogue.assert_consistent().await;
+}
+
+#[tokio::test]
+async fn a_chart_without_its_rox_file_is_taken_only_where_that_is_stored() {
+    let catalogue = Catalogue::create().await;
+    let without = || ChartDraft { rox: None, ..chart(1) };
+    let refused = catalogue.store.put_chartset(&folder(1, [without()]), 10).await.unwrap_err();
+    assert!(!refused.is_unavailable());
+    assert_eq!(catalogue.store.counts().await.unwrap().chartsets, 0, "nothing of it was kept");
+    assert_eq!(catalogue.store.stored_hashes().await.unwrap(), []);
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    assert_eq!(catalogue.store.stored_hashes().await.unwrap(), [hash(1)]);
+    catalogue.put(&folder(2, [without()]), 20).await;
+    assert_eq!(catalogue.store.rox(hash(1)).await.unwrap().unwrap(), b"rox of 1");
     catalogue.assert_consistent().await;
 }

@@ -69,7 +69,7 @@ fn entry(draft: &ChartsetDraft, updated_at_ms: i64) -> Entry {
     let charted = |draft: &chart_index_domain::ChartDraft| Charted {
         hash: draft.hash,
         numbers: draft.numbers,
-        rox_bytes: draft.rox.len() as u64,
+        rox_bytes: draft.rox.as_ref().map_or(0, Vec::len) as u64,
         text: draft.text.clone(),
         declared: draft.declared.clone(),
         alpha_beatmap_id: draft.alpha_beatmap_id,

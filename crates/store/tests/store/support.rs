@@ -97,7 +97,7 @@ pub(crate) fn chart(number: u32) -> ChartDraft {
     ChartDraft {
         hash: hash(number.into()),
         numbers: numbers(number),
-        rox: format!("rox of {number}").into_bytes(),
+        rox: Some(format!("rox of {number}").into_bytes()),
         text: ChartText {
             title: format!("Title {number}"),
             artist: format!("Artist {number}"),

@@ -1,0 +1,102 @@
+//! `DATABASE_URL`, which may hold a password.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::str::FromStr;
+
+use clap::builder::{TypedValueParser, ValueParserFactory};
+use clap::error::ErrorKind;
+use clap::{Arg, Command, Error};
+use sqlx::postgres::PgConnectOptions;
+use url::Url;
+
+/// The address of a PostgreSQL database, `postgres://user:password@host:port/database`.
+///
+/// A secret: [`Debug`] shows host, port and database only.
+#[derive(Clone)]
+pub struct DatabaseUrl(PgConnectOptions);
+
+impl DatabaseUrl {
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        self.0.clone()
+    }
+}
+
+impl FromStr for DatabaseUrl {
+    type Err = InvalidDatabaseUrl;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let url = Url::parse(text).map_err(|_| InvalidDatabaseUrl)?;
+        if !matches!(url.scheme(), "postgres" | "postgresql") {
+            return Err(InvalidDatabaseUrl);
+        }
+        text.parse().map(Self).map_err(|_| InvalidDatabaseUrl)
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (host, port) = (self.0.get_host(), self.0.get_port());
+        write!(f, "DatabaseUrl({host}:{port}/{})", self.0.get_database().unwrap_or_default())
+    }
+}
+
+/// The text is not the address of a PostgreSQL database. Says nothing of the text: it may hold a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a database URL is postgres://user:password@host:port/database")]
+pub struct InvalidDatabaseUrl;
+
+impl ValueParserFactory for DatabaseUrl {
+    type Parser = DatabaseUrlParser;
+
+    fn value_parser() -> DatabaseUrlParser {
+        DatabaseUrlParser
+    }
+}
+
+/// Reads a database URL from a command line or a variable. Clap's own parsers repeat a value that they refuse,
+/// and this one may hold a password.
+#[derive(Debug, Clone, Copy)]
+pub struct DatabaseUrlParser;
+
+impl TypedValueParser for DatabaseUrlParser {
+    type Value = DatabaseUrl;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<DatabaseUrl, Error> {
+        value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
+            let name = argument.map_or_else(|| "DATABASE_URL".to_owned(), ToString::to_string);
+            let message = format!("invalid value for '{name}': {InvalidDatabaseUrl}\n");
+            Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StoreConfig;
+
+    #[test]
+    fn a_database_url_never_shows_its_password() {
+        let url: DatabaseUrl = "postgres://someone:hunter2@db.example:5433/charts".parse().unwrap();
+        assert_eq!(format!("{url:?}"), "DatabaseUrl(db.example:5433/charts)");
+        let config = StoreConfig::new(url);
+        assert!(!format!("{config:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn only_addresses_of_postgresql_parse() {
+        for bad in ["", "charts", "mysql://a:hunter2@b/c", "postgres://a:hunter2@b:port/c", "http://a/b"] {
+            let error = bad.parse::<DatabaseUrl>().unwrap_err();
+            assert!(!error.to_string().contains("hunter2"), "{bad}");
+        }
+        for good in ["postgres://a:b@c:1/d", "postgresql:///d?host=/run/postgresql", "postgres://c/d"] {
+            assert!(good.parse::<DatabaseUrl>().is_ok(), "{good}");
+        }
+    }
+}

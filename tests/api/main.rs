@@ -1,4 +1,5 @@
 //! The public API over real servers, statement by statement of the contract and its decisions.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its set-up fails")]
 
 mod detail;
 mod errors;

@@ -1,4 +1,5 @@
 //! `chart-indexer` over real files and a real database.
+#![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
 mod real_charts;
 

@@ -25,7 +25,6 @@ pub struct Answer {
 
 impl Client {
     /// A client of the service at that address.
-    #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -72,13 +71,11 @@ impl Client {
 
 impl Answer {
     /// The value of a header, or an empty string.
-    #[must_use]
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a readable header"))
     }
 
     /// The body as JSON.
-    #[must_use]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))

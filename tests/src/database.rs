@@ -21,7 +21,6 @@ impl TestDatabase {
     }
 
     /// Creates an empty database on a server of the test's own.
-    #[must_use]
     pub fn create_on(admin_url: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -32,13 +31,11 @@ impl TestDatabase {
     }
 
     /// Where the database is.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Runs a statement in the database and gives the output of `psql`, unaligned and without headers.
-    #[must_use]
     pub fn psql(&self, statement: &str) -> String {
         psql(&self.url, statement)
     }

@@ -4,8 +4,11 @@
 //! Everything that is started here is stopped by its `Drop`, by its own process id.
 #![expect(
     clippy::missing_panics_doc,
+    clippy::must_use_candidate,
     clippy::expect_used,
-    reason = "a harness that cannot start ends the test, with the reason"
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a harness that cannot start ends the test, with the reason, and what it prints is shown with it"
 )]
 
 mod answer;
@@ -23,19 +26,16 @@ pub use servers::PrivatePostgres;
 use std::path::{Path, PathBuf};
 
 /// The root of the checkout.
-#[must_use]
 pub fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies below the root").to_path_buf()
 }
 
 /// The project's own sample library.
-#[must_use]
 pub fn samples() -> PathBuf {
     workspace_root().join("samples")
 }
 
 /// The real charts beside the checkout (or at `CHARTS_DIR`). Prints that a test is skipped where there are none.
-#[must_use]
 pub fn real_charts() -> Option<PathBuf> {
     let folder = std::env::var_os("CHARTS_DIR")
         .map_or_else(|| workspace_root().join("../shared/charts"), PathBuf::from);

@@ -56,14 +56,12 @@ impl Default for ChartSpec {
 
 impl ChartSpec {
     /// A chart that differs from every other number's by its second note.
-    #[must_use]
     pub fn numbered(number: u32) -> Self {
         let notes = vec![(0, 0, None), (100 + i64::from(number), 1, None), (60_000, 2, None)];
         Self { notes, ..Self::default() }
     }
 
     /// The note hash, computed here once more, straight from the text of the decisions.
-    #[must_use]
     pub fn note_hash(&self) -> String {
         let first = self.notes.iter().map(|note| note.0).min().expect("a chart has notes");
         let mut notes: Vec<(u32, u8, u8, u32)> = Vec::new();
@@ -119,7 +117,6 @@ impl Default for Library {
 
 impl Library {
     /// An empty library.
-    #[must_use]
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir_all(folder.path().join("library/alpha")).expect("a folder");
@@ -127,13 +124,11 @@ impl Library {
     }
 
     /// The root of the library.
-    #[must_use]
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("library")
     }
 
     /// The root as an argument of a program.
-    #[must_use]
     pub fn argument(&self) -> String {
         self.root().to_str().expect("a readable path").to_owned()
     }

@@ -26,13 +26,11 @@ pub struct ServiceOptions<'a> {
 
 impl Service {
     /// Starts the service over a database and waits until it listens.
-    #[must_use]
     pub fn start(database_url: &str) -> Self {
         Self::start_with(database_url, &ServiceOptions::default())
     }
 
     /// Starts the service with arguments and variables of its own.
-    #[must_use]
     pub fn start_with(database_url: &str, options: &ServiceOptions<'_>) -> Self {
         let mut child = Command::new(program("chart-index"))
             .arg("serve")
@@ -63,19 +61,16 @@ impl Service {
     }
 
     /// A client of the public listener.
-    #[must_use]
     pub fn client(&self) -> Client {
         Client::new(self.public)
     }
 
     /// A client of the private listener: health.
-    #[must_use]
     pub fn private_client(&self) -> Client {
         Client::new(self.private)
     }
 
     /// The address of the public listener.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.public
     }
@@ -111,7 +106,6 @@ pub struct IndexerRun {
 }
 
 /// Runs `chart-indexer` over a database to its end.
-#[must_use]
 pub fn indexer(database_url: &str, arguments: &[&str]) -> IndexerRun {
     let output = indexer_command(database_url, arguments).output().expect("chart-indexer starts");
     IndexerRun {
@@ -122,7 +116,6 @@ pub fn indexer(database_url: &str, arguments: &[&str]) -> IndexerRun {
 }
 
 /// `chart-indexer` over a database, to be started by the test.
-#[must_use]
 pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program("chart-indexer"));
     command.args(arguments).env("DATABASE_URL", database_url).stdin(Stdio::null());

@@ -14,7 +14,6 @@ pub struct PrivatePostgres {
 
 impl PrivatePostgres {
     /// Starts a new, empty server on a free port.
-    #[must_use]
     pub fn start() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut server = Self { folder, url: String::new() };
@@ -27,7 +26,6 @@ impl PrivatePostgres {
     }
 
     /// The address of its database `chart_index`.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }

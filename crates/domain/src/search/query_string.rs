@@ -319,4 +319,17 @@ mod tests {
             assert!(error.reason.contains(reason), "{query}: {}", error.reason);
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn every_query_string_is_a_query_within_its_limits_or_an_error(text in "(([a-zA-Z]{1,10}|q|page|perPage|bpmMin|bpmMax|keys)=[^&]{0,12}&?){0,6}|.{0,80}") {
+            if let Ok(query) = parse_query_string(&text) {
+                let page = query.page;
+                proptest::prop_assert!((1..=PageRequest::MAX_SIZE).contains(&page.size()) && page.number() >= 1);
+                let ordered = |bounds: Bounds| bounds.min.zip(bounds.max).is_none_or(|(min, max)| min <= max);
+                proptest::prop_assert!(ordered(query.bpm) && ordered(query.length_ms));
+                proptest::prop_assert!(query.text.is_none_or(|text| !text.is_empty() && text.trim() == text));
+            }
+        }
+    }
 }

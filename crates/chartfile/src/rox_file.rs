@@ -46,11 +46,14 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
         return Err(Refusal::TooMuchWork { what: "timing points" });
     }
     chart.remove_unsupported_notes();
-    if chart.validate().is_err() {
+    let mended = chart.validate().is_err();
+    if mended {
         mend(&mut chart);
     }
     let notes = CanonicalNotes::of(&chart)?;
-    chart.validate().map_err(|error| Refusal::from_decoder(&error))?;
+    if mended {
+        chart.validate().map_err(|error| Refusal::from_decoder(&error))?;
+    }
     let (hash, numbers) = (notes.hash(), chart_numbers(&chart, &notes));
     let rox = if is_stored(&hash) { None } else { Some(encode_checked(&chart, hash, numbers)?) };
     Ok(Encoded { hash, numbers, rox, metadata: chart.metadata })

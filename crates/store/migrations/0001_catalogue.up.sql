@@ -81,10 +81,12 @@ CREATE INDEX chartsets_by_keys ON chartsets USING gin (keys) WHERE shown;
 CREATE INDEX chartsets_by_words ON chartsets USING gin (search_words) WHERE shown;
 CREATE INDEX chartsets_by_creator ON chartsets USING gin (creator_search gin_trgm_ops) WHERE shown;
 
--- A chart as it stands in one song folder: what belongs to the file.
+-- A chart as it stands in one song folder: what belongs to the file. Charts are never deleted and are stored in the
+-- transaction that first names them, so chart_hash needs no foreign key; checking one locks, and so writes, the row
+-- of the chart for every set that holds it. verify finds a membership without its chart.
 CREATE TABLE chartset_charts (
     chartset_id      text COLLATE "C" NOT NULL REFERENCES chartsets,
-    chart_hash       bytea NOT NULL REFERENCES charts,
+    chart_hash       bytea NOT NULL,
     title            text NOT NULL,
     artist           text NOT NULL,
     title_romanised  text,

@@ -19,6 +19,7 @@ mod put;
 mod put_sql;
 mod read;
 mod removal;
+mod removal_lock;
 mod rows;
 mod search;
 mod search_sql;

@@ -9,6 +9,7 @@ use crate::columns::DerivedColumns;
 use crate::error::is_lost_race;
 use crate::fingerprint::fingerprint;
 use crate::put_sql::{self, Upserted};
+use crate::removal_lock;
 use crate::text_columns::storable;
 use crate::{Store, StoreError};
 
@@ -82,7 +83,7 @@ impl Store {
         if let Some(removed) = touched {
             return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed }));
         }
-        let mut transaction = connection.begin().await?;
+        let mut transaction = connection.begin_with(removal_lock::BEGIN_WITHOUT_REMOVALS).await?;
         let Some(upserted) = folder.write(&mut transaction).await? else { return Ok(None) };
         transaction.commit().await?;
         let effect = if upserted.added { PutEffect::Added } else { PutEffect::Updated };
@@ -118,14 +119,13 @@ impl<'a> Folder<'a> {
         Ok(Some(upserted))
     }
 
-    /// Stores the charts that are new and gives what is stored with every hash of the folder, each locked so
-    /// that it is not removed before this transaction ends.
+    /// Stores the charts that are new and gives what is stored with every hash of the folder.
     async fn store_charts(
         &self,
         connection: &mut PgConnection,
     ) -> Result<HashMap<NoteHash, CanonicalChart>, sqlx::Error> {
         let hashes: Vec<&[u8]> = self.charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
-        let mut stored = put_sql::lock_charts(connection, &hashes).await?;
+        let mut stored = put_sql::stored_charts(connection, &hashes).await?;
         let missing: Vec<&ChartDraft> =
             self.charts.iter().copied().filter(|chart| !stored.contains_key(&chart.hash)).collect();
         if missing.is_empty() {
@@ -134,7 +134,7 @@ impl<'a> Folder<'a> {
         let inserted = put_sql::insert_charts(connection, &missing, self.now_ms).await?;
         if inserted < missing.len() {
             // Another transaction was first with some of them: its numbers count.
-            return put_sql::lock_charts(connection, &hashes).await;
+            return put_sql::stored_charts(connection, &hashes).await;
         }
         stored.extend(missing.iter().map(|chart| (chart.hash, canonical(chart))));
         Ok(stored)

@@ -40,16 +40,15 @@ pub(crate) async fn touch(
     .await
 }
 
-/// What is stored with these hashes. The lock keeps removals out, and nothing else: it is the one that the
-/// foreign key of the memberships takes anyway.
-pub(crate) async fn lock_charts(
+/// What is stored with these hashes.
+pub(crate) async fn stored_charts(
     connection: &mut PgConnection,
     hashes: &[&[u8]],
 ) -> Result<HashMap<NoteHash, CanonicalChart>, sqlx::Error> {
     let rows: Vec<ChartRow> = sqlx::query_as(concat!(
         "SELECT ",
         chart_columns!(),
-        " FROM charts AS chart WHERE chart.hash = ANY($1) ORDER BY chart.hash FOR KEY SHARE"
+        " FROM charts AS chart WHERE chart.hash = ANY($1)"
     ))
     .bind(hashes)
     .fetch_all(connection)

@@ -5,7 +5,7 @@ use sqlx::{PgConnection, Postgres, Transaction};
 
 use crate::columns::DerivedColumns;
 use crate::members::{SetRow, derive};
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, removal_lock};
 
 /// What a removal or a restoration did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<RemovalOutcome, sqlx::Error> {
         let mut transaction = self.pool().begin().await?;
+        removal_lock::wait_for_ingests(&mut transaction).await?;
         match is_chart_removed(&mut transaction, hash).await? {
             None => return Ok(RemovalOutcome::NotFound),
             Some(removed) if removed == remove => return Ok(RemovalOutcome::AlreadySo),
@@ -98,13 +99,12 @@ impl Store {
     }
 }
 
-/// Whether the chart is removed; `None` for a chart that was never stored. The lock waits for ingests that are
-/// about to put the chart into a set, and makes later ones wait, so that none of them misses the removal.
+/// Whether the chart is removed; `None` for a chart that was never stored.
 async fn is_chart_removed(
     connection: &mut PgConnection,
     hash: NoteHash,
 ) -> Result<Option<bool>, sqlx::Error> {
-    sqlx::query_scalar("SELECT removed_at_ms IS NOT NULL FROM charts WHERE hash = $1 FOR UPDATE")
+    sqlx::query_scalar("SELECT removed_at_ms IS NOT NULL FROM charts WHERE hash = $1")
         .bind(hash.as_bytes())
         .fetch_optional(connection)
         .await

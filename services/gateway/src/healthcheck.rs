@@ -37,7 +37,8 @@ fn ask(address: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut status_line = String::new();
     BufReader::new(stream).read_line(&mut status_line)?;
     Ok(status_line.trim_end().to_owned())
@@ -75,14 +76,19 @@ mod tests {
             let admin = AdminListen { admin_listen: listener.local_addr().unwrap() };
             let server = thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
-                let mut request = [0; 11];
-                stream.read_exact(&mut request).unwrap();
+                // To the end: a socket that is closed with something unread resets the connection.
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    request.extend(byte);
+                }
                 stream.write_all(answer.as_bytes()).unwrap();
                 request
             });
             let checked = run(&HealthcheckArguments { probe: Probe::Readyz, admin });
             assert_eq!(checked.is_ok(), is_well, "{answer:?}: {checked:?}");
-            assert_eq!(&server.join().unwrap(), b"GET /readyz");
+            assert!(server.join().unwrap().starts_with(b"GET /readyz "));
         }
     }
 }

@@ -111,12 +111,7 @@ impl<'a> Folder<'a> {
         let canonical = self.store_charts(transaction).await?;
         let members: Vec<(Charted, bool)> =
             self.charts.iter().filter_map(|chart| Some(member(chart, canonical.get(&chart.hash)?))).collect();
-        let Some(upserted) = self.upsert(transaction, &members).await? else { return Ok(None) };
-        if !upserted.added {
-            put_sql::delete_members(transaction, self.draft.id).await?;
-        }
-        put_sql::insert_members(transaction, self.draft.id, &members).await?;
-        Ok(Some(upserted))
+        self.upsert(transaction, &members).await
     }
 
     /// Stores the charts that are new and gives what is stored with every hash of the folder.
@@ -149,7 +144,8 @@ impl<'a> Folder<'a> {
             members.iter().filter(|(_, removed)| !removed).map(|(charted, _)| charted.clone()).collect();
         let set = assemble(self.draft.id, self.draft.exact.as_ref(), &mut visible);
         let columns = DerivedColumns::new(set);
-        put_sql::upsert_chartset(connection, self.draft, &self.fingerprint, &columns, self.now_ms).await
+        let fingerprint = &self.fingerprint;
+        put_sql::upsert_chartset(connection, self.draft, fingerprint, &columns, members, self.now_ms).await
     }
 }
 

@@ -105,16 +105,26 @@ pub(crate) async fn insert_charts(
     Ok(usize::try_from(inserted).unwrap_or_default())
 }
 
-/// Writes the row of a chartset and its entry in the outbox. `None` where the row has this very content already.
+/// Writes the row of a chartset, its charts, and its entry in the outbox, and takes out the charts that left it.
+/// `None` where the row has this very content already.
+///
+/// One statement: starting and ending several of them took longer than what they did.
 pub(crate) async fn upsert_chartset(
     connection: &mut PgConnection,
     draft: &ChartsetDraft,
     fingerprint: &[u8; 32],
     columns: &DerivedColumns,
+    members: &[(Charted, bool)],
     now_ms: i64,
 ) -> Result<Option<Upserted>, sqlx::Error> {
     let (exact_kind, exact_ref) = source_columns(draft.exact.as_ref());
     let (shown, search) = (&columns.shown, &columns.search);
+    let charts = || members.iter().map(|(charted, _)| charted);
+    let texts = || charts().map(|charted| &charted.text);
+    let (declared_kinds, declared_refs): (Vec<_>, Vec<_>) =
+        charts().map(|charted| source_columns(charted.declared.as_ref())).unzip();
+    // Arrays of arrays have one length in PostgreSQL, so the tags come as one array that each row takes its part
+    // of.
     sqlx::query_as(
         "WITH written AS (
              INSERT INTO chartsets AS chartset
@@ -141,6 +151,28 @@ pub(crate) async fn upsert_chartset(
              RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed
          ), change AS (
              INSERT INTO search_changes (chartset_id, changed_at_ms) SELECT id, $6 FROM written
+         ), gone AS (
+             DELETE FROM chartset_charts AS member USING written
+             WHERE member.chartset_id = written.id AND member.chart_hash <> ALL ($25)
+         ), members AS (
+             INSERT INTO chartset_charts
+                 (chartset_id, chart_hash, title, artist, title_romanised, artist_romanised, creator, difficulty,
+                  declared_kind, declared_ref, alpha_beatmap_id, tags)
+             SELECT written.id, member.hash, member.title, member.artist, member.title_romanised,
+                    member.artist_romanised, member.creator, member.difficulty, member.declared_kind,
+                    member.declared_ref, member.alpha_beatmap_id,
+                    ($35::text[])[member.tags_end - member.tag_count + 1:member.tags_end]
+             FROM written, unnest($25::bytea[], $26::text[], $27::text[], $28::text[], $29::text[], $30::text[],
+                                  $31::text[], $32::text[], $33::text[], $34::bigint[], $36::integer[],
+                                  $37::integer[])
+                  AS member (hash, title, artist, title_romanised, artist_romanised, creator, difficulty,
+                             declared_kind, declared_ref, alpha_beatmap_id, tag_count, tags_end)
+             ON CONFLICT (chartset_id, chart_hash) DO UPDATE SET
+                 title = excluded.title, artist = excluded.artist, title_romanised = excluded.title_romanised,
+                 artist_romanised = excluded.artist_romanised, creator = excluded.creator,
+                 difficulty = excluded.difficulty, declared_kind = excluded.declared_kind,
+                 declared_ref = excluded.declared_ref, alpha_beatmap_id = excluded.alpha_beatmap_id,
+                 tags = excluded.tags
          )
          SELECT added, removed FROM written",
     )
@@ -168,44 +200,6 @@ pub(crate) async fn upsert_chartset(
     .bind(&search.artist_sort)
     .bind(&search.creator_search)
     .bind(&search.lexemes)
-    .fetch_optional(connection)
-    .await
-}
-
-/// Takes every chart out of the chartset.
-pub(crate) async fn delete_members(connection: &mut PgConnection, id: ChartsetId) -> Result<(), sqlx::Error> {
-    let delete = sqlx::query("DELETE FROM chartset_charts WHERE chartset_id = $1");
-    delete.bind(id.to_string()).execute(connection).await?;
-    Ok(())
-}
-
-/// Puts charts into a chartset that has none.
-pub(crate) async fn insert_members(
-    connection: &mut PgConnection,
-    id: ChartsetId,
-    members: &[(Charted, bool)],
-) -> Result<(), sqlx::Error> {
-    if members.is_empty() {
-        return Ok(());
-    }
-    let charts = || members.iter().map(|(charted, _)| charted);
-    let texts = || charts().map(|charted| &charted.text);
-    let (declared_kinds, declared_refs): (Vec<_>, Vec<_>) =
-        charts().map(|charted| source_columns(charted.declared.as_ref())).unzip();
-    sqlx::query(
-        // Arrays of arrays have one length in PostgreSQL, so the tags come as one array that each row takes its
-        // part of.
-        "INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, title_romanised, artist_romanised,
-                                      creator, difficulty, declared_kind, declared_ref, alpha_beatmap_id, tags)
-         SELECT $1, member.hash, member.title, member.artist, member.title_romanised, member.artist_romanised,
-                member.creator, member.difficulty, member.declared_kind, member.declared_ref,
-                member.alpha_beatmap_id, ($12::text[])[member.tags_end - member.tag_count + 1:member.tags_end]
-         FROM unnest($2::bytea[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                     $9::text[], $10::text[], $11::bigint[], $13::integer[], $14::integer[])
-              AS member (hash, title, artist, title_romanised, artist_romanised, creator, difficulty,
-                         declared_kind, declared_ref, alpha_beatmap_id, tag_count, tags_end)",
-    )
-    .bind(id.to_string())
     .bind(charts().map(|charted| &charted.hash.as_bytes()[..]).collect::<Vec<_>>())
     .bind(texts().map(|text| text.title.as_str()).collect::<Vec<_>>())
     .bind(texts().map(|text| text.artist.as_str()).collect::<Vec<_>>())
@@ -220,9 +214,8 @@ pub(crate) async fn insert_members(
     .bind(texts().flat_map(|text| &text.tags).map(String::as_str).collect::<Vec<_>>())
     .bind(texts().map(|text| tag_count(&text.tags)).collect::<Vec<_>>())
     .bind(running_sums(texts().map(|text| tag_count(&text.tags))))
-    .execute(connection)
-    .await?;
-    Ok(())
+    .fetch_optional(connection)
+    .await
 }
 
 fn tag_count(tags: &[String]) -> i32 {

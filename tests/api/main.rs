@@ -5,6 +5,7 @@ mod detail;
 mod errors;
 mod headers;
 mod identity;
+mod limits;
 mod list;
 mod lookup;
 mod outage;

@@ -11,17 +11,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("chartfile", &["domain"]),
     ("store", &["domain"]),
-    ("http", &["domain"]),
-    ("lookup", &["domain", "http", "store"]),
-    ("browse", &["domain", "http", "store"]),
-    ("gateway", &["browse", "domain", "http", "lookup", "store"]),
+    ("ratelimit", &[]),
+    ("cache", &["domain", "ratelimit"]),
+    ("http", &["domain", "ratelimit"]),
+    ("lookup", &["domain", "http", "ratelimit", "store"]),
+    ("browse", &["domain", "http", "ratelimit", "store"]),
+    ("gateway", &["browse", "domain", "http", "lookup", "ratelimit", "store"]),
     ("indexer", &["chartfile", "domain", "store"]),
     ("tests", &[]),
     ("benchmarks", &["tests"]),
 ];
 
 /// Libraries that only these packages may name.
-const OWNED: &[(&str, &[&str])] = &[("sqlx", &["store"]), ("rhythm-open-exchange", &["chartfile"])];
+const OWNED: &[(&str, &[&str])] =
+    &[("sqlx", &["store"]), ("rhythm-open-exchange", &["chartfile"]), ("redis", &["cache", "ratelimit"])];
 
 /// Packages whose code runs in the public process.
 const PUBLIC_PROCESS: &str = "gateway";

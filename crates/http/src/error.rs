@@ -6,10 +6,11 @@ use std::fmt;
 
 use axum::body::Body;
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{MalformedNoteHash, ReadError};
+use chart_index_ratelimit::{Decision, Group};
 use serde::Serialize;
 
 use crate::CachePolicy;
@@ -35,6 +36,9 @@ pub enum ApiError {
     /// The address is longer than any that the API gives or takes.
     #[error("address too long")]
     UriTooLong,
+    /// The address has asked as often as it may.
+    #[error("rate limited")]
+    RateLimited(Group, Decision),
     /// The index cannot be read at present.
     #[error("unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
@@ -106,6 +110,7 @@ impl ApiError {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
+            Self::RateLimited(..) => StatusCode::TOO_MANY_REQUESTS,
             // Not 504: that speaks of a server behind a gateway, and tells nobody when to come back.
             Self::Unavailable(_) | Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -123,6 +128,7 @@ impl ApiError {
             Self::NotFound(_) => ("/problems/not-found", "Not found"),
             Self::MethodNotAllowed => ("/problems/method-not-allowed", "Method not allowed"),
             Self::UriTooLong => ("/problems/uri-too-long", "The address is too long"),
+            Self::RateLimited(..) => ("/problems/rate-limited", "Too many requests"),
             Self::Unavailable(_) => ("/problems/unavailable", "The index is not available"),
             Self::Overloaded => ("/problems/overloaded", "The server is overloaded"),
             Self::DeadlineExceeded => ("/problems/deadline-exceeded", "No answer in time"),
@@ -138,6 +144,12 @@ impl ApiError {
             Self::NotFound(missing) => missing.to_string().into(),
             Self::MethodNotAllowed => "this address answers GET and HEAD".into(),
             Self::UriTooLong => "shorten the query".into(),
+            Self::RateLimited(group, decision) => format!(
+                "at most {} requests of an address in 60 seconds to this group of addresses ({}); come back later",
+                decision.limit(),
+                group.as_str(),
+            )
+            .into(),
             Self::Unavailable(_) => "the index cannot be read at present; try again".into(),
             Self::Overloaded => "too many requests are in flight; try again".into(),
             Self::DeadlineExceeded => "the answer was not ready in time; try again".into(),
@@ -155,8 +167,9 @@ impl ApiError {
     }
 
     /// When to come back, in seconds.
-    const fn retry_after(&self) -> Option<HeaderValue> {
+    fn retry_after(&self) -> Option<HeaderValue> {
         match self {
+            Self::RateLimited(_, decision) => decision.retry_after_seconds().map(HeaderValue::from),
             // About as long as a database takes to fail over or a pool to reconnect.
             Self::Unavailable(_) => Some(HeaderValue::from_static("5")),
             Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
@@ -207,11 +220,28 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = self.retry_after() {
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
+        if let Self::RateLimited(group, decision) = &self {
+            for (name, value) in rate_limit_headers(*group, decision) {
+                response.headers_mut().insert(name, value);
+            }
+        }
         if matches!(self, Self::MethodNotAllowed) {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
         response
     }
+}
+
+/// What a refusal says of its limit (draft-ietf-httpapi-ratelimit-headers): `q` requests in `w` seconds, `r` left, one
+/// more in `t` seconds.
+fn rate_limit_headers(group: Group, decision: &Decision) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    let (name, limit) = (group.as_str(), decision.limit());
+    let policy = format!("\"{name}\";q={limit};w=60");
+    let state = format!("\"{name}\";r={};t={}", decision.remaining(), decision.reset_seconds());
+    let headers = [("ratelimit-policy", policy), ("ratelimit", state)];
+    headers.into_iter().filter_map(|(name, value)| {
+        Some((HeaderName::from_static(name), HeaderValue::from_str(&value).ok()?))
+    })
 }
 
 /// An error with all that caused it, on one line.

@@ -4,6 +4,7 @@
 //! - [`HashParam`], [`ChartsetIdParam`]: path parameters as the domain's own types.
 //! - [`JsonBody`], [`Conditions`]: finished bodies with an `ETag`, answered conditionally and compressed.
 //! - [`CachePolicy`]: a handler names how long its answer may be kept; one layer writes the header.
+//! - [`RateLimiting`]: the limit around the routes of a group.
 //! - [`public`], [`private`]: the layers around the routes of a listener.
 //! - [`serve`]: the server itself, on a socket and until a signal that the caller owns.
 
@@ -17,6 +18,7 @@ mod error;
 mod extract;
 mod layers;
 mod limits;
+mod rate_limit;
 mod request_span;
 mod server;
 
@@ -27,4 +29,5 @@ pub use entity_tag::{EntityTag, MalformedEntityTag};
 pub use error::{ApiError, Missing};
 pub use extract::{ChartsetIdParam, HashParam};
 pub use layers::{private, public};
+pub use rate_limit::RateLimiting;
 pub use server::serve;

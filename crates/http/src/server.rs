@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -16,8 +18,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
+use tower::ServiceExt;
+use tower::util::MapRequest;
 
 use crate::ServerConfig;
+use crate::rate_limit::Peer;
 
 /// The longest request line and headers. Above it hyper itself answers 431, or 414, and closes.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
@@ -42,14 +47,18 @@ pub async fn serve(
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
-        let (stream, place) = tokio::select! {
+        let (stream, peer, place) = tokio::select! {
             biased;
             () = &mut shutdown => break,
             accepted = accept(&listener, &places) => accepted,
         };
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(config.write_timeout));
-        connections.spawn(connection(stream, place, protocol.clone(), router.clone(), graceful.watcher()));
+        let routes = router.clone().map_request(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            request
+        });
+        connections.spawn(connection(stream, place, protocol.clone(), routes, graceful.watcher()));
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
@@ -72,12 +81,12 @@ fn protocol(config: &ServerConfig) -> http1::Builder {
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
-) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+) -> (TcpStream, Peer, Option<OwnedSemaphorePermit>) {
     // Nobody closes the semaphore, so there is always a permit to come.
     let place = Arc::clone(places).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, place),
+            Ok((stream, peer)) => return (stream, Peer(peer.ip()), place),
             Err(error) if is_of_the_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");
@@ -98,14 +107,14 @@ async fn connection(
     stream: TimeoutStream<TcpStream>,
     _place: Option<OwnedSemaphorePermit>,
     protocol: http1::Builder,
-    router: Router,
+    routes: MapRequest<Router, impl FnMut(Request<Incoming>) -> Request<Incoming> + Clone + Send + 'static>,
     watcher: Watcher,
 ) {
     // Answers are written whole: to wait for more to send only delays them.
     if let Err(error) = stream.get_ref().set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY not set");
     }
-    let served = protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
+    let served = protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(routes));
     if let Err(error) = watcher.watch(served).await {
         // A client that went away, was too slow, or does not speak HTTP.
         tracing::debug!(%error, "connection ended early");

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 use chart_index_domain::search::SearchIndex;
+use chart_index_http::RateLimiting;
+use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 
 pub use source_pages::{InvalidSourcePage, SourcePage, SourcePages};
@@ -24,13 +26,13 @@ pub struct BrowseState {
     pub source_pages: SourcePages,
 }
 
-/// The routes of the service.
-pub fn router(state: BrowseState) -> Router {
-    Router::new()
-        .route("/api/chartsets", get(handlers::list))
+/// The routes of the service, each group with its limit.
+pub fn router(state: BrowseState, limiting: &RateLimiting) -> Router {
+    let list = Router::new().route("/api/chartsets", get(handlers::list));
+    let detail = Router::new()
         .route("/api/chartsets/{id}", get(handlers::detail))
-        .route("/go/chartset/{id}", get(handlers::redirect))
-        .with_state(state)
+        .route("/go/chartset/{id}", get(handlers::redirect));
+    limiting.limit(Group::List, list).merge(limiting.limit(Group::Detail, detail)).with_state(state)
 }
 
 #[cfg(test)]

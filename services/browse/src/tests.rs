@@ -16,6 +16,8 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
+use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
+
 use super::*;
 
 /// A chartset of the first game with one chart.
@@ -113,7 +115,7 @@ async fn ask(engine: &Arc<Engine>, path: &str) -> Response {
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
     let search: Arc<dyn SearchIndex> = Arc::<Engine>::clone(engine);
     let request = Request::get(path).body(Body::empty()).unwrap();
-    router(BrowseState { search, store, source_pages }).oneshot(request).await.unwrap()
+    router(BrowseState { search, store, source_pages }, &unlimited()).oneshot(request).await.unwrap()
 }
 
 async fn json(response: Response) -> Value {
@@ -158,4 +160,10 @@ async fn a_malformed_id_is_404_without_asking_the_store() {
         assert_eq!(ask(&Arc::default(), &format!("/api/chartsets/{id}")).await.status(), 404, "{id}");
         assert_eq!(ask(&Arc::default(), &format!("/go/chartset/{id}")).await.status(), 404, "{id}");
     }
+}
+
+/// The limits of a service without Redis: far above what a test asks for.
+fn unlimited() -> RateLimiting {
+    let link = chart_index_ratelimit::redis_link::RedisLink::none();
+    RateLimiting::new(Limiter::new(LimiterConfig::default(), link), TrustedProxies::default())
 }

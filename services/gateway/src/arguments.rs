@@ -3,11 +3,15 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
-use chart_index_http::{LayerConfig, ServerConfig};
+use anyhow::Context;
+use chart_index_http::{LayerConfig, RateLimiting, ServerConfig};
+use chart_index_ratelimit::redis_link::{RedisEndpoint, RedisLink, RedisLinkConfig, RedisUrl};
+use chart_index_ratelimit::{Limiter, LimiterConfig, Limits, TrustedProxies};
 use chart_index_store::{DatabaseUrl, StoreConfig};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::logging;
+use crate::redis_url::RedisUrlParser;
 
 /// The chart index: where a chart can be downloaded, the chart itself, and the catalogue.
 #[derive(Debug, Parser)]
@@ -40,6 +44,9 @@ pub(crate) struct ServeArguments {
 
     #[command(flatten)]
     pub(crate) store: StoreArguments,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
 
     #[command(flatten)]
     pub(crate) source_pages: chart_index_browse::SourcePages,
@@ -85,6 +92,69 @@ impl StoreArguments {
     pub(crate) fn config(&self) -> StoreConfig {
         let max_connections = self.database_max_connections.get();
         StoreConfig { max_connections, ..StoreConfig::new(self.database_url.clone()) }
+    }
+}
+
+/// Redis, the limits of the four groups, and whose word on a client's address is taken.
+#[derive(Debug, Args)]
+pub(crate) struct LimitArguments {
+    /// The Redis that all replicas count requests in, `redis://[user:password@]host:port[/database]`, or
+    /// `rediss://` for TLS. Without one, each replica limits on its own.
+    #[arg(long, env = "REDIS_URL", hide_env_values = true, value_parser = RedisUrlParser)]
+    redis_url: Option<RedisUrl>,
+
+    /// Some nodes of a Redis Cluster, separated by commas, in place of `REDIS_URL`.
+    #[arg(
+        long,
+        env = "REDIS_CLUSTER_URLS",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_parser = RedisUrlParser,
+        conflicts_with = "redis_url"
+    )]
+    redis_cluster_urls: Vec<RedisUrl>,
+
+    /// The most chart lookups of an address in any 60 seconds.
+    #[arg(long, env = "RATE_LIMIT_LOOKUP", default_value = "240")]
+    rate_limit_lookup: NonZeroU32,
+
+    /// The most ROX files of an address in any 60 seconds.
+    #[arg(long, env = "RATE_LIMIT_ROX", default_value = "240")]
+    rate_limit_rox: NonZeroU32,
+
+    /// The most lists of an address in any 60 seconds.
+    #[arg(long, env = "RATE_LIMIT_LIST", default_value = "240")]
+    rate_limit_list: NonZeroU32,
+
+    /// The most details and redirects of an address in any 60 seconds.
+    #[arg(long, env = "RATE_LIMIT_DETAIL", default_value = "240")]
+    rate_limit_detail: NonZeroU32,
+
+    /// Networks of proxies whose `X-Forwarded-For` is believed, separated by commas.
+    #[arg(long, env = "TRUSTED_PROXIES", default_value = "")]
+    trusted_proxies: TrustedProxies,
+}
+
+impl LimitArguments {
+    /// The limiter of this process, which connects in the background.
+    ///
+    /// # Errors
+    /// The Redis endpoint cannot be used at all.
+    pub(crate) fn limiting(&self) -> anyhow::Result<RateLimiting> {
+        let endpoint = match (&self.redis_url, self.redis_cluster_urls.as_slice()) {
+            (Some(url), _) => RedisEndpoint::Single(url.clone()),
+            (None, []) => RedisEndpoint::None,
+            (None, urls) => RedisEndpoint::Cluster(urls.to_vec()),
+        };
+        let limits = Limits {
+            lookup: self.rate_limit_lookup,
+            rox: self.rate_limit_rox,
+            list: self.rate_limit_list,
+            detail: self.rate_limit_detail,
+        };
+        let link = RedisLink::connect(RedisLinkConfig::new(endpoint)).context("REDIS_URL cannot be used")?;
+        let limiter = Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, link);
+        Ok(RateLimiting::new(limiter, self.trusted_proxies.clone()))
     }
 }
 

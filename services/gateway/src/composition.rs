@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use axum::Router;
 use chart_index_browse::BrowseState;
+use chart_index_http::RateLimiting;
 use chart_index_lookup::LookupState;
 use chart_index_store::{PostgresSearch, Store};
 use tokio::net::TcpListener;
@@ -30,6 +31,7 @@ pub(crate) async fn run(
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
     let store = Store::new(&arguments.store.config());
+    let limiting = arguments.limits.limiting()?;
     let readiness = Readiness::new(store.clone());
 
     announce("public", &public)?;
@@ -47,7 +49,7 @@ pub(crate) async fn run(
         tracing::info!("shutting down");
         readiness.drain();
     };
-    let routes = chart_index_http::public(routes(arguments, &store), &arguments.layers);
+    let routes = chart_index_http::public(routes(arguments, &store, &limiting), &arguments.layers);
     chart_index_http::serve(public, routes, &arguments.server, stopping).await;
 
     drop(stop_private);
@@ -59,17 +61,18 @@ pub(crate) async fn run(
 }
 
 /// The routes of the chosen services.
-fn routes(arguments: &ServeArguments, store: &Store) -> Router {
+fn routes(arguments: &ServeArguments, store: &Store, limiting: &RateLimiting) -> Router {
     let mut routes = Router::new();
     if arguments.services.contains(&Service::Lookup) {
-        routes = routes.merge(chart_index_lookup::router(LookupState { store: store.clone() }));
+        routes = routes.merge(chart_index_lookup::router(LookupState { store: store.clone() }, limiting));
     }
     if arguments.services.contains(&Service::Browse) {
-        routes = routes.merge(chart_index_browse::router(BrowseState {
+        let state = BrowseState {
             search: Arc::new(PostgresSearch::new(store.clone())),
             store: store.clone(),
             source_pages: arguments.source_pages.clone(),
-        }));
+        };
+        routes = routes.merge(chart_index_browse::router(state, limiting));
     }
     routes
 }

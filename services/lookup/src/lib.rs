@@ -6,6 +6,8 @@ mod wire;
 
 use axum::Router;
 use axum::routing::get;
+use chart_index_http::RateLimiting;
+use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 
 /// What the handlers of this service work on.
@@ -15,12 +17,11 @@ pub struct LookupState {
     pub store: Store,
 }
 
-/// The routes of the service.
-pub fn router(state: LookupState) -> Router {
-    Router::new()
-        .route("/api/charts/{hash}", get(handlers::chart))
-        .route("/api/charts/{hash}/rox", get(handlers::rox))
-        .with_state(state)
+/// The routes of the service, each group with its limit.
+pub fn router(state: LookupState, limiting: &RateLimiting) -> Router {
+    let charts = Router::new().route("/api/charts/{hash}", get(handlers::chart));
+    let rox_files = Router::new().route("/api/charts/{hash}/rox", get(handlers::rox));
+    limiting.limit(Group::Lookup, charts).merge(limiting.limit(Group::Rox, rox_files)).with_state(state)
 }
 
 #[cfg(test)]

@@ -5,13 +5,15 @@ use axum::http::Request;
 use chart_index_store::StoreConfig;
 use tower::ServiceExt;
 
+use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
+
 use super::*;
 
 async fn status(path: &str) -> u16 {
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
     let request = Request::get(path).body(Body::empty()).unwrap();
-    router(LookupState { store }).oneshot(request).await.unwrap().status().as_u16()
+    router(LookupState { store }, &unlimited()).oneshot(request).await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
@@ -28,4 +30,10 @@ async fn a_store_that_is_away_is_503_and_never_unknown_or_404() {
     let hash = "ab".repeat(32);
     assert_eq!(status(&format!("/api/charts/{hash}")).await, 503);
     assert_eq!(status(&format!("/api/charts/{hash}/rox")).await, 503);
+}
+
+/// The limits of a service without Redis: far above what a test asks for.
+fn unlimited() -> RateLimiting {
+    let link = chart_index_ratelimit::redis_link::RedisLink::none();
+    RateLimiting::new(Limiter::new(LimiterConfig::default(), link), TrustedProxies::default())
 }

@@ -1,0 +1,149 @@
+//! The rate limit and the cache in one round trip.
+
+use chart_index_ratelimit::redis_link::LinkError;
+use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter, PreparedCheck};
+use redis::Value;
+
+use crate::flights::Outcome;
+use crate::inner::Source;
+use crate::record::Record;
+use crate::trust::Standing;
+use crate::{Cache, CacheKey, CachedAnswer, FillError, Kind, Lookup};
+
+/// What became of a request that is limited and then answered.
+#[derive(Debug)]
+pub enum Admission<E> {
+    /// It does not pass. Nothing was read for it.
+    Refused(Decision),
+    /// It passes.
+    Admitted {
+        /// What the limiter says of it.
+        decision: Decision,
+        /// Its answer.
+        answer: Result<CachedAnswer, FillError<E>>,
+    },
+}
+
+impl<E: Send + Sync + 'static> Cache<E> {
+    /// Asks the limiter for a request, and reads its answer as [`read`](Self::read) does, in at most one round trip
+    /// to Redis that the request waits for:
+    ///
+    /// - a remembered refusal: none;
+    /// - an answer in memory: one, for the limit;
+    /// - otherwise: one, for the limit and the answer in one pipeline. A ROX file comes over its own link at the
+    ///   same time. While somebody else reads the same answer, the limit alone is asked for, and then waited.
+    ///
+    /// What is written to Redis after a fill is never waited for. A refused request reads nothing from the store.
+    /// With Redis away, the stand-in of the limiter decides, and the fill follows at once.
+    ///
+    /// The limiter is to share its link with [`CacheLinks::small`](crate::CacheLinks::small).
+    pub async fn read_admitted<F, Fut>(
+        &self,
+        limiter: &Limiter,
+        group: Group,
+        address: ClientAddress,
+        key: CacheKey,
+        fill: F,
+    ) -> Admission<E>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+    {
+        let check = match limiter.prepare(group, address) {
+            Ok(check) => check,
+            Err(refused) => return Admission::Refused(refused),
+        };
+        let kept = self.begin(&key);
+        if kept == Lookup::Miss {
+            return self.read_both(limiter, check, key, fill).await;
+        }
+        let decision = decide(limiter, check).await;
+        if !decision.is_admitted() {
+            return Admission::Refused(decision);
+        }
+        let answer = match kept {
+            Lookup::Fresh(answer) => Ok(answer),
+            Lookup::Stale(answer) => {
+                self.refresh_behind(key, fill);
+                Ok(answer)
+            }
+            Lookup::Miss => self.inner.fetch(key, Source::Store, fill).await,
+        };
+        Admission::Admitted { decision, answer }
+    }
+
+    /// Asks Redis for the limit and for the answer.
+    async fn read_both<F, Fut>(
+        &self,
+        limiter: &Limiter,
+        check: PreparedCheck,
+        key: CacheKey,
+        fill: F,
+    ) -> Admission<E>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+    {
+        let Some(begun) = self.inner.begun(&key) else {
+            let decision = decide(limiter, check).await;
+            return self.admitted(decision, self.inner.fetch(key, Source::Store, fill)).await;
+        };
+        let (limit, record) = self.ask_both(limiter, &check, &key).await;
+        let decision = limiter.finish(check, limit).await;
+        if !decision.is_admitted() {
+            return Admission::Refused(decision);
+        }
+        let inner = &self.inner;
+        let answer = match record.map(|record| inner.keep_record(key, record, begun)) {
+            Some((answer, Standing::Fresh)) => Ok(answer),
+            Some((answer, Standing::Stale)) => {
+                inner.refresh(key, Source::Store, fill);
+                Ok(answer)
+            }
+            Some((_, Standing::Doubtful | Standing::Dead)) | None => {
+                inner.fetch(key, Source::Store, fill).await
+            }
+        };
+        Admission::Admitted { decision, answer }
+    }
+
+    async fn admitted(&self, decision: Decision, answer: impl Future<Output = Outcome<E>>) -> Admission<E> {
+        if decision.is_admitted() {
+            Admission::Admitted { decision, answer: answer.await }
+        } else {
+            Admission::Refused(decision)
+        }
+    }
+
+    async fn ask_both(
+        &self,
+        limiter: &Limiter,
+        check: &PreparedCheck,
+        key: &CacheKey,
+    ) -> (Result<Value, LinkError>, Option<Record>) {
+        let (tier, deadline) = (&self.inner.tier, check.deadline());
+        let (limit, read) = (check.command(), tier.read_command(key));
+        let (limit, value) = if key.kind() == Kind::Rox {
+            tokio::join!(limiter.link().run(limit, deadline), tier.link(Kind::Rox).run(&read, deadline))
+        } else {
+            match limiter.link().run_all(vec![limit.clone(), read], deadline).await {
+                Ok(answers) => both(answers),
+                Err(error) => (Err(error), Err(LinkError::Away)),
+            }
+        };
+        (limit, tier.record(key, value))
+    }
+}
+
+/// The limit alone.
+async fn decide(limiter: &Limiter, check: PreparedCheck) -> Decision {
+    let answer = limiter.link().run(check.command(), check.deadline()).await;
+    limiter.finish(check, answer).await
+}
+
+/// The two answers of a pipeline.
+fn both(answers: Vec<Result<Value, LinkError>>) -> (Result<Value, LinkError>, Result<Value, LinkError>) {
+    let mut answers = answers.into_iter();
+    let mut next = || answers.next().unwrap_or(Err(LinkError::Away));
+    (next(), next())
+}

@@ -1,0 +1,152 @@
+//! The cache, as its users see it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chart_index_ratelimit::redis_link::RedisLink;
+use redis::RedisError;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::inner::{Inner, Source};
+use crate::{CacheConfig, CacheKey, CachedAnswer, FillError, feed};
+
+/// The ways to Redis that the cache takes.
+#[derive(Debug, Clone)]
+pub struct CacheLinks {
+    /// For small answers: the link of the limiter, so that a limit and an answer travel together.
+    pub small: RedisLink,
+    /// For ROX files.
+    pub large: RedisLink,
+}
+
+impl CacheLinks {
+    /// No Redis: memory and the store alone.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { small: RedisLink::none(), large: RedisLink::none() }
+    }
+}
+
+/// Finished answers in front of the store. Clones share everything; `E` is the error of a fill.
+pub struct Cache<E> {
+    pub(crate) inner: Arc<Inner<E>>,
+    /// Ends with the last clone.
+    feed: Option<Arc<AbortOnDropHandle<()>>>,
+}
+
+/// What memory says to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    /// The answer.
+    Fresh(CachedAnswer),
+    /// The answer, for now: it is to be looked behind, see [`Cache::refresh_behind`].
+    Stale(CachedAnswer),
+    /// Redis and the store are to be asked.
+    Miss,
+}
+
+/// What the cache did since the start, and what it holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheCounts {
+    /// Answers from memory, fresh or stale.
+    pub from_memory: u64,
+    /// Records found in Redis.
+    pub from_redis: u64,
+    /// Reads of the store.
+    pub fills: u64,
+    /// Reads of the store that failed.
+    pub failed_fills: u64,
+    /// The bytes of memory in use.
+    pub bytes: u64,
+    /// The answers with a body in memory.
+    pub found_held: usize,
+    /// The keys in memory that are known not to be found.
+    pub not_found_held: usize,
+}
+
+impl<E: Send + Sync + 'static> Cache<E> {
+    /// An empty cache over these links, which begins to listen for invalidations.
+    ///
+    /// # Errors
+    ///
+    /// Where the nodes of the feed cannot be used at all, e.g. for a certificate that does not parse.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime, if the feed has nodes.
+    pub fn new(config: CacheConfig, links: CacheLinks) -> Result<Self, RedisError> {
+        let nodes = config.feed.clients()?;
+        let channel = feed::channel(&config.key_prefix);
+        let inner = Arc::new(Inner::new(config, links));
+        let feed = (!nodes.is_empty()).then(|| {
+            let task = tokio::spawn(feed::follow(Arc::clone(&inner), nodes, channel));
+            Arc::new(AbortOnDropHandle::new(task))
+        });
+        Ok(Self { inner, feed })
+    }
+
+    /// Reads an answer: from memory, from Redis, or with the fill from the store.
+    ///
+    /// The fill runs in a task of its own: it goes on when this future is dropped, and what it brings is kept. All
+    /// that ask for the same key meanwhile share its outcome, also its error; then the next request tries again.
+    /// While the store fails, an older answer is given if there is one.
+    pub async fn read<F, Fut>(&self, key: CacheKey, fill: F) -> Result<CachedAnswer, FillError<E>>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+    {
+        match self.begin(&key) {
+            Lookup::Fresh(answer) => Ok(answer),
+            Lookup::Stale(answer) => {
+                self.refresh_behind(key, fill);
+                Ok(answer)
+            }
+            Lookup::Miss => self.inner.fetch(key, Source::RedisThenStore, fill).await,
+        }
+    }
+
+    /// What memory alone says. Nothing is sent, and nobody waits.
+    #[must_use]
+    pub fn begin(&self, key: &CacheKey) -> Lookup {
+        self.inner.begin(key)
+    }
+
+    /// Looks behind an answer that was stale, in Redis and then in the store, unless somebody does already.
+    pub fn refresh_behind<F, Fut>(&self, key: CacheKey, fill: F)
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+    {
+        self.inner.refresh(key, Source::RedisThenStore, fill);
+    }
+
+    /// Forgets answers in the memory of this replica, and lets no read that is under way bring them back. An
+    /// [`Invalidator`](crate::Invalidator) does so on every replica.
+    pub fn forget(&self, keys: &[CacheKey]) {
+        self.inner.invalidate(keys);
+    }
+
+    /// Whether this replica hears invalidations now.
+    #[must_use]
+    pub fn hears_invalidations(&self) -> bool {
+        self.inner.is_heard()
+    }
+
+    /// What the cache did, and what it holds.
+    #[must_use]
+    pub fn counts(&self) -> CacheCounts {
+        self.inner.counts()
+    }
+}
+
+impl<E> Clone for Cache<E> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), feed: self.feed.clone() }
+    }
+}
+
+impl<E: Send + Sync + 'static> fmt::Debug for Cache<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Cache").field("counts", &self.inner.counts()).finish_non_exhaustive()
+    }
+}

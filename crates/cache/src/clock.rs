@@ -1,0 +1,112 @@
+//! The time, as the cache sees it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The clock that ages are counted by. A test can put it forward instead of waiting.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    origin: Instant,
+    ahead_ms: Arc<AtomicU64>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { origin: Instant::now(), ahead_ms: Arc::default() }
+    }
+}
+
+impl Clock {
+    /// Puts the clock, and every clone of it, forward: what is kept grows older by so much.
+    pub fn advance(&self, by: Duration) {
+        self.ahead_ms.fetch_add(millis(by), Ordering::Relaxed);
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let real_ms = millis(self.origin.elapsed());
+        Now { real_ms, moment: Moment::from_millis(real_ms + self.ahead_ms.load(Ordering::Relaxed)) }
+    }
+
+    /// The Unix time in milliseconds: the only measure that replicas share.
+    pub(crate) fn unix_ms(&self) -> u64 {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        millis(since_epoch) + self.ahead_ms.load(Ordering::Relaxed)
+    }
+}
+
+/// One look at the clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    /// Milliseconds since the start that really passed.
+    pub(crate) real_ms: u64,
+    /// The time by which ages are counted.
+    pub(crate) moment: Moment,
+}
+
+/// A time in 4 bytes, so that an entry for an unknown hash stays small: ticks of 10 ms that wrap after 497 days.
+/// No age gets near that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment(u32);
+
+impl Moment {
+    const TICK_MS: u64 = 10;
+
+    #[expect(clippy::cast_possible_truncation, reason = "the ticks wrap, and are only ever subtracted")]
+    const fn from_millis(ms: u64) -> Self {
+        Self((ms / Self::TICK_MS) as u32)
+    }
+
+    /// How long before this moment another was; zero if it comes after.
+    pub(crate) const fn since(self, earlier: Self) -> Duration {
+        let ticks = self.0.wrapping_sub(earlier.0);
+        // More than half of the circle is the other way round.
+        if ticks > u32::MAX / 2 {
+            Duration::ZERO
+        } else {
+            Duration::from_millis(ticks as u64 * Self::TICK_MS)
+        }
+    }
+
+    /// The moment so long before this one.
+    pub(crate) fn before(self, by: Duration) -> Self {
+        let ticks = (millis(by) / Self::TICK_MS).min(u64::from(u32::MAX / 2));
+        Self(self.0.wrapping_sub(u32::try_from(ticks).unwrap_or(u32::MAX / 2)))
+    }
+
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_told_apart_across_the_wrap() {
+        let hour = Duration::from_hours(1);
+        for now in [Moment(5), Moment(u32::MAX), Moment(1_000_000)] {
+            assert_eq!(now.since(now.before(hour)), hour);
+            assert_eq!(now.before(hour).since(now), Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn a_clock_can_be_put_forward() {
+        let clock = Clock::default();
+        let (before, unix_ms) = (clock.now(), clock.unix_ms());
+        clock.clone().advance(Duration::from_mins(1));
+        assert!(clock.now().moment.since(before.moment) >= Duration::from_mins(1));
+        assert!(clock.now().real_ms - before.real_ms < 60_000);
+        assert!(clock.unix_ms() >= unix_ms + 60_000);
+    }
+}

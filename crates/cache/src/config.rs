@@ -1,0 +1,105 @@
+//! How much is kept, and for how long.
+
+use std::time::Duration;
+
+use crate::{Clock, FeedConfig, Kind};
+
+/// How old an answer may become. All ages count from the *beginning* of the read from the store, except
+/// [`check`](Self::check); each varies by up to a tenth from key to key and from replica to replica, so that what
+/// was read together is not read again together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ages {
+    /// How long memory serves an answer before it asks Redis, behind the answer, whether it is still there. This
+    /// is what heals a lost invalidation message.
+    pub check: Duration,
+    /// How long an answer is served before the store is read again, behind the answer. This is what heals an
+    /// invalidation that never reached Redis.
+    pub soft: Duration,
+    /// From here on an answer is served only while the store fails. Redis drops it now.
+    pub hard: Duration,
+    /// From here on it is not served at all.
+    pub if_error: Duration,
+}
+
+/// The ages of each kind of answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgesByKind {
+    /// Lookup answers, also those that say "unknown": checked after 30 s, read again after 10 minutes, dropped
+    /// after an hour, served for a day while the store fails. Removals and updates do not wait for these ages.
+    pub lookup: Ages,
+    /// ROX files, also those that are not there: the same. The bytes of a file never change; that it is there may.
+    pub rox: Ages,
+    /// Pages of the list: read again after 5 s, dropped after 30 s, served for an hour while the engine fails. No
+    /// message announces their changes; a new generation of the index has new keys.
+    pub list: Ages,
+    /// Chartsets: like the list.
+    pub detail: Ages,
+}
+
+impl AgesByKind {
+    /// The ages of a kind.
+    #[must_use]
+    pub const fn of(&self, kind: Kind) -> &Ages {
+        match kind {
+            Kind::Lookup => &self.lookup,
+            Kind::Rox => &self.rox,
+            Kind::List => &self.list,
+            Kind::Detail => &self.detail,
+        }
+    }
+}
+
+impl Default for AgesByKind {
+    fn default() -> Self {
+        let chart = Ages {
+            check: Duration::from_secs(30),
+            soft: Duration::from_mins(10),
+            hard: Duration::from_hours(1),
+            if_error: Duration::from_hours(24),
+        };
+        let browse = Ages {
+            check: Duration::from_secs(5),
+            soft: Duration::from_secs(5),
+            hard: Duration::from_secs(30),
+            if_error: Duration::from_hours(1),
+        };
+        Self { lookup: chart, rox: chart, list: browse, detail: browse }
+    }
+}
+
+/// The configuration of a [`Cache`](crate::Cache).
+#[derive(Debug, Clone)]
+pub struct CacheConfig {
+    /// `CACHE_BYTES`: the memory for answers, 64 MiB. A quarter of it is for "not found" alone, room for 233,000 at
+    /// the default, so that neither those nor the answers with a body can push the other out.
+    pub bytes: u64,
+    /// How old answers may become.
+    pub ages: AgesByKind,
+    /// What keys and the channel in Redis begin with: `ci:1:`. The digit is the version of the format.
+    pub key_prefix: String,
+    /// How long a request waits for the store when it could be given an old answer instead: 500 ms.
+    pub patience: Duration,
+    /// Where invalidations are heard. Without nodes, nothing in memory is served for more than three seconds
+    /// without a check.
+    pub feed: FeedConfig,
+    /// The clock that ages are counted by.
+    pub clock: Clock,
+}
+
+impl CacheConfig {
+    /// What keys in Redis begin with, unless configured otherwise.
+    pub const KEY_PREFIX: &str = "ci:1:";
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self {
+            bytes: 64 << 20,
+            ages: AgesByKind::default(),
+            key_prefix: Self::KEY_PREFIX.to_owned(),
+            patience: Duration::from_millis(500),
+            feed: FeedConfig::default(),
+            clock: Clock::default(),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Hearing of changed answers: a subscription on a connection of its own, renewed whenever it is lost.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use redis::aio::{PubSubSink, PubSubStream};
+use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use crate::CacheKey;
+use crate::inner::Inner;
+
+/// The address of a Redis server to listen at, as `REDIS_URL` has it. Neither `Debug` nor the error of parsing shows
+/// any part of the credentials.
+#[derive(Clone)]
+pub struct FeedUrl(Box<ConnectionInfo>);
+
+impl FromStr for FeedUrl {
+    type Err = MalformedFeedUrl;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.into_connection_info().map(|info| Self(Box::new(info))).map_err(|_| MalformedFeedUrl)
+    }
+}
+
+impl fmt::Debug for FeedUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "FeedUrl({})", self.0.addr())
+    }
+}
+
+/// The text is not the address of a Redis server. It is not repeated here: it may hold a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "REDIS_URL and REDIS_CLUSTER_URLS take redis://[user:password@]host:port[/database], or rediss:// for TLS"
+)]
+pub struct MalformedFeedUrl;
+
+/// Where invalidations are heard.
+#[derive(Debug, Clone, Default)]
+pub struct FeedConfig {
+    /// The one server, or some nodes of the cluster: a message is heard at each of them, so one is listened to, and
+    /// the next one after it fails.
+    pub nodes: Vec<FeedUrl>,
+    /// The certificate authority of the servers in PEM, where the system's store does not know it.
+    pub root_certificate: Option<Vec<u8>>,
+}
+
+impl FeedConfig {
+    pub(crate) fn clients(&self) -> RedisResult<Vec<Client>> {
+        self.nodes.iter().map(|node| self.client(node)).collect()
+    }
+
+    fn client(&self, FeedUrl(info): &FeedUrl) -> RedisResult<Client> {
+        let info = ConnectionInfo::clone(info);
+        if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+            let root_cert = self.root_certificate.clone();
+            Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert })
+        } else {
+            Client::open(info)
+        }
+    }
+}
+
+const MESSAGE_VERSION: u8 = 1;
+/// How often the connection is asked for a sign of life, well within the silence that trust survives.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+/// How long it may take, and how long connecting may.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE_MS: std::ops::Range<u64> = 50..250;
+
+/// The channel of the caches with this key prefix.
+pub(crate) fn channel(key_prefix: &str) -> String {
+    format!("{key_prefix}invalidate")
+}
+
+/// A message that names these keys.
+pub(crate) fn message(keys: &[CacheKey]) -> Vec<u8> {
+    let mut message = Vec::with_capacity(1 + keys.len() * CacheKey::WIRE_BYTES);
+    message.push(MESSAGE_VERSION);
+    for key in keys {
+        key.write_wire(&mut message);
+    }
+    message
+}
+
+/// The keys in a message; `None` if it is not one that this version understands.
+fn keys(message: &[u8]) -> Option<Vec<CacheKey>> {
+    let (&MESSAGE_VERSION, keys) = message.split_first()? else { return None };
+    let (keys, rest) = keys.as_chunks();
+    if rest.is_empty() { keys.iter().map(CacheKey::from_wire).collect() } else { None }
+}
+
+/// Listens until it is aborted.
+pub(crate) async fn follow<E: Send + Sync + 'static>(
+    inner: Arc<Inner<E>>,
+    nodes: Vec<Client>,
+    channel: String,
+) {
+    let mut away = false;
+    for node in nodes.iter().cycle() {
+        match timeout(PATIENCE, subscribe(node, &channel)).await.map_err(std::io::Error::from) {
+            Ok(Ok((sink, stream))) => {
+                if std::mem::take(&mut away) {
+                    tracing::info!("invalidations are heard again");
+                }
+                inner.doubt_everything();
+                listen(&inner, sink, stream).await;
+            }
+            Ok(Err(error)) => note(&mut away, &error),
+            Err(error) => note(&mut away, &error),
+        }
+        sleep(Duration::from_millis(fastrand::u64(PAUSE_MS))).await;
+    }
+}
+
+/// Logs the first failure, and none of the many that follow.
+fn note(away: &mut bool, error: &(dyn std::error::Error + 'static)) {
+    if !std::mem::replace(away, true) {
+        tracing::warn!(error, "invalidations are not heard: answers are checked before they are served");
+    }
+}
+
+async fn subscribe(node: &Client, channel: &str) -> RedisResult<(PubSubSink, PubSubStream)> {
+    let (mut sink, stream) = node.get_async_pubsub().await?.split();
+    sink.subscribe(channel).await?;
+    Ok((sink, stream))
+}
+
+/// Applies what is heard, until the connection is lost or silent.
+async fn listen<E: Send + Sync + 'static>(inner: &Inner<E>, sink: PubSubSink, mut messages: PubSubStream) {
+    let mut pulse = std::pin::pin!(pulse(inner, sink));
+    loop {
+        tokio::select! {
+            biased;
+            message = messages.next() => match message {
+                Some(message) => apply(inner, message.get_payload_bytes()),
+                None => return,
+            },
+            () = &mut pulse => return,
+        }
+    }
+}
+
+fn apply<E: Send + Sync + 'static>(inner: &Inner<E>, message: &[u8]) {
+    match keys(message) {
+        Some(keys) => inner.invalidate(&keys),
+        // From a newer version, perhaps: something has changed, who knows what.
+        None => inner.doubt_everything(),
+    }
+}
+
+/// Asks for a sign of life, again and again; returns when there is none.
+async fn pulse<E: Send + Sync + 'static>(inner: &Inner<E>, mut sink: PubSubSink) {
+    let mut beats = interval(HEARTBEAT);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        beats.tick().await;
+        match timeout(PATIENCE, sink.ping::<redis::Value>()).await {
+            Ok(Ok(_)) => inner.hears(),
+            Ok(Err(_)) | Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::NoteHash;
+
+    use super::*;
+
+    #[test]
+    fn a_message_names_its_keys() {
+        let named = CacheKey::all_of_chart(NoteHash::from_bytes([5; 32]));
+        assert_eq!(keys(&message(&named)), Some(named.to_vec()));
+        assert_eq!(keys(&message(&[])), Some(vec![]));
+    }
+
+    #[test]
+    fn a_message_of_another_version_is_not_understood() {
+        let mut newer = message(&CacheKey::all_of_chart(NoteHash::from_bytes([5; 32])));
+        assert_eq!(keys(&newer[..20]), None);
+        newer[0] += 1;
+        assert_eq!(keys(&newer), None);
+        assert_eq!(keys(b""), None);
+    }
+
+    #[test]
+    fn no_part_of_a_password_is_shown() {
+        let url: FeedUrl = "rediss://someone:hunter2@redis.example:6380/3".parse().unwrap();
+        assert_eq!(format!("{url:?}"), "FeedUrl(redis.example:6380)");
+        let error = "redis//:hunter2@host".parse::<FeedUrl>().unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"));
+    }
+}

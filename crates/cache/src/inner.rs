@@ -1,0 +1,288 @@
+//! The two tiers, and the fill behind them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::clock::Now;
+use crate::flights::{Arrival, Flights, Landing, Outcome, Shard};
+use crate::memory::Memory;
+use crate::record::Record;
+use crate::redis_tier::RedisTier;
+use crate::trust::{Stamp, Standing, Trust};
+use crate::{
+    AgesByKind, CacheConfig, CacheCounts, CacheKey, CacheLinks, CachedAnswer, Clock, FillError, Lookup,
+};
+
+/// Where a fill looks first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    RedisThenStore,
+    Store,
+}
+
+pub(crate) struct Inner<E> {
+    memory: Memory,
+    pub(crate) tier: RedisTier,
+    flights: Arc<Flights<E>>,
+    trust: Trust,
+    clock: Clock,
+    ages: AgesByKind,
+    patience: Duration,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    from_memory: AtomicU64,
+    from_redis: AtomicU64,
+    fills: AtomicU64,
+    failed_fills: AtomicU64,
+}
+
+/// When a read began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begun {
+    now: Now,
+    unix_ms: u64,
+    epoch: u64,
+}
+
+impl<E: Send + Sync + 'static> Inner<E> {
+    pub(crate) fn new(config: CacheConfig, links: CacheLinks) -> Self {
+        Self {
+            memory: Memory::with_bytes(config.bytes),
+            tier: RedisTier::new(links, config.key_prefix),
+            flights: Arc::new(Flights::new()),
+            trust: Trust::new(),
+            clock: config.clock,
+            ages: config.ages,
+            patience: config.patience,
+            counts: Counts::default(),
+        }
+    }
+
+    /// What memory alone says.
+    pub(crate) fn begin(&self, key: &CacheKey) -> Lookup {
+        let Some((answer, standing)) = self.kept(key) else { return Lookup::Miss };
+        let lookup = match standing {
+            Standing::Fresh => Lookup::Fresh(answer),
+            Standing::Stale => Lookup::Stale(answer),
+            Standing::Doubtful if self.is_paused(key) => Lookup::Stale(answer),
+            Standing::Doubtful | Standing::Dead => return Lookup::Miss,
+        };
+        self.counts.from_memory.fetch_add(1, Ordering::Relaxed);
+        lookup
+    }
+
+    /// An answer from the fill that is under way, or from one that begins now.
+    pub(crate) async fn fetch<F, Fut>(self: &Arc<Self>, key: CacheKey, source: Source, fill: F) -> Outcome<E>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+    {
+        let mut arrival = match self.board(key, source, fill) {
+            Ok(answer) => return Ok(answer),
+            Err(arrival) => arrival,
+        };
+        let outcome = arrived(&mut arrival);
+        if self.usable(&key).is_none() {
+            return outcome.await;
+        }
+        let outcome = tokio::time::timeout(self.patience, outcome).await;
+        match (outcome, self.usable(&key)) {
+            (Ok(Ok(answer)), _) => Ok(answer),
+            (Ok(Err(_)) | Err(_), Some(old)) => {
+                self.flights.shard(&key).pause(key, self.clock.now().moment);
+                Ok(old)
+            }
+            (Ok(failed), None) => failed,
+            // The old answer was invalidated while this waited.
+            (Err(_), None) => arrived(&mut arrival).await,
+        }
+    }
+
+    /// Begins a fill behind an answer, unless one is under way or failed a moment ago.
+    pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, source: Source, fill: F)
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+    {
+        if !self.is_paused(&key) {
+            let _ = self.board(key, source, fill);
+        }
+    }
+
+    /// The answer, if one has come meanwhile; else the fill that is under way, or one that begins now.
+    fn board<F, Fut>(
+        self: &Arc<Self>,
+        key: CacheKey,
+        source: Source,
+        fill: F,
+    ) -> Result<CachedAnswer, Arrival<E>>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+    {
+        let (landing, arrival) = {
+            let mut shard = self.flights.shard(&key);
+            if let Some(arrival) = shard.under_way(&key) {
+                return Err(arrival);
+            }
+            if let Some((answer, Standing::Fresh)) = self.kept(&key) {
+                return Ok(answer);
+            }
+            self.flights.take_off(&mut shard, key)
+        };
+        let begun = Begun { now: self.clock.now(), unix_ms: self.clock.unix_ms(), epoch: landing.epoch };
+        let inner = Arc::clone(self);
+        tokio::spawn(async move { inner.fly(key, source, begun, landing, fill).await });
+        Err(arrival)
+    }
+
+    /// The fill itself.
+    async fn fly<F, Fut>(&self, key: CacheKey, source: Source, begun: Begun, landing: Landing<E>, fill: F)
+    where
+        F: FnOnce() -> Fut,
+        Fut: Future<Output = Result<CachedAnswer, E>>,
+    {
+        if source == Source::RedisThenStore
+            && let Some(record) = self.tier.read(&key).await
+            && let (answer, Standing::Fresh) = self.keep_record(key, record, begun)
+        {
+            landing.land(Ok(answer), |_| true);
+            return;
+        }
+        self.counts.fills.fetch_add(1, Ordering::Relaxed);
+        let begun = Begun { now: self.clock.now(), unix_ms: self.clock.unix_ms(), ..begun };
+        match fill().await {
+            Ok(answer) => self.land(key, answer, begun, landing).await,
+            Err(error) => self.fail(key, FillError::Failed(Arc::new(error)), landing),
+        }
+    }
+
+    async fn land(&self, key: CacheKey, answer: CachedAnswer, begun: Begun, landing: Landing<E>) {
+        let stamp = Stamp { read_at: begun.now.moment, checked_at: begun.now.moment };
+        let kept = landing
+            .land(Ok(answer.clone()), |shard| self.keep(shard, key, answer.clone(), stamp, begun.epoch));
+        if kept {
+            let took = Duration::from_millis(self.clock.now().real_ms - begun.now.real_ms);
+            let lives = self.trust.vary(&key, self.ages.of(key.kind()).hard);
+            let record = Record { answer, read_unix_ms: begun.unix_ms };
+            self.tier.write(&key, &record, took, lives).await;
+        }
+    }
+
+    fn fail(&self, key: CacheKey, error: FillError<E>, landing: Landing<E>) {
+        self.counts.failed_fills.fetch_add(1, Ordering::Relaxed);
+        let old = self.usable(&key);
+        let stands_in = old.is_some();
+        landing.land(old.ok_or(error), |shard| {
+            if stands_in {
+                shard.pause(key, self.clock.now().moment);
+            }
+            false
+        });
+    }
+
+    /// When a read outside of a fill begins; `None` while a fill is under way, which is then to be waited for.
+    pub(crate) fn begun(&self, key: &CacheKey) -> Option<Begun> {
+        let (now, unix_ms) = (self.clock.now(), self.clock.unix_ms());
+        let shard = self.flights.shard(key);
+        shard.under_way(key).is_none().then(|| Begun { now, unix_ms, epoch: shard.epoch })
+    }
+
+    /// Keeps what Redis had, as old as it is, and tells how it stands.
+    pub(crate) fn keep_record(
+        &self,
+        key: CacheKey,
+        record: Record,
+        begun: Begun,
+    ) -> (CachedAnswer, Standing) {
+        self.counts.from_redis.fetch_add(1, Ordering::Relaxed);
+        let age = Duration::from_millis(begun.unix_ms.saturating_sub(record.read_unix_ms));
+        let stamp = Stamp { read_at: begun.now.moment.before(age), checked_at: begun.now.moment };
+        let mut shard = self.flights.shard(&key);
+        self.keep(&mut shard, key, record.answer.clone(), stamp, begun.epoch);
+        let standing = self.trust.standing(&key, stamp, self.ages.of(key.kind()), begun.now);
+        (record.answer, standing)
+    }
+
+    /// Keeps an answer in memory, unless its key was invalidated since the read began.
+    fn keep(
+        &self,
+        shard: &mut Shard<E>,
+        key: CacheKey,
+        answer: CachedAnswer,
+        stamp: Stamp,
+        epoch: u64,
+    ) -> bool {
+        let holds = shard.epoch == epoch;
+        if holds {
+            self.memory.keep(key, answer, stamp);
+        }
+        holds
+    }
+
+    /// What memory has, and how it stands.
+    fn kept(&self, key: &CacheKey) -> Option<(CachedAnswer, Standing)> {
+        let (answer, stamp) = self.memory.get(key)?;
+        Some((answer, self.trust.standing(key, stamp, self.ages.of(key.kind()), self.clock.now())))
+    }
+
+    /// What may be served if nothing better is to be had.
+    fn usable(&self, key: &CacheKey) -> Option<CachedAnswer> {
+        self.kept(key).filter(|(_, standing)| *standing != Standing::Dead).map(|(answer, _)| answer)
+    }
+
+    fn is_paused(&self, key: &CacheKey) -> bool {
+        let now = self.clock.now().moment;
+        self.flights.shard(key).is_paused(key, now)
+    }
+
+    pub(crate) fn invalidate(&self, keys: &[CacheKey]) {
+        for key in keys {
+            let mut shard = self.flights.shard(key);
+            shard.invalidate(key);
+            self.memory.forget(key);
+        }
+    }
+
+    /// Nothing that was read until now is trusted: changes of it may have gone unheard.
+    pub(crate) fn doubt_everything(&self) {
+        self.trust.begin(self.clock.now());
+        self.flights.part_from_all();
+    }
+
+    /// Whether invalidations are heard now.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.trust.is_heard(self.clock.now())
+    }
+
+    pub(crate) fn counts(&self) -> CacheCounts {
+        let counts = &self.counts;
+        let (bytes, found_held, not_found_held) = self.memory.size();
+        CacheCounts {
+            from_memory: counts.from_memory.load(Ordering::Relaxed),
+            from_redis: counts.from_redis.load(Ordering::Relaxed),
+            fills: counts.fills.load(Ordering::Relaxed),
+            failed_fills: counts.failed_fills.load(Ordering::Relaxed),
+            bytes,
+            found_held,
+            not_found_held,
+        }
+    }
+
+    /// Invalidations are heard.
+    pub(crate) fn hears(&self) {
+        self.trust.confirm(self.clock.now());
+    }
+}
+
+/// The outcome of a fill.
+async fn arrived<E>(arrival: &mut Arrival<E>) -> Outcome<E> {
+    match arrival.wait_for(Option::is_some).await {
+        Ok(outcome) => outcome.clone().unwrap_or(Err(FillError::Abandoned)),
+        Err(_) => Err(FillError::Abandoned),
+    }
+}

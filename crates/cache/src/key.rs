@@ -1,0 +1,160 @@
+//! What an answer is kept under.
+
+use chart_index_domain::{ChartsetId, NoteHash};
+
+/// What kind of answer is kept: kinds differ in their ages, and in the connection that carries them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A chart lookup.
+    Lookup = b'l',
+    /// A ROX file.
+    Rox = b'r',
+    /// A page of the chartset list.
+    List = b's',
+    /// One chartset.
+    Detail = b'd',
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Lookup, Self::Rox, Self::List, Self::Detail];
+
+    /// The name of the kind in metrics and logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lookup => "lookup",
+            Self::Rox => "rox",
+            Self::List => "list",
+            Self::Detail => "detail",
+        }
+    }
+}
+
+/// The name of one answer, the same on every replica.
+///
+/// 33 bytes, whatever it stands for: a list query is named by its digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CacheKey {
+    kind: Kind,
+    name: [u8; 32],
+}
+
+impl CacheKey {
+    /// How many bytes a key takes in a message.
+    pub(crate) const WIRE_BYTES: usize = 33;
+
+    /// The lookup answer of a chart.
+    #[must_use]
+    pub const fn lookup(hash: NoteHash) -> Self {
+        Self { kind: Kind::Lookup, name: *hash.as_bytes() }
+    }
+
+    /// The ROX file of a chart.
+    #[must_use]
+    pub const fn rox(hash: NoteHash) -> Self {
+        Self { kind: Kind::Rox, name: *hash.as_bytes() }
+    }
+
+    /// Everything that is kept of a chart: what to invalidate when it changes or is removed.
+    #[must_use]
+    pub const fn all_of_chart(hash: NoteHash) -> [Self; 2] {
+        [Self::lookup(hash), Self::rox(hash)]
+    }
+
+    /// A page of the chartset list: the query in its normal form, in one generation of the index. Whatever else
+    /// shapes the body, such as the engine that answers, belongs in the bytes of the query.
+    #[must_use]
+    pub fn list(normalised_query: &[u8], generation: u64) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 list cache key v1");
+        hasher.update(&generation.to_le_bytes()).update(normalised_query);
+        Self { kind: Kind::List, name: *hasher.finalize().as_bytes() }
+    }
+
+    /// One chartset, in one generation of the index.
+    #[must_use]
+    pub fn detail(id: ChartsetId, generation: u64) -> Self {
+        let mut name = [0; 32];
+        name[..8].copy_from_slice(id.as_bytes());
+        name[8..16].copy_from_slice(&generation.to_be_bytes());
+        Self { kind: Kind::Detail, name }
+    }
+
+    /// What kind of answer it names.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// A byte that differs from key to key.
+    pub(crate) const fn spread(&self) -> u8 {
+        self.name[7] ^ self.name[31]
+    }
+
+    /// The key in Redis, e.g. `ci:1:l:<64 hexadecimal digits>`.
+    pub(crate) fn redis_key(&self, prefix: &str) -> Vec<u8> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let name = if self.kind == Kind::Detail { &self.name[..16] } else { &self.name[..] };
+        let mut key = Vec::with_capacity(prefix.len() + 2 + 2 * name.len());
+        key.extend_from_slice(prefix.as_bytes());
+        key.extend([self.kind as u8, b':']);
+        for byte in name {
+            key.extend([byte >> 4, byte & 15].map(|nibble| DIGITS[usize::from(nibble)]));
+        }
+        key
+    }
+
+    /// Appends the key to a message.
+    pub(crate) fn write_wire(&self, message: &mut Vec<u8>) {
+        message.push(self.kind as u8);
+        message.extend_from_slice(&self.name);
+    }
+
+    /// Reads the key from a message.
+    pub(crate) fn from_wire(bytes: &[u8; Self::WIRE_BYTES]) -> Option<Self> {
+        let [kind, name @ ..] = bytes;
+        let kind = Kind::ALL.into_iter().find(|known| *known as u8 == *kind)?;
+        Some(Self { kind, name: *name })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_in_redis_name_their_version_and_kind() {
+        let hash = NoteHash::from_bytes([0xab; 32]);
+        let id = ChartsetId::from_bytes([0x12; 8]);
+        for (key, expected) in [
+            (CacheKey::lookup(hash), format!("ci:1:l:{}", "ab".repeat(32))),
+            (CacheKey::rox(hash), format!("ci:1:r:{}", "ab".repeat(32))),
+            (CacheKey::detail(id, 258), format!("ci:1:d:{}0000000000000102", "12".repeat(8))),
+        ] {
+            assert_eq!(String::from_utf8(key.redis_key("ci:1:")).unwrap(), expected);
+        }
+        assert_eq!(CacheKey::list(b"q=a", 1).redis_key("ci:1:").len(), "ci:1:s:".len() + 64);
+    }
+
+    #[test]
+    fn queries_and_generations_have_keys_of_their_own() {
+        let key = CacheKey::list(b"q=a", 1);
+        assert_eq!(key, CacheKey::list(b"q=a", 1));
+        assert_ne!(key, CacheKey::list(b"q=a", 2));
+        assert_ne!(key, CacheKey::list(b"q=b", 1));
+    }
+
+    #[test]
+    fn a_key_survives_the_wire() {
+        let id = ChartsetId::from_bytes([9; 8]);
+        for key in
+            [CacheKey::list(b"", 0), CacheKey::rox(NoteHash::from_bytes([7; 32])), CacheKey::detail(id, 3)]
+        {
+            let mut message = Vec::new();
+            key.write_wire(&mut message);
+            assert_eq!(CacheKey::from_wire(message.as_slice().try_into().unwrap()), Some(key));
+        }
+        assert_eq!(CacheKey::from_wire(&[b'x'; 33]), None);
+    }
+}

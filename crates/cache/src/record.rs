@@ -1,0 +1,119 @@
+//! The form of an answer in Redis.
+//!
+//! | Bytes | Meaning |
+//! |---|---|
+//! | 1 | version of the form: 1 |
+//! | 1 | 0: not found, 1: found |
+//! | 1 | kind, the letter of the key |
+//! | 8 | when the read from the store began: Unix milliseconds, little-endian |
+//! | 1 | length of the tag |
+//! | | tag, then body |
+//! | 8 | the first bytes of the BLAKE3 digest of the key in Redis, a zero byte, and all of the above |
+//!
+//! The digest covers the key, so that a value under the wrong key does not pass either. It guards against accidents,
+//! not against somebody who may write to Redis.
+
+use bytes::Bytes;
+
+use crate::{CacheKey, CachedAnswer};
+
+/// An answer as Redis keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) answer: CachedAnswer,
+    /// When the read from the store began, in Unix milliseconds of the replica that read.
+    pub(crate) read_unix_ms: u64,
+}
+
+const VERSION: u8 = 1;
+const HEAD: usize = 12;
+const CHECKSUM: usize = 8;
+
+impl Record {
+    /// The value to write. `None` for a tag that does not fit, which no caller has.
+    pub(crate) fn encode(&self, key: &CacheKey, redis_key: &[u8]) -> Option<Vec<u8>> {
+        let (found, tag, body) = match &self.answer {
+            CachedAnswer::Found { body, tag } => (1, tag.as_bytes(), &body[..]),
+            CachedAnswer::NotFound => (0, &[][..], &[][..]),
+        };
+        let mut value = Vec::with_capacity(HEAD + tag.len() + body.len() + CHECKSUM);
+        value.extend([VERSION, found, key.kind() as u8]);
+        value.extend(self.read_unix_ms.to_le_bytes());
+        value.push(u8::try_from(tag.len()).ok()?);
+        value.extend_from_slice(tag);
+        value.extend_from_slice(body);
+        let checksum = checksum(redis_key, &value);
+        value.extend(checksum);
+        Some(value)
+    }
+
+    /// The record in a value; `None` for anything that is not a whole record of this key in this version.
+    pub(crate) fn decode(key: &CacheKey, redis_key: &[u8], value: &[u8]) -> Option<Self> {
+        let (content, sum) = value.split_at_checked(value.len().checked_sub(CHECKSUM)?)?;
+        let (head, rest) = content.split_first_chunk::<HEAD>()?;
+        let [VERSION, found, kind, time @ .., tag_bytes] = *head else { return None };
+        if kind != key.kind() as u8 || checksum(redis_key, content) != sum {
+            return None;
+        }
+        let (tag, body) = rest.split_at_checked(usize::from(tag_bytes))?;
+        let answer = match found {
+            // A copy of just the right size: what the client of Redis read into may be larger.
+            1 => CachedAnswer::found(Bytes::copy_from_slice(body), std::str::from_utf8(tag).ok()?),
+            0 if rest.is_empty() => CachedAnswer::NotFound,
+            _ => return None,
+        };
+        Some(Self { answer, read_unix_ms: u64::from_le_bytes(time) })
+    }
+}
+
+fn checksum(redis_key: &[u8], content: &[u8]) -> [u8; CHECKSUM] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(redis_key).update(&[0]).update(content);
+    let mut sum = [0; CHECKSUM];
+    sum.copy_from_slice(&hasher.finalize().as_bytes()[..CHECKSUM]);
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::NoteHash;
+
+    use super::*;
+
+    const KEY: CacheKey = CacheKey::lookup(NoteHash::from_bytes([3; 32]));
+
+    fn records() -> [Record; 3] {
+        let record = |answer| Record { answer, read_unix_ms: 1_790_000_000_000 };
+        [
+            record(CachedAnswer::NotFound),
+            record(CachedAnswer::found("", "")),
+            record(CachedAnswer::found(vec![7; 300], "0123456789abcdef")),
+        ]
+    }
+
+    #[test]
+    fn a_record_survives_redis() {
+        for record in records() {
+            let value = record.encode(&KEY, b"k").unwrap();
+            assert_eq!(Record::decode(&KEY, b"k", &value), Some(record));
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_or_cut_off_or_from_elsewhere_is_no_record() {
+        for record in records() {
+            let value = record.encode(&KEY, b"k").unwrap();
+            for length in 0..value.len() {
+                assert_eq!(Record::decode(&KEY, b"k", &value[..length]), None, "cut to {length}");
+            }
+            for bit in 0..value.len() * 8 {
+                let mut damaged = value.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(Record::decode(&KEY, b"k", &damaged), None, "bit {bit}");
+            }
+            assert_eq!(Record::decode(&KEY, b"other", &value), None);
+            assert_eq!(Record::decode(&CacheKey::rox(NoteHash::from_bytes([3; 32])), b"k", &value), None);
+            assert_eq!(Record::decode(&KEY, b"k", &[value, vec![0]].concat()), None);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What may be served: how old it is, and whether a change of it would have been heard.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::clock::{Moment, Now};
+use crate::{Ages, CacheKey};
+
+/// When an answer was read from the store, and when it was last known to be in force: both as of the beginning of
+/// the read, since what changes during a read may be missing in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) read_at: Moment,
+    pub(crate) checked_at: Moment,
+}
+
+/// What may be done with an answer that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Serve it.
+    Fresh,
+    /// Serve it, and look behind it whether it still holds.
+    Stale,
+    /// Look first, and serve it only if that fails.
+    Doubtful,
+    /// Too old for anything.
+    Dead,
+}
+
+/// Whether invalidations are heard.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    /// When the feed last proved to be alive, plus one; zero for never. In real time: a pause of the feed is one.
+    alive_ms: AtomicU64,
+    /// When listening began, as [`Moment::bits`]: what was checked before may have changed unheard.
+    since: AtomicU32,
+    /// What the ages of this replica vary by.
+    seed: u8,
+}
+
+/// A feed that was silent for so long may be dead.
+const SILENCE: Duration = Duration::from_secs(2);
+/// What was checked so recently is served although the feed is silent: with [`SILENCE`] it makes up the five
+/// seconds in which a removal is in force everywhere (decisions, "ROX").
+const UNHEARD: Duration = Duration::from_secs(3);
+
+impl Trust {
+    pub(crate) fn new() -> Self {
+        Self { alive_ms: AtomicU64::new(0), since: AtomicU32::new(0), seed: fastrand::u8(..) }
+    }
+
+    /// Listening begins, anew: nothing from before is trusted.
+    pub(crate) fn begin(&self, now: Now) {
+        self.since.store(now.moment.bits(), Ordering::Relaxed);
+        self.confirm(now);
+    }
+
+    /// The feed was alive at this time.
+    pub(crate) fn confirm(&self, now: Now) {
+        self.alive_ms.store(now.real_ms + 1, Ordering::Release);
+    }
+
+    /// Whether a change that happens now would be heard.
+    pub(crate) fn is_heard(&self, now: Now) -> bool {
+        let alive_ms = self.alive_ms.load(Ordering::Acquire);
+        alive_ms > 0 && u128::from((now.real_ms + 1).saturating_sub(alive_ms)) <= SILENCE.as_millis()
+    }
+
+    /// What may be done with an answer.
+    pub(crate) fn standing(&self, key: &CacheKey, stamp: Stamp, ages: &Ages, now: Now) -> Standing {
+        let read_ago = now.moment.since(stamp.read_at);
+        let checked_ago = now.moment.since(stamp.checked_at);
+        let vary = |age| self.vary(key, age);
+        if read_ago >= ages.if_error {
+            Standing::Dead
+        } else if read_ago >= vary(ages.hard) || self.is_unheard(checked_ago, now) {
+            Standing::Doubtful
+        } else if read_ago >= vary(ages.soft) || checked_ago >= vary(ages.check) {
+            Standing::Stale
+        } else {
+            Standing::Fresh
+        }
+    }
+
+    fn is_unheard(&self, checked_ago: Duration, now: Now) -> bool {
+        if !self.is_heard(now) {
+            return checked_ago > UNHEARD;
+        }
+        let since = Moment::from_bits(self.since.load(Ordering::Relaxed));
+        checked_ago >= now.moment.since(since)
+    }
+
+    /// An age, varied by up to a tenth of it.
+    pub(crate) fn vary(&self, key: &CacheKey, age: Duration) -> Duration {
+        let random = u32::from(key.spread() ^ self.seed);
+        age * (922 + random * 204 / 255) / 1024
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::NoteHash;
+
+    use super::*;
+    use crate::{AgesByKind, Clock};
+
+    const KEY: CacheKey = CacheKey::lookup(NoteHash::from_bytes([3; 32]));
+
+    #[test]
+    fn an_answer_ages_from_fresh_to_dead() {
+        let (clock, trust, ages) = (Clock::default(), Trust::new(), AgesByKind::default().lookup);
+        trust.begin(clock.now());
+        clock.advance(Duration::from_hours(48));
+        let now = clock.now();
+        for (read_s, checked_s, expected) in [
+            (0, 0, Standing::Fresh),
+            (500, 26, Standing::Fresh),
+            (500, 34, Standing::Stale),
+            (670, 0, Standing::Stale),
+            (4_000, 0, Standing::Doubtful),
+            (86_400, 0, Standing::Dead),
+        ] {
+            let ago = |seconds| now.moment.before(Duration::from_secs(seconds));
+            let stamp = Stamp { read_at: ago(read_s), checked_at: ago(checked_s) };
+            assert_eq!(trust.standing(&KEY, stamp, &ages, now), expected, "{read_s} s, {checked_s} s");
+        }
+    }
+
+    #[test]
+    fn what_was_checked_before_listening_began_is_doubted() {
+        let (clock, trust, ages) = (Clock::default(), Trust::new(), AgesByKind::default().lookup);
+        let stamp_now = || Stamp { read_at: clock.now().moment, checked_at: clock.now().moment };
+        let unheard = stamp_now();
+        assert_eq!(trust.standing(&KEY, unheard, &ages, clock.now()), Standing::Fresh, "for three seconds");
+        clock.advance(Duration::from_millis(3_100));
+        assert_eq!(trust.standing(&KEY, unheard, &ages, clock.now()), Standing::Doubtful);
+        let before = stamp_now();
+        trust.begin(clock.now());
+        clock.advance(Duration::from_millis(20));
+        assert_eq!(trust.standing(&KEY, before, &ages, clock.now()), Standing::Doubtful);
+        assert_eq!(trust.standing(&KEY, stamp_now(), &ages, clock.now()), Standing::Fresh);
+    }
+
+    #[test]
+    fn ages_vary_by_a_tenth_at_most() {
+        let trust = Trust::new();
+        let ages: Vec<_> = (0..=255)
+            .map(|byte| {
+                let mut name = [0; 32];
+                name[31] = byte;
+                trust
+                    .vary(&CacheKey::lookup(NoteHash::from_bytes(name)), Duration::from_secs(1_000))
+                    .as_secs()
+            })
+            .collect();
+        assert_eq!((*ages.iter().min().unwrap(), *ages.iter().max().unwrap()), (900, 1_099));
+    }
+}

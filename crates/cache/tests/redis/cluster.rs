@@ -1,0 +1,60 @@
+//! A cluster of three nodes.
+
+use std::time::Duration;
+
+use chart_index_cache::{Admission, CacheConfig, Invalidator};
+use chart_index_ratelimit::Group;
+use chart_index_ratelimit::redis_link::RedisLinkConfig;
+
+use crate::support::cluster::RedisCluster;
+use crate::support::server::RedisServer;
+use crate::support::{IN_FORCE, Replica, Store, address, eventually, key, version};
+
+const KEYS: u64 = 30;
+
+async fn replica(cluster: &RedisCluster, listens_at: &RedisServer) -> Replica {
+    let link = RedisLinkConfig { request_timeout: Duration::from_secs(20), ..cluster.link() };
+    Replica::with(link, listens_at, CacheConfig::default()).await
+}
+
+async fn records(cluster: &RedisCluster) -> Vec<u64> {
+    let mut records = Vec::new();
+    for node in &cluster.nodes {
+        let mut connection = node.connection().await;
+        records.push(redis::cmd("DBSIZE").query_async(&mut connection).await.unwrap());
+    }
+    records
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
+    let cluster = RedisCluster::start().await;
+    let (here, there) =
+        (replica(&cluster, &cluster.nodes[0]).await, replica(&cluster, &cluster.nodes[1]).await);
+    let store = Store::default();
+    for number in 0..KEYS {
+        here.read(key(number), &store).await;
+    }
+    eventually(async || records(&cluster).await.iter().sum::<u64>() == KEYS).await;
+    assert!(records(&cluster).await.iter().all(|records| *records > 0), "every node holds some");
+    for number in 0..KEYS {
+        let store = store.clone();
+        let group = Group::Lookup;
+        let admission =
+            there.cache.read_admitted(&there.limiter, group, address(1), key(number), || store.read()).await;
+        let Admission::Admitted { answer, .. } = admission else { panic!("below the limit") };
+        assert_eq!(answer.unwrap(), version(0));
+    }
+    assert_eq!(store.reads(), KEYS, "the other replica found them in the cluster");
+
+    store.update();
+    let keys: Vec<_> = (0..KEYS).map(key).collect();
+    let invalidator = Invalidator::new(here.links.small.clone(), CacheConfig::KEY_PREFIX);
+    invalidator.invalidate(&keys, Duration::ZERO).await.unwrap();
+    for replica in [&here, &there] {
+        for key in &keys {
+            let took = eventually(async || replica.read(*key, &store).await == version(1)).await;
+            assert!(took < IN_FORCE, "{took:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! One fill per key and replica, whoever waits or leaves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chart_index_cache::{CachedAnswer, FillError, Lookup};
+use futures_util::future::join_all;
+use tokio::sync::Notify;
+
+use crate::support::server::RedisServer;
+use crate::support::{Down, Replica, Store, eventually, key, version};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_reads_of_one_cold_key_on_three_replicas_are_three_fills_at_most() {
+    let server = RedisServer::start(&[]);
+    let replicas = join_all((0..3).map(|_| Replica::patient(&server))).await;
+    let store = Store::default();
+    let reads = (0..1_000).map(|number| replicas[number % 3].read(key(1), &store));
+    assert!(join_all(reads).await.iter().all(|answer| *answer == version(0)));
+    assert!((1..=3).contains(&store.reads()), "{} fills", store.reads());
+}
+
+#[tokio::test]
+async fn one_replica_fills_for_all() {
+    let server = RedisServer::start(&[]);
+    let (first, second) = (Replica::patient(&server).await, Replica::patient(&server).await);
+    let store = Store::default();
+    first.read(key(1), &store).await;
+    let mut connection = server.connection().await;
+    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
+    assert_eq!(second.read(key(1), &store).await, version(0));
+    assert_eq!((store.reads(), second.cache.counts().from_redis), (1, 1));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_does_not_stop_the_fill() {
+    let server = RedisServer::start(&[]);
+    let replica = Replica::patient(&server).await;
+    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let fill = {
+        let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+        async move {
+            begun.notify_one();
+            go_on.notified().await;
+            Ok(version(0))
+        }
+    };
+    let cache = replica.cache.clone();
+    let client = tokio::spawn(async move { cache.read(key(1), || fill).await });
+    begun.notified().await;
+    client.abort();
+    assert!(client.await.unwrap_err().is_cancelled());
+    go_on.notify_one();
+    eventually(async || replica.cache.begin(&key(1)) == Lookup::Fresh(version(0))).await;
+}
+
+#[tokio::test]
+async fn a_failed_fill_gives_all_that_wait_one_error_and_the_next_request_tries_again() {
+    let server = RedisServer::start(&[]);
+    let replica = Replica::patient(&server).await;
+    let store = Store::default();
+    store.set_down(true);
+    let outcomes = join_all((0..100).map(|_| {
+        let store = store.clone();
+        replica.cache.read(key(1), || store.read())
+    }));
+    assert!(outcomes.await.iter().all(|outcome| matches!(outcome, Err(FillError::Failed(_)))));
+    assert_eq!(store.reads(), 1);
+    store.set_down(false);
+    assert_eq!(replica.read(key(1), &store).await, version(0));
+}
+
+#[tokio::test]
+async fn a_panicking_fill_is_an_error_and_the_next_request_tries_again() {
+    let server = RedisServer::start(&[]);
+    let replica = Replica::patient(&server).await;
+    let outcomes = join_all((0..10).map(|_| {
+        replica.cache.read(key(1), || async {
+            tokio::task::yield_now().await;
+            panic!("a defect in a fill")
+        })
+    }));
+    assert!(outcomes.await.iter().all(|outcome| matches!(outcome, Err(FillError::Abandoned))));
+    assert_eq!(replica.read(key(1), &Store::default()).await, version(0));
+}
+
+#[tokio::test]
+async fn a_stale_answer_is_served_at_once_and_refreshed_once_behind() {
+    let server = RedisServer::start(&[]);
+    let replica = Replica::patient(&server).await;
+    let store = Store::default();
+    replica.read(key(1), &store).await;
+    store.update();
+    replica.clock.advance(Duration::from_mins(12));
+    let answers = join_all((0..100).map(|_| replica.read(key(1), &store))).await;
+    assert!(answers.iter().all(|answer| *answer == version(0)));
+    eventually(async || replica.cache.begin(&key(1)) == Lookup::Fresh(version(1))).await;
+    assert_eq!(store.reads(), 2);
+}
+
+#[tokio::test]
+async fn past_the_hard_age_an_answer_is_served_only_while_the_store_fails() {
+    let server = RedisServer::start(&[]);
+    let replica = Replica::patient(&server).await;
+    let store = Store::default();
+    replica.read(key(1), &store).await;
+    redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
+    replica.clock.advance(Duration::from_hours(2));
+    store.update();
+    store.set_down(true);
+    for _ in 0..50 {
+        assert_eq!(replica.read(key(1), &store).await, version(0));
+    }
+    assert!((2..=4).contains(&store.reads()), "a store that fails is left alone for a second");
+    store.set_down(false);
+    replica.clock.advance(Duration::from_secs(2));
+    assert_eq!(replica.read(key(1), &store).await, version(1));
+    store.set_down(true);
+    redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
+    replica.clock.advance(Duration::from_hours(25));
+    let outcome = replica.cache.read(key(1), move || store.read()).await;
+    assert!(matches!(outcome, Err(FillError::Failed(_))), "too old for anything");
+}
+
+#[tokio::test]
+async fn a_store_that_hangs_is_not_waited_for_where_an_old_answer_is_at_hand() {
+    let server = RedisServer::start(&[]);
+    let replica = Replica::patient(&server).await;
+    replica.read(key(1), &Store::default()).await;
+    redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
+    replica.clock.advance(Duration::from_hours(2));
+    let hanging = || replica.cache.read(key(1), std::future::pending::<Result<CachedAnswer, Down>>);
+    let begun = tokio::time::Instant::now();
+    for _ in 0..20 {
+        assert_eq!(hanging().await.unwrap(), version(0));
+    }
+    assert!(begun.elapsed() < Duration::from_millis(1_500), "{:?}", begun.elapsed());
+}

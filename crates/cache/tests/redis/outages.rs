@@ -1,0 +1,151 @@
+//! Redis killed, frozen, restarted, flushed; the store failing meanwhile.
+
+use std::time::Duration;
+
+use chart_index_cache::{Invalidator, Lookup};
+use chart_index_ratelimit::redis_link::LinkState;
+use redis::cmd;
+use tokio::time::Instant;
+
+use crate::support::server::RedisServer;
+use crate::support::{IN_FORCE, PATIENCE, Replica, Store, eventually, key, reached, version};
+
+/// Reads cold keys one after the other; the longest that one took.
+async fn slowest(replica: &Replica, keys: std::ops::Range<u64>, store: &Store) -> Duration {
+    let mut longest = Duration::ZERO;
+    for number in keys {
+        let begun = Instant::now();
+        assert_eq!(replica.read(key(number), store).await, version(0));
+        longest = longest.max(begun.elapsed());
+    }
+    longest
+}
+
+/// What one replica writes, another finds.
+async fn is_back(server: &RedisServer, replica: &Replica, number: u64) {
+    for link in [&replica.links.small, &replica.links.large] {
+        reached(link, LinkState::Up).await;
+    }
+    replica.listens().await;
+    replica.read(key(number), &Store::default()).await;
+    let mut connection = server.connection().await;
+    eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() > 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_redis_costs_little_and_comes_back() {
+    let mut server = RedisServer::start(&[]);
+    let (replica, store) = (Replica::of(&server).await, Store::default());
+    replica.read(key(1), &store).await;
+    server.kill();
+    assert!(slowest(&replica, 10..60, &store).await < PATIENCE);
+    reached(&replica.links.small, LinkState::Away).await;
+    for _ in 0..1_000 {
+        assert_eq!(replica.read(key(1), &store).await, version(0), "memory goes on");
+    }
+    server.restart();
+    is_back(&server, &replica, 100).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_redis_costs_its_time_and_then_nothing() {
+    let server = RedisServer::start(&[]);
+    let (replica, store) = (Replica::of(&server).await, Store::default());
+    replica.read(key(1), &store).await;
+    server.freeze();
+    assert!(slowest(&replica, 10..30, &store).await < PATIENCE);
+    assert_eq!(replica.links.small.state(), LinkState::Away);
+    let begun = Instant::now();
+    slowest(&replica, 30..80, &store).await;
+    assert!(begun.elapsed() < Duration::from_secs(2), "50 reads of 5 ms took {:?}", begun.elapsed());
+    server.thaw();
+    is_back(&server, &replica, 100).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_nothing_is_heard_a_change_is_in_force_within_five_seconds() {
+    let mut server = RedisServer::start(&[]);
+    let (replica, store) = (Replica::of(&server).await, Store::default());
+    replica.read(key(1), &store).await;
+    server.kill();
+    store.update();
+    let took = eventually(async || replica.read(key(1), &store).await == version(1)).await;
+    assert!(took < IN_FORCE, "{took:?}");
+    eventually(async || !replica.cache.hears_invalidations()).await;
+    // And while the store fails as well, there is an answer all the same.
+    store.set_down(true);
+    replica.clock.advance(Duration::from_secs(10));
+    assert_eq!(replica.read(key(1), &store).await, version(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_feed_is_not_trusted() {
+    let server = RedisServer::start(&[]);
+    let (replica, store) = (Replica::of(&server).await, Store::default());
+    replica.read(key(1), &store).await;
+    server.freeze();
+    store.update();
+    let took = eventually(async || replica.read(key(1), &store).await == version(1)).await;
+    assert!(took < IN_FORCE, "{took:?}");
+    server.thaw();
+    is_back(&server, &replica, 100).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flushed_redis_is_filled_again() {
+    let server = RedisServer::start(&[]);
+    let (first, second) = (Replica::patient(&server).await, Replica::patient(&server).await);
+    let store = Store::default();
+    first.read(key(1), &store).await;
+    cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
+    cmd("SCRIPT").arg("FLUSH").exec_async(&mut server.connection().await).await.unwrap();
+    assert!(matches!(first.cache.begin(&key(1)), Lookup::Fresh(_)), "memory does not depend on it");
+    second.read(key(1), &store).await;
+    assert_eq!(store.reads(), 2);
+    is_back(&server, &second, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invalidation_waits_for_redis_as_long_as_it_is_told() {
+    let mut server = RedisServer::start(&[]);
+    let (replica, store) = (Replica::of(&server).await, Store::default());
+    replica.read(key(1), &store).await;
+    server.kill();
+    reached(&replica.links.small, LinkState::Away).await;
+    let invalidator = Invalidator::new(replica.links.small.clone(), "ci:1:");
+    invalidator.invalidate(&[key(1)], Duration::ZERO).await.unwrap_err();
+    let patient =
+        tokio::spawn(async move { invalidator.invalidate(&[key(1)], Duration::from_secs(20)).await });
+    server.restart();
+    patient.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_redis_keeps_nothing_new_and_still_hears_of_changes() {
+    let server = RedisServer::start(&["--maxmemory-policy", "noeviction"]);
+    let (replica, store) = (Replica::patient(&server).await, Store::default());
+    replica.read(key(1), &store).await;
+    let mut connection = server.connection().await;
+    eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
+    cmd("CONFIG").arg("SET").arg("maxmemory").arg("1").exec_async(&mut connection).await.unwrap();
+    slowest(&replica, 10..20, &store).await;
+    store.update();
+    let invalidator = Invalidator::new(replica.links.small.clone(), "ci:1:");
+    invalidator.invalidate(&[key(1)], Duration::ZERO).await.unwrap();
+    eventually(async || replica.read(key(1), &store).await == version(1)).await;
+    assert_eq!(cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap(), 0);
+    assert_eq!(replica.links.small.state(), LinkState::Up);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_redis_at_the_start_memory_and_store_do_the_work() {
+    let mut server = RedisServer::start(&[]);
+    server.kill();
+    let replica = Replica::starting(&server.link(), &server, chart_index_cache::CacheConfig::default());
+    let store = Store::default();
+    assert!(slowest(&replica, 0..20, &store).await < PATIENCE);
+    slowest(&replica, 0..20, &store).await;
+    assert_eq!(store.reads(), 20);
+    server.restart();
+    is_back(&server, &replica, 100).await;
+}

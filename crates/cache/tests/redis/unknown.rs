@@ -1,0 +1,42 @@
+//! Unknown hashes in great numbers.
+
+use chart_index_cache::CachedAnswer;
+use futures_util::StreamExt;
+
+use crate::support::server::RedisServer;
+use crate::support::{Down, Replica, Store, key, version};
+
+const KNOWN: u64 = 2_000;
+const UNKNOWN: u64 = 200_000;
+
+/// Asks for all of these hashes, many at a time.
+async fn ask(replica: &Replica, numbers: std::ops::Range<u64>, store: &Store) {
+    futures_util::stream::iter(numbers)
+        .for_each_concurrent(256, |number| async move {
+            let expected = if number < KNOWN { version(0) } else { CachedAnswer::NotFound };
+            let (store, answer) = (store.clone(), expected.clone());
+            let fill = || async move {
+                let _counted = store.count();
+                Ok::<_, Down>(answer)
+            };
+            assert_eq!(replica.cache.read(key(number), fill).await.unwrap(), expected);
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unknown_hashes_are_remembered_and_push_out_no_known_one() {
+    let server = RedisServer::start(&[]);
+    // Memory alone has to hold them: Redis is emptied between the passes.
+    let replica = Replica::patient(&server).await;
+    let (known, unknown) = (Store::default(), Store::default());
+    ask(&replica, 0..KNOWN, &known).await;
+    ask(&replica, KNOWN..KNOWN + UNKNOWN, &unknown).await;
+    redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
+    ask(&replica, KNOWN..KNOWN + UNKNOWN, &unknown).await;
+    ask(&replica, 0..KNOWN, &known).await;
+    assert_eq!(known.reads(), KNOWN, "every known one was still there");
+    let again = unknown.reads() - UNKNOWN;
+    assert!(again < UNKNOWN / 100, "{again} reached the store again");
+    assert!(replica.cache.counts().bytes <= 64 << 20);
+}

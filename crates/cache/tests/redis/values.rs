@@ -1,0 +1,67 @@
+//! What is found in Redis that does not belong there.
+
+use redis::cmd;
+
+use crate::support::server::RedisServer;
+use crate::support::{Replica, Store, eventually, key, redis_key, version};
+
+/// A whole record of key 1, as a replica wrote it.
+async fn record(server: &RedisServer) -> Vec<u8> {
+    let replica = Replica::patient(server).await;
+    replica.read(key(1), &Store::default()).await;
+    let mut connection = server.connection().await;
+    let mut value = None;
+    eventually(async || {
+        value = cmd("GET").arg(redis_key(1)).query_async::<Option<Vec<u8>>>(&mut connection).await.unwrap();
+        value.is_some()
+    })
+    .await;
+    value.unwrap()
+}
+
+#[tokio::test]
+async fn what_is_damaged_cut_off_or_foreign_is_a_miss_and_is_replaced() {
+    let server = RedisServer::start(&[]);
+    let good = record(&server).await;
+    let mut connection = server.connection().await;
+    let mut flipped = good.clone();
+    flipped[20] ^= 1;
+    let mut newer = good.clone();
+    newer[0] += 1;
+    let cases = [flipped, newer, good[..good.len() - 1].to_vec(), Vec::new(), b"{\"json\":true}".to_vec()];
+    for (number, bad) in cases.into_iter().enumerate() {
+        cmd("SET").arg(redis_key(1)).arg(&bad).exec_async(&mut connection).await.unwrap();
+        is_replaced(&server, 1, &format!("case {number}")).await;
+    }
+    // A whole record, of another key.
+    cmd("SET").arg(redis_key(2)).arg(&good).exec_async(&mut connection).await.unwrap();
+    is_replaced(&server, 2, "of another key").await;
+    // Not even a string.
+    cmd("DEL").arg(redis_key(1)).exec_async(&mut connection).await.unwrap();
+    cmd("LPUSH").arg(redis_key(1)).arg("x").exec_async(&mut connection).await.unwrap();
+    is_replaced(&server, 1, "a list").await;
+}
+
+/// A replica that comes new reads the store, and one after it reads Redis.
+async fn is_replaced(server: &RedisServer, number: u64, what: &str) {
+    let store = Store::default();
+    let replica = Replica::patient(server).await;
+    assert_eq!(replica.read(key(number), &store).await, version(0), "{what}");
+    assert_eq!(store.reads(), 1, "{what}");
+    let mut connection = server.connection().await;
+    eventually(async || {
+        let left: i64 = cmd("PTTL").arg(redis_key(number)).query_async(&mut connection).await.unwrap();
+        left > 0
+    })
+    .await;
+    Replica::patient(server).await.read(key(number), &store).await;
+    assert_eq!(store.reads(), 1, "{what}");
+}
+
+#[tokio::test]
+async fn a_record_lives_for_its_hard_age_and_a_tenth_more_at_most() {
+    let server = RedisServer::start(&[]);
+    let _ = record(&server).await;
+    let left: i64 = cmd("PTTL").arg(redis_key(1)).query_async(&mut server.connection().await).await.unwrap();
+    assert!((3_200_000..=3_960_000).contains(&left), "{left} ms");
+}

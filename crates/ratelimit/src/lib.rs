@@ -1,0 +1,26 @@
+//! How often an address may ask: the exact sliding window of the contract, for all replicas together.
+//!
+//! - [`TrustedProxies`] finds the [`ClientAddress`] of a request.
+//! - [`Limiter`] decides: from memory, in Redis, or, while Redis is away, for this replica alone.
+//! - [`redis_link`] is the way to Redis, with its time-outs and circuit breaker. It knows nothing of limits, and is
+//!   there for everything else that asks Redis on the hot path.
+//!
+//! No HTTP types appear here: the layer in front turns a [`Decision`] into an answer.
+
+mod client_address;
+mod config;
+mod decision;
+mod group;
+mod limiter;
+pub mod redis_link;
+mod refusals;
+mod stand_in;
+mod trusted_proxies;
+mod window_script;
+
+pub use client_address::ClientAddress;
+pub use config::{InvalidWindow, LimiterConfig, Window};
+pub use decision::Decision;
+pub use group::{Group, Limits};
+pub use limiter::{DecisionCounts, Limiter, PreparedCheck};
+pub use trusted_proxies::{MalformedNetwork, TrustedProxies};

@@ -1,0 +1,101 @@
+//! Which hop of `X-Forwarded-For` is the client.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use ipnet::{IpNet, Ipv4Net};
+
+use crate::ClientAddress;
+
+/// The proxies whose word on the client's address is taken: `TRUSTED_PROXIES`, CIDRs or single addresses,
+/// separated by commas.
+///
+/// An IPv4-mapped network (`::ffff:10.0.0.0/104`) is the IPv4 network. No other IPv6 network, not even `::/0`,
+/// holds an IPv4 address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+impl TrustedProxies {
+    /// The address that a request is counted for.
+    ///
+    /// It is the peer's; only where the peer is trusted, it is the right-most untrusted hop of `forwarded_for`,
+    /// the values of all `X-Forwarded-For` lines in the order in which they came. Each trusted proxy vouches for
+    /// the hop to its left, so nothing left of that hop counts: it is what the client itself may have sent.
+    ///
+    /// A hop may carry a port (`192.0.2.7:443`, `[2001:db8::1]:443`) or brackets. Empty hops are skipped (RFC
+    /// 9110, section 5.6.1). A hop that is no address ends the search: the trusted proxy that passed it on is the
+    /// last address that anybody vouches for, and is counted. If every hop is trusted, the left-most is counted.
+    pub fn client_address<Values>(&self, peer: IpAddr, forwarded_for: Values) -> ClientAddress
+    where
+        Values: IntoIterator<Item: AsRef<[u8]>, IntoIter: DoubleEndedIterator>,
+    {
+        let mut client = peer.to_canonical();
+        if !self.contains(client) {
+            return client.into();
+        }
+        for value in forwarded_for.into_iter().rev() {
+            for hop in value.as_ref().rsplit(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                if hop.is_empty() {
+                    continue;
+                }
+                let Some(address) = parse_hop(hop) else { return client.into() };
+                client = address;
+                if !self.contains(client) {
+                    return client.into();
+                }
+            }
+        }
+        client.into()
+    }
+
+    fn contains(&self, canonical: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&canonical))
+    }
+}
+
+impl FromStr for TrustedProxies {
+    type Err = MalformedNetwork;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+        entries.map(parse_network).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl FromIterator<IpNet> for TrustedProxies {
+    fn from_iter<Networks: IntoIterator<Item = IpNet>>(networks: Networks) -> Self {
+        Self(networks.into_iter().map(canonical_network).collect())
+    }
+}
+
+/// An entry of `TRUSTED_PROXIES` is neither a CIDR nor an address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("TRUSTED_PROXIES: {0:?} is neither a network such as 10.0.0.0/8 nor an address")]
+pub struct MalformedNetwork(pub String);
+
+fn parse_network(entry: &str) -> Result<IpNet, MalformedNetwork> {
+    let network = entry.parse().or_else(|_| entry.parse::<IpAddr>().map(IpNet::from));
+    network.map(canonical_network).map_err(|_| MalformedNetwork(entry.to_owned()))
+}
+
+fn canonical_network(network: IpNet) -> IpNet {
+    /// Bits of an IPv4-mapped address before the IPv4 address.
+    const MAPPED: u8 = 96;
+    let mapped = match network {
+        IpNet::V6(v6) if v6.prefix_len() >= MAPPED => {
+            v6.addr().to_ipv4_mapped().and_then(|v4| Ipv4Net::new(v4, v6.prefix_len() - MAPPED).ok())
+        }
+        _ => None,
+    };
+    mapped.map_or(network, IpNet::V4)
+}
+
+fn parse_hop(hop: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(hop).ok()?;
+    let unbracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let address = match unbracketed {
+        Some(inside) => IpAddr::V6(inside.parse().ok()?),
+        None => text.parse().or_else(|_| text.parse::<SocketAddr>().map(|socket| socket.ip())).ok()?,
+    };
+    Some(address.to_canonical())
+}

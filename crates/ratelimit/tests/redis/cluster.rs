@@ -1,0 +1,86 @@
+//! A cluster of three nodes.
+
+use std::time::Duration;
+
+use chart_index_ratelimit::Group;
+use chart_index_ratelimit::redis_link::LinkState;
+use futures_util::future::join_all;
+use redis::cmd;
+use tokio::time::Instant;
+
+use crate::support::cluster::RedisCluster;
+use crate::support::history::{History, admissions};
+use crate::support::{PATIENCE, address, config, patient, reached, replica};
+
+const LIMIT: u32 = 10;
+const WINDOW: Duration = Duration::from_millis(700);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_address_has_its_exact_window_on_one_of_the_nodes() {
+    let cluster = RedisCluster::start().await;
+    let config = config(LIMIT, WINDOW, "rl1:");
+    let replicas = join_all((0..2).map(|_| replica(&config, patient(cluster.link())))).await;
+    let (history, until) = (History::default(), Instant::now() + 3 * WINDOW);
+    let (replicas, history) = (&replicas, &history);
+    let clients = (0..12).map(|who| async move {
+        while Instant::now() < until {
+            let burst = replicas.iter().cycle().take(8).map(|replica| history.ask(replica, address(who)));
+            join_all(burst.collect::<Vec<_>>()).await;
+            tokio::time::sleep(Duration::from_millis(fastrand::u64(0..200))).await;
+        }
+    });
+    join_all(clients.collect::<Vec<_>>()).await;
+
+    let logs: Vec<_> = cluster.nodes.iter().map(|node| admissions(node.directory())).collect();
+    assert!(logs.iter().all(|log| !log.is_empty()), "every node holds some of the addresses");
+    for who in 0..12 {
+        let key = format!("rl1:l:{who:08x}");
+        let logged: Vec<_> = logs.iter().filter_map(|log| log.get(&key)).collect();
+        assert_eq!(logged.len(), 1, "one node holds {key}");
+        history.judge(address(who), logged[0], LIMIT as usize, WINDOW);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_of_different_nodes_go_out_together_and_flushed_scripts_come_back() {
+    let cluster = RedisCluster::start().await;
+    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl1:"), patient(cluster.link())).await;
+    for node in &cluster.nodes {
+        cmd("SCRIPT").arg("FLUSH").exec_async(&mut node.connection().await).await.unwrap();
+    }
+    for who in 0..20 {
+        let check = limiter.prepare(Group::Lookup, address(who)).unwrap();
+        let commands = vec![check.command().clone(), cmd("GET").arg("elsewhere").clone()];
+        let answers = limiter.link().run_all(commands, check.deadline()).await.unwrap();
+        let [limit, body] = <[_; 2]>::try_from(answers).unwrap();
+        assert_eq!(body.unwrap(), redis::Value::Nil);
+        assert!(limiter.finish(check, limit).await.is_admitted());
+    }
+    assert_eq!(limiter.counts().by_stand_in, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_node_costs_little_and_comes_back() {
+    let mut cluster = RedisCluster::start().await;
+    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl1:"), cluster.link()).await;
+    cluster.nodes[1].kill();
+    let mut who = 0..;
+    let mut next_takes = async || {
+        let begun = Instant::now();
+        assert!(limiter.check(Group::Lookup, address(who.next().unwrap())).await.is_admitted());
+        begun.elapsed()
+    };
+    while limiter.link().state() != LinkState::Away {
+        assert!(next_takes().await < PATIENCE);
+    }
+    // It stays away, for every node, until all of them answer: nothing waits for attempts in between.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        assert!(next_takes().await < PATIENCE);
+        assert_ne!(limiter.link().state(), LinkState::Up);
+    }
+    cluster.nodes[1].restart();
+    reached(limiter.link(), LinkState::Up).await;
+    assert!(next_takes().await < PATIENCE);
+    assert!(limiter.counts().by_redis > 0);
+}

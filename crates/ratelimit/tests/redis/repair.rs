@@ -1,0 +1,121 @@
+//! Values and clocks that are not as they should be, and limits that change.
+
+use std::time::Duration;
+
+use chart_index_ratelimit::{Decision, Group, Limiter};
+use redis::aio::MultiplexedConnection;
+use redis::cmd;
+use tokio::time::sleep;
+
+use crate::support::history::now_us;
+use crate::support::server::RedisServer;
+use crate::support::{address, config, patient, replica};
+
+const WINDOW: Duration = Duration::from_millis(400);
+const KEY: &str = "rl1:l:00000001";
+
+/// A server, a replica with a limit of 5, and a connection to plant values with.
+async fn planted() -> (RedisServer, Limiter, MultiplexedConnection) {
+    let server = RedisServer::start(&[]);
+    let limiter = replica(&config(5, WINDOW, "rl1:"), patient(server.link())).await;
+    let connection = server.connection().await;
+    (server, limiter, connection)
+}
+
+/// Asks until a request is refused; how many passed.
+async fn admitted_in_a_row(limiter: &Limiter) -> usize {
+    for admitted in 0.. {
+        if !limiter.check(Group::Lookup, address(1)).await.is_admitted() {
+            return admitted;
+        }
+    }
+    unreachable!("the loop has no other end")
+}
+
+/// Admission times that lie this far from now.
+fn times(offsets_us: impl IntoIterator<Item = i64>) -> Vec<u8> {
+    let five_bytes = |offset| now_us().wrapping_add_signed(offset).to_be_bytes()[3..].to_vec();
+    offsets_us.into_iter().flat_map(five_bytes).collect()
+}
+
+#[tokio::test]
+async fn a_damaged_value_is_replaced() {
+    let (_server, limiter, mut connection) = planted().await;
+    for length in [1, 4, 6, 999] {
+        let garbage: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(length).collect();
+        cmd("SET").arg(KEY).arg(garbage).exec_async(&mut connection).await.unwrap();
+        assert_eq!(admitted_in_a_row(&limiter).await, 5, "{length} bytes");
+        sleep(WINDOW).await;
+    }
+    cmd("DEL").arg(KEY).exec_async(&mut connection).await.unwrap();
+    cmd("LPUSH").arg(KEY).arg("foreign").exec_async(&mut connection).await.unwrap();
+    assert_eq!(admitted_in_a_row(&limiter).await, 5, "a list");
+    assert_eq!(limiter.counts().by_stand_in, 0);
+}
+
+#[tokio::test]
+async fn any_value_of_the_right_length_is_over_within_two_windows_and_never_exceeds_the_limit() {
+    let (_server, limiter, mut connection) = planted().await;
+    for _ in 0..3 {
+        let garbage: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(5 * 40).collect();
+        cmd("SET").arg(KEY).arg(garbage).exec_async(&mut connection).await.unwrap();
+        assert!(admitted_in_a_row(&limiter).await <= 5);
+        sleep(WINDOW).await;
+        assert!(admitted_in_a_row(&limiter).await <= 5);
+        sleep(WINDOW).await;
+        assert_eq!(admitted_in_a_row(&limiter).await, 5);
+        sleep(WINDOW).await;
+    }
+}
+
+#[tokio::test]
+async fn a_clock_set_back_by_an_hour_refuses_for_one_window() {
+    let (_server, limiter, mut connection) = planted().await;
+    let hour = 3_600_000_000;
+    cmd("SET")
+        .arg(KEY)
+        .arg(times([hour, hour + 1, hour + 2, hour + 3, hour + 4]))
+        .exec_async(&mut connection)
+        .await
+        .unwrap();
+    let refused = limiter.check(Group::Lookup, address(1)).await;
+    assert_eq!(refused, Decision::Refused { limit: refused.limit(), retry_after: WINDOW });
+    sleep(WINDOW).await;
+    assert_eq!(admitted_in_a_row(&limiter).await, 5);
+}
+
+#[tokio::test]
+async fn replicas_with_different_limits_are_each_exact_by_their_own() {
+    let (server, five, mut connection) = planted().await;
+    let three = replica(&config(3, WINDOW, "rl1:"), patient(server.link())).await;
+    assert_eq!(admitted_in_a_row(&five).await, 5);
+    assert_eq!(admitted_in_a_row(&three).await, 0, "five are more than three");
+    sleep(WINDOW).await;
+    assert_eq!(admitted_in_a_row(&three).await, 3);
+    assert_eq!(admitted_in_a_row(&five).await, 2, "three of five are taken");
+    let held: usize = cmd("STRLEN").arg(KEY).query_async(&mut connection).await.unwrap();
+    assert_eq!(held, 5 * 5);
+
+    // Two windows ago the limit was far higher: what is left of that neither stays nor counts.
+    let long_ago = times((0..200).map(|number| -900_000 + number));
+    cmd("SET").arg(KEY).arg(long_ago).exec_async(&mut connection).await.unwrap();
+    sleep(WINDOW).await;
+    assert!(three.check(Group::Lookup, address(1)).await.is_admitted());
+    let held: usize = cmd("STRLEN").arg(KEY).query_async(&mut connection).await.unwrap();
+    assert_eq!(held, 5);
+}
+
+#[tokio::test]
+async fn a_refusal_writes_and_prolongs_nothing() {
+    let (_server, limiter, mut connection) = planted().await;
+    assert_eq!(admitted_in_a_row(&limiter).await, 5);
+    let before: (Vec<u8>, u64) = state(&mut connection).await;
+    let other = Limiter::new(config(5, WINDOW, "rl1:"), limiter.link().clone());
+    assert_eq!(admitted_in_a_row(&other).await, 0);
+    assert_eq!(state(&mut connection).await, before);
+}
+
+/// The value of the key and the moment of its expiry.
+async fn state(connection: &mut MultiplexedConnection) -> (Vec<u8>, u64) {
+    redis::pipe().get(KEY).cmd("PEXPIRETIME").arg(KEY).query_async(connection).await.unwrap()
+}

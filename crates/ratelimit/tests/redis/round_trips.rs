@@ -1,0 +1,105 @@
+//! How often Redis is asked, as Redis counts it.
+
+use std::time::Duration;
+
+use chart_index_ratelimit::{Decision, Group};
+use redis::{Value, cmd};
+use tokio::time::sleep;
+
+use crate::support::history::info_number;
+use crate::support::server::RedisServer;
+use crate::support::{address, config, patient, replica};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+#[tokio::test]
+async fn a_remembered_refusal_makes_no_round_trip() {
+    let server = RedisServer::start(&[]);
+    let limiter = replica(&config(5, MINUTE, "rl1:"), patient(server.link())).await;
+    for _ in 0..1_005 {
+        let _ = limiter.check(Group::Rox, address(1)).await;
+    }
+    let mut connection = server.connection().await;
+    // The first call is answered with NOSCRIPT, and asked again with the script itself.
+    let by_hash = info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
+    let by_code = info_number(&mut connection, "commandstats", "cmdstat_eval:calls=").await;
+    assert_eq!((by_hash, by_code), (6, 1), "five admissions and one refusal");
+    assert_eq!((limiter.counts().by_redis, limiter.counts().from_memory), (6, 999));
+}
+
+#[tokio::test]
+async fn redis_is_asked_again_only_when_it_may_admit() {
+    let server = RedisServer::start(&[]);
+    let window = Duration::from_millis(300);
+    let limiter = replica(&config(1, window, "rl1:"), patient(server.link())).await;
+    let mut waits = 0;
+    for _ in 0..4 {
+        assert!(limiter.check(Group::Rox, address(1)).await.is_admitted());
+        let Decision::Refused { retry_after, .. } = limiter.check(Group::Rox, address(1)).await else {
+            panic!("the window is full");
+        };
+        assert!(retry_after <= window, "{retry_after:?}");
+        waits += 1;
+        sleep(retry_after).await;
+    }
+    assert_eq!(limiter.counts().by_redis, 2 * waits);
+}
+
+#[tokio::test]
+async fn a_limit_and_a_read_share_one_round_trip() {
+    let server = RedisServer::start(&[]);
+    let limiter = replica(&config(2, MINUTE, "rl1:"), patient(server.link())).await;
+    let mut connection = server.connection().await;
+    cmd("SET").arg("cached").arg("body").exec_async(&mut connection).await.unwrap();
+    assert!(limiter.check(Group::Lookup, address(1)).await.is_admitted());
+
+    let check = limiter.prepare(Group::Lookup, address(1)).unwrap();
+    let read = cmd("GET").arg("cached").clone();
+    let mut reads = async || info_number(&mut connection, "stats", "total_reads_processed:").await;
+    let before = reads().await;
+    let answers =
+        limiter.link().run_all(vec![check.command().clone(), read], check.deadline()).await.unwrap();
+    let after = reads().await;
+    let [limit, body] = <[_; 2]>::try_from(answers).unwrap();
+    assert_eq!(body.unwrap(), Value::BulkString(b"body".to_vec()));
+    assert!(limiter.finish(check, limit).await.is_admitted());
+    // One for the pipeline, one for the question itself; at most one more if the heartbeat falls between.
+    assert!((2..=3).contains(&(after - before)), "{} reads", after - before);
+
+    let refused = limiter.check(Group::Lookup, address(1)).await;
+    assert!(!refused.is_admitted());
+    assert_eq!(
+        limiter.prepare(Group::Lookup, address(1)).unwrap_err().limit().get(),
+        2,
+        "known without asking"
+    );
+}
+
+#[tokio::test]
+async fn a_flushed_script_costs_one_more_round_trip_and_no_decision() {
+    let server = RedisServer::start(&[]);
+    let limiter = replica(&config(10, MINUTE, "rl1:"), patient(server.link())).await;
+    let mut connection = server.connection().await;
+    for remaining in (0..10).rev() {
+        cmd("SCRIPT").arg("FLUSH").exec_async(&mut connection).await.unwrap();
+        let decision = limiter.check(Group::List, address(1)).await;
+        assert_eq!((decision.is_admitted(), decision.remaining()), (true, remaining));
+    }
+    assert!(!limiter.check(Group::List, address(1)).await.is_admitted());
+    assert_eq!(limiter.counts().by_stand_in, 0);
+}
+
+/// No replica sends a time: what it believes the time to be cannot matter.
+#[tokio::test]
+async fn the_question_holds_no_clock() {
+    let server = RedisServer::start(&[]);
+    let limiter = replica(&config(10, MINUTE, "rl1:"), server.link()).await;
+    let question = limiter.prepare(Group::List, address(258)).unwrap();
+    let arguments: Vec<_> =
+        question.command().args_iter().skip(2).map(|argument| format!("{argument:?}")).collect();
+    let expected = ["1", "rl1:s:00000102", "10", "60000000"];
+    for (argument, expected) in arguments.iter().zip(expected) {
+        assert!(argument.contains(&format!("{:?}", expected.as_bytes())), "{argument} is not {expected}");
+    }
+    assert_eq!(arguments.len(), expected.len());
+}

@@ -1,0 +1,126 @@
+//! What really happened: the admissions as Redis logged them, and the judgement over what clients were told.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter};
+use redis::Value;
+
+const CYCLE: u64 = 1 << 40;
+
+/// What one client was told, and when, by the clock that the Redis of this machine uses as well.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told {
+    pub(crate) address: ClientAddress,
+    pub(crate) sent_us: u64,
+    pub(crate) received_us: u64,
+    pub(crate) decision: Decision,
+}
+
+/// The decisions of one run.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    told: Mutex<Vec<Told>>,
+}
+
+impl History {
+    /// Asks, and records the answer.
+    pub(crate) async fn ask(&self, limiter: &Limiter, address: ClientAddress) -> Decision {
+        let sent_us = now_us();
+        let decision = limiter.check(Group::Lookup, address).await;
+        self.told.lock().unwrap().push(Told { address, sent_us, received_us: now_us(), decision });
+        decision
+    }
+
+    /// The decisions on one address.
+    pub(crate) fn of(&self, address: ClientAddress) -> Vec<Told> {
+        self.told.lock().unwrap().iter().filter(|told| told.address == address).copied().collect()
+    }
+
+    /// Checks the decisions on one address against the admissions that Redis logged for it: each one told was
+    /// logged, no window holds more than the limit, and whenever one was refused, there were as many.
+    pub(crate) fn judge(&self, address: ClientAddress, admitted_us: &[u64], limit: usize, window: Duration) {
+        let window_us = u64::try_from(window.as_micros()).unwrap();
+        let told = self.of(address);
+        let passed = told.iter().filter(|told| told.decision.is_admitted()).count();
+        assert_eq!(passed, admitted_us.len(), "every admission is counted by Redis, and no other");
+        for admissions in admitted_us.windows(limit + 1) {
+            let span = admissions[limit] - admissions[0];
+            assert!(span >= window_us, "{} admissions in {span} us", limit + 1);
+        }
+        for refusal in told.iter().filter(|told| !told.decision.is_admitted()) {
+            assert!(
+                is_justified(refusal, admitted_us, limit, window_us),
+                "refused below the limit: {refusal:?}"
+            );
+        }
+    }
+}
+
+/// Whether at some moment between question and answer the window that ended then was full. Between admissions a
+/// window only empties, so the sending and every admission are the moments to look at.
+fn is_justified(refusal: &Told, admitted_us: &[u64], limit: usize, window_us: u64) -> bool {
+    let asked = refusal.sent_us..=refusal.received_us;
+    let moments = admitted_us.iter().copied().filter(|at| asked.contains(at)).chain([refusal.sent_us]);
+    moments.into_iter().any(|moment| {
+        admitted_us.iter().filter(|at| **at <= moment && **at + window_us > moment).count() >= limit
+    })
+}
+
+/// Every admission by key, as the append-only file of a server has it: each is one `SET`, whose value ends with the
+/// time that the script took from the clock of Redis. The file is written before a client is answered.
+pub(crate) fn admissions(server_directory: &Path) -> HashMap<String, Vec<u64>> {
+    let file = std::fs::read(server_directory.join("appendonlydir/appendonly.aof.1.incr.aof")).unwrap();
+    let (mut rest, now) = (file.as_slice(), now_us());
+    let mut admissions: HashMap<String, Vec<u64>> = HashMap::new();
+    while !rest.is_empty() {
+        let (command, length) = parse(rest);
+        rest = &rest[length..];
+        if let [name, key, value, ..] = command.as_slice()
+            && name == b"SET"
+            && let Some(last) = value.last_chunk::<5>()
+        {
+            let at = last.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+            let at_us = now - (now % CYCLE + CYCLE - at) % CYCLE;
+            admissions.entry(String::from_utf8(key.clone()).unwrap()).or_default().push(at_us);
+        }
+    }
+    admissions
+}
+
+/// One command of the file, and its length there: `*<parts>`, then for each part `$<size>` and its bytes.
+fn parse(bytes: &[u8]) -> (Vec<Vec<u8>>, usize) {
+    let mut position = 0;
+    let number = |position: &mut usize| {
+        let digits = &bytes[*position + 1..];
+        let end = digits.iter().position(|byte| *byte == b'\r').unwrap();
+        *position += 1 + end + 2;
+        std::str::from_utf8(&digits[..end]).unwrap().parse::<usize>().unwrap()
+    };
+    let parts = number(&mut position);
+    let command = (0..parts).map(|_| {
+        let size = number(&mut position);
+        position += size + 2;
+        bytes[position - size - 2..position - 2].to_vec()
+    });
+    (command.collect(), position)
+}
+
+/// Microseconds since 1970.
+pub(crate) fn now_us() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros()).unwrap()
+}
+
+/// A number in an `INFO` answer, such as `calls` in `cmdstat_evalsha:calls=3,…`.
+pub(crate) async fn info_number(
+    connection: &mut redis::aio::MultiplexedConnection,
+    section: &str,
+    field: &str,
+) -> u64 {
+    let info: Value = redis::cmd("INFO").arg(section).query_async(connection).await.unwrap();
+    let text: String = redis::from_redis_value(info).unwrap();
+    let found = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("0");
+    found.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
+}

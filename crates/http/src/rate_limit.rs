@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::HeaderValue;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter, TrustedProxies};
@@ -38,7 +39,7 @@ impl RateLimiting {
         // Without a server there is no peer, as where a test calls the routes by themselves.
         let peer = request.extensions().get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |&Peer(peer)| peer);
         let forwarded_for = request.headers().get_all("x-forwarded-for");
-        let lines: Vec<&[u8]> = forwarded_for.iter().map(|line| line.as_bytes()).collect();
+        let lines: Vec<&[u8]> = forwarded_for.iter().map(HeaderValue::as_bytes).collect();
         self.trusted_proxies.client_address(peer, lines)
     }
 }

@@ -54,11 +54,11 @@ pub async fn serve(
         };
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(config.write_timeout));
-        let routes = router.clone().map_request(move |mut request: Request<Incoming>| {
+        let with_peer = router.clone().map_request(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
             request
         });
-        connections.spawn(connection(stream, place, protocol.clone(), routes, graceful.watcher()));
+        connections.spawn(connection(stream, place, protocol.clone(), with_peer, graceful.watcher()));
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
@@ -107,14 +107,18 @@ async fn connection(
     stream: TimeoutStream<TcpStream>,
     _place: Option<OwnedSemaphorePermit>,
     protocol: http1::Builder,
-    routes: MapRequest<Router, impl FnMut(Request<Incoming>) -> Request<Incoming> + Clone + Send + 'static>,
+    with_peer: MapRequest<
+        Router,
+        impl FnMut(Request<Incoming>) -> Request<Incoming> + Clone + Send + 'static,
+    >,
     watcher: Watcher,
 ) {
     // Answers are written whole: to wait for more to send only delays them.
     if let Err(error) = stream.get_ref().set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY not set");
     }
-    let served = protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(routes));
+    let served =
+        protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(with_peer));
     if let Err(error) = watcher.watch(served).await {
         // A client that went away, was too slow, or does not speak HTTP.
         tracing::debug!(%error, "connection ended early");

@@ -4,7 +4,6 @@ use chart_index_domain::{Chartset, ChartsetId, KeyCount, text};
 
 use crate::error::corrupt;
 use crate::rows::{self, parse_source};
-use crate::text_columns::sort_key;
 use crate::words::lexemes;
 
 /// The derived columns that answers show, in the order of [`shown_columns`].
@@ -59,8 +58,8 @@ impl DerivedColumns {
     pub(crate) fn new(set: Option<Chartset>) -> Self {
         let Some(set) = set else { return Self::default() };
         let search = SearchColumns {
-            title_sort: sort_key(&set.title),
-            artist_sort: sort_key(&set.artist),
+            title_sort: text::sort_key(&set.title),
+            artist_sort: text::sort_key(&set.artist),
             creator_search: text::lower_case(&set.creator),
             lexemes: lexemes(&set),
         };

@@ -4,7 +4,7 @@ use chart_index_domain::{ChartDraft, ChartsetDraft, PublicSource};
 
 /// Names the rules by which the derived columns follow from a draft. Change it when those change (`assemble`,
 /// folding, words), so that the next ingest writes every chartset again.
-const CONTEXT: &str = "chart-index 2026 chartset content v1";
+const CONTEXT: &str = "chart-index 2026 chartset content v2";
 
 /// A digest of all that a folder decides about its chartset.
 ///

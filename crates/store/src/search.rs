@@ -2,17 +2,18 @@
 
 use async_trait::async_trait;
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{ChartsetPage, SearchIndex, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, Engine, Generation, SearchIndex, SearchQuery};
 
-use crate::Store;
 use crate::columns::ShownColumns;
 use crate::error::corrupt;
 use crate::search_sql::page_statement;
+use crate::{CatalogueWatch, Store};
 
 /// The search engine that asks PostgreSQL itself: always up to date, and exact.
 #[derive(Debug, Clone)]
 pub struct PostgresSearch {
     store: Store,
+    watch: CatalogueWatch,
 }
 
 /// A row of a page. A page past the last has one row, which holds nothing but the total.
@@ -23,10 +24,10 @@ struct PageRow {
 }
 
 impl PostgresSearch {
-    /// A search engine over the catalogue.
+    /// A search engine over the catalogue, whose generation is the one that is watched.
     #[must_use]
-    pub const fn new(store: Store) -> Self {
-        Self { store }
+    pub const fn new(store: Store, watch: CatalogueWatch) -> Self {
+        Self { store, watch }
     }
 
     async fn page(&self, query: &SearchQuery) -> Result<ChartsetPage, sqlx::Error> {
@@ -52,11 +53,16 @@ impl PostgresSearch {
 
 #[async_trait]
 impl SearchIndex for PostgresSearch {
-    fn engine(&self) -> &'static str {
-        "postgres"
+    fn engine(&self) -> Engine {
+        Engine::Postgres
     }
 
-    async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
+    fn generation(&self) -> Generation {
+        self.watch.generation()
+    }
+
+    /// The page is always of the present, whatever generation is asked for.
+    async fn search(&self, query: &SearchQuery, _generation: Generation) -> Result<ChartsetPage, ReadError> {
         self.store.read("search chartsets", || self.page(query)).await
     }
 }

@@ -5,7 +5,7 @@ use chart_index_domain::text;
 use sqlx::{Postgres, QueryBuilder};
 
 use crate::columns::shown_columns;
-use crate::text_columns::{like_anywhere, sort_key, storable};
+use crate::text_columns::{like_anywhere, storable};
 use crate::words::tsquery;
 
 /// One statement for the total and the page, so that both are of one moment.
@@ -83,7 +83,7 @@ impl Order {
             Sort::Density => "density_max",
         };
         let relevance_to = match (query.sort, &query.text) {
-            (Sort::Relevance, Some(text)) => Some(sort_key(&storable(text))),
+            (Sort::Relevance, Some(text)) => Some(text::sort_key(&storable(text))),
             _ => None,
         };
         Self { relevance_to, column, direction: query.direction }

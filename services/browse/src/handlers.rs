@@ -41,10 +41,10 @@ pub(crate) async fn list(
     conditions: Conditions,
 ) -> Result<Response, ApiError> {
     let query = parse_query_string(query_string.as_deref().unwrap_or_default())?;
-    let page = search.search(&query).await?;
+    let page = search.search(&query, search.generation()).await?;
     let body = JsonBody::render(&ListAnswer::new(&page, query.page))?;
     let mut response = body.answer(&conditions, CachePolicy::Listing);
-    response.headers_mut().insert(X_SEARCH_ENGINE, HeaderValue::from_static(search.engine()));
+    response.headers_mut().insert(X_SEARCH_ENGINE, HeaderValue::from_static(search.engine().as_str()));
     Ok(response)
 }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
-use chart_index_domain::search::{ChartsetPage, SearchQuery, Sort};
+use chart_index_domain::search::{self, ChartsetPage, Generation, SearchQuery, Sort};
 use chart_index_domain::{
     Chart, ChartNumbers, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, Confidence, KeyCount,
     NOTE_HASH_VERSION, NoteHash, PublicSource, ReadError, Source, SourceKind, SourceRef,
@@ -93,11 +93,15 @@ struct Engine {
 
 #[async_trait]
 impl SearchIndex for Engine {
-    fn engine(&self) -> &'static str {
-        "test"
+    fn engine(&self) -> search::Engine {
+        search::Engine::Meilisearch
     }
 
-    async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
+    fn generation(&self) -> Generation {
+        Generation::default()
+    }
+
+    async fn search(&self, query: &SearchQuery, _: Generation) -> Result<ChartsetPage, ReadError> {
         self.asked.lock().unwrap().push(query.clone());
         if self.is_away {
             return Err(ReadError::Unavailable { operation: "search chartsets", source: "away".into() });
@@ -128,7 +132,7 @@ async fn the_list_asks_the_engine_and_names_it() {
     let response = ask(&engine, "/api/chartsets?sort=title&page=0&perPage=500&unknown=1").await;
     assert_eq!(
         (response.status().as_u16(), &response.headers()["x-search-engine"]),
-        (200, &"test".parse().unwrap())
+        (200, &"meilisearch".parse().unwrap())
     );
     let body = json(response).await;
     assert_eq!((&body["page"], &body["perPage"], &body["total"]), (&1.into(), &60.into(), &1.into()));

@@ -9,7 +9,7 @@ use axum::Router;
 use chart_index_browse::BrowseState;
 use chart_index_http::RateLimiting;
 use chart_index_lookup::LookupState;
-use chart_index_store::{PostgresSearch, Store};
+use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -68,7 +68,7 @@ fn routes(arguments: &ServeArguments, store: &Store, limiting: &RateLimiting) ->
     }
     if arguments.services.contains(&Service::Browse) {
         let state = BrowseState {
-            search: Arc::new(PostgresSearch::new(store.clone())),
+            search: Arc::new(PostgresSearch::new(store.clone(), CatalogueWatch::still())),
             store: store.clone(),
             source_pages: arguments.source_pages.clone(),
         };

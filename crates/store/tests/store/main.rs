@@ -1,6 +1,7 @@
 //! The store against a real PostgreSQL.
 #![expect(clippy::unwrap_used, reason = "what a test is made of is there, or the test fails")]
 
+mod generation;
 mod ingest;
 mod migrations;
 mod outage;

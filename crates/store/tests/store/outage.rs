@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{SearchIndex, SearchQuery};
-use chart_index_store::{PostgresSearch, Store};
+use chart_index_domain::search::{Generation, SearchIndex, SearchQuery};
+use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
 
 use crate::proxy::Proxy;
 use crate::support::{Catalogue, chart, config, folder, hash, id};
@@ -13,14 +13,14 @@ async fn assert_every_read_is_unavailable(store: &Store) {
     fn unavailable<T>(result: &Result<T, ReadError>) -> bool {
         matches!(result, Err(ReadError::Unavailable { .. }))
     }
-    let search = PostgresSearch::new(store.clone());
+    let search = PostgresSearch::new(store.clone(), CatalogueWatch::still());
     let query = SearchQuery::default();
     let (chart, rox, set, source, page, ping) = tokio::join!(
         Box::pin(store.chart(hash(1))),
         Box::pin(store.rox(hash(1))),
         Box::pin(store.chartset(id(1))),
         Box::pin(store.public_source(id(1))),
-        search.search(&query),
+        search.search(&query, Generation::default()),
         Box::pin(store.ping()),
     );
     assert!(unavailable(&chart) && unavailable(&rox) && unavailable(&set));

@@ -1,11 +1,11 @@
 //! A catalogue of its own for every test, and drafts to fill it with.
 
-use chart_index_domain::search::{ChartsetPage, SearchIndex, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, Generation, SearchIndex, SearchQuery};
 use chart_index_domain::{
     ChartDraft, ChartNumbers, ChartText, ChartsetDraft, ChartsetId, KeyCount, NoteHash, PublicSource,
     SourceKind, SourceRef,
 };
-use chart_index_store::{DatabaseUrl, PostgresSearch, PutOutcome, Store, StoreConfig};
+use chart_index_store::{CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Store, StoreConfig};
 use chart_index_tests::TestDatabase;
 
 /// A migrated database and the store on it.
@@ -27,7 +27,10 @@ impl Catalogue {
     }
 
     pub(crate) async fn search(&self, query: &SearchQuery) -> ChartsetPage {
-        PostgresSearch::new(self.store.clone()).search(query).await.unwrap()
+        PostgresSearch::new(self.store.clone(), CatalogueWatch::still())
+            .search(query, Generation::default())
+            .await
+            .unwrap()
     }
 
     /// The outbox as `id@time`, oldest first.

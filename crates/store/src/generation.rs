@@ -1,0 +1,100 @@
+//! The generation of the catalogue: whether anything changed, told without looking at everything.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use chart_index_domain::ReadError;
+use chart_index_domain::search::Generation;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::Store;
+
+/// The generation of the catalogue as it was last read. Clones share it.
+///
+/// What is kept under a generation is out of force as soon as the next one is heard: within the interval of the
+/// watch. While PostgreSQL cannot be read the generation stays what it was, and with it what was kept.
+#[derive(Clone)]
+pub struct CatalogueWatch {
+    generation: Arc<AtomicU64>,
+    /// Ends with the last clone.
+    _task: Option<Arc<AbortOnDropHandle<()>>>,
+}
+
+impl CatalogueWatch {
+    /// A watch that reads nothing, for programs that keep nothing.
+    #[must_use]
+    pub fn still() -> Self {
+        Self { generation: Arc::default(), _task: None }
+    }
+
+    /// Reads the generation now, waiting for it no longer than the interval, and then once in every interval.
+    ///
+    /// Until it was read for the first time it is a number that no other process has: nothing that somebody kept
+    /// is taken for the present.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime.
+    pub async fn follow(store: &Store, interval: Duration) -> Self {
+        let generation = Arc::new(AtomicU64::new(fastrand::u64(..)));
+        let _ = tokio::time::timeout(interval, read_into(store, &generation)).await;
+        let task = tokio::spawn(follow(store.clone(), Arc::clone(&generation), interval));
+        Self { generation, _task: Some(Arc::new(AbortOnDropHandle::new(task))) }
+    }
+
+    /// The generation as it was last read.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        Generation(self.generation.load(Ordering::Acquire))
+    }
+}
+
+impl fmt::Debug for CatalogueWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CatalogueWatch").field(&self.generation()).finish()
+    }
+}
+
+async fn follow(store: Store, generation: Arc<AtomicU64>, interval: Duration) {
+    let mut ticks = interval_at(Instant::now() + interval, interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        read_into(&store, &generation).await;
+    }
+}
+
+async fn read_into(store: &Store, generation: &AtomicU64) {
+    match store.generation().await {
+        Ok(read) => generation.store(read.0, Ordering::Release),
+        // Those that are asked something tell of an outage; this one only does not hear of changes.
+        Err(error) => tracing::debug!(%error, "the generation of the catalogue cannot be read"),
+    }
+}
+
+impl Store {
+    /// The present generation of the catalogue: another one after every change of what lists and details show.
+    ///
+    /// It is a digest of the newest 4,096 rows of the outbox, by their numbers: of more than the newest, since a
+    /// row may become visible after one with a higher number.
+    pub async fn generation(&self) -> Result<Generation, ReadError> {
+        self.read("read generation", || async move {
+            let mut lease = self.lease().await?;
+            let (newest, sum): (i64, i64) = sqlx::query_as(
+                "SELECT coalesce(max(seq), 0), coalesce(sum(seq), 0)::bigint FROM search_changes
+                 WHERE seq > (SELECT coalesce(max(seq), 0) FROM search_changes) - 4096",
+            )
+            .fetch_one(lease.connection())
+            .await?;
+            // The same on every replica of one version, which is as far as it has to agree.
+            let mut hasher = DefaultHasher::new();
+            (newest, sum).hash(&mut hasher);
+            Ok(Generation(hasher.finish()))
+        })
+        .await
+    }
+}

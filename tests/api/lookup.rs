@@ -128,7 +128,9 @@ async fn ingesting_again_moves_only_the_time_of_the_check() {
     let path = format!("/api/charts/{}", chart.note_hash());
     let mut before = index.get(&path).await.json();
     assert!(index.ingest().contains("0 chartsets added, 1 unchanged, 0 updated"));
-    let mut after = index.get(&path).await.json();
+    // The time of a check is no change that replicas are told of: one that has kept nothing shows it.
+    let fresh = Service::start(index.database.url());
+    let mut after = fresh.client().get(&path).await.json();
     let checked = |answer: &mut serde_json::Value| answer["sources"][0]["checkedAtMs"].take().as_i64();
     assert!(checked(&mut before) < checked(&mut after));
     assert_eq!(before, after);

@@ -1,6 +1,7 @@
 //! The public API over real servers, statement by statement of the contract and its decisions.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its set-up fails")]
 
+mod caching;
 mod detail;
 mod errors;
 mod headers;
@@ -10,15 +11,25 @@ mod list;
 mod lookup;
 mod outage;
 mod redirect;
+mod redis_outages;
 mod rox;
 mod serving;
 
-use chart_index_tests::{Answer, ChartSpec, Client, Library, Service, ServiceOptions, TestDatabase, indexer};
+use std::time::Duration;
+
+use chart_index_tests::{
+    Answer, ChartSpec, Client, IndexerRun, Library, Service, ServiceOptions, TestDatabase, TestRedis,
+    indexer, indexer_command, within,
+};
+
+/// "Removal and update reach every replica's memory within 5 seconds."
+const IN_FORCE: Duration = Duration::from_secs(5);
 
 /// A library that is ingested and served.
 struct Index {
     library: Library,
     database: TestDatabase,
+    redis: TestRedis,
     service: Service,
     client: Client,
 }
@@ -26,28 +37,31 @@ struct Index {
 impl Index {
     /// Ingests the library into a database of its own and serves it.
     async fn over(library: Library) -> Self {
-        let database = TestDatabase::create().await;
-        let migrated = indexer(database.url(), &["migrate"]);
-        assert_eq!(migrated.code, Some(0), "{}", migrated.stderr);
-        let service = Service::start(database.url());
+        let (database, redis) = (TestDatabase::create().await, TestRedis::create());
+        indexer(database.url(), &["migrate"]).succeeded();
+        let variables = [("REDIS_URL", redis.url())];
+        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+        let service = Service::start_with(database.url(), &options);
         let client = service.client();
-        let index = Self { library, database, service, client };
+        let index = Self { library, database, redis, service, client };
         index.ingest();
         index
     }
 
     /// Ingests the library again and gives the summary.
     fn ingest(&self) -> String {
-        let run = indexer(self.database.url(), &["ingest", &self.library.argument()]);
-        assert_eq!(run.code, Some(0), "{}", run.stderr);
-        run.stdout
+        self.indexer(&["ingest", &self.library.argument()])
     }
 
     /// Runs another command of the indexer, which must succeed.
     fn indexer(&self, arguments: &[&str]) -> String {
-        let run = indexer(self.database.url(), arguments);
-        assert_eq!(run.code, Some(0), "{}", run.stderr);
-        run.stdout
+        let mut command = indexer_command(self.database.url(), arguments);
+        IndexerRun::of(command.env("REDIS_URL", self.redis.url())).succeeded()
+    }
+
+    /// Waits until a path answers with this status, as long as a change may take to be in force.
+    async fn answers(&self, path: &str, status: u16) -> Answer {
+        within(IN_FORCE, async || Some(self.get(path).await).filter(|answer| answer.status == status)).await.0
     }
 
     async fn get(&self, path: &str) -> Answer {

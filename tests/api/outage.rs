@@ -12,7 +12,8 @@ const RECOVERY: Duration = Duration::from_secs(15);
 struct Outage {
     postgres: PrivatePostgres,
     service: Service,
-    paths: Vec<String>,
+    /// What to ask for, and the status of its answer.
+    paths: Vec<(String, u16)>,
 }
 
 impl Outage {
@@ -29,20 +30,23 @@ impl Outage {
         let list = service.client().get("/api/chartsets").await.json();
         let id = list["items"][0]["id"].as_str().expect("a chartset").to_owned();
         let paths = vec![
-            format!("/api/charts/{chart}"),
-            format!("/api/charts/{chart}/rox"),
-            format!("/api/charts/{unknown}"),
-            format!("/api/charts/{unknown}/rox"),
-            "/api/chartsets".into(),
-            format!("/api/chartsets/{id}"),
-            format!("/go/chartset/{id}"),
+            (format!("/api/charts/{chart}"), 200),
+            (format!("/api/charts/{chart}/rox"), 200),
+            (format!("/api/charts/{unknown}"), 200),
+            (format!("/api/charts/{unknown}/rox"), 404),
+            ("/api/chartsets".into(), 200),
+            (format!("/api/chartsets/{id}"), 200),
+            (format!("/go/chartset/{id}"), 302),
         ];
+        // One that has kept nothing.
+        drop(service);
+        let service = Service::start(postgres.url());
         Self { postgres, service, paths }
     }
 
     /// "503 problem with `Retry-After`, never `unknown` or 404"
     async fn assert_unavailable(&self) {
-        for path in &self.paths {
+        for (path, _) in &self.paths {
             let answer = self.service.client().get(path).await;
             assert_eq!(
                 (answer.status.as_u16(), answer.header("content-type")),
@@ -52,18 +56,29 @@ impl Outage {
             assert!(answer.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds >= 1), "{path}");
             assert_eq!(answer.header("cache-control"), "no-store");
         }
+        self.assert_lives_and_is_not_ready().await;
+    }
+
+    async fn assert_lives_and_is_not_ready(&self) {
         assert_eq!(self.service.private_client().get("/readyz").await.status, 503);
         assert_eq!(self.service.private_client().get("/livez").await.status, 200);
+    }
+
+    /// "PostgreSQL killed: cached answers continue."
+    async fn assert_continues(&self) {
+        for (path, expected) in &self.paths {
+            assert_eq!(self.service.client().get(path).await.status, *expected, "{path}");
+        }
+        self.assert_lives_and_is_not_ready().await;
     }
 
     /// Recovery by itself: within a bound, and from then on every answer is right.
     async fn assert_recovers(&self) {
         let since = Instant::now();
-        let expected = [200, 200, 200, 404, 200, 200, 302];
-        for (path, expected) in self.paths.iter().zip(expected) {
+        for (path, expected) in &self.paths {
             loop {
                 let status = self.service.client().get(path).await.status.as_u16();
-                if status == expected {
+                if status == *expected {
                     break;
                 }
                 assert_eq!(status, 503, "{path}: nothing but the right answer or 503");
@@ -77,7 +92,6 @@ impl Outage {
 #[tokio::test]
 async fn a_killed_postgresql_is_an_outage_and_no_unknown_chart() {
     let outage = Outage::new().await;
-    outage.assert_recovers().await;
     outage.postgres.kill();
     outage.assert_unavailable().await;
     outage.postgres.restart();
@@ -87,12 +101,46 @@ async fn a_killed_postgresql_is_an_outage_and_no_unknown_chart() {
 #[tokio::test]
 async fn a_frozen_postgresql_is_an_outage_within_the_deadline() {
     let outage = Outage::new().await;
-    outage.assert_recovers().await;
+    assert_eq!(outage.service.private_client().get("/readyz").await.status, 200, "connected");
     outage.postgres.freeze();
     let since = Instant::now();
-    let answer = outage.service.client().get(&outage.paths[0]).await;
+    let answer = outage.service.client().get(&outage.paths[0].0).await;
     assert_eq!(answer.status, 503);
     assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+    outage.postgres.thaw();
+    outage.assert_recovers().await;
+}
+
+/// What was asked for before is answered on, for longer than anything is served without looking again.
+#[tokio::test]
+async fn what_is_kept_is_answered_while_postgresql_is_away() {
+    let outage = Outage::new().await;
+    outage.assert_recovers().await;
+    outage.postgres.kill();
+    let killed = Instant::now();
+    while killed.elapsed() < Duration::from_secs(7) {
+        outage.assert_continues().await;
+    }
+    let never_asked = format!("/api/charts/{}", "1".repeat(64));
+    assert_eq!(outage.service.client().get(&never_asked).await.status, 503);
+    outage.postgres.restart();
+    outage.assert_recovers().await;
+}
+
+/// A request that could be given an older answer waits half a second for PostgreSQL at most.
+#[tokio::test]
+async fn what_is_kept_is_answered_while_postgresql_hangs() {
+    let outage = Outage::new().await;
+    outage.assert_recovers().await;
+    outage.postgres.freeze();
+    let frozen = Instant::now();
+    while frozen.elapsed() < Duration::from_secs(5) {
+        for (path, expected) in &outage.paths {
+            let asked = Instant::now();
+            assert_eq!(outage.service.client().get(path).await.status, *expected, "{path}");
+            assert!(asked.elapsed() < Duration::from_secs(2), "{path} took {:?}", asked.elapsed());
+        }
+    }
     outage.postgres.thaw();
     outage.assert_recovers().await;
 }

@@ -13,18 +13,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["domain"]),
     ("ratelimit", &[]),
     ("cache", &["domain", "ratelimit"]),
-    ("http", &["domain", "ratelimit"]),
-    ("lookup", &["domain", "http", "ratelimit", "store"]),
-    ("browse", &["domain", "http", "ratelimit", "store"]),
-    ("gateway", &["browse", "domain", "http", "lookup", "ratelimit", "store"]),
-    ("indexer", &["chartfile", "domain", "store"]),
+    ("http", &["cache", "domain", "ratelimit"]),
+    ("lookup", &["cache", "domain", "http", "ratelimit", "store"]),
+    ("browse", &["cache", "domain", "http", "ratelimit", "store"]),
+    ("gateway", &["browse", "cache", "domain", "http", "lookup", "ratelimit", "store"]),
+    ("indexer", &["cache", "chartfile", "domain", "ratelimit", "store"]),
     ("tests", &[]),
     ("benchmarks", &["tests"]),
 ];
 
 /// Libraries that only these packages may name.
-const OWNED: &[(&str, &[&str])] =
-    &[("sqlx", &["store"]), ("rhythm-open-exchange", &["chartfile"]), ("redis", &["cache", "ratelimit"])];
+const OWNED: &[(&str, &[&str])] = &[
+    ("sqlx", &["store"]),
+    ("rhythm-open-exchange", &["chartfile"]),
+    ("redis", &["cache", "ratelimit"]),
+    ("deadpool-redis", &["ratelimit"]),
+];
 
 /// Packages whose code runs in the public process.
 const PUBLIC_PROCESS: &str = "gateway";

@@ -15,13 +15,17 @@ mod answer;
 mod database;
 mod library;
 mod programs;
+mod redis;
 mod servers;
+mod waiting;
 
 pub use answer::{Answer, Client};
 pub use database::TestDatabase;
 pub use library::{ChartSpec, Library};
 pub use programs::{IndexerRun, Service, ServiceOptions, indexer, indexer_command};
+pub use redis::{PrivateRedis, PrivateRedisCluster, TestRedis};
 pub use servers::PrivatePostgres;
+pub use waiting::within;
 
 use std::path::{Path, PathBuf};
 

@@ -107,14 +107,27 @@ pub struct IndexerRun {
     pub stderr: String,
 }
 
+impl IndexerRun {
+    /// Runs a command to its end.
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("chart-indexer starts");
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+
+    /// The standard output of a run that succeeded.
+    pub fn succeeded(self) -> String {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        self.stdout
+    }
+}
+
 /// Runs `chart-indexer` over a database to its end.
 pub fn indexer(database_url: &str, arguments: &[&str]) -> IndexerRun {
-    let output = indexer_command(database_url, arguments).output().expect("chart-indexer starts");
-    IndexerRun {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-    }
+    IndexerRun::of(&mut indexer_command(database_url, arguments))
 }
 
 /// `chart-indexer` over a database, to be started by the test.

@@ -15,9 +15,18 @@ pub struct PrivatePostgres {
 impl PrivatePostgres {
     /// Starts a new, empty server on a free port.
     pub fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// Starts one that logs every statement, for [`statements`](Self::statements).
+    pub fn start_logging() -> Self {
+        Self::start_with("-c log_min_duration_statement=0")
+    }
+
+    fn start_with(options: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut server = Self { folder, url: String::new() };
-        server.run_script("up");
+        server.run_script_with("up", &[("POSTGRES_OPTIONS", options)]);
         let env =
             std::fs::read_to_string(server.folder.path().join("env")).expect("the script wrote its env");
         let url = env.lines().find_map(|line| line.strip_prefix("DATABASE_URL="));
@@ -28,6 +37,14 @@ impl PrivatePostgres {
     /// The address of its database `chart_index`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// How many statements with this text in them the server has run: of one that logs them.
+    pub fn statements(&self, text: &str) -> usize {
+        let log = std::fs::read_to_string(self.folder.path().join("postgres.log")).expect("a log");
+        // An entry begins with the time that the statement took; its text may go over several lines.
+        let entries = log.split("LOG:  duration: ").filter(|entry| entry.contains(" execute "));
+        entries.filter(|entry| entry.contains(text)).count()
     }
 
     /// Ends the server at once, as a crash would, and waits until none of its processes is left: only then can it

@@ -1,7 +1,7 @@
 //! The rate limit and the cache in one round trip.
 
 use chart_index_ratelimit::redis_link::LinkError;
-use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter, PreparedCheck};
+use chart_index_ratelimit::{Decision, Limiter, PreparedCheck};
 use redis::Value;
 
 use crate::flights::Outcome;
@@ -25,10 +25,9 @@ pub enum Admission<E> {
 }
 
 impl<E: Send + Sync + 'static> Cache<E> {
-    /// Asks the limiter for a request, and reads its answer as [`read`](Self::read) does, in at most one round trip
-    /// to Redis that the request waits for:
+    /// Asks the limiter for a request, and reads its answer as [`read`](Self::read) does, in one round trip to Redis
+    /// that the request waits for:
     ///
-    /// - a remembered refusal: none;
     /// - an answer in memory: one, for the limit;
     /// - otherwise: one, for the limit and the answer in one pipeline. A ROX file comes over its own link at the
     ///   same time. While somebody else reads the same answer, the limit alone is asked for, and then waited.
@@ -40,8 +39,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
     pub async fn read_admitted<F, Fut>(
         &self,
         limiter: &Limiter,
-        group: Group,
-        address: ClientAddress,
+        check: PreparedCheck,
         key: CacheKey,
         fill: F,
     ) -> Admission<E>
@@ -49,15 +47,11 @@ impl<E: Send + Sync + 'static> Cache<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
     {
-        let check = match limiter.prepare(group, address) {
-            Ok(check) => check,
-            Err(refused) => return Admission::Refused(refused),
-        };
         let kept = self.begin(&key);
         if kept == Lookup::Miss {
             return self.read_both(limiter, check, key, fill).await;
         }
-        let decision = decide(limiter, check).await;
+        let decision = limiter.decide(check).await;
         if !decision.is_admitted() {
             return Admission::Refused(decision);
         }
@@ -85,7 +79,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
     {
         let Some(begun) = self.inner.begun(&key) else {
-            let decision = decide(limiter, check).await;
+            let decision = limiter.decide(check).await;
             return self.admitted(decision, self.inner.fetch(key, Source::Store, fill)).await;
         };
         let (limit, record) = self.ask_both(limiter, &check, &key).await;
@@ -133,12 +127,6 @@ impl<E: Send + Sync + 'static> Cache<E> {
         };
         (limit, tier.record(key, value))
     }
-}
-
-/// The limit alone.
-async fn decide(limiter: &Limiter, check: PreparedCheck) -> Decision {
-    let answer = limiter.link().run(check.command(), check.deadline()).await;
-    limiter.finish(check, answer).await
 }
 
 /// The two answers of a pipeline.

@@ -105,6 +105,23 @@ impl<E: Send + Sync + 'static> Cache<E> {
         }
     }
 
+    /// Reads an answer from memory, or with the fill from the store, as [`read`](Self::read) does but without asking
+    /// Redis: for a request that has asked it once already.
+    pub async fn read_here<F, Fut>(&self, key: CacheKey, fill: F) -> Result<CachedAnswer, FillError<E>>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+    {
+        match self.begin(&key) {
+            Lookup::Fresh(answer) => Ok(answer),
+            Lookup::Stale(answer) => {
+                self.inner.refresh(key, Source::Store, fill);
+                Ok(answer)
+            }
+            Lookup::Miss => self.inner.fetch(key, Source::Store, fill).await,
+        }
+    }
+
     /// What memory alone says. Nothing is sent, and nobody waits.
     #[must_use]
     pub fn begin(&self, key: &CacheKey) -> Lookup {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{Clock, FeedConfig, Kind};
+use chart_index_ratelimit::redis_link::{RedisEndpoint, RedisLinkConfig};
+
+use crate::{Clock, Kind};
 
 /// How old an answer may become. All ages count from the *beginning* of the read from the store, except
 /// [`check`](Self::check); each varies by up to a tenth from key to key and from replica to replica, so that what
@@ -32,7 +34,7 @@ pub struct AgesByKind {
     /// Pages of the list: read again after 5 s, dropped after 30 s, served for an hour while the engine fails. No
     /// message announces their changes; a new generation of the index has new keys.
     pub list: Ages,
-    /// Chartsets: like the list.
+    /// Chartsets, and where they are published: like the list.
     pub detail: Ages,
 }
 
@@ -44,7 +46,7 @@ impl AgesByKind {
             Kind::Lookup => &self.lookup,
             Kind::Rox => &self.rox,
             Kind::List => &self.list,
-            Kind::Detail => &self.detail,
+            Kind::Detail | Kind::Source => &self.detail,
         }
     }
 }
@@ -79,9 +81,10 @@ pub struct CacheConfig {
     pub key_prefix: String,
     /// How long a request waits for the store when it could be given an old answer instead: 500 ms.
     pub patience: Duration,
-    /// Where invalidations are heard. Without nodes, nothing in memory is served for more than three seconds
-    /// without a check.
-    pub feed: FeedConfig,
+    /// Where invalidations are heard: a message is heard at each node of a cluster, so one is listened to, and the
+    /// next one after it fails. Without an endpoint, nothing in memory is served for more than three seconds without
+    /// a check.
+    pub feed: RedisLinkConfig,
     /// The clock that ages are counted by.
     pub clock: Clock,
 }
@@ -98,7 +101,7 @@ impl Default for CacheConfig {
             ages: AgesByKind::default(),
             key_prefix: Self::KEY_PREFIX.to_owned(),
             patience: Duration::from_millis(500),
-            feed: FeedConfig::default(),
+            feed: RedisLinkConfig::new(RedisEndpoint::None),
             clock: Clock::default(),
         }
     }

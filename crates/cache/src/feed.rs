@@ -1,69 +1,15 @@
 //! Hearing of changed answers: a subscription on a connection of its own, renewed whenever it is lost.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use redis::aio::{PubSubSink, PubSubStream};
-use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates};
+use redis::{Client, RedisResult};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::CacheKey;
 use crate::inner::Inner;
-
-/// The address of a Redis server to listen at, as `REDIS_URL` has it. Neither `Debug` nor the error of parsing shows
-/// any part of the credentials.
-#[derive(Clone)]
-pub struct FeedUrl(Box<ConnectionInfo>);
-
-impl FromStr for FeedUrl {
-    type Err = MalformedFeedUrl;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.into_connection_info().map(|info| Self(Box::new(info))).map_err(|_| MalformedFeedUrl)
-    }
-}
-
-impl fmt::Debug for FeedUrl {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "FeedUrl({})", self.0.addr())
-    }
-}
-
-/// The text is not the address of a Redis server. It is not repeated here: it may hold a password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "REDIS_URL and REDIS_CLUSTER_URLS take redis://[user:password@]host:port[/database], or rediss:// for TLS"
-)]
-pub struct MalformedFeedUrl;
-
-/// Where invalidations are heard.
-#[derive(Debug, Clone, Default)]
-pub struct FeedConfig {
-    /// The one server, or some nodes of the cluster: a message is heard at each of them, so one is listened to, and
-    /// the next one after it fails.
-    pub nodes: Vec<FeedUrl>,
-    /// The certificate authority of the servers in PEM, where the system's store does not know it.
-    pub root_certificate: Option<Vec<u8>>,
-}
-
-impl FeedConfig {
-    pub(crate) fn clients(&self) -> RedisResult<Vec<Client>> {
-        self.nodes.iter().map(|node| self.client(node)).collect()
-    }
-
-    fn client(&self, FeedUrl(info): &FeedUrl) -> RedisResult<Client> {
-        let info = ConnectionInfo::clone(info);
-        if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
-            let root_cert = self.root_certificate.clone();
-            Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert })
-        } else {
-            Client::open(info)
-        }
-    }
-}
 
 const MESSAGE_VERSION: u8 = 1;
 /// How often the connection is asked for a sign of life, well within the silence that trust survives.
@@ -186,13 +132,5 @@ mod tests {
         newer[0] += 1;
         assert_eq!(keys(&newer), None);
         assert_eq!(keys(b""), None);
-    }
-
-    #[test]
-    fn no_part_of_a_password_is_shown() {
-        let url: FeedUrl = "rediss://someone:hunter2@redis.example:6380/3".parse().unwrap();
-        assert_eq!(format!("{url:?}"), "FeedUrl(redis.example:6380)");
-        let error = "redis//:hunter2@host".parse::<FeedUrl>().unwrap_err();
-        assert!(!format!("{error} {error:?}").contains("hunter2"));
     }
 }

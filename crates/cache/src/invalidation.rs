@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::redis_link::{LinkError, RedisLink};
-use redis::{Cmd, Value, cmd};
+use chart_index_ratelimit::redis_link::{LinkError, RedisLinkConfig, RedisPool};
+use redis::{Cmd, RedisError, Value, cmd};
 use tokio::time::{Instant, sleep};
 
 use crate::redis_tier::{MARK, MARK_LIVES_MS};
@@ -14,7 +14,7 @@ use crate::{CacheKey, feed};
 /// To be used *after* the change is committed in the store, by whoever made it.
 #[derive(Debug, Clone)]
 pub struct Invalidator {
-    link: RedisLink,
+    pool: RedisPool,
     key_prefix: String,
 }
 
@@ -30,10 +30,14 @@ const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Invalidator {
-    /// An invalidator for the caches with this key prefix: [`CacheConfig::KEY_PREFIX`](crate::CacheConfig).
-    #[must_use]
-    pub fn new(link: RedisLink, key_prefix: impl Into<String>) -> Self {
-        Self { link, key_prefix: key_prefix.into() }
+    /// An invalidator for the caches with this key prefix: [`CacheConfig::KEY_PREFIX`](crate::CacheConfig). Without
+    /// an endpoint there is nobody to tell, and nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// Where the endpoint cannot be used at all.
+    pub fn new(config: &RedisLinkConfig, key_prefix: impl Into<String>) -> Result<Self, RedisError> {
+        Ok(Self { pool: RedisPool::new(config, BATCH_TIMEOUT)?, key_prefix: key_prefix.into() })
     }
 
     /// Invalidates these answers. Attempts that fail are repeated until the patience is over; doing it twice does
@@ -45,6 +49,9 @@ impl Invalidator {
     /// nothing either; but what Redis holds must be invalidated before it comes back into use, so the caller is to
     /// try again.
     pub async fn invalidate(&self, keys: &[CacheKey], patience: Duration) -> Result<(), InvalidationError> {
+        if !self.pool.is_configured() {
+            return Ok(());
+        }
         let give_up = Instant::now() + patience;
         for batch in keys.chunks(BATCH) {
             while let Err(error) = self.invalidate_once(batch).await {
@@ -64,29 +71,25 @@ impl Invalidator {
             mark.arg(key.redis_key(&self.key_prefix)).arg(MARK).arg("PX").arg(MARK_LIVES_MS);
             mark
         };
-        let answers = self.send(keys.iter().map(mark)).await?;
+        let answers = self.send(keys.iter().map(mark).collect()).await?;
         let refused = keys.iter().zip(answers).filter(|(_, answer)| answer.is_err()).map(|(key, _)| {
             let mut delete = cmd("DEL");
             delete.arg(key.redis_key(&self.key_prefix));
             delete
         });
         // A Redis that is full takes no mark, but it deletes; and it takes no old answer either.
-        for answer in self.send(refused).await? {
+        for answer in self.send(refused.collect()).await? {
             answer?;
         }
         let mut publish = cmd("PUBLISH");
         publish.arg(feed::channel(&self.key_prefix)).arg(feed::message(keys));
-        self.link.run(&publish, Instant::now() + BATCH_TIMEOUT).await.map(drop)
+        for answer in self.send(vec![publish]).await? {
+            answer?;
+        }
+        Ok(())
     }
 
-    async fn send(
-        &self,
-        commands: impl Iterator<Item = Cmd>,
-    ) -> Result<Vec<Result<Value, LinkError>>, LinkError> {
-        let commands: Vec<_> = commands.collect();
-        if commands.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.link.run_all(commands, Instant::now() + BATCH_TIMEOUT).await
+    async fn send(&self, commands: Vec<Cmd>) -> Result<Vec<Result<Value, LinkError>>, LinkError> {
+        if commands.is_empty() { Ok(Vec::new()) } else { self.pool.run_all(&commands).await }
     }
 }

@@ -1,5 +1,6 @@
 //! What an answer is kept under.
 
+use chart_index_domain::search::Generation;
 use chart_index_domain::{ChartsetId, NoteHash};
 
 /// What kind of answer is kept: kinds differ in their ages, and in the connection that carries them.
@@ -14,11 +15,13 @@ pub enum Kind {
     List = b's',
     /// One chartset.
     Detail = b'd',
+    /// Where one chartset is published.
+    Source = b'g',
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Lookup, Self::Rox, Self::List, Self::Detail];
+    pub const ALL: [Self; 5] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Source];
 
     /// The name of the kind in metrics and logs.
     #[must_use]
@@ -28,6 +31,7 @@ impl Kind {
             Self::Rox => "rox",
             Self::List => "list",
             Self::Detail => "detail",
+            Self::Source => "source",
         }
     }
 }
@@ -66,19 +70,22 @@ impl CacheKey {
     /// A page of the chartset list: the query in its normal form, in one generation of the index. Whatever else
     /// shapes the body, such as the engine that answers, belongs in the bytes of the query.
     #[must_use]
-    pub fn list(normalised_query: &[u8], generation: u64) -> Self {
+    pub fn list(normalised_query: &[u8], generation: Generation) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 list cache key v1");
-        hasher.update(&generation.to_le_bytes()).update(normalised_query);
+        hasher.update(&generation.0.to_le_bytes()).update(normalised_query);
         Self { kind: Kind::List, name: *hasher.finalize().as_bytes() }
     }
 
     /// One chartset, in one generation of the index.
     #[must_use]
-    pub fn detail(id: ChartsetId, generation: u64) -> Self {
-        let mut name = [0; 32];
-        name[..8].copy_from_slice(id.as_bytes());
-        name[8..16].copy_from_slice(&generation.to_be_bytes());
-        Self { kind: Kind::Detail, name }
+    pub fn detail(id: ChartsetId, generation: Generation) -> Self {
+        Self { kind: Kind::Detail, name: chartset_name(id, generation) }
+    }
+
+    /// Where one chartset is published, in one generation of the index.
+    #[must_use]
+    pub fn source(id: ChartsetId, generation: Generation) -> Self {
+        Self { kind: Kind::Source, name: chartset_name(id, generation) }
     }
 
     /// What kind of answer it names.
@@ -95,7 +102,10 @@ impl CacheKey {
     /// The key in Redis, e.g. `ci:1:l:<64 hexadecimal digits>`.
     pub(crate) fn redis_key(&self, prefix: &str) -> Vec<u8> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let name = if self.kind == Kind::Detail { &self.name[..16] } else { &self.name[..] };
+        let name = match self.kind {
+            Kind::Detail | Kind::Source => &self.name[..16],
+            Kind::Lookup | Kind::Rox | Kind::List => &self.name[..],
+        };
         let mut key = Vec::with_capacity(prefix.len() + 2 + 2 * name.len());
         key.extend_from_slice(prefix.as_bytes());
         key.extend([self.kind as u8, b':']);
@@ -119,6 +129,13 @@ impl CacheKey {
     }
 }
 
+fn chartset_name(id: ChartsetId, generation: Generation) -> [u8; 32] {
+    let mut name = [0; 32];
+    name[..8].copy_from_slice(id.as_bytes());
+    name[8..16].copy_from_slice(&generation.0.to_be_bytes());
+    name
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,27 +147,29 @@ mod tests {
         for (key, expected) in [
             (CacheKey::lookup(hash), format!("ci:1:l:{}", "ab".repeat(32))),
             (CacheKey::rox(hash), format!("ci:1:r:{}", "ab".repeat(32))),
-            (CacheKey::detail(id, 258), format!("ci:1:d:{}0000000000000102", "12".repeat(8))),
+            (CacheKey::detail(id, Generation(258)), format!("ci:1:d:{}0000000000000102", "12".repeat(8))),
         ] {
             assert_eq!(String::from_utf8(key.redis_key("ci:1:")).unwrap(), expected);
         }
-        assert_eq!(CacheKey::list(b"q=a", 1).redis_key("ci:1:").len(), "ci:1:s:".len() + 64);
+        assert_eq!(CacheKey::list(b"q=a", Generation(1)).redis_key("ci:1:").len(), "ci:1:s:".len() + 64);
     }
 
     #[test]
     fn queries_and_generations_have_keys_of_their_own() {
-        let key = CacheKey::list(b"q=a", 1);
-        assert_eq!(key, CacheKey::list(b"q=a", 1));
-        assert_ne!(key, CacheKey::list(b"q=a", 2));
-        assert_ne!(key, CacheKey::list(b"q=b", 1));
+        let key = CacheKey::list(b"q=a", Generation(1));
+        assert_eq!(key, CacheKey::list(b"q=a", Generation(1)));
+        assert_ne!(key, CacheKey::list(b"q=a", Generation(2)));
+        assert_ne!(key, CacheKey::list(b"q=b", Generation(1)));
     }
 
     #[test]
     fn a_key_survives_the_wire() {
         let id = ChartsetId::from_bytes([9; 8]);
-        for key in
-            [CacheKey::list(b"", 0), CacheKey::rox(NoteHash::from_bytes([7; 32])), CacheKey::detail(id, 3)]
-        {
+        for key in [
+            CacheKey::list(b"", Generation(0)),
+            CacheKey::rox(NoteHash::from_bytes([7; 32])),
+            CacheKey::detail(id, Generation(3)),
+        ] {
             let mut message = Vec::new();
             key.write_wire(&mut message);
             assert_eq!(CacheKey::from_wire(message.as_slice().try_into().unwrap()), Some(key));

@@ -45,6 +45,5 @@ pub use answer::{CachedAnswer, FillError};
 pub use cache::{Cache, CacheCounts, CacheLinks, Lookup};
 pub use clock::Clock;
 pub use config::{Ages, AgesByKind, CacheConfig};
-pub use feed::{FeedConfig, FeedUrl, MalformedFeedUrl};
 pub use invalidation::{InvalidationError, Invalidator};
 pub use key::{CacheKey, Kind};

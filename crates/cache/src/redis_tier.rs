@@ -36,7 +36,7 @@ impl RedisTier {
     pub(crate) const fn link(&self, kind: Kind) -> &RedisLink {
         match kind {
             Kind::Rox => &self.links.large,
-            Kind::Lookup | Kind::List | Kind::Detail => &self.links.small,
+            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source => &self.links.small,
         }
     }
 

@@ -11,6 +11,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use chart_index_cache::CachedAnswer;
+use chart_index_domain::ReadError;
 use serde::Serialize;
 
 use crate::{ApiError, CachePolicy, EntityTag, encoding};
@@ -56,10 +58,29 @@ impl JsonBody {
     }
 
     /// Renders a value and tags it by its content.
-    pub fn render(value: &impl Serialize) -> Result<Self, ApiError> {
-        let bytes = serde_json::to_vec(value).map_err(|error| ApiError::Internal(error.into()))?;
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Failed`] for a value that has no JSON: rendering is the last step of reading an answer.
+    pub fn render(value: &impl Serialize) -> Result<Self, ReadError> {
+        let bytes = serde_json::to_vec(value)
+            .map_err(|error| ReadError::Failed { operation: "render answer", source: error.into() })?;
         let tag = EntityTag::of_content(&bytes);
         Ok(Self::new(bytes.into(), tag))
+    }
+
+    /// What is kept of it.
+    #[must_use]
+    pub fn keep(self) -> CachedAnswer {
+        CachedAnswer::found(self.bytes, self.tag.as_str())
+    }
+
+    /// The body that was kept; `None` where there was none.
+    #[must_use]
+    pub fn kept(answer: CachedAnswer) -> Option<Self> {
+        let CachedAnswer::Found { body, tag } = answer else { return None };
+        let tag = tag.parse().unwrap_or_else(|_| EntityTag::of_content(&body));
+        Some(Self::new(body, tag))
     }
 
     /// The JSON text.

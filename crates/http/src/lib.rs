@@ -4,11 +4,13 @@
 //! - [`HashParam`], [`ChartsetIdParam`]: path parameters as the domain's own types.
 //! - [`JsonBody`], [`Conditions`]: finished bodies with an `ETag`, answered conditionally and compressed.
 //! - [`CachePolicy`]: a handler names how long its answer may be kept; one layer writes the header.
-//! - [`RateLimiting`]: the limit around the routes of a group.
+//! - [`RateLimiting`], [`Turn`]: the limit around the routes of a group.
+//! - [`Answers`]: finished answers behind the limits, from memory, Redis or the store.
 //! - [`public`], [`private`]: the layers around the routes of a listener.
 //! - [`serve`]: the server itself, on a socket and until a signal that the caller owns.
 
 mod answer;
+mod answers;
 mod cache_policy;
 mod config;
 mod cors;
@@ -23,11 +25,12 @@ mod request_span;
 mod server;
 
 pub use answer::{Conditions, JsonBody, not_modified};
+pub use answers::Answers;
 pub use cache_policy::CachePolicy;
 pub use config::{LayerConfig, ServerConfig, milliseconds};
 pub use entity_tag::{EntityTag, MalformedEntityTag};
 pub use error::{ApiError, Missing};
 pub use extract::{ChartsetIdParam, HashParam};
 pub use layers::{private, public};
-pub use rate_limit::RateLimiting;
+pub use rate_limit::{RateLimiting, Turn};
 pub use server::serve;

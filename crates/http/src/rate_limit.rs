@@ -1,14 +1,15 @@
 //! The limit of requests per address, around the routes of a group (decisions, "Limits").
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::HeaderValue;
+use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter, TrustedProxies};
+use chart_index_ratelimit::{ClientAddress, Group, Limiter, PreparedCheck, TrustedProxies};
 
 use crate::ApiError;
 
@@ -23,11 +24,44 @@ pub struct RateLimiting {
     trusted_proxies: Arc<TrustedProxies>,
 }
 
+/// The question whether a request passes, ready to be asked: once, by whoever asks Redis for the request first.
+///
+/// A handler that reads through [`Answers`](crate::Answers) hands it on, so that the limit and the answer travel
+/// together. Where no handler takes it, as for a path that is malformed, the layer asks for itself: every request
+/// counts.
+#[derive(Debug, Clone)]
+pub struct Turn(Arc<Mutex<Option<PreparedCheck>>>);
+
+impl Turn {
+    pub(crate) fn take(&self) -> Option<PreparedCheck> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A handler asked for a turn and its route has no limit.
+#[derive(Debug, thiserror::Error)]
+#[error("the route belongs to no group of limits")]
+pub(crate) struct Unlimited;
+
+impl<S: Sync> FromRequestParts<S> for Turn {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        parts.extensions.get().cloned().ok_or_else(|| ApiError::Internal(Unlimited.into()))
+    }
+}
+
 impl RateLimiting {
     /// Limits by this limiter.
     #[must_use]
     pub fn new(limiter: Limiter, trusted_proxies: TrustedProxies) -> Self {
         Self { limiter: Arc::new(limiter), trusted_proxies: Arc::new(trusted_proxies) }
+    }
+
+    /// The limiter.
+    #[must_use]
+    pub fn limiter(&self) -> &Limiter {
+        &self.limiter
     }
 
     /// Puts the limit of a group around routes. What these routes do not answer at all is not limited.
@@ -46,14 +80,17 @@ impl RateLimiting {
 
 async fn enforce(
     State((limiting, group)): State<(RateLimiting, Group)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let address = limiting.client_address(&request);
-    let decision: Decision = limiting.limiter.check(group, address).await;
-    if decision.is_admitted() {
-        Ok(next.run(request).await)
-    } else {
-        Err(ApiError::RateLimited(group, decision))
-    }
+    let limiter = &limiting.limiter;
+    let check = limiter
+        .prepare(group, limiting.client_address(&request))
+        .map_err(|refused| ApiError::RateLimited(group, refused))?;
+    let turn = Turn(Arc::new(Mutex::new(Some(check))));
+    request.extensions_mut().insert(turn.clone());
+    let response = next.run(request).await;
+    let Some(check) = turn.take() else { return Ok(response) };
+    let decision = limiter.decide(check).await;
+    if decision.is_admitted() { Ok(response) } else { Err(ApiError::RateLimited(group, decision)) }
 }

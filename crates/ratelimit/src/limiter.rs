@@ -55,6 +55,12 @@ impl PreparedCheck {
         &self.command
     }
 
+    /// The group that the request belongs to.
+    #[must_use]
+    pub const fn group(&self) -> Group {
+        self.group
+    }
+
     /// When the round trip has to be over: the deadline for [`RedisLink::run_all`].
     #[must_use]
     pub const fn deadline(&self) -> tokio::time::Instant {
@@ -99,12 +105,15 @@ impl Limiter {
     /// Decides on one request, and counts it if it passes.
     pub async fn check(&self, group: Group, address: ClientAddress) -> Decision {
         match self.prepare(group, address) {
-            Ok(check) => {
-                let answer = self.link.run(&check.command, check.deadline).await;
-                self.finish(check, answer).await
-            }
+            Ok(check) => self.decide(check).await,
             Err(refused) => refused,
         }
+    }
+
+    /// Asks for a check alone.
+    pub async fn decide(&self, check: PreparedCheck) -> Decision {
+        let answer = self.link.run(&check.command, check.deadline).await;
+        self.finish(check, answer).await
     }
 
     /// The first half of [`check`](Self::check), for a caller that has something else to ask Redis in the same round

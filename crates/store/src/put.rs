@@ -17,12 +17,14 @@ use crate::{Store, StoreError};
 const MAX_ATTEMPTS: u32 = 8;
 
 /// What an ingest did to a chartset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PutOutcome {
     /// What changed.
     pub effect: PutEffect,
     /// Whether the set is removed from the index: it was kept up to date, and stays hidden.
     pub removed: bool,
+    /// The charts that left it.
+    pub left: Vec<NoteHash>,
 }
 
 /// What changed in the index.
@@ -81,13 +83,14 @@ impl Store {
         let (id, path) = (folder.draft.id, storable(&folder.draft.path));
         let touched = put_sql::touch(&mut connection, id, &folder.fingerprint, &path, folder.now_ms).await?;
         if let Some(removed) = touched {
-            return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed }));
+            return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed, left: Vec::new() }));
         }
         let mut transaction = connection.begin_with(removal_lock::BEGIN_WITHOUT_REMOVALS).await?;
         let Some(upserted) = folder.write(&mut transaction).await? else { return Ok(None) };
         transaction.commit().await?;
         let effect = if upserted.added { PutEffect::Added } else { PutEffect::Updated };
-        Ok(Some(PutOutcome { effect, removed: upserted.removed }))
+        let left = upserted.left()?;
+        Ok(Some(PutOutcome { effect, removed: upserted.removed, left }))
     }
 }
 

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use crate::columns::DerivedColumns;
 use crate::error::corrupt;
 use crate::put::CanonicalChart;
-use crate::rows::{ChartRow, chart_columns, source_columns};
+use crate::rows::{ChartRow, chart_columns, parse_hash, source_columns};
 use crate::text_columns::storable;
 
 /// What became of the row of a chartset.
@@ -16,6 +16,14 @@ use crate::text_columns::storable;
 pub(crate) struct Upserted {
     pub(crate) added: bool,
     pub(crate) removed: bool,
+    /// The hashes of the charts that left it.
+    gone: Vec<Vec<u8>>,
+}
+
+impl Upserted {
+    pub(crate) fn left(&self) -> Result<Vec<NoteHash>, sqlx::Error> {
+        self.gone.iter().map(|hash| parse_hash(hash)).collect()
+    }
 }
 
 /// Moves the last check of a chartset that has this very content. Gives whether the set is removed; `None` where
@@ -154,6 +162,7 @@ pub(crate) async fn upsert_chartset(
          ), gone AS (
              DELETE FROM chartset_charts AS member USING written
              WHERE member.chartset_id = written.id AND member.chart_hash <> ALL ($25)
+             RETURNING member.chart_hash
          ), members AS (
              INSERT INTO chartset_charts
                  (chartset_id, chart_hash, title, artist, title_romanised, artist_romanised, creator, difficulty,
@@ -174,7 +183,7 @@ pub(crate) async fn upsert_chartset(
                  declared_ref = excluded.declared_ref, alpha_beatmap_id = excluded.alpha_beatmap_id,
                  tags = excluded.tags
          )
-         SELECT added, removed FROM written",
+         SELECT added, removed, array(SELECT chart_hash FROM gone) AS gone FROM written",
     )
     .bind(draft.id.to_string())
     .bind(storable(&draft.path))

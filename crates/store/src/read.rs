@@ -6,7 +6,7 @@ use chart_index_domain::{
 };
 
 use crate::Store;
-use crate::rows::{MembershipRow, membership_columns, parse_source};
+use crate::rows::{MembershipRow, membership_columns, parse_hash, parse_source};
 
 /// A chart that is known: the answer of a lookup.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +93,20 @@ impl Store {
             .await?;
             let places = places.into_iter().map(PlacedRow::parse).collect::<Result<Vec<_>, _>>()?;
             Ok(detail(id, places))
+        })
+        .await
+    }
+
+    /// Every chart that stands in the chartset, whatever is removed.
+    pub async fn chart_hashes(&self, id: ChartsetId) -> Result<Vec<NoteHash>, ReadError> {
+        self.read("read charts of chartset", || async move {
+            let mut lease = self.lease().await?;
+            let hashes: Vec<Vec<u8>> =
+                sqlx::query_scalar("SELECT chart_hash FROM chartset_charts WHERE chartset_id = $1")
+                    .bind(id.to_string())
+                    .fetch_all(lease.connection())
+                    .await?;
+            hashes.iter().map(|hash| parse_hash(hash)).collect()
         })
         .await
     }

@@ -16,6 +16,8 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
+use chart_index_cache::{Cache, CacheConfig, CacheLinks};
+use chart_index_http::RateLimiting;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
 use super::*;
@@ -119,7 +121,15 @@ async fn ask(engine: &Arc<Engine>, path: &str) -> Response {
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
     let search: Arc<dyn SearchIndex> = Arc::<Engine>::clone(engine);
     let request = Request::get(path).body(Body::empty()).unwrap();
-    router(BrowseState { search, store, source_pages }, &unlimited()).oneshot(request).await.unwrap()
+    let state = BrowseState {
+        search,
+        stand_in: None,
+        store,
+        watch: CatalogueWatch::still(),
+        answers: unlimited(),
+        source_pages,
+    };
+    router(state).oneshot(request).await.unwrap()
 }
 
 async fn json(response: Response) -> Value {
@@ -167,7 +177,8 @@ async fn a_malformed_id_is_404_without_asking_the_store() {
 }
 
 /// The limits of a service without Redis: far above what a test asks for.
-fn unlimited() -> RateLimiting {
+fn unlimited() -> Answers {
     let link = chart_index_ratelimit::redis_link::RedisLink::none();
-    RateLimiting::new(Limiter::new(LimiterConfig::default(), link), TrustedProxies::default())
+    let limiting = RateLimiting::new(Limiter::new(LimiterConfig::default(), link), TrustedProxies::default());
+    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheLinks::none()).unwrap())
 }

@@ -1,17 +1,18 @@
 //! The command line. Every setting is a flag and an environment variable; an error about one names both.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use anyhow::Context;
-use chart_index_http::{LayerConfig, RateLimiting, ServerConfig};
-use chart_index_ratelimit::redis_link::{RedisEndpoint, RedisLink, RedisLinkConfig, RedisUrl};
+use chart_index_cache::{Cache, CacheConfig, CacheLinks};
+use chart_index_domain::ReadError;
+use chart_index_http::{Answers, LayerConfig, RateLimiting, ServerConfig};
+use chart_index_ratelimit::redis_link::{RedisArguments, RedisLink, RedisLinkConfig};
 use chart_index_ratelimit::{Limiter, LimiterConfig, Limits, TrustedProxies};
 use chart_index_store::{DatabaseUrl, StoreConfig};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::logging;
-use crate::redis_url::RedisUrlParser;
 
 /// The chart index: where a chart can be downloaded, the chart itself, and the catalogue.
 #[derive(Debug, Parser)]
@@ -46,7 +47,14 @@ pub(crate) struct ServeArguments {
     pub(crate) store: StoreArguments,
 
     #[command(flatten)]
-    pub(crate) limits: LimitArguments,
+    redis: RedisArguments,
+
+    #[command(flatten)]
+    limits: LimitArguments,
+
+    /// The memory for finished answers in bytes. A quarter of it is for what is known not to be there.
+    #[arg(long, env = "CACHE_BYTES", default_value = "67108864")]
+    cache_bytes: NonZeroU64,
 
     #[command(flatten)]
     pub(crate) source_pages: chart_index_browse::SourcePages,
@@ -95,25 +103,9 @@ impl StoreArguments {
     }
 }
 
-/// Redis, the limits of the four groups, and whose word on a client's address is taken.
+/// The limits of the four groups, and whose word on a client's address is taken.
 #[derive(Debug, Args)]
 pub(crate) struct LimitArguments {
-    /// The Redis that all replicas count requests in, `redis://[user:password@]host:port[/database]`, or
-    /// `rediss://` for TLS. Without one, each replica limits on its own.
-    #[arg(long, env = "REDIS_URL", hide_env_values = true, value_parser = RedisUrlParser)]
-    redis_url: Option<RedisUrl>,
-
-    /// Some nodes of a Redis Cluster, separated by commas, in place of `REDIS_URL`.
-    #[arg(
-        long,
-        env = "REDIS_CLUSTER_URLS",
-        hide_env_values = true,
-        value_delimiter = ',',
-        value_parser = RedisUrlParser,
-        conflicts_with = "redis_url"
-    )]
-    redis_cluster_urls: Vec<RedisUrl>,
-
     /// The most chart lookups of an address in any 60 seconds.
     #[arg(long, env = "RATE_LIMIT_LOOKUP", default_value = "240")]
     rate_limit_lookup: NonZeroU32,
@@ -135,26 +127,39 @@ pub(crate) struct LimitArguments {
     trusted_proxies: TrustedProxies,
 }
 
-impl LimitArguments {
-    /// The limiter of this process, which connects in the background.
+impl ServeArguments {
+    /// The limits and the cache of this process, which connect in the background.
     ///
     /// # Errors
-    /// The Redis endpoint cannot be used at all.
-    pub(crate) fn limiting(&self) -> anyhow::Result<RateLimiting> {
-        let endpoint = match (&self.redis_url, self.redis_cluster_urls.as_slice()) {
-            (Some(url), _) => RedisEndpoint::Single(url.clone()),
-            (None, []) => RedisEndpoint::None,
-            (None, urls) => RedisEndpoint::Cluster(urls.to_vec()),
+    /// Redis cannot be used as it is configured.
+    pub(crate) fn answers(&self) -> anyhow::Result<Answers> {
+        let redis = RedisLinkConfig::new(self.redis.endpoint());
+        let (links, cache) = self.cache(redis).context("REDIS_URL or REDIS_CLUSTER_URLS cannot be used")?;
+        let config = LimiterConfig { limits: self.limits.limits(), ..LimiterConfig::default() };
+        // Over the link of the small answers, so that a limit and an answer travel together.
+        let limiter = Limiter::new(config, links.small);
+        Ok(Answers::new(RateLimiting::new(limiter, self.limits.trusted_proxies.clone()), cache))
+    }
+
+    fn cache(&self, redis: RedisLinkConfig) -> anyhow::Result<(CacheLinks, Cache<ReadError>)> {
+        let links = CacheLinks {
+            small: RedisLink::connect(redis.clone())?,
+            large: RedisLink::connect(redis.clone())?,
         };
-        let limits = Limits {
+        let config = CacheConfig { bytes: self.cache_bytes.get(), feed: redis, ..CacheConfig::default() };
+        let cache = Cache::new(config, links.clone())?;
+        Ok((links, cache))
+    }
+}
+
+impl LimitArguments {
+    const fn limits(&self) -> Limits {
+        Limits {
             lookup: self.rate_limit_lookup,
             rox: self.rate_limit_rox,
             list: self.rate_limit_list,
             detail: self.rate_limit_detail,
-        };
-        let link = RedisLink::connect(RedisLinkConfig::new(endpoint)).context("REDIS_URL cannot be used")?;
-        let limiter = Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, link);
-        Ok(RateLimiting::new(limiter, self.trusted_proxies.clone()))
+        }
     }
 }
 
@@ -230,6 +235,7 @@ mod tests {
             ("--rate-limit-list", "0", "RATE_LIMIT_LIST"),
             ("--trusted-proxies", "everybody", "TRUSTED_PROXIES"),
             ("--redis-url", "http://redis", "REDIS_URL"),
+            ("--cache-bytes", "64 MiB", "CACHE_BYTES"),
             ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),
             ("--log-format", "xml", "LOG_FORMAT"),
             ("--log-filter", "info,=", "RUST_LOG"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use axum::Router;
 use chart_index_browse::BrowseState;
-use chart_index_http::RateLimiting;
+use chart_index_http::Answers;
 use chart_index_lookup::LookupState;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
 use tokio::net::TcpListener;
@@ -20,6 +20,9 @@ use crate::health::{self, Readiness};
 /// How long the database may take to say goodbye at the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How often the catalogue is asked for its generation: how long a list or a detail may miss a change.
+const GENERATION_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Serves until `shutdown` completes and what is in flight is finished.
 ///
 /// The private listener answers to the very end: while the public one drains, it says that this process lives
@@ -31,7 +34,8 @@ pub(crate) async fn run(
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
     let store = Store::new(&arguments.store.config());
-    let limiting = arguments.limits.limiting()?;
+    let answers = arguments.answers()?;
+    let watch = CatalogueWatch::follow(&store, GENERATION_INTERVAL).await;
     let readiness = Readiness::new(store.clone());
 
     announce("public", &public)?;
@@ -49,7 +53,7 @@ pub(crate) async fn run(
         tracing::info!("shutting down");
         readiness.drain();
     };
-    let routes = chart_index_http::public(routes(arguments, &store, &limiting), &arguments.layers);
+    let routes = chart_index_http::public(routes(arguments, &store, &watch, &answers), &arguments.layers);
     chart_index_http::serve(public, routes, &arguments.server, stopping).await;
 
     drop(stop_private);
@@ -61,18 +65,24 @@ pub(crate) async fn run(
 }
 
 /// The routes of the chosen services.
-fn routes(arguments: &ServeArguments, store: &Store, limiting: &RateLimiting) -> Router {
+fn routes(arguments: &ServeArguments, store: &Store, watch: &CatalogueWatch, answers: &Answers) -> Router {
     let mut routes = Router::new();
     if arguments.services.contains(&Service::Lookup) {
-        routes = routes.merge(chart_index_lookup::router(LookupState { store: store.clone() }, limiting));
+        routes = routes.merge(chart_index_lookup::router(LookupState {
+            store: store.clone(),
+            answers: answers.clone(),
+        }));
     }
     if arguments.services.contains(&Service::Browse) {
         let state = BrowseState {
-            search: Arc::new(PostgresSearch::new(store.clone(), CatalogueWatch::still())),
+            search: Arc::new(PostgresSearch::new(store.clone(), watch.clone())),
+            stand_in: None,
             store: store.clone(),
+            watch: watch.clone(),
+            answers: answers.clone(),
             source_pages: arguments.source_pages.clone(),
         };
-        routes = routes.merge(chart_index_browse::router(state, limiting));
+        routes = routes.merge(chart_index_browse::router(state));
     }
     routes
 }

@@ -5,7 +5,6 @@ mod composition;
 mod health;
 mod healthcheck;
 mod logging;
-mod redis_url;
 mod signals;
 
 use std::process::ExitCode;

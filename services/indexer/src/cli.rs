@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chart_index_domain::{ChartsetId, NoteHash};
+use chart_index_ratelimit::redis_link::RedisArguments;
 use chart_index_store::{DatabaseUrl, Store, StoreConfig};
 use clap::{Args, Parser, Subcommand};
 
@@ -14,6 +15,8 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) store: StoreArguments,
+    #[command(flatten)]
+    pub(crate) redis: RedisArguments,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

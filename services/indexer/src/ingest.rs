@@ -16,6 +16,7 @@ use chart_index_store::{PutEffect, PutOutcome, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::announcements::{Announcements, Announcer};
 use crate::library::{self, Place};
 use crate::report::{Outcome, Report};
 use crate::song_folder::{self, SongFolder};
@@ -37,6 +38,7 @@ struct PlaceDone {
 /// A path cannot be read, the report cannot be written, or the store failed.
 pub(crate) async fn ingest(
     store: Option<&Store>,
+    announcer: Announcer,
     paths: &[PathBuf],
     report: Option<&Path>,
 ) -> Result<Completion> {
@@ -54,10 +56,12 @@ pub(crate) async fn ingest(
         store.ping().await.context("the store cannot be used (is it migrated? `chart-indexer migrate`)")?;
     }
     let mut report = Report::new(places.len() as u64, report)?;
-    let completion = run(store, places, &mut report).await;
+    let announcements = announcer.behind();
+    let completion = run(store, places, &announcements, &mut report).await;
     report.finish()?;
     report.summary(&mut std::io::stdout().lock())?;
-    completion
+    let told = announcements.finish().await;
+    completion.and_then(|completion| told.map(|()| completion))
 }
 
 /// How an ingest ended.
@@ -69,12 +73,17 @@ pub(crate) enum Completion {
     Interrupted,
 }
 
-async fn run(store: Option<&Store>, places: Vec<Place>, report: &mut Report) -> Result<Completion> {
+async fn run(
+    store: Option<&Store>,
+    places: Vec<Place>,
+    announcements: &Announcements,
+    report: &mut Report,
+) -> Result<Completion> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
     let stored = StoredHashes::of(store).await?;
     let read = read_on_all_cores(places, &stored, &stop);
-    let mut done = store_each(store, stored, read, &stop);
+    let mut done = store_each(store, stored, announcements, read, &stop);
     let mut completion = Completion::All;
     loop {
         tokio::select! {
@@ -118,11 +127,12 @@ fn read_on_all_cores(
 fn store_each(
     store: Option<&Store>,
     stored: StoredHashes,
+    announcements: &Announcements,
     mut read: mpsc::Receiver<Vec<SongFolder>>,
     stop: &Arc<AtomicBool>,
 ) -> mpsc::Receiver<Result<PlaceDone, StoreError>> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
-    let (store, stop) = (store.cloned(), stop.clone());
+    let (store, stop, changed) = (store.cloned(), stop.clone(), announcements.sender());
     tokio::spawn(async move {
         let mut writers = JoinSet::new();
         while let Some(folders) = read.recv().await {
@@ -133,9 +143,9 @@ fn store_each(
                 writers.join_next().await;
             }
             let (store, stored) = (store.clone(), stored.clone());
-            let (stop, sender) = (stop.clone(), sender.clone());
+            let (stop, sender, changed) = (stop.clone(), sender.clone(), changed.clone());
             writers.spawn(async move {
-                let done = store_place(store.as_ref(), &stored, folders).await;
+                let done = store_place(store.as_ref(), &stored, &changed, folders).await;
                 if done.is_err() {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -151,6 +161,7 @@ fn store_each(
 async fn store_place(
     store: Option<&Store>,
     stored: &StoredHashes,
+    changed: &mpsc::UnboundedSender<Vec<NoteHash>>,
     folders: Vec<SongFolder>,
 ) -> Result<PlaceDone, StoreError> {
     let mut done = Vec::with_capacity(folders.len());
@@ -158,6 +169,11 @@ async fn store_place(
         let outcome = match (store, &folder.draft) {
             (Some(store), Some(draft)) => {
                 let put = store.put_chartset(draft, now_ms()).await?;
+                if put.effect != PutEffect::Unchanged {
+                    // The receiver is there until the ingest is over.
+                    let _ =
+                        changed.send(draft.charts.iter().map(|c| c.hash).chain(put.left.clone()).collect());
+                }
                 stored.extend(draft);
                 Some(put)
             }
@@ -196,8 +212,8 @@ fn record(place: PlaceDone, report: &mut Report) -> Result<()> {
         if let Some(draft) = &folder.draft {
             report.chartset(
                 draft,
-                outcome.map_or(Outcome::Read, Outcome::from),
-                outcome.is_some_and(|put| put.removed),
+                outcome.as_ref().map_or(Outcome::Read, |put| put.effect.into()),
+                outcome.as_ref().is_some_and(|put| put.removed),
             )?;
         }
         report.refused(folder.refused)?;
@@ -206,9 +222,9 @@ fn record(place: PlaceDone, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-impl From<PutOutcome> for Outcome {
-    fn from(put: PutOutcome) -> Self {
-        match put.effect {
+impl From<PutEffect> for Outcome {
+    fn from(effect: PutEffect) -> Self {
+        match effect {
             PutEffect::Added => Self::Added,
             PutEffect::Unchanged => Self::Unchanged,
             PutEffect::Updated => Self::Updated,

@@ -1,5 +1,6 @@
 //! The program `chart-indexer`: reads chart files and fills the index.
 
+mod announcements;
 mod cli;
 mod ingest;
 mod library;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
+use crate::announcements::Announcer;
 use crate::cli::{Cli, Command};
 use crate::ingest::Completion;
 
@@ -33,18 +35,20 @@ async fn main() -> ExitCode {
 
 async fn run(cli: Cli) -> Result<ExitCode> {
     let connect = || cli.store.connect();
+    let announcer = || Announcer::new(&cli.redis);
     match cli.command {
         Command::Migrate { revert: false } => connect()?.migrate().await?,
         Command::Migrate { revert: true } => connect()?.revert_last().await?,
         Command::Ingest { paths, report, dry_run } => {
             let store = if dry_run { None } else { Some(connect()?) };
-            if ingest::ingest(store.as_ref(), &paths, report.as_deref()).await? == Completion::Interrupted {
+            let completion = ingest::ingest(store.as_ref(), announcer()?, &paths, report.as_deref()).await?;
+            if completion == Completion::Interrupted {
                 writeln!(std::io::stderr(), "interrupted: what is stored is complete")?;
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         }
-        Command::Remove { entry } => removal::remove(&connect()?, entry).await?,
-        Command::Restore { entry } => removal::restore(&connect()?, entry).await?,
+        Command::Remove { entry } => removal::remove(&connect()?, &announcer()?, entry).await?,
+        Command::Restore { entry } => removal::restore(&connect()?, &announcer()?, entry).await?,
         Command::Verify => verify::verify(&connect()?).await?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,43 +1,56 @@
-//! The handlers: each extracts, asks the store, and answers.
+//! The handlers: each extracts, reads through what is kept, and answers.
 
-use axum::extract::{FromRef, State};
+use axum::extract::State;
 use axum::response::Response;
+use chart_index_cache::{CacheKey, CachedAnswer};
+use chart_index_domain::{NoteHash, ReadError};
 use chart_index_http::{
-    ApiError, CachePolicy, Conditions, EntityTag, HashParam, JsonBody, Missing, not_modified,
+    ApiError, CachePolicy, Conditions, EntityTag, HashParam, JsonBody, Missing, Turn, not_modified,
 };
 use chart_index_store::Store;
 
 use crate::wire::LookupAnswer;
 use crate::{LookupState, rox_file};
 
-impl FromRef<LookupState> for Store {
-    fn from_ref(state: &LookupState) -> Self {
-        state.store.clone()
-    }
-}
-
 /// `GET /api/charts/{hash}`: a hash that the index does not know is an answer, not an error.
 pub(crate) async fn chart(
-    State(store): State<Store>,
+    State(LookupState { store, answers }): State<LookupState>,
+    turn: Turn,
     HashParam(hash): HashParam,
     conditions: Conditions,
 ) -> Result<Response, ApiError> {
-    let known = store.chart(hash).await?;
-    let body = JsonBody::render(&LookupAnswer::new(hash, known.as_ref()))?;
+    let kept = answers.read(&turn, CacheKey::lookup(hash), move || read_chart(store, hash)).await?;
+    let body = match JsonBody::kept(kept) {
+        Some(known) => known,
+        None => JsonBody::render(&LookupAnswer::new(hash, None))?,
+    };
     Ok(body.answer(&conditions, CachePolicy::Lookup))
 }
 
-/// `GET /api/charts/{hash}/rox`. The store is asked whatever the client has: a removed chart is gone for those
-/// who have its file, too.
+async fn read_chart(store: Store, hash: NoteHash) -> Result<CachedAnswer, ReadError> {
+    let Some(known) = store.chart(hash).await? else { return Ok(CachedAnswer::NotFound) };
+    Ok(JsonBody::render(&LookupAnswer::new(hash, Some(&known)))?.keep())
+}
+
+/// `GET /api/charts/{hash}/rox`. Whether the chart is there counts first, whatever the client has: a removed chart
+/// is gone for those who have its file, too.
 pub(crate) async fn rox(
-    State(store): State<Store>,
+    State(LookupState { store, answers }): State<LookupState>,
+    turn: Turn,
     HashParam(hash): HashParam,
     conditions: Conditions,
 ) -> Result<Response, ApiError> {
-    let bytes = store.rox(hash).await?.ok_or(ApiError::NotFound(Missing::Rox))?;
+    let kept = answers.read(&turn, CacheKey::rox(hash), move || read_rox(store, hash)).await?;
+    let CachedAnswer::Found { body, .. } = kept else { return Err(ApiError::NotFound(Missing::Rox)) };
     let tag = EntityTag::from(hash);
     if conditions.has(&tag) {
         return Ok(not_modified(&tag, CachePolicy::Rox));
     }
-    Ok(rox_file::answer(hash, &tag, bytes))
+    Ok(rox_file::answer(hash, &tag, body))
+}
+
+/// The tag of a ROX file is its hash, which is its name already.
+async fn read_rox(store: Store, hash: NoteHash) -> Result<CachedAnswer, ReadError> {
+    let bytes = store.rox(hash).await?;
+    Ok(bytes.map_or(CachedAnswer::NotFound, |bytes| CachedAnswer::found(bytes, "")))
 }

@@ -6,7 +6,7 @@ mod wire;
 
 use axum::Router;
 use axum::routing::get;
-use chart_index_http::RateLimiting;
+use chart_index_http::Answers;
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 
@@ -15,13 +15,16 @@ use chart_index_store::Store;
 pub struct LookupState {
     /// The catalogue.
     pub store: Store,
+    /// The limits, and what is kept of finished answers.
+    pub answers: Answers,
 }
 
 /// The routes of the service, each group with its limit.
-pub fn router(state: LookupState, limiting: &RateLimiting) -> Router {
+pub fn router(state: LookupState) -> Router {
     let charts = Router::new().route("/api/charts/{hash}", get(handlers::chart));
     let rox_files = Router::new().route("/api/charts/{hash}/rox", get(handlers::rox));
-    limiting.limit(Group::Lookup, charts).merge(limiting.limit(Group::Rox, rox_files)).with_state(state)
+    let answers = &state.answers;
+    answers.limit(Group::Lookup, charts).merge(answers.limit(Group::Rox, rox_files)).with_state(state)
 }
 
 #[cfg(test)]

@@ -1,18 +1,20 @@
 //! The ROX file as an attachment.
 
+use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use chart_index_domain::NoteHash;
 use chart_index_http::{CachePolicy, EntityTag};
 
 /// The whole file. Sent as it is: its bytes are compact, and its tag stands for them alone.
-pub(crate) fn answer(hash: NoteHash, tag: &EntityTag, bytes: Vec<u8>) -> Response {
+pub(crate) fn answer(hash: NoteHash, tag: &EntityTag, bytes: Bytes) -> Response {
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{hash}.rox\"")),
         (ETAG, tag.to_string()),
     ];
-    (CachePolicy::Rox, headers, bytes).into_response()
+    (CachePolicy::Rox, headers, Body::from(bytes)).into_response()
 }
 
 #[cfg(test)]
@@ -22,7 +24,7 @@ mod tests {
     #[test]
     fn a_rox_file_is_an_attachment_named_and_tagged_by_its_hash() {
         let hash = NoteHash::from_bytes([0xab; 32]);
-        let response = answer(hash, &hash.into(), vec![1, 2, 3]);
+        let response = answer(hash, &hash.into(), vec![1, 2, 3].into());
         let hex = "ab".repeat(32);
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/octet-stream");

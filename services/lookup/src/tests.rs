@@ -5,6 +5,8 @@ use axum::http::Request;
 use chart_index_store::StoreConfig;
 use tower::ServiceExt;
 
+use chart_index_cache::{Cache, CacheConfig, CacheLinks};
+use chart_index_http::RateLimiting;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
 use super::*;
@@ -13,7 +15,7 @@ async fn status(path: &str) -> u16 {
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
     let request = Request::get(path).body(Body::empty()).unwrap();
-    router(LookupState { store }, &unlimited()).oneshot(request).await.unwrap().status().as_u16()
+    router(LookupState { store, answers: unlimited() }).oneshot(request).await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
@@ -33,7 +35,8 @@ async fn a_store_that_is_away_is_503_and_never_unknown_or_404() {
 }
 
 /// The limits of a service without Redis: far above what a test asks for.
-fn unlimited() -> RateLimiting {
+fn unlimited() -> Answers {
     let link = chart_index_ratelimit::redis_link::RedisLink::none();
-    RateLimiting::new(Limiter::new(LimiterConfig::default(), link), TrustedProxies::default())
+    let limiting = RateLimiting::new(Limiter::new(LimiterConfig::default(), link), TrustedProxies::default());
+    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheLinks::none()).unwrap())
 }

@@ -28,7 +28,7 @@ async fn records(cluster: &RedisCluster) -> Vec<u64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
-    let cluster = RedisCluster::start().await;
+    let cluster = RedisCluster::start();
     let (here, there) =
         (replica(&cluster, &cluster.nodes[0]).await, replica(&cluster, &cluster.nodes[1]).await);
     let store = Store::default();
@@ -39,9 +39,8 @@ async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
     assert!(records(&cluster).await.iter().all(|records| *records > 0), "every node holds some");
     for number in 0..KEYS {
         let store = store.clone();
-        let group = Group::Lookup;
-        let admission =
-            there.cache.read_admitted(&there.limiter, group, address(1), key(number), || store.read()).await;
+        let check = there.limiter.prepare(Group::Lookup, address(1)).unwrap();
+        let admission = there.cache.read_admitted(&there.limiter, check, key(number), || store.read()).await;
         let Admission::Admitted { answer, .. } = admission else { panic!("below the limit") };
         assert_eq!(answer.unwrap(), version(0));
     }
@@ -49,7 +48,7 @@ async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
 
     store.update();
     let keys: Vec<_> = (0..KEYS).map(key).collect();
-    let invalidator = Invalidator::new(here.links.small.clone(), CacheConfig::KEY_PREFIX);
+    let invalidator = Invalidator::new(&cluster.link(), CacheConfig::KEY_PREFIX).unwrap();
     invalidator.invalidate(&keys, Duration::ZERO).await.unwrap();
     for replica in [&here, &there] {
         for key in &keys {

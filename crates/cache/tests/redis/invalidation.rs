@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use crate::support::server::RedisServer;
 use crate::support::{IN_FORCE, Replica, Store, eventually, hash, key, redis_key, version};
 
-fn invalidator(replica: &Replica) -> Invalidator {
-    Invalidator::new(replica.links.small.clone(), CacheConfig::KEY_PREFIX)
+fn invalidator(server: &RedisServer) -> Invalidator {
+    Invalidator::new(&server.link(), CacheConfig::KEY_PREFIX).unwrap()
 }
 
 #[tokio::test]
@@ -26,7 +26,7 @@ async fn a_removal_reaches_redis_at_once_and_the_other_replica_soon() {
         there.read(key, &store).await;
     }
     store.remove();
-    invalidator(&here).invalidate(&keys, Duration::ZERO).await.unwrap();
+    invalidator(&server).invalidate(&keys, Duration::ZERO).await.unwrap();
     let value: Vec<u8> =
         cmd("GET").arg(redis_key(1)).query_async(&mut server.connection().await).await.unwrap();
     assert_eq!(value, b"\x00ci:invalidated");
@@ -56,7 +56,7 @@ async fn a_fill_that_began_before_the_change_brings_nothing_back() {
 
     let store = Store::default();
     store.update();
-    invalidator(&replica).invalidate(&[key(1)], Duration::ZERO).await.unwrap();
+    invalidator(&server).invalidate(&[key(1)], Duration::ZERO).await.unwrap();
     // Until the message is there, a read joins the early one, and would wait for it as long as this test does. From
     // then on it does not.
     eventually(async || {

@@ -1,6 +1,6 @@
 //! The cache against real Redis servers.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a helper of a test fails the test")]
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
 #[path = "../support/mod.rs"]
 mod support;

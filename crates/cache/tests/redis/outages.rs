@@ -112,7 +112,7 @@ async fn an_invalidation_waits_for_redis_as_long_as_it_is_told() {
     replica.read(key(1), &store).await;
     server.kill();
     reached(&replica.links.small, LinkState::Away).await;
-    let invalidator = Invalidator::new(replica.links.small.clone(), "ci:1:");
+    let invalidator = Invalidator::new(&server.link(), "ci:1:").unwrap();
     invalidator.invalidate(&[key(1)], Duration::ZERO).await.unwrap_err();
     let patient =
         tokio::spawn(async move { invalidator.invalidate(&[key(1)], Duration::from_secs(20)).await });
@@ -130,7 +130,7 @@ async fn a_full_redis_keeps_nothing_new_and_still_hears_of_changes() {
     cmd("CONFIG").arg("SET").arg("maxmemory").arg("1").exec_async(&mut connection).await.unwrap();
     slowest(&replica, 10..20, &store).await;
     store.update();
-    let invalidator = Invalidator::new(replica.links.small.clone(), "ci:1:");
+    let invalidator = Invalidator::new(&server.link(), "ci:1:").unwrap();
     invalidator.invalidate(&[key(1)], Duration::ZERO).await.unwrap();
     eventually(async || replica.read(key(1), &store).await == version(1)).await;
     assert_eq!(cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap(), 0);

@@ -11,8 +11,8 @@ use crate::support::{Replica, Store, address, calls, eventually, hash, info, key
 
 async fn admitted(replica: &Replica, who: u32, key: CacheKey, store: &Store) -> Option<CachedAnswer> {
     let store = store.clone();
-    let group = Group::Lookup;
-    match replica.cache.read_admitted(&replica.limiter, group, address(who), key, || store.read()).await {
+    let check = replica.limiter.prepare(Group::Lookup, address(who)).ok()?;
+    match replica.cache.read_admitted(&replica.limiter, check, key, || store.read()).await {
         Admission::Refused(_) => None,
         Admission::Admitted { answer, .. } => Some(answer.unwrap()),
     }

@@ -1,6 +1,9 @@
 //! Unknown hashes in great numbers.
 
-use chart_index_cache::CachedAnswer;
+use std::time::Duration;
+
+use chart_index_cache::{CacheConfig, CachedAnswer};
+use chart_index_ratelimit::redis_link::RedisLinkConfig;
 use futures_util::StreamExt;
 
 use crate::support::server::RedisServer;
@@ -27,8 +30,12 @@ async fn ask(replica: &Replica, numbers: std::ops::Range<u64>, store: &Store) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_hashes_are_remembered_and_push_out_no_known_one() {
     let server = RedisServer::start(&[]);
-    // Memory alone has to hold them: Redis is emptied between the passes.
-    let replica = Replica::patient(&server).await;
+    // Memory alone has to hold them: Redis is emptied between the passes, and not asked whether they are still there
+    // while this takes its time.
+    let mut config = CacheConfig::default();
+    config.ages.lookup.check = config.ages.lookup.soft;
+    let link = RedisLinkConfig { request_timeout: Duration::from_secs(20), ..server.link() };
+    let replica = Replica::with(link, &server, config).await;
     let (known, unknown) = (Store::default(), Store::default());
     ask(&replica, 0..KNOWN, &known).await;
     ask(&replica, KNOWN..KNOWN + UNKNOWN, &unknown).await;

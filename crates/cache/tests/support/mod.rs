@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use chart_index_cache::{Cache, CacheConfig, CacheKey, CacheLinks, CachedAnswer, Clock, FeedConfig};
+use chart_index_cache::{Cache, CacheConfig, CacheKey, CacheLinks, CachedAnswer, Clock};
 use chart_index_domain::NoteHash;
 use chart_index_ratelimit::redis_link::{LinkState, RedisLink, RedisLinkConfig};
 use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig};
@@ -119,7 +119,7 @@ impl Replica {
         let connect = || RedisLink::connect(link.clone()).unwrap();
         let links = CacheLinks { small: connect(), large: connect() };
         let clock = config.clock.clone();
-        let feed = FeedConfig { nodes: vec![server.url().parse().unwrap()], root_certificate: None };
+        let feed = server.link();
         let cache = Cache::new(CacheConfig { feed, ..config }, links.clone()).unwrap();
         let limiter = Limiter::new(LimiterConfig::default(), links.small.clone());
         Self { cache, limiter, links, clock }

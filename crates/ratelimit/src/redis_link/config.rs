@@ -23,6 +23,12 @@ impl FromStr for RedisUrl {
     }
 }
 
+impl RedisUrl {
+    pub(super) fn connection_info(&self) -> &ConnectionInfo {
+        &self.0
+    }
+}
+
 impl fmt::Debug for RedisUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "RedisUrl({})", self.0.addr())
@@ -82,7 +88,21 @@ impl RedisLinkConfig {
         })
     }
 
-    fn client(&self, url: &RedisUrl) -> RedisResult<Client> {
+    /// What opens connections to each of the servers by itself, as a subscription needs it.
+    ///
+    /// # Errors
+    ///
+    /// Where an address cannot be used at all, e.g. for a certificate that does not parse.
+    pub fn clients(&self) -> RedisResult<Vec<Client>> {
+        self.prepare_tls();
+        match &self.endpoint {
+            RedisEndpoint::None => Ok(Vec::new()),
+            RedisEndpoint::Single(url) => Ok(vec![self.client(url)?]),
+            RedisEndpoint::Cluster(urls) => urls.iter().map(|url| self.client(url)).collect(),
+        }
+    }
+
+    pub(super) fn client(&self, url: &RedisUrl) -> RedisResult<Client> {
         let address = without_delay(url);
         if uses_tls(url) {
             Client::build_with_tls(address, self.certificates())
@@ -109,7 +129,15 @@ impl RedisLinkConfig {
         TlsCertificates { client_tls: None, root_cert: self.root_certificate.clone() }
     }
 
-    pub(super) fn needs_tls(&self) -> bool {
+    /// TLS needs a cryptography provider of the process.
+    pub(super) fn prepare_tls(&self) {
+        if self.needs_tls() && rustls::crypto::CryptoProvider::get_default().is_none() {
+            // Somebody else may have been faster, which is just as well.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+    }
+
+    fn needs_tls(&self) -> bool {
         match &self.endpoint {
             RedisEndpoint::None => false,
             RedisEndpoint::Single(url) => uses_tls(url),

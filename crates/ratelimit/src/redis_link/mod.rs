@@ -13,9 +13,11 @@
 //! In a cluster, one breaker serves all nodes, and the probe asks every primary: while one is dead and not yet
 //! replaced, all of it counts as away.
 
+mod arguments;
 mod breaker;
 mod config;
 mod connection;
+mod pool;
 mod supervisor;
 
 use std::sync::Arc;
@@ -26,9 +28,11 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
+pub use self::arguments::{RedisArguments, RedisUrlParser};
 use self::breaker::Breaker;
 pub use self::config::{MalformedRedisUrl, RedisEndpoint, RedisLinkConfig, RedisUrl};
 use self::connection::{Connection, Fault, fault};
+pub use self::pool::RedisPool;
 
 /// A shared way to Redis, with its circuit breaker. Clones share both; when the last one is dropped, the
 /// connection is closed.
@@ -95,10 +99,7 @@ impl RedisLink {
     ///
     /// Outside of a Tokio runtime, if there is an endpoint.
     pub fn connect(config: RedisLinkConfig) -> Result<Self, RedisError> {
-        if config.needs_tls() && rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Somebody else may have been faster, which is just as well.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
+        config.prepare_tls();
         let opener = config.opener()?;
         let initial = if opener.is_some() { State::Connecting } else { State::Away };
         let shared = Arc::new(Shared {

@@ -17,7 +17,7 @@ const WINDOW: Duration = Duration::from_millis(700);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_address_has_its_exact_window_on_one_of_the_nodes() {
-    let cluster = RedisCluster::start().await;
+    let cluster = RedisCluster::start();
     let config = config(LIMIT, WINDOW, "rl1:");
     let replicas = join_all((0..2).map(|_| replica(&config, patient(cluster.link())))).await;
     let (history, until) = (History::default(), Instant::now() + 3 * WINDOW);
@@ -43,7 +43,7 @@ async fn every_address_has_its_exact_window_on_one_of_the_nodes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_of_different_nodes_go_out_together_and_flushed_scripts_come_back() {
-    let cluster = RedisCluster::start().await;
+    let cluster = RedisCluster::start();
     let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl1:"), patient(cluster.link())).await;
     for node in &cluster.nodes {
         cmd("SCRIPT").arg("FLUSH").exec_async(&mut node.connection().await).await.unwrap();
@@ -61,7 +61,7 @@ async fn commands_of_different_nodes_go_out_together_and_flushed_scripts_come_ba
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_node_costs_little_and_comes_back() {
-    let mut cluster = RedisCluster::start().await;
+    let mut cluster = RedisCluster::start();
     let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl1:"), cluster.link()).await;
     cluster.nodes[1].kill();
     let mut who = 0..;

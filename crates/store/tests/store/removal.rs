@@ -60,7 +60,7 @@ async fn a_removed_chartset_is_hidden_kept_up_to_date_and_can_come_back() {
     catalogue.put(&folder(2, [chart(1)]), 10).await;
     assert_eq!(store.remove_chartset(id(1), 20).await.unwrap(), RemovalOutcome::Done);
     assert_eq!(store.remove_chartset(id(1), 21).await.unwrap(), RemovalOutcome::AlreadySo);
-    let hidden = |effect| PutOutcome { effect, removed: true };
+    let hidden = |effect| PutOutcome { effect, removed: true, left: Vec::new() };
     assert_eq!(catalogue.put(&draft, 30).await, hidden(PutEffect::Unchanged));
     let changed = ChartsetDraft { charts: vec![chart(1), chart(2), chart(3)], ..draft };
     assert_eq!(catalogue.put(&changed, 31).await, hidden(PutEffect::Updated));

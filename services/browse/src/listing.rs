@@ -1,0 +1,69 @@
+//! A page of the list: from what is kept, from the engine, or from the engine that stands in for it.
+
+use std::sync::Arc;
+
+use chart_index_cache::{CacheKey, CachedAnswer};
+use chart_index_domain::ReadError;
+use chart_index_domain::search::{Engine, Generation, SearchIndex, SearchQuery};
+use chart_index_http::{ApiError, JsonBody, Turn};
+
+use crate::BrowseState;
+use crate::wire::ListAnswer;
+
+/// A page, and the engine that it is from.
+///
+/// While the engine fails, a page of it that is kept is given again, of whatever age can be served at all; where
+/// there is none, the engine that stands in is asked. Each engine's pages are kept by themselves, so the name of the
+/// engine is always that of the page.
+///
+/// # Errors
+///
+/// [`ApiError::RateLimited`]; what the last engine that was asked failed with.
+pub(crate) async fn read(
+    state: &BrowseState,
+    turn: &Turn,
+    query: SearchQuery,
+) -> Result<(Engine, JsonBody), ApiError> {
+    let query = Arc::new(query);
+    match read_from(state, &state.search, turn, &query).await {
+        Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))) => match &state.stand_in {
+            Some(stand_in) => {
+                tracing::debug!(%error, "another search engine stands in");
+                read_from(state, stand_in, turn, &query).await
+            }
+            None => Err(error),
+        },
+        answer => answer,
+    }
+}
+
+async fn read_from(
+    state: &BrowseState,
+    engine: &Arc<dyn SearchIndex>,
+    turn: &Turn,
+    query: &Arc<SearchQuery>,
+) -> Result<(Engine, JsonBody), ApiError> {
+    let generation = engine.generation();
+    let key = CacheKey::list(format!("{}:{query:?}", engine.engine().as_str()).as_bytes(), generation);
+    let fill = {
+        let (engine, query) = (Arc::clone(engine), Arc::clone(query));
+        move || search(engine, query, generation)
+    };
+    let kept = state.answers.read(turn, key, fill).await?;
+    let body = JsonBody::kept(kept).ok_or_else(|| ApiError::Internal(NoPage.into()))?;
+    Ok((engine.engine(), body))
+}
+
+/// Every query has a page, even if it is empty.
+#[derive(Debug, thiserror::Error)]
+#[error("what is kept of a list is not a page")]
+struct NoPage;
+
+async fn search(
+    engine: Arc<dyn SearchIndex>,
+    query: Arc<SearchQuery>,
+    generation: Generation,
+) -> Result<CachedAnswer, ReadError> {
+    let page = engine.search(&query, generation).await?;
+    Ok(JsonBody::render(&ListAnswer::new(&page, query.page))?.keep())
+}

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("gateway", &["browse", "domain", "http", "lookup", "ratelimit", "store"]),
     ("indexer", &["chartfile", "domain", "store"]),
     ("tests", &[]),
-    ("benchmarks", &["tests"]),
+    ("benchmarks", &["domain", "store", "tests"]),
 ];
 
 /// Libraries that only these packages may name.

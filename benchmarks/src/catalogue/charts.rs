@@ -36,7 +36,7 @@ pub(super) fn numbers(song: &Song, keys: SetKeys, place: u32, of: u32, random: &
     let length_ms = song.length_ms - random.u32(0..=song.length_ms.min(4_000) / 2);
     let notes = notes(keys, length_ms, place, of, random);
     let density_avg = f64::from(notes) * 1_000.0 / f64::from(length_ms);
-    let [lowest, main, highest] = bpm_range(song.bpm_thousandths, random).map(|bpm| f64::from(bpm) / 1_000.0);
+    let [lowest, main, highest] = song.bpm_thousandths.map(|bpm| f64::from(bpm) / 1_000.0);
     ChartNumbers {
         keys: KeyCount::try_from(keys).unwrap_or_else(|_| unreachable!("every chart has 4 to 7 keys")),
         bpm_min: lowest,
@@ -81,14 +81,4 @@ fn long_notes(keys: u8, notes: u32, random: &mut Rng) -> u32 {
         _ => random.u32(1..25),
     };
     u32::try_from(u64::from(notes) * u64::from(per_hundred) / 100).unwrap_or(notes)
-}
-
-/// Lowest, main and highest: the same in most charts, wide in some, absurd in a few.
-fn bpm_range(main: u32, random: &mut Rng) -> [u32; 3] {
-    match random.u16(0..1_000) {
-        0..800 => [main; 3],
-        800..940 => [main - main / random.u32(8..40), main, main + main / random.u32(8..40)],
-        940..998 => [main / random.u32(2..=4), main, main * random.u32(1..=3)],
-        _ => [random.u32(1..1_000), main, random.u32(2_000_000..9_999_999)],
-    }
 }

@@ -10,8 +10,8 @@ use super::words::{Script, Word, styled};
 pub(super) struct Song {
     pub(super) title: Word,
     pub(super) artist: Word,
-    /// Beats per minute in thousandths.
-    pub(super) bpm_thousandths: u32,
+    /// Lowest, main and highest beats per minute, in thousandths.
+    pub(super) bpm_thousandths: [u32; 3],
     pub(super) length_ms: u32,
     pub(super) tags: Vec<String>,
 }
@@ -104,7 +104,7 @@ impl Library {
         Song {
             title,
             artist: self.artist(random),
-            bpm_thousandths: bpm_thousandths(random),
+            bpm_thousandths: bpm_range(main_bpm(random), random),
             length_ms: length_ms(random),
             tags: self.tags(random),
         }
@@ -200,7 +200,7 @@ fn joined(first: &Word, between: &str, second: &Word) -> Word {
 }
 
 /// A favourite, or around 160, or, rarely, slow or very fast. One in seven has decimals.
-fn bpm_thousandths(random: &mut Rng) -> u32 {
+fn main_bpm(random: &mut Rng) -> u32 {
     let whole = match random.u8(0..100) {
         0..45 => return pick_weighted(random, &FAVOURITE_BPM),
         45..88 => bell(random, 110, 210),
@@ -211,6 +211,16 @@ fn bpm_thousandths(random: &mut Rng) -> u32 {
         0..15 => whole * 1_000 + 500,
         15..27 => whole * 1_000 + random.u32(1..1_000),
         _ => whole * 1_000,
+    }
+}
+
+/// Lowest, main and highest: the same in most songs, wide in some, absurd in a few.
+fn bpm_range(main: u32, random: &mut Rng) -> [u32; 3] {
+    match random.u16(0..1_000) {
+        0..800 => [main; 3],
+        800..940 => [main - main / random.u32(8..40), main, main + main / random.u32(8..40)],
+        940..998 => [main / random.u32(2..=4), main, main * random.u32(1..=3)],
+        _ => [random.u32(1..1_000), main, random.u32(2_000_000..9_999_999)],
     }
 }
 

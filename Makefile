@@ -5,7 +5,10 @@ SHELL := /bin/bash
 # A library to serve instead of the project's own samples: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run test lint fmt bench up down clean
+# Options of `make catalogue`, such as CATALOGUE="--chartsets 20000 --charts 66667 --seed 2"
+CATALOGUE ?=
+
+.PHONY: help run test lint fmt bench catalogue up down clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -24,6 +27,9 @@ fmt: ## Format the code
 
 bench: ## Ingest against parsing alone, side by side
 	@scripts/bench
+
+catalogue: ## Fill the empty, migrated database at DATABASE_URL with 300,000 made-up chartsets (other sizes: CATALOGUE)
+	cargo run --release --locked -p chart-index-benchmarks --bin generate-catalogue -- $(CATALOGUE)
 
 up: ## PostgreSQL, Redis and Meilisearch in containers, for development (needs Docker)
 	docker compose up --detach --wait

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("gateway", &["browse", "cache", "domain", "http", "lookup", "ratelimit", "store"]),
     ("indexer", &["cache", "chartfile", "domain", "ratelimit", "store"]),
     ("tests", &[]),
-    ("benchmarks", &["tests"]),
+    ("benchmarks", &["domain", "store", "tests"]),
 ];
 
 /// Libraries that only these packages may name.

@@ -42,7 +42,7 @@ pub struct LimiterConfig {
     pub limits: Limits,
     /// The sliding window.
     pub window: Window,
-    /// What the keys in Redis begin with: `rl1:`. The digit is the version of the format of the values.
+    /// What the keys in Redis begin with: `rl2:`. The digit is the version of the format of the values.
     pub key_prefix: String,
     /// The refusals that are remembered: 100,000, some 10 MB. Beyond, the least useful are forgotten, and Redis is
     /// asked instead.
@@ -57,7 +57,7 @@ impl Default for LimiterConfig {
         Self {
             limits: Limits::default(),
             window: Window::MINUTE,
-            key_prefix: "rl1:".to_owned(),
+            key_prefix: "rl2:".to_owned(),
             remembered_refusals: 100_000,
             stand_in_admissions: 1 << 20,
         }

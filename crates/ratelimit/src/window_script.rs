@@ -16,23 +16,29 @@ use crate::{ClientAddress, Decision, Group};
 ///
 /// # The value
 ///
-/// A string of the admission times that still count, 5 bytes each, read and written whole. There are never more than
-/// `limit` of them, so the cost of a call is bounded by the limit and does not depend on the traffic. It expires with
-/// its newest admission.
+/// A string of the admission times that still count, 5 bytes each. Up to 16 stand in a row that is read and written
+/// whole. More are a ring behind a header of 13 bytes (the slot of the oldest, how many there are, the oldest time):
+/// of it only the header and the slots concerned are read and written, whatever the limit. What left the window is
+/// passed over once for each admission. A full ring grows by a half, never beyond the limit, so a call is O(1), and
+/// so is the rest of the copying when it is spread over the admissions that made it necessary. The value expires
+/// with its newest admission, and a ring in which few still count becomes a row again.
 ///
-/// `benches/window_designs.rs` compares it with lists, a ring and two counters; the numbers are in `benches/runs`.
-/// At the default limit of 240, an address with one admission takes 72 bytes, one with ten 120, and one at its limit
-/// 1,336; a list takes 168, 248 and 2,696. For a new address the script takes 7.7 microseconds of Redis, with a list
-/// 8.5; while it fills the window 11.1 against 9.4; at its limit 16.4 against 12.9. Most addresses are new or send
-/// little, and one beyond its limit is answered from memory: so memory decides. The string is also the only one that
-/// always knows how many requests remain without a command for each one that left, that mends itself when it is
-/// damaged, and that makes a single write, so a single entry in the log of a replica.
+/// The format does not depend on the limit: replicas with another one, while it is being changed, read the same
+/// value, and each is exact by its own limit. What no script wrote counts as none and is replaced.
 ///
-/// With a limit in the thousands a list or a ring would be better: at 1,000 a full string takes 39 microseconds.
+/// `benches/window_designs.rs` compares it with the string read and written whole, with lists, a plain ring and two
+/// counters; the numbers are in `benches/runs`. At the default limit of 240, an address with one admission takes 72
+/// bytes, one with ten 120, and one at its limit 1,336: as much as the string, and half of a list (168, 248, 2,696).
+/// Redis spends 7.1 microseconds on the first call of an address, 8.8 on the next nine, 11.9 on the others until the
+/// limit, 14.1 at it; a list that knows as much 9.3, 9.6, 9.6 and 14.3; the string 7.3, 7.7, 10.3 and 15.7, but 38.0
+/// at a limit of 1,000, where the ring takes 14.8. Most addresses are new or send little, and one beyond its limit
+/// is answered from memory: so memory and the first calls decide, and the list's faster filling does not.
+///
+/// In the log of a replica an admission in a ring is three short commands of some 200 bytes, in a row one.
 ///
 /// # The key
 ///
-/// One for each group and address: `rl1:` (the version of the format), a letter for the group, the address. One
+/// One for each group and address: `rl2:` (the version of the format), a letter for the group, the address. One
 /// script call names one key, so that a cluster needs no hash tag and spreads the addresses over its nodes.
 #[derive(Debug)]
 pub(crate) struct WindowScript {
@@ -76,8 +82,10 @@ impl WindowScript {
         });
         address.write_key(&mut key);
         let window_us = u64::try_from(self.window.as_micros()).unwrap_or(u64::MAX);
-        let mut command = Cmd::with_capacity(6, name.len() + script.len() + key.len() + 24);
-        command.arg(name).arg(script).arg(1).arg(key).arg(limit.get()).arg(window_us);
+        // A millisecond more than the window: Redis counts the time to live from the start of the script.
+        let kept_ms = window_us.div_ceil(1_000) + 1;
+        let mut command = Cmd::with_capacity(7, name.len() + script.len() + key.len() + 32);
+        command.arg(name).arg(script).arg(1).arg(key).arg(limit.get()).arg(window_us).arg(kept_ms);
         command
     }
 

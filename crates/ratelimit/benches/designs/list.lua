@@ -9,5 +9,5 @@ if count >= limit then
   redis.call('LPOP', KEYS[1])
 end
 redis.call('RPUSH', KEYS[1], string.format('%.0f', now))
-redis.call('PEXPIRE', KEYS[1], math.ceil(window / 1000) + 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return {1, math.max(limit - count - 1, 0), window}

@@ -12,5 +12,5 @@ if count >= limit then
 end
 redis.call('SETRANGE', KEYS[1], slot, struct.pack('>I5', now))
 redis.call('SETRANGE', KEYS[1], 0, struct.pack('>I5', count + 1))
-redis.call('PEXPIRE', KEYS[1], math.ceil(window / 1000) + 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return {1, math.max(limit - count - 1, 0), window}

@@ -11,5 +11,5 @@ end
 local passed = now % window
 if this + last * (1 - passed / window) >= limit then return {0, 0, window - passed} end
 redis.call('HSET', KEYS[1], 'minute', minute, 'this', this + 1, 'last', last)
-redis.call('PEXPIRE', KEYS[1], math.ceil(2 * window / 1000))
+redis.call('PEXPIRE', KEYS[1], 2 * ARGV[3])
 return {1, limit - this - 1, window - passed}

@@ -18,7 +18,7 @@ const WINDOW: Duration = Duration::from_millis(700);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_address_has_its_exact_window_on_one_of_the_nodes() {
     let cluster = RedisCluster::start();
-    let config = config(LIMIT, WINDOW, "rl1:");
+    let config = config(LIMIT, WINDOW, "rl2:");
     let replicas = join_all((0..2).map(|_| replica(&config, patient(cluster.link())))).await;
     let (history, until) = (History::default(), Instant::now() + 3 * WINDOW);
     let (replicas, history) = (&replicas, &history);
@@ -34,7 +34,7 @@ async fn every_address_has_its_exact_window_on_one_of_the_nodes() {
     let logs: Vec<_> = cluster.nodes.iter().map(|node| admissions(node.directory())).collect();
     assert!(logs.iter().all(|log| !log.is_empty()), "every node holds some of the addresses");
     for who in 0..12 {
-        let key = format!("rl1:l:{who:08x}");
+        let key = format!("rl2:l:{who:08x}");
         let logged: Vec<_> = logs.iter().filter_map(|log| log.get(&key)).collect();
         assert_eq!(logged.len(), 1, "one node holds {key}");
         history.judge(address(who), logged[0], LIMIT as usize, WINDOW);
@@ -44,7 +44,7 @@ async fn every_address_has_its_exact_window_on_one_of_the_nodes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_of_different_nodes_go_out_together_and_flushed_scripts_come_back() {
     let cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl1:"), patient(cluster.link())).await;
+    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), patient(cluster.link())).await;
     for node in &cluster.nodes {
         cmd("SCRIPT").arg("FLUSH").exec_async(&mut node.connection().await).await.unwrap();
     }
@@ -62,7 +62,7 @@ async fn commands_of_different_nodes_go_out_together_and_flushed_scripts_come_ba
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_node_costs_little_and_comes_back() {
     let mut cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl1:"), cluster.link()).await;
+    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.link()).await;
     cluster.nodes[1].kill();
     let mut who = 0..;
     let mut next_takes = async || {

@@ -118,7 +118,7 @@ async fn no_schedule_gets_more_than_the_limit_or_is_refused_below_it() {
 async fn the_real_window_admits_240_in_60_seconds() {
     let server = RedisServer::start(&RECORDED);
     let window = Duration::from_mins(1);
-    let replicas = replicas(&server, 3, 240, window, "rl1:").await;
+    let replicas = replicas(&server, 3, 240, window, "rl2:").await;
     let (history, who) = (History::default(), address(7));
     let burst = async |size: usize| {
         let asked = (0..size).map(|number| history.ask(&replicas[number % 3], who));
@@ -134,7 +134,7 @@ async fn the_real_window_admits_240_in_60_seconds() {
     sleep(Duration::from_secs(refused.retry_after_seconds().unwrap())).await;
     assert_eq!(burst(300).await, 150);
 
-    let logged = admissions(server.directory()).remove("rl1:l:00000007").unwrap();
+    let logged = admissions(server.directory()).remove("rl2:l:00000007").unwrap();
     history.judge(who, &logged, 240, window);
 }
 
@@ -142,7 +142,7 @@ async fn the_real_window_admits_240_in_60_seconds() {
 async fn an_admission_says_how_many_remain_and_when_the_next_one_leaves() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(500);
-    let limiter = replicas(&server, 1, 3, window, "rl1:").await.remove(0);
+    let limiter = replicas(&server, 1, 3, window, "rl2:").await.remove(0);
     let history = History::default();
     for remaining in [2, 1, 0] {
         let decision = history.ask(&limiter, address(1)).await;
@@ -157,7 +157,7 @@ async fn an_admission_says_how_many_remain_and_when_the_next_one_leaves() {
 async fn groups_and_addresses_do_not_share_a_limit_and_memory_is_given_back() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(200);
-    let limiter = replicas(&server, 1, 1, window, "rl1:").await.remove(0);
+    let limiter = replicas(&server, 1, 1, window, "rl2:").await.remove(0);
     for group in Group::ALL {
         for who in 0..10 {
             assert!(limiter.check(group, address(who)).await.is_admitted());

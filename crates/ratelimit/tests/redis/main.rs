@@ -9,6 +9,8 @@ mod support;
 mod exactness;
 /// What damaged values, changed clocks and changed limits do to the window.
 mod repair;
+/// The ring of a window with many admissions: every place of it, its growth, what a damaged header does.
+mod ring;
 /// How often Redis is asked.
 mod round_trips;
 

@@ -14,7 +14,7 @@ use crate::support::{PATIENCE, address, config, reached, replica};
 const LIMIT: u32 = 10;
 
 fn minute() -> LimiterConfig {
-    config(LIMIT, Duration::from_mins(1), "rl1:")
+    config(LIMIT, Duration::from_mins(1), "rl2:")
 }
 
 /// Asks this often, one after the other; how many passed, and the longest that one took.

@@ -9,15 +9,16 @@ use tokio::time::sleep;
 
 use crate::support::history::now_us;
 use crate::support::server::RedisServer;
+use crate::support::value::{ring, row, time_of};
 use crate::support::{address, config, patient, replica};
 
 const WINDOW: Duration = Duration::from_millis(400);
-const KEY: &str = "rl1:l:00000001";
+const KEY: &str = "rl2:l:00000001";
 
 /// A server, a replica with a limit of 5, and a connection to plant values with.
 async fn planted() -> (RedisServer, Limiter, MultiplexedConnection) {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(5, WINDOW, "rl1:"), patient(server.link())).await;
+    let limiter = replica(&config(5, WINDOW, "rl2:"), patient(server.link())).await;
     let connection = server.connection().await;
     (server, limiter, connection)
 }
@@ -32,10 +33,14 @@ async fn admitted_in_a_row(limiter: &Limiter) -> usize {
     unreachable!("the loop has no other end")
 }
 
-/// Admission times that lie this far from now.
-fn times(offsets_us: impl IntoIterator<Item = i64>) -> Vec<u8> {
-    let five_bytes = |offset| now_us().wrapping_add_signed(offset).to_be_bytes()[3..].to_vec();
-    offsets_us.into_iter().flat_map(five_bytes).collect()
+/// Moments that lie this far from now.
+fn moments(offsets_us: impl IntoIterator<Item = i64>) -> Vec<u64> {
+    offsets_us.into_iter().map(|offset| time_of(now_us().wrapping_add_signed(offset))).collect()
+}
+
+/// Any times at all.
+fn any_moments(number: usize) -> Vec<u64> {
+    std::iter::repeat_with(|| time_of(fastrand::u64(..))).take(number).collect()
 }
 
 #[tokio::test]
@@ -56,8 +61,8 @@ async fn a_damaged_value_is_replaced() {
 #[tokio::test]
 async fn any_value_of_the_right_length_is_over_within_two_windows_and_never_exceeds_the_limit() {
     let (_server, limiter, mut connection) = planted().await;
-    for _ in 0..3 {
-        let garbage: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(5 * 40).collect();
+    let garbage = [row(&any_moments(5)), row(&any_moments(16)), ring(40, 33, &any_moments(30))];
+    for garbage in garbage {
         cmd("SET").arg(KEY).arg(garbage).exec_async(&mut connection).await.unwrap();
         assert!(admitted_in_a_row(&limiter).await <= 5);
         sleep(WINDOW).await;
@@ -74,7 +79,7 @@ async fn a_clock_set_back_by_an_hour_refuses_for_one_window() {
     let hour = 3_600_000_000;
     cmd("SET")
         .arg(KEY)
-        .arg(times([hour, hour + 1, hour + 2, hour + 3, hour + 4]))
+        .arg(row(&moments((0..5).map(|number| hour + number))))
         .exec_async(&mut connection)
         .await
         .unwrap();
@@ -87,7 +92,7 @@ async fn a_clock_set_back_by_an_hour_refuses_for_one_window() {
 #[tokio::test]
 async fn replicas_with_different_limits_are_each_exact_by_their_own() {
     let (server, five, mut connection) = planted().await;
-    let three = replica(&config(3, WINDOW, "rl1:"), patient(server.link())).await;
+    let three = replica(&config(3, WINDOW, "rl2:"), patient(server.link())).await;
     assert_eq!(admitted_in_a_row(&five).await, 5);
     assert_eq!(admitted_in_a_row(&three).await, 0, "five are more than three");
     sleep(WINDOW).await;
@@ -97,7 +102,7 @@ async fn replicas_with_different_limits_are_each_exact_by_their_own() {
     assert_eq!(held, 5 * 5);
 
     // Two windows ago the limit was far higher: what is left of that neither stays nor counts.
-    let long_ago = times((0..200).map(|number| -900_000 + number));
+    let long_ago = ring(200, 150, &moments((0..200).map(|number| -900_000 + number)));
     cmd("SET").arg(KEY).arg(long_ago).exec_async(&mut connection).await.unwrap();
     sleep(WINDOW).await;
     assert!(three.check(Group::Lookup, address(1)).await.is_admitted());
@@ -110,7 +115,7 @@ async fn a_refusal_writes_and_prolongs_nothing() {
     let (_server, limiter, mut connection) = planted().await;
     assert_eq!(admitted_in_a_row(&limiter).await, 5);
     let before: (Vec<u8>, u64) = state(&mut connection).await;
-    let other = Limiter::new(config(5, WINDOW, "rl1:"), limiter.link().clone());
+    let other = Limiter::new(config(5, WINDOW, "rl2:"), limiter.link().clone());
     assert_eq!(admitted_in_a_row(&other).await, 0);
     assert_eq!(state(&mut connection).await, before);
 }

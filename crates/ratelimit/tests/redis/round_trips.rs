@@ -15,7 +15,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 #[tokio::test]
 async fn a_remembered_refusal_makes_no_round_trip() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(5, MINUTE, "rl1:"), patient(server.link())).await;
+    let limiter = replica(&config(5, MINUTE, "rl2:"), patient(server.link())).await;
     for _ in 0..1_005 {
         let _ = limiter.check(Group::Rox, address(1)).await;
     }
@@ -31,7 +31,7 @@ async fn a_remembered_refusal_makes_no_round_trip() {
 async fn redis_is_asked_again_only_when_it_may_admit() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(300);
-    let limiter = replica(&config(1, window, "rl1:"), patient(server.link())).await;
+    let limiter = replica(&config(1, window, "rl2:"), patient(server.link())).await;
     let mut waits = 0;
     for _ in 0..4 {
         assert!(limiter.check(Group::Rox, address(1)).await.is_admitted());
@@ -48,7 +48,7 @@ async fn redis_is_asked_again_only_when_it_may_admit() {
 #[tokio::test]
 async fn a_limit_and_a_read_share_one_round_trip() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(2, MINUTE, "rl1:"), patient(server.link())).await;
+    let limiter = replica(&config(2, MINUTE, "rl2:"), patient(server.link())).await;
     let mut connection = server.connection().await;
     cmd("SET").arg("cached").arg("body").exec_async(&mut connection).await.unwrap();
     assert!(limiter.check(Group::Lookup, address(1)).await.is_admitted());
@@ -78,7 +78,7 @@ async fn a_limit_and_a_read_share_one_round_trip() {
 #[tokio::test]
 async fn a_flushed_script_costs_one_more_round_trip_and_no_decision() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(10, MINUTE, "rl1:"), patient(server.link())).await;
+    let limiter = replica(&config(10, MINUTE, "rl2:"), patient(server.link())).await;
     let mut connection = server.connection().await;
     for remaining in (0..10).rev() {
         cmd("SCRIPT").arg("FLUSH").exec_async(&mut connection).await.unwrap();
@@ -93,11 +93,11 @@ async fn a_flushed_script_costs_one_more_round_trip_and_no_decision() {
 #[tokio::test]
 async fn the_question_holds_no_clock() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(10, MINUTE, "rl1:"), server.link()).await;
+    let limiter = replica(&config(10, MINUTE, "rl2:"), server.link()).await;
     let question = limiter.prepare(Group::List, address(258)).unwrap();
     let arguments: Vec<_> =
         question.command().args_iter().skip(2).map(|argument| format!("{argument:?}")).collect();
-    let expected = ["1", "rl1:s:00000102", "10", "60000000"];
+    let expected = ["1", "rl2:s:00000102", "10", "60000000", "60001"];
     for (argument, expected) in arguments.iter().zip(expected) {
         assert!(argument.contains(&format!("{:?}", expected.as_bytes())), "{argument} is not {expected}");
     }

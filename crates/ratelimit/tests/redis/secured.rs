@@ -17,7 +17,7 @@ fn link(url: &str) -> RedisLinkConfig {
 async fn decides(link: RedisLinkConfig) -> Limiter {
     let link = RedisLink::connect(link).unwrap();
     reached(&link, LinkState::Up).await;
-    let limiter = Limiter::new(config(2, Duration::from_mins(1), "rl1:"), link);
+    let limiter = Limiter::new(config(2, Duration::from_mins(1), "rl2:"), link);
     assert!(limiter.check(Group::Lookup, address(1)).await.is_admitted());
     assert_eq!(limiter.counts().by_redis, 1);
     limiter
@@ -35,7 +35,7 @@ async fn a_wrong_password_leaves_redis_away_and_is_not_shown() {
     let link = RedisLink::connect(link(&format!("redis://:hunter3@127.0.0.1:{}", server.port))).unwrap();
     reached(&link, LinkState::Away).await;
     assert!(!format!("{link:?}").contains("hunter3"));
-    let limiter = Limiter::new(config(2, Duration::from_mins(1), "rl1:"), link);
+    let limiter = Limiter::new(config(2, Duration::from_mins(1), "rl2:"), link);
     assert!(limiter.check(Group::Lookup, address(1)).await.is_admitted());
     assert_eq!(limiter.counts().by_stand_in, 1);
 }

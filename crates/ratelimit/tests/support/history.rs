@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter};
 use redis::Value;
 
-const CYCLE: u64 = 1 << 40;
+use crate::support::value;
 
 /// What one client was told, and when, by the clock that the Redis of this machine uses as well.
 #[derive(Debug, Clone, Copy)]
@@ -69,25 +69,34 @@ fn is_justified(refusal: &Told, admitted_us: &[u64], limit: usize, window_us: u6
     })
 }
 
-/// Every admission by key, as the append-only file of a server has it: each is one `SET`, whose value ends with the
-/// time that the script took from the clock of Redis. The file is written before a client is answered.
+/// Every admission by key, as the append-only file of a server has it: each is one `SET` of a whole value or one
+/// `SETRANGE` of a slot, with the time that the script took from the clock of Redis. The file is written before a
+/// client is answered.
 pub(crate) fn admissions(server_directory: &Path) -> HashMap<String, Vec<u64>> {
     let file = std::fs::read(server_directory.join("appendonlydir/appendonly.aof.1.incr.aof")).unwrap();
-    let (mut rest, now) = (file.as_slice(), now_us());
+    let (mut rest, now_us) = (file.as_slice(), now_us());
     let mut admissions: HashMap<String, Vec<u64>> = HashMap::new();
     while !rest.is_empty() {
         let (command, length) = parse(rest);
         rest = &rest[length..];
-        if let [name, key, value, ..] = command.as_slice()
-            && name == b"SET"
-            && let Some(last) = value.last_chunk::<5>()
-        {
-            let at = last.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
-            let at_us = now - (now % CYCLE + CYCLE - at) % CYCLE;
-            admissions.entry(String::from_utf8(key.clone()).unwrap()).or_default().push(at_us);
+        if let Some((key, time)) = admission(&command) {
+            let moments = admissions.entry(String::from_utf8(key.to_vec()).unwrap()).or_default();
+            moments.push(value::moment_us(time, now_us));
         }
     }
     admissions
+}
+
+/// The key and the time of the admission that a command is.
+fn admission(command: &[Vec<u8>]) -> Option<(&[u8], u64)> {
+    let (key, start, written) = match command {
+        [name, key, value, ..] if name == b"SET" => (key, 0, value),
+        [name, key, start, value] if name == b"SETRANGE" => {
+            (key, std::str::from_utf8(start).unwrap().parse().unwrap(), value)
+        }
+        _ => return None,
+    };
+    value::newest(start, written).map(|time| (key.as_slice(), time))
 }
 
 /// One command of the file, and its length there: `*<parts>`, then for each part `$<size>` and its bytes.

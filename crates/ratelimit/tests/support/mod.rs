@@ -3,6 +3,7 @@
 pub(crate) mod cluster;
 pub(crate) mod history;
 pub(crate) mod server;
+pub(crate) mod value;
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;

@@ -1,0 +1,84 @@
+//! The charts of a set: their numbers and their ROX bytes.
+
+use chart_index_domain::{ChartNumbers, KeyCount, round_to_thousandths};
+use fastrand::Rng;
+
+use super::random::{bell, per_mille, pick_weighted};
+use super::songs::Song;
+
+/// The lengths of ROX files of real charts.
+const ROX_BYTES: std::ops::RangeInclusive<u32> = 300..=60_000;
+
+const KEYS: [(u32, u8); 4] = [(60, 4), (30, 7), (5, 5), (5, 6)];
+
+/// The key counts of a set: one, or, in one of twelve sets, another for some of its charts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SetKeys {
+    main: u8,
+    other: u8,
+}
+
+impl SetKeys {
+    pub(super) fn new(random: &mut Rng) -> Self {
+        let main = pick_weighted(random, &KEYS);
+        let other = if per_mille(random, 80) { pick_weighted(random, &KEYS) } else { main };
+        Self { main, other }
+    }
+
+    fn of_a_chart(self, random: &mut Rng) -> u8 {
+        if per_mille(random, 400) { self.other } else { self.main }
+    }
+}
+
+/// The numbers of the chart at a place among the charts of its set, from easy to hard.
+pub(super) fn numbers(song: &Song, keys: SetKeys, place: u32, of: u32, random: &mut Rng) -> ChartNumbers {
+    let keys = keys.of_a_chart(random);
+    let length_ms = song.length_ms - random.u32(0..=song.length_ms.min(4_000) / 2);
+    let notes = notes(keys, length_ms, place, of, random);
+    let density_avg = f64::from(notes) * 1_000.0 / f64::from(length_ms);
+    let [lowest, main, highest] = song.bpm_thousandths.map(|bpm| f64::from(bpm) / 1_000.0);
+    ChartNumbers {
+        keys: KeyCount::try_from(keys).unwrap_or_else(|_| unreachable!("every chart has 4 to 7 keys")),
+        bpm_min: lowest,
+        bpm_max: highest,
+        bpm_main: main,
+        length_ms,
+        notes,
+        lns: long_notes(keys, notes, random),
+        density_avg: round_to_thousandths(density_avg),
+        density_peak: (density_avg * f64::from(random.u32(130..280)) / 100.0)
+            .ceil()
+            .clamp(1.0, f64::from(notes)),
+    }
+}
+
+/// The ROX file of a chart: bytes that say nothing, in a number that goes with its notes.
+pub(super) fn rox(notes: u32, random: &mut Rng) -> Vec<u8> {
+    let length = notes
+        .saturating_mul(2)
+        .saturating_add(random.u32(200..600))
+        .clamp(*ROX_BYTES.start(), *ROX_BYTES.end());
+    let mut bytes = vec![0; length as usize];
+    random.fill(&mut bytes);
+    bytes
+}
+
+/// The more keys, and the harder in its set, the denser.
+fn notes(keys: u8, length_ms: u32, place: u32, of: u32, random: &mut Rng) -> u32 {
+    let dense = 250 + 135 * u32::from(keys);
+    let difficulty = 40 + 80 * (place + 1) / of;
+    // In thousandths of a note per second: 9.5 notes for four keys and 14.3 for seven in the hardest of a set.
+    let density = u64::from(dense * difficulty / 10 * bell(random, 55, 145) / 100);
+    let notes = density * u64::from(length_ms) / 1_000_000;
+    u32::try_from(notes.max(1)).unwrap_or(u32::MAX)
+}
+
+/// Few long notes in most charts, many in some, more of them with many keys.
+fn long_notes(keys: u8, notes: u32, random: &mut Rng) -> u32 {
+    let per_hundred = match (keys, random.u8(0..10)) {
+        (_, 0..3) => 0,
+        (7, 7..) | (_, 9) => random.u32(30..=100),
+        _ => random.u32(1..25),
+    };
+    u32::try_from(u64::from(notes) * u64::from(per_hundred) / 100).unwrap_or(notes)
+}

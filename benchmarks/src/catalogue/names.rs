@@ -1,0 +1,64 @@
+//! What a set makes of the title of its song, and the names of difficulties.
+
+use fastrand::Rng;
+
+use super::random::{per_mille, pick};
+use super::words::Word;
+
+/// What people who cut, speed up or remix a song add to its title.
+const VARIANTS: [&str; 10] = [
+    " (Cut Ver.)",
+    " (TV Size)",
+    " [Remix]",
+    " (Nightcore Ver.)",
+    " (Sped Up Ver.)",
+    " -Extended Mix-",
+    " ~Piano Arrange~",
+    " VIP",
+    " (Game Ver.)",
+    " [4K/7K]",
+];
+
+const DIFFICULTIES: [&str; 10] =
+    ["Easy", "Normal", "Hard", "Hyper", "Another", "Insane", "Expert", "Extra", "Black Another", "Ω"];
+
+/// The title as a set has it: in one of five a variant, in one of four hundred one to try programs with.
+pub(super) fn title_of_a_set(title: Word, random: &mut Rng) -> Word {
+    match random.u16(0..2_000) {
+        0..400 => {
+            let variant = pick(random, &VARIANTS);
+            Word { native: title.native + variant, latin: title.latin + variant }
+        }
+        400..405 => {
+            let native = extreme_title(random);
+            Word { latin: native.clone(), native }
+        }
+        _ => title,
+    }
+}
+
+/// A title that is legal, and that careless code stumbles over.
+fn extreme_title(random: &mut Rng) -> String {
+    match random.u8(0..10) {
+        0 => "Sphinx of black quartz, judge my vow ".repeat(random.usize(6..12)),
+        1 => "寿限無".repeat(random.usize(70..140)),
+        2 => pick(random, &["!!!", "...", "???", "-", "+", "~", "(_ _)", "[[]]"]).to_owned(),
+        3 => pick(random, &["🔥💀", "✨", "👨‍👩‍👧‍👦", "🇯🇵🎵"]).to_owned(),
+        4 => r#"" OR title = ""#.to_owned(),
+        5 => r"100%_\".to_owned(),
+        6 => "e\u{301}toile\u{200b} Z\u{351}\u{36b}alg\u{335}o".to_owned(),
+        7 => "שלום עולם".to_owned(),
+        8 => "  leading and   many spaces\t".to_owned(),
+        _ => format!("{}", random.u64(..)),
+    }
+}
+
+/// The name of the difficulty at a place in its set, often with its keys or with who made it.
+pub(super) fn difficulty(keys: u8, place: u8, of: u8, creator: &str, random: &mut Rng) -> String {
+    let step = usize::from(place) * (DIFFICULTIES.len() - 1) / usize::from(of);
+    let name = DIFFICULTIES[(step + random.usize(0..2)).min(DIFFICULTIES.len() - 1)];
+    if per_mille(random, 200) {
+        return format!("{creator}'s {name}");
+    }
+    if per_mille(random, 400) { format!("[{keys}K] {name}") } else { name.to_owned() }
+}

@@ -1,0 +1,53 @@
+//! The made-up catalogue in a real database.
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+use std::process::{Command, Output};
+
+use chart_index_store::{Counts, Store, StoreConfig};
+use chart_index_tests::TestDatabase;
+
+/// A migrated, empty database and a store on it.
+async fn database() -> (TestDatabase, Store) {
+    let database = TestDatabase::create().await;
+    let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
+    store.migrate().await.unwrap();
+    (database, store)
+}
+
+fn generate(database: &TestDatabase, arguments: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_generate-catalogue"));
+    program.args(["--database-url", database.url()]).args(arguments).output().unwrap()
+}
+
+#[tokio::test]
+async fn every_set_is_stored_and_every_column_follows_from_its_charts() {
+    let (database, store) = database().await;
+    let run = generate(&database, &["--chartsets", "500", "--charts", "1667"]);
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 500, charts: 1_667 });
+    let (mismatches, last) = store.aggregate_mismatches(None, 1_000).await.unwrap();
+    assert_eq!(mismatches, []);
+    assert_eq!(store.aggregate_mismatches(last, 1).await.unwrap(), (vec![], None), "all were compared");
+}
+
+#[tokio::test]
+async fn a_database_with_charts_is_left_alone_unless_told_to_add() {
+    let (database, store) = database().await;
+    let size = ["--chartsets", "20", "--charts", "60"];
+    assert!(generate(&database, &size).status.success());
+    let another = [&size[..], &["--seed", "2"]].concat();
+    let refused = generate(&database, &another);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--add"));
+    assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 20, charts: 60 });
+    assert!(generate(&database, &[&another[..], &["--add"]].concat()).status.success());
+    assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 40, charts: 120 });
+}
+
+#[tokio::test]
+async fn a_database_without_the_schema_is_named_as_such() {
+    let database = TestDatabase::create().await;
+    let refused = generate(&database, &["--chartsets", "20", "--charts", "60"]);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("chart-indexer migrate"));
+}

@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("chartfile", &["domain"]),
     ("store", &["domain"]),
+    ("search", &["domain"]),
     ("ratelimit", &[]),
     ("cache", &["domain", "ratelimit"]),
     ("http", &["domain", "ratelimit"]),
@@ -23,8 +24,12 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Libraries that only these packages may name.
-const OWNED: &[(&str, &[&str])] =
-    &[("sqlx", &["store"]), ("rhythm-open-exchange", &["chartfile"]), ("redis", &["cache", "ratelimit"])];
+const OWNED: &[(&str, &[&str])] = &[
+    ("sqlx", &["store"]),
+    ("meilisearch-sdk", &["search"]),
+    ("rhythm-open-exchange", &["chartfile"]),
+    ("redis", &["cache", "ratelimit"]),
+];
 
 /// Packages whose code runs in the public process.
 const PUBLIC_PROCESS: &str = "gateway";

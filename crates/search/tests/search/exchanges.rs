@@ -132,6 +132,16 @@ impl Exchange {
         Self { method: method.to_owned(), path: path.to_owned(), body, answer }
     }
 
+    /// Whether it asks for the features of the node.
+    pub(crate) fn tells_features(&self) -> bool {
+        self.path == "/experimental-features" && self.method == "GET"
+    }
+
+    /// Whether it switches features of the node.
+    pub(crate) fn switches_features(&self) -> bool {
+        self.path == "/experimental-features" && self.method == "PATCH"
+    }
+
     /// Whether it is a search.
     pub(crate) fn is_search(&self) -> bool {
         self.path.ends_with("/search")

@@ -1,10 +1,15 @@
 //! Several nodes, of which some are away, frozen, behind, or without a feature.
 
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{Checkpoint, Generation, SearchIndex, SearchQuery};
-use chart_index_search::{IndexWriter, NodeConfig, Target, Unanswerable};
+use chart_index_search::{
+    IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target, Unanswerable,
+};
 use chart_index_tests::PrivateMeilisearch;
 
 use crate::support::{Changes, config, engine, engine_with, fill, first_page, ids, numbered, titled, until};
@@ -63,12 +68,12 @@ async fn a_frozen_node_costs_a_few_searches_their_time_and_no_more() {
 async fn a_node_that_lags_is_passed_over() {
     let Some((_behind_server, behind)) = node("behind", 5).await else { return };
     let Some((_current_server, current)) = node("current", 7).await else { return };
-    let engine = engine_with(&[&behind, &current], Changes { complete_from: 6 }).await;
+    let engine = engine_with(&[&behind, &current], Changes::complete_from(6)).await;
     for _ in 0..10 {
         assert_eq!(first_page(&engine).await.unwrap().items[0].title, "current");
     }
     assert_eq!(engine.generation(), Generation(7));
-    let alone = engine_with(&[&behind], Changes { complete_from: 6 }).await;
+    let alone = engine_with(&[&behind], Changes::complete_from(6)).await;
     assert!(matches!(first_page(&alone).await, Err(ReadError::Unavailable { .. })));
     IndexWriter::new(&behind).unwrap().set_checkpoint(Target::Live, Checkpoint(6)).await.unwrap();
     until("it caught up", async || first_page(&alone).await.is_ok()).await;
@@ -76,10 +81,52 @@ async fn a_node_that_lags_is_passed_over() {
 }
 
 #[tokio::test]
+async fn while_nobody_can_tell_a_node_lags_as_it_did() {
+    let Some((_server, config)) = node("only", 5).await else { return };
+    let changes = Changes::complete_from(6);
+    let engine = engine_with(&[&config], Arc::clone(&changes)).await;
+    for (complete_from, away, answers) in [
+        (6, true, false),
+        (0, true, false),
+        (0, false, true),
+        (0, true, true),
+        (6, true, true),
+        (6, false, false),
+    ] {
+        changes.complete_from.store(complete_from, Ordering::SeqCst);
+        changes.away.store(away, Ordering::SeqCst);
+        changes.asked_again().await;
+        assert_eq!(first_page(&engine).await.is_ok(), answers, "complete from {complete_from}, away: {away}");
+    }
+}
+
+#[tokio::test]
+async fn searches_wait_for_their_turn_no_longer_than_their_deadline() {
+    let Some((server, config)) = node("only", 5).await else { return };
+    let mut config = SearchConfig::new(vec![config]);
+    config.concurrency = NonZeroUsize::MIN;
+    config.deadline = Duration::from_millis(300);
+    config.interval = Duration::from_hours(1);
+    let engine = MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap();
+    server.freeze();
+    let begun = Instant::now();
+    let (first, second) = tokio::join!(first_page(&engine), first_page(&engine));
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    let cause = |page: Result<_, ReadError>| match page {
+        Err(ReadError::Unavailable { source, .. }) => *source.downcast::<SearchError>().unwrap(),
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(cause(first), SearchError::Unreachable { .. }));
+    assert!(matches!(cause(second), SearchError::Crowded));
+    server.thaw();
+    // A search that waited in vain says nothing against the node.
+    until("it answers", async || first_page(&engine).await.is_ok()).await;
+}
+
+#[tokio::test]
 async fn a_page_never_comes_from_a_node_older_than_its_generation() {
     let Some((_server, config)) = node("only", 5).await else { return };
-    // What the node lacks is too new to count as a lag, and still it is lacking.
-    let engine = engine_with(&[&config], Changes::default()).await;
+    let engine = engine(&[&config]).await;
     assert_eq!(engine.generation(), Generation(5));
     let query = SearchQuery::default();
     assert_eq!(ids(&engine.search(&query, Generation(5)).await.unwrap()), [1]);

@@ -1,7 +1,7 @@
 //! Servers to write to, and engines over them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -59,31 +59,49 @@ fn config_of(url: &str, key: Option<ApiKey>) -> NodeConfig {
     config
 }
 
-/// Every change is applied at once, or, for the checkpoints below a bound, since a time long ago not.
+/// A record of changes: checkpoints below a bound lack one, made long ago. It may be away.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Checkpoints below this one lack a change.
-    pub(crate) complete_from: u64,
+    pub(crate) complete_from: AtomicU64,
+    pub(crate) away: AtomicBool,
+    /// How often it was asked.
+    pub(crate) asked: AtomicU64,
+}
+
+impl Changes {
+    pub(crate) fn complete_from(checkpoint: u64) -> Arc<Self> {
+        Arc::new(Self { complete_from: checkpoint.into(), ..Self::default() })
+    }
+
+    /// Waits until it was asked once more, from beginning to end.
+    pub(crate) async fn asked_again(&self) {
+        let before = self.asked.load(Ordering::SeqCst);
+        until("it is asked again", async || self.asked.load(Ordering::SeqCst) > before + 1).await;
+    }
 }
 
 #[async_trait]
 impl CatalogueChanges for Changes {
     async fn oldest_after(&self, checkpoint: Checkpoint) -> Result<Option<i64>, ReadError> {
-        Ok((checkpoint.0 < self.complete_from).then_some(1_000))
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.away.load(Ordering::SeqCst) {
+            return Err(ReadError::Unavailable { operation: "test", source: "away".into() });
+        }
+        Ok((checkpoint.0 < self.complete_from.load(Ordering::SeqCst)).then_some(1_000))
     }
 }
 
 /// An engine over those nodes that notices quickly and gives up quickly.
 pub(crate) async fn engine(nodes: &[&NodeConfig]) -> MeilisearchEngine {
-    engine_with(nodes, Changes::default()).await
+    engine_with(nodes, Arc::default()).await
 }
 
 /// An engine with changes to lag behind.
-pub(crate) async fn engine_with(nodes: &[&NodeConfig], changes: Changes) -> MeilisearchEngine {
+pub(crate) async fn engine_with(nodes: &[&NodeConfig], changes: Arc<Changes>) -> MeilisearchEngine {
     let mut config = SearchConfig::new(nodes.iter().map(|&node| node.clone()).collect());
     config.deadline = Duration::from_millis(500);
     config.interval = Duration::from_millis(50);
-    MeilisearchEngine::connect(config, Arc::new(changes)).await.unwrap()
+    MeilisearchEngine::connect(config, changes).await.unwrap()
 }
 
 /// An engine with the patience of the service.

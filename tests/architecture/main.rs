@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("chartfile", &["domain"]),
     ("store", &["domain"]),
+    ("search", &["domain"]),
     ("ratelimit", &[]),
     ("cache", &["domain", "ratelimit"]),
     ("http", &["cache", "domain", "ratelimit"]),
@@ -28,6 +29,7 @@ const OWNED: &[(&str, &[&str])] = &[
     ("rhythm-open-exchange", &["chartfile"]),
     ("redis", &["cache", "ratelimit"]),
     ("deadpool-redis", &["ratelimit"]),
+    ("meilisearch-sdk", &["search"]),
 ];
 
 /// Packages whose code runs in the public process.

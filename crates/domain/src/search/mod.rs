@@ -1,10 +1,12 @@
 //! Browsing: the query, the page, and the trait between them.
 
+mod changes;
 mod query;
 mod query_string;
 
 use std::fmt;
 
+pub use changes::{CatalogueChanges, Checkpoint};
 pub use query::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
 pub use query_string::{ParameterError, parse_query_string};
 

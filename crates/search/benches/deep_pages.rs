@@ -1,0 +1,151 @@
+//! The last page against the first, for every sort, with and without filters, on a Meilisearch server of its own.
+//!
+//! `DEEP_PAGES_CHARTSETS` says how many sets there are. It prints one line for each order: the median of the first
+//! page, of the last, and how many times longer the last one takes.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark ends at the first surprise and prints"
+)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use chart_index_domain::search::{
+    Bounds, CatalogueChanges, Checkpoint, Direction, Generation, IndexedChartset, PageRequest, SearchIndex,
+    SearchQuery, Sort,
+};
+use chart_index_domain::{Chartset, ChartsetId, KeyCount, ReadError};
+use chart_index_search::{Batch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, Target};
+use chart_index_tests::{PrivateMeilisearch, Random};
+
+/// How often each page is asked for.
+const ROUNDS: usize = 25;
+const SYLLABLES: [&str; 24] = [
+    "ka", "mi", "no", "ra", "te", "shi", "dra", "gon", "fire", "night", "sky", "blue", "star", "re", "lu",
+    "na", "to", "ha", "zen", "x", "一", "花", "夜", "空",
+];
+
+struct NoChanges;
+
+#[async_trait]
+impl CatalogueChanges for NoChanges {
+    async fn oldest_after(&self, _: Checkpoint) -> Result<Option<i64>, ReadError> {
+        Ok(None)
+    }
+}
+
+fn name(random: &mut Random, most: u32) -> String {
+    let mut name = String::new();
+    for _ in 0..=random.below(most) {
+        for _ in 0..=random.below(3) {
+            name.push_str(random.pick::<&str>(&SYLLABLES));
+        }
+        name.push(' ');
+    }
+    name.trim_end().to_owned()
+}
+
+/// A set with the skew of real ones: a third have one of three tempos, most were ingested in the same hour.
+fn set(number: u64, random: &mut Random) -> IndexedChartset {
+    let tempo = if random.one_in(3) { *random.pick(&[180, 175, 200]) } else { 100 + random.below(150) };
+    let bpm =
+        f64::from(tempo) + if random.one_in(6) { f64::from(random.below(1_000)) / 1_000.0 } else { 0.0 };
+    let length = 30_000 + random.below(200_000) + random.below(100_000);
+    let chartset = Chartset {
+        id: ChartsetId::from_bytes(number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()),
+        title: name(random, 4),
+        artist: name(random, 2),
+        creator: format!("{}{}", random.pick(&SYLLABLES), random.below(2_000)),
+        source: None,
+        keys: vec![KeyCount::try_from(if random.one_in(4) { 7 } else { 4 }).unwrap()],
+        bpm_min: bpm,
+        bpm_max: bpm,
+        length_min_ms: length,
+        length_max_ms: length,
+        density_max: f64::from(random.below(40)),
+        chart_count: 3,
+        tags: (0..random.below(8)).map(|_| name(random, 1)).collect(),
+        romanised_names: Vec::new(),
+    };
+    let age_ms = if random.one_in(5) {
+        i64::from(random.below(2_000_000_000)) * 40
+    } else {
+        i64::from(random.below(3_600_000))
+    };
+    IndexedChartset { chartset, updated_at_ms: 1_760_000_000_000 - age_ms }
+}
+
+async fn filled(server: &PrivateMeilisearch, count: u64) -> NodeConfig {
+    let config = NodeConfig::new(server.url().parse().unwrap(), None);
+    let writer = IndexWriter::new(&config).unwrap();
+    let mut random = Random::new(1);
+    writer.begin_rebuild().await.unwrap();
+    let sets: Vec<IndexedChartset> = (1..=count).map(|number| set(number, &mut random)).collect();
+    for put in sets.chunks(20_000) {
+        writer.apply(Target::Rebuild, &Batch { put, delete: &[] }).await.unwrap();
+    }
+    writer.set_checkpoint(Target::Rebuild, Checkpoint(1)).await.unwrap();
+    writer.finish_rebuild().await.unwrap();
+    config
+}
+
+async fn timed(engine: &MeilisearchEngine, query: &SearchQuery) -> (Duration, u64) {
+    let begun = Instant::now();
+    let total = engine.search(query, Generation::default()).await.unwrap().total;
+    (begun.elapsed(), total)
+}
+
+/// The medians of the first page and of the last, asked for in turn, so that the noise of the machine meets both.
+async fn measured(engine: &MeilisearchEngine, first: &SearchQuery) -> (Duration, Duration, u64) {
+    let (_, total) = timed(engine, first).await;
+    let last_page = i64::try_from(total.div_ceil(30)).unwrap();
+    let last = SearchQuery { page: PageRequest::clamped(last_page, 30), ..first.clone() };
+    let (mut first_times, mut last_times) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        first_times.push(timed(engine, first).await.0);
+        last_times.push(timed(engine, &last).await.0);
+    }
+    first_times.sort_unstable();
+    last_times.sort_unstable();
+    (first_times[ROUNDS / 2], last_times[ROUNDS / 2], total)
+}
+
+#[tokio::main]
+async fn main() {
+    let count = std::env::var("DEEP_PAGES_CHARTSETS").map_or(100_000, |count| count.parse().unwrap());
+    let Some(server) = PrivateMeilisearch::start() else { return };
+    let begun = Instant::now();
+    let config = filled(&server, count).await;
+    println!("{}, {count} chartsets, filled in {:.0?}", server.version(), begun.elapsed());
+    let mut patient = SearchConfig::new(vec![config]);
+    patient.deadline = Duration::from_secs(30);
+    let engine = MeilisearchEngine::connect(patient, Arc::new(NoChanges)).await.unwrap();
+    let four: chart_index_domain::search::KeySet = [KeyCount::try_from(4).unwrap()].into_iter().collect();
+    let bpm = Bounds { min: Some(120.0), max: Some(200.0) };
+    let everything = SearchQuery::default();
+    for (name, filter) in [
+        ("everything", everything.clone()),
+        ("keys and bpm", SearchQuery { keys: four, bpm, ..everything.clone() }),
+        ("creator", SearchQuery { creator: Some("a1".into()), ..everything.clone() }),
+        ("text", SearchQuery { text: Some("night".into()), ..everything.clone() }),
+    ] {
+        for sort in Sort::ALL {
+            for direction in [Direction::Descending, Direction::Ascending] {
+                let relevance = sort == Sort::Relevance;
+                if relevance && (filter.text.is_none() || direction == Direction::Ascending) {
+                    continue;
+                }
+                let first = SearchQuery { sort, direction, ..filter.clone() };
+                let (first_time, last_time, total) = measured(&engine, &first).await;
+                let times = last_time.as_secs_f64() / first_time.as_secs_f64();
+                println!(
+                    "{name:<13} {total:>7} {:<9} {:<4}  first {first_time:>9.2?}  last {last_time:>9.2?}  {times:>5.2}",
+                    sort.as_str(),
+                    direction.as_str(),
+                );
+            }
+        }
+    }
+}

@@ -21,6 +21,7 @@ use chart_index_domain::{ChartsetId, ReadError, text};
 use chart_index_search::Unanswerable;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use chart_index_tests::{Random, TestDatabase};
+use futures_util::future::join_all;
 
 use crate::catalogue::{Entry, generate};
 use crate::memory::MemorySearch;
@@ -40,8 +41,9 @@ async fn stored(entries: &[Entry]) -> (TestDatabase, PostgresSearch) {
     config.statement_timeout = Duration::from_mins(1);
     let store = Store::new(&config);
     store.migrate().await.unwrap();
-    for entry in entries {
-        store.put_chartset(&entry.draft, entry.indexed.updated_at_ms).await.unwrap();
+    for some in entries.chunks(8) {
+        let puts = some.iter().map(|entry| store.put_chartset(&entry.draft, entry.indexed.updated_at_ms));
+        join_all(puts).await.into_iter().for_each(|put| assert!(put.is_ok(), "{put:?}"));
     }
     (database, PostgresSearch::new(store, CatalogueWatch::still()))
 }

@@ -15,8 +15,8 @@
 //! total, any page. Nothing is left to Meilisearch's folding: what is sorted by is written in hexadecimal digits
 //! (`order`), parts of creators' names in a code (`creator`), and the words of other scripts than Latin as well
 //! (`words`). With free text Meilisearch finds all that PostgreSQL finds, and what is mistyped. Known limits of that:
-//! of an unfinished last word the first thousand completions are looked for where it has five letters or more, and
-//! of a name in one attribute the first 65,535 words are indexed.
+//! of an unfinished last word the first thousand completions are looked for where it has five letters or more (two in
+//! other scripts than Latin), and of all names in one attribute the first 65,535 words are indexed.
 //!
 //! A page that contradicts itself is never served: too few sets for its total, one of them twice, or out of order,
 //! which is how a search that was cut off comes back. In the order of relevance, which nobody else can check, the

@@ -10,115 +10,132 @@
 //! the order of the bytes, which every engine sorts by.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use chart_index_domain::search::{Direction, IndexedChartset, SearchQuery, Sort};
 use chart_index_domain::{ChartsetId, text};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// After how many bytes of a name its steps end; the last holds all of it.
-const NAME_STEPS: [usize; 4] = [1, 2, 4, 8];
-/// How many bits of a time in milliseconds its steps leave out: 12 days, 17 minutes, 4 seconds.
-const TIME_STEPS: [u32; 3] = [30, 20, 12];
-/// How many bits of a number its coarse step keeps: sign, exponent, and a part in 128 of its size.
-const NUMBER_BITS: u32 = 64 - 12 - 7;
+/// A step of a key: the attribute that holds it, and how much of the key it keeps or leaves out.
+type Step<T> = (&'static str, T);
 
-/// The keys of a document that only the order needs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct SortKeys {
-    updated_step1: i64,
-    updated_step2: i64,
-    updated_step3: i64,
-    title_step1: String,
-    title_step2: String,
-    title_step3: String,
-    title_step4: String,
-    title_key: String,
-    artist_step1: String,
-    artist_step2: String,
-    artist_step3: String,
-    artist_step4: String,
-    artist_key: String,
-    bpm_step: u64,
-    length_step: u64,
-    density_step: u64,
-    id_step: String,
+/// Times: how many bits of the milliseconds a step leaves out. Each step is divided by the next into 64.
+const UPDATED: [Step<u32>; 6] = [
+    ("updated36", 36),
+    ("updated30", 30),
+    ("updated24", 24),
+    ("updated18", 18),
+    ("updated12", 12),
+    ("updated6", 6),
+];
+/// Names: how many bytes a step keeps. One more byte tells a few dozen beginnings apart, in any script.
+const TITLE: [Step<usize>; 7] =
+    [("title1", 1), ("title2", 2), ("title3", 3), ("title4", 4), ("title5", 5), ("title6", 6), ("title8", 8)];
+const ARTIST: [Step<usize>; 7] = [
+    ("artist1", 1),
+    ("artist2", 2),
+    ("artist3", 3),
+    ("artist4", 4),
+    ("artist5", 5),
+    ("artist6", 6),
+    ("artist8", 8),
+];
+/// Numbers: how many bits of the mantissa a step keeps, after the exponent. Between a number and its double lie 8
+/// values of the first step, and 16 of the next between two of those.
+const BPM: [Step<u32>; 3] = [("bpm3", 3), ("bpm7", 7), ("bpm11", 11)];
+const LENGTH: [Step<u32>; 3] = [("length3", 3), ("length7", 7), ("length11", 11)];
+const DENSITY: [Step<u32>; 3] = [("density3", 3), ("density7", 7), ("density11", 11)];
+/// Ids, which ties are broken by: how many digits a step keeps.
+const ID: [Step<usize>; 3] = [("id1", 1), ("id2", 2), ("id3", 3)];
+
+const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
+
+/// The attributes of a document that only the order needs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub(crate) struct SortKeys(BTreeMap<&'static str, KeyPart>);
+
+#[derive(Debug, Clone, PartialEq, PartialOrd, Serialize)]
+#[serde(untagged)]
+enum KeyPart {
+    Time(i64),
+    Number(u64),
+    Digits(String),
 }
 
 impl SortKeys {
     pub(crate) fn of(indexed: &IndexedChartset) -> Self {
         let set = &indexed.chartset;
-        let [updated_step1, updated_step2, updated_step3] =
-            TIME_STEPS.map(|bits| indexed.updated_at_ms >> bits);
-        let [title_step1, title_step2, title_step3, title_step4, title_key] = name_keys(&set.title);
-        let [artist_step1, artist_step2, artist_step3, artist_step4, artist_key] = name_keys(&set.artist);
-        Self {
-            updated_step1,
-            updated_step2,
-            updated_step3,
-            title_step1,
-            title_step2,
-            title_step3,
-            title_step4,
-            title_key,
-            artist_step1,
-            artist_step2,
-            artist_step3,
-            artist_step4,
-            artist_key,
-            bpm_step: number_step(set.bpm_max),
-            length_step: number_step(set.length_max_ms.into()),
-            density_step: number_step(set.density_max),
-            id_step: set.id.to_string()[..2].to_owned(),
+        let mut keys = BTreeMap::new();
+        keys.extend(
+            UPDATED.map(|(attribute, bits)| (attribute, KeyPart::Time(indexed.updated_at_ms >> bits))),
+        );
+        for (steps, whole, name) in [(TITLE, "titleKey", &set.title), (ARTIST, "artistKey", &set.artist)] {
+            let key = text::sort_key(name);
+            keys.extend(steps.map(|(attribute, bytes)| (attribute, name_step(&key, bytes))));
+            keys.insert(whole, name_step(&key, usize::MAX));
         }
+        for (steps, number) in
+            [(BPM, set.bpm_max), (LENGTH, set.length_max_ms.into()), (DENSITY, set.density_max)]
+        {
+            keys.extend(
+                steps.map(|(attribute, bits)| (attribute, KeyPart::Number(number_step(number, bits)))),
+            );
+        }
+        let id = set.id.to_string();
+        keys.extend(
+            ID.map(|(attribute, digits)| (attribute, KeyPart::Digits(format!("x{}", &id[..digits])))),
+        );
+        Self(keys)
     }
 }
 
-/// The keys of a name, coarse to fine. A letter stands before the digits, so that none is taken for a number.
-fn name_keys(name: &str) -> [String; 5] {
-    let key = text::sort_key(name);
-    let [step1, step2, step3, step4] = NAME_STEPS;
-    [step1, step2, step3, step4, usize::MAX].map(|length| {
-        let mut digits = String::from("x");
-        for byte in key.bytes().take(length) {
-            let _ = write!(digits, "{byte:02x}");
-        }
-        digits
-    })
+/// So many bytes of a name in digits. A letter stands before them, so that they are never taken for a number.
+fn name_step(key: &str, bytes: usize) -> KeyPart {
+    let mut digits = String::from("x");
+    for byte in key.bytes().take(bytes) {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    KeyPart::Digits(digits)
 }
 
 /// A number without its fine part: the bits of numbers that are not negative rise as the numbers do.
-fn number_step(number: f64) -> u64 {
-    number.max(0.0).to_bits() >> NUMBER_BITS
+fn number_step(number: f64, bits: u32) -> u64 {
+    number.max(0.0).to_bits() >> (MANTISSA_BITS - bits)
 }
 
-/// What ties are broken by.
-const TIE_BREAK: [&str; 2] = ["idStep", "id"];
-
 /// The attributes that give the order, coarse to fine, without the tie-break.
-const fn steps(sort: Sort) -> &'static [&'static str] {
-    match sort {
-        Sort::Updated | Sort::Relevance => &["updatedStep1", "updatedStep2", "updatedStep3", "updatedAtMs"],
-        Sort::Title => &["titleStep1", "titleStep2", "titleStep3", "titleStep4", "titleKey"],
-        Sort::Artist => &["artistStep1", "artistStep2", "artistStep3", "artistStep4", "artistKey"],
-        Sort::Bpm => &["bpmStep", "bpmMax"],
-        Sort::Length => &["lengthStep", "lengthMaxMs"],
-        Sort::Density => &["densityStep", "densityMax"],
+fn attributes(sort: Sort) -> Vec<&'static str> {
+    fn steps<T: Copy, const N: usize>(steps: [Step<T>; N], exact: &'static str) -> Vec<&'static str> {
+        steps.into_iter().map(|(attribute, _)| attribute).chain([exact]).collect()
     }
+    match sort {
+        Sort::Updated | Sort::Relevance => steps(UPDATED, "updatedAtMs"),
+        Sort::Title => steps(TITLE, "titleKey"),
+        Sort::Artist => steps(ARTIST, "artistKey"),
+        Sort::Bpm => steps(BPM, "bpmMax"),
+        Sort::Length => steps(LENGTH, "lengthMaxMs"),
+        Sort::Density => steps(DENSITY, "densityMax"),
+    }
+}
+
+/// The attributes that ties are broken by.
+fn tie_break() -> impl Iterator<Item = &'static str> {
+    ID.into_iter().map(|(attribute, _)| attribute).chain(["id"])
 }
 
 /// Every attribute that documents are sorted by.
 pub(crate) fn sortable_attributes() -> Vec<&'static str> {
     let sorts = [Sort::Updated, Sort::Title, Sort::Artist, Sort::Bpm, Sort::Length, Sort::Density];
-    sorts.into_iter().flat_map(steps).copied().chain(TIE_BREAK).collect()
+    sorts.into_iter().flat_map(attributes).chain(tie_break()).collect()
 }
 
 /// The order as Meilisearch is told it. The id ascends whichever way the key goes.
 pub(crate) fn terms(sort: Sort, direction: Direction) -> Vec<String> {
     let direction = direction.as_str();
-    let keys = steps(sort).iter().map(|step| format!("{step}:{direction}"));
-    keys.chain(TIE_BREAK.iter().map(|step| format!("{step}:asc"))).collect()
+    let keys = attributes(sort).into_iter().map(|attribute| format!("{attribute}:{direction}"));
+    keys.chain(tie_break().map(|attribute| format!("{attribute}:asc"))).collect()
 }
 
 /// The key of an item in the order of a query, to compare neighbours by.
@@ -170,47 +187,59 @@ mod tests {
 
     use super::*;
 
+    fn digits(name: &str, bytes: usize) -> String {
+        match name_step(&text::sort_key(name), bytes) {
+            KeyPart::Digits(digits) => digits,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn names_are_sorted_by_their_bytes_in_hexadecimal_digits() {
-        assert_eq!(
-            name_keys("Ärger 12"),
-            ["x61", "x6172", "x61726765", "x6172676572203132", "x6172676572203132"]
-        );
-        assert_eq!(name_keys("律")[..3], ["xe5", "xe5be", "xe5be8b"]);
-        assert_eq!(name_keys(""), ["x"; 5]);
-        assert_eq!(name_keys(&"x".repeat(1_000))[4].len(), 449);
+        for (name, bytes, expected) in [
+            ("Ärger 12", 1, "x61"),
+            ("Ärger 12", 4, "x61726765"),
+            ("Ärger 12", usize::MAX, "x6172676572203132"),
+            ("律", 2, "xe5be"),
+            ("", 8, "x"),
+        ] {
+            assert_eq!(digits(name, bytes), expected, "{name:?}");
+        }
+        assert_eq!(digits(&"x".repeat(1_000), usize::MAX).len(), 449);
     }
 
     #[test]
     fn the_id_ascends_whichever_way_the_key_goes() {
-        for (direction, expected) in [
-            (Direction::Ascending, ["bpmStep:asc", "bpmMax:asc", "idStep:asc", "id:asc"]),
-            (Direction::Descending, ["bpmStep:desc", "bpmMax:desc", "idStep:asc", "id:asc"]),
-        ] {
-            assert_eq!(terms(Sort::Bpm, direction), expected);
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let given = terms(Sort::Bpm, direction);
+            let keys = ["bpm3", "bpm7", "bpm11", "bpmMax"].map(|key| format!("{key}:{}", direction.as_str()));
+            assert_eq!(given[..4], keys);
+            assert_eq!(given[4..], ["id1:asc", "id2:asc", "id3:asc", "id:asc"]);
         }
     }
 
     proptest! {
         #[test]
-        fn no_step_of_a_name_falls_where_the_name_rises(a in "\\PC{0,30}", b in "\\PC{0,30}") {
+        fn no_step_of_a_name_falls_where_the_name_rises(a in "\\PC{0,30}", b in "\\PC{0,30}", bytes in 1_usize..10) {
             let rises = text::sort_key(&a).cmp(&text::sort_key(&b));
-            let (a, b) = (name_keys(&a), name_keys(&b));
-            prop_assert_eq!(a.cmp(&b), rises);
-            prop_assert_eq!(a[4].cmp(&b[4]), rises);
+            prop_assert_eq!(digits(&a, usize::MAX).cmp(&digits(&b, usize::MAX)), rises);
+            let step = digits(&a, bytes).cmp(&digits(&b, bytes));
+            prop_assert!(step == Ordering::Equal || step == rises);
         }
 
         #[test]
-        fn no_step_of_a_number_falls_where_the_number_rises(a in 0.0..1e300_f64, b in 0.0..1e300_f64) {
+        fn no_step_of_a_number_falls_where_the_number_rises(a in 0.0..1e300_f64, b in 0.0..1e300_f64, bits in 0_u32..12) {
             let (low, high) = if a < b { (a, b) } else { (b, a) };
-            prop_assert!(number_step(low) <= number_step(high));
+            prop_assert!(number_step(low, bits) <= number_step(high, bits));
         }
 
         #[test]
-        fn a_step_of_a_usual_number_holds_about_a_thousand_values(thousandths in 1_000_u32..1_000_000) {
+        fn numbers_that_differ_by_more_than_a_step_have_different_steps(thousandths in 1_u32..1_000_000_000) {
             let number = f64::from(thousandths) / 1_000.0;
-            // The next step but one is at most a hundredth and a half away.
-            prop_assert!(number_step(number) < number_step(number * 1.017));
+            for (_, bits) in BPM {
+                let farther = number * (1.0 + 2.0 / f64::from(1 << bits));
+                prop_assert!(number_step(number, bits) < number_step(farther, bits));
+            }
         }
     }
 }

@@ -52,9 +52,23 @@ impl Reader {
         });
         match &outcome {
             Ok(_) => self.lock().succeeded(),
-            Err(error) => self.lock().failed(error, Instant::now()),
+            Err(error) => self.failed(error),
         }
         outcome
+    }
+
+    /// Holds a failed search against the node. Whoever searched tells of the failure itself.
+    fn failed(&self, error: &SearchError) {
+        let now = Instant::now();
+        let mut standing = self.lock();
+        let before = standing.usable(now);
+        standing.failed(error, now);
+        let left_alone = before.is_some() && standing.usable(now).is_none();
+        drop(standing);
+        if left_alone {
+            let error: &dyn std::error::Error = error;
+            tracing::warn!(node = %self.node.config.url, error, "a search node is left alone for a while");
+        }
     }
 
     /// Asks the node how it is. `newest` is the newest checkpoint that anybody was given.

@@ -97,7 +97,7 @@ mod tests {
     fn sort_decides_before_every_other_rule() {
         let rules = ranking_rules();
         assert_eq!(rules[0], "sort");
-        assert_eq!(rules[6..8], ["updatedStep1:desc", "updatedStep2:desc"]);
+        assert_eq!(rules[6..8], ["updated36:desc", "updated30:desc"]);
         assert_eq!(rules.last().map(String::as_str), Some("id:asc"));
     }
 

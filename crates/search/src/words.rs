@@ -17,12 +17,12 @@ use chart_index_domain::text;
 const MAX_TERMS: usize = 10;
 /// The longest plain word in bytes. Meilisearch indexes no word above 250.
 const MAX_WORD_BYTES: usize = 200;
-/// The longest coded word in characters, at [`CODE_DIGITS`] each below the same limit.
-const MAX_CODED_CHARACTERS: usize = 60;
+/// The longest coded word in characters, at five letters each below the same limit.
+const MAX_CODED_CHARACTERS: usize = 48;
 /// The longest part of a run that is asked for: as for the exact engine.
 const MAX_RUN_CHARACTERS: usize = 64;
-/// Digits of base 36 for one character: enough for every one of Unicode.
-const CODE_DIGITS: usize = 4;
+/// The first character whose three digits would begin with `z`.
+const LONG_CODES_FROM: u32 = 35 * 36 * 36;
 
 /// The plain words of a name, which may be mistyped, separated by spaces. Of a word that only begins with Latin letters
 /// that beginning: it is what the word is found by while it is being typed.
@@ -104,14 +104,17 @@ fn latin_beginning(word: &str) -> (String, bool) {
     (plain, true)
 }
 
+/// Three digits for nearly every character, `z` and four for the few above: none begins another one, so that codes in
+/// a row begin as the words do. Short, because Meilisearch prepares the completions of four letters at most.
 fn code(character: char) -> String {
-    let mut rest = u32::from(character);
-    let mut digits = [0; CODE_DIGITS];
-    for digit in digits.iter_mut().rev() {
-        *digit = rest % 36;
-        rest /= 36;
-    }
-    digits.iter().filter_map(|&digit| char::from_digit(digit, 36)).collect()
+    let number = u32::from(character);
+    if number < LONG_CODES_FROM { digits(number, 3) } else { format!("z{}", digits(number, 4)) }
+}
+
+/// So many digits of base 36.
+fn digits(number: u32, count: u32) -> String {
+    let digit = |place| char::from_digit(number / 36_u32.pow(place) % 36, 36);
+    (0..count).rev().filter_map(digit).collect()
 }
 
 #[cfg(test)]
@@ -124,10 +127,10 @@ mod tests {
     fn names_become_plain_words_and_codes() {
         for (name, expected_plain, expected_coded) in [
             ("Goin' Under (OP Cut)", "goin under op cut", ""),
-            ("宙のOP2", "op2", "r0i3d r09ke"),
+            ("宙のOP2", "op2", "ri3d r9ke"),
             ("Straße Bjørn", "strasse bjorn", ""),
-            ("Ноч 7K", "7k", "w00u500u600uf"),
-            ("MIXедx", "mix", "w0031002x003c00tx00tw003c"),
+            ("Ноч 7K", "7k", "w0u50u60uf"),
+            ("MIXедx", "mix", "w03102x03c0tx0tw03c"),
             ("!!!", "", ""),
         ] {
             assert_eq!(
@@ -144,7 +147,7 @@ mod tests {
             ("\"goin under\" -the", "goin under the"),
             ("-", ""),
             ("\"", ""),
-            ("宙の op", "\"r0i3d r09ke\" op"),
+            ("宙の op", "\"ri3d r9ke\" op"),
             ("a b c d e f g h i j", "a b c d e f g h i j"),
         ] {
             assert_eq!(query(text).as_deref(), Some(expected), "{text:?}");

@@ -91,15 +91,19 @@ impl CatalogueChanges for Changes {
     }
 }
 
-/// An engine over those nodes that notices quickly and gives up quickly.
+/// An engine over those nodes that notices quickly what becomes of them.
 pub(crate) async fn engine(nodes: &[&NodeConfig]) -> MeilisearchEngine {
-    engine_with(nodes, Arc::default()).await
+    engine_with(nodes, Arc::default(), Duration::from_secs(5)).await
 }
 
-/// An engine with changes to lag behind.
-pub(crate) async fn engine_with(nodes: &[&NodeConfig], changes: Arc<Changes>) -> MeilisearchEngine {
+/// An engine with changes to lag behind and a deadline.
+pub(crate) async fn engine_with(
+    nodes: &[&NodeConfig],
+    changes: Arc<Changes>,
+    deadline: Duration,
+) -> MeilisearchEngine {
     let mut config = SearchConfig::new(nodes.iter().map(|&node| node.clone()).collect());
-    config.deadline = Duration::from_millis(500);
+    config.deadline = deadline;
     config.interval = Duration::from_millis(50);
     MeilisearchEngine::connect(config, changes).await.unwrap()
 }

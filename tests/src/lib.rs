@@ -14,12 +14,14 @@
 mod answer;
 mod database;
 mod library;
+mod meilisearch;
 mod programs;
 mod servers;
 
 pub use answer::{Answer, Client};
 pub use database::TestDatabase;
 pub use library::{ChartSpec, Library};
+pub use meilisearch::PrivateMeilisearch;
 pub use programs::{IndexerRun, Service, ServiceOptions, indexer, indexer_command};
 pub use servers::PrivatePostgres;
 

@@ -86,16 +86,18 @@ pub struct NodeConfig {
     pub index: String,
     /// How long one attempt to connect may take.
     pub connect_timeout: Duration,
-    /// How long one request that writes may take. A task that it begins is awaited for as long as it makes
-    /// progress.
+    /// How long one request that writes may take.
     pub write_timeout: Duration,
+    /// How long a task is awaited that such a request began.
+    pub task_timeout: Duration,
 }
 
 impl NodeConfig {
     /// The uid of the index when nothing else is said.
     pub const DEFAULT_INDEX: &str = "chartsets";
 
-    /// A node with the default index: 500 ms to connect, 2 minutes for a request that writes.
+    /// A node with the default index: 500 ms to connect, 2 minutes for a request that writes, an hour for
+    /// its task.
     #[must_use]
     pub fn new(url: NodeUrl, api_key: Option<ApiKey>) -> Self {
         Self {
@@ -104,6 +106,7 @@ impl NodeConfig {
             index: Self::DEFAULT_INDEX.to_owned(),
             connect_timeout: Duration::from_millis(500),
             write_timeout: Duration::from_secs(120),
+            task_timeout: Duration::from_secs(3_600),
         }
     }
 }

@@ -4,12 +4,27 @@ use std::time::Duration;
 
 use chart_index_domain::ChartsetId;
 use chart_index_domain::search::{Checkpoint, IndexedChartset};
+use meilisearch_sdk::client::SwapIndexes;
+use meilisearch_sdk::documents::{DocumentsQuery, DocumentsResults};
+use meilisearch_sdk::errors::Error as SdkError;
+use meilisearch_sdk::task_info::TaskInfo;
+use meilisearch_sdk::tasks::TasksDeleteQuery;
+use serde_json::Value;
+use time::OffsetDateTime;
 
-use crate::{NodeConfig, NodeUrl, SearchError};
+use crate::document::{Document, PRIMARY_KEY, SHOWN, ShownDocument};
+use crate::http::Transport;
+use crate::node::{Node, StateDocument};
+use crate::{NodeConfig, NodeUrl, SearchError, settings};
 
 /// The layout of documents and settings that this program reads and writes. An index of another format is not read,
 /// and wants a rebuild.
 pub const FORMAT: u32 = 1;
+
+/// The most documents of one request. Meilisearch takes 100 MB; a document has 2 KB, and 200 KB at the worst.
+const DOCUMENTS_PER_REQUEST: usize = 400;
+/// The statuses of tasks that are over.
+const OVER: [&str; 3] = ["succeeded", "failed", "canceled"];
 
 /// What a live index says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,72 +49,101 @@ pub enum Target {
 pub struct Batch<'a> {
     /// Sets to add, or to replace as a whole. No id more than once.
     pub put: &'a [IndexedChartset],
-    /// Sets to delete; an id that is not there is no error.
+    /// Sets to delete, none of which is also put; an id that is not there is no error.
     pub delete: &'a [ChartsetId],
 }
 
 /// Writes to the index of one node. Clones share its connections.
+///
+/// The state of an index, which changes of the catalogue it holds, lies in the node itself, in an index of one
+/// document beside it: a node that lost its data, or came back from an old snapshot, knows how old it is.
 #[derive(Debug, Clone)]
 pub struct IndexWriter {
-    config: NodeConfig,
+    node: Node,
 }
 
-const NOT_YET: SearchError = SearchError::Configuration("not written yet");
-
-#[expect(clippy::unused_async, reason = "a skeleton")]
 impl IndexWriter {
     /// A writer to the index of that node. Connects to nobody yet.
     ///
     /// # Errors
     /// When the configuration cannot be used.
     pub fn new(config: &NodeConfig) -> Result<Self, SearchError> {
-        Ok(Self { config: config.clone() })
+        Node::new(config, config.write_timeout).map(|node| Self { node })
     }
 
     /// The node that it writes to.
     #[must_use]
     pub const fn node(&self) -> &NodeUrl {
-        &self.config.url
+        &self.node.config.url
     }
 
     /// What the live index says of itself; `None` where there is no live index, or one that does not say.
     pub async fn state(&self) -> Result<Option<IndexState>, SearchError> {
-        Err(NOT_YET)
+        self.node.state(Target::Live).await
     }
 
     /// Applies changes and waits until they are searchable.
     ///
     /// # Errors
-    /// Also when a task fails, or when it did not index as many documents as were sent. What was applied before the
-    /// error stays: the same batch may be applied again.
+    /// Also when there is no such index, when a task fails, or when it did not index as many documents as were sent.
+    /// What was applied before the error stays: the same batch may be applied again.
     pub async fn apply(&self, target: Target, batch: &Batch<'_>) -> Result<(), SearchError> {
-        let _ = (target, batch);
-        Err(NOT_YET)
+        // Meilisearch would make an index without any settings.
+        self.count(target).await?;
+        let mut sent = Vec::new();
+        for put in batch.put.chunks(DOCUMENTS_PER_REQUEST) {
+            sent.push(Sent::Documents(self.send_documents(target, put).await?, put.len()));
+        }
+        for ids in batch.delete.chunks(DOCUMENTS_PER_REQUEST) {
+            sent.push(Sent::Deletions(self.send_deletions(target, ids).await?, ids.len()));
+        }
+        for sent in &sent {
+            self.done(sent).await?;
+        }
+        Ok(())
     }
 
     /// Says which changes of the catalogue the index holds from now on, and that it has this program's [`FORMAT`].
     /// After everything up to there was applied.
     pub async fn set_checkpoint(&self, target: Target, checkpoint: Checkpoint) -> Result<(), SearchError> {
-        let _ = (target, checkpoint);
-        Err(NOT_YET)
+        const OPERATION: &str = "set the checkpoint of an index";
+        let document = StateDocument::new(IndexState { checkpoint, format: FORMAT });
+        let index = self.node.client.index(self.node.state_uid(target));
+        let task =
+            index.add_or_replace(&[document], Some(PRIMARY_KEY)).await.map_err(SearchError::of(OPERATION))?;
+        counted(OPERATION, 1, self.node.finished(OPERATION, &task).await?.indexed_documents)
     }
 
     /// Makes an empty index for a rebuild, with all settings; deletes what an interrupted rebuild left. The live
     /// index stays as it is.
     pub async fn begin_rebuild(&self) -> Result<(), SearchError> {
-        Err(NOT_YET)
+        self.delete_rebuild().await?;
+        self.create_index(self.node.state_uid(Target::Rebuild)).await?;
+        self.create_index(self.node.uid(Target::Rebuild)).await?;
+        self.set_settings(Target::Rebuild).await?;
+        self.node.switch_on_features().await
     }
 
     /// Puts the rebuilt index, with its state, in the place of the live one in a single step, and deletes the old
     /// one. Searches see the one or the other.
+    ///
+    /// # Errors
+    /// [`SearchError::Outdated`] when the rebuilt index has no checkpoint, or an earlier one than the live index.
     pub async fn finish_rebuild(&self) -> Result<(), SearchError> {
-        Err(NOT_YET)
+        let live = self.node.state(Target::Live).await?;
+        let rebuilt = self.node.state(Target::Rebuild).await?.ok_or(SearchError::Outdated)?;
+        // A swap whose answer was lost, done again, would bring the old index back.
+        if live.is_some_and(|live| live.checkpoint > rebuilt.checkpoint) {
+            return Err(SearchError::Outdated);
+        }
+        self.swap().await?;
+        self.delete_rebuild().await
     }
 
     /// How many documents the index holds.
     pub async fn count(&self, target: Target) -> Result<u64, SearchError> {
-        let _ = target;
-        Err(NOT_YET)
+        let stats = self.node.index(target).get_stats().await;
+        Ok(stats.map_err(SearchError::of("count the documents of an index"))?.number_of_documents as u64)
     }
 
     /// The sets with those ids, as the index holds them, in the order of their ids. Those it does not hold are left
@@ -109,8 +153,16 @@ impl IndexWriter {
         target: Target,
         ids: &[ChartsetId],
     ) -> Result<Vec<IndexedChartset>, SearchError> {
-        let _ = (target, ids);
-        Err(NOT_YET)
+        let index = self.node.index(target);
+        let mut documents = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(DOCUMENTS_PER_REQUEST) {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            let mut query = DocumentsQuery::new(&index);
+            query.with_ids(ids.iter().map(String::as_str)).with_fields(SHOWN).with_limit(ids.len());
+            documents.extend(self.fetch(&query).await?);
+        }
+        documents.sort_unstable_by_key(|indexed| indexed.chartset.id);
+        Ok(documents)
     }
 
     /// The sets from that position on, at most so many, as the index holds them. The order is the index's own: it
@@ -121,23 +173,139 @@ impl IndexWriter {
         offset: u64,
         limit: u32,
     ) -> Result<Vec<IndexedChartset>, SearchError> {
-        let _ = (target, offset, limit);
-        Err(NOT_YET)
+        let index = self.node.index(target);
+        let mut query = DocumentsQuery::new(&index);
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        query.with_offset(offset).with_limit(limit as usize).with_fields(SHOWN);
+        self.fetch(&query).await
     }
 
     /// Whether the live index, or the node, has other settings than this program gives them.
     pub async fn settings_differ(&self) -> Result<bool, SearchError> {
-        Err(NOT_YET)
+        let route = format!("indexes/{}/settings", self.node.uid(Target::Live));
+        let told: Value = self.node.get("read the settings of an index", &route).await?;
+        let off = self.node.features().await?.into_values().any(|on| !on);
+        Ok(off || !settings::agree(&settings::chartsets(), &told))
     }
 
     /// Gives the live index and the node this program's settings. Meilisearch may index every document anew.
     pub async fn apply_settings(&self) -> Result<(), SearchError> {
-        Err(NOT_YET)
+        self.count(Target::Live).await?;
+        self.set_settings(Target::Live).await?;
+        self.node.switch_on_features().await
     }
 
-    /// Deletes the node's record of this index's finished tasks that ended longer ago than that.
+    /// Deletes the node's record of finished tasks that ended longer ago than that: those of this index, and those
+    /// that belong to none because they swapped indexes or deleted such records.
     pub async fn prune_tasks(&self, older_than: Duration) -> Result<(), SearchError> {
-        let _ = older_than;
-        Err(NOT_YET)
+        let before = OffsetDateTime::now_utc() - older_than;
+        let uids = [Target::Live, Target::Rebuild]
+            .map(|target| [self.node.uid(target), self.node.state_uid(target)]);
+        let mut of_index = TasksDeleteQuery::new(&self.node.client);
+        of_index.with_index_uids(uids.iter().flatten().map(String::as_str));
+        let mut of_none = TasksDeleteQuery::new(&self.node.client);
+        of_none.with_types(["indexSwap", "taskDeletion"]);
+        for mut query in [of_index, of_none] {
+            query.with_statuses(OVER).with_before_finished_at(&before);
+            let task = self.node.client.delete_tasks_with(&query).await;
+            self.finished("prune the tasks of a node", task).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_documents(&self, target: Target, put: &[IndexedChartset]) -> Result<TaskInfo, SearchError> {
+        let documents: Vec<Document> = put.iter().map(Document::of).collect();
+        let sent = self.node.index(target).add_or_replace(&documents, Some(PRIMARY_KEY)).await;
+        sent.map_err(SearchError::of(PUT))
+    }
+
+    async fn send_deletions(&self, target: Target, ids: &[ChartsetId]) -> Result<TaskInfo, SearchError> {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let sent = self.node.index(target).delete_documents(&ids).await;
+        sent.map_err(SearchError::of(DELETE))
+    }
+
+    async fn done(&self, sent: &Sent) -> Result<(), SearchError> {
+        match sent {
+            Sent::Documents(task, count) => {
+                counted(PUT, *count, self.node.finished(PUT, task).await?.indexed_documents)
+            }
+            Sent::Deletions(task, count) => {
+                counted(DELETE, *count, self.node.finished(DELETE, task).await?.provided_ids)
+            }
+        }
+    }
+
+    async fn swap(&self) -> Result<(), SearchError> {
+        // What is swapped has to exist. An empty index without a state is passed over by every reader.
+        for uid in [self.node.uid(Target::Live), self.node.state_uid(Target::Live)] {
+            match self.create_index(uid).await {
+                Err(SearchError::Task { code, .. }) if code == "index_already_exists" => {}
+                created => created?,
+            }
+        }
+        let pair = |uid: fn(&Node, Target) -> String| SwapIndexes {
+            indexes: (uid(&self.node, Target::Live), uid(&self.node, Target::Rebuild)),
+            rename: None,
+        };
+        let task = self.node.client.swap_indexes(&[pair(Node::uid), pair(Node::state_uid)]).await;
+        self.finished("swap indexes", task).await
+    }
+
+    async fn create_index(&self, uid: String) -> Result<(), SearchError> {
+        let task = self.node.client.create_index(uid, Some(PRIMARY_KEY)).await;
+        self.finished("create an index", task).await
+    }
+
+    async fn delete_rebuild(&self) -> Result<(), SearchError> {
+        for uid in [self.node.state_uid(Target::Rebuild), self.node.uid(Target::Rebuild)] {
+            let task = self.node.client.delete_index(uid).await;
+            match self.finished("delete an index", task).await {
+                Err(error) if error.is_index_not_found() => {}
+                deleted => deleted?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn set_settings(&self, target: Target) -> Result<(), SearchError> {
+        let task = self.node.index(target).set_settings(&settings::chartsets()).await;
+        self.finished("set the settings of an index", task).await
+    }
+
+    async fn finished(
+        &self,
+        operation: &'static str,
+        task: Result<TaskInfo, SdkError>,
+    ) -> Result<(), SearchError> {
+        let task = task.map_err(SearchError::of(operation))?;
+        self.node.finished(operation, &task).await.map(drop)
+    }
+
+    async fn fetch(
+        &self,
+        query: &DocumentsQuery<'_, Transport>,
+    ) -> Result<Vec<IndexedChartset>, SearchError> {
+        const OPERATION: &str = "read documents";
+        let fetched: DocumentsResults<ShownDocument> =
+            query.execute().await.map_err(SearchError::of(OPERATION))?;
+        let documents = fetched.results.into_iter().map(ShownDocument::into_indexed);
+        documents.collect::<Result<_, _>>().map_err(|error| SearchError::nonsense(OPERATION, error))
+    }
+}
+
+const PUT: &str = "index documents";
+const DELETE: &str = "delete documents";
+
+/// A request whose task is still to be awaited, and how many documents it was about.
+enum Sent {
+    Documents(TaskInfo, usize),
+    Deletions(TaskInfo, usize),
+}
+
+fn counted(operation: &'static str, sent: usize, done: Option<usize>) -> Result<(), SearchError> {
+    match done {
+        Some(done) if done == sent => Ok(()),
+        done => Err(SearchError::Count { operation, sent, done: done.unwrap_or(0) }),
     }
 }

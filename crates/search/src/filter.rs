@@ -1,0 +1,191 @@
+//! Filters as a tree, and the one place where they become text.
+
+use std::fmt::{self, Write as _};
+
+use chart_index_domain::search::{Bounds, SearchQuery};
+
+use crate::creator;
+
+/// A condition on the documents of an index. Attributes are names of this program's own; values may be anything.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Filter {
+    /// All of them; holds when there are none.
+    And(Vec<Filter>),
+    /// Any of them. Never empty: Meilisearch has no way to say that nothing matches.
+    Or(Vec<Filter>),
+    /// A number compared.
+    Compare { attribute: &'static str, comparison: Comparison, value: f64 },
+    /// Equal, after Meilisearch folded case and accents of both.
+    Equals { attribute: &'static str, value: String },
+    /// Holds that text, folded likewise. Needs the feature `containsFilter`.
+    Contains { attribute: &'static str, part: String },
+}
+
+/// The comparisons that are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    AtLeast,
+    AtMost,
+}
+
+impl Filter {
+    /// Every condition of the query beside its text. `None` when the creator's part is too long to be found here.
+    pub(crate) fn of(query: &SearchQuery) -> Option<Self> {
+        let mut all = Vec::new();
+        if !query.keys.is_empty() {
+            let keys = query.keys.iter().map(|keys| keys.get().to_string());
+            all.push(Self::Or(keys.map(|value| Self::Equals { attribute: "keys", value }).collect()));
+        }
+        if let Some(source) = query.source {
+            all.push(Self::Equals { attribute: "sourceKind", value: source.as_str().to_owned() });
+        }
+        if let Some(creator) = &query.creator {
+            all.push(Self::Contains { attribute: "creatorCodes", part: creator::part_code(creator)? });
+        }
+        all.extend(overlap("bpmMin", "bpmMax", query.bpm));
+        all.extend(overlap("lengthMinMs", "lengthMaxMs", query.length_ms));
+        all.extend(query.density_min.map(|value| compare("densityMax", Comparison::AtLeast, value)));
+        Some(Self::And(all))
+    }
+
+    /// Whether it asks for nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Self::And(all) if all.is_empty())
+    }
+}
+
+fn compare(attribute: &'static str, comparison: Comparison, value: f64) -> Filter {
+    Filter::Compare { attribute, comparison, value }
+}
+
+/// The range in the two attributes has a value in common with the bounds, both ends inclusive.
+fn overlap(low: &'static str, high: &'static str, bounds: Bounds) -> impl Iterator<Item = Filter> {
+    let min = bounds.min.map(|min| compare(high, Comparison::AtLeast, min));
+    let max = bounds.max.map(|max| compare(low, Comparison::AtMost, max));
+    min.into_iter().chain(max)
+}
+
+/// The text of the filter, as Meilisearch parses it.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::And(all) => join(f, all, " AND "),
+            Self::Or(any) => join(f, any, " OR "),
+            Self::Compare { attribute, comparison, value } => {
+                let sign = match comparison {
+                    Comparison::AtLeast => ">=",
+                    Comparison::AtMost => "<=",
+                };
+                // Rust writes numbers without exponents, so that they are single words.
+                write!(f, "{attribute} {sign} {value}")
+            }
+            Self::Equals { attribute, value } => write!(f, "{attribute} = {}", Quoted(value)),
+            Self::Contains { attribute, part } => write!(f, "{attribute} CONTAINS {}", Quoted(part)),
+        }
+    }
+}
+
+fn join(f: &mut fmt::Formatter<'_>, filters: &[Filter], between: &str) -> fmt::Result {
+    for (position, filter) in filters.iter().enumerate() {
+        if position > 0 {
+            f.write_str(between)?;
+        }
+        match filter {
+            Filter::And(_) | Filter::Or(_) => write!(f, "({filter})")?,
+            _ => write!(f, "{filter}")?,
+        }
+    }
+    Ok(())
+}
+
+/// A value between quotes: the only place where text becomes part of a filter.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for character in self.0.chars() {
+            if matches!(character, '"' | '\\') {
+                f.write_char('\\')?;
+            }
+            f.write_char(character)?;
+        }
+        f.write_char('"')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::{KeyCount, SourceKind};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn query() -> SearchQuery {
+        SearchQuery::default()
+    }
+
+    #[test]
+    fn every_condition_of_a_query_becomes_part_of_the_filter() {
+        let keys = |counts: &[u8]| counts.iter().map(|&keys| KeyCount::try_from(keys).unwrap()).collect();
+        let range = |min, max| Bounds { min, max };
+        for (query, expected) in [
+            (query(), ""),
+            (SearchQuery { keys: keys(&[4]), ..query() }, r#"(keys = "4")"#),
+            (SearchQuery { keys: keys(&[7, 4]), ..query() }, r#"(keys = "4" OR keys = "7")"#),
+            (SearchQuery { source: Some(SourceKind::BetaPack), ..query() }, r#"sourceKind = "betaPack""#),
+            (SearchQuery { creator: Some("A\"".into()), ..query() }, r#"creatorCodes CONTAINS "m1i2""#),
+            (SearchQuery { bpm: range(Some(180.5), None), ..query() }, "bpmMax >= 180.5"),
+            (SearchQuery { bpm: range(Some(1.0), Some(2.0)), ..query() }, "bpmMax >= 1 AND bpmMin <= 2"),
+            (SearchQuery { length_ms: range(None, Some(90_000.0)), ..query() }, "lengthMinMs <= 90000"),
+            (SearchQuery { density_min: Some(1e22), ..query() }, "densityMax >= 10000000000000000000000"),
+        ] {
+            assert_eq!(Filter::of(&query).unwrap().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn conditions_inside_others_are_kept_together() {
+        let is = |value: &str| Filter::Equals { attribute: "a", value: value.into() };
+        let nested = Filter::Or(vec![Filter::And(vec![is("1"), is("2")]), is("3")]);
+        assert_eq!(nested.to_string(), r#"(a = "1" AND a = "2") OR a = "3""#);
+    }
+
+    #[test]
+    fn text_that_would_end_its_quotes_is_escaped() {
+        for (text, expected) in [
+            ("", r#""""#),
+            ("plain", r#""plain""#),
+            (r#"" OR 1=1"#, r#""\" OR 1=1""#),
+            (r"\", r#""\\""#),
+            (r#"\""#, r#""\\\"""#),
+            ("it's 宙", "\"it's 宙\""),
+        ] {
+            assert_eq!(Quoted(text).to_string(), expected);
+        }
+    }
+
+    /// Reads quoted text back as Meilisearch does: up to the first quote without a backslash before it.
+    fn read_back(text: &str) -> Option<(String, &str)> {
+        let mut characters = text.strip_prefix('"')?.char_indices();
+        let mut value = String::new();
+        while let Some((position, character)) = characters.next() {
+            match character {
+                '"' => return Some((value, &text[position + 2..])),
+                '\\' => value.push(characters.next()?.1),
+                character => value.push(character),
+            }
+        }
+        None
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_escapes_from_its_quotes(text in r#"(\\|"|'| OR 1=1|\PC){0,20}"#) {
+            let filter = Filter::Contains { attribute: "a", part: text.clone() }.to_string();
+            let (value, rest) = read_back(filter.strip_prefix("a CONTAINS ").unwrap()).unwrap();
+            prop_assert_eq!(value, text);
+            prop_assert_eq!(rest, "");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One node: its indexes, its state, its features.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chart_index_domain::search::Checkpoint;
+use meilisearch_sdk::client::Client;
+use meilisearch_sdk::indexes::Index;
+use meilisearch_sdk::request::{HttpClient as _, Method};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::http::Transport;
+use crate::settings::FEATURES;
+use crate::{IndexState, NodeConfig, SearchError, Target};
+
+/// The id of the one document of a state index.
+pub(crate) const STATE_ID: &str = "state";
+
+/// A node and the way to it. Clones share the connections.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) config: NodeConfig,
+    pub(crate) client: Client<Transport>,
+    pub(crate) transport: Transport,
+}
+
+/// The document of a state index. The checkpoint is text: JSON numbers of Meilisearch end at 53 bits.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StateDocument {
+    id: String,
+    checkpoint: String,
+    format: u32,
+}
+
+impl StateDocument {
+    pub(crate) fn new(state: IndexState) -> Self {
+        let IndexState { checkpoint, format } = state;
+        Self { id: STATE_ID.to_owned(), checkpoint: checkpoint.to_string(), format }
+    }
+}
+
+impl Node {
+    /// A node whose requests take no longer than that.
+    pub(crate) fn new(config: &NodeConfig, timeout: Duration) -> Result<Self, SearchError> {
+        let transport = Transport::new(config, timeout)?;
+        // The transport itself sends the key.
+        let client = Client::new_with_client(config.url.as_str(), None::<String>, transport.clone());
+        Ok(Self { config: config.clone(), client, transport })
+    }
+
+    /// The uid of the index of chartsets.
+    pub(crate) fn uid(&self, target: Target) -> String {
+        match target {
+            Target::Live => self.config.index.clone(),
+            Target::Rebuild => format!("{}_rebuild", self.config.index),
+        }
+    }
+
+    /// The uid of the index of one document, which says what the other one holds.
+    pub(crate) fn state_uid(&self, target: Target) -> String {
+        format!("{}_state", self.uid(target))
+    }
+
+    pub(crate) fn index(&self, target: Target) -> Index<Transport> {
+        self.client.index(self.uid(target))
+    }
+
+    /// `GET` of a route that the SDK does not know, or whose answer it reads into less than there is.
+    pub(crate) async fn get<Output: DeserializeOwned + Send + 'static>(
+        &self,
+        operation: &'static str,
+        route: &str,
+    ) -> Result<Output, SearchError> {
+        let url = format!("{}/{route}", self.config.url);
+        let answer = self.transport.request::<(), (), Output>(&url, Method::Get { query: () }, 200).await;
+        answer.map_err(SearchError::of(operation))
+    }
+
+    /// What an index says of itself; `None` where there is none, or one that does not say.
+    pub(crate) async fn state(&self, target: Target) -> Result<Option<IndexState>, SearchError> {
+        const OPERATION: &str = "read the state of an index";
+        let route = format!("indexes/{}/documents/{STATE_ID}", self.state_uid(target));
+        let document: StateDocument = match self.get(OPERATION, &route).await {
+            Ok(document) => document,
+            Err(error) if error.is_index_not_found() || error.is_document_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let checkpoint =
+            document.checkpoint.parse().map_err(|error| SearchError::nonsense(OPERATION, error))?;
+        let checkpoint = Checkpoint(checkpoint);
+        Ok(Some(IndexState { checkpoint, format: document.format }))
+    }
+
+    /// The experimental features that this program uses and the node has, each with whether it is on.
+    pub(crate) async fn features(&self) -> Result<BTreeMap<String, bool>, SearchError> {
+        let all: BTreeMap<String, Value> =
+            self.get("read the features of a node", "experimental-features").await?;
+        let ours = all.into_iter().filter(|(name, _)| FEATURES.contains(&name.as_str()));
+        Ok(ours.map(|(name, value)| (name, value == Value::Bool(true))).collect())
+    }
+
+    /// Switches on every feature that this program uses and the node has.
+    pub(crate) async fn switch_on_features(&self) -> Result<(), SearchError> {
+        let off = self.features().await?.into_iter().filter(|(_, on)| !on);
+        let body: BTreeMap<String, bool> = off.map(|(name, _)| (name, true)).collect();
+        if body.is_empty() {
+            return Ok(());
+        }
+        let url = format!("{}/experimental-features", self.config.url);
+        let request = Method::Patch { query: (), body: &body };
+        let answer = self.transport.request::<(), _, Value>(&url, request, 200).await;
+        answer.map(drop).map_err(SearchError::of("switch on features of a node"))
+    }
+}

@@ -1,0 +1,122 @@
+//! One node as searches see it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use chart_index_domain::search::{CatalogueChanges, ChartsetPage, Checkpoint};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use crate::http::Failure;
+use crate::node::Node;
+use crate::request::PageSearch;
+use crate::standing::{Report, Standing};
+use crate::{IndexState, NodeConfig, SearchConfig, SearchError, Target};
+
+/// Reads from one node: so many searches at once, and none while it is known to be away.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    node: Node,
+    permits: Semaphore,
+    deadline: Duration,
+    standing: Mutex<Standing>,
+}
+
+impl Reader {
+    pub(crate) fn new(node: &NodeConfig, config: &SearchConfig) -> Result<Self, SearchError> {
+        Ok(Self {
+            node: Node::new(node, config.deadline)?,
+            permits: Semaphore::new(config.concurrency.get()),
+            deadline: config.deadline,
+            standing: Mutex::default(),
+        })
+    }
+
+    /// What is known of the node now.
+    pub(crate) fn standing(&self) -> Standing {
+        *self.lock()
+    }
+
+    /// Searches, and remembers how it went.
+    pub(crate) async fn search(
+        &self,
+        search: &PageSearch<'_>,
+        deadline: Instant,
+    ) -> Result<ChartsetPage, SearchError> {
+        // That all turns are taken says nothing of the node.
+        let turn = timeout_at(deadline, self.permits.acquire()).await.map_err(|_| SearchError::Crowded)?;
+        let _turn = turn.map_err(|_| SearchError::Crowded)?;
+        let outcome = timeout_at(deadline, search.run(&self.node)).await.unwrap_or_else(|_| {
+            let source = Failure::TimedOut(self.deadline).into();
+            Err(SearchError::Unreachable { operation: "search chartsets", source })
+        });
+        match &outcome {
+            Ok(_) => self.lock().succeeded(),
+            Err(error) => self.lock().failed(error, Instant::now()),
+        }
+        outcome
+    }
+
+    /// Asks the node how it is. `newest` is the newest checkpoint that anybody was given.
+    pub(crate) async fn probe(&self, changes: &dyn CatalogueChanges, max_lag: Duration, newest: Checkpoint) {
+        match self.report(changes, max_lag, newest).await {
+            Ok(report) => {
+                let before = self.standing();
+                self.lock().heard(report);
+                self.tell(before, report.fault());
+            }
+            Err(error) => {
+                let before = self.standing();
+                self.lock().silent();
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(node = %self.node.config.url, error, "a search node does not answer");
+                self.tell(before, Some("it does not answer"));
+            }
+        }
+    }
+
+    async fn report(
+        &self,
+        changes: &dyn CatalogueChanges,
+        max_lag: Duration,
+        newest: Checkpoint,
+    ) -> Result<Report, SearchError> {
+        let contains = self.node.features().await?.get("containsFilter") == Some(&true);
+        let Some(mut state) = self.node.state(Target::Live).await? else {
+            return Ok(Report { state: None, lags: false, contains });
+        };
+        let lags = match changes.oldest_after(state.checkpoint).await {
+            Ok(None) => {
+                // It holds all there is, and so all that was there when the newest checkpoint was given.
+                state.checkpoint = state.checkpoint.max(newest);
+                false
+            }
+            Ok(Some(changed_at_ms)) => age(changed_at_ms) > max_lag,
+            // Whoever can tell is away. What was known then still counts for more than nothing.
+            Err(_) => self.standing().lags(),
+        };
+        let IndexState { checkpoint, format } = state;
+        Ok(Report { state: Some(IndexState { checkpoint, format }), lags, contains })
+    }
+
+    /// Logs when the node comes into use or goes out of it.
+    fn tell(&self, before: Standing, fault: Option<&'static str>) {
+        let now = Instant::now();
+        let (node, usable) = (&self.node.config.url, self.standing().usable(now).is_some());
+        match (before.usable(now).is_some(), fault) {
+            (false, None) if usable => tracing::info!(%node, "a search node is in use"),
+            (true, Some(reason)) => tracing::warn!(%node, reason, "a search node is out of use"),
+            _ => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long ago that was; nothing for what lies in the future of this clock.
+fn age(at_ms: i64) -> Duration {
+    let at = Duration::from_millis(u64::try_from(at_ms).unwrap_or(0));
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(at)
+}

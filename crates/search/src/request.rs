@@ -1,0 +1,185 @@
+//! A query of the list as one search of Meilisearch, and its answer as one page.
+
+use std::collections::HashSet;
+
+use chart_index_domain::search::{ChartsetPage, Direction, IndexedChartset, SearchQuery, Sort};
+use meilisearch_sdk::request::{HttpClient as _, Method};
+use meilisearch_sdk::search::{MatchingStrategies, SearchQuery as SdkQuery, Selectors};
+use serde::Deserialize;
+
+use crate::document::{SHOWN, ShownDocument};
+use crate::filter::Filter;
+use crate::node::Node;
+use crate::order::{self, Position};
+use crate::{SearchError, Target, words};
+
+const OPERATION: &str = "search chartsets";
+
+/// Everything of a search that follows from the query alone.
+#[derive(Debug)]
+pub(crate) struct PageSearch<'a> {
+    query: &'a SearchQuery,
+    words: String,
+    filter: String,
+    sort: Vec<String>,
+}
+
+/// Meilisearch has no exact answer to this query: an engine that does has to be asked. Nothing is wrong with the
+/// nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswerable {
+    /// The text has more than ten words.
+    #[error("Meilisearch looks at ten words of a text at most")]
+    ManyWords,
+    /// Part of a creator's name is asked for, and the part has more than 117 bytes.
+    #[error("so long a part of a creator's name is not looked for in Meilisearch")]
+    LongCreator,
+    /// Relevance is asked for with the worst match first.
+    #[error("Meilisearch lists the best match first and no other way")]
+    WorstMatchFirst,
+    /// Part of a creator's name is asked for, and no node that could be asked has the feature `containsFilter` on.
+    #[error("this node does not look for part of a creator's name")]
+    NoContains,
+}
+
+/// The part of an answer that counts. The SDK's own type reads every hit twice, to split what belongs to the
+/// document from what belongs to the search.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    hits: Vec<ShownDocument>,
+    total_hits: u64,
+}
+
+impl<'a> PageSearch<'a> {
+    pub(crate) fn of(query: &'a SearchQuery) -> Result<Self, Unanswerable> {
+        let text = query.text.as_deref().unwrap_or_default();
+        let words = words::query(text).ok_or(Unanswerable::ManyWords)?;
+        let filter = Filter::of(query).ok_or(Unanswerable::LongCreator)?;
+        // A text without words asks for nothing, but an order was asked for: by relevance to nothing, all are alike.
+        let by_relevance = query.sort == Sort::Relevance && !words.is_empty();
+        if by_relevance && query.direction == Direction::Ascending {
+            return Err(Unanswerable::WorstMatchFirst);
+        }
+        let sort = if by_relevance { Vec::new() } else { order::terms(query.sort, query.direction) };
+        let filter = if filter.is_empty() { String::new() } else { filter.to_string() };
+        Ok(Self { query, words, filter, sort })
+    }
+
+    /// Whether it needs the feature `containsFilter`.
+    pub(crate) const fn needs_contains(&self) -> bool {
+        self.query.creator.is_some()
+    }
+
+    /// Asks a node. Never more than one of them: two may hold different states.
+    pub(crate) async fn run(&self, node: &Node) -> Result<ChartsetPage, SearchError> {
+        let index = node.index(Target::Live);
+        let sort: Vec<&str> = self.sort.iter().map(String::as_str).collect();
+        let page = self.query.page;
+        let mut search = SdkQuery::new(&index);
+        search
+            .with_query(&self.words)
+            .with_matching_strategy(MatchingStrategies::ALL)
+            .with_page(page.number() as usize)
+            .with_hits_per_page(page.size() as usize)
+            .with_attributes_to_retrieve(Selectors::Some(&SHOWN));
+        if !self.filter.is_empty() {
+            search.with_filter(&self.filter);
+        }
+        if !sort.is_empty() {
+            search.with_sort(&sort);
+        }
+        let url = format!("{}/indexes/{}/search", node.config.url, node.uid(Target::Live));
+        let request = Method::Post { query: (), body: &search };
+        let answer = node.transport.request::<(), _, Answer>(&url, request, 200).await;
+        self.page(answer.map_err(SearchError::of(OPERATION))?)
+    }
+
+    /// The answer as a page, if it can be one: as many sets as there have to be, each once, in order.
+    fn page(&self, answer: Answer) -> Result<ChartsetPage, SearchError> {
+        let total = answer.total_hits;
+        let items: Result<Vec<IndexedChartset>, _> =
+            answer.hits.into_iter().map(ShownDocument::into_indexed).collect();
+        let items = items.map_err(|error| SearchError::nonsense(OPERATION, error))?;
+        let page = self.query.page;
+        let expected = total.saturating_sub(page.offset()).min(page.size().into());
+        if items.len() as u64 != expected {
+            let reason = format!("{} hits on page {} of {total}", items.len(), page.number());
+            return Err(SearchError::nonsense(OPERATION, reason));
+        }
+        let mut ids = HashSet::new();
+        if !items.iter().all(|item| ids.insert(item.chartset.id)) {
+            return Err(SearchError::nonsense(OPERATION, "a set stands on the page twice"));
+        }
+        if !self.in_order(&items) {
+            return Err(SearchError::nonsense(OPERATION, "the page is out of order"));
+        }
+        Ok(ChartsetPage { items: items.into_iter().map(|item| item.chartset).collect(), total })
+    }
+
+    /// The order of relevance is Meilisearch's alone; every other one is the order of the keys that came along.
+    fn in_order(&self, items: &[IndexedChartset]) -> bool {
+        if self.sort.is_empty() {
+            return true;
+        }
+        let positions: Vec<Position> = items.iter().map(|item| Position::of(item, self.query)).collect();
+        positions.is_sorted_by(Position::is_before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::document::Document;
+    use crate::document::tests::indexed;
+
+    fn answer(numbers: &[u64], total: u64) -> Answer {
+        let hits: Vec<_> =
+            numbers.iter().map(|&number| json!(Document::of(&indexed(number, "same")))).collect();
+        serde_json::from_value(json!({ "hits": hits, "totalHits": total })).unwrap()
+    }
+
+    fn outcome(query: &SearchQuery, numbers: &[u64], total: u64) -> Option<usize> {
+        let page = PageSearch::of(query).unwrap().page(answer(numbers, total));
+        page.ok().map(|page| page.items.len())
+    }
+
+    #[test]
+    fn a_page_that_contradicts_its_total_or_order_is_no_page() {
+        let query = SearchQuery::default();
+        for (numbers, total, expected) in [
+            (&[1, 2, 3][..], 3, Some(3)),
+            (&[], 0, Some(0)),
+            (&[1, 2], 3, None),
+            (&[1, 2, 3], 2, None),
+            (&[1, 3, 2], 3, None),
+            (&[1, 2, 2], 3, None),
+        ] {
+            assert_eq!(outcome(&query, numbers, total), expected, "{numbers:?} of {total}");
+        }
+        let past = SearchQuery { page: chart_index_domain::search::PageRequest::clamped(3, 2), ..query };
+        assert_eq!(outcome(&past, &[], 3), Some(0));
+        assert_eq!(outcome(&past, &[5], 5), Some(1));
+        assert_eq!(outcome(&past, &[], 5), None);
+    }
+
+    #[test]
+    fn what_meilisearch_cannot_answer_exactly_is_not_asked() {
+        let query = SearchQuery::default;
+        let text = |text: &str| Some(text.to_owned());
+        let of = |query: &SearchQuery| PageSearch::of(query).err();
+        let worst = SearchQuery { sort: Sort::Relevance, direction: Direction::Ascending, ..query() };
+        for (query, expected) in [
+            (SearchQuery { text: text("a b c d e f g h i j k"), ..query() }, Some(Unanswerable::ManyWords)),
+            (SearchQuery { creator: text(&"宙".repeat(40)), ..query() }, Some(Unanswerable::LongCreator)),
+            (SearchQuery { text: text("a"), ..worst.clone() }, Some(Unanswerable::WorstMatchFirst)),
+            (SearchQuery { text: text("!"), ..worst.clone() }, None),
+            (worst, None),
+            (query(), None),
+        ] {
+            assert_eq!(of(&query), expected, "{query:?}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A random catalogue: many ties, extremes, and names that mean something to somebody.
+
+use chart_index_domain::search::IndexedChartset;
+use chart_index_domain::{
+    ChartDraft, ChartNumbers, ChartText, Charted, ChartsetDraft, ChartsetId, KeyCount, NoteHash,
+    PublicSource, SourceKind, SourceRef, assemble,
+};
+
+/// Words of names, of many scripts, some of which begin others.
+pub(crate) const WORDS: [&str; 52] = [
+    "night",
+    "Nightfall",
+    "nights",
+    "Café",
+    "cafe",
+    "the",
+    "100%",
+    "旋律",
+    "宙の旋律",
+    "Ｃｏｏｌ",
+    "a_b",
+    "x\\y",
+    "it's",
+    "ÅNG",
+    "7K",
+    "東方Project",
+    "ноч",
+    "Ночь",
+    "n",
+    "한국",
+    "한국어",
+    "สวัสดี",
+    "שלום",
+    "مرحبا",
+    "Ελλάδα",
+    "Straße",
+    "Bjørn",
+    "æon",
+    "1e5",
+    "nan",
+    "Infinity",
+    "0042",
+    "42",
+    "-the-",
+    "\"quoted\"",
+    "OR",
+    "NOT",
+    "(",
+    "remix",
+    "Remixed",
+    "REMIX",
+    "hard-core",
+    "Łódź",
+    "ﬁre",
+    "がぎ",
+    "ガギ",
+    "ｶﾞｷﾞ",
+    "👩‍🎤",
+    "नमस्ते",
+    "a",
+    "dragonforce",
+    "xi",
+];
+
+/// Random numbers that are the same in every run (`SplitMix64`).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(end)).unwrap()
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
+        &values[self.below(u32::try_from(values.len()).unwrap()) as usize]
+    }
+
+    pub(crate) fn one_in(&mut self, count: u32) -> bool {
+        self.below(count) == 0
+    }
+
+    /// Words separated by spaces, so many at most.
+    pub(crate) fn phrase(&mut self, most: u32) -> String {
+        let words = 1 + self.below(most);
+        (0..words).map(|_| *self.pick(&WORDS)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A set to store, and the same set as it is indexed.
+pub(crate) struct Entry {
+    pub(crate) draft: ChartsetDraft,
+    pub(crate) indexed: IndexedChartset,
+}
+
+/// So many sets, each different in every run of a number of its own.
+pub(crate) fn generate(count: u32, random: &mut Random) -> Vec<Entry> {
+    (1..=count).map(|number| entry(number, random)).collect()
+}
+
+fn entry(number: u32, random: &mut Random) -> Entry {
+    let charts = (0..=random.below(3)).map(|nth| chart(number * 4 + nth, random)).collect();
+    let exact = match random.below(3) {
+        0 => None,
+        1 => Some(source(SourceKind::AlphaSet, number)),
+        _ => Some(source(SourceKind::BetaPack, 1 + random.below(20))),
+    };
+    // Spread, so that the order of the ids is not that of the numbers.
+    let id = ChartsetId::from_bytes(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    let draft = ChartsetDraft { id, path: format!("alpha/{number}"), exact, charts };
+    let updated_at_ms = match random.below(20) {
+        0 => i64::from(random.below(60)),
+        1 => 4_102_444_800_000,
+        // Most in the few minutes of one ingest.
+        _ => 1_760_000_000_000 + i64::from(random.below(1_000_000)),
+    };
+    let chartset = assemble(draft.id, draft.exact.as_ref(), &mut charted(&draft)).unwrap();
+    Entry { draft, indexed: IndexedChartset { chartset, updated_at_ms } }
+}
+
+fn charted(draft: &ChartsetDraft) -> Vec<Charted> {
+    let charted = |draft: &ChartDraft| Charted {
+        hash: draft.hash,
+        numbers: draft.numbers,
+        rox_bytes: draft.rox.as_ref().map_or(0, Vec::len) as u64,
+        text: draft.text.clone(),
+        declared: draft.declared.clone(),
+        alpha_beatmap_id: draft.alpha_beatmap_id,
+    };
+    draft.charts.iter().map(charted).collect()
+}
+
+fn source(kind: SourceKind, number: u32) -> PublicSource {
+    PublicSource { kind, reference: SourceRef::from_number(number.into()).unwrap() }
+}
+
+fn chart(number: u32, random: &mut Random) -> ChartDraft {
+    let mut hash = [0; 32];
+    hash[..4].copy_from_slice(&number.to_be_bytes());
+    ChartDraft {
+        hash: NoteHash::from_bytes(hash),
+        numbers: numbers(random),
+        rox: Some(vec![1]),
+        text: words(random),
+        declared: None,
+        alpha_beatmap_id: None,
+    }
+}
+
+fn numbers(random: &mut Random) -> ChartNumbers {
+    let bpm_min = match random.below(12) {
+        0 => 0.001,
+        1 => 999_999.999,
+        2 => f64::from(random.below(400_000)) / 1_000.0,
+        // Few values, so that ties are common.
+        _ => f64::from(100 + random.below(8) * 10),
+    };
+    let length_ms = match random.below(12) {
+        0 => 0,
+        1 => 0x7fff_ffff,
+        2 => random.below(600_000),
+        _ => 60_000 + random.below(10) * 10_000,
+    };
+    ChartNumbers {
+        keys: KeyCount::try_from(u8::try_from(4 + random.below(4)).unwrap()).unwrap(),
+        bpm_min,
+        bpm_max: bpm_min + f64::from(random.below(3)) * 12.5,
+        bpm_main: bpm_min,
+        length_ms,
+        notes: 100,
+        lns: 10,
+        density_avg: f64::from(random.below(20)),
+        density_peak: f64::from(random.below(30)),
+    }
+}
+
+fn words(random: &mut Random) -> ChartText {
+    let title = match random.below(12) {
+        0 => String::new(),
+        // Alike for longer than is compared.
+        1 => format!("{}{}", "long ".repeat(60), random.below(3)),
+        2 => format!("{}{}", random.pick(&WORDS), random.below(1_000)),
+        _ => random.phrase(4),
+    };
+    let creator = match random.below(8) {
+        0 => String::new(),
+        1 => (0..30).map(|_| random.phrase(2)).collect::<Vec<_>>().join(", "),
+        _ => random.phrase(2),
+    };
+    ChartText {
+        title,
+        artist: random.phrase(3),
+        title_romanised: random.one_in(4).then(|| random.phrase(2)),
+        artist_romanised: None,
+        creator,
+        difficulty: "Hard".into(),
+        tags: (0..random.below(4)).map(|_| random.phrase(2)).collect(),
+    }
+}

@@ -1,0 +1,184 @@
+//! Every engine gives the same pages.
+//!
+//! Over a random catalogue and random queries, the PostgreSQL engine has to agree with a search written for clarity,
+//! and Meilisearch with the PostgreSQL engine: the same sets in the same order, and the same total. Free text is
+//! where Meilisearch may differ by design, and only so:
+//!
+//! - it finds all that PostgreSQL finds, and beside that what is mistyped, or follows across the end of a name;
+//! - what both find stands in the same order, except in the order of relevance, which each has for itself;
+//! - it does not answer at all, and says so, where a text has more than ten words, a part of a creator's name more
+//!   than 117 bytes, or relevance is asked for with the worst match first.
+//!
+//! `CONFORMANCE_QUERIES` and `CONFORMANCE_CHARTSETS` say how many.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use chart_index_domain::search::{
+    ChartsetPage, Direction, Generation, IndexedChartset, PageRequest, SearchIndex, SearchQuery, Sort,
+};
+use chart_index_domain::{ChartsetId, ReadError, text};
+use chart_index_search::Unanswerable;
+use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
+use chart_index_tests::TestDatabase;
+
+use crate::catalogue::{Entry, Random, generate};
+use crate::memory::MemorySearch;
+use crate::queries::random_query;
+use crate::support::{Server, fill, patient_engine};
+
+/// The most sets that are compared one by one where free text is involved.
+const LISTED: u64 = 1_200;
+
+fn from_environment(name: &str, default: u32) -> u32 {
+    std::env::var(name).map_or(default, |value| value.parse().unwrap())
+}
+
+async fn stored(entries: &[Entry]) -> (TestDatabase, PostgresSearch) {
+    let database = TestDatabase::create().await;
+    let mut config = StoreConfig::new(database.url().parse().unwrap());
+    config.statement_timeout = Duration::from_secs(60);
+    let store = Store::new(&config);
+    store.migrate().await.unwrap();
+    for entry in entries {
+        store.put_chartset(&entry.draft, entry.indexed.updated_at_ms).await.unwrap();
+    }
+    (database, PostgresSearch::new(store, CatalogueWatch::still()))
+}
+
+async fn page(engine: &dyn SearchIndex, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
+    engine.search(query, Generation::default()).await
+}
+
+/// Every id that the query finds, in order.
+async fn listed(engine: &dyn SearchIndex, query: &SearchQuery) -> Vec<ChartsetId> {
+    let mut ids = Vec::new();
+    for number in 1.. {
+        let query = SearchQuery { page: PageRequest::clamped(number, 60), ..query.clone() };
+        let page = page(engine, &query).await.unwrap();
+        ids.extend(page.items.iter().map(|set| set.id));
+        if page.items.len() < 60 {
+            assert_eq!(ids.len() as u64, page.total, "{query:?}");
+            break;
+        }
+    }
+    ids
+}
+
+#[tokio::test]
+async fn postgresql_agrees_with_a_search_written_for_clarity() {
+    let mut random = Random(20_260_101);
+    let sets = from_environment("CONFORMANCE_CHARTSETS", 300).min(2_000);
+    let entries = generate(sets, &mut random);
+    let (_database, postgres) = stored(&entries).await;
+    let memory = MemorySearch(entries.into_iter().map(|entry| entry.indexed).collect());
+    let (mut found, queries) = (0, from_environment("CONFORMANCE_QUERIES", 1_000));
+    for _ in 0..queries {
+        let query = random_query(sets, &mut random);
+        let expected = page(&memory, &query).await.unwrap();
+        assert_eq!(page(&postgres, &query).await.unwrap(), expected, "{query:?}");
+        found += u32::from(!expected.items.is_empty());
+    }
+    assert!(found > queries / 4, "only {found} queries found anything");
+}
+
+#[tokio::test]
+async fn meilisearch_agrees_with_postgresql() {
+    let Some(server) = Server::find() else { return };
+    let mut random = Random(20_260_102);
+    let sets = from_environment("CONFORMANCE_CHARTSETS", 400);
+    let begun = Instant::now();
+    let entries = generate(sets, &mut random);
+    let (_database, postgres) = stored(&entries).await;
+    let indexed: Vec<IndexedChartset> = entries.into_iter().map(|entry| entry.indexed).collect();
+    fill(&server.config, &indexed, 1).await;
+    let meilisearch = patient_engine(&server.config).await;
+    let filled = begun.elapsed();
+    let mut tally = Tally::default();
+    for _ in 0..from_environment("CONFORMANCE_QUERIES", 1_000) {
+        let query = random_query(sets, &mut random);
+        assert_agree(&postgres, &meilisearch, &query, &mut tally).await;
+    }
+    println!("{sets} sets filled in {filled:?}; {tally:?} in {:?}", begun.elapsed() - filled);
+    assert!(tally.equal > tally.text && tally.text > tally.unanswerable, "{tally:?}");
+    server.close().await;
+}
+
+/// How many queries were compared in which way.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Without text: the pages are equal.
+    equal: u32,
+    /// With text: what PostgreSQL finds is found, in the same order.
+    text: u32,
+    /// Of those, how many found more.
+    more: u32,
+    /// Not answered, as the rule says.
+    unanswerable: u32,
+    /// Pages that held anything.
+    found: u32,
+}
+
+async fn assert_agree(
+    postgres: &PostgresSearch,
+    engine: &dyn SearchIndex,
+    query: &SearchQuery,
+    tally: &mut Tally,
+) {
+    let expected = page(postgres, query).await.unwrap();
+    let given = match page(engine, query).await {
+        Ok(given) => given,
+        Err(ReadError::Unavailable { source, .. }) if source.is::<Unanswerable>() => {
+            assert!(is_unanswerable(query), "{query:?}: {source}");
+            tally.unanswerable += 1;
+            return;
+        }
+        Err(error) => panic!("{query:?}: {error:?}"),
+    };
+    tally.found += u32::from(!expected.items.is_empty());
+    if query.text.as_deref().is_none_or(|text| text::words(text).is_empty()) && query.sort != Sort::Relevance
+    {
+        assert_eq!(given, expected, "{query:?}");
+        tally.equal += 1;
+        return;
+    }
+    assert!(given.total >= expected.total, "{query:?}: {} of {} found", given.total, expected.total);
+    tally.text += 1;
+    tally.more += u32::from(given.total > expected.total);
+    if given.total > LISTED {
+        return;
+    }
+    let (expected, given) = (listed(postgres, query).await, listed(engine, query).await);
+    let wanted: HashSet<ChartsetId> = expected.iter().copied().collect();
+    let mut common: Vec<ChartsetId> = given.iter().copied().filter(|id| wanted.contains(id)).collect();
+    let mut expected = expected;
+    if query.sort == Sort::Relevance {
+        common.sort_unstable();
+        expected.sort_unstable();
+    }
+    assert_eq!(common, expected, "{query:?}");
+}
+
+fn is_unanswerable(query: &SearchQuery) -> bool {
+    let words = query.text.as_deref().map_or(0, |text| text::words(text).len());
+    let worst_first = query.sort == Sort::Relevance && query.direction == Direction::Ascending && words > 0;
+    worst_first || words > 10 || query.creator.as_ref().is_some_and(|part| text::lower_case(part).len() > 117)
+}
+
+#[tokio::test]
+async fn paging_through_every_order_gives_every_set_once() {
+    let Some(server) = Server::find() else { return };
+    let mut random = Random(7);
+    let entries = generate(500, &mut random);
+    let indexed: Vec<IndexedChartset> = entries.into_iter().map(|entry| entry.indexed).collect();
+    fill(&server.config, &indexed, 1).await;
+    let meilisearch = patient_engine(&server.config).await;
+    let memory = MemorySearch(indexed);
+    for sort in Sort::ALL {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let query = SearchQuery { sort, direction, ..SearchQuery::default() };
+            assert_eq!(listed(&meilisearch, &query).await, listed(&memory, &query).await, "{query:?}");
+        }
+    }
+    server.close().await;
+}

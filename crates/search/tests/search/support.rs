@@ -1,0 +1,161 @@
+//! Servers to write to, and engines over them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chart_index_domain::search::{
+    CatalogueChanges, ChartsetPage, Checkpoint, Generation, IndexedChartset, SearchIndex, SearchQuery,
+};
+use chart_index_domain::{Chartset, ChartsetId, KeyCount, ReadError};
+use chart_index_search::{
+    ApiKey, Batch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, Target,
+};
+use chart_index_tests::PrivateMeilisearch;
+
+/// A Meilisearch server: the one of `MEILISEARCH_URL`, or a private one.
+pub(crate) struct Server {
+    /// How to reach an index of the test's own.
+    pub(crate) config: NodeConfig,
+    _private: Option<PrivateMeilisearch>,
+}
+
+impl Server {
+    /// The server to test with; `None`, and a line that says so, where there is none.
+    pub(crate) fn find() -> Option<Self> {
+        if let Ok(url) = std::env::var("MEILISEARCH_URL") {
+            let key = std::env::var("MEILISEARCH_API_KEY").ok().map(ApiKey::from);
+            return Some(Self { config: config_of(&url, key), _private: None });
+        }
+        let private = PrivateMeilisearch::start()?;
+        Some(Self { config: config(&private), _private: Some(private) })
+    }
+
+    /// Deletes the indexes of the test. On a private server they go with it.
+    pub(crate) async fn close(self) {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        for suffix in ["", "_state", "_rebuild", "_rebuild_state"] {
+            let url = format!("{}/indexes/{}{suffix}", self.config.url, self.config.index);
+            let mut request = client.delete(url);
+            if let Ok(key) = std::env::var("MEILISEARCH_API_KEY") {
+                request = request.header("Authorization", format!("Bearer {key}"));
+            }
+            request.send().await.unwrap();
+        }
+    }
+}
+
+/// How to reach an index of the test's own on a private server.
+pub(crate) fn config(server: &PrivateMeilisearch) -> NodeConfig {
+    config_of(&server.url(), None)
+}
+
+fn config_of(url: &str, key: Option<ApiKey>) -> NodeConfig {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let mut config = NodeConfig::new(url.parse::<NodeUrl>().unwrap(), key);
+    config.index = format!("test_{}_{number}", std::process::id());
+    config
+}
+
+/// Every change is applied at once, or, for the checkpoints below a bound, since a time long ago not.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Checkpoints below this one lack a change.
+    pub(crate) complete_from: u64,
+}
+
+#[async_trait]
+impl CatalogueChanges for Changes {
+    async fn oldest_after(&self, checkpoint: Checkpoint) -> Result<Option<i64>, ReadError> {
+        Ok((checkpoint.0 < self.complete_from).then_some(1_000))
+    }
+}
+
+/// An engine over those nodes that notices quickly and gives up quickly.
+pub(crate) async fn engine(nodes: &[&NodeConfig]) -> MeilisearchEngine {
+    engine_with(nodes, Changes::default()).await
+}
+
+/// An engine with changes to lag behind.
+pub(crate) async fn engine_with(nodes: &[&NodeConfig], changes: Changes) -> MeilisearchEngine {
+    let mut config = SearchConfig::new(nodes.iter().map(|&node| node.clone()).collect());
+    config.deadline = Duration::from_millis(500);
+    config.interval = Duration::from_millis(50);
+    MeilisearchEngine::connect(config, Arc::new(changes)).await.unwrap()
+}
+
+/// An engine with the patience of the service.
+pub(crate) async fn patient_engine(node: &NodeConfig) -> MeilisearchEngine {
+    let mut config = SearchConfig::new(vec![node.clone()]);
+    config.deadline = Duration::from_secs(10);
+    MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap()
+}
+
+/// Fills a new live index with the sets.
+pub(crate) async fn fill(config: &NodeConfig, sets: &[IndexedChartset], checkpoint: u64) -> IndexWriter {
+    let writer = IndexWriter::new(config).unwrap();
+    rebuild(&writer, sets, checkpoint).await;
+    writer
+}
+
+/// Rebuilds an index.
+pub(crate) async fn rebuild(writer: &IndexWriter, sets: &[IndexedChartset], checkpoint: u64) {
+    writer.begin_rebuild().await.unwrap();
+    for put in sets.chunks(10_000) {
+        writer.apply(Target::Rebuild, &Batch { put, delete: &[] }).await.unwrap();
+    }
+    writer.set_checkpoint(Target::Rebuild, Checkpoint(checkpoint)).await.unwrap();
+    writer.finish_rebuild().await.unwrap();
+}
+
+/// The page of the whole catalogue, newest first.
+pub(crate) async fn first_page(engine: &MeilisearchEngine) -> Result<ChartsetPage, ReadError> {
+    engine.search(&SearchQuery::default(), Generation::default()).await
+}
+
+/// Waits until the engine is as it should be.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
+    let wait = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+pub(crate) fn id(number: u64) -> ChartsetId {
+    ChartsetId::from_bytes(number.to_be_bytes())
+}
+
+/// The set with that number and title.
+pub(crate) fn titled(number: u64, title: &str) -> IndexedChartset {
+    let chartset = Chartset {
+        id: id(number),
+        title: title.into(),
+        artist: format!("Artist {number}"),
+        creator: format!("Creator {number}"),
+        source: None,
+        keys: vec![KeyCount::try_from(4).unwrap()],
+        bpm_min: 100.0,
+        bpm_max: 180.125,
+        length_min_ms: 60_000,
+        length_max_ms: 90_000,
+        density_max: 12.5,
+        chart_count: 1,
+        tags: Vec::new(),
+        romanised_names: Vec::new(),
+    };
+    IndexedChartset { chartset, updated_at_ms: i64::try_from(number).unwrap() }
+}
+
+/// So many sets.
+pub(crate) fn numbered(count: u64) -> Vec<IndexedChartset> {
+    (1..=count).map(|number| titled(number, &format!("Title {number}"))).collect()
+}
+
+/// The numbers of the sets on a page.
+pub(crate) fn ids(page: &ChartsetPage) -> Vec<u64> {
+    page.items.iter().map(|set| u64::from_be_bytes(*set.id.as_bytes())).collect()
+}

@@ -1,0 +1,151 @@
+//! Free text and parts of names, on a real node.
+
+use chart_index_domain::search::{Direction, Generation, IndexedChartset, SearchIndex, SearchQuery, Sort};
+use chart_index_search::MeilisearchEngine;
+
+use crate::support::{Server, fill, ids, patient_engine, titled};
+
+async fn found(engine: &MeilisearchEngine, text: &str) -> Vec<u64> {
+    let (sort, direction) = (Sort::Updated, Direction::Ascending);
+    let query = SearchQuery { text: Some(text.into()), sort, direction, ..SearchQuery::default() };
+    let page = engine.search(&query, Generation::default()).await.unwrap();
+    assert_eq!(page.total, page.items.len() as u64);
+    ids(&page)
+}
+
+async fn over(titles: &[&str]) -> Option<(Server, MeilisearchEngine)> {
+    let server = Server::find()?;
+    let sets: Vec<IndexedChartset> = (1..).zip(titles).map(|(number, title)| titled(number, title)).collect();
+    fill(&server.config, &sets, 1).await;
+    let engine = patient_engine(&server.config).await;
+    Some((server, engine))
+}
+
+#[tokio::test]
+async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
+    let titles = [
+        "Goin' Under",
+        "Under the Café",
+        "宙の旋律 -the melody-",
+        "旋律OP2",
+        "ＣＯＯＬ undertow",
+        "한국어 노래",
+        "Ночь Ελλάδα",
+        "Straße",
+    ];
+    let Some((server, engine)) = over(&titles).await else { return };
+    for (text, expected) in [
+        ("under", vec![1, 2, 5]),
+        ("under cafe", vec![2]),
+        ("UNDER CA", vec![2]),
+        ("goin'", vec![1]),
+        ("cool und", vec![5]),
+        ("旋律", vec![3, 4]),
+        ("の旋", vec![3]),
+        ("旋律の", vec![]),
+        ("律 melo", vec![3]),
+        ("melody 律", vec![3]),
+        ("旋律op", vec![4]),
+        ("artist 3", vec![3]),
+        ("한국", vec![6]),
+        ("한국 노래", vec![]),
+        ("한국어 노", vec![6]),
+        ("국어", vec![]),
+        ("ноч", vec![7]),
+        ("ελλαδα", vec![7]),
+        ("strasse", vec![8]),
+        // Mistyped.
+        ("undertwo", vec![5]),
+        ("meoldy 旋", vec![3]),
+        // Digits are not mistyped.
+        ("artist 12345", vec![]),
+    ] {
+        assert_eq!(found(&engine, text).await, expected, "{text:?}");
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn text_with_a_meaning_in_meilisearch_is_only_text() {
+    let Some((server, engine)) = over(&["100% \"quoted phrase\" -minus (x) OR AND", "other"]).await else {
+        return;
+    };
+    for (text, expected) in [
+        ("\"phrase quoted\"", vec![1]),
+        ("\"quoted", vec![1]),
+        ("-quoted", vec![1]),
+        ("other -quoted", vec![]),
+        ("- other", vec![2]),
+        ("minus", vec![1]),
+        ("or and", vec![1]),
+        ("\"\"", vec![1, 2]),
+        ("100%", vec![1]),
+        ("😀", vec![1, 2]),
+    ] {
+        assert_eq!(found(&engine, text).await, expected, "{text:?}");
+    }
+    for long in ["\u{fdf2}".repeat(200), "宙".repeat(200), "a".repeat(200), "宙a".repeat(5)] {
+        assert_eq!(found(&engine, &long).await, [0; 0], "{long:?}");
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn part_of_a_creators_name_is_found_as_it_is_written() {
+    let Some(server) = Server::find() else { return };
+    let names = [
+        "100%_Real",
+        "100xyReal",
+        "back\\slash",
+        "Ünïcode 作譜者",
+        "it's \"quoted\"",
+        "a😀b",
+        "12345",
+        "end\\",
+    ];
+    let mut sets = Vec::new();
+    for (number, name) in (1..).zip(names) {
+        let mut set = titled(number, "title");
+        set.chartset.creator = name.into();
+        sets.push(set);
+    }
+    let mut crowd = titled(9, "title");
+    crowd.chartset.creator = (0..100).map(|nth| format!("mapper{nth}")).collect::<Vec<_>>().join(", ");
+    sets.push(crowd);
+    fill(&server.config, &sets, 1).await;
+    let engine = patient_engine(&server.config).await;
+    for (creator, expected) in [
+        ("100", vec![1, 2]),
+        ("%_r", vec![1]),
+        ("_", vec![1]),
+        ("\\", vec![3, 8]),
+        ("k\\S", vec![3]),
+        ("ÜNÏ", vec![4]),
+        ("uni", vec![]),
+        ("譜", vec![4]),
+        ("\"QUOTED\"", vec![5]),
+        ("\" OR 1=1", vec![]),
+        ("😀", vec![6]),
+        ("234", vec![7]),
+        ("mapper57, mapper58", vec![9]),
+        ("mapper58, mapper57", vec![]),
+    ] {
+        let query = SearchQuery { creator: Some(creator.into()), ..SearchQuery::default() };
+        let page = engine.search(&query, Generation::default()).await.unwrap();
+        let mut numbers = ids(&page);
+        numbers.sort_unstable();
+        assert_eq!(numbers, expected, "{creator:?}");
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn the_best_match_comes_first() {
+    let titles = ["Last Night of All", "Nightfall", "Night", "Nigth", "Other"];
+    let Some((server, engine)) = over(&titles).await else { return };
+    let text = Some("night".into());
+    let query = SearchQuery { text, sort: Sort::Relevance, ..SearchQuery::default() };
+    let order = ids(&engine.search(&query, Generation::default()).await.unwrap());
+    assert_eq!((order[0], order.last().copied(), order.len()), (3, Some(4), 4), "{order:?}");
+    server.close().await;
+}

@@ -1,0 +1,177 @@
+//! Writing to a real node.
+
+use chart_index_domain::search::Checkpoint;
+use chart_index_domain::{PublicSource, SourceKind, SourceRef};
+use chart_index_search::{Batch, FORMAT, IndexState, IndexWriter, SearchError, Target};
+use serde_json::json;
+
+use crate::support::{Server, engine, fill, first_page, id, ids, numbered, rebuild, titled};
+
+#[tokio::test]
+async fn what_is_written_is_read_back_exactly() {
+    let Some(server) = Server::find() else { return };
+    let mut set = titled(7, "\"; \\ ' \u{2028} 宙の旋律 1e5 nan \u{1f600}");
+    let reference = SourceRef::from_number(577_617).unwrap();
+    set.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
+    set.chartset.tags = vec!["12".into(), "a b".into(), String::new(), "x".repeat(5_000)];
+    set.chartset.romanised_names = vec!["Sora".into()];
+    set.chartset.length_max_ms = u32::MAX;
+    set.updated_at_ms = 9_007_199_254_740_991;
+    let mut sets = vec![set];
+    for (number, bpm) in (8..).zip([0.001, 0.1, 174.999, 180.0, 333.333, 999_999.999, 4_503_599_627_370.497])
+    {
+        let mut set = titled(number, "bpm");
+        (set.chartset.bpm_max, set.chartset.density_max) = (bpm, bpm);
+        sets.push(set);
+    }
+    let writer = fill(&server.config, &sets, 3).await;
+    let all: Vec<_> = sets.iter().map(|set| set.chartset.id).collect();
+    assert_eq!(writer.documents(Target::Live, &all).await.unwrap(), sets);
+    let mut listed = writer.documents_from(Target::Live, 0, 5).await.unwrap();
+    listed.extend(writer.documents_from(Target::Live, 5, 5).await.unwrap());
+    listed.sort_by_key(|set| set.chartset.id);
+    assert_eq!(listed, sets);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn an_index_knows_which_changes_it_holds() {
+    let Some(server) = Server::find() else { return };
+    let writer = IndexWriter::new(&server.config).unwrap();
+    assert_eq!(writer.state().await.unwrap(), None);
+    rebuild(&writer, &numbered(3), 5).await;
+    let state = |checkpoint| Some(IndexState { checkpoint: Checkpoint(checkpoint), format: FORMAT });
+    assert_eq!(writer.state().await.unwrap(), state(5));
+    let put = [titled(2, "new title"), titled(9, "nine")];
+    writer.apply(Target::Live, &Batch { put: &put, delete: &[id(1), id(77)] }).await.unwrap();
+    writer.set_checkpoint(Target::Live, Checkpoint(u64::MAX)).await.unwrap();
+    assert_eq!(writer.state().await.unwrap(), state(u64::MAX));
+    assert_eq!(writer.count(Target::Live).await.unwrap(), 3);
+    let read = writer.documents(Target::Live, &[id(1), id(2), id(9)]).await.unwrap();
+    assert_eq!(read, put);
+    writer.apply(Target::Live, &Batch::default()).await.unwrap();
+    server.close().await;
+}
+
+#[tokio::test]
+async fn nothing_is_written_where_there_is_no_index() {
+    let Some(server) = Server::find() else { return };
+    let writer = IndexWriter::new(&server.config).unwrap();
+    let put = numbered(1);
+    let error = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap_err();
+    assert!(error.is_index_not_found(), "{error}");
+    let error = writer.finish_rebuild().await.unwrap_err();
+    assert!(matches!(error, SearchError::Outdated), "{error}");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_task_that_fails_is_an_error() {
+    let Some(server) = Server::find() else { return };
+    let writer = IndexWriter::new(&server.config).unwrap();
+    writer.begin_rebuild().await.unwrap();
+    writer.set_checkpoint(Target::Rebuild, Checkpoint(1)).await.unwrap();
+    writer.finish_rebuild().await.unwrap();
+    // Documents of a stranger, by another key.
+    let url =
+        format!("{}/indexes/{}_rebuild/documents?primaryKey=other", server.config.url, server.config.index);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let body = json!([{ "other": 1 }]).to_string();
+    let answer = client.post(url).header("Content-Type", "application/json").body(body).send().await.unwrap();
+    assert_eq!(answer.status(), 202);
+    while writer.count(Target::Rebuild).await.unwrap_or(0) == 0 {}
+    let put = numbered(1);
+    let error = writer.apply(Target::Rebuild, &Batch { put: &put, delete: &[] }).await.unwrap_err();
+    assert!(matches!(error, SearchError::Task { ref status, .. } if status == "failed"), "{error}");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn an_interrupted_rebuild_leaves_nothing_behind() {
+    let Some(server) = Server::find() else { return };
+    let writer = fill(&server.config, &numbered(3), 1).await;
+    writer.begin_rebuild().await.unwrap();
+    writer.apply(Target::Rebuild, &Batch { put: &numbered(50), delete: &[] }).await.unwrap();
+    assert_eq!(writer.count(Target::Live).await.unwrap(), 3);
+    rebuild(&writer, &numbered(4), 2).await;
+    assert_eq!(writer.count(Target::Live).await.unwrap(), 4);
+    assert!(writer.count(Target::Rebuild).await.unwrap_err().is_index_not_found());
+    server.close().await;
+}
+
+#[tokio::test]
+async fn an_older_index_never_takes_the_place_of_a_newer_one() {
+    let Some(server) = Server::find() else { return };
+    let writer = fill(&server.config, &numbered(3), 9).await;
+    writer.begin_rebuild().await.unwrap();
+    writer.set_checkpoint(Target::Rebuild, Checkpoint(8)).await.unwrap();
+    assert!(matches!(writer.finish_rebuild().await, Err(SearchError::Outdated)));
+    assert_eq!(writer.count(Target::Live).await.unwrap(), 3);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn settings_that_somebody_changed_are_noticed_and_mended() {
+    let Some(server) = Server::find() else { return };
+    let writer = fill(&server.config, &numbered(1), 1).await;
+    assert!(!writer.settings_differ().await.unwrap());
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let settings = format!("{}/indexes/{}/settings", server.config.url, server.config.index);
+    for (route, other) in [
+        (settings.clone(), json!({ "searchCutoffMs": 1 })),
+        (settings, json!({ "rankingRules": ["words"] })),
+        (format!("{}/experimental-features", server.config.url), json!({ "legacySearch": false })),
+    ] {
+        let request = client.patch(route).header("Content-Type", "application/json").body(other.to_string());
+        assert!(request.send().await.unwrap().status().is_success());
+        while !writer.settings_differ().await.unwrap() {}
+        writer.apply_settings().await.unwrap();
+        assert!(!writer.settings_differ().await.unwrap(), "{other}");
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn finished_tasks_are_forgotten() {
+    let Some(server) = Server::find() else { return };
+    let writer = fill(&server.config, &numbered(1), 1).await;
+    let tasks = format!("{}/tasks?indexUids={}_rebuild", server.config.url, server.config.index);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let total = async || {
+        let body = client.get(&tasks).send().await.unwrap().bytes().await.unwrap();
+        serde_json::from_slice::<serde_json::Value>(&body).unwrap()["total"].as_u64().unwrap()
+    };
+    writer.prune_tasks(std::time::Duration::from_secs(3_600)).await.unwrap();
+    assert!(total().await > 0);
+    writer.prune_tasks(std::time::Duration::ZERO).await.unwrap();
+    assert_eq!(total().await, 0);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_rebuild_is_never_seen_by_searches() {
+    let Some(server) = Server::find() else { return };
+    let writer = fill(&server.config, &numbered(40), 1).await;
+    let engine = engine(&[&server.config]).await;
+    let rebuilding = async {
+        for checkpoint in 2..6 {
+            rebuild(&writer, &numbered(40), checkpoint).await;
+        }
+    };
+    let mut rebuilding = std::pin::pin!(rebuilding);
+    let newest: Vec<u64> = (11..=40).rev().collect();
+    let mut searches = 0;
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut rebuilding => break,
+            page = first_page(&engine) => {
+                let page = page.unwrap();
+                assert_eq!((ids(&page), page.total), (newest.clone(), 40));
+                searches += 1;
+            }
+        }
+    }
+    assert!(searches > 20, "only {searches} searches while four rebuilds ran");
+    server.close().await;
+}

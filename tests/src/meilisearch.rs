@@ -1,0 +1,131 @@
+//! A Meilisearch server of a test's own. No package registry carries one: it is used where it is found.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to listen, or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A Meilisearch server that may be killed, frozen and started again. Ended with the value, its data deleted.
+#[derive(Debug)]
+pub struct PrivateMeilisearch {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+    address: SocketAddr,
+    arguments: Vec<String>,
+    child: Mutex<Child>,
+}
+
+impl PrivateMeilisearch {
+    /// Starts a new, empty server on a free port of the loopback interface. Prints that a test is skipped where
+    /// there is no `meilisearch` on the PATH.
+    pub fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server with arguments of its own.
+    pub fn start_with(arguments: &[&str]) -> Option<Self> {
+        let Some(program) = on_the_path("meilisearch") else {
+            println!("skipped: no meilisearch on the PATH");
+            return None;
+        };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let address = free_address();
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        let child = spawn(&program, folder.path(), address, &arguments);
+        let server = Self { folder, program, address, arguments, child: Mutex::new(child) };
+        server.wait_until_it_listens();
+        Some(server)
+    }
+
+    /// Its address, `http://127.0.0.1:port`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Its version, as `meilisearch --version` gives it.
+    pub fn version(&self) -> String {
+        let output = Command::new(&self.program).arg("--version").output().expect("meilisearch starts");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Ends the server at once, as a crash would, and waits until it is gone.
+    pub fn kill(&self) {
+        let mut child = self.child.lock().expect("no test panicked meanwhile");
+        child.kill().expect("the server is killed");
+        child.wait().expect("the server has ended");
+    }
+
+    /// Stops the server where it stands: connections stay open and nothing answers.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets a frozen server go on.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    /// Starts a killed server again, with its data and on its port.
+    pub fn restart(&self) {
+        let child = spawn(&self.program, self.folder.path(), self.address, &self.arguments);
+        *self.child.lock().expect("no test panicked meanwhile") = child;
+        self.wait_until_it_listens();
+    }
+
+    fn signal(&self, signal: &str) {
+        let process = self.child.lock().expect("no test panicked meanwhile").id().to_string();
+        let status = Command::new("kill").args(["-s", signal, &process]).status().expect("kill starts");
+        assert!(status.success(), "the server gets the signal {signal}");
+    }
+
+    fn wait_until_it_listens(&self) {
+        let begun = Instant::now();
+        while TcpStream::connect(self.address).is_err() {
+            let log = self.folder.path().join("log");
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "meilisearch does not listen: {:?}",
+                std::fs::read_to_string(log)
+            );
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for PrivateMeilisearch {
+    fn drop(&mut self) {
+        if let Ok(child) = self.child.get_mut() {
+            // Also ends a frozen one.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn spawn(program: &Path, folder: &Path, address: SocketAddr, arguments: &Vec<String>) -> Child {
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log"));
+    let log = log.expect("a log");
+    Command::new(program)
+        .current_dir(folder)
+        .args(["--db-path", "data", "--http-addr", &address.to_string(), "--no-analytics"])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a log"))
+        .stderr(log)
+        .spawn()
+        .expect("meilisearch starts")
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address")
+}
+
+fn on_the_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
+}

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lookup", &["domain", "http", "ratelimit", "store"]),
     ("browse", &["domain", "http", "ratelimit", "store"]),
     ("gateway", &["browse", "domain", "http", "lookup", "ratelimit", "store"]),
-    ("indexer", &["chartfile", "domain", "store"]),
+    ("indexer", &["chartfile", "domain", "search", "store"]),
     ("tests", &[]),
     ("benchmarks", &["tests"]),
 ];

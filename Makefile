@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # A library to serve instead of the project's own samples: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run test lint fmt bench up down clean
+.PHONY: help run test record-search lint fmt bench up down clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -15,6 +15,10 @@ run: ## Serve the public API on 127.0.0.1:8080 over CHARTS (default: the samples
 
 test: ## Every test, with private PostgreSQL and Redis servers that end with it
 	@scripts/test
+
+record-search: ## Record the exchanges with Meilisearch that the tests replay anew (needs meilisearch on the PATH)
+	RECORD_SEARCH=1 cargo test --package chart-index-search --test search contract -- --test-threads=1
+	cargo test --package chart-index-search --test search contract
 
 lint: ## Formatting, lints, documentation, scripts, dependency rules
 	@scripts/lint

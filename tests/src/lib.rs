@@ -16,6 +16,7 @@ mod database;
 mod library;
 mod meilisearch;
 mod programs;
+mod random;
 mod servers;
 
 pub use answer::{Answer, Client};
@@ -23,6 +24,7 @@ pub use database::TestDatabase;
 pub use library::{ChartSpec, Library};
 pub use meilisearch::PrivateMeilisearch;
 pub use programs::{IndexerRun, Service, ServiceOptions, indexer, indexer_command};
+pub use random::Random;
 pub use servers::PrivatePostgres;
 
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to listen, or to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A Meilisearch server that may be killed, frozen and started again. Ended with the value, its data deleted.
 #[derive(Debug)]

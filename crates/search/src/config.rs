@@ -105,8 +105,8 @@ impl NodeConfig {
             api_key,
             index: Self::DEFAULT_INDEX.to_owned(),
             connect_timeout: Duration::from_millis(500),
-            write_timeout: Duration::from_secs(120),
-            task_timeout: Duration::from_secs(3_600),
+            write_timeout: Duration::from_mins(2),
+            task_timeout: Duration::from_hours(1),
         }
     }
 }

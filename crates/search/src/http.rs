@@ -24,9 +24,9 @@ use serde::{Deserialize, Serialize};
 use crate::{ApiKey, NodeConfig, SearchError};
 
 /// How long a connection that nobody uses is kept.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// More than any `Retry-After` that is meant seriously.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 type Connector = HttpsConnector<HttpConnector>;
 

@@ -3,8 +3,9 @@
 use chart_index_domain::search::IndexedChartset;
 use chart_index_domain::{
     ChartDraft, ChartNumbers, ChartText, Charted, ChartsetDraft, ChartsetId, KeyCount, NoteHash,
-    PublicSource, SourceKind, SourceRef, assemble,
+    PublicSource, SourceKind, SourceRef, assemble, round_to_thousandths,
 };
+use chart_index_tests::Random;
 
 /// Words of names, of many scripts, some of which begin others.
 pub(crate) const WORDS: [&str; 52] = [
@@ -62,35 +63,10 @@ pub(crate) const WORDS: [&str; 52] = [
     "xi",
 ];
 
-/// Random numbers that are the same in every run (`SplitMix64`).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: u32) -> u32 {
-        u32::try_from(self.next() % u64::from(end)).unwrap()
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
-        &values[self.below(u32::try_from(values.len()).unwrap()) as usize]
-    }
-
-    pub(crate) fn one_in(&mut self, count: u32) -> bool {
-        self.below(count) == 0
-    }
-
-    /// Words separated by spaces, so many at most.
-    pub(crate) fn phrase(&mut self, most: u32) -> String {
-        let words = 1 + self.below(most);
-        (0..words).map(|_| *self.pick(&WORDS)).collect::<Vec<_>>().join(" ")
-    }
+/// Words separated by spaces, so many at most.
+pub(crate) fn phrase(random: &mut Random, most: u32) -> String {
+    let words = 1 + random.below(most);
+    (0..words).map(|_| *random.pick(&WORDS)).collect::<Vec<_>>().join(" ")
 }
 
 /// A set to store, and the same set as it is indexed.
@@ -170,7 +146,7 @@ fn numbers(random: &mut Random) -> ChartNumbers {
     ChartNumbers {
         keys: KeyCount::try_from(u8::try_from(4 + random.below(4)).unwrap()).unwrap(),
         bpm_min,
-        bpm_max: bpm_min + f64::from(random.below(3)) * 12.5,
+        bpm_max: round_to_thousandths(bpm_min + f64::from(random.below(3)) * 12.5),
         bpm_main: bpm_min,
         length_ms,
         notes: 100,
@@ -186,20 +162,20 @@ fn words(random: &mut Random) -> ChartText {
         // Alike for longer than is compared.
         1 => format!("{}{}", "long ".repeat(60), random.below(3)),
         2 => format!("{}{}", random.pick(&WORDS), random.below(1_000)),
-        _ => random.phrase(4),
+        _ => phrase(random, 4),
     };
     let creator = match random.below(8) {
         0 => String::new(),
-        1 => (0..30).map(|_| random.phrase(2)).collect::<Vec<_>>().join(", "),
-        _ => random.phrase(2),
+        1 => (0..30).map(|_| phrase(random, 2)).collect::<Vec<_>>().join(", "),
+        _ => phrase(random, 2),
     };
     ChartText {
         title,
-        artist: random.phrase(3),
-        title_romanised: random.one_in(4).then(|| random.phrase(2)),
+        artist: phrase(random, 3),
+        title_romanised: random.one_in(4).then(|| phrase(random, 2)),
         artist_romanised: None,
         creator,
         difficulty: "Hard".into(),
-        tags: (0..random.below(4)).map(|_| random.phrase(2)).collect(),
+        tags: (0..random.below(4)).map(|_| phrase(random, 2)).collect(),
     }
 }

@@ -11,7 +11,8 @@
 
 mod catalogue;
 mod conformance;
-
+mod contract;
+mod exchanges;
 mod memory;
 mod nodes;
 mod queries;

@@ -2,8 +2,9 @@
 
 use chart_index_domain::search::{Bounds, Direction, PageRequest, SearchQuery, Sort};
 use chart_index_domain::{KeyCount, SourceKind};
+use chart_index_tests::Random;
 
-use crate::catalogue::{Random, WORDS};
+use crate::catalogue::{WORDS, phrase};
 
 const CREATORS: [&str; 18] = [
     "n",
@@ -29,7 +30,7 @@ const CREATORS: [&str; 18] = [
 /// A query over a catalogue of that size.
 pub(crate) fn random_query(sets: u32, random: &mut Random) -> SearchQuery {
     let text = optional(random, |random| {
-        let text = random.phrase(3);
+        let text = phrase(random, 3);
         // Often cut in the middle of its last word.
         let keep = if random.one_in(2) { text.chars().count() } else { 1 + random.below(8) as usize };
         text.chars().take(keep).collect::<String>()

@@ -141,7 +141,7 @@ async fn finished_tasks_are_forgotten() {
         let body = client.get(&tasks).send().await.unwrap().bytes().await.unwrap();
         serde_json::from_slice::<serde_json::Value>(&body).unwrap()["total"].as_u64().unwrap()
     };
-    writer.prune_tasks(std::time::Duration::from_secs(3_600)).await.unwrap();
+    writer.prune_tasks(std::time::Duration::from_hours(1)).await.unwrap();
     assert!(total().await > 0);
     writer.prune_tasks(std::time::Duration::ZERO).await.unwrap();
     assert_eq!(total().await, 0);

@@ -11,7 +11,6 @@ mod proxy;
 mod reading;
 mod removal;
 mod search_filters;
-mod search_oracle;
 mod search_text;
 mod support;
 mod verification;

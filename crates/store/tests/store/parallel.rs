@@ -1,8 +1,9 @@
 //! Many workers at once.
 
 use chart_index_store::{PutEffect, Store};
+use chart_index_tests::Random;
 
-use crate::support::{Catalogue, Random, chart, config, folder, hash, id};
+use crate::support::{Catalogue, chart, config, folder, hash, id};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn overlapping_sets_put_from_many_tasks_end_consistent() {
@@ -11,7 +12,7 @@ async fn overlapping_sets_put_from_many_tasks_end_consistent() {
         .map(|worker| {
             let store = catalogue.store.clone();
             tokio::spawn(async move {
-                let mut random = Random(worker);
+                let mut random = Random::new(worker);
                 for round in 0..30 {
                     // 6 sets over 20 charts, so that most rounds meet another worker.
                     let set = random.below(6);

@@ -175,28 +175,3 @@ pub(crate) fn titled(number: u32, title: &str) -> ChartsetDraft {
 pub(crate) fn ids(page: &ChartsetPage) -> Vec<u64> {
     page.items.iter().map(|set| u64::from_be_bytes(*set.id.as_bytes())).collect()
 }
-
-/// Random numbers that are the same in every run (`SplitMix64`).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: u32) -> u32 {
-        u32::try_from(self.next() % u64::from(end)).unwrap()
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
-        &values[self.below(u32::try_from(values.len()).unwrap()) as usize]
-    }
-
-    pub(crate) fn one_in(&mut self, count: u32) -> bool {
-        self.below(count) == 0
-    }
-}

@@ -1,4 +1,5 @@
 //! The indexer is killed at random moments; the next run makes good.
+#![expect(clippy::print_stdout, reason = "a failure can be repeated with what is printed")]
 
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ async fn whatever_is_killed_the_next_run_ends_equal() {
         let longest = if random.below(2) == 0 { LONGEST_MS / 10 } else { LONGEST_MS };
         let alone = Duration::from_millis(random.below(longest));
         println!("round {round}: {} is killed after {alone:?}", command[0]);
-        std::thread::sleep(alone);
+        tokio::time::sleep(alone).await;
         if !running.has_ended() {
             running.kill();
         }
@@ -76,7 +77,7 @@ async fn a_node_that_is_killed_during_a_rebuild_or_a_sync_keeps_a_whole_index() 
         let mut running = catalogue.start(if random.below(2) == 0 { &["sync"] } else { &["rebuild"] });
         let alone = Duration::from_millis(random.below(LONGEST_MS));
         println!("round {round}: the node is killed after {alone:?}");
-        std::thread::sleep(alone);
+        tokio::time::sleep(alone).await;
         catalogue.nodes[0].kill();
         let _ = running.wait();
         catalogue.nodes[0].restart();

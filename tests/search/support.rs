@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use chart_index_tests::{ChartSpec, IndexerRun, Library, PrivateMeilisearch, TestDatabase, indexer_command};
 
 /// Everything that a test waits for comes long before.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Catalogue {
     pub(crate) database: TestDatabase,

@@ -26,7 +26,7 @@ const UNSETTLED: (Duration, Duration) = (Duration::from_millis(50), Duration::fr
 /// How long a node that failed is left alone, at first and at last.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// How long a single `sync` waits for transactions that hold up what was committed before it began.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How often what is no longer needed is deleted, and how long it is kept.
 const TIDYING_INTERVAL: Duration = Duration::from_hours(1);
 const KEPT: Duration = Duration::from_hours(24);

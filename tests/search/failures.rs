@@ -97,7 +97,7 @@ async fn a_database_from_elsewhere_wants_a_rebuild() {
 #[tokio::test]
 async fn a_wrong_key_is_an_error_that_does_not_repeat_it() {
     let Some(mut catalogue) = Catalogue::with_nodes(0).await else { return };
-    let Some(node) = PrivateMeilisearch::start_with(&["--master-key", "a-key-of-sixteen-bytes"]) else {
+    let Some(node) = start_node(&["--master-key", "a-key-of-sixteen-bytes"]) else {
         return;
     };
     catalogue.nodes.push(node);

@@ -17,8 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &["cache", "domain", "ratelimit"]),
     ("lookup", &["cache", "domain", "http", "ratelimit", "store"]),
     ("browse", &["cache", "domain", "http", "ratelimit", "store"]),
-    ("gateway", &["browse", "cache", "domain", "http", "lookup", "ratelimit", "store"]),
-    ("indexer", &["cache", "chartfile", "domain", "ratelimit", "store"]),
+    ("gateway", &["browse", "cache", "domain", "http", "lookup", "ratelimit", "search", "store"]),
+    ("indexer", &["cache", "chartfile", "domain", "ratelimit", "search", "store"]),
     ("tests", &[]),
     ("benchmarks", &["domain", "store", "tests"]),
 ];

@@ -53,6 +53,33 @@ macro_rules! shown_columns {
 }
 pub(crate) use shown_columns;
 
+/// Binds every derived column to a query: those of [`shown_columns`], then those of [`SearchColumns`], in order.
+macro_rules! bind_derived_columns {
+    ($query:expr, $columns:expr) => {{
+        let crate::columns::DerivedColumns { shown, search } = $columns;
+        $query
+            .bind(&shown.title)
+            .bind(&shown.artist)
+            .bind(&shown.creator)
+            .bind(&shown.source_kind)
+            .bind(&shown.source_ref)
+            .bind(&shown.keys)
+            .bind(shown.bpm_min)
+            .bind(shown.bpm_max)
+            .bind(shown.length_min_ms)
+            .bind(shown.length_max_ms)
+            .bind(shown.density_max)
+            .bind(shown.chart_count)
+            .bind(&shown.tags)
+            .bind(&shown.romanised_names)
+            .bind(&search.title_sort)
+            .bind(&search.artist_sort)
+            .bind(&search.creator_search)
+            .bind(&search.lexemes)
+    }};
+}
+pub(crate) use bind_derived_columns;
+
 impl DerivedColumns {
     /// The columns of a chartset as [`chart_index_domain::assemble`] gives it.
     pub(crate) fn new(set: Option<Chartset>) -> Self {

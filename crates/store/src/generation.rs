@@ -12,6 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Store;
+use crate::outbox::ROWS_KEPT;
 
 /// The generation of the catalogue as it was last read. Clones share it.
 ///
@@ -86,8 +87,9 @@ impl Store {
             let mut lease = self.lease().await?;
             let (newest, sum): (i64, i64) = sqlx::query_as(
                 "SELECT coalesce(max(seq), 0), coalesce(sum(seq), 0)::bigint FROM search_changes
-                 WHERE seq > (SELECT coalesce(max(seq), 0) FROM search_changes) - 4096",
+                 WHERE seq > (SELECT coalesce(max(seq), 0) FROM search_changes) - $1",
             )
+            .bind(ROWS_KEPT)
             .fetch_one(lease.connection())
             .await?;
             // The same on every replica of one version, which is as far as it has to agree.

@@ -85,7 +85,7 @@ impl Store {
         if let Some(removed) = touched {
             return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed, left: Vec::new() }));
         }
-        let mut transaction = connection.begin_with(removal_lock::BEGIN_WITHOUT_REMOVALS).await?;
+        let mut transaction = connection.begin_with(removal_lock::begin_ingest(id)).await?;
         let Some(upserted) = folder.write(&mut transaction).await? else { return Ok(None) };
         transaction.commit().await?;
         let effect = if upserted.added { PutEffect::Added } else { PutEffect::Updated };

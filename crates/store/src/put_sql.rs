@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chart_index_domain::{ChartDraft, Charted, ChartsetDraft, ChartsetId, NoteHash};
 use sqlx::PgConnection;
 
-use crate::columns::DerivedColumns;
+use crate::columns::{DerivedColumns, bind_derived_columns};
 use crate::error::corrupt;
 use crate::put::CanonicalChart;
 use crate::rows::{ChartRow, chart_columns, parse_hash, source_columns};
@@ -126,14 +126,13 @@ pub(crate) async fn upsert_chartset(
     now_ms: i64,
 ) -> Result<Option<Upserted>, sqlx::Error> {
     let (exact_kind, exact_ref) = source_columns(draft.exact.as_ref());
-    let (shown, search) = (&columns.shown, &columns.search);
     let charts = || members.iter().map(|(charted, _)| charted);
     let texts = || charts().map(|charted| &charted.text);
     let (declared_kinds, declared_refs): (Vec<_>, Vec<_>) =
         charts().map(|charted| source_columns(charted.declared.as_ref())).unzip();
     // Arrays of arrays have one length in PostgreSQL, so the tags come as one array that each row takes its part
     // of.
-    sqlx::query_as(
+    let query = sqlx::query_as(
         "WITH written AS (
              INSERT INTO chartsets AS chartset
                  (id, path, exact_kind, exact_ref, content_fingerprint, checked_at_ms, updated_at_ms,
@@ -190,41 +189,24 @@ pub(crate) async fn upsert_chartset(
     .bind(exact_kind)
     .bind(exact_ref)
     .bind(fingerprint)
-    .bind(now_ms)
-    .bind(&shown.title)
-    .bind(&shown.artist)
-    .bind(&shown.creator)
-    .bind(&shown.source_kind)
-    .bind(&shown.source_ref)
-    .bind(&shown.keys)
-    .bind(shown.bpm_min)
-    .bind(shown.bpm_max)
-    .bind(shown.length_min_ms)
-    .bind(shown.length_max_ms)
-    .bind(shown.density_max)
-    .bind(shown.chart_count)
-    .bind(&shown.tags)
-    .bind(&shown.romanised_names)
-    .bind(&search.title_sort)
-    .bind(&search.artist_sort)
-    .bind(&search.creator_search)
-    .bind(&search.lexemes)
-    .bind(charts().map(|charted| &charted.hash.as_bytes()[..]).collect::<Vec<_>>())
-    .bind(texts().map(|text| text.title.as_str()).collect::<Vec<_>>())
-    .bind(texts().map(|text| text.artist.as_str()).collect::<Vec<_>>())
-    .bind(texts().map(|text| text.title_romanised.as_deref()).collect::<Vec<_>>())
-    .bind(texts().map(|text| text.artist_romanised.as_deref()).collect::<Vec<_>>())
-    .bind(texts().map(|text| text.creator.as_str()).collect::<Vec<_>>())
-    .bind(texts().map(|text| text.difficulty.as_str()).collect::<Vec<_>>())
-    .bind(declared_kinds)
-    .bind(declared_refs)
-    // An id that PostgreSQL cannot hold is none that the game ever gave.
-    .bind(charts().map(|charted| i64::try_from(charted.alpha_beatmap_id?).ok()).collect::<Vec<_>>())
-    .bind(texts().flat_map(|text| &text.tags).map(String::as_str).collect::<Vec<_>>())
-    .bind(texts().map(|text| tag_count(&text.tags)).collect::<Vec<_>>())
-    .bind(running_sums(texts().map(|text| tag_count(&text.tags))))
-    .fetch_optional(connection)
-    .await
+    .bind(now_ms);
+    bind_derived_columns!(query, columns)
+        .bind(charts().map(|charted| &charted.hash.as_bytes()[..]).collect::<Vec<_>>())
+        .bind(texts().map(|text| text.title.as_str()).collect::<Vec<_>>())
+        .bind(texts().map(|text| text.artist.as_str()).collect::<Vec<_>>())
+        .bind(texts().map(|text| text.title_romanised.as_deref()).collect::<Vec<_>>())
+        .bind(texts().map(|text| text.artist_romanised.as_deref()).collect::<Vec<_>>())
+        .bind(texts().map(|text| text.creator.as_str()).collect::<Vec<_>>())
+        .bind(texts().map(|text| text.difficulty.as_str()).collect::<Vec<_>>())
+        .bind(declared_kinds)
+        .bind(declared_refs)
+        // An id that PostgreSQL cannot hold is none that the game ever gave.
+        .bind(charts().map(|charted| i64::try_from(charted.alpha_beatmap_id?).ok()).collect::<Vec<_>>())
+        .bind(texts().flat_map(|text| &text.tags).map(String::as_str).collect::<Vec<_>>())
+        .bind(texts().map(|text| tag_count(&text.tags)).collect::<Vec<_>>())
+        .bind(running_sums(texts().map(|text| tag_count(&text.tags))))
+        .fetch_optional(connection)
+        .await
 }
 
 fn tag_count(tags: &[String]) -> i32 {

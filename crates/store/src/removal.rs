@@ -3,7 +3,7 @@
 use chart_index_domain::{ChartsetId, NoteHash};
 use sqlx::{PgConnection, Postgres, Transaction};
 
-use crate::columns::DerivedColumns;
+use crate::columns::{DerivedColumns, bind_derived_columns};
 use crate::members::{SetRow, derive};
 use crate::{Store, StoreError, removal_lock};
 
@@ -138,8 +138,7 @@ async fn update_derived(
     columns: &DerivedColumns,
     now_ms: i64,
 ) -> Result<(), sqlx::Error> {
-    let (shown, search) = (&columns.shown, &columns.search);
-    sqlx::query(
+    let query = sqlx::query(
         "WITH change AS (INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ($1, $2))
          UPDATE chartsets SET
              updated_at_ms = $2, title = $3, artist = $4, creator = $5, source_kind = $6, source_ref = $7,
@@ -149,26 +148,7 @@ async fn update_derived(
          WHERE id = $1",
     )
     .bind(id.to_string())
-    .bind(now_ms)
-    .bind(&shown.title)
-    .bind(&shown.artist)
-    .bind(&shown.creator)
-    .bind(&shown.source_kind)
-    .bind(&shown.source_ref)
-    .bind(&shown.keys)
-    .bind(shown.bpm_min)
-    .bind(shown.bpm_max)
-    .bind(shown.length_min_ms)
-    .bind(shown.length_max_ms)
-    .bind(shown.density_max)
-    .bind(shown.chart_count)
-    .bind(&shown.tags)
-    .bind(&shown.romanised_names)
-    .bind(&search.title_sort)
-    .bind(&search.artist_sort)
-    .bind(&search.creator_search)
-    .bind(&search.lexemes)
-    .execute(connection)
-    .await?;
+    .bind(now_ms);
+    bind_derived_columns!(query, columns).execute(connection).await?;
     Ok(())
 }

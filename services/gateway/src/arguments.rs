@@ -1,7 +1,7 @@
 //! The command line. Every setting is a flag and an environment variable; an error about one names both.
 
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
 use anyhow::Context;
 use chart_index_cache::{Cache, CacheConfig, CacheLinks};
@@ -9,6 +9,7 @@ use chart_index_domain::ReadError;
 use chart_index_http::{Answers, LayerConfig, RateLimiting, ServerConfig};
 use chart_index_ratelimit::redis_link::{RedisArguments, RedisLink, RedisLinkConfig};
 use chart_index_ratelimit::{Limiter, LimiterConfig, Limits, TrustedProxies};
+use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseUrl, StoreConfig};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -55,6 +56,13 @@ pub(crate) struct ServeArguments {
     /// The memory for finished answers in bytes. A quarter of it is for what is known not to be there.
     #[arg(long, env = "CACHE_BYTES", default_value = "67108864")]
     cache_bytes: NonZeroU64,
+
+    #[command(flatten)]
+    pub(crate) meilisearch: MeilisearchArguments,
+
+    /// The most searches that PostgreSQL runs at once while it stands in for Meilisearch.
+    #[arg(long, env = "STAND_IN_SEARCHES", default_value = "4")]
+    pub(crate) stand_in_searches: NonZeroUsize,
 
     #[command(flatten)]
     pub(crate) source_pages: chart_index_browse::SourcePages,
@@ -236,6 +244,8 @@ mod tests {
             ("--trusted-proxies", "everybody", "TRUSTED_PROXIES"),
             ("--redis-url", "http://redis", "REDIS_URL"),
             ("--cache-bytes", "64 MiB", "CACHE_BYTES"),
+            ("--meilisearch-url", "search", "MEILISEARCH_URL"),
+            ("--stand-in-searches", "0", "STAND_IN_SEARCHES"),
             ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),
             ("--log-format", "xml", "LOG_FORMAT"),
             ("--log-filter", "info,=", "RUST_LOG"),

@@ -7,8 +7,10 @@ use std::time::Duration;
 use anyhow::Context;
 use axum::Router;
 use chart_index_browse::BrowseState;
+use chart_index_domain::search::{Engine, SearchIndex};
 use chart_index_http::Answers;
 use chart_index_lookup::LookupState;
+use chart_index_search::{Bounded, MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -36,6 +38,7 @@ pub(crate) async fn run(
     let store = Store::new(&arguments.store.config());
     let answers = arguments.answers()?;
     let watch = CatalogueWatch::follow(&store, GENERATION_INTERVAL).await;
+    let engines = Engines::connect(arguments, &store, &watch).await?;
     let readiness = Readiness::new(store.clone());
 
     announce("public", &public)?;
@@ -53,7 +56,7 @@ pub(crate) async fn run(
         tracing::info!("shutting down");
         readiness.drain();
     };
-    let routes = chart_index_http::public(routes(arguments, &store, &watch, &answers), &arguments.layers);
+    let routes = chart_index_http::public(routes(arguments, engines, &store, &watch, &answers), &arguments.layers);
     chart_index_http::serve(public, routes, &arguments.server, stopping).await;
 
     drop(stop_private);
@@ -64,8 +67,46 @@ pub(crate) async fn run(
     Ok(())
 }
 
+/// Who answers searches.
+struct Engines {
+    first: Arc<dyn SearchIndex>,
+    stand_in: Option<Arc<dyn SearchIndex>>,
+}
+
+impl Engines {
+    /// Meilisearch where there are nodes, with PostgreSQL standing in; else PostgreSQL.
+    async fn connect(
+        arguments: &ServeArguments,
+        store: &Store,
+        watch: &CatalogueWatch,
+    ) -> anyhow::Result<Self> {
+        let postgres = PostgresSearch::new(store.clone(), watch.clone());
+        let nodes = arguments.meilisearch.nodes()?;
+        if nodes.is_empty() {
+            tracing::info!(engine = Engine::Postgres.as_str(), "an engine answers searches");
+            return Ok(Self { first: Arc::new(postgres), stand_in: None });
+        }
+        tracing::info!(
+            engine = Engine::Meilisearch.as_str(),
+            nodes = nodes.len(),
+            "an engine answers searches"
+        );
+        let meilisearch = MeilisearchEngine::connect(SearchConfig::new(nodes), Arc::new(store.clone()))
+            .await
+            .context("MEILISEARCH_URL cannot be used")?;
+        let stand_in = Bounded::new(postgres, arguments.stand_in_searches);
+        Ok(Self { first: Arc::new(meilisearch), stand_in: Some(Arc::new(stand_in)) })
+    }
+}
+
 /// The routes of the chosen services.
-fn routes(arguments: &ServeArguments, store: &Store, watch: &CatalogueWatch, answers: &Answers) -> Router {
+fn routes(
+    arguments: &ServeArguments,
+    engines: Engines,
+    store: &Store,
+    watch: &CatalogueWatch,
+    answers: &Answers,
+) -> Router {
     let mut routes = Router::new();
     if arguments.services.contains(&Service::Lookup) {
         routes = routes.merge(chart_index_lookup::router(LookupState {
@@ -75,8 +116,8 @@ fn routes(arguments: &ServeArguments, store: &Store, watch: &CatalogueWatch, ans
     }
     if arguments.services.contains(&Service::Browse) {
         let state = BrowseState {
-            search: Arc::new(PostgresSearch::new(store.clone(), watch.clone())),
-            stand_in: None,
+            search: engines.first,
+            stand_in: engines.stand_in,
             store: store.clone(),
             watch: watch.clone(),
             answers: answers.clone(),

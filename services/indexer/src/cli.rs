@@ -6,8 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_ratelimit::redis_link::RedisArguments;
+use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseUrl, Store, StoreConfig};
 use clap::{Args, Parser, Subcommand};
+
 
 /// Reads chart files and fills the index.
 #[derive(Debug, Parser)]
@@ -79,8 +81,31 @@ pub(crate) enum Command {
         #[command(subcommand)]
         entry: Entry,
     },
+    /// Bring the index of every Meilisearch node up to what PostgreSQL holds
+    ///
+    /// A node without an index gets one. Each node is on its own: one that fails holds up no other.
+    Sync {
+        #[command(flatten)]
+        meilisearch: MeilisearchArguments,
+        /// Go on for ever: apply each change as it comes, and try nodes that fail again and again
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Build the index of every Meilisearch node anew, and put it in the place of the old one in one step
+    ///
+    /// Searches go on in the old one meanwhile. May be interrupted and run again at any moment.
+    Rebuild {
+        #[command(flatten)]
+        meilisearch: MeilisearchArguments,
+    },
     /// Check that every ROX file decodes to its hash and every chartset matches its charts
-    Verify,
+    Verify {
+        /// Check instead that every Meilisearch node holds what PostgreSQL shows, and nothing else
+        #[arg(long)]
+        search: bool,
+        #[command(flatten)]
+        meilisearch: MeilisearchArguments,
+    },
 }
 
 /// What is removed or restored.

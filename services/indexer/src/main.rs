@@ -6,13 +6,15 @@ mod ingest;
 mod library;
 mod removal;
 mod report;
+mod search;
+mod signals;
 mod song_folder;
 mod verify;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Parser;
 
 use crate::announcements::Announcer;
@@ -49,7 +51,28 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         }
         Command::Remove { entry } => removal::remove(&connect()?, &announcer()?, entry).await?,
         Command::Restore { entry } => removal::restore(&connect()?, &announcer()?, entry).await?,
-        Command::Verify => verify::verify(&connect()?).await?,
+        Command::Sync { meilisearch, follow } => {
+            return until_signalled(search::sync(&connect()?, search::writers(&meilisearch)?, follow)).await;
+        }
+        Command::Rebuild { meilisearch } => {
+            return until_signalled(Box::pin(search::rebuild(&connect()?, &search::writers(&meilisearch)?))).await;
+        }
+        Command::Verify { search: true, meilisearch } => {
+            Box::pin(search::verify(&connect()?, &search::writers(&meilisearch)?)).await?;
+        }
+        Command::Verify { search: false, .. } => verify::verify(&connect()?).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Does something that may be ended at any moment, until SIGTERM or SIGINT.
+async fn until_signalled(work: impl Future<Output = Result<()>>) -> Result<ExitCode> {
+    let signalled = signals::shutdown().context("signals cannot be caught")?;
+    tokio::select! {
+        result = work => result.map(|()| ExitCode::SUCCESS),
+        () = signalled => {
+            writeln!(std::io::stderr(), "interrupted: the next run goes on from here")?;
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+    }
 }

@@ -156,7 +156,8 @@ impl Report {
     }
 }
 
-fn plural(count: u64, noun: &str) -> String {
+/// A count and what is counted.
+pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
@@ -164,6 +165,7 @@ fn plural(count: u64, noun: &str) -> String {
 pub(crate) enum Progress {
     Bar(ProgressBar),
     Lines { done: u64, total: u64, told: Instant },
+    Silent,
 }
 
 impl Progress {
@@ -176,10 +178,15 @@ impl Progress {
     }
 
     pub(crate) fn advance(&mut self) {
+        self.advance_by(1);
+    }
+
+    pub(crate) fn advance_by(&mut self, count: u64) {
         match self {
-            Self::Bar(bar) => bar.inc(1),
+            Self::Silent => (),
+            Self::Bar(bar) => bar.inc(count),
             Self::Lines { done, total, told } => {
-                *done += 1;
+                *done += count;
                 if told.elapsed() >= PLAIN_INTERVAL {
                     *told = Instant::now();
                     let _ = writeln!(std::io::stderr(), "{done} of {total}");

@@ -5,6 +5,7 @@ mod generation;
 mod ingest;
 mod migrations;
 mod outage;
+mod outbox;
 mod parallel;
 mod proxy;
 mod reading;

@@ -1,5 +1,8 @@
 //! A catalogue of its own for every test, and drafts to fill it with.
 
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
 use chart_index_domain::search::{ChartsetPage, Generation, SearchIndex, SearchQuery};
 use chart_index_domain::{
     ChartDraft, ChartNumbers, ChartText, ChartsetDraft, ChartsetId, KeyCount, NoteHash, PublicSource,
@@ -49,6 +52,46 @@ impl Catalogue {
     pub(crate) async fn assert_consistent(&self) {
         let (mismatches, _) = self.store.aggregate_mismatches(None, 100_000).await.unwrap();
         assert_eq!(mismatches, []);
+    }
+}
+
+/// A transaction that stays open while the test does something else.
+pub(crate) struct OpenTransaction {
+    psql: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl OpenTransaction {
+    pub(crate) fn begin(url: &str) -> Self {
+        let mut command = Command::new("psql");
+        command.args(["--no-psqlrc", "--quiet", "-tA", "-v", "ON_ERROR_STOP=1", "-d", url]);
+        let mut psql = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (psql.stdin.take().unwrap(), psql.stdout.take().unwrap());
+        let mut transaction = Self { psql, input, output: BufReader::new(output).lines() };
+        transaction.run("BEGIN");
+        transaction
+    }
+
+    /// Runs a statement that gives no rows, and waits until it has run.
+    pub(crate) fn run(&mut self, statement: &str) {
+        writeln!(self.input, "{statement};\n\\echo done").unwrap();
+        assert_eq!(self.output.next().unwrap().unwrap(), "done");
+    }
+
+    pub(crate) fn commit(mut self) {
+        self.run("COMMIT");
+    }
+
+    pub(crate) fn roll_back(mut self) {
+        self.run("ROLLBACK");
+    }
+}
+
+impl Drop for OpenTransaction {
+    fn drop(&mut self) {
+        let _ = self.psql.kill();
+        let _ = self.psql.wait();
     }
 }
 

@@ -1,0 +1,296 @@
+//! Following the outbox: nothing is skipped, nothing is lost, and what cannot be told is an error.
+
+use std::time::{Duration, Instant};
+
+use chart_index_domain::ChartsetId;
+use chart_index_domain::search::{CatalogueChanges, Checkpoint};
+use chart_index_store::{Changes, ChangesError, NodeRole, RebuildReason, Store};
+use chart_index_tests::{PrivatePostgres, TestDatabase};
+
+use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash, id};
+
+/// Everything that a test waits for comes long before.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The changes after a checkpoint, when everything that is committed can be taken: other tests run transactions on
+/// the same server.
+async fn settled_changes(store: &Store, from: Checkpoint, limit: u32) -> Changes {
+    let start = Instant::now();
+    loop {
+        let changes = store.changes(from, u32::MAX >> 1).await.unwrap();
+        if changes.next == changes.committed {
+            return store.changes(from, limit).await.unwrap();
+        }
+        assert!(start.elapsed() < PATIENCE, "a transaction runs on and on");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn sorted(changes: &Changes) -> Vec<ChartsetId> {
+    let mut ids = changes.chartsets.clone();
+    ids.sort_unstable();
+    ids
+}
+
+async fn reason(store: &Store, checkpoint: Checkpoint) -> RebuildReason {
+    match store.changes(checkpoint, 10).await {
+        Err(ChangesError::RebuildNeeded { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A change of a set as any writer makes it.
+fn change(set: u64) -> String {
+    format!("INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ('{}', {set})", id(set))
+}
+
+#[tokio::test]
+async fn changes_are_told_once_each_and_nothing_follows_the_last() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    let none = store.changes(Checkpoint(0), 10).await.unwrap();
+    assert_eq!((none.chartsets, none.next, none.is_last), (vec![], Checkpoint(0), true));
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    catalogue.put(&folder(2, [chart(1)]), 20).await;
+    store.remove_chart(hash(1), 30).await.unwrap();
+    let all = settled_changes(store, Checkpoint(0), 100).await;
+    assert_eq!((sorted(&all), all.is_last), (vec![id(1), id(2)], true));
+    assert_eq!(all.next, store.present_checkpoint().await.unwrap());
+    let after = settled_changes(store, all.next, 100).await;
+    assert_eq!((after.chartsets, after.next), (vec![], all.next));
+}
+
+#[tokio::test]
+async fn a_limit_never_cuts_a_transaction() {
+    let catalogue = Catalogue::create().await;
+    let _ = catalogue.database.psql(&change(1));
+    let _ = catalogue.database.psql(&[change(2), change(3), change(4)].join(";"));
+    let _ = catalogue.database.psql(&change(5));
+    let first = settled_changes(&catalogue.store, Checkpoint(0), 2).await;
+    assert_eq!((sorted(&first), first.is_last), (vec![id(1), id(2), id(3), id(4)], false));
+    let second = settled_changes(&catalogue.store, first.next, 2).await;
+    assert_eq!((sorted(&second), second.is_last), (vec![id(5)], true));
+}
+
+/// Numbered early, committed late: the rows of the older transaction appear below those of the younger.
+#[tokio::test]
+async fn a_transaction_that_commits_late_is_neither_skipped_nor_lost() {
+    let server = PrivatePostgres::start();
+    let database = TestDatabase::create_on(server.url());
+    let store = Store::new(&config(database.url()));
+    store.migrate().await.unwrap();
+    let _ = database.psql(&change(1));
+    let mut early = OpenTransaction::begin(database.url());
+    early.run(&change(2));
+    let _ = database.psql(&change(3));
+
+    let first = store.changes(Checkpoint(0), 10).await.unwrap();
+    assert_eq!(first.chartsets, [id(1)], "what came after the open transaction has to wait for it");
+    assert!(first.is_last && first.is_unsettled && first.next < first.committed);
+    assert_eq!(store.present_checkpoint().await.unwrap(), first.next);
+    assert_eq!(store.oldest_after(first.next).await.unwrap(), Some(3), "waiting is lagging");
+
+    early.commit();
+    let second = store.changes(first.next, 10).await.unwrap();
+    assert_eq!(sorted(&second), [id(2), id(3)]);
+    assert_eq!((second.next == second.committed, second.is_unsettled), (true, false));
+    assert_eq!(store.oldest_after(second.next).await.unwrap(), None);
+
+    let mut abandoned = OpenTransaction::begin(database.url());
+    abandoned.run(&change(4));
+    let _ = database.psql(&change(5));
+    assert_eq!(store.changes(second.next, 10).await.unwrap().chartsets, []);
+    abandoned.roll_back();
+    assert_eq!(store.changes(second.next, 10).await.unwrap().chartsets, [id(5)]);
+}
+
+#[tokio::test]
+async fn what_every_index_has_is_pruned_but_for_what_is_young_and_the_newest_rows() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    let insert = |rows: &str, time: u32| {
+        catalogue.database.psql(&format!(
+            "INSERT INTO search_changes (chartset_id, changed_at_ms)
+             SELECT '0000000000000001', {time} FROM generate_series(1, {rows})"
+        ))
+    };
+    let rows = || catalogue.database.psql("SELECT count(*) FROM search_changes");
+    let _ = (insert("10", 1), insert("10", 2));
+    let old = settled_changes(store, Checkpoint(0), 5).await.next;
+    let _ = (insert("10", 3), insert("10", 9), insert("10", 3), insert("4086", 3));
+    let all = settled_changes(store, Checkpoint(0), 100_000).await.next;
+
+    assert_eq!(store.prune_changes(old, 5).await.unwrap(), 10, "no more than every index has");
+    assert_eq!(store.prune_changes(all, 5).await.unwrap(), 20, "up to the first that is young");
+    assert_eq!(store.prune_changes(all, 10).await.unwrap(), 10, "the newest rows stay");
+    assert_eq!(rows(), "4096");
+    let _ = insert("5000", 3);
+    assert_eq!(store.prune_changes(all, 10).await.unwrap(), 4096);
+    assert_eq!(store.prune_changes(all, 10).await.unwrap(), 0);
+
+    assert_eq!(reason(store, old).await, RebuildReason::Pruned);
+    assert_eq!(reason(store, Checkpoint(0)).await, RebuildReason::Pruned);
+    assert_eq!(store.oldest_after(old).await.unwrap(), Some(0));
+    assert_eq!(settled_changes(store, all, 10_000).await.chartsets, [id(1)]);
+}
+
+#[tokio::test]
+async fn a_checkpoint_of_another_database_is_an_error() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let known = settled_changes(store, Checkpoint(0), 10).await.next;
+    for unknown in [Checkpoint(known.0 - 1), Checkpoint(known.0 + 1), Checkpoint(known.0 + (1 << 48))] {
+        assert_eq!(reason(store, unknown).await, RebuildReason::Unknown);
+        assert_eq!(store.oldest_after(unknown).await.unwrap(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn transaction_ids_of_another_cluster_are_an_error_until_the_outbox_begins_anew() {
+    let from_the_future = "UPDATE search_changes SET transaction_id = '1000000000000'";
+    let other_cluster = "UPDATE search_outbox SET cluster = cluster + 1";
+    for restored in [from_the_future, other_cluster] {
+        let catalogue = Catalogue::create().await;
+        let store = &catalogue.store;
+        catalogue.put(&folder(1, [chart(1)]), 10).await;
+        let before = settled_changes(store, Checkpoint(0), 10).await.next;
+        assert!(!store.begin_outbox_anew().await.unwrap(), "nothing is wrong with it");
+        let generation = store.generation().await.unwrap();
+        let _ = catalogue.database.psql(restored);
+
+        assert_eq!(reason(store, before).await, RebuildReason::Restored);
+        assert_eq!(reason(store, Checkpoint(0)).await, RebuildReason::Restored);
+        assert!(store.present_checkpoint().await.is_err());
+        assert_eq!(store.oldest_after(before).await.unwrap(), Some(0));
+
+        assert!(store.begin_outbox_anew().await.unwrap());
+        assert!(!store.begin_outbox_anew().await.unwrap());
+        assert_eq!(store.generation().await.unwrap(), generation, "nothing that is shown changed");
+        assert_eq!(reason(store, before).await, RebuildReason::Unknown, "of a time before");
+        let present = store.present_checkpoint().await.unwrap();
+        assert!(present > before);
+        catalogue.put(&folder(2, [chart(1)]), 20).await;
+        assert_eq!(settled_changes(store, present, 10).await.chartsets, [id(2)]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_shown_is_read_as_it_is_now_and_page_by_page() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    for set in [3, 1, 2] {
+        catalogue
+            .put(&folder(set, [chart(u32::try_from(set).unwrap())]), 10 + i64::try_from(set).unwrap())
+            .await;
+    }
+    store.remove_chartset(id(2), 20).await.unwrap();
+    let some = store.indexed_chartsets(&[id(3), id(2), id(1), id(9)]).await.unwrap();
+    let listed: Vec<_> = some.iter().map(|set| (set.chartset.id, set.updated_at_ms)).collect();
+    assert_eq!(listed, [(id(1), 11), (id(3), 13)]);
+    assert_eq!(some[0].chartset, store.chartset(id(1)).await.unwrap().unwrap().chartset);
+    assert_eq!(store.indexed_chartsets_after(None, 1).await.unwrap(), some[..1]);
+    assert_eq!(store.indexed_chartsets_after(Some(id(1)), 9).await.unwrap(), some[1..]);
+    assert_eq!(store.indexed_chartsets_after(Some(id(3)), 9).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn sets_are_counted_beside_what_changed_since() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    for set in 1..=3 {
+        catalogue.put(&folder(set, [chart(u32::try_from(set).unwrap())]), 10).await;
+    }
+    let checkpoint = settled_changes(store, Checkpoint(0), 10).await.next;
+    let moment = store.moment().await.unwrap();
+    let count = store.shown_count(checkpoint).await.unwrap();
+    assert_eq!((count.unchanged, count.changed), (3, vec![]));
+    assert!(store.changed_since(&moment, &[id(1)]).await.unwrap().is_empty());
+
+    store.remove_chartset(id(1), 20).await.unwrap();
+    catalogue.put(&folder(2, [chart(9)]), 20).await;
+    catalogue.put(&folder(4, [chart(9)]), 20).await;
+    let mut count = store.shown_count(checkpoint).await.unwrap();
+    count.changed.sort_unstable();
+    assert_eq!((count.unchanged, count.changed), (1, vec![id(1), id(2), id(4)]));
+    let changed = store.changed_since(&moment, &[id(1), id(3)]).await.unwrap();
+    assert_eq!(changed.into_iter().collect::<Vec<_>>(), [id(1)]);
+}
+
+#[tokio::test]
+async fn a_listener_hears_of_changes() {
+    let catalogue = Catalogue::create().await;
+    let mut listener = catalogue.store.changes_listener();
+    // It says so once when it begins, since it cannot know what was before.
+    listener.changed(PATIENCE).await;
+    for set in 1..=3 {
+        let start = Instant::now();
+        catalogue.put(&folder(set, [chart(1)]), 10).await;
+        listener.changed(PATIENCE).await;
+        assert!(start.elapsed() < PATIENCE, "heard");
+    }
+    let start = Instant::now();
+    listener.changed(Duration::from_millis(50)).await;
+    assert!(start.elapsed() >= Duration::from_millis(50), "nothing changed");
+}
+
+#[tokio::test]
+async fn a_listener_comes_back_when_postgresql_does() {
+    let server = PrivatePostgres::start();
+    let database = TestDatabase::create_on(server.url());
+    let store = Store::new(&config(database.url()));
+    store.migrate().await.unwrap();
+    let mut listener = store.changes_listener();
+    listener.changed(PATIENCE).await;
+    server.kill();
+    server.restart();
+    let start = Instant::now();
+    listener.changed(PATIENCE).await;
+    let _ = database.psql(&change(1));
+    listener.changed(PATIENCE).await;
+    assert!(start.elapsed() < PATIENCE, "it heard, and sooner than it would have given up");
+}
+
+/// PostgreSQL commits notifications one at a time; ingests must not wait for each other because of that.
+#[tokio::test]
+async fn of_transactions_that_run_at_the_same_time_one_notifies() {
+    let catalogue = Catalogue::create().await;
+    let mut first = OpenTransaction::begin(catalogue.database.url());
+    first.run(&change(1));
+    let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database =
+                    (SELECT oid FROM pg_database WHERE datname = current_database())";
+    assert_eq!(catalogue.database.psql(held), "1");
+    let _ = catalogue.database.psql(&change(2));
+    let mut listener = catalogue.store.changes_listener();
+    listener.changed(PATIENCE).await;
+    let start = Instant::now();
+    first.commit();
+    listener.changed(PATIENCE).await;
+    assert!(start.elapsed() < PATIENCE);
+    assert_eq!(catalogue.database.psql(held), "0");
+}
+
+#[tokio::test]
+async fn a_node_has_one_writer_for_each_role_and_a_lost_connection_ends_it() {
+    let catalogue = Catalogue::create().await;
+    let (store, node) = (&catalogue.store, catalogue.database.url());
+    let first = store.node_locks(node).await.unwrap();
+    let second = store.node_locks(node).await.unwrap();
+    assert!(first.try_acquire(NodeRole::Sync).await.unwrap());
+    assert!(!second.try_acquire(NodeRole::Sync).await.unwrap());
+    assert!(second.try_acquire(NodeRole::Rebuild).await.unwrap(), "another role");
+    let elsewhere = store.node_locks("http://elsewhere:7700").await.unwrap();
+    assert!(elsewhere.try_acquire(NodeRole::Sync).await.unwrap(), "another node");
+    first.release(NodeRole::Sync).await.unwrap();
+    assert!(second.try_acquire(NodeRole::Sync).await.unwrap());
+
+    second.check().await.unwrap();
+    let _ = catalogue.database.psql(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+    );
+    let forever = std::future::pending::<()>();
+    assert!(tokio::time::timeout(PATIENCE, second.while_held(forever)).await.unwrap().is_err());
+    assert!(second.check().await.is_err());
+    first.acquire(NodeRole::Sync).await.unwrap();
+}

@@ -1,0 +1,109 @@
+//! What must not pass for success.
+
+use chart_index_tests::PrivateMeilisearch;
+use reqwest::Method;
+
+use crate::support::{Catalogue, run, start_node};
+
+/// Asks Meilisearch for something, and waits until its tasks are done.
+async fn meilisearch(node: &PrivateMeilisearch, method: Method, path: &str, body: &'static str) {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = http.request(method, format!("{}{path}", node.url()));
+    let answer = request.header("content-type", "application/json").body(body).send().await.unwrap();
+    assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
+    let unfinished = format!("{}/tasks?statuses=enqueued,processing", node.url());
+    loop {
+        let tasks = http.get(&unfinished).send().await.unwrap().bytes().await.unwrap();
+        let tasks: serde_json::Value = serde_json::from_slice(&tasks).unwrap();
+        if tasks["total"] == 0 {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn verify_names_the_sets_that_differ() {
+    let Some(catalogue) = Catalogue::synced(30).await else { return };
+    let ids = catalogue.ids();
+    let path = format!("/indexes/chartsets/documents/{}", ids[0]);
+    meilisearch(&catalogue.nodes[0], Method::DELETE, &path, "").await;
+    // Past the outbox, as no program of ours does it.
+    let _ = catalogue.database.psql(&format!("UPDATE chartsets SET title = 'x' WHERE id = '{}'", ids[1]));
+    let _ =
+        catalogue.database.psql(&format!("UPDATE chartsets SET removed_at_ms = 1 WHERE id = '{}'", ids[2]));
+    let found = catalogue.try_run(&["verify", "--search"]);
+    assert_eq!(found.code, Some(1));
+    for finding in [
+        format!("chartset {}: not in the index", ids[0]),
+        format!("chartset {}: another content in the index", ids[1]),
+        format!("chartset {}: in the index and not shown", ids[2]),
+        "29 chartsets compared, 3 differences".into(),
+    ] {
+        assert!(found.stdout.contains(&finding), "{finding}\n{}", found.stdout);
+    }
+    let _ = catalogue.database.psql("UPDATE chartsets SET title = 'x'");
+    let found = catalogue.try_run(&["verify", "--search"]).stdout;
+    assert_eq!(found.matches("another content in the index").count(), 18, "the first 20 of 30: {found}");
+    assert!(found.contains("and 10 more"), "{found}");
+    catalogue.run(&["rebuild"]);
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
+async fn a_task_that_meilisearch_does_not_finish_is_an_error() {
+    let Some(catalogue) = Catalogue::synced(5).await else { return };
+    let node = &catalogue.nodes[0];
+    meilisearch(node, Method::DELETE, "/indexes/chartsets", "").await;
+    // An index whose documents have another name for their id takes none of ours.
+    meilisearch(node, Method::POST, "/indexes", r#"{"uid":"chartsets","primaryKey":"name"}"#).await;
+    catalogue.write_sets(5, "changed");
+    catalogue.ingest();
+    let sync = catalogue.try_run(&["sync"]);
+    assert_eq!(sync.code, Some(1), "{}", sync.stdout);
+    assert!(sync.stderr.contains(&node.url()), "{}", sync.stderr);
+    assert_eq!(catalogue.try_run(&["sync"]).code, Some(1), "the checkpoint did not move");
+    catalogue.run(&["rebuild"]);
+    catalogue.run(&["sync"]);
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
+async fn a_database_from_elsewhere_wants_a_rebuild() {
+    let Some(catalogue) = Catalogue::synced(5).await else { return };
+    for restored in [
+        "UPDATE search_outbox SET cluster = cluster + 1",
+        "UPDATE search_changes SET transaction_id = '1000000000000'",
+        "UPDATE search_changes SET transaction_id = (transaction_id::text::bigint - 1)::text::xid8
+         WHERE transaction_id > '0'",
+        "UPDATE search_outbox SET pruned_below = pg_current_xact_id()",
+    ] {
+        // Another transaction first, so that those ids lie above the checkpoint.
+        let _ = catalogue.database.psql("SELECT pg_current_xact_id()");
+        let _ = catalogue.database.psql(restored);
+        for command in [&["sync"][..], &["verify", "--search"]] {
+            let run = catalogue.try_run(command);
+            assert_eq!(run.code, Some(1), "{restored}");
+            assert!(run.stderr.contains("rebuild"), "{restored}: {}", run.stderr);
+        }
+        catalogue.run(&["rebuild"]);
+        catalogue.assert_equal();
+        catalogue.write_sets(6, restored);
+        catalogue.ingest();
+        catalogue.run(&["sync"]);
+        catalogue.assert_equal();
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_an_error_that_does_not_repeat_it() {
+    let Some(mut catalogue) = Catalogue::with_nodes(0).await else { return };
+    let Some(node) = start_node(&["--master-key", "a-key-of-sixteen-bytes"]) else {
+        return;
+    };
+    catalogue.nodes.push(node);
+    let wrong = run(catalogue.command(&["sync"]).env("MEILISEARCH_API_KEY", "hunter2-hunter2-hunter2"));
+    assert_eq!(wrong.code, Some(1));
+    assert!(!wrong.stderr.contains("hunter2") && wrong.stderr.contains("403"), "{}", wrong.stderr);
+    let right = run(catalogue.command(&["sync"]).env("MEILISEARCH_API_KEY", "a-key-of-sixteen-bytes"));
+    assert_eq!(right.code, Some(0), "{}", right.stderr);
+}

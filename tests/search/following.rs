@@ -1,0 +1,104 @@
+//! Changes reach the index, once or as they come.
+
+use crate::support::Catalogue;
+
+#[tokio::test]
+async fn what_is_ingested_changed_and_removed_reaches_the_index() {
+    let Some(catalogue) = Catalogue::with_nodes(1).await else { return };
+    catalogue.write_sets(30, "");
+    catalogue.ingest();
+    let first = catalogue.run(&["sync"]);
+    assert!(
+        first.contains("there is no index, building one") && first.contains("with 30 chartsets"),
+        "{first}"
+    );
+    catalogue.assert_equal();
+    assert!(catalogue.run(&["sync"]).contains(": 0 put, 0 deleted, "));
+
+    catalogue.write_sets(32, "changed");
+    catalogue.ingest();
+    assert!(catalogue.run(&["sync"]).contains(": 32 put, 0 deleted, "));
+    catalogue.assert_equal();
+
+    let ids = catalogue.ids();
+    catalogue.run(&["remove", "chartset", &ids[0]]);
+    catalogue.run(&["remove", "chartset", &ids[1]]);
+    catalogue.run(&["restore", "chartset", &ids[1]]);
+    assert!(catalogue.run(&["sync"]).contains(": 1 put, 1 deleted, "));
+    catalogue.assert_equal();
+}
+
+/// An empty catalogue has an index as well, and an index may become empty.
+#[tokio::test]
+async fn an_index_without_sets_is_equal_to_a_catalogue_without_any() {
+    let Some(catalogue) = Catalogue::with_nodes(1).await else { return };
+    catalogue.run(&["sync"]);
+    catalogue.assert_equal();
+    catalogue.write_sets(1, "");
+    catalogue.ingest();
+    catalogue.run(&["remove", "chartset", &catalogue.ids()[0]]);
+    catalogue.run(&["sync"]);
+    catalogue.assert_equal();
+    catalogue.run(&["rebuild"]);
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
+async fn a_sync_that_follows_applies_changes_as_they_come_and_ends_when_asked() {
+    let Some(catalogue) = Catalogue::with_nodes(1).await else { return };
+    let mut follower = catalogue.start(&["sync", "--follow"]);
+    for round in 0..3 {
+        catalogue.write_sets(20, &format!("round{round}"));
+        catalogue.ingest();
+        // The first index is built by the follower, in its own time.
+        catalogue.assert_becomes_equal();
+    }
+    let second = catalogue.try_run(&["sync"]);
+    assert_eq!(second.code, Some(1));
+    assert!(second.stderr.contains("another process keeps this node up to date"), "{}", second.stderr);
+
+    // The connections of the follower end, as in a restart of PostgreSQL: it goes on with others.
+    let _ = catalogue.database.psql(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
+    catalogue.write_sets(20, "after");
+    catalogue.ingest();
+    catalogue.assert_becomes_equal();
+    assert!(!follower.has_ended());
+    assert_eq!(follower.terminate(), Some(130));
+    catalogue.run(&["sync"]);
+}
+
+/// "Browse never sees a gap", and what sync applied meanwhile is not lost.
+#[tokio::test]
+async fn a_rebuild_while_sync_follows_and_an_ingest_goes_on_ends_equal() {
+    let Some(catalogue) = Catalogue::synced(100).await else { return };
+    let mut follower = catalogue.start(&["sync", "--follow"]);
+    for round in 0..2 {
+        let mut rebuild = catalogue.start(&["rebuild"]);
+        let mut number = 0;
+        while !rebuild.has_ended() {
+            for _ in 0..10 {
+                catalogue.write_set(number % 120, &format!("round{round} number{number}"));
+                number += 7;
+            }
+            catalogue.ingest();
+        }
+        assert_eq!(rebuild.wait(), Some(0));
+        catalogue.assert_equal();
+    }
+    assert!(!follower.has_ended());
+    assert_eq!(follower.terminate(), Some(130));
+}
+
+#[tokio::test]
+async fn two_rebuilds_of_one_node_exclude_each_other() {
+    let Some(catalogue) = Catalogue::synced(10).await else { return };
+    let mut rebuilds = [(); 4].map(|()| catalogue.start(&["rebuild"]));
+    let mut codes: Vec<_> = rebuilds.iter_mut().map(|rebuild| rebuild.wait().unwrap()).collect();
+    codes.sort_unstable();
+    assert_eq!(codes[0], 0, "{codes:?}");
+    assert!(codes[3] <= 1, "{codes:?}");
+    catalogue.assert_equal();
+}

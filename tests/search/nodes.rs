@@ -1,0 +1,58 @@
+//! Several nodes, each on its own.
+
+use crate::support::{Catalogue, run};
+
+#[tokio::test]
+async fn a_node_that_is_away_holds_up_no_other_and_comes_up_when_it_is_back() {
+    let Some(catalogue) = Catalogue::with_nodes(2).await else { return };
+    catalogue.write_sets(10, "");
+    catalogue.ingest();
+    catalogue.run(&["sync"]);
+    catalogue.assert_equal();
+
+    let away = &catalogue.nodes[0];
+    away.kill();
+    catalogue.write_sets(20, "changed");
+    catalogue.ingest();
+    let sync = catalogue.try_run(&["sync"]);
+    assert_eq!(sync.code, Some(1));
+    assert!(sync.stderr.contains(&away.url()) && sync.stderr.contains("1 of 2 nodes"), "{}", sync.stderr);
+    assert!(sync.stdout.contains(&format!("{}: 20 put", catalogue.nodes[1].url())), "{}", sync.stdout);
+    let compared = catalogue.try_run(&["verify", "--search"]);
+    assert_eq!(compared.code, Some(1));
+    assert!(compared.stdout.contains(" compared, 0 differences"), "the other is equal: {}", compared.stdout);
+
+    away.restart();
+    catalogue.run(&["sync"]);
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
+async fn a_sync_that_follows_comes_back_to_a_node_that_was_away() {
+    let Some(catalogue) = Catalogue::with_nodes(2).await else { return };
+    catalogue.write_sets(5, "");
+    catalogue.ingest();
+    catalogue.run(&["sync"]);
+    let mut follower = catalogue.start(&["sync", "--follow"]);
+    catalogue.nodes[1].kill();
+    catalogue.write_sets(10, "changed");
+    catalogue.ingest();
+    let first = catalogue.nodes[0].url();
+    let verify = run(catalogue.command(&["verify", "--search"]).env("MEILISEARCH_URL", &first));
+    assert_eq!(verify.code, Some(0), "{}{}", verify.stdout, verify.stderr);
+    catalogue.nodes[1].restart();
+    catalogue.assert_becomes_equal();
+    assert!(!follower.has_ended());
+    assert_eq!(follower.terminate(), Some(130));
+}
+
+#[tokio::test]
+async fn no_node_is_an_error_that_says_what_to_set() {
+    let Some(catalogue) = Catalogue::with_nodes(1).await else { return };
+    for arguments in [&["sync"][..], &["rebuild"], &["verify", "--search"]] {
+        let none = run(catalogue.command(arguments).env_remove("MEILISEARCH_URL"));
+        assert_eq!(none.code, Some(1));
+        assert!(none.stderr.contains("MEILISEARCH_URL"), "{}", none.stderr);
+    }
+    assert_eq!(run(catalogue.command(&["verify"]).env_remove("MEILISEARCH_URL")).code, Some(0));
+}

@@ -3,7 +3,7 @@
 use chart_index_tests::PrivateMeilisearch;
 use reqwest::Method;
 
-use crate::support::{Catalogue, run};
+use crate::support::{Catalogue, run, start_node};
 
 /// Asks Meilisearch for something, and waits until its tasks are done.
 async fn meilisearch(node: &PrivateMeilisearch, method: Method, path: &str, body: &'static str) {
@@ -75,8 +75,10 @@ async fn a_database_from_elsewhere_wants_a_rebuild() {
         "UPDATE search_changes SET transaction_id = '1000000000000'",
         "UPDATE search_changes SET transaction_id = (transaction_id::text::bigint - 1)::text::xid8
          WHERE transaction_id > '0'",
-        "UPDATE search_outbox SET pruned_below = pg_snapshot_xmin(pg_current_snapshot())",
+        "UPDATE search_outbox SET pruned_below = pg_current_xact_id()",
     ] {
+        // Another transaction first, so that those ids lie above the checkpoint.
+        let _ = catalogue.database.psql("SELECT pg_current_xact_id()");
         let _ = catalogue.database.psql(restored);
         for command in [&["sync"][..], &["verify", "--search"]] {
             let run = catalogue.try_run(command);
@@ -95,7 +97,7 @@ async fn a_database_from_elsewhere_wants_a_rebuild() {
 #[tokio::test]
 async fn a_wrong_key_is_an_error_that_does_not_repeat_it() {
     let Some(mut catalogue) = Catalogue::with_nodes(0).await else { return };
-    let Some(node) = PrivateMeilisearch::start_with(&["--master-key", "a-key-of-sixteen-bytes"]) else {
+    let Some(node) = start_node(&["--master-key", "a-key-of-sixteen-bytes"]) else {
         return;
     };
     catalogue.nodes.push(node);

@@ -9,9 +9,9 @@ use chart_index_search::{Batch, IndexWriter, SearchError, Target};
 use chart_index_store::{NodeLocks, NodeRole, Store};
 use tokio::task::JoinSet;
 
-/// Batches that are sent and not yet searchable. Meilisearch does those that wait for it in one go, and the next is
-/// read from PostgreSQL meanwhile.
-const BATCHES_UNDER_WAY: usize = 4;
+/// Batches that are sent and not yet searchable. Meilisearch does those that wait for it in one go, which takes it
+/// hardly longer than one of them, and the next are read from PostgreSQL meanwhile.
+const BATCHES_UNDER_WAY: usize = 8;
 
 /// A node, with the locks that this process has on it.
 pub(crate) struct Node {

@@ -15,7 +15,7 @@ use crate::search::pass::catch_up;
 use crate::search::verify::compare;
 
 /// Sets in one batch.
-const SETS_OF_A_BATCH: u32 = 2_000;
+const SETS_OF_A_BATCH: u32 = 4_000;
 /// Places, spread over the ids, at which the new index is compared with PostgreSQL, and the sets at each.
 const SAMPLES: u64 = 20;
 const SETS_OF_A_SAMPLE: u32 = 50;

@@ -41,7 +41,11 @@ async fn postgresql_stands_in_while_meilisearch_is_away() {
 
     for away in ["killed", "frozen"] {
         let node = &catalogue.nodes[0];
-        if away == "killed" { node.kill() } else { node.freeze() }
+        if away == "killed" {
+            node.kill()
+        } else {
+            node.freeze()
+        }
         let kept = list(&client, "sort=title").await;
         assert_eq!(kept.header("x-search-engine"), "meilisearch", "{away}: what is kept is given");
         assert_eq!(kept.body, by_meilisearch.body);
@@ -52,7 +56,11 @@ async fn postgresql_stands_in_while_meilisearch_is_away() {
         let lookup = format!("/api/charts/{}", "0".repeat(64));
         assert_eq!(client.get(&lookup).await.status, 200);
         assert_eq!(service.private_client().get("/readyz").await.status, 200, "{away}");
-        if away == "killed" { node.restart() } else { node.thaw() }
+        if away == "killed" {
+            node.restart()
+        } else {
+            node.thaw()
+        }
         is_answered_by(&client, &format!("q=back+{away}"), "meilisearch").await;
     }
     let stood_in = Service::start(catalogue.database.url());

@@ -56,7 +56,8 @@ pub(crate) async fn run(
         tracing::info!("shutting down");
         readiness.drain();
     };
-    let routes = chart_index_http::public(routes(arguments, engines, &store, &watch, &answers), &arguments.layers);
+    let routes =
+        chart_index_http::public(routes(arguments, engines, &store, &watch, &answers), &arguments.layers);
     chart_index_http::serve(public, routes, &arguments.server, stopping).await;
 
     drop(stop_private);

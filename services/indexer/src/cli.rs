@@ -10,7 +10,6 @@ use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseUrl, Store, StoreConfig};
 use clap::{Args, Parser, Subcommand};
 
-
 /// Reads chart files and fills the index.
 #[derive(Debug, Parser)]
 #[command(name = "chart-indexer", version, about, max_term_width = 100)]

@@ -55,7 +55,8 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             return until_signalled(search::sync(&connect()?, search::writers(&meilisearch)?, follow)).await;
         }
         Command::Rebuild { meilisearch } => {
-            return until_signalled(Box::pin(search::rebuild(&connect()?, &search::writers(&meilisearch)?))).await;
+            return until_signalled(Box::pin(search::rebuild(&connect()?, &search::writers(&meilisearch)?)))
+                .await;
         }
         Command::Verify { search: true, meilisearch } => {
             Box::pin(search::verify(&connect()?, &search::writers(&meilisearch)?)).await?;

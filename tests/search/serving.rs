@@ -12,7 +12,7 @@ use crate::support::Catalogue;
 const NOTICED: Duration = Duration::from_secs(10);
 
 fn serve(catalogue: &Catalogue) -> Service {
-    let variables = [("MEILISEARCH_URL", catalogue.node_urls())];
+    let variables = [("MEILISEARCH_URL", catalogue.node_urls()), ("SEARCH_MAX_LAG_MS", "3000".to_owned())];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
     Service::start_with(catalogue.database.url(), &options)
@@ -42,9 +42,9 @@ async fn postgresql_stands_in_while_meilisearch_is_away() {
     for away in ["killed", "frozen"] {
         let node = &catalogue.nodes[0];
         if away == "killed" {
-            node.kill()
+            node.kill();
         } else {
-            node.freeze()
+            node.freeze();
         }
         let kept = list(&client, "sort=title").await;
         assert_eq!(kept.header("x-search-engine"), "meilisearch", "{away}: what is kept is given");
@@ -57,9 +57,9 @@ async fn postgresql_stands_in_while_meilisearch_is_away() {
         assert_eq!(client.get(&lookup).await.status, 200);
         assert_eq!(service.private_client().get("/readyz").await.status, 200, "{away}");
         if away == "killed" {
-            node.restart()
+            node.restart();
         } else {
-            node.thaw()
+            node.thaw();
         }
         is_answered_by(&client, &format!("q=back+{away}"), "meilisearch").await;
     }

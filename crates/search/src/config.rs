@@ -127,7 +127,7 @@ pub struct SearchConfig {
 }
 
 impl SearchConfig {
-    /// The values for a server that answers requests: 2 seconds a search, 32 at a time, 5 seconds of lag, the state
+    /// The values for a server that answers requests: 2 seconds a search, 32 at a time, 30 seconds of lag, the state
     /// once a second.
     #[must_use]
     pub fn new(nodes: Vec<NodeConfig>) -> Self {
@@ -135,7 +135,7 @@ impl SearchConfig {
             nodes,
             deadline: Duration::from_secs(2),
             concurrency: const { NonZeroUsize::new(32).unwrap() },
-            max_lag: Duration::from_secs(5),
+            max_lag: Duration::from_secs(30),
             interval: Duration::from_secs(1),
         }
     }

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::time::Duration;
 
 use anyhow::Context;
 use chart_index_cache::{Cache, CacheConfig, CacheLinks};
 use chart_index_domain::ReadError;
-use chart_index_http::{Answers, LayerConfig, RateLimiting, ServerConfig};
+use chart_index_http::{Answers, LayerConfig, RateLimiting, ServerConfig, milliseconds};
 use chart_index_ratelimit::redis_link::{RedisArguments, RedisLink, RedisLinkConfig};
 use chart_index_ratelimit::{Limiter, LimiterConfig, Limits, TrustedProxies};
 use chart_index_search::MeilisearchArguments;
@@ -59,6 +60,17 @@ pub(crate) struct ServeArguments {
 
     #[command(flatten)]
     pub(crate) meilisearch: MeilisearchArguments,
+
+    /// How old, in milliseconds, the oldest change may be that a Meilisearch node does not hold; a node that lags
+    /// further behind is not asked.
+    #[arg(
+        id = "search_max_lag_ms",
+        long = "search-max-lag-ms",
+        env = "SEARCH_MAX_LAG_MS",
+        default_value = "30000",
+        value_parser = milliseconds
+    )]
+    pub(crate) search_max_lag: Duration,
 
     /// The most searches that PostgreSQL runs at once while it stands in for Meilisearch.
     #[arg(long, env = "STAND_IN_SEARCHES", default_value = "4")]
@@ -246,6 +258,7 @@ mod tests {
             ("--cache-bytes", "64 MiB", "CACHE_BYTES"),
             ("--meilisearch-url", "search", "MEILISEARCH_URL"),
             ("--stand-in-searches", "0", "STAND_IN_SEARCHES"),
+            ("--search-max-lag-ms", "0", "SEARCH_MAX_LAG_MS"),
             ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),
             ("--log-format", "xml", "LOG_FORMAT"),
             ("--log-filter", "info,=", "RUST_LOG"),

@@ -87,12 +87,13 @@ impl Engines {
             tracing::info!(engine = Engine::Postgres.as_str(), "an engine answers searches");
             return Ok(Self { first: Arc::new(postgres), stand_in: None });
         }
+        let config = SearchConfig { max_lag: arguments.search_max_lag, ..SearchConfig::new(nodes) };
         tracing::info!(
             engine = Engine::Meilisearch.as_str(),
-            nodes = nodes.len(),
+            nodes = config.nodes.len(),
             "an engine answers searches"
         );
-        let meilisearch = MeilisearchEngine::connect(SearchConfig::new(nodes), Arc::new(store.clone()))
+        let meilisearch = MeilisearchEngine::connect(config, Arc::new(store.clone()))
             .await
             .context("MEILISEARCH_URL cannot be used")?;
         let stand_in = Bounded::new(postgres, arguments.stand_in_searches);

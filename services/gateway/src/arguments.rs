@@ -64,9 +64,9 @@ pub(crate) struct ServeArguments {
     /// How old, in milliseconds, the oldest change may be that a Meilisearch node does not hold; a node that lags
     /// further behind is not asked.
     #[arg(
-        id = "search_max_lag_ms",
         long = "search-max-lag-ms",
         env = "SEARCH_MAX_LAG_MS",
+        value_name = "SEARCH_MAX_LAG_MS",
         default_value = "30000",
         value_parser = milliseconds
     )]

@@ -124,6 +124,8 @@ pub struct SearchConfig {
     pub max_lag: Duration,
     /// How often the state of every node is asked for.
     pub interval: Duration,
+    /// From which position on a page is approached from the end of its list where that is nearer.
+    pub deep_from: u64,
 }
 
 impl SearchConfig {
@@ -137,6 +139,7 @@ impl SearchConfig {
             concurrency: const { NonZeroUsize::new(32).unwrap() },
             max_lag: Duration::from_secs(30),
             interval: Duration::from_secs(1),
+            deep_from: 3_000,
         }
     }
 }

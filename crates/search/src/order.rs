@@ -117,11 +117,24 @@ pub(crate) fn sortable_attributes() -> Vec<&'static str> {
     sorts.into_iter().flat_map(attributes).chain(tie_break()).collect()
 }
 
-/// The order as Meilisearch is told it. The id ascends whichever way the key goes.
-pub(crate) fn terms(sort: Sort, direction: Direction) -> Vec<String> {
-    let direction = direction.as_str();
-    let keys = attributes(sort).into_iter().map(|attribute| format!("{attribute}:{direction}"));
-    keys.chain(tie_break().map(|attribute| format!("{attribute}:asc"))).collect()
+/// From which end a list is walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// From its first set.
+    Forward,
+    /// From its last set: everything the other way round, ties included.
+    Backward,
+}
+
+/// The order as Meilisearch is told it. In a list the id ascends whichever way the key goes.
+pub(crate) fn terms(sort: Sort, direction: Direction, walk: Walk) -> Vec<String> {
+    let (key, tie) = match (walk, direction) {
+        (Walk::Forward, direction) => (direction, Direction::Ascending),
+        (Walk::Backward, Direction::Ascending) => (Direction::Descending, Direction::Descending),
+        (Walk::Backward, Direction::Descending) => (Direction::Ascending, Direction::Descending),
+    };
+    let keys = attributes(sort).into_iter().map(|attribute| format!("{attribute}:{}", key.as_str()));
+    keys.chain(tie_break().map(|attribute| format!("{attribute}:{}", tie.as_str()))).collect()
 }
 
 /// The key of an item in the order of a query, to compare neighbours by.
@@ -195,12 +208,31 @@ mod tests {
     }
 
     #[test]
-    fn the_id_ascends_whichever_way_the_key_goes() {
-        for direction in [Direction::Ascending, Direction::Descending] {
-            let given = terms(Sort::Bpm, direction);
-            let keys = ["bpm3", "bpm7", "bpmMax"].map(|key| format!("{key}:{}", direction.as_str()));
-            assert_eq!(given[..3], keys);
-            assert_eq!(given[3..], ["id1:asc", "id2:asc", "id:asc"]);
+    fn the_id_ascends_whichever_way_the_key_goes_and_backwards_all_is_the_other_way_round() {
+        use Direction::{Ascending, Descending};
+        for (walk, direction, expected) in [
+            (
+                Walk::Forward,
+                Ascending,
+                ["bpm3:asc", "bpm7:asc", "bpmMax:asc", "id1:asc", "id2:asc", "id:asc"],
+            ),
+            (
+                Walk::Forward,
+                Descending,
+                ["bpm3:desc", "bpm7:desc", "bpmMax:desc", "id1:asc", "id2:asc", "id:asc"],
+            ),
+            (
+                Walk::Backward,
+                Ascending,
+                ["bpm3:desc", "bpm7:desc", "bpmMax:desc", "id1:desc", "id2:desc", "id:desc"],
+            ),
+            (
+                Walk::Backward,
+                Descending,
+                ["bpm3:asc", "bpm7:asc", "bpmMax:asc", "id1:desc", "id2:desc", "id:desc"],
+            ),
+        ] {
+            assert_eq!(terms(Sort::Bpm, direction, walk), expected);
         }
     }
 

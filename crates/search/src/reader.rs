@@ -19,6 +19,7 @@ pub(crate) struct Reader {
     node: Node,
     permits: Semaphore,
     deadline: Duration,
+    deep_from: u64,
     standing: Mutex<Standing>,
 }
 
@@ -28,6 +29,7 @@ impl Reader {
             node: Node::new(node, config.deadline)?,
             permits: Semaphore::new(config.concurrency.get()),
             deadline: config.deadline,
+            deep_from: config.deep_from,
             standing: Mutex::default(),
         })
     }
@@ -46,10 +48,11 @@ impl Reader {
         // That all turns are taken says nothing of the node.
         let turn = timeout_at(deadline, self.permits.acquire()).await.map_err(|_| SearchError::Crowded)?;
         let _turn = turn.map_err(|_| SearchError::Crowded)?;
-        let outcome = timeout_at(deadline, search.run(&self.node)).await.unwrap_or_else(|_| {
-            let source = Failure::TimedOut(self.deadline).into();
-            Err(SearchError::Unreachable { operation: "search chartsets", source })
-        });
+        let outcome =
+            timeout_at(deadline, search.run(&self.node, self.deep_from)).await.unwrap_or_else(|_| {
+                let source = Failure::TimedOut(self.deadline).into();
+                Err(SearchError::Unreachable { operation: "search chartsets", source })
+            });
         match &outcome {
             Ok(_) => self.lock().succeeded(),
             Err(error) => self.failed(error),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::document::{SHOWN, ShownDocument};
 use crate::filter::Filter;
 use crate::node::Node;
-use crate::order::{self, Position};
+use crate::order::{self, Position, Walk};
 use crate::{SearchError, Target, words};
 
 const OPERATION: &str = "search chartsets";
@@ -21,7 +21,18 @@ pub(crate) struct PageSearch<'a> {
     query: &'a SearchQuery,
     words: String,
     filter: String,
-    sort: Vec<String>,
+    by_relevance: bool,
+}
+
+/// Which part of the list is asked for.
+#[derive(Debug, Clone, Copy)]
+enum Window {
+    /// The page of the query.
+    Page,
+    /// None of it, only its length.
+    Length,
+    /// So many sets, after those that lie between them and the end, last set first.
+    FromTheEnd { skipped: u64, sets: u64 },
 }
 
 /// Meilisearch has no exact answer to this query: an engine that does has to be asked. Nothing is wrong with the
@@ -48,6 +59,8 @@ pub enum Unanswerable {
 #[serde(rename_all = "camelCase")]
 struct Answer {
     hits: Vec<ShownDocument>,
+    /// No estimate without `distinct`, vectors and a threshold, whatever it is called.
+    #[serde(alias = "estimatedTotalHits")]
     total_hits: u64,
 }
 
@@ -61,9 +74,8 @@ impl<'a> PageSearch<'a> {
         if by_relevance && query.direction == Direction::Ascending {
             return Err(Unanswerable::WorstMatchFirst);
         }
-        let sort = if by_relevance { Vec::new() } else { order::terms(query.sort, query.direction) };
         let filter = if filter.is_empty() { String::new() } else { filter.to_string() };
-        Ok(Self { query, words, filter, sort })
+        Ok(Self { query, words, filter, by_relevance })
     }
 
     /// Whether it needs the feature `containsFilter`.
@@ -72,17 +84,55 @@ impl<'a> PageSearch<'a> {
     }
 
     /// Asks a node. Never more than one of them: two may hold different states.
-    pub(crate) async fn run(&self, node: &Node) -> Result<ChartsetPage, SearchError> {
-        let index = node.index(Target::Live);
-        let sort: Vec<&str> = self.sort.iter().map(String::as_str).collect();
+    ///
+    /// A page from the position `deep_from` on is approached from the end of the list where that is nearer:
+    /// Meilisearch passes over all that lies before what it is asked for. That takes a second question, for the
+    /// length of the list.
+    pub(crate) async fn run(&self, node: &Node, deep_from: u64) -> Result<ChartsetPage, SearchError> {
         let page = self.query.page;
+        if self.by_relevance || page.offset() < deep_from {
+            return self.page(self.ask(node, Window::Page).await?);
+        }
+        let total = self.ask(node, Window::Length).await?.total_hits;
+        let behind_its_start = total.saturating_sub(page.offset());
+        if behind_its_start == 0 {
+            return Ok(ChartsetPage { items: Vec::new(), total });
+        }
+        let sets = behind_its_start.min(page.size().into());
+        let skipped = behind_its_start - sets;
+        if skipped < page.offset() {
+            let mut answer = self.ask(node, Window::FromTheEnd { skipped, sets }).await?;
+            // Unless the list changed in between.
+            if answer.total_hits == total {
+                answer.hits.reverse();
+                return self.page(answer);
+            }
+        }
+        self.page(self.ask(node, Window::Page).await?)
+    }
+
+    async fn ask(&self, node: &Node, window: Window) -> Result<Answer, SearchError> {
+        let index = node.index(Target::Live);
+        let sort = self.sort(window);
+        let sort: Vec<&str> = sort.iter().map(String::as_str).collect();
         let mut search = SdkQuery::new(&index);
         search
             .with_query(&self.words)
             .with_matching_strategy(MatchingStrategies::ALL)
-            .with_page(page.number() as usize)
-            .with_hits_per_page(page.size() as usize)
             .with_attributes_to_retrieve(Selectors::Some(&SHOWN));
+        match window {
+            Window::Page => {
+                let page = self.query.page;
+                search.with_page(page.number() as usize).with_hits_per_page(page.size() as usize);
+            }
+            Window::Length => {
+                search.with_page(1).with_hits_per_page(0);
+            }
+            Window::FromTheEnd { skipped, sets } => {
+                let position = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+                search.with_offset(position(skipped)).with_limit(position(sets));
+            }
+        }
         if !self.filter.is_empty() {
             search.with_filter(&self.filter);
         }
@@ -92,7 +142,17 @@ impl<'a> PageSearch<'a> {
         let url = format!("{}/indexes/{}/search", node.config.url, node.uid(Target::Live));
         let request = Method::Post { query: (), body: &search };
         let answer = node.transport.request::<(), _, Answer>(&url, request, 200).await;
-        self.page(answer.map_err(SearchError::of(OPERATION))?)
+        answer.map_err(SearchError::of(OPERATION))
+    }
+
+    fn sort(&self, window: Window) -> Vec<String> {
+        let walk = match window {
+            Window::Length => return Vec::new(),
+            _ if self.by_relevance => return Vec::new(),
+            Window::Page => Walk::Forward,
+            Window::FromTheEnd { .. } => Walk::Backward,
+        };
+        order::terms(self.query.sort, self.query.direction, walk)
     }
 
     /// The answer as a page, if it can be one: as many sets as there have to be, each once, in order.
@@ -119,7 +179,7 @@ impl<'a> PageSearch<'a> {
 
     /// The order of relevance is Meilisearch's alone; every other one is the order of the keys that came along.
     fn in_order(&self, items: &[IndexedChartset]) -> bool {
-        if self.sort.is_empty() {
+        if self.by_relevance {
             return true;
         }
         let positions: Vec<Position> = items.iter().map(|item| Position::of(item, self.query)).collect();

@@ -7,7 +7,7 @@ use meilisearch_sdk::settings::{
 use serde_json::Value;
 
 use crate::document::{CODED, SEARCHED, SHOWN};
-use crate::order;
+use crate::order::{self, Walk};
 use chart_index_domain::search::{Direction, Sort};
 
 /// Above any index. Above 1,000, which it is by default, a total would no longer be true.
@@ -49,7 +49,7 @@ pub(crate) fn chartsets() -> Settings {
 /// The sort that is asked for decides alone. Without one the best match comes first, then the newest.
 fn ranking_rules() -> Vec<String> {
     let rules = ["sort", "words", "typo", "proximity", "attribute", "exactness"].map(str::to_owned);
-    rules.into_iter().chain(order::terms(Sort::Updated, Direction::Descending)).collect()
+    rules.into_iter().chain(order::terms(Sort::Updated, Direction::Descending, Walk::Forward)).collect()
 }
 
 fn filterable(attributes: &[&str], equality: bool, comparison: bool) -> FilterableAttribute {

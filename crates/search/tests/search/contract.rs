@@ -22,6 +22,7 @@ use crate::support::{Changes, fill, id, ids, numbered, rebuild, titled};
 async fn engine(config: &NodeConfig) -> MeilisearchEngine {
     let mut config = SearchConfig::new(vec![config.clone()]);
     config.interval = Duration::from_hours(1);
+    config.deep_from = 5;
     MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap()
 }
 
@@ -77,6 +78,33 @@ async fn a_page_past_the_last_has_the_true_total() {
         let query = SearchQuery { page: PageRequest::clamped(i64::MAX, 60), ..SearchQuery::default() };
         let page = search(config, &query).await.unwrap();
         assert_eq!(page, ChartsetPage { items: Vec::new(), total: 7 });
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_page_near_the_end_is_approached_from_there() {
+    contract("last_page", filled, async |config| {
+        let query = SearchQuery { page: PageRequest::clamped(4, 2), ..SearchQuery::default() };
+        let page = search(config, &query).await.unwrap();
+        assert_eq!((ids(&page), page.total), (vec![1], 7));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_list_that_changes_between_two_questions_is_asked_for_from_its_start() {
+    if recording() {
+        return;
+    }
+    let mut exchanges = recorded("last_page");
+    exchanges.last_mut().unwrap().answer.body["estimatedTotalHits"] = json!(8);
+    replay(exchanges, async |config| {
+        let query = SearchQuery { page: PageRequest::clamped(4, 2), ..SearchQuery::default() };
+        // The third question, which the record has no answer to.
+        let error = search(config, &query).await.unwrap_err();
+        let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
+        assert!(matches!(source.downcast_ref(), Some(SearchError::Refused { status: 599, .. })), "{source}");
     })
     .await;
 }

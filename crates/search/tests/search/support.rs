@@ -108,10 +108,11 @@ pub(crate) async fn engine_with(
     MeilisearchEngine::connect(config, changes).await.unwrap()
 }
 
-/// An engine with the patience of the service.
+/// An engine that is patient, and takes pages for deep that are not.
 pub(crate) async fn patient_engine(node: &NodeConfig) -> MeilisearchEngine {
     let mut config = SearchConfig::new(vec![node.clone()]);
     config.deadline = Duration::from_secs(10);
+    config.deep_from = 100;
     MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap()
 }
 

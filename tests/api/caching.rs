@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use chart_index_tests::{PrivatePostgres, PrivateRedis, PrivateRedisCluster};
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
 use super::*;
 
 /// Replicas over one PostgreSQL, which counts statements, and one Redis.
@@ -12,6 +14,9 @@ struct Replicas {
     services: Vec<Service>,
     chart: String,
 }
+
+/// Runs a command on a Redis and gives what it prints.
+type Ask<'a> = &'a dyn Fn(&[&str]) -> String;
 
 /// What the statement of a lookup has in it.
 const LOOKUP: &str = "FROM charts AS chart\n";
@@ -139,8 +144,9 @@ async fn a_request_asks_redis_once_and_a_refused_one_never() {
     assert_eq!(asked(), (scripts, reads), "refused from memory");
 }
 
-/// "Removal and update reach every replica's memory within 5 seconds and Redis at once."
-async fn changes_are_in_force_everywhere(variables: &[(&str, &str)]) {
+/// "Removal and update reach every replica's memory within 5 seconds and Redis at once." Without Redis they would as well,
+/// so `ask` tells whether Redis is in use: by all three replicas, which listen and count there.
+async fn changes_are_in_force_everywhere(variables: &[(&str, &str)], ask: Option<Ask<'_>>) {
     let replicas = Replicas::start(3, variables);
     let url = replicas.postgres.url();
     let clients = clients(&replicas.services);
@@ -167,6 +173,11 @@ async fn changes_are_in_force_everywhere(variables: &[(&str, &str)]) {
         assert!(since.elapsed() < IN_FORCE, "{:?}", since.elapsed());
     };
     everywhere(true).await;
+    if let Some(ask) = ask {
+        let listen = async || ask(&["PUBSUB", "NUMSUB", "ci:1:invalidate"]).ends_with("\n3").then_some(());
+        within(IN_FORCE, listen).await;
+        assert!(ask(&["INFO", "commandstats"]).contains("cmdstat_evalsha"));
+    }
     run(&["remove", "chart", &replicas.chart]);
     everywhere(false).await;
     run(&["restore", "chart", &replicas.chart]);
@@ -180,27 +191,63 @@ async fn changes_are_in_force_everywhere(variables: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn changes_are_in_force_on_every_replica_within_seconds() {
-    let redis = TestRedis::create();
-    changes_are_in_force_everywhere(&[("REDIS_URL", redis.url())]).await;
+    let redis = PrivateRedis::start(&[]);
+    let ask = |command: &[&str]| redis.cli(command);
+    changes_are_in_force_everywhere(&[("REDIS_URL", &redis.url())], Some(&ask)).await;
 }
 
 #[tokio::test]
 async fn changes_are_in_force_over_a_cluster() {
     let cluster = PrivateRedisCluster::start();
-    changes_are_in_force_everywhere(&[("REDIS_CLUSTER_URLS", &cluster.urls())]).await;
+    changes_are_in_force_everywhere(&[("REDIS_CLUSTER_URLS", &cluster.urls())], None).await;
+    let counted = cluster.nodes.iter().filter(|node| node.calls("evalsha") > 0).count();
+    assert!(counted > 0, "the replicas counted in the cluster");
 }
 
 #[tokio::test]
 async fn changes_are_in_force_over_a_redis_with_a_password() {
     let redis = PrivateRedis::start(&["--requirepass", "secret"]);
     let url = format!("redis://:secret@127.0.0.1:{}", redis.port);
-    changes_are_in_force_everywhere(&[("REDIS_URL", &url)]).await;
+    let ask = |command: &[&str]| redis.cli(&[&["-a", "secret", "--no-auth-warning"], command].concat());
+    changes_are_in_force_everywhere(&[("REDIS_URL", &url)], Some(&ask)).await;
+}
+
+/// Every connection of both programs: the limits, ROX files, what is heard and what is announced.
+#[tokio::test]
+async fn changes_are_in_force_over_tls() {
+    let files = tempfile::tempdir().unwrap();
+    let [authority_file, certificate, key] =
+        ["authority.pem", "certificate.pem", "key.pem"].map(|name| files.path().join(name));
+    let mut authority = CertificateParams::new([]).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let server_key = KeyPair::generate().unwrap();
+    let server = CertificateParams::new(["localhost".to_owned()]).unwrap();
+    std::fs::write(&authority_file, authority.pem()).unwrap();
+    std::fs::write(&certificate, server.signed_by(&server_key, &authority).unwrap().pem()).unwrap();
+    std::fs::write(&key, server_key.serialize_pem()).unwrap();
+    let [authority, certificate, key] =
+        [&authority_file, &certificate, &key].map(|path| path.to_str().unwrap());
+    let redis = PrivateRedis::start(&[
+        "--tls-cert-file",
+        certificate,
+        "--tls-key-file",
+        key,
+        "--tls-auth-clients",
+        "no",
+        "--requirepass",
+        "secret",
+    ]);
+    let url = format!("rediss://:secret@localhost:{}", redis.port);
+    let with_tls = ["--tls", "--insecure", "-a", "secret", "--no-auth-warning"];
+    let ask = |command: &[&str]| redis.cli(&[&with_tls[..], command].concat());
+    changes_are_in_force_everywhere(&[("REDIS_URL", &url), ("SSL_CERT_FILE", authority)], Some(&ask)).await;
 }
 
 /// Without a Redis nobody is told, and nothing is believed for longer than a change may take.
 #[tokio::test]
 async fn changes_are_in_force_without_redis() {
-    changes_are_in_force_everywhere(&[]).await;
+    changes_are_in_force_everywhere(&[], None).await;
 }
 
 /// What an ingest changes is announced as well: a hash that was unknown a moment ago is known.

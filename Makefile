@@ -29,8 +29,9 @@ fmt: ## Format the code
 bench: ## Ingest against parsing alone, side by side
 	@scripts/bench
 
-catalogue: ## Fill the empty, migrated database at DATABASE_URL with 300,000 made-up chartsets (other sizes: CATALOGUE)
+catalogue: ## Fill the empty, migrated DATABASE_URL, then MEILISEARCH_URL if it is set, with 300,000 made-up chartsets (CATALOGUE)
 	cargo run --release --locked -p chart-index-benchmarks --bin generate-catalogue -- $(CATALOGUE)
+	@[ -z "$(MEILISEARCH_URL)" ] || cargo run --release --locked -p chart-index-indexer -- rebuild
 
 up: ## PostgreSQL, Redis and Meilisearch in containers, for development (needs Docker)
 	docker compose up --detach --wait

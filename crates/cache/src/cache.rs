@@ -95,14 +95,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
     {
-        match self.begin(&key) {
-            Lookup::Fresh(answer) => Ok(answer),
-            Lookup::Stale(answer) => {
-                self.refresh_behind(key, fill);
-                Ok(answer)
-            }
-            Lookup::Miss => self.inner.fetch(key, Source::RedisThenStore, fill).await,
-        }
+        self.read_from(Source::RedisThenStore, key, fill).await
     }
 
     /// Reads an answer from memory, or with the fill from the store, as [`read`](Self::read) does but without asking
@@ -112,13 +105,26 @@ impl<E: Send + Sync + 'static> Cache<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
     {
+        self.read_from(Source::Store, key, fill).await
+    }
+
+    async fn read_from<F, Fut>(
+        &self,
+        source: Source,
+        key: CacheKey,
+        fill: F,
+    ) -> Result<CachedAnswer, FillError<E>>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+    {
         match self.begin(&key) {
             Lookup::Fresh(answer) => Ok(answer),
             Lookup::Stale(answer) => {
-                self.inner.refresh(key, Source::Store, fill);
+                self.inner.refresh(key, source, fill);
                 Ok(answer)
             }
-            Lookup::Miss => self.inner.fetch(key, Source::Store, fill).await,
+            Lookup::Miss => self.inner.fetch(key, source, fill).await,
         }
     }
 

@@ -6,12 +6,12 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_cache::{CacheKey, CachedAnswer};
 use chart_index_domain::search::parse_query_string;
-use chart_index_domain::{ChartsetId, ReadError};
+use chart_index_domain::{ChartsetId, PublicSource, ReadError, SourceRef};
 use chart_index_http::{ApiError, CachePolicy, ChartsetIdParam, Conditions, JsonBody, Missing, Turn};
 use chart_index_store::Store;
 
 use crate::wire::ChartsetAnswer;
-use crate::{BrowseState, SourcePages, listing};
+use crate::{BrowseState, listing};
 
 /// Which engine answered, for those who run the service.
 const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
@@ -55,20 +55,21 @@ pub(crate) async fn redirect(
     ChartsetIdParam(id): ChartsetIdParam,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::source(id, state.watch.generation());
-    let pages = state.source_pages;
-    let kept = state.answers.read(&turn, key, move || read_source_page(state.store, pages, id)).await?;
-    let CachedAnswer::Found { body, .. } = kept else {
-        return Err(ApiError::NotFound(Missing::PublicSource));
-    };
-    let page = HeaderValue::from_maybe_shared(body).map_err(|error| ApiError::Internal(error.into()))?;
-    Ok((StatusCode::FOUND, CachePolicy::Redirect, [(LOCATION, page)]).into_response())
+    let kept = state.answers.read(&turn, key, move || read_source(state.store, id)).await?;
+    let source = kept_source(&kept).ok_or(ApiError::NotFound(Missing::PublicSource))?;
+    let location = [(LOCATION, state.source_pages.page_of(&source))];
+    Ok((StatusCode::FOUND, CachePolicy::Redirect, location).into_response())
 }
 
-async fn read_source_page(
-    store: Store,
-    pages: SourcePages,
-    id: ChartsetId,
-) -> Result<CachedAnswer, ReadError> {
+/// What is kept is the source, `<kind>/<ref>`: where it has its page is a setting of each replica.
+async fn read_source(store: Store, id: ChartsetId) -> Result<CachedAnswer, ReadError> {
     let source = store.public_source(id).await?;
-    Ok(source.map_or(CachedAnswer::NotFound, |source| CachedAnswer::found(pages.page_of(&source), "")))
+    let kept = |source: PublicSource| format!("{}/{}", source.kind, source.reference);
+    Ok(source.map_or(CachedAnswer::NotFound, |source| CachedAnswer::found(kept(source), "")))
+}
+
+fn kept_source(kept: &CachedAnswer) -> Option<PublicSource> {
+    let CachedAnswer::Found { body, .. } = kept else { return None };
+    let (kind, number) = std::str::from_utf8(body).ok()?.split_once('/')?;
+    Some(PublicSource { kind: kind.parse().ok()?, reference: SourceRef::from_number(number.parse().ok()?)? })
 }

@@ -41,8 +41,7 @@ impl Charted {
     }
 }
 
-/// A chartset as lists show it and as search engines index it: every value follows from its charts, by
-/// [`assemble`] and nowhere else.
+/// A chartset as lists show it: every value follows from its charts, by [`assemble`] and nowhere else.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chartset {
     /// The id.
@@ -69,9 +68,15 @@ pub struct Chartset {
     pub density_max: f64,
     /// Number of charts.
     pub chart_count: u32,
+}
+
+/// What a chartset is found by beside its names, and lists do not show. Follows from its charts as the chartset
+/// does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keywords {
     /// The charts' tags, distinct, in order of appearance.
     pub tags: Vec<String>,
-    /// The romanised titles and artists of its charts, distinct: searched, never shown.
+    /// The romanised titles and artists of the charts, distinct: searched, never shown.
     pub romanised_names: Vec<String>,
 }
 
@@ -80,6 +85,8 @@ pub struct Chartset {
 pub struct ChartsetDetail {
     /// The list item.
     pub chartset: Chartset,
+    /// The charts' tags, distinct, in order of appearance.
+    pub tags: Vec<String>,
     /// Where the set can be downloaded, in the order of the contract.
     pub sources: Vec<Source>,
     /// The charts, ordered by keys, then average density, then hash.
@@ -95,13 +102,17 @@ pub struct ChartsetChart {
     pub alpha_beatmap_id: Option<u64>,
 }
 
-/// Puts the charts into the order of the detail and derives the chartset from them. `None` without charts: a
-/// set whose charts are all gone is not shown.
+/// Puts the charts into the order of the detail and derives the chartset and its keywords from them. `None` without
+/// charts: a set whose charts are all gone is not shown.
 ///
 /// The one place where a chartset's values come from: ingest, removal, verification and every search engine use
 /// it.
 #[must_use]
-pub fn assemble(id: ChartsetId, exact: Option<&PublicSource>, charts: &mut [Charted]) -> Option<Chartset> {
+pub fn assemble(
+    id: ChartsetId,
+    exact: Option<&PublicSource>,
+    charts: &mut [Charted],
+) -> Option<(Chartset, Keywords)> {
     charts.sort_by(|a, b| {
         (a.numbers.keys.cmp(&b.numbers.keys))
             .then(a.numbers.density_avg.total_cmp(&b.numbers.density_avg))
@@ -118,7 +129,7 @@ pub fn assemble(id: ChartsetId, exact: Option<&PublicSource>, charts: &mut [Char
     let numbers = || charts.iter().map(|chart| &chart.numbers);
     let mut keys: Vec<KeyCount> = numbers().map(|numbers| numbers.keys).collect();
     keys.dedup();
-    Some(Chartset {
+    let chartset = Chartset {
         id,
         title,
         artist,
@@ -131,6 +142,8 @@ pub fn assemble(id: ChartsetId, exact: Option<&PublicSource>, charts: &mut [Char
         length_max_ms: numbers().map(|numbers| numbers.length_ms).max().unwrap_or(0),
         density_max: numbers().map(|numbers| numbers.density_peak).fold(0.0, f64::max),
         chart_count: u32::try_from(charts.len()).unwrap_or(u32::MAX),
+    };
+    let keywords = Keywords {
         tags: distinct(charts.iter().flat_map(|chart| &chart.text.tags)),
         romanised_names: distinct(
             charts
@@ -138,7 +151,8 @@ pub fn assemble(id: ChartsetId, exact: Option<&PublicSource>, charts: &mut [Char
                 .flat_map(|chart| [&chart.text.title_romanised, &chart.text.artist_romanised])
                 .flatten(),
         ),
-    })
+    };
+    Some((chartset, keywords))
 }
 
 /// The distinct non-empty creators, most charts first, ties in order of appearance.
@@ -207,9 +221,9 @@ mod tests {
             charted(3, 4, 1.0, by("amy", "first", &["a", ""])),
             charted(4, 4, 4.0, by("", "fourth", &[])),
         ];
-        let set = assemble(ID, None, &mut charts).unwrap();
+        let (set, keywords) = assemble(ID, None, &mut charts).unwrap();
         assert_eq!((set.title.as_str(), set.creator.as_str()), ("first", "zoe, amy"));
-        assert_eq!(set.tags, ["a", "b", "c"]);
+        assert_eq!(keywords.tags, ["a", "b", "c"]);
         assert_eq!(set.keys.iter().map(|keys| keys.get()).collect::<Vec<_>>(), [4, 7]);
         assert_eq!((set.length_min_ms, set.length_max_ms, set.chart_count), (60_001, 60_004, 4));
         let spans = [set.bpm_min, set.bpm_max, set.density_max];
@@ -223,10 +237,10 @@ mod tests {
     fn a_folder_without_an_id_takes_the_source_that_its_charts_declare() {
         let mut charts = [charted(1, 4, 1.0, ChartText::default()), charted(2, 4, 2.0, ChartText::default())];
         charts[1].declared = Some(source(SourceKind::AlphaSet, 12));
-        let declared = assemble(ID, None, &mut charts).unwrap().source;
+        let declared = assemble(ID, None, &mut charts).unwrap().0.source;
         assert_eq!(declared, Some(source(SourceKind::AlphaSet, 12)));
         let exact = source(SourceKind::AlphaSet, 99);
-        assert_eq!(assemble(ID, Some(&exact), &mut charts).unwrap().source, Some(exact));
+        assert_eq!(assemble(ID, Some(&exact), &mut charts).unwrap().0.source, Some(exact));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::SourceRef;
 
@@ -109,7 +110,8 @@ impl FromStr for ChartsetId {
 pub struct MalformedChartsetId;
 
 /// The number of keys of a chart: 4 to 7 (contract, "Limits").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8")]
 pub struct KeyCount(u8);
 
 impl KeyCount {
@@ -158,15 +160,22 @@ const fn nibble(digit: u8) -> Option<u8> {
     }
 }
 
-fn write_lower_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+/// The digits of the bytes, in a buffer of twice their length. A page of a list is full of ids, and a formatter that
+/// is called for every byte of one takes longer than all else that is written of a chartset.
+fn lower_hex<'a>(bytes: &[u8], buffer: &'a mut [u8]) -> &'a str {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (pair, byte) in buffer.chunks_exact_mut(2).zip(bytes) {
+        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
+    }
+    // Digits are always text.
+    std::str::from_utf8(buffer).unwrap_or_default()
 }
 
 macro_rules! written_as_hex {
-    ($name:ident) => {
+    ($name:ident, $digits:literal) => {
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write_lower_hex(&self.0, f)
+                f.write_str(lower_hex(&self.0, &mut [0; $digits]))
             }
         }
 
@@ -178,14 +187,34 @@ macro_rules! written_as_hex {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                serializer.serialize_str(lower_hex(&self.0, &mut [0; $digits]))
             }
         }
     };
 }
 
-written_as_hex!(NoteHash);
-written_as_hex!(ChartsetId);
+written_as_hex!(NoteHash, 64);
+written_as_hex!(ChartsetId, 16);
+
+impl<'de> Deserialize<'de> for ChartsetId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Digits;
+
+        impl Visitor<'_> for Digits {
+            type Value = ChartsetId;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a chartset id")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<ChartsetId, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Digits)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ mod source;
 pub mod text;
 
 pub use chart::{Chart, ChartNumbers, ChartText, round_to_thousandths};
-pub use chartset::{Charted, Chartset, ChartsetChart, ChartsetDetail, assemble};
+pub use chartset::{Charted, Chartset, ChartsetChart, ChartsetDetail, Keywords, assemble};
 pub use draft::{ChartDraft, ChartsetDraft, PublicSource};
 pub use identity::{
     ChartsetId, InvalidKeyCount, KeyCount, MalformedChartsetId, MalformedNoteHash, NOTE_HASH_VERSION,

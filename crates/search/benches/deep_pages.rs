@@ -17,7 +17,7 @@ use chart_index_domain::search::{
     Bounds, CatalogueChanges, Checkpoint, Direction, Generation, IndexedChartset, PageRequest, SearchIndex,
     SearchQuery, Sort,
 };
-use chart_index_domain::{Chartset, ChartsetId, KeyCount, ReadError};
+use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
 use chart_index_search::{Batch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, Target};
 use chart_index_tests::{PrivateMeilisearch, Random};
 
@@ -67,15 +67,15 @@ fn set(number: u64, random: &mut Random) -> IndexedChartset {
         length_max_ms: length,
         density_max: f64::from(random.below(40)),
         chart_count: 3,
-        tags: (0..random.below(8)).map(|_| name(random, 1)).collect(),
-        romanised_names: Vec::new(),
     };
+    let tags = (0..random.below(8)).map(|_| name(random, 1)).collect();
+    let keywords = Keywords { tags, ..Keywords::default() };
     let age_ms = if random.one_in(5) {
         i64::from(random.below(2_000_000_000)) * 40
     } else {
         i64::from(random.below(3_600_000))
     };
-    IndexedChartset { chartset, updated_at_ms: 1_760_000_000_000 - age_ms }
+    IndexedChartset { chartset, keywords, updated_at_ms: 1_760_000_000_000 - age_ms }
 }
 
 async fn filled(server: &PrivateMeilisearch, count: u64) -> NodeConfig {

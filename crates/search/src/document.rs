@@ -1,10 +1,7 @@
 //! The documents of an index: made from chartsets here, and read back here.
 
 use chart_index_domain::search::IndexedChartset;
-use chart_index_domain::{
-    Chartset, InvalidKeyCount, KeyCount, MalformedChartsetId, PublicSource, SourceKind, SourceRef,
-    UnknownSourceKind,
-};
+use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, PublicSource, SourceKind, SourceRef};
 use serde::{Deserialize, Serialize};
 
 use crate::order::SortKeys;
@@ -13,8 +10,8 @@ use crate::{creator, words};
 /// The primary key of the documents.
 pub(crate) const PRIMARY_KEY: &str = "id";
 
-/// The attributes that give a chartset back: what searches ask for.
-pub(crate) const SHOWN: [&str; 16] = [
+/// The attributes that give a chartset back whole. Those that lists have no use for stand last.
+pub(crate) const WHOLE: [&str; 16] = [
     "id",
     "title",
     "artist",
@@ -28,10 +25,13 @@ pub(crate) const SHOWN: [&str; 16] = [
     "lengthMaxMs",
     "densityMax",
     "chartCount",
+    "updatedAtMs",
     "tags",
     "romanisedNames",
-    "updatedAtMs",
 ];
+
+/// What searches ask for: what lists show, and the time that they are sorted by.
+pub(crate) const LISTED: &[&str] = WHOLE.as_slice().split_at(14).0;
 
 /// The attributes that text is looked for in, the one that weighs most first.
 pub(crate) const SEARCHED: [&str; 6] =
@@ -39,28 +39,36 @@ pub(crate) const SEARCHED: [&str; 6] =
 /// The attribute of the words in other scripts than Latin: found as they are written, never mistyped.
 pub(crate) const CODED: &str = "codedWords";
 
-/// A chartset as it stands in an index, whole: it gives the same chartset back.
+/// A chartset as lists need it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ShownDocument {
-    id: String,
+pub(crate) struct ListedDocument {
+    id: ChartsetId,
     title: String,
     artist: String,
     creator: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    source_kind: Option<String>,
+    source_kind: Option<SourceKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source_ref: Option<String>,
-    keys: Vec<u8>,
+    keys: Vec<KeyCount>,
     bpm_min: f64,
     bpm_max: f64,
     length_min_ms: u32,
     length_max_ms: u32,
     density_max: f64,
     chart_count: u32,
+    pub(crate) updated_at_ms: i64,
+}
+
+/// A chartset as it stands in an index, whole: it gives the same chartset back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WholeDocument {
+    #[serde(flatten)]
+    listed: ListedDocument,
     tags: Vec<String>,
     romanised_names: Vec<String>,
-    updated_at_ms: i64,
 }
 
 /// A document with everything that it is found and sorted by.
@@ -68,7 +76,7 @@ pub(crate) struct ShownDocument {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document {
     #[serde(flatten)]
-    shown: ShownDocument,
+    whole: WholeDocument,
     #[serde(flatten)]
     sort_keys: SortKeys,
     creator_codes: Vec<String>,
@@ -82,18 +90,18 @@ pub(crate) struct Document {
 
 impl Document {
     pub(crate) fn of(indexed: &IndexedChartset) -> Self {
-        let set = &indexed.chartset;
+        let (set, keywords) = (&indexed.chartset, &indexed.keywords);
         let names = [&set.title, &set.artist, &set.creator];
-        let all_names = names.into_iter().chain(&set.romanised_names).chain(&set.tags);
+        let all_names = names.into_iter().chain(&keywords.romanised_names).chain(&keywords.tags);
         Self {
-            shown: ShownDocument::of(indexed),
+            whole: WholeDocument::of(indexed),
             sort_keys: SortKeys::of(indexed),
             creator_codes: creator::codes(&set.creator),
             title_words: words::plain(&set.title),
-            romanised_words: plain_words(&set.romanised_names),
+            romanised_words: plain_words(&keywords.romanised_names),
             artist_words: words::plain(&set.artist),
             creator_words: words::plain(&set.creator),
-            tag_words: plain_words(&set.tags),
+            tag_words: plain_words(&keywords.tags),
             coded_words: all_names.map(|name| words::coded(name)).filter(|coded| !coded.is_empty()).collect(),
         }
     }
@@ -103,81 +111,82 @@ fn plain_words(names: &[String]) -> Vec<String> {
     names.iter().map(|name| words::plain(name)).filter(|words| !words.is_empty()).collect()
 }
 
-impl ShownDocument {
+impl ListedDocument {
     fn of(indexed: &IndexedChartset) -> Self {
         let set = &indexed.chartset;
         Self {
-            id: set.id.to_string(),
+            id: set.id,
             title: set.title.clone(),
             artist: set.artist.clone(),
             creator: set.creator.clone(),
-            source_kind: set.source.as_ref().map(|source| source.kind.to_string()),
+            source_kind: set.source.as_ref().map(|source| source.kind),
             source_ref: set.source.as_ref().map(|source| source.reference.to_string()),
-            keys: set.keys.iter().map(|keys| keys.get()).collect(),
+            keys: set.keys.clone(),
             bpm_min: set.bpm_min,
             bpm_max: set.bpm_max,
             length_min_ms: set.length_min_ms,
             length_max_ms: set.length_max_ms,
             density_max: set.density_max,
             chart_count: set.chart_count,
-            tags: set.tags.clone(),
-            romanised_names: set.romanised_names.clone(),
             updated_at_ms: indexed.updated_at_ms,
         }
     }
 
     /// The chartset that the document was made from.
-    pub(crate) fn into_indexed(self) -> Result<IndexedChartset, CorruptDocument> {
+    pub(crate) fn into_chartset(self) -> Result<Chartset, CorruptSource> {
         let source = match (self.source_kind, self.source_ref) {
-            (Some(kind), Some(reference)) => Some(public_source(&kind, &reference)?),
+            (Some(kind), Some(reference)) => Some(public_source(kind, &reference)?),
             (None, None) => None,
-            _ => return Err(CorruptDocument::Source),
+            _ => return Err(CorruptSource),
         };
-        let keys = self.keys.into_iter().map(KeyCount::try_from).collect::<Result<_, _>>()?;
-        let chartset = Chartset {
-            id: self.id.parse()?,
+        Ok(Chartset {
+            id: self.id,
             title: self.title,
             artist: self.artist,
             creator: self.creator,
             source,
-            keys,
+            keys: self.keys,
             bpm_min: self.bpm_min,
             bpm_max: self.bpm_max,
             length_min_ms: self.length_min_ms,
             length_max_ms: self.length_max_ms,
             density_max: self.density_max,
             chart_count: self.chart_count,
-            tags: self.tags,
-            romanised_names: self.romanised_names,
-        };
-        Ok(IndexedChartset { chartset, updated_at_ms: self.updated_at_ms })
+        })
     }
 }
 
-fn public_source(kind: &str, reference: &str) -> Result<PublicSource, CorruptDocument> {
-    let kind: SourceKind = kind.parse()?;
-    let number = reference.parse().map_err(|_| CorruptDocument::Source)?;
-    let reference = SourceRef::from_number(number).ok_or(CorruptDocument::Source)?;
+impl WholeDocument {
+    fn of(indexed: &IndexedChartset) -> Self {
+        let Keywords { tags, romanised_names } = indexed.keywords.clone();
+        Self { listed: ListedDocument::of(indexed), tags, romanised_names }
+    }
+
+    /// The chartset that the document was made from, with its keywords and its time.
+    pub(crate) fn into_indexed(self) -> Result<IndexedChartset, CorruptSource> {
+        let updated_at_ms = self.listed.updated_at_ms;
+        let keywords = Keywords { tags: self.tags, romanised_names: self.romanised_names };
+        Ok(IndexedChartset { chartset: self.listed.into_chartset()?, keywords, updated_at_ms })
+    }
+}
+
+fn public_source(kind: SourceKind, reference: &str) -> Result<PublicSource, CorruptSource> {
+    let number = reference.parse().map_err(|_| CorruptSource)?;
+    let reference = SourceRef::from_number(number).ok_or(CorruptSource)?;
     Ok(PublicSource { kind, reference })
 }
 
 /// A document that this program did not write.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CorruptDocument {
-    #[error(transparent)]
-    Id(#[from] MalformedChartsetId),
-    #[error(transparent)]
-    Keys(#[from] InvalidKeyCount),
-    #[error(transparent)]
-    SourceKind(#[from] UnknownSourceKind),
-    #[error("a source without its kind or number")]
-    Source,
-}
+#[error("a source without its kind or number")]
+pub(crate) struct CorruptSource;
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use chart_index_domain::ChartsetId;
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -195,10 +204,9 @@ pub(crate) mod tests {
             length_max_ms: 90_000,
             density_max: 12.5,
             chart_count: 2,
-            tags: vec!["tag".into()],
-            romanised_names: Vec::new(),
         };
-        IndexedChartset { chartset, updated_at_ms: 1_700_000_000_000 }
+        let keywords = Keywords { tags: vec!["tag".into()], romanised_names: Vec::new() };
+        IndexedChartset { chartset, keywords, updated_at_ms: 1_700_000_000_000 }
     }
 
     fn name() -> impl Strategy<Value = String> {
@@ -217,9 +225,8 @@ pub(crate) mod tests {
                 .map(|reference| PublicSource { kind: SourceKind::BetaPack, reference });
             let mut indexed = indexed(id, &title);
             indexed.updated_at_ms = updated_at_ms;
-            let romanised_names = vec![artist.clone()];
-            let own = indexed.chartset;
-            indexed.chartset = Chartset { artist, creator, tags, source, romanised_names, ..own };
+            indexed.keywords = Keywords { tags, romanised_names: vec![artist.clone()] };
+            indexed.chartset = Chartset { artist, creator, source, ..indexed.chartset };
             indexed.chartset.bpm_max = bpm;
             indexed.chartset.length_max_ms = length;
             indexed
@@ -230,22 +237,25 @@ pub(crate) mod tests {
         #[test]
         fn a_document_gives_back_what_it_was_made_from(indexed in any_indexed()) {
             let json = serde_json::to_string(&Document::of(&indexed)).unwrap();
-            let shown: ShownDocument = serde_json::from_str(&json).unwrap();
-            prop_assert_eq!(shown.into_indexed().unwrap(), indexed);
+            let listed: ListedDocument = serde_json::from_str(&json).unwrap();
+            prop_assert_eq!(listed.updated_at_ms, indexed.updated_at_ms);
+            prop_assert_eq!(listed.into_chartset().unwrap(), indexed.chartset.clone());
+            let whole: WholeDocument = serde_json::from_str(&json).unwrap();
+            prop_assert_eq!(whole.into_indexed().unwrap(), indexed);
         }
     }
 
     #[test]
-    fn searches_ask_for_all_that_is_shown_and_nothing_else() {
+    fn what_is_asked_for_is_all_that_is_read_and_nothing_else() {
         let mut indexed = indexed(1, "a");
         let reference = SourceRef::from_number(1).unwrap();
         indexed.chartset.source = Some(PublicSource { kind: SourceKind::AlphaSet, reference });
-        let shown = serde_json::to_value(ShownDocument::of(&indexed)).unwrap();
-        let mut names: Vec<&str> = shown.as_object().unwrap().keys().map(String::as_str).collect();
-        let mut asked = SHOWN;
-        names.sort_unstable();
-        asked.sort_unstable();
-        assert_eq!(names, asked);
+        let sorted = |asked: &[&str]| asked.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        let names = |read: serde_json::Value| read.as_object().unwrap().keys().cloned().collect();
+        let listed: BTreeSet<String> = names(serde_json::to_value(ListedDocument::of(&indexed)).unwrap());
+        assert_eq!(listed, sorted(LISTED));
+        let whole: BTreeSet<String> = names(serde_json::to_value(WholeDocument::of(&indexed)).unwrap());
+        assert_eq!(whole, sorted(&WHOLE));
     }
 
     #[test]
@@ -260,14 +270,23 @@ pub(crate) mod tests {
 
     #[test]
     fn a_document_of_another_program_is_refused() {
-        let document = ShownDocument::of(&indexed(1, "a"));
-        for corrupt in [
-            ShownDocument { id: "1".into(), ..document.clone() },
-            ShownDocument { keys: vec![8], ..document.clone() },
-            ShownDocument { source_kind: Some("alphaSet".into()), ..document.clone() },
-            ShownDocument { source_kind: Some("x".into()), source_ref: Some("1".into()), ..document },
+        let document = serde_json::to_value(ListedDocument::of(&indexed(1, "a"))).unwrap();
+        let is_read = |name: &str, value: serde_json::Value| {
+            let mut document = document.clone();
+            document[name] = value;
+            serde_json::from_value(document)
+                .is_ok_and(|listed: ListedDocument| listed.into_chartset().is_ok())
+        };
+        assert!(is_read("title", json!("b")));
+        for (name, value) in [
+            ("id", json!("1")),
+            ("keys", json!([8])),
+            ("bpmMin", json!(null)),
+            ("sourceKind", json!("x")),
+            ("sourceKind", json!("alphaSet")),
+            ("sourceRef", json!("1")),
         ] {
-            assert!(corrupt.into_indexed().is_err());
+            assert!(!is_read(name, value.clone()), "{name}: {value}");
         }
     }
 }

@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use meilisearch_sdk::errors::Error as SdkError;
 use meilisearch_sdk::request::{HttpClient, Method};
 use rustls::{ClientConfig, RootCertStore};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 
 use crate::{ApiKey, NodeConfig, SearchError};
@@ -109,7 +109,7 @@ impl Transport {
         let (status, retry_after, body) = self.send(request).await.map_err(other)?;
         if status.as_u16() == expected_status {
             let body: &[u8] = if body.is_empty() { b"null" } else { &body };
-            return serde_json::from_slice(body).map_err(|error| other(Failure::Unreadable(error)));
+            return parse(body).map_err(|error| other(Failure::Unreadable(error)));
         }
         let ErrorBody { message, code } = serde_json::from_slice(&body).unwrap_or_default();
         Err(other(Failure::Status { status: status.as_u16(), code, message, retry_after }))
@@ -212,6 +212,11 @@ fn with_query<Query: Serialize>(url: &str, query: &Query) -> Result<String, SdkE
 fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))
+}
+
+/// As text that is checked once, where the parser would check every string in it.
+fn parse<Output: DeserializeOwned>(body: &[u8]) -> Result<Output, serde_json::Error> {
+    serde_json::from_str(std::str::from_utf8(body).map_err(serde_json::Error::custom)?)
 }
 
 fn other(failure: Failure) -> SdkError {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use chart_index_domain::search::{Direction, IndexedChartset, SearchQuery, Sort};
-use chart_index_domain::{ChartsetId, text};
+use chart_index_domain::{Chartset, ChartsetId, text};
 use serde::Serialize;
 
 /// A step of a key: the attribute that holds it, and how much of the key it keeps or leaves out.
@@ -153,11 +153,10 @@ enum Key {
 }
 
 impl Position {
-    /// Where the set stands in the order of the query's key.
-    pub(crate) fn of(indexed: &IndexedChartset, query: &SearchQuery) -> Self {
-        let set = &indexed.chartset;
+    /// Where the set, last changed at that time, stands in the order of the query's key.
+    pub(crate) fn of(set: &Chartset, updated_at_ms: i64, query: &SearchQuery) -> Self {
         let key = match query.sort {
-            Sort::Updated | Sort::Relevance => Key::Time(indexed.updated_at_ms),
+            Sort::Updated | Sort::Relevance => Key::Time(updated_at_ms),
             Sort::Title => Key::Name(text::sort_key(&set.title)),
             Sort::Artist => Key::Name(text::sort_key(&set.artist)),
             Sort::Bpm => Key::Number(set.bpm_max),

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use chart_index_domain::search::{ChartsetPage, Direction, IndexedChartset, SearchQuery, Sort};
+use chart_index_domain::search::{ChartsetPage, Direction, SearchQuery, Sort};
 use meilisearch_sdk::request::{HttpClient as _, Method};
 use meilisearch_sdk::search::{MatchingStrategies, SearchQuery as SdkQuery, Selectors};
 use serde::Deserialize;
 
-use crate::document::{SHOWN, ShownDocument};
+use crate::document::{LISTED, ListedDocument};
 use crate::filter::Filter;
 use crate::node::Node;
 use crate::order::{self, Position, Walk};
@@ -58,7 +58,7 @@ pub enum Unanswerable {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
-    hits: Vec<ShownDocument>,
+    hits: Vec<ListedDocument>,
     /// No estimate without `distinct`, vectors and a threshold, whatever it is called.
     #[serde(alias = "estimatedTotalHits")]
     total_hits: u64,
@@ -119,7 +119,7 @@ impl<'a> PageSearch<'a> {
         search
             .with_query(&self.words)
             .with_matching_strategy(MatchingStrategies::ALL)
-            .with_attributes_to_retrieve(Selectors::Some(&SHOWN));
+            .with_attributes_to_retrieve(Selectors::Some(LISTED));
         match window {
             Window::Page => {
                 let page = self.query.page;
@@ -158,32 +158,31 @@ impl<'a> PageSearch<'a> {
     /// The answer as a page, if it can be one: as many sets as there have to be, each once, in order.
     fn page(&self, answer: Answer) -> Result<ChartsetPage, SearchError> {
         let total = answer.total_hits;
-        let items: Result<Vec<IndexedChartset>, _> =
-            answer.hits.into_iter().map(ShownDocument::into_indexed).collect();
-        let items = items.map_err(|error| SearchError::nonsense(OPERATION, error))?;
+        let mut items = Vec::with_capacity(answer.hits.len());
+        let mut positions = Vec::with_capacity(answer.hits.len());
+        for hit in answer.hits {
+            let updated_at_ms = hit.updated_at_ms;
+            let item = hit.into_chartset().map_err(|error| SearchError::nonsense(OPERATION, error))?;
+            positions.push(Position::of(&item, updated_at_ms, self.query));
+            items.push(item);
+        }
         let page = self.query.page;
         let expected = total.saturating_sub(page.offset()).min(page.size().into());
         if items.len() as u64 != expected {
             let reason = format!("{} hits on page {} of {total}", items.len(), page.number());
             return Err(SearchError::nonsense(OPERATION, reason));
         }
-        let mut ids = HashSet::new();
-        if !items.iter().all(|item| ids.insert(item.chartset.id)) {
-            return Err(SearchError::nonsense(OPERATION, "a set stands on the page twice"));
-        }
-        if !self.in_order(&items) {
+        // The order of relevance is Meilisearch's alone; every other one is the order of the keys that came along, in
+        // which no two sets are equal.
+        if self.by_relevance {
+            let mut ids = HashSet::new();
+            if !items.iter().all(|item| ids.insert(item.id)) {
+                return Err(SearchError::nonsense(OPERATION, "a set stands on the page twice"));
+            }
+        } else if !positions.is_sorted_by(Position::is_before) {
             return Err(SearchError::nonsense(OPERATION, "the page is out of order"));
         }
-        Ok(ChartsetPage { items: items.into_iter().map(|item| item.chartset).collect(), total })
-    }
-
-    /// The order of relevance is Meilisearch's alone; every other one is the order of the keys that came along.
-    fn in_order(&self, items: &[IndexedChartset]) -> bool {
-        if self.by_relevance {
-            return true;
-        }
-        let positions: Vec<Position> = items.iter().map(|item| Position::of(item, self.query)).collect();
-        positions.is_sorted_by(Position::is_before)
+        Ok(ChartsetPage { items, total })
     }
 }
 

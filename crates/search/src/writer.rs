@@ -12,7 +12,7 @@ use meilisearch_sdk::tasks::TasksDeleteQuery;
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use crate::document::{Document, PRIMARY_KEY, SHOWN, ShownDocument};
+use crate::document::{Document, PRIMARY_KEY, WHOLE, WholeDocument};
 use crate::http::Transport;
 use crate::node::{Node, StateDocument};
 use crate::{NodeConfig, NodeUrl, SearchError, settings};
@@ -158,7 +158,7 @@ impl IndexWriter {
         for ids in ids.chunks(DOCUMENTS_PER_REQUEST) {
             let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
             let mut query = DocumentsQuery::new(&index);
-            query.with_ids(ids.iter().map(String::as_str)).with_fields(SHOWN).with_limit(ids.len());
+            query.with_ids(ids.iter().map(String::as_str)).with_fields(WHOLE).with_limit(ids.len());
             documents.extend(self.fetch(&query).await?);
         }
         documents.sort_unstable_by_key(|indexed| indexed.chartset.id);
@@ -176,7 +176,7 @@ impl IndexWriter {
         let index = self.node.index(target);
         let mut query = DocumentsQuery::new(&index);
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        query.with_offset(offset).with_limit(limit as usize).with_fields(SHOWN);
+        query.with_offset(offset).with_limit(limit as usize).with_fields(WHOLE);
         self.fetch(&query).await
     }
 
@@ -287,9 +287,9 @@ impl IndexWriter {
         query: &DocumentsQuery<'_, Transport>,
     ) -> Result<Vec<IndexedChartset>, SearchError> {
         const OPERATION: &str = "read documents";
-        let fetched: DocumentsResults<ShownDocument> =
+        let fetched: DocumentsResults<WholeDocument> =
             query.execute().await.map_err(SearchError::of(OPERATION))?;
-        let documents = fetched.results.into_iter().map(ShownDocument::into_indexed);
+        let documents = fetched.results.into_iter().map(WholeDocument::into_indexed);
         documents.collect::<Result<_, _>>().map_err(|error| SearchError::nonsense(OPERATION, error))
     }
 }

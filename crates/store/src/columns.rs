@@ -1,14 +1,14 @@
 //! The columns of a chartset that follow from its charts.
 
-use chart_index_domain::{Chartset, ChartsetId, KeyCount, text};
+use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, text};
 
 use crate::error::corrupt;
 use crate::rows::{self, parse_source};
 use crate::words::lexemes;
 
-/// The derived columns that answers show, in the order of [`shown_columns`].
+/// The derived columns that lists show, in the order of [`listed_columns`].
 #[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
-pub(crate) struct ShownColumns {
+pub(crate) struct ListedColumns {
     pub(crate) title: String,
     pub(crate) artist: String,
     pub(crate) creator: String,
@@ -21,6 +21,11 @@ pub(crate) struct ShownColumns {
     pub(crate) length_max_ms: i64,
     pub(crate) density_max: f64,
     pub(crate) chart_count: i32,
+}
+
+/// The derived columns of the keywords, in the order of [`keyword_columns`].
+#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
+pub(crate) struct KeywordColumns {
     pub(crate) tags: Vec<String>,
     pub(crate) romanised_names: Vec<String>,
 }
@@ -35,43 +40,54 @@ pub(crate) struct SearchColumns {
     pub(crate) lexemes: Vec<String>,
 }
 
-/// Every derived column. The default is a set without visible charts, which is not shown.
+/// Every derived column. The default is a set without visible charts, which is not listed.
 #[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub(crate) struct DerivedColumns {
     #[sqlx(flatten)]
-    pub(crate) shown: ShownColumns,
+    pub(crate) listed: ListedColumns,
+    #[sqlx(flatten)]
+    pub(crate) keywords: KeywordColumns,
     #[sqlx(flatten)]
     pub(crate) search: SearchColumns,
 }
 
-/// The names of the columns of [`ShownColumns`].
-macro_rules! shown_columns {
+/// The names of the columns of [`ListedColumns`].
+macro_rules! listed_columns {
     () => {
         "title, artist, creator, source_kind, source_ref, keys, bpm_min, bpm_max, length_min_ms, \
-         length_max_ms, density_max, chart_count, tags, romanised_names"
+         length_max_ms, density_max, chart_count"
     };
 }
-pub(crate) use shown_columns;
+pub(crate) use listed_columns;
 
-/// Binds every derived column to a query: those of [`shown_columns`], then those of [`SearchColumns`], in order.
+/// The names of the columns of [`KeywordColumns`].
+macro_rules! keyword_columns {
+    () => {
+        "tags, romanised_names"
+    };
+}
+pub(crate) use keyword_columns;
+
+/// Binds every derived column to a query: those of [`listed_columns`], of [`keyword_columns`], then of
+/// [`SearchColumns`], in order.
 macro_rules! bind_derived_columns {
     ($query:expr, $columns:expr) => {{
-        let crate::columns::DerivedColumns { shown, search } = $columns;
+        let crate::columns::DerivedColumns { listed, keywords, search } = $columns;
         $query
-            .bind(&shown.title)
-            .bind(&shown.artist)
-            .bind(&shown.creator)
-            .bind(&shown.source_kind)
-            .bind(&shown.source_ref)
-            .bind(&shown.keys)
-            .bind(shown.bpm_min)
-            .bind(shown.bpm_max)
-            .bind(shown.length_min_ms)
-            .bind(shown.length_max_ms)
-            .bind(shown.density_max)
-            .bind(shown.chart_count)
-            .bind(&shown.tags)
-            .bind(&shown.romanised_names)
+            .bind(&listed.title)
+            .bind(&listed.artist)
+            .bind(&listed.creator)
+            .bind(&listed.source_kind)
+            .bind(&listed.source_ref)
+            .bind(&listed.keys)
+            .bind(listed.bpm_min)
+            .bind(listed.bpm_max)
+            .bind(listed.length_min_ms)
+            .bind(listed.length_max_ms)
+            .bind(listed.density_max)
+            .bind(listed.chart_count)
+            .bind(&keywords.tags)
+            .bind(&keywords.romanised_names)
             .bind(&search.title_sort)
             .bind(&search.artist_sort)
             .bind(&search.creator_search)
@@ -82,19 +98,19 @@ pub(crate) use bind_derived_columns;
 
 impl DerivedColumns {
     /// The columns of a chartset as [`chart_index_domain::assemble`] gives it.
-    pub(crate) fn new(set: Option<Chartset>) -> Self {
-        let Some(set) = set else { return Self::default() };
+    pub(crate) fn new(assembled: Option<(Chartset, Keywords)>) -> Self {
+        let Some((set, keywords)) = assembled else { return Self::default() };
         let search = SearchColumns {
             title_sort: text::sort_key(&set.title),
             artist_sort: text::sort_key(&set.artist),
             creator_search: text::lower_case(&set.creator),
-            lexemes: lexemes(&set),
+            lexemes: lexemes(&set, &keywords),
         };
-        Self { search, shown: ShownColumns::new(set) }
+        Self { listed: ListedColumns::new(set), keywords: KeywordColumns::new(keywords), search }
     }
 }
 
-impl ShownColumns {
+impl ListedColumns {
     fn new(set: Chartset) -> Self {
         let (source_kind, source_ref) = rows::source_columns(set.source.as_ref());
         Self {
@@ -110,8 +126,6 @@ impl ShownColumns {
             length_max_ms: set.length_max_ms.into(),
             density_max: set.density_max,
             chart_count: i32::try_from(set.chart_count).unwrap_or(i32::MAX),
-            tags: set.tags,
-            romanised_names: set.romanised_names,
         }
     }
 
@@ -129,9 +143,17 @@ impl ShownColumns {
             length_max_ms: u32::try_from(self.length_max_ms).map_err(corrupt)?,
             density_max: self.density_max,
             chart_count: u32::try_from(self.chart_count).map_err(corrupt)?,
-            tags: self.tags,
-            romanised_names: self.romanised_names,
         })
+    }
+}
+
+impl KeywordColumns {
+    fn new(keywords: Keywords) -> Self {
+        Self { tags: keywords.tags, romanised_names: keywords.romanised_names }
+    }
+
+    pub(crate) fn into_keywords(self) -> Keywords {
+        Keywords { tags: self.tags, romanised_names: self.romanised_names }
     }
 }
 

@@ -6,7 +6,7 @@ use chart_index_domain::search::{Checkpoint, IndexedChartset};
 use chart_index_domain::{ChartsetId, ReadError};
 
 use crate::Store;
-use crate::columns::{ShownColumns, shown_columns};
+use crate::columns::{KeywordColumns, ListedColumns, keyword_columns, listed_columns};
 use crate::error::corrupt;
 use crate::outbox::transaction_of;
 
@@ -28,13 +28,16 @@ struct IndexedRow {
     id: String,
     updated_at_ms: i64,
     #[sqlx(flatten)]
-    columns: ShownColumns,
+    listed: ListedColumns,
+    #[sqlx(flatten)]
+    keywords: KeywordColumns,
 }
 
 impl IndexedRow {
     fn parse(self) -> Result<IndexedChartset, sqlx::Error> {
-        let chartset = self.columns.into_chartset(self.id.parse().map_err(corrupt)?)?;
-        Ok(IndexedChartset { chartset, updated_at_ms: self.updated_at_ms })
+        let chartset = self.listed.into_chartset(self.id.parse().map_err(corrupt)?)?;
+        let keywords = self.keywords.into_keywords();
+        Ok(IndexedChartset { chartset, keywords, updated_at_ms: self.updated_at_ms })
     }
 }
 
@@ -46,7 +49,9 @@ impl Store {
             let mut lease = self.lease().await?;
             let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
                 "SELECT id, updated_at_ms, ",
-                shown_columns!(),
+                listed_columns!(),
+                ", ",
+                keyword_columns!(),
                 " FROM chartsets WHERE id = ANY($1) AND shown ORDER BY id"
             ))
             .bind(ids)
@@ -67,7 +72,9 @@ impl Store {
             let mut lease = self.lease().await?;
             let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
                 "SELECT id, updated_at_ms, ",
-                shown_columns!(),
+                listed_columns!(),
+                ", ",
+                keyword_columns!(),
                 " FROM chartsets WHERE id > $1 AND shown ORDER BY id LIMIT $2"
             ))
             // No id is empty, so this lies before the first.

@@ -29,7 +29,7 @@ pub struct Store {
     pool: PgPool,
     doubt: Doubt,
     /// Without the time limits of serving, for migrations.
-    unlimited: PgConnectOptions,
+    unlimited: Arc<PgConnectOptions>,
     patience: Duration,
 }
 
@@ -63,7 +63,7 @@ impl Store {
             Duration::ZERO => UNLIMITED_PATIENCE,
             limit => limit + ANSWER_SLACK,
         };
-        Self { pool, doubt, unlimited, patience }
+        Self { pool, doubt, unlimited: Arc::new(unlimited), patience }
     }
 
     /// Closes every connection; calls that come later are [`ReadError::Unavailable`].
@@ -75,7 +75,7 @@ impl Store {
         &self.pool
     }
 
-    pub(crate) const fn unlimited_options(&self) -> &PgConnectOptions {
+    pub(crate) fn unlimited_options(&self) -> &PgConnectOptions {
         &self.unlimited
     }
 

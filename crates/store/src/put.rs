@@ -145,8 +145,7 @@ impl<'a> Folder<'a> {
     ) -> Result<Option<Upserted>, sqlx::Error> {
         let mut visible: Vec<Charted> =
             members.iter().filter(|(_, removed)| !removed).map(|(charted, _)| charted.clone()).collect();
-        let set = assemble(self.draft.id, self.draft.exact.as_ref(), &mut visible);
-        let columns = DerivedColumns::new(set);
+        let columns = DerivedColumns::new(assemble(self.draft.id, self.draft.exact.as_ref(), &mut visible));
         let fingerprint = &self.fingerprint;
         put_sql::upsert_chartset(connection, self.draft, fingerprint, &columns, members, self.now_ms).await
     }

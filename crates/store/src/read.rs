@@ -177,7 +177,7 @@ fn detail(id: ChartsetId, places: Vec<Placed>) -> Option<ChartsetDetail> {
     let exact = places.first()?.exact.clone();
     let sources = Source::merge(places.iter().flat_map(Placed::sources).collect());
     let mut charts: Vec<Charted> = places.into_iter().map(|place| place.charted).collect();
-    let chartset = assemble(id, exact.as_ref(), &mut charts)?;
+    let (chartset, keywords) = assemble(id, exact.as_ref(), &mut charts)?;
     let charts = charts
         .iter()
         .map(|charted| ChartsetChart {
@@ -185,5 +185,5 @@ fn detail(id: ChartsetId, places: Vec<Placed>) -> Option<ChartsetDetail> {
             alpha_beatmap_id: charted.alpha_beatmap_id,
         })
         .collect();
-    Some(ChartsetDetail { chartset, sources, charts })
+    Some(ChartsetDetail { chartset, tags: keywords.tags, sources, charts })
 }

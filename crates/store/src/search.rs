@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{ChartsetPage, Engine, Generation, SearchIndex, SearchQuery};
 
-use crate::columns::ShownColumns;
+use crate::columns::ListedColumns;
 use crate::error::corrupt;
 use crate::search_sql::page_statement;
 use crate::{CatalogueWatch, Store};
@@ -43,7 +43,7 @@ impl PostgresSearch {
             let PageRow { total, id } = sqlx::FromRow::from_row(row)?;
             page.total = u64::try_from(total).map_err(corrupt)?;
             if let Some(id) = id {
-                let columns: ShownColumns = sqlx::FromRow::from_row(row)?;
+                let columns: ListedColumns = sqlx::FromRow::from_row(row)?;
                 page.items.push(columns.into_chartset(id.parse().map_err(corrupt)?)?);
             }
         }

@@ -4,7 +4,7 @@ use chart_index_domain::search::{Bounds, Direction, SearchQuery, Sort};
 use chart_index_domain::text;
 use sqlx::{Postgres, QueryBuilder};
 
-use crate::columns::shown_columns;
+use crate::columns::listed_columns;
 use crate::text_columns::{like_anywhere, storable};
 use crate::words::tsquery;
 
@@ -16,7 +16,7 @@ use crate::words::tsquery;
 pub(crate) fn page_statement(query: &SearchQuery) -> QueryBuilder<Postgres> {
     let order = Order::new(query);
     let mut sql = QueryBuilder::new("SELECT counted.total, chartset.id, ");
-    sql.push(shown_columns!()).push(" FROM (SELECT count(*) AS total FROM chartsets WHERE ");
+    sql.push(listed_columns!()).push(" FROM (SELECT count(*) AS total FROM chartsets WHERE ");
     push_filter(&mut sql, query);
     sql.push(") AS counted LEFT JOIN (SELECT id AS page_id, ");
     order.push_keys(&mut sql);

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use chart_index_domain::{ChartNumbers, ChartsetId, NoteHash};
 use sqlx::{Connection, PgConnection};
 
-use crate::columns::{DerivedColumns, shown_columns};
+use crate::columns::{DerivedColumns, keyword_columns, listed_columns};
 use crate::members::{SetRow, derive};
 use crate::rows::{ChartRow, chart_columns, parse_hash};
 use crate::{Store, StoreError};
@@ -165,7 +165,9 @@ async fn stored_aggregates(
 ) -> Result<(Vec<SetRow>, Vec<DerivedColumns>), sqlx::Error> {
     let rows: Vec<AggregateRow> = sqlx::query_as(concat!(
         "SELECT id, exact_kind, exact_ref, ",
-        shown_columns!(),
+        listed_columns!(),
+        ", ",
+        keyword_columns!(),
         ", title_sort, artist_sort, creator_search, tsvector_to_array(search_words) AS lexemes
          FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2"
     ))
@@ -191,8 +193,9 @@ fn compare(
     // PostgreSQL orders lexemes by their lengths first.
     stored.search.lexemes.sort_unstable();
     let differences = compare_columns! {
-        shown: title, artist, creator, source_kind, source_ref, keys, bpm_min, bpm_max, length_min_ms,
-            length_max_ms, density_max, chart_count, tags, romanised_names;
+        listed: title, artist, creator, source_kind, source_ref, keys, bpm_min, bpm_max, length_min_ms,
+            length_max_ms, density_max, chart_count;
+        keywords: tags, romanised_names;
         search: title_sort, artist_sort, creator_search, lexemes;
     };
     mismatches.extend(

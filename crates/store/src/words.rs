@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use chart_index_domain::{Chartset, text};
+use chart_index_domain::{Chartset, Keywords, text};
 
 /// The longest lexeme of a word, in characters: at 4 bytes each well below the 2,046 bytes of PostgreSQL.
 const MAX_WORD_CHARACTERS: usize = 256;
@@ -16,9 +16,9 @@ const MAX_RUN_CHARACTERS: usize = 64;
 const MAX_LEXEME_BYTES: usize = 128 * 1024;
 
 /// The lexemes of a chartset, distinct and in the order of their bytes.
-pub(crate) fn lexemes(set: &Chartset) -> Vec<String> {
+pub(crate) fn lexemes(set: &Chartset, keywords: &Keywords) -> Vec<String> {
     let names = [&set.title, &set.artist, &set.creator];
-    let texts = names.into_iter().chain(&set.romanised_names).chain(&set.tags);
+    let texts = names.into_iter().chain(&keywords.romanised_names).chain(&keywords.tags);
     let mut lexemes = BTreeSet::new();
     let mut bytes = 0;
     for word in texts.flat_map(|text| text::words(text)) {

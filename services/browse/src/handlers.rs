@@ -1,5 +1,7 @@
 //! The handlers: each extracts, reads through what is kept, and answers.
 
+use std::sync::Arc;
+
 use axum::extract::{RawQuery, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -18,7 +20,7 @@ const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
 
 /// `GET /api/chartsets`.
 pub(crate) async fn list(
-    State(state): State<BrowseState>,
+    State(state): State<Arc<BrowseState>>,
     turn: Turn,
     RawQuery(query_string): RawQuery,
     conditions: Conditions,
@@ -32,13 +34,14 @@ pub(crate) async fn list(
 
 /// `GET /api/chartsets/{id}`.
 pub(crate) async fn detail(
-    State(state): State<BrowseState>,
+    State(state): State<Arc<BrowseState>>,
     turn: Turn,
     ChartsetIdParam(id): ChartsetIdParam,
     conditions: Conditions,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::detail(id, state.watch.generation());
-    let kept = state.answers.read(&turn, key, move || read_detail(state.store, id)).await?;
+    let store = state.store.clone();
+    let kept = state.answers.read(&turn, key, move || read_detail(store, id)).await?;
     let body = JsonBody::kept(kept).ok_or(ApiError::NotFound(Missing::Chartset))?;
     Ok(body.answer(&conditions, CachePolicy::Listing))
 }
@@ -50,12 +53,13 @@ async fn read_detail(store: Store, id: ChartsetId) -> Result<CachedAnswer, ReadE
 
 /// `GET /go/chartset/{id}`: to the page where the chartset is published.
 pub(crate) async fn redirect(
-    State(state): State<BrowseState>,
+    State(state): State<Arc<BrowseState>>,
     turn: Turn,
     ChartsetIdParam(id): ChartsetIdParam,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::source(id, state.watch.generation());
-    let kept = state.answers.read(&turn, key, move || read_source(state.store, id)).await?;
+    let store = state.store.clone();
+    let kept = state.answers.read(&turn, key, move || read_source(store, id)).await?;
     let source = kept_source(&kept).ok_or(ApiError::NotFound(Missing::PublicSource))?;
     let location = [(LOCATION, state.source_pages.page_of(&source))];
     Ok((StatusCode::FOUND, CachePolicy::Redirect, location).into_response())

@@ -17,7 +17,6 @@ use chart_index_store::{CatalogueWatch, Store};
 pub use source_pages::{InvalidSourcePage, SourcePage, SourcePages};
 
 /// What the handlers of this service work on.
-#[derive(Clone)]
 pub struct BrowseState {
     /// The engine that lists chartsets.
     pub search: Arc<dyn SearchIndex>,
@@ -40,7 +39,7 @@ pub fn router(state: BrowseState) -> Router {
         .route("/api/chartsets/{id}", get(handlers::detail))
         .route("/go/chartset/{id}", get(handlers::redirect));
     let answers = &state.answers;
-    answers.limit(Group::List, list).merge(answers.limit(Group::Detail, detail)).with_state(state)
+    answers.limit(Group::List, list).merge(answers.limit(Group::Detail, detail)).with_state(Arc::new(state))
 }
 
 #[cfg(test)]

@@ -61,8 +61,6 @@ pub(crate) fn detail() -> ChartsetDetail {
         length_max_ms: 92_000,
         density_max: 24.0,
         chart_count: 1,
-        tags: vec!["piano".into(), "旋".into()],
-        romanised_names: vec!["never shown".into()],
     };
     let sources = vec![Source {
         kind: SourceKind::AlphaSet,
@@ -72,6 +70,7 @@ pub(crate) fn detail() -> ChartsetDetail {
     }];
     ChartsetDetail {
         chartset,
+        tags: vec!["piano".into(), "旋".into()],
         sources,
         charts: vec![ChartsetChart { chart, alpha_beatmap_id: Some(1_224_255) }],
     }
@@ -80,7 +79,7 @@ pub(crate) fn detail() -> ChartsetDetail {
 /// The same chartset without a source.
 pub(crate) fn without_source() -> ChartsetDetail {
     let mut detail = detail();
-    (detail.chartset.source, detail.chartset.tags) = (None, Vec::new());
+    (detail.chartset.source, detail.tags) = (None, Vec::new());
     detail.sources.clear();
     detail.charts[0].alpha_beatmap_id = None;
     detail

@@ -4,7 +4,7 @@ use chart_index_domain::search::{ChartsetPage, PageRequest};
 use chart_index_domain::{
     Chart, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, KeyCount, Source, SourceKind,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// One page of the list, and which page it is after clamping.
 #[derive(Debug, Serialize)]
@@ -45,7 +45,17 @@ struct ListItem<'a> {
     density_max: f64,
     chart_count: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    download_url: Option<String>,
+    download_url: Option<DownloadUrl>,
+}
+
+/// The path of a chartset's redirect.
+#[derive(Debug)]
+struct DownloadUrl(ChartsetId);
+
+impl Serialize for DownloadUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("/go/chartset/{}", self.0))
+    }
 }
 
 impl<'a> ListItem<'a> {
@@ -64,7 +74,7 @@ impl<'a> ListItem<'a> {
             length_max_ms: chartset.length_max_ms,
             density_max: chartset.density_max,
             chart_count: chartset.chart_count,
-            download_url: source_kind.map(|_| format!("/go/chartset/{}", chartset.id)),
+            download_url: source_kind.map(|_| DownloadUrl(chartset.id)),
         }
     }
 }
@@ -84,7 +94,7 @@ impl<'a> ChartsetAnswer<'a> {
     pub(crate) fn new(detail: &'a ChartsetDetail) -> Self {
         Self {
             item: ListItem::new(&detail.chartset),
-            tags: &detail.chartset.tags,
+            tags: &detail.tags,
             sources: &detail.sources,
             charts: detail.charts.iter().map(ChartEntry::new).collect(),
         }

@@ -12,7 +12,7 @@ pub use query_string::{ParameterError, parse_query_string};
 
 use async_trait::async_trait;
 
-use crate::{Chartset, ReadError};
+use crate::{Chartset, Keywords, ReadError};
 
 /// One page of chartsets.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,8 +26,10 @@ pub struct ChartsetPage {
 /// A chartset as an engine that keeps documents of its own holds it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedChartset {
-    /// What lists show, and what is searched.
+    /// What lists show.
     pub chartset: Chartset,
+    /// What it is found by beside its names.
+    pub keywords: Keywords,
     /// When the set last changed in the index, in Unix epoch milliseconds.
     pub updated_at_ms: i64,
 }

@@ -96,8 +96,8 @@ fn entry(number: u32, random: &mut Random) -> Entry {
         // Most in the few minutes of one ingest.
         _ => 1_760_000_000_000 + i64::from(random.below(1_000_000)),
     };
-    let chartset = assemble(draft.id, draft.exact.as_ref(), &mut charted(&draft)).unwrap();
-    Entry { draft, indexed: IndexedChartset { chartset, updated_at_ms } }
+    let (chartset, keywords) = assemble(draft.id, draft.exact.as_ref(), &mut charted(&draft)).unwrap();
+    Entry { draft, indexed: IndexedChartset { chartset, keywords, updated_at_ms } }
 }
 
 fn charted(draft: &ChartsetDraft) -> Vec<Charted> {

@@ -40,16 +40,17 @@ fn matches(indexed: &IndexedChartset, query: &SearchQuery) -> bool {
         && overlaps(query.bpm, set.bpm_min, set.bpm_max)
         && overlaps(query.length_ms, set.length_min_ms.into(), set.length_max_ms.into())
         && query.density_min.is_none_or(|density| set.density_max >= density)
-        && query.text.as_ref().is_none_or(|text| matches_text(set, text))
+        && query.text.as_ref().is_none_or(|text| matches_text(indexed, text))
 }
 
 fn overlaps(bounds: Bounds, low: f64, high: f64) -> bool {
     bounds.min.is_none_or(|min| high >= min) && bounds.max.is_none_or(|max| low <= max)
 }
 
-fn matches_text(set: &Chartset, text: &str) -> bool {
+fn matches_text(indexed: &IndexedChartset, text: &str) -> bool {
+    let (set, keywords) = (&indexed.chartset, &indexed.keywords);
     let names = [&set.title, &set.artist, &set.creator];
-    let texts = names.into_iter().chain(&set.tags).chain(&set.romanised_names);
+    let texts = names.into_iter().chain(&keywords.tags).chain(&keywords.romanised_names);
     let of_set: Vec<String> = texts.flat_map(|text| text::words(text)).collect();
     let of_query = text::words(text);
     of_query.iter().enumerate().all(|(position, word)| {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use chart_index_domain::search::{
     CatalogueChanges, ChartsetPage, Checkpoint, Generation, IndexedChartset, SearchIndex, SearchQuery,
 };
-use chart_index_domain::{Chartset, ChartsetId, KeyCount, ReadError};
+use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
 use chart_index_search::{
     ApiKey, Batch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, Target,
 };
@@ -167,10 +167,9 @@ pub(crate) fn titled(number: u64, title: &str) -> IndexedChartset {
         length_max_ms: 90_000,
         density_max: 12.5,
         chart_count: 1,
-        tags: Vec::new(),
-        romanised_names: Vec::new(),
     };
-    IndexedChartset { chartset, updated_at_ms: i64::try_from(number).unwrap() }
+    let keywords = Keywords::default();
+    IndexedChartset { chartset, keywords, updated_at_ms: i64::try_from(number).unwrap() }
 }
 
 /// So many sets.

@@ -13,8 +13,8 @@ async fn what_is_written_is_read_back_exactly() {
     let mut set = titled(7, "\"; \\ ' \u{2028} 宙の旋律 1e5 nan \u{1f600}");
     let reference = SourceRef::from_number(577_617).unwrap();
     set.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
-    set.chartset.tags = vec!["12".into(), "a b".into(), String::new(), "x".repeat(5_000)];
-    set.chartset.romanised_names = vec!["Sora".into()];
+    set.keywords.tags = vec!["12".into(), "a b".into(), String::new(), "x".repeat(5_000)];
+    set.keywords.romanised_names = vec!["Sora".into()];
     set.chartset.length_max_ms = u32::MAX;
     set.updated_at_ms = 9_007_199_254_740_991;
     let mut sets = vec![set];

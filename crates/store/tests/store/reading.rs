@@ -77,7 +77,7 @@ async fn tags_of_several_charts_do_not_run_into_each_other() {
     three.text.tags = vec!["c".into(), "b".into(), "d".into()];
     catalogue.put(&folder(1, [one, two, three]), 10).await;
     let detail = catalogue.store.chartset(id(1)).await.unwrap().unwrap();
-    assert_eq!(detail.chartset.tags, ["b", "a, {}\"\\", "c", "d"]);
+    assert_eq!(detail.tags, ["b", "a, {}\"\\", "c", "d"]);
     assert_eq!(catalogue.search(&SearchQuery::default()).await.items, [detail.chartset]);
 }
 

@@ -87,7 +87,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
 
     /// Reads an answer: from memory, from Redis, or with the fill from the store.
     ///
-    /// The fill runs in a task of its own: it goes on when this future is dropped, and what it brings is kept. All
+    /// The fill goes on in a task of its own when this future is dropped, and what it brings is kept. All
     /// that ask for the same key meanwhile share its outcome, also its error; then the next request tries again.
     /// While the store fails, an older answer is given if there is one.
     pub async fn read<F, Fut>(&self, key: CacheKey, fill: F) -> Result<CachedAnswer, FillError<E>>

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::Now;
-use crate::flights::{Arrival, Flights, Landing, Outcome, Shard};
+use crate::flights::{Flights, Landing, Outcome, Shard};
 use crate::memory::Memory;
+use crate::passage::Passage;
 use crate::record::Record;
 use crate::redis_tier::RedisTier;
 use crate::trust::{Stamp, Standing, Trust};
@@ -81,15 +82,14 @@ impl<E: Send + Sync + 'static> Inner<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
     {
-        let mut arrival = match self.board(key, source, fill) {
+        let mut passage = match self.board(key, source, fill) {
             Ok(answer) => return Ok(answer),
-            Err(arrival) => arrival,
+            Err(passage) => passage,
         };
-        let outcome = arrived(&mut arrival);
         if self.usable(&key).is_none() {
-            return outcome.await;
+            return passage.outcome().await;
         }
-        let outcome = tokio::time::timeout(self.patience, outcome).await;
+        let outcome = tokio::time::timeout(self.patience, passage.outcome()).await;
         match (outcome, self.usable(&key)) {
             (Ok(Ok(answer)), _) => Ok(answer),
             (Ok(Err(_)) | Err(_), Some(old)) => {
@@ -98,7 +98,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
             }
             (Ok(failed), None) => failed,
             // The old answer was invalidated while this waited.
-            (Err(_), None) => arrived(&mut arrival).await,
+            (Err(_), None) => passage.outcome().await,
         }
     }
 
@@ -109,17 +109,18 @@ impl<E: Send + Sync + 'static> Inner<E> {
         Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
     {
         if !self.is_paused(&key) {
-            let _ = self.board(key, source, fill);
+            // Nobody waits: what was boarded goes on by itself.
+            drop(self.board(key, source, fill));
         }
     }
 
-    /// The answer, if one has come meanwhile; else the fill that is under way, or one that begins now.
+    /// The answer, if one has come meanwhile; else the way to the fill that is under way, or to one that begins now.
     fn board<F, Fut>(
         self: &Arc<Self>,
         key: CacheKey,
         source: Source,
         fill: F,
-    ) -> Result<CachedAnswer, Arrival<E>>
+    ) -> Result<CachedAnswer, Passage<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
@@ -127,7 +128,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
         let (landing, arrival) = {
             let mut shard = self.flights.shard(&key);
             if let Some(arrival) = shard.under_way(&key) {
-                return Err(arrival);
+                return Err(Passage::with_another(arrival));
             }
             if let Some((answer, Standing::Fresh)) = self.kept(&key) {
                 return Ok(answer);
@@ -136,8 +137,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
         };
         let begun = Begun { now: self.clock.now(), unix_ms: self.clock.unix_ms(), epoch: landing.epoch };
         let inner = Arc::clone(self);
-        tokio::spawn(async move { inner.fly(key, source, begun, landing, fill).await });
-        Err(arrival)
+        Err(Passage::carry(arrival, async move { inner.fly(key, source, begun, landing, fill).await }))
     }
 
     /// The fill itself.
@@ -276,13 +276,5 @@ impl<E: Send + Sync + 'static> Inner<E> {
     /// Invalidations are heard.
     pub(crate) fn hears(&self) {
         self.trust.confirm(self.clock.now());
-    }
-}
-
-/// The outcome of a fill.
-async fn arrived<E>(arrival: &mut Arrival<E>) -> Outcome<E> {
-    match arrival.wait_for(Option::is_some).await {
-        Ok(outcome) => outcome.clone().unwrap_or(Err(FillError::Abandoned)),
-        Err(_) => Err(FillError::Abandoned),
     }
 }

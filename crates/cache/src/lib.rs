@@ -36,6 +36,7 @@ mod inner;
 mod invalidation;
 mod key;
 mod memory;
+mod passage;
 mod record;
 mod redis_tier;
 mod trust;

@@ -13,6 +13,10 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
+/// Answers are made of many small texts: glibc's allocator took a quarter of the time of a list.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     match run(Arguments::parse()).await {

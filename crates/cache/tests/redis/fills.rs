@@ -1,10 +1,12 @@
 //! One fill per key and replica, whoever waits or leaves.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_cache::{CachedAnswer, FillError, Lookup};
 use futures_util::future::join_all;
+use futures_util::poll;
 use tokio::sync::Notify;
 
 use crate::support::server::RedisServer;
@@ -48,10 +50,13 @@ async fn a_client_that_leaves_does_not_stop_the_fill() {
     let cache = replica.cache.clone();
     let client = tokio::spawn(async move { cache.read(key(1), || fill).await });
     begun.notified().await;
+    let mut waiting = pin!(replica.cache.read(key(1), async || panic!("a fill is under way")));
+    assert!(poll!(&mut waiting).is_pending());
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
     go_on.notify_one();
-    eventually(async || replica.cache.begin(&key(1)) == Lookup::Fresh(version(0))).await;
+    assert_eq!(waiting.await.unwrap(), version(0), "whoever else waits has its answer");
+    assert_eq!(replica.cache.begin(&key(1)), Lookup::Fresh(version(0)));
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
-//! The last page against the first, for every sort, with and without filters, on a Meilisearch server of its own.
+//! The page in the middle and the last against the first, for every sort, with and without filters, on a Meilisearch
+//! server of its own.
 //!
-//! `DEEP_PAGES_CHARTSETS` says how many sets there are. It prints one line for each order: the quickest answer with the
-//! first page, with the last, and how many times longer the last one takes; then the medians, which a busy machine
+//! `DEEP_PAGES_CHARTSETS` says how many sets there are. It prints one line for each order: the quickest answer with each
+//! of the three pages, and how many times longer than the first the others take; then the medians, which a busy machine
 //! makes longer.
 #![expect(
     clippy::unwrap_used,
@@ -98,24 +99,31 @@ async fn timed(engine: &MeilisearchEngine, query: &SearchQuery) -> (Duration, u6
     (begun.elapsed(), total)
 }
 
-/// The times of the first page and of the last, sorted. Asked for in turn, so that the noise of the machine meets both.
-async fn measured(engine: &MeilisearchEngine, first: &SearchQuery) -> (Vec<Duration>, Vec<Duration>, u64) {
+/// The times of the first page, of the one in the middle and of the last, sorted. Asked for in turn, so that the noise
+/// of the machine meets all three.
+async fn measured(engine: &MeilisearchEngine, first: &SearchQuery) -> ([Vec<Duration>; 3], u64) {
     let (_, total) = timed(engine, first).await;
-    let last_page = i64::try_from(total.div_ceil(30)).unwrap();
-    let last = SearchQuery { page: PageRequest::clamped(last_page, 30), ..first.clone() };
-    let (mut first_times, mut last_times) = (Vec::new(), Vec::new());
+    let last = i64::try_from(total.div_ceil(30)).unwrap();
+    let pages =
+        [1, last / 2, last].map(|page| SearchQuery { page: PageRequest::clamped(page, 30), ..first.clone() });
+    let mut times = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {
-        first_times.push(timed(engine, first).await.0);
-        last_times.push(timed(engine, &last).await.0);
+        for (page, times) in pages.iter().zip(&mut times) {
+            times.push(timed(engine, page).await.0);
+        }
     }
-    first_times.sort_unstable();
-    last_times.sort_unstable();
-    (first_times, last_times, total)
+    for times in &mut times {
+        times.sort_unstable();
+    }
+    (times, total)
 }
 
-fn compared(first: Duration, last: Duration) -> String {
-    let times = last.as_secs_f64() / first.as_secs_f64();
-    format!("first {first:>8.2?}  last {last:>8.2?}  {times:>5.2}")
+/// The times at that rank, and how often the first of them goes into the others.
+fn compared([first, middle, last]: &[Vec<Duration>; 3], rank: usize) -> String {
+    let (first, middle, last) = (first[rank], middle[rank], last[rank]);
+    let times = |page: Duration| page.as_secs_f64() / first.as_secs_f64();
+    let (of_middle, of_last) = (times(middle), times(last));
+    format!("first {first:>7.2?}  middle {middle:>7.2?} {of_middle:>4.2}  last {last:>7.2?} {of_last:>4.2}")
 }
 
 #[tokio::main]
@@ -144,10 +152,9 @@ async fn main() {
                     continue;
                 }
                 let first = SearchQuery { sort, direction, ..filter.clone() };
-                let (first, last, total) = measured(&engine, &first).await;
+                let (times, total) = measured(&engine, &first).await;
                 let (sort, direction) = (sort.as_str(), direction.as_str());
-                let quickest = compared(first[0], last[0]);
-                let medians = compared(first[ROUNDS / 2], last[ROUNDS / 2]);
+                let (quickest, medians) = (compared(&times, 0), compared(&times, ROUNDS / 2));
                 println!("{name:<13} {total:>7} {sort:<9} {direction:<4}  {quickest}  | {medians}");
             }
         }

@@ -13,7 +13,7 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
-/// Answers are made of many small texts: glibc's allocator took a quarter of the time of a list.
+/// Answers are made of many small texts: with glibc's allocator a list takes a seventh more instructions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use chart_index_tests::{Answer, Client, Service, ServiceOptions, indexer_command};
+use reqwest::Method;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -29,6 +30,7 @@ struct Question {
 /// What is wrong with a list.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
+    NoAnswer,
     Failed(u16),
     StoodIn,
     Empty,
@@ -39,6 +41,7 @@ enum Fault {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let rate: f64 = std::env::args().nth(1).map_or(Ok(50.0), |rate| rate.parse())?;
+    ensure!(rate.is_finite() && rate > 0.0, "RATE is a number of lists a second, above 0");
     let database_url = std::env::var("DATABASE_URL").context("DATABASE_URL names the catalogue")?;
     let node = std::env::var("MEILISEARCH_URL").context("MEILISEARCH_URL names the node")?;
     let variables = [("MEILISEARCH_URL", node.as_str())];
@@ -94,8 +97,8 @@ async fn main() -> Result<ExitCode> {
 
 async fn ask(client: &Client, question: Question, total: u64) -> (Duration, Option<Fault>) {
     let begun = Instant::now();
-    let answer = client.get(&question.path()).await;
-    (begun.elapsed(), question.fault(&answer, total))
+    let answer = client.try_request(Method::GET, &question.path(), &[]).await;
+    (begun.elapsed(), answer.map_or(Some(Fault::NoAnswer), |answer| question.fault(&answer, total)))
 }
 
 fn is_by_meilisearch(answer: &Answer) -> bool {

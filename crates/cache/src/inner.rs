@@ -141,8 +141,14 @@ impl<E: Send + Sync + 'static> Inner<E> {
     }
 
     /// The fill itself.
-    async fn fly<F, Fut>(&self, key: CacheKey, source: Source, begun: Begun, landing: Landing<E>, fill: F)
-    where
+    async fn fly<F, Fut>(
+        self: &Arc<Self>,
+        key: CacheKey,
+        source: Source,
+        begun: Begun,
+        landing: Landing<E>,
+        fill: F,
+    ) where
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<CachedAnswer, E>>,
     {
@@ -156,20 +162,22 @@ impl<E: Send + Sync + 'static> Inner<E> {
         self.counts.fills.fetch_add(1, Ordering::Relaxed);
         let begun = Begun { now: self.clock.now(), unix_ms: self.clock.unix_ms(), ..begun };
         match fill().await {
-            Ok(answer) => self.land(key, answer, begun, landing).await,
+            Ok(answer) => self.land(key, answer, begun, landing),
             Err(error) => self.fail(key, FillError::Failed(Arc::new(error)), landing),
         }
     }
 
-    async fn land(&self, key: CacheKey, answer: CachedAnswer, begun: Begun, landing: Landing<E>) {
+    fn land(self: &Arc<Self>, key: CacheKey, answer: CachedAnswer, begun: Begun, landing: Landing<E>) {
         let stamp = Stamp { read_at: begun.now.moment, checked_at: begun.now.moment };
         let kept = landing
             .land(Ok(answer.clone()), |shard| self.keep(shard, key, answer.clone(), stamp, begun.epoch));
-        if kept {
+        if kept && !self.tier.is_away(key.kind()) {
             let took = Duration::from_millis(self.clock.now().real_ms - begun.now.real_ms);
             let lives = self.trust.vary(&key, self.ages.of(key.kind()).hard);
             let record = Record { answer, read_unix_ms: begun.unix_ms };
-            self.tier.write(&key, &record, took, lives).await;
+            let inner = Arc::clone(self);
+            // Whoever waits is not kept waiting while this is put together.
+            tokio::spawn(async move { inner.tier.write(&key, &record, took, lives).await });
         }
     }
 

@@ -19,8 +19,8 @@ pub(crate) struct Passage<E> {
 /// A fill that is polled by the request that began it.
 ///
 /// In a task of its own it would have to wake that request when it lands, and another thread with it: more work than
-/// the rest of many a fill. But it belongs to all that wait. When the request is given up, or has what it came for, what
-/// remains goes on in a task of its own after all.
+/// the rest of many a fill. But it belongs to all that wait: when the request is given up, what remains goes on in a
+/// task of its own after all.
 struct Carried {
     fill: Option<Fill>,
     runtime: Handle,

@@ -40,6 +40,11 @@ impl RedisTier {
         }
     }
 
+    /// Whether there is no use in writing a record of this kind now.
+    pub(crate) fn is_away(&self, kind: Kind) -> bool {
+        self.link(kind).state() == LinkState::Away
+    }
+
     /// The command that reads a record.
     pub(crate) fn read_command(&self, key: &CacheKey) -> Cmd {
         let mut command = cmd("GET");
@@ -64,10 +69,6 @@ impl RedisTier {
     /// Writes a record, if its key was not invalidated. A failure costs a later reader some time, and nobody waits
     /// for this, so it is not reported.
     pub(crate) async fn write(&self, key: &CacheKey, record: &Record, took: Duration, lives: Duration) {
-        let link = self.link(key.kind());
-        if link.state() == LinkState::Away {
-            return;
-        }
         let redis_key = key.redis_key(&self.key_prefix);
         let Some(value) = record.encode(key, &redis_key).filter(|_| took < LONGEST_READ) else { return };
         let lives_ms = u64::try_from(lives.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -76,6 +77,7 @@ impl RedisTier {
             command.arg(script).arg(1).arg(&redis_key).arg(MARK).arg(&value).arg(lives_ms);
             command
         };
+        let link = self.link(key.kind());
         let deadline = link.deadline();
         let written = link.run(&command("EVALSHA", self.script.get_hash()), deadline).await;
         if matches!(&written, Err(LinkError::Answer(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))

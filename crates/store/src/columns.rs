@@ -40,7 +40,7 @@ pub(crate) struct SearchColumns {
     pub(crate) lexemes: Vec<String>,
 }
 
-/// Every derived column. The default is a set without visible charts, which is not listed.
+/// Every derived column. The default is a set without visible charts, which is not shown.
 #[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub(crate) struct DerivedColumns {
     #[sqlx(flatten)]

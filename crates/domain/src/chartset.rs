@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde::{Serialize, Serializer};
+
 use crate::{
     Chart, ChartNumbers, ChartText, ChartsetId, KeyCount, NoteHash, PublicSource, Source, SourceKind,
 };
@@ -42,6 +44,8 @@ impl Charted {
 }
 
 /// A chartset as lists show it: every value follows from its charts, by [`assemble`] and nowhere else.
+///
+/// Serialised, it is the Chartset list item of the contract.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chartset {
     /// The id.
@@ -68,6 +72,58 @@ pub struct Chartset {
     pub density_max: f64,
     /// Number of charts.
     pub chart_count: u32,
+}
+
+impl Serialize for Chartset {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let source_kind = self.source.as_ref().map(|source| source.kind);
+        let item = ItemFields {
+            id: self.id,
+            title: &self.title,
+            artist: &self.artist,
+            creator: &self.creator,
+            source_kind,
+            keys: &self.keys,
+            bpm_min: self.bpm_min,
+            bpm_max: self.bpm_max,
+            length_min_ms: self.length_min_ms,
+            length_max_ms: self.length_max_ms,
+            density_max: self.density_max,
+            chart_count: self.chart_count,
+            download_url: source_kind.map(|_| DownloadUrl(self.id)),
+        };
+        item.serialize(serializer)
+    }
+}
+
+/// The fields of the Chartset list item, in the order of the contract.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ItemFields<'a> {
+    id: ChartsetId,
+    title: &'a str,
+    artist: &'a str,
+    creator: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_kind: Option<SourceKind>,
+    keys: &'a [KeyCount],
+    bpm_min: f64,
+    bpm_max: f64,
+    length_min_ms: u32,
+    length_max_ms: u32,
+    density_max: f64,
+    chart_count: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    download_url: Option<DownloadUrl>,
+}
+
+/// The path of a chartset's redirect.
+struct DownloadUrl(ChartsetId);
+
+impl Serialize for DownloadUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("/go/chartset/{}", self.0))
+    }
 }
 
 /// What a chartset is found by beside its names, and lists do not show. Follows from its charts as the chartset

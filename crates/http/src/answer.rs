@@ -17,6 +17,9 @@ use serde::Serialize;
 
 use crate::{ApiError, CachePolicy, EntityTag, encoding};
 
+/// More than a lookup has, and most details.
+const USUAL_BYTES: usize = 2_048;
+
 /// What a request asks of the form of its answer: `If-None-Match` and `Accept-Encoding`.
 #[derive(Debug, Clone, Default)]
 pub struct Conditions {
@@ -63,10 +66,23 @@ impl JsonBody {
     ///
     /// [`ReadError::Failed`] for a value that has no JSON: rendering is the last step of reading an answer.
     pub fn render(value: &impl Serialize) -> Result<Self, ReadError> {
-        let bytes = serde_json::to_vec(value)
+        Self::render_sized(value, USUAL_BYTES)
+    }
+
+    /// [`JsonBody::render`], where it is known how long the body becomes: if not longer, it is not moved while it
+    /// grows.
+    ///
+    /// # Errors
+    ///
+    /// As for [`JsonBody::render`].
+    pub fn render_sized(value: &impl Serialize, expected_bytes: usize) -> Result<Self, ReadError> {
+        let mut bytes = Vec::with_capacity(expected_bytes);
+        serde_json::to_writer(&mut bytes, value)
             .map_err(|error| ReadError::Failed { operation: "render answer", source: error.into() })?;
+        // What is kept takes no more memory than it is long.
+        let bytes = Bytes::from(bytes.into_boxed_slice());
         let tag = EntityTag::of_content(&bytes);
-        Ok(Self::new(bytes.into(), tag))
+        Ok(Self::new(bytes, tag))
     }
 
     /// What is kept of it.

@@ -49,7 +49,7 @@ impl IntoResponseParts for CachePolicy {
 
 /// Writes the headers that every answer has: `Cache-Control` by the stated policy, and the order not to guess
 /// content types.
-pub(crate) async fn write_headers<B>(mut response: Response<B>) -> Response<B> {
+pub(crate) fn write_headers<B>(mut response: Response<B>) -> Response<B> {
     let policy = response.extensions_mut().remove().unwrap_or(CachePolicy::NoStore);
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, policy.header());
@@ -64,8 +64,8 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn each_policy_writes_the_header_of_the_contract() {
+    #[test]
+    fn each_policy_writes_the_header_of_the_contract() {
         for (policy, expected) in [
             (CachePolicy::Lookup, "public, max-age=300"),
             (CachePolicy::Rox, "public, max-age=31536000, immutable"),
@@ -74,15 +74,15 @@ mod tests {
             (CachePolicy::Redirect, "public, max-age=300"),
             (CachePolicy::NoStore, "no-store"),
         ] {
-            let response = write_headers((policy, "body").into_response()).await;
+            let response = write_headers((policy, "body").into_response());
             assert_eq!(response.headers()[CACHE_CONTROL], expected, "{policy:?}");
             assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
         }
     }
 
-    #[tokio::test]
-    async fn an_answer_without_a_policy_is_not_kept() {
-        let response = write_headers(StatusCode::OK.into_response()).await;
+    #[test]
+    fn an_answer_without_a_policy_is_not_kept() {
+        let response = write_headers(StatusCode::OK.into_response());
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
     }
 }

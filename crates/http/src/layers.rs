@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -20,7 +20,7 @@ pub fn public(routes: Router, config: &LayerConfig) -> Router {
     with_fallbacks(routes).layer(
         ServiceBuilder::new()
             .layer(from_fn(request_span::in_span))
-            .layer(map_response(cache_policy::write_headers))
+            .map_response(cache_policy::write_headers)
             .layer(from_fn(cors::allow_any_origin))
             .layer(CatchPanicLayer::custom(answer_panic))
             .layer(from_fn_with_state(Limits::new(config), limits::enforce)),
@@ -33,7 +33,7 @@ pub fn private(routes: Router) -> Router {
     with_fallbacks(routes).layer(
         ServiceBuilder::new()
             .layer(from_fn(request_span::in_span))
-            .layer(map_response(cache_policy::write_headers))
+            .map_response(cache_policy::write_headers)
             .layer(CatchPanicLayer::custom(answer_panic)),
     )
 }

@@ -58,4 +58,4 @@ pub use config::{ApiKey, MalformedNodeUrl, NodeConfig, NodeUrl, SearchConfig};
 pub use engine::MeilisearchEngine;
 pub use error::SearchError;
 pub use request::Unanswerable;
-pub use writer::{Batch, FORMAT, IndexState, IndexWriter, Target};
+pub use writer::{Batch, Difference, DifferenceKind, FORMAT, IndexState, IndexWriter, Target};

@@ -13,11 +13,12 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-use chart_index_domain::search::{Direction, IndexedChartset, SearchQuery, Sort};
-use chart_index_domain::{Chartset, ChartsetId, text};
-use serde::Serialize;
+use chart_index_domain::search::{Direction, IndexedChartset, Sort};
+use chart_index_domain::{ChartsetId, text};
+use serde::de::{self, IntoDeserializer as _, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A step of a key: the attribute that holds it, and how much of the key it keeps or leaves out.
 type Step<T> = (&'static str, T);
@@ -93,16 +94,30 @@ fn number_step(number: f64, bits: u32) -> u64 {
 
 /// The attributes that give the order, coarse to fine, without the tie-break.
 fn attributes(sort: Sort) -> Vec<&'static str> {
-    fn steps<T>(steps: &[Step<T>], exact: &'static str) -> Vec<&'static str> {
-        steps.iter().map(|(attribute, _)| *attribute).chain([exact]).collect()
+    fn names<T>(steps: &[Step<T>]) -> Vec<&'static str> {
+        steps.iter().map(|(attribute, _)| *attribute).collect()
     }
+    let mut attributes = match sort {
+        Sort::Updated | Sort::Relevance => names(UPDATED),
+        Sort::Title => names(TITLE),
+        Sort::Artist => names(ARTIST),
+        Sort::Bpm => names(BPM),
+        Sort::Length => names(LENGTH),
+        Sort::Density => names(DENSITY),
+    };
+    attributes.push(exact_key(sort));
+    attributes
+}
+
+/// The attribute that decides an order, of which the others are steps.
+pub(crate) const fn exact_key(sort: Sort) -> &'static str {
     match sort {
-        Sort::Updated | Sort::Relevance => steps(UPDATED, "updatedAtMs"),
-        Sort::Title => steps(TITLE, "titleKey"),
-        Sort::Artist => steps(ARTIST, "artistKey"),
-        Sort::Bpm => steps(BPM, "bpmMax"),
-        Sort::Length => steps(LENGTH, "lengthMaxMs"),
-        Sort::Density => steps(DENSITY, "densityMax"),
+        Sort::Updated | Sort::Relevance => "updatedAtMs",
+        Sort::Title => "titleKey",
+        Sort::Artist => "artistKey",
+        Sort::Bpm => "bpmMax",
+        Sort::Length => "lengthMaxMs",
+        Sort::Density => "densityMax",
     }
 }
 
@@ -137,44 +152,63 @@ pub(crate) fn terms(sort: Sort, direction: Direction, walk: Walk) -> Vec<String>
     keys.chain(tie_break().map(|attribute| format!("{attribute}:{}", tie.as_str()))).collect()
 }
 
-/// The key of an item in the order of a query, to compare neighbours by.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Position {
-    key: Key,
-    direction: Direction,
-    id: ChartsetId,
+/// The value of an [`exact_key`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Key {
+    /// A time, too: as milliseconds it has no more than 53 bits.
+    Number(f64),
+    Digits(String),
 }
 
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KeyVisitor)
+    }
+}
+
+/// Untagged, a key of digits would be tried as a number first, with an error that is written out and thrown away.
+struct KeyVisitor;
+
+impl Visitor<'_> for KeyVisitor {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or digits")
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Key, E> {
+        Ok(Key::Number(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Key, E> {
+        f64::deserialize(number.into_deserializer()).map(Key::Number)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Key, E> {
+        f64::deserialize(number.into_deserializer()).map(Key::Number)
+    }
+
+    fn visit_str<E: de::Error>(self, digits: &str) -> Result<Key, E> {
+        Ok(Key::Digits(digits.to_owned()))
+    }
+}
+
+/// Where a set stands in an order, to compare neighbours by.
 #[derive(Debug, PartialEq)]
-enum Key {
-    Time(i64),
-    Number(f64),
-    Name(String),
+pub(crate) struct Position {
+    pub(crate) key: Key,
+    pub(crate) id: ChartsetId,
 }
 
 impl Position {
-    /// Where the set, last changed at that time, stands in the order of the query's key.
-    pub(crate) fn of(set: &Chartset, updated_at_ms: i64, query: &SearchQuery) -> Self {
-        let key = match query.sort {
-            Sort::Updated | Sort::Relevance => Key::Time(updated_at_ms),
-            Sort::Title => Key::Name(text::sort_key(&set.title)),
-            Sort::Artist => Key::Name(text::sort_key(&set.artist)),
-            Sort::Bpm => Key::Number(set.bpm_max),
-            Sort::Length => Key::Number(set.length_max_ms.into()),
-            Sort::Density => Key::Number(set.density_max),
-        };
-        Self { key, direction: query.direction, id: set.id }
-    }
-
-    /// Whether this item may stand right before the other.
-    pub(crate) fn is_before(&self, next: &Self) -> bool {
+    /// Whether a set here may stand right before one there, in the order of the key in that direction.
+    pub(crate) fn is_before(&self, next: &Self, direction: Direction) -> bool {
         let keys = match (&self.key, &next.key) {
-            (Key::Time(a), Key::Time(b)) => a.cmp(b),
             (Key::Number(a), Key::Number(b)) => a.total_cmp(b),
-            (Key::Name(a), Key::Name(b)) => a.cmp(b),
+            (Key::Digits(a), Key::Digits(b)) => a.cmp(b),
             _ => return false,
         };
-        let keys = if self.direction == Direction::Descending { keys.reverse() } else { keys };
+        let keys = if direction == Direction::Descending { keys.reverse() } else { keys };
         keys.then(self.id.cmp(&next.id)) == Ordering::Less
     }
 }
@@ -232,6 +266,47 @@ mod tests {
             ),
         ] {
             assert_eq!(terms(Sort::Bpm, direction, walk), expected);
+        }
+    }
+
+    #[test]
+    fn a_key_is_a_number_or_digits_and_nothing_else() {
+        for (json, expected) in [
+            ("180.125", Some(Key::Number(180.125))),
+            ("180", Some(Key::Number(180.0))),
+            ("-1", Some(Key::Number(-1.0))),
+            ("9007199254740991", Some(Key::Number(9_007_199_254_740_991.0))),
+            ("\"x61\"", Some(Key::Digits("x61".into()))),
+            ("null", None),
+            ("[1]", None),
+            ("true", None),
+        ] {
+            assert_eq!(serde_json::from_str(json).ok(), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_set_stands_before_another_by_its_key_and_then_by_its_id() {
+        use Direction::{Ascending, Descending};
+        let (one, two) = (Key::Number(1.0), Key::Number(2.0));
+        let digits = Key::Digits("x".into());
+        for (key, id, next_key, next_id, direction, expected) in [
+            (&one, 9, &two, 1, Ascending, true),
+            (&one, 9, &two, 1, Descending, false),
+            (&two, 9, &one, 1, Descending, true),
+            (&one, 1, &one, 2, Ascending, true),
+            (&one, 1, &one, 2, Descending, true),
+            (&one, 2, &one, 1, Descending, false),
+            (&one, 1, &one, 1, Ascending, false),
+            (&one, 1, &digits, 2, Ascending, false),
+            (&digits, 1, &one, 2, Ascending, false),
+        ] {
+            let position = |key: &Key, id: u64| Position {
+                key: key.clone(),
+                id: ChartsetId::from_bytes(id.to_be_bytes()),
+            };
+            let given = position(key, id).is_before(&position(next_key, next_id), direction);
+            assert_eq!(given, expected, "{key:?} {id}, {next_key:?} {next_id}, {direction:?}");
         }
     }
 

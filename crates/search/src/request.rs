@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
-use chart_index_domain::search::{ChartsetPage, Direction, SearchQuery, Sort};
+use chart_index_domain::ChartsetId;
+use chart_index_domain::search::{ChartsetPage, Direction, ListItem, SearchQuery, Sort};
 use meilisearch_sdk::request::{HttpClient as _, Method};
 use meilisearch_sdk::search::{MatchingStrategies, SearchQuery as SdkQuery, Selectors};
 use serde::Deserialize;
 
-use crate::document::{LISTED, ListedDocument};
+use crate::document::{ITEM, PRIMARY_KEY};
 use crate::filter::Filter;
 use crate::node::Node;
-use crate::order::{self, Position, Walk};
+use crate::order::{self, Key, Position, Walk};
 use crate::{SearchError, Target, words};
 
 const OPERATION: &str = "search chartsets";
@@ -58,10 +59,27 @@ pub enum Unanswerable {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
-    hits: Vec<ListedDocument>,
+    hits: Vec<Hit>,
     /// No estimate without `distinct`, vectors and a threshold, whatever it is called.
     #[serde(alias = "estimatedTotalHits")]
     total_hits: u64,
+}
+
+/// What is asked for of a document.
+#[derive(Debug, Deserialize)]
+struct Hit {
+    id: ChartsetId,
+    item: ListItem,
+    /// Of whichever attribute the list is sorted by.
+    #[serde(
+        alias = "updatedAtMs",
+        alias = "titleKey",
+        alias = "artistKey",
+        alias = "bpmMax",
+        alias = "lengthMaxMs",
+        alias = "densityMax"
+    )]
+    key: Key,
 }
 
 impl<'a> PageSearch<'a> {
@@ -115,11 +133,12 @@ impl<'a> PageSearch<'a> {
         let index = node.index(Target::Live);
         let sort = self.sort(window);
         let sort: Vec<&str> = sort.iter().map(String::as_str).collect();
+        let listed = [PRIMARY_KEY, ITEM, order::exact_key(self.query.sort)];
         let mut search = SdkQuery::new(&index);
         search
             .with_query(&self.words)
             .with_matching_strategy(MatchingStrategies::ALL)
-            .with_attributes_to_retrieve(Selectors::Some(LISTED));
+            .with_attributes_to_retrieve(Selectors::Some(&listed));
         match window {
             Window::Page => {
                 let page = self.query.page;
@@ -161,10 +180,8 @@ impl<'a> PageSearch<'a> {
         let mut items = Vec::with_capacity(answer.hits.len());
         let mut positions = Vec::with_capacity(answer.hits.len());
         for hit in answer.hits {
-            let updated_at_ms = hit.updated_at_ms;
-            let item = hit.into_chartset().map_err(|error| SearchError::nonsense(OPERATION, error))?;
-            positions.push(Position::of(&item, updated_at_ms, self.query));
-            items.push(item);
+            positions.push(Position { key: hit.key, id: hit.id });
+            items.push(hit.item);
         }
         let page = self.query.page;
         let expected = total.saturating_sub(page.offset()).min(page.size().into());
@@ -176,10 +193,10 @@ impl<'a> PageSearch<'a> {
         // which no two sets are equal.
         if self.by_relevance {
             let mut ids = HashSet::new();
-            if !items.iter().all(|item| ids.insert(item.id)) {
+            if !positions.iter().all(|position| ids.insert(position.id)) {
                 return Err(SearchError::nonsense(OPERATION, "a set stands on the page twice"));
             }
-        } else if !positions.is_sorted_by(Position::is_before) {
+        } else if !positions.is_sorted_by(|a, b| a.is_before(b, self.query.direction)) {
             return Err(SearchError::nonsense(OPERATION, "the page is out of order"));
         }
         Ok(ChartsetPage { items, total })
@@ -195,9 +212,12 @@ mod tests {
     use crate::document::tests::indexed;
 
     fn answer(numbers: &[u64], total: u64) -> Answer {
-        let hits: Vec<_> =
-            numbers.iter().map(|&number| json!(Document::of(&indexed(number, "same")))).collect();
-        serde_json::from_value(json!({ "hits": hits, "totalHits": total })).unwrap()
+        let hit = |&number: &u64| {
+            let document = json!(Document::of(&indexed(number, "same")));
+            json!({ "id": document["id"], "item": document["item"], "updatedAtMs": document["updatedAtMs"] })
+        };
+        let hits: Vec<_> = numbers.iter().map(hit).collect();
+        serde_json::from_str(&json!({ "hits": hits, "totalHits": total }).to_string()).unwrap()
     }
 
     fn outcome(query: &SearchQuery, numbers: &[u64], total: u64) -> Option<usize> {

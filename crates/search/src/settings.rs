@@ -6,7 +6,7 @@ use meilisearch_sdk::settings::{
 };
 use serde_json::Value;
 
-use crate::document::{CODED, SEARCHED, WHOLE};
+use crate::document::{CODED, SEARCHED};
 use crate::order::{self, Walk};
 use chart_index_domain::search::{Direction, Sort};
 
@@ -27,7 +27,7 @@ pub(crate) fn chartsets() -> Settings {
     Settings::new()
         .with_ranking_rules(ranking_rules())
         .with_searchable_attributes(SEARCHED)
-        .with_displayed_attributes(WHOLE)
+        .with_displayed_attributes(["*"])
         .with_sortable_attributes(order::sortable_attributes())
         .with_filterable_attributes_advanced([
             filterable(&["keys", "sourceKind", "creatorCodes"], true, false),

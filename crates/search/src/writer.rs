@@ -1,5 +1,7 @@
 //! Writing to one node.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::time::Duration;
 
 use chart_index_domain::ChartsetId;
@@ -9,17 +11,19 @@ use meilisearch_sdk::documents::{DocumentsQuery, DocumentsResults};
 use meilisearch_sdk::errors::Error as SdkError;
 use meilisearch_sdk::task_info::TaskInfo;
 use meilisearch_sdk::tasks::TasksDeleteQuery;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use crate::document::{Document, PRIMARY_KEY, WHOLE, WholeDocument};
+use crate::document::{Document, PRIMARY_KEY};
 use crate::http::Transport;
 use crate::node::{Node, StateDocument};
 use crate::{NodeConfig, NodeUrl, SearchError, settings};
 
 /// The layout of documents and settings that this program reads and writes. An index of another format is not read,
-/// and wants a rebuild.
-pub const FORMAT: u32 = 1;
+/// and wants a rebuild. It rises with every change of either, and so of the list item in the documents.
+pub const FORMAT: u32 = 2;
 
 /// The most documents of one request. Meilisearch takes 100 MB; a document has 2 KB, and 200 KB at the worst.
 const DOCUMENTS_PER_REQUEST: usize = 400;
@@ -42,6 +46,43 @@ pub enum Target {
     Live,
     /// The one that a rebuild fills.
     Rebuild,
+}
+
+/// A set that an index does not hold as it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Difference {
+    /// The set.
+    pub id: ChartsetId,
+    /// What is wrong.
+    pub kind: DifferenceKind,
+}
+
+/// What is wrong with a set in an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DifferenceKind {
+    /// The index does not hold it.
+    Missing,
+    /// The index holds something else of it.
+    OtherContent,
+    /// The index holds it, and it is not shown.
+    NotShown,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.id;
+        match self.kind {
+            DifferenceKind::Missing => write!(f, "chartset {id}: not in the index"),
+            DifferenceKind::OtherContent => write!(f, "chartset {id}: another content in the index"),
+            DifferenceKind::NotShown => write!(f, "chartset {id}: in the index and not shown"),
+        }
+    }
+}
+
+/// The one attribute that every document has, whoever wrote it.
+#[derive(Debug, Deserialize)]
+struct Identified {
+    id: ChartsetId,
 }
 
 /// Changes to an index.
@@ -146,38 +187,69 @@ impl IndexWriter {
         Ok(stats.map_err(SearchError::of("count the documents of an index"))?.number_of_documents as u64)
     }
 
-    /// The sets with those ids, as the index holds them, in the order of their ids. Those it does not hold are left
-    /// out.
-    pub async fn documents(
+    /// What the index holds otherwise than these sets, which are those of the ids that are shown: a set that it does
+    /// not hold, of which it holds anything else, or that is not shown. In the order of the ids that are given.
+    pub async fn compare(
         &self,
         target: Target,
         ids: &[ChartsetId],
-    ) -> Result<Vec<IndexedChartset>, SearchError> {
+        shown: &[IndexedChartset],
+    ) -> Result<Vec<Difference>, SearchError> {
         let index = self.node.index(target);
-        let mut documents = Vec::with_capacity(ids.len());
+        let mut held = HashMap::with_capacity(ids.len());
         for ids in ids.chunks(DOCUMENTS_PER_REQUEST) {
             let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
             let mut query = DocumentsQuery::new(&index);
-            query.with_ids(ids.iter().map(String::as_str)).with_fields(WHOLE).with_limit(ids.len());
-            documents.extend(self.fetch(&query).await?);
+            query.with_ids(ids.iter().map(String::as_str)).with_limit(ids.len());
+            let documents: Vec<Value> = self.fetch(&query).await?;
+            for document in documents {
+                let id = Identified::deserialize(&document);
+                let Identified { id } = id.map_err(|error| SearchError::nonsense(READ, error))?;
+                held.insert(id, document);
+            }
         }
-        documents.sort_unstable_by_key(|indexed| indexed.chartset.id);
-        Ok(documents)
+        let shown: HashMap<ChartsetId, &IndexedChartset> =
+            shown.iter().map(|set| (set.chartset.id, set)).collect();
+        let difference = |&id: &ChartsetId| {
+            let kind = match (shown.get(&id), held.get(&id)) {
+                (Some(set), Some(held)) if Document::of(set).is(held) => return None,
+                (Some(_), Some(_)) => DifferenceKind::OtherContent,
+                (Some(_), None) => DifferenceKind::Missing,
+                (None, Some(_)) => DifferenceKind::NotShown,
+                (None, None) => return None,
+            };
+            Some(Difference { id, kind })
+        };
+        Ok(ids.iter().filter_map(difference).collect())
     }
 
-    /// The sets from that position on, at most so many, as the index holds them. The order is the index's own: it
-    /// stays the same while nothing is written.
-    pub async fn documents_from(
+    /// How many of these sets the index holds. No id may be given twice.
+    pub async fn held(&self, target: Target, ids: &[ChartsetId]) -> Result<u64, SearchError> {
+        let index = self.node.index(target);
+        let mut held = 0;
+        for ids in ids.chunks(DOCUMENTS_PER_REQUEST) {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            let mut query = DocumentsQuery::new(&index);
+            query.with_ids(ids.iter().map(String::as_str)).with_fields([PRIMARY_KEY]).with_limit(ids.len());
+            held += self.fetch::<Identified>(&query).await?.len() as u64;
+        }
+        Ok(held)
+    }
+
+    /// The ids of the sets from that position on, at most so many. The order is the index's own: it stays the same
+    /// while nothing is written.
+    pub async fn ids_from(
         &self,
         target: Target,
         offset: u64,
         limit: u32,
-    ) -> Result<Vec<IndexedChartset>, SearchError> {
+    ) -> Result<Vec<ChartsetId>, SearchError> {
         let index = self.node.index(target);
         let mut query = DocumentsQuery::new(&index);
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        query.with_offset(offset).with_limit(limit as usize).with_fields(WHOLE);
-        self.fetch(&query).await
+        query.with_offset(offset).with_limit(limit as usize).with_fields([PRIMARY_KEY]);
+        let documents: Vec<Identified> = self.fetch(&query).await?;
+        Ok(documents.into_iter().map(|document| document.id).collect())
     }
 
     /// Whether the live index, or the node, has other settings than this program gives them.
@@ -282,18 +354,16 @@ impl IndexWriter {
         self.node.finished(operation, &task).await.map(drop)
     }
 
-    async fn fetch(
+    async fn fetch<T: DeserializeOwned + Send + Sync + 'static>(
         &self,
         query: &DocumentsQuery<'_, Transport>,
-    ) -> Result<Vec<IndexedChartset>, SearchError> {
-        const OPERATION: &str = "read documents";
-        let fetched: DocumentsResults<WholeDocument> =
-            query.execute().await.map_err(SearchError::of(OPERATION))?;
-        let documents = fetched.results.into_iter().map(WholeDocument::into_indexed);
-        documents.collect::<Result<_, _>>().map_err(|error| SearchError::nonsense(OPERATION, error))
+    ) -> Result<Vec<T>, SearchError> {
+        let fetched: DocumentsResults<T> = query.execute().await.map_err(SearchError::of(READ))?;
+        Ok(fetched.results)
     }
 }
 
+const READ: &str = "read documents";
 const PUT: &str = "index documents";
 const DELETE: &str = "delete documents";
 

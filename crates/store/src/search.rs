@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{ChartsetPage, Engine, Generation, SearchIndex, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, Engine, Generation, ListItem, SearchIndex, SearchQuery};
 
 use crate::columns::ListedColumns;
 use crate::error::corrupt;
@@ -44,7 +44,8 @@ impl PostgresSearch {
             page.total = u64::try_from(total).map_err(corrupt)?;
             if let Some(id) = id {
                 let columns: ListedColumns = sqlx::FromRow::from_row(row)?;
-                page.items.push(columns.into_chartset(id.parse().map_err(corrupt)?)?);
+                let chartset = columns.into_chartset(id.parse().map_err(corrupt)?)?;
+                page.items.push(ListItem::of(&chartset).map_err(corrupt)?);
             }
         }
         Ok(page)

@@ -44,7 +44,9 @@ async fn read_from(
     query: &Arc<SearchQuery>,
 ) -> Result<(Engine, JsonBody), ApiError> {
     let generation = engine.generation();
-    let key = CacheKey::list(format!("{}:{query:?}", engine.engine().as_str()).as_bytes(), generation);
+    let normal_form = serde_json::to_vec(&(engine.engine().as_str(), query.as_ref()))
+        .map_err(|error| ApiError::Internal(error.into()))?;
+    let key = CacheKey::list(&normal_form, generation);
     let fill = {
         let (engine, query) = (Arc::clone(engine), Arc::clone(query));
         move || search(engine, query, generation)
@@ -65,5 +67,6 @@ async fn search(
     generation: Generation,
 ) -> Result<CachedAnswer, ReadError> {
     let page = engine.search(&query, generation).await?;
-    Ok(JsonBody::render(&ListAnswer::new(&page, query.page))?.keep())
+    let answer = ListAnswer::new(&page, query.page);
+    Ok(JsonBody::render_sized(&answer, answer.expected_bytes())?.keep())
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
-use chart_index_domain::search::{self, ChartsetPage, Generation, SearchQuery, Sort};
+use chart_index_domain::search::{self, ChartsetPage, Generation, ListItem, SearchQuery, Sort};
 use chart_index_domain::{
     Chart, ChartNumbers, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, Confidence, KeyCount,
     NOTE_HASH_VERSION, NoteHash, PublicSource, ReadError, Source, SourceKind, SourceRef,
@@ -107,7 +107,7 @@ impl SearchIndex for Engine {
         if self.is_away {
             return Err(ReadError::Unavailable { operation: "search chartsets", source: "away".into() });
         }
-        Ok(ChartsetPage { items: vec![detail().chartset], total: 1 })
+        Ok(ChartsetPage { items: vec![ListItem::of(&detail().chartset).unwrap()], total: 1 })
     }
 }
 

@@ -1,16 +1,14 @@
 //! The list and detail answers of the contract.
 
-use chart_index_domain::search::{ChartsetPage, PageRequest};
-use chart_index_domain::{
-    Chart, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, KeyCount, Source, SourceKind,
-};
-use serde::{Serialize, Serializer};
+use chart_index_domain::search::{ChartsetPage, ListItem, PageRequest};
+use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
+use serde::Serialize;
 
 /// One page of the list, and which page it is after clamping.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListAnswer<'a> {
-    items: Vec<ListItem<'a>>,
+    items: &'a [ListItem],
     total: u64,
     page: u32,
     per_page: u32,
@@ -18,64 +16,14 @@ pub(crate) struct ListAnswer<'a> {
 
 impl<'a> ListAnswer<'a> {
     pub(crate) fn new(page: &'a ChartsetPage, request: PageRequest) -> Self {
-        Self {
-            items: page.items.iter().map(ListItem::new).collect(),
-            total: page.total,
-            page: request.number(),
-            per_page: request.size(),
-        }
+        Self { items: &page.items, total: page.total, page: request.number(), per_page: request.size() }
     }
-}
 
-/// The chartset list item of the contract.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ListItem<'a> {
-    id: ChartsetId,
-    title: &'a str,
-    artist: &'a str,
-    creator: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source_kind: Option<SourceKind>,
-    keys: &'a [KeyCount],
-    bpm_min: f64,
-    bpm_max: f64,
-    length_min_ms: u32,
-    length_max_ms: u32,
-    density_max: f64,
-    chart_count: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    download_url: Option<DownloadUrl>,
-}
-
-/// The path of a chartset's redirect.
-#[derive(Debug)]
-struct DownloadUrl(ChartsetId);
-
-impl Serialize for DownloadUrl {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("/go/chartset/{}", self.0))
-    }
-}
-
-impl<'a> ListItem<'a> {
-    fn new(chartset: &'a Chartset) -> Self {
-        let source_kind = chartset.source.as_ref().map(|source| source.kind);
-        Self {
-            id: chartset.id,
-            title: &chartset.title,
-            artist: &chartset.artist,
-            creator: &chartset.creator,
-            source_kind,
-            keys: &chartset.keys,
-            bpm_min: chartset.bpm_min,
-            bpm_max: chartset.bpm_max,
-            length_min_ms: chartset.length_min_ms,
-            length_max_ms: chartset.length_max_ms,
-            density_max: chartset.density_max,
-            chart_count: chartset.chart_count,
-            download_url: source_kind.map(|_| DownloadUrl(chartset.id)),
-        }
+    /// How long it becomes, and a few bytes more.
+    pub(crate) fn expected_bytes(&self) -> usize {
+        const AROUND: usize = 96;
+        const COMMA: usize = 1;
+        AROUND + self.items.iter().map(|item| item.as_str().len() + COMMA).sum::<usize>()
     }
 }
 
@@ -84,7 +32,7 @@ impl<'a> ListItem<'a> {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChartsetAnswer<'a> {
     #[serde(flatten)]
-    item: ListItem<'a>,
+    item: &'a Chartset,
     tags: &'a [String],
     sources: &'a [Source],
     charts: Vec<ChartEntry<'a>>,
@@ -93,7 +41,7 @@ pub(crate) struct ChartsetAnswer<'a> {
 impl<'a> ChartsetAnswer<'a> {
     pub(crate) fn new(detail: &'a ChartsetDetail) -> Self {
         Self {
-            item: ListItem::new(&detail.chartset),
+            item: &detail.chartset,
             tags: &detail.tags,
             sources: &detail.sources,
             charts: detail.charts.iter().map(ChartEntry::new).collect(),
@@ -132,49 +80,16 @@ mod tests {
 
     #[test]
     fn a_list_has_its_items_the_total_and_the_page_that_was_used() {
-        let items = vec![detail().chartset, without_source().chartset];
-        let page = ChartsetPage { items, total: 62 };
-        insta::assert_snapshot!(pretty(&ListAnswer::new(&page, PageRequest::clamped(2, 500))), @r#"
-        {
-          "items": [
-            {
-              "id": "a1a1a1a1a1a1a1a1",
-              "title": "旋",
-              "artist": "An artist",
-              "creator": "zoe, amy",
-              "sourceKind": "alphaSet",
-              "keys": [
-                4
-              ],
-              "bpmMin": 87.5,
-              "bpmMax": 175.0,
-              "lengthMinMs": 92000,
-              "lengthMaxMs": 92000,
-              "densityMax": 24.0,
-              "chartCount": 1,
-              "downloadUrl": "/go/chartset/a1a1a1a1a1a1a1a1"
-            },
-            {
-              "id": "a1a1a1a1a1a1a1a1",
-              "title": "旋",
-              "artist": "An artist",
-              "creator": "zoe, amy",
-              "keys": [
-                4
-              ],
-              "bpmMin": 87.5,
-              "bpmMax": 175.0,
-              "lengthMinMs": 92000,
-              "lengthMaxMs": 92000,
-              "densityMax": 24.0,
-              "chartCount": 1
-            }
-          ],
-          "total": 62,
-          "page": 2,
-          "perPage": 60
-        }
-        "#);
+        let [one, other] = [detail(), without_source()].map(|detail| ListItem::of(&detail.chartset).unwrap());
+        let expected =
+            format!(r#"{{"items":[{},{}],"total":62,"page":2,"perPage":60}}"#, one.as_str(), other.as_str());
+        let page = ChartsetPage { items: vec![one, other], total: 62 };
+        let answer = ListAnswer::new(&page, PageRequest::clamped(2, 500));
+        assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
+        assert!((expected.len()..expected.len() + 96).contains(&answer.expected_bytes()));
+        let longest = ChartsetPage { items: Vec::new(), total: u64::MAX };
+        let answer = ListAnswer::new(&longest, PageRequest::clamped(i64::MAX, 60));
+        assert!(serde_json::to_string(&answer).unwrap().len() <= answer.expected_bytes());
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Browsing: the query, the page, and the trait between them.
 
 mod changes;
+mod list_item;
 mod query;
 mod query_string;
 
 use std::fmt;
 
 pub use changes::{CatalogueChanges, Checkpoint};
+pub use list_item::ListItem;
 pub use query::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
 pub use query_string::{ParameterError, parse_query_string};
 
@@ -18,7 +20,7 @@ use crate::{Chartset, Keywords, ReadError};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartsetPage {
     /// The chartsets of the page, in order.
-    pub items: Vec<Chartset>,
+    pub items: Vec<ListItem>,
     /// How many chartsets match the query in all: exact at any size.
     pub total: u64,
 }

@@ -1,9 +1,13 @@
 //! A query of the Browse page, with every default applied and every value in range.
 
+use serde::Serialize;
+
 use crate::{KeyCount, SourceKind};
 
 /// What to list, in which order, and which page of it. The default is the whole catalogue, newest first.
-#[derive(Debug, Clone, Default, PartialEq)]
+///
+/// Serialised, queries that ask for the same are the same, and others differ: answers are kept by that.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SearchQuery {
     /// Every word of it must match in title, artist, creator or tags. Trimmed, never empty.
     pub text: Option<String>,
@@ -28,7 +32,7 @@ pub struct SearchQuery {
 }
 
 /// A range, both ends inclusive, either of which may be open.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Bounds {
     /// The lower end.
     pub min: Option<f64>,
@@ -37,7 +41,7 @@ pub struct Bounds {
 }
 
 /// A set of key counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct KeySet(u8);
 
 impl KeySet {
@@ -69,7 +73,7 @@ impl FromIterator<KeyCount> for KeySet {
 }
 
 /// What chartsets are ordered by.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Sort {
     /// When the set last changed in the index.
     #[default]
@@ -118,7 +122,7 @@ impl Sort {
 }
 
 /// Which way a sort goes. For [`Sort::Relevance`], descending is the best match first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Direction {
     /// Smallest first.
     Ascending,
@@ -139,7 +143,7 @@ impl Direction {
 }
 
 /// A page by number and size, both within their limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct PageRequest {
     number: u32,
     size: u32,

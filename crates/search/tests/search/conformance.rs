@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use chart_index_domain::search::{
     ChartsetPage, Direction, Generation, IndexedChartset, PageRequest, SearchIndex, SearchQuery, Sort,
 };
-use chart_index_domain::{ChartsetId, ReadError, text};
+use chart_index_domain::{ReadError, text};
 use chart_index_search::Unanswerable;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use chart_index_tests::{Random, TestDatabase};
@@ -26,7 +26,7 @@ use futures_util::future::join_all;
 use crate::catalogue::{Entry, generate};
 use crate::memory::MemorySearch;
 use crate::queries::random_query;
-use crate::support::{Server, fill, patient_engine};
+use crate::support::{Server, fill, ids, patient_engine};
 
 /// The most sets that are compared one by one where free text is involved.
 const LISTED: u64 = 240;
@@ -52,19 +52,19 @@ async fn page(engine: &dyn SearchIndex, query: &SearchQuery) -> Result<ChartsetP
     engine.search(query, Generation::default()).await
 }
 
-/// Every id that the query finds, in order.
-async fn listed(engine: &dyn SearchIndex, query: &SearchQuery) -> Vec<ChartsetId> {
-    let mut ids = Vec::new();
+/// The number of every set that the query finds, in order.
+async fn listed(engine: &dyn SearchIndex, query: &SearchQuery) -> Vec<u64> {
+    let mut listed = Vec::new();
     for number in 1.. {
         let query = SearchQuery { page: PageRequest::clamped(number, 60), ..query.clone() };
         let page = page(engine, &query).await.unwrap();
-        ids.extend(page.items.iter().map(|set| set.id));
+        listed.extend(ids(&page));
         if page.items.len() < 60 {
-            assert_eq!(ids.len() as u64, page.total, "{query:?}");
+            assert_eq!(listed.len() as u64, page.total, "{query:?}");
             break;
         }
     }
-    ids
+    listed
 }
 
 #[tokio::test]
@@ -154,8 +154,8 @@ async fn assert_agree(
         return;
     }
     let (expected, given) = (listed(postgres, query).await, listed(engine, query).await);
-    let wanted: HashSet<ChartsetId> = expected.iter().copied().collect();
-    let mut common: Vec<ChartsetId> = given.iter().copied().filter(|id| wanted.contains(id)).collect();
+    let wanted: HashSet<u64> = expected.iter().copied().collect();
+    let mut common: Vec<u64> = given.iter().copied().filter(|id| wanted.contains(id)).collect();
     let mut expected = expected;
     if query.sort == Sort::Relevance {
         common.sort_unstable();

@@ -58,7 +58,9 @@ async fn a_search_with_filter_text_and_sort() {
     contract("search", filled, async |config| {
         let page = search(config, &finding_query()).await.unwrap();
         assert_eq!((ids(&page), page.total), (vec![4, 3, 2], 7));
-        assert_eq!(page.items[0], titled(4, "Title 4").chartset);
+        // The recorder sorts the fields of what it writes down.
+        let item: Value = serde_json::from_str(page.items[0].as_str()).unwrap();
+        assert_eq!(item, json!(titled(4, "Title 4").chartset));
     })
     .await;
 }
@@ -125,8 +127,10 @@ async fn a_page_that_is_out_of_order_or_incomplete_is_not_served() {
     let incomplete = edited(|body| drop(body["hits"].as_array_mut().unwrap().pop()));
     let other_total = edited(|body| body["totalHits"] = json!(5));
     let other_key = edited(|body| body["hits"][0]["id"] = json!("1"));
+    let no_item = edited(|body| drop(body["hits"][0].as_object_mut().unwrap().remove("item")));
+    let no_order = edited(|body| drop(body["hits"][0].as_object_mut().unwrap().remove("titleKey")));
     let no_total = edited(|body| drop(body.as_object_mut().unwrap().remove("totalHits")));
-    for exchanges in [out_of_order, incomplete, other_total, other_key, no_total] {
+    for exchanges in [out_of_order, incomplete, other_total, other_key, no_item, no_order, no_total] {
         replay(exchanges, async |config| {
             let error = search(config, &finding_query()).await.unwrap_err();
             let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
@@ -184,7 +188,7 @@ async fn changes_and_a_checkpoint() {
         writer.set_checkpoint(Target::Live, Checkpoint(u64::MAX)).await.unwrap();
         let state = IndexState { checkpoint: Checkpoint(u64::MAX), format: FORMAT };
         assert_eq!(writer.state().await.unwrap(), Some(state));
-        assert_eq!(writer.documents(Target::Live, &[id(1), id(2)]).await.unwrap(), put);
+        assert_eq!(writer.compare(Target::Live, &[id(1), id(2)], &put).await.unwrap(), []);
         assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
     })
     .await;

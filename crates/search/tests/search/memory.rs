@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use async_trait::async_trait;
 use chart_index_domain::search::{
-    Bounds, ChartsetPage, Direction, Engine, Generation, IndexedChartset, SearchIndex, SearchQuery, Sort,
+    Bounds, ChartsetPage, Direction, Engine, Generation, IndexedChartset, ListItem, SearchIndex, SearchQuery,
+    Sort,
 };
 use chart_index_domain::{Chartset, ReadError, text};
 
@@ -26,7 +27,7 @@ impl SearchIndex for MemorySearch {
         found.sort_by(|a, b| compare(a, b, query));
         let offset = usize::try_from(query.page.offset()).unwrap();
         let page = found.iter().skip(offset).take(query.page.size() as usize);
-        let items = page.map(|set| set.chartset.clone()).collect();
+        let items = page.map(|set| ListItem::of(&set.chartset).unwrap()).collect();
         Ok(ChartsetPage { items, total: found.len() as u64 })
     }
 }

@@ -12,7 +12,9 @@ use chart_index_search::{
 };
 use chart_index_tests::PrivateMeilisearch;
 
-use crate::support::{Changes, config, engine, engine_with, fill, first_page, ids, numbered, titled, until};
+use crate::support::{
+    Changes, config, engine, engine_with, fill, first_page, ids, numbered, titled, titles, until,
+};
 
 /// The deadline of a search that is not expected to reach it.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -29,7 +31,7 @@ async fn a_killed_node_is_left_alone_until_it_is_back() {
     let Some((first, first_config)) = node("first", 5).await else { return };
     let Some((second, second_config)) = node("second", 5).await else { return };
     let engine = engine(&[&first_config, &second_config]).await;
-    let title = async || first_page(&engine).await.ok().map(|page| page.items[0].title.clone());
+    let title = async || first_page(&engine).await.ok().map(|page| titles(&page).remove(0));
     let favourite = title().await.unwrap();
     let (favoured, other) = if favourite == "first" { (&first, &second) } else { (&second, &first) };
     favoured.kill();
@@ -51,21 +53,21 @@ async fn a_frozen_node_costs_a_few_searches_their_time_and_no_more() {
     let Some((second, second_config)) = node("second", 5).await else { return };
     let deadline = Duration::from_millis(500);
     let engine = engine_with(&[&first_config, &second_config], Arc::default(), deadline).await;
-    let favourite = first_page(&engine).await.unwrap().items[0].title.clone();
+    let favourite = titles(&first_page(&engine).await.unwrap()).remove(0);
     let favoured = if favourite == "first" { &first } else { &second };
     favoured.freeze();
     let begun = Instant::now();
     let mut lost = 0;
     loop {
         match first_page(&engine).await {
-            Ok(page) => break assert_ne!(page.items[0].title, favourite),
+            Ok(page) => break assert_ne!(titles(&page)[0], favourite),
             Err(_) => lost += 1,
         }
     }
     assert!((1..=3).contains(&lost), "{lost} searches were lost");
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     favoured.thaw();
-    until("the node is back", async || first_page(&engine).await.unwrap().items[0].title == favourite).await;
+    until("the node is back", async || titles(&first_page(&engine).await.unwrap())[0] == favourite).await;
 }
 
 #[tokio::test]
@@ -74,7 +76,7 @@ async fn a_node_that_lags_is_passed_over() {
     let Some((_current_server, current)) = node("current", 7).await else { return };
     let engine = engine_with(&[&behind, &current], Changes::complete_from(6), PATIENCE).await;
     for _ in 0..10 {
-        assert_eq!(first_page(&engine).await.unwrap().items[0].title, "current");
+        assert_eq!(titles(&first_page(&engine).await.unwrap())[0], "current");
     }
     assert_eq!(engine.generation(), Generation(7));
     let alone = engine_with(&[&behind], Changes::complete_from(6), PATIENCE).await;

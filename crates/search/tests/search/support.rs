@@ -13,6 +13,7 @@ use chart_index_search::{
     ApiKey, Batch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, Target,
 };
 use chart_index_tests::PrivateMeilisearch;
+use serde_json::Value;
 
 /// A Meilisearch server: the one of `MEILISEARCH_URL`, or a private one.
 pub(crate) struct Server {
@@ -179,5 +180,17 @@ pub(crate) fn numbered(count: u64) -> Vec<IndexedChartset> {
 
 /// The numbers of the sets on a page.
 pub(crate) fn ids(page: &ChartsetPage) -> Vec<u64> {
-    page.items.iter().map(|set| u64::from_be_bytes(*set.id.as_bytes())).collect()
+    strings(page, "id").map(|id| u64::from_str_radix(&id, 16).unwrap()).collect()
+}
+
+/// The titles of the sets on a page.
+pub(crate) fn titles(page: &ChartsetPage) -> Vec<String> {
+    strings(page, "title").collect()
+}
+
+fn strings(page: &ChartsetPage, field: &str) -> impl Iterator<Item = String> {
+    page.items.iter().map(move |item| {
+        let item: Value = serde_json::from_str(item.as_str()).unwrap();
+        item[field].as_str().unwrap().to_owned()
+    })
 }

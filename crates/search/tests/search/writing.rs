@@ -1,8 +1,8 @@
 //! Writing to a real node.
 
-use chart_index_domain::search::Checkpoint;
+use chart_index_domain::search::{Checkpoint, ListItem};
 use chart_index_domain::{PublicSource, SourceKind, SourceRef};
-use chart_index_search::{Batch, FORMAT, IndexState, IndexWriter, SearchError, Target};
+use chart_index_search::{Batch, DifferenceKind, FORMAT, IndexState, IndexWriter, SearchError, Target};
 use serde_json::json;
 
 use crate::support::{Server, engine, fill, first_page, id, ids, numbered, rebuild, titled};
@@ -26,11 +26,17 @@ async fn what_is_written_is_read_back_exactly() {
     }
     let writer = fill(&server.config, &sets, 3).await;
     let all: Vec<_> = sets.iter().map(|set| set.chartset.id).collect();
-    assert_eq!(writer.documents(Target::Live, &all).await.unwrap(), sets);
-    let mut listed = writer.documents_from(Target::Live, 0, 5).await.unwrap();
-    listed.extend(writer.documents_from(Target::Live, 5, 5).await.unwrap());
-    listed.sort_by_key(|set| set.chartset.id);
-    assert_eq!(listed, sets);
+    assert_eq!(writer.compare(Target::Live, &all, &sets).await.unwrap(), []);
+    assert_eq!(writer.held(Target::Live, &all).await.unwrap(), 8);
+    let mut held = writer.ids_from(Target::Live, 0, 5).await.unwrap();
+    held.extend(writer.ids_from(Target::Live, 5, 5).await.unwrap());
+    held.sort_unstable();
+    assert_eq!(held, all);
+    let page = first_page(&engine(&[&server.config]).await).await.unwrap();
+    assert_eq!(page.items[0], ListItem::of(&sets[0].chartset).unwrap());
+    for (item, set) in page.items[1..].iter().zip(sets[1..].iter().rev()) {
+        assert_eq!(*item, ListItem::of(&set.chartset).unwrap());
+    }
     server.close().await;
 }
 
@@ -47,8 +53,17 @@ async fn an_index_knows_which_changes_it_holds() {
     writer.set_checkpoint(Target::Live, Checkpoint(u64::MAX)).await.unwrap();
     assert_eq!(writer.state().await.unwrap(), state(u64::MAX));
     assert_eq!(writer.count(Target::Live).await.unwrap(), 3);
-    let read = writer.documents(Target::Live, &[id(1), id(2), id(9)]).await.unwrap();
-    assert_eq!(read, put);
+    let ids = [id(1), id(2), id(3), id(9), id(10)];
+    let shown = [titled(1, "one"), put[0].clone(), titled(9, "9")];
+    let differences = writer.compare(Target::Live, &ids, &shown).await.unwrap();
+    let differences: Vec<_> = differences.iter().map(|difference| (difference.id, difference.kind)).collect();
+    let expected = [
+        (id(1), DifferenceKind::Missing),
+        (id(3), DifferenceKind::NotShown),
+        (id(9), DifferenceKind::OtherContent),
+    ];
+    assert_eq!(differences, expected);
+    assert_eq!(writer.held(Target::Live, &ids).await.unwrap(), 3);
     writer.apply(Target::Live, &Batch::default()).await.unwrap();
     server.close().await;
 }

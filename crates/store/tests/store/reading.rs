@@ -1,6 +1,6 @@
 //! Sources of a chart in several sets, and the words that describe it.
 
-use chart_index_domain::search::SearchQuery;
+use chart_index_domain::search::{ListItem, SearchQuery};
 use chart_index_domain::{ChartDraft, ChartsetDraft, Confidence, PublicSource, Source};
 
 use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id};
@@ -78,7 +78,10 @@ async fn tags_of_several_charts_do_not_run_into_each_other() {
     catalogue.put(&folder(1, [one, two, three]), 10).await;
     let detail = catalogue.store.chartset(id(1)).await.unwrap().unwrap();
     assert_eq!(detail.tags, ["b", "a, {}\"\\", "c", "d"]);
-    assert_eq!(catalogue.search(&SearchQuery::default()).await.items, [detail.chartset]);
+    assert_eq!(
+        catalogue.search(&SearchQuery::default()).await.items,
+        [ListItem::of(&detail.chartset).unwrap()]
+    );
 }
 
 #[tokio::test]

@@ -3,13 +3,14 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use chart_index_domain::search::{ChartsetPage, Generation, SearchIndex, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, Generation, ListItem, SearchIndex, SearchQuery};
 use chart_index_domain::{
     ChartDraft, ChartNumbers, ChartText, ChartsetDraft, ChartsetId, KeyCount, NoteHash, PublicSource,
     SourceKind, SourceRef,
 };
 use chart_index_store::{CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Store, StoreConfig};
 use chart_index_tests::TestDatabase;
+use serde_json::Value;
 
 /// A migrated database and the store on it.
 pub(crate) struct Catalogue {
@@ -173,5 +174,9 @@ pub(crate) fn titled(number: u32, title: &str) -> ChartsetDraft {
 
 /// The numbers of the sets on a page.
 pub(crate) fn ids(page: &ChartsetPage) -> Vec<u64> {
-    page.items.iter().map(|set| u64::from_be_bytes(*set.id.as_bytes())).collect()
+    let number = |item: &ListItem| {
+        let item: Value = serde_json::from_str(item.as_str()).unwrap();
+        u64::from_str_radix(item["id"].as_str().unwrap(), 16).unwrap()
+    };
+    page.items.iter().map(number).collect()
 }

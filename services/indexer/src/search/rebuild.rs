@@ -12,7 +12,6 @@ use chart_index_store::{NodeRole, Store};
 use crate::report::{Progress, plural};
 use crate::search::node::{Batches, Node};
 use crate::search::pass::catch_up;
-use crate::search::verify::compare;
 
 /// Sets in one batch.
 const SETS_OF_A_BATCH: u32 = 4_000;
@@ -98,14 +97,14 @@ async fn swap(node: &Node, from: Checkpoint) -> Result<Checkpoint> {
 }
 
 /// Compares the new index, which stands at a checkpoint, with PostgreSQL: the count of sets, exactly, and a sample of
-/// them, field by field. Sets that changed since the checkpoint count on neither side.
+/// them, attribute by attribute. Sets that changed since the checkpoint count on neither side.
 async fn check(node: &Node, checkpoint: Checkpoint) -> Result<()> {
     let mut differing = Vec::new();
     for sample in 0..SAMPLES {
         let start = ChartsetId::from_bytes((u64::MAX / SAMPLES * sample).to_be_bytes());
         let sets = node.store.indexed_chartsets_after(Some(start), SETS_OF_A_SAMPLE).await?;
         let ids: Vec<ChartsetId> = sets.iter().map(|set| set.chartset.id).collect();
-        differing.extend(compare(node, Target::Rebuild, &ids, sets).await?);
+        differing.extend(node.writer.compare(Target::Rebuild, &ids, &sets).await?);
     }
     let shown = node.store.shown_count(checkpoint).await?;
     let changed: HashSet<ChartsetId> = shown.changed.iter().copied().collect();
@@ -122,7 +121,7 @@ async fn check(node: &Node, checkpoint: Checkpoint) -> Result<()> {
 pub(crate) async fn unchanged_count(node: &Node, target: Target, changed: &[ChartsetId]) -> Result<u64> {
     let mut count = node.writer.count(target).await?;
     for ids in changed.chunks(SETS_OF_A_BATCH as usize) {
-        count = count.saturating_sub(node.writer.documents(target, ids).await?.len() as u64);
+        count = count.saturating_sub(node.writer.held(target, ids).await?);
     }
     Ok(count)
 }

@@ -1,14 +1,12 @@
 //! `chart-indexer verify --search`: the live index of every node is compared with PostgreSQL, set by set.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use chart_index_domain::ChartsetId;
-use chart_index_domain::search::IndexedChartset;
-use chart_index_search::{FORMAT, IndexWriter, Target};
+use chart_index_search::{Difference, DifferenceKind, FORMAT, IndexWriter, Target};
 use chart_index_store::{Moment, NodeRole, Store};
 
 use crate::report::{Progress, plural};
@@ -22,31 +20,6 @@ const PRINTED: usize = 20;
 /// How long a node that is kept up to date may take to come up with what was committed before the check.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(250);
-
-/// A set that an index does not hold as PostgreSQL does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
-    pub(crate) id: ChartsetId,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Missing,
-    Different,
-    NotShown,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.id;
-        match self.kind {
-            Kind::Missing => write!(f, "chartset {id}: not in the index"),
-            Kind::Different => write!(f, "chartset {id}: another content in the index"),
-            Kind::NotShown => write!(f, "chartset {id}: in the index and not shown"),
-        }
-    }
-}
 
 /// Compares every node with PostgreSQL and prints the differences. Sets that change meanwhile are none.
 ///
@@ -96,40 +69,16 @@ async fn scan(node: &Node) -> Result<(u64, BTreeSet<ChartsetId>)> {
         count += sets.len() as u64;
         progress.advance_by(sets.len() as u64);
         let ids: Vec<ChartsetId> = sets.iter().map(|set| set.chartset.id).collect();
-        suspects.extend(compare(node, Target::Live, &ids, sets).await?.iter().map(|finding| finding.id));
+        suspects
+            .extend(node.writer.compare(Target::Live, &ids, &sets).await?.iter().map(|finding| finding.id));
     }
     progress.finish();
     Ok((count, suspects))
 }
 
-/// What an index holds otherwise than PostgreSQL, of sets as PostgreSQL held them a moment ago: those of the ids that
-/// are shown.
-pub(crate) async fn compare(
-    node: &Node,
-    target: Target,
-    ids: &[ChartsetId],
-    shown: Vec<IndexedChartset>,
-) -> Result<Vec<Finding>> {
-    let by_id = |sets: Vec<IndexedChartset>| -> BTreeMap<ChartsetId, IndexedChartset> {
-        sets.into_iter().map(|set| (set.chartset.id, set)).collect()
-    };
-    let (indexed, shown) = (by_id(node.writer.documents(target, ids).await?), by_id(shown));
-    let finding = |id: &ChartsetId| {
-        let kind = match (shown.get(id), indexed.get(id)) {
-            (Some(shown), Some(indexed)) if shown == indexed => return None,
-            (Some(_), Some(_)) => Kind::Different,
-            (Some(_), None) => Kind::Missing,
-            (None, Some(_)) => Kind::NotShown,
-            (None, None) => return None,
-        };
-        Some(Finding { id: *id, kind })
-    };
-    Ok(ids.iter().filter_map(finding).collect())
-}
-
 /// Looks at the suspects again while nobody writes to the index, at whatever the index has not come up with, and at
 /// the number of sets. Where somebody keeps the node up to date, they get some time to do so.
-async fn settle(node: &Node, begin: &Moment, mut suspects: BTreeSet<ChartsetId>) -> Result<Vec<Finding>> {
+async fn settle(node: &Node, begin: &Moment, mut suspects: BTreeSet<ChartsetId>) -> Result<Vec<Difference>> {
     let start = Instant::now();
     loop {
         let (mut findings, lags) = node.writing(look_again(node, &mut suspects)).await?;
@@ -153,7 +102,7 @@ async fn is_synced(node: &Node) -> Result<bool> {
 }
 
 /// The differences that there are, and whether changes wait to be applied.
-async fn look_again(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<(Vec<Finding>, bool)> {
+async fn look_again(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<(Vec<Difference>, bool)> {
     let state = node.writer.state().await?.context("there is no index: run `chart-indexer rebuild`")?;
     ensure!(state.format == FORMAT, "the index is of another version: run `chart-indexer rebuild`");
     // That the checkpoint means something.
@@ -161,7 +110,7 @@ async fn look_again(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<
     let shown = node.store.shown_count(state.checkpoint).await?;
     suspects.extend(&shown.changed);
     let findings = compare_all(node, suspects).await?;
-    let missing = findings.iter().filter(|finding| finding.kind == Kind::Missing);
+    let missing = findings.iter().filter(|finding| finding.kind == DifferenceKind::Missing);
     let changed: BTreeSet<ChartsetId> = shown.changed.iter().copied().collect();
     let missing = missing.filter(|finding| !changed.contains(&finding.id)).count() as u64;
     let lags = !shown.changed.is_empty();
@@ -173,12 +122,12 @@ async fn look_again(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<
     Ok((compare_all(node, suspects).await?, lags))
 }
 
-async fn compare_all(node: &Node, suspects: &BTreeSet<ChartsetId>) -> Result<Vec<Finding>> {
+async fn compare_all(node: &Node, suspects: &BTreeSet<ChartsetId>) -> Result<Vec<Difference>> {
     let ids: Vec<ChartsetId> = suspects.iter().copied().collect();
     let mut findings = Vec::new();
     for ids in ids.chunks(PAGE as usize) {
         let shown = node.store.indexed_chartsets(ids).await?;
-        findings.extend(compare(node, Target::Live, ids, shown).await?);
+        findings.extend(node.writer.compare(Target::Live, ids, &shown).await?);
     }
     Ok(findings)
 }
@@ -186,10 +135,10 @@ async fn compare_all(node: &Node, suspects: &BTreeSet<ChartsetId>) -> Result<Vec
 async fn ids_in_index(node: &Node) -> Result<Vec<ChartsetId>> {
     let mut ids = Vec::new();
     loop {
-        let sets = node.writer.documents_from(Target::Live, ids.len() as u64, PAGE).await?;
-        if sets.is_empty() {
+        let more = node.writer.ids_from(Target::Live, ids.len() as u64, PAGE).await?;
+        if more.is_empty() {
             return Ok(ids);
         }
-        ids.extend(sets.iter().map(|set| set.chartset.id));
+        ids.extend(more);
     }
 }

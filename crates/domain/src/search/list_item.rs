@@ -1,0 +1,83 @@
+//! List items as they are sent.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::Chartset;
+
+/// A chartset as a list shows it, in the JSON of the contract: written once and sent as it is.
+///
+/// An engine that keeps documents of its own writes it when it indexes the set. A page of such an engine is then made
+/// without reading and writing every field of every set.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ListItem(Box<RawValue>);
+
+impl ListItem {
+    /// The item of a chartset.
+    ///
+    /// # Errors
+    /// When the chartset has no JSON; none that this crate makes.
+    pub fn of(chartset: &Chartset) -> Result<Self, serde_json::Error> {
+        to_raw_value(chartset).map(Self)
+    }
+
+    /// The JSON text of the item, an object.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl PartialEq for ListItem {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ChartsetId, KeyCount, PublicSource, SourceKind, SourceRef};
+
+    use super::*;
+
+    fn chartset() -> Chartset {
+        Chartset {
+            id: ChartsetId::from_bytes([0xa1; 8]),
+            title: "旋 \"5\"".into(),
+            artist: "An artist".into(),
+            creator: "zoe, amy".into(),
+            source: None,
+            keys: [4, 7].map(|keys| KeyCount::try_from(keys).unwrap()).into(),
+            bpm_min: 87.5,
+            bpm_max: 175.0,
+            length_min_ms: 92_000,
+            length_max_ms: 92_001,
+            density_max: 24.0,
+            chart_count: 2,
+        }
+    }
+
+    #[test]
+    fn an_item_is_the_list_item_of_the_contract() {
+        let reference = SourceRef::from_number(577_617).unwrap();
+        let source = Some(PublicSource { kind: SourceKind::AlphaSet, reference });
+        let item = ListItem::of(&Chartset { source, ..chartset() }).unwrap();
+        let expected = concat!(
+            r#"{"id":"a1a1a1a1a1a1a1a1","title":"旋 \"5\"","artist":"An artist","creator":"zoe, amy","#,
+            r#""sourceKind":"alphaSet","keys":[4,7],"bpmMin":87.5,"bpmMax":175.0,"lengthMinMs":92000,"#,
+            r#""lengthMaxMs":92001,"densityMax":24.0,"chartCount":2,"#,
+            r#""downloadUrl":"/go/chartset/a1a1a1a1a1a1a1a1"}"#,
+        );
+        assert_eq!(item.as_str(), expected);
+        assert_eq!(serde_json::from_str::<ListItem>(expected).unwrap(), item);
+    }
+
+    #[test]
+    fn a_set_without_a_public_source_has_no_kind_and_no_download() {
+        let item = ListItem::of(&chartset()).unwrap();
+        for field in ["sourceKind", "downloadUrl", "null"] {
+            assert!(!item.as_str().contains(field), "{field}: {item:?}");
+        }
+    }
+}

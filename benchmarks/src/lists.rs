@@ -2,7 +2,7 @@
 //!
 //! `bench-lists [QUERIES] [ROUNDS]` over the catalogue at `DATABASE_URL` and the node at `MEILISEARCH_URL`. No query is
 //! asked twice, so that none is answered from what is kept. A first service asks those of a round through a relay that
-//! notes what is sent to Meilisearch; then, five hundred at a time and by turns, the requests go to a second service and
+//! notes what is sent to Meilisearch; then, a hundred at a time and by turns, the requests go to a second service and
 //! the bodies that were noted go to Meilisearch, over as many connections. Both answer with the documents of the page:
 //! the same bytes are asked for. With a `SERVICE_REDIS_URL` the second service has that Redis, where it limits and keeps
 //! its answers.
@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// Requests under way at once.
 const CONNECTIONS: usize = 8;
 /// Requests that go one way before as many go the other: what else the machine does falls on both alike.
-const TURN: usize = 500;
+const TURN: usize = 100;
 /// A memory for answers that is full when the rounds begin, as that of a service is that has run for a while.
 const CACHE_BYTES: &str = "4194304";
 const SORTS: [&str; 6] = ["updated", "title", "artist", "bpm", "length", "density"];

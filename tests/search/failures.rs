@@ -95,6 +95,25 @@ async fn a_database_from_elsewhere_wants_a_rebuild() {
 }
 
 #[tokio::test]
+async fn an_index_of_an_older_version_is_rebuilt_and_one_of_a_newer_version_is_left_alone() {
+    let Some(catalogue) = Catalogue::synced(5).await else { return };
+    let path = "/indexes/chartsets_state/documents";
+    let newer = r#"[{"id":"state","checkpoint":"1","format":4000000000}]"#;
+    meilisearch(&catalogue.nodes[0], Method::POST, path, newer).await;
+    let sync = catalogue.try_run(&["sync"]);
+    assert_eq!(sync.code, Some(1), "{}", sync.stdout);
+    assert!(sync.stderr.contains("newer version"), "{}", sync.stderr);
+    // Whoever goes back to an older version of the program says so.
+    catalogue.run(&["rebuild"]);
+    catalogue.assert_equal();
+    let older = r#"[{"id":"state","checkpoint":"1","format":1}]"#;
+    meilisearch(&catalogue.nodes[0], Method::POST, path, older).await;
+    let sync = catalogue.run(&["sync"]);
+    assert!(sync.contains("the index is of an older version, building one"), "{sync}");
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
 async fn a_wrong_key_is_an_error_that_does_not_repeat_it() {
     let Some(mut catalogue) = Catalogue::with_nodes(0).await else { return };
     let Some(node) = start_node(&["--master-key", "a-key-of-sixteen-bytes"]) else {

@@ -172,12 +172,14 @@ impl<E: Send + Sync + 'static> Inner<E> {
         let kept = landing
             .land(Ok(answer.clone()), |shard| self.keep(shard, key, answer.clone(), stamp, begun.epoch));
         if kept && !self.tier.is_away(key.kind()) {
-            let took = Duration::from_millis(self.clock.now().real_ms - begun.now.real_ms);
             let lives = self.trust.vary(&key, self.ages.of(key.kind()).hard);
             let record = Record { answer, read_unix_ms: begun.unix_ms };
             let inner = Arc::clone(self);
             // Whoever waits is not kept waiting while this is put together.
-            tokio::spawn(async move { inner.tier.write(&key, &record, took, lives).await });
+            tokio::spawn(async move {
+                let took = Duration::from_millis(inner.clock.now().real_ms - begun.now.real_ms);
+                inner.tier.write(&key, &record, took, lives).await;
+            });
         }
     }
 

@@ -96,7 +96,8 @@ impl Serialize for Chartset {
     }
 }
 
-/// The fields of the Chartset list item, in the order of the contract.
+/// The fields of the Chartset list item, in the order of the contract. Indexes hold items as they are written here: a
+/// change is another format of the index, see `FORMAT` in `chart-index-search`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ItemFields<'a> {

@@ -110,8 +110,7 @@ impl FromStr for ChartsetId {
 pub struct MalformedChartsetId;
 
 /// The number of keys of a chart: 4 to 7 (contract, "Limits").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "u8")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct KeyCount(u8);
 
 impl KeyCount {

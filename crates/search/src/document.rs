@@ -89,6 +89,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::FORMAT;
 
     pub(crate) fn indexed(number: u64, title: &str) -> IndexedChartset {
         let chartset = Chartset {
@@ -116,6 +117,90 @@ pub(crate) mod tests {
         for attribute in sorted.chain(SEARCHED).chain([PRIMARY_KEY, ITEM, "creatorCodes"]) {
             assert!(document.get(attribute).is_some(), "{attribute}");
         }
+    }
+
+    /// Whoever changes a document, and so whoever changes the list item, raises [`FORMAT`]: then nodes are rebuilt, and
+    /// no page mixes two forms.
+    #[test]
+    fn the_format_is_that_of_this_document() {
+        let mut indexed = indexed(1, "宙 Sora");
+        let reference = SourceRef::from_number(5).unwrap();
+        indexed.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
+        indexed.keywords.romanised_names = vec!["Sora".into()];
+        assert_eq!(FORMAT, 2);
+        insta::assert_json_snapshot!(serde_json::to_value(Document::of(&indexed)).unwrap(), @r#"
+        {
+          "artist1": "x61",
+          "artist2": "x6172",
+          "artist3": "x617274",
+          "artist4": "x61727469",
+          "artist6": "x617274697374",
+          "artistKey": "x617274697374",
+          "artistWords": "artist",
+          "bpm3": 8243,
+          "bpm7": 131892,
+          "bpmMax": 180.125,
+          "bpmMin": 100.0,
+          "codedWords": [
+            "ri3d"
+          ],
+          "creatorCodes": [
+            "m3n2m5m1n4mfn2"
+          ],
+          "creatorWords": "creator",
+          "density3": 8212,
+          "density7": 131400,
+          "densityMax": 12.5,
+          "id": "0000000000000001",
+          "id1": "x0",
+          "id2": "x00",
+          "item": {
+            "artist": "Artist",
+            "bpmMax": 180.125,
+            "bpmMin": 100.0,
+            "chartCount": 2,
+            "creator": "Creator",
+            "densityMax": 12.5,
+            "downloadUrl": "/go/chartset/0000000000000001",
+            "id": "0000000000000001",
+            "keys": [
+              4
+            ],
+            "lengthMaxMs": 90000,
+            "lengthMinMs": 60000,
+            "sourceKind": "betaPack",
+            "title": "宙 Sora"
+          },
+          "keys": [
+            4
+          ],
+          "length10": 1064318,
+          "length3": 8314,
+          "length7": 133039,
+          "lengthMaxMs": 90000,
+          "lengthMinMs": 60000,
+          "romanisedWords": [
+            "sora"
+          ],
+          "sourceKind": "betaPack",
+          "tagWords": [
+            "tag"
+          ],
+          "title1": "xe5",
+          "title2": "xe5ae",
+          "title3": "xe5ae99",
+          "title4": "xe5ae9920",
+          "title6": "xe5ae9920736f",
+          "titleKey": "xe5ae9920736f7261",
+          "titleWords": "sora",
+          "updated12": 415039062,
+          "updated18": 6484985,
+          "updated24": 101327,
+          "updated30": 1583,
+          "updated36": 24,
+          "updatedAtMs": 1700000000000
+        }
+        "#);
     }
 
     #[test]

@@ -245,6 +245,15 @@ mod tests {
     }
 
     #[test]
+    fn the_key_of_every_order_is_read() {
+        for sort in Sort::ALL {
+            let hit = json!({ "id": "00000000000000a1", "item": {}, order::exact_key(sort): 7 });
+            let hit: Hit = serde_json::from_str(&hit.to_string()).unwrap();
+            assert_eq!(hit.key, Key::Number(7.0), "{sort:?}");
+        }
+    }
+
+    #[test]
     fn what_meilisearch_cannot_answer_exactly_is_not_asked() {
         let query = SearchQuery::default;
         let text = |text: &str| Some(text.to_owned());

@@ -8,7 +8,7 @@ use crate::Chartset;
 /// A chartset as a list shows it, in the JSON of the contract: written once and sent as it is.
 ///
 /// An engine that keeps documents of its own writes it when it indexes the set. A page of such an engine is then made
-/// without reading and writing every field of every set.
+/// without reading and writing every field of every set. Read back, it is what was written: nothing looks inside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ListItem(Box<RawValue>);
@@ -22,7 +22,7 @@ impl ListItem {
         to_raw_value(chartset).map(Self)
     }
 
-    /// The JSON text of the item, an object.
+    /// The JSON text of the item.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()

@@ -6,7 +6,7 @@ use crate::{KeyCount, SourceKind};
 
 /// What to list, in which order, and which page of it. The default is the whole catalogue, newest first.
 ///
-/// Serialised, queries that ask for the same are the same, and others differ: answers are kept by that.
+/// Serialised, queries that differ are different: answers are kept by that. Numbers are finite.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SearchQuery {
     /// Every word of it must match in title, artist, creator or tags. Trimmed, never empty.

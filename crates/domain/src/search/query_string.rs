@@ -165,7 +165,8 @@ fn number(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
     let plain = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
     let parsed = if plain { value.parse::<f64>().ok() } else { None };
     let number = parsed.ok_or_else(|| refuse(parameter, "accepts a decimal number such as 174 or 174.5"))?;
-    Ok(number.clamp(0.0, MAX_NUMBER))
+    // Nothing is below zero, not even its negative.
+    Ok(number.clamp(0.0, MAX_NUMBER) + 0.0)
 }
 
 /// Larger than any value of a chart, and small enough to be scaled and compared exactly as an integer.
@@ -317,6 +318,46 @@ mod tests {
             let error = parse_query_string(query).expect_err(query);
             assert_eq!(error.parameter, parameter, "{query}");
             assert!(error.reason.contains(reason), "{query}: {}", error.reason);
+        }
+    }
+
+    #[test]
+    fn serialised_only_the_same_queries_are_the_same() {
+        let serialised = |query: &str| serde_json::to_string(&parse_query_string(query).unwrap()).unwrap();
+        let different = [
+            "",
+            "q=a",
+            "creator=a",
+            "keys=4",
+            "keys=5",
+            "keys=4,5",
+            "source=alphaSet",
+            "source=betaPack",
+            "bpmMin=0",
+            "bpmMin=1",
+            "bpmMax=1",
+            "bpmMin=1&bpmMax=1",
+            "lengthMin=1",
+            "lengthMax=1",
+            "densityMin=1",
+            "densityMin=1.5",
+            "sort=title",
+            "sort=artist",
+            "sort=title&order=desc",
+            "order=asc",
+            "page=2",
+            "perPage=2",
+        ];
+        let all: std::collections::BTreeSet<String> = different.into_iter().map(serialised).collect();
+        assert_eq!(all.len(), different.len());
+        for (one, other) in [
+            ("", "sort=updated&order=desc&page=1&perPage=30"),
+            ("keys=5,4", "keys=4,5,4"),
+            ("bpmMin=-0", "bpmMin=0"),
+            ("bpmMin=-5", "bpmMin=0.0"),
+            ("q=+a+", "q=a"),
+        ] {
+            assert_eq!(serialised(one), serialised(other), "{one}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use chart_index_domain::search::Checkpoint;
 use chart_index_search::{FORMAT, IndexWriter, Target};
 use chart_index_store::{ChangesListener, NodeRole, Store};
@@ -182,10 +182,16 @@ async fn step(node: &Node) -> Result<Pass> {
 }
 
 /// The pass, or why the live index cannot be brought up to date.
+///
+/// # Errors
+/// Also for the index of a newer version of this program: two versions would go on rebuilding what the other one did.
 async fn pass_or_reason(node: &Node) -> Result<Result<Pass, &'static str>> {
     match node.writer.state().await? {
         None => Ok(Err("there is no index")),
-        Some(state) if state.format != FORMAT => Ok(Err("the index is of another version")),
+        Some(state) if state.format > FORMAT => {
+            bail!("the index is of a newer version; to go back to this one, run its `chart-indexer rebuild`")
+        }
+        Some(state) if state.format < FORMAT => Ok(Err("the index is of an older version")),
         Some(state) => pass(node, Target::Live, state.checkpoint).await.map(Ok),
     }
 }

@@ -56,6 +56,8 @@ pub struct CacheCounts {
     pub fills: u64,
     /// Reads of the store that failed.
     pub failed_fills: u64,
+    /// Answers of fills that Redis was not given, because too many were on their way to it.
+    pub unwritten: u64,
     /// The bytes of memory in use.
     pub bytes: u64,
     /// The answers with a body in memory.

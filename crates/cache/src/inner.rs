@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use crate::clock::Now;
 use crate::flights::{Flights, Landing, Outcome, Shard};
 use crate::memory::Memory;
@@ -30,8 +32,13 @@ pub(crate) struct Inner<E> {
     clock: Clock,
     ages: AgesByKind,
     patience: Duration,
+    /// Places for records on their way to Redis.
+    writes: Arc<Semaphore>,
     counts: Counts,
 }
+
+/// Records that may be on their way to Redis at once.
+const MAX_WRITES: usize = 1_024;
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -39,6 +46,7 @@ struct Counts {
     from_redis: AtomicU64,
     fills: AtomicU64,
     failed_fills: AtomicU64,
+    unwritten: AtomicU64,
 }
 
 /// When a read began.
@@ -59,6 +67,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
             clock: config.clock,
             ages: config.ages,
             patience: config.patience,
+            writes: Arc::new(Semaphore::new(MAX_WRITES)),
             counts: Counts::default(),
         }
     }
@@ -174,9 +183,16 @@ impl<E: Send + Sync + 'static> Inner<E> {
         if kept && !self.tier.is_away(key.kind()) {
             let lives = self.trust.vary(&key, self.ages.of(key.kind()).hard);
             let record = Record { answer, read_unix_ms: begun.unix_ms };
+            // Where Redis, or this process, does not keep up with what is read, a copy that is not written costs another
+            // replica a read; all that wait to be written would cost everyone.
+            let Ok(place) = Arc::clone(&self.writes).try_acquire_owned() else {
+                self.counts.unwritten.fetch_add(1, Ordering::Relaxed);
+                return;
+            };
             let inner = Arc::clone(self);
             // Whoever waits is not kept waiting while this is put together.
             tokio::spawn(async move {
+                let _place = place;
                 let took = Duration::from_millis(inner.clock.now().real_ms - begun.now.real_ms);
                 inner.tier.write(&key, &record, took, lives).await;
             });
@@ -277,6 +293,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
             from_redis: counts.from_redis.load(Ordering::Relaxed),
             fills: counts.fills.load(Ordering::Relaxed),
             failed_fills: counts.failed_fills.load(Ordering::Relaxed),
+            unwritten: counts.unwritten.load(Ordering::Relaxed),
             bytes,
             found_held,
             not_found_held,

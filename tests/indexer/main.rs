@@ -152,9 +152,11 @@ async fn verify_finds_what_was_tampered_with() {
     let swap = format!(
         "UPDATE rox_files SET bytes = (SELECT bytes FROM rox_files WHERE hash = '\\x{other}') WHERE hash = '\\x{hash}'"
     );
-    for (damage, finding) in
-        [(swap.as_str(), hash.as_str()), ("UPDATE chartsets SET bpm_max = 1000", "bpm_max")]
-    {
+    for (damage, finding) in [
+        ("UPDATE charts SET rox_bytes = rox_bytes + 1", "rox_bytes"),
+        (swap.as_str(), hash.as_str()),
+        ("UPDATE chartsets SET bpm_max = 1000", "bpm_max"),
+    ] {
         let _ = database.0.psql(damage);
         let run = database.try_run(&["verify"]);
         assert_eq!(run.code, Some(1), "{}", run.stdout);

@@ -59,14 +59,19 @@ async fn verify_charts(store: &Store, findings: &mut Findings) -> Result<u64> {
 }
 
 fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
-    match inspect_rox(&chart.rox) {
-        Err(refusal) => findings.add(format_args!("chart {}: its ROX file: {refusal}", chart.hash)),
-        Ok((hash, _)) if hash != chart.hash => {
-            findings.add(format_args!("chart {}: its ROX file decodes to {hash}", chart.hash))
+    let StoredChart { hash, rox_bytes, rox, .. } = chart;
+    if *rox_bytes != rox.len() as u64 {
+        findings
+            .add(format_args!("chart {hash}: rox_bytes is {rox_bytes}, its ROX file has {}", rox.len()))?;
+    }
+    match inspect_rox(rox) {
+        Err(refusal) => findings.add(format_args!("chart {hash}: its ROX file: {refusal}")),
+        Ok((found, _)) if found != *hash => {
+            findings.add(format_args!("chart {hash}: its ROX file decodes to {found}"))
         }
         Ok((_, numbers)) if numbers != chart.numbers => findings.add(format_args!(
-            "chart {}: its numbers are {:?}, its ROX file gives {numbers:?}",
-            chart.hash, chart.numbers
+            "chart {hash}: its numbers are {:?}, its ROX file gives {numbers:?}",
+            chart.numbers
         )),
         Ok(_) => Ok(()),
     }

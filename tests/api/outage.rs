@@ -1,8 +1,9 @@
-//! PostgreSQL goes away and comes back under requests.
+//! PostgreSQL goes away and comes back under requests, and its connections go silent.
 
 use std::time::{Duration, Instant};
 
-use chart_index_tests::PrivatePostgres;
+use chart_index_tests::{PrivatePostgres, Proxy};
+use tokio::task::JoinSet;
 
 use super::*;
 
@@ -154,4 +155,49 @@ async fn the_service_starts_while_postgresql_is_away() {
     outage.assert_unavailable().await;
     outage.postgres.restart();
     outage.assert_recovers().await;
+}
+
+/// Connections on which nothing arrives any more, and which nothing closes, while statements run on them: new ones work.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_recovers_from_silent_connections() {
+    let database = TestDatabase::create().await;
+    indexer(database.url(), &["migrate"]).succeeded();
+    let proxy = Proxy::start(database.url()).await;
+    let arguments = ["--database-max-connections", "2"];
+    let service = Service::start_with(proxy.url(), &ServiceOptions { arguments: &arguments, variables: &[] });
+    let client = service.client();
+    let mut next = 0;
+    // Of different charts at once, none of which is cached.
+    let mut lookups = || {
+        let mut lookups = JoinSet::new();
+        for _ in 0..64 {
+            let (client, path) = (client.clone(), format!("/api/charts/{next:064}"));
+            next += 1;
+            lookups.spawn(async move { client.get(&path).await.status.as_u16() });
+        }
+        lookups.join_all()
+    };
+    assert!(lookups().await.iter().all(|status| *status == 200));
+    let lock = "BEGIN; LOCK TABLE charts IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(60)";
+    let mut locking = database.start_psql(lock);
+    let state = |condition: &str| {
+        let count =
+            format!("SELECT count(*) FROM pg_locks WHERE relation = 'charts'::regclass AND {condition}");
+        database.psql(&count)
+    };
+    within(RECOVERY, async || (state("mode = 'AccessExclusiveLock' AND granted") == "1").then_some(())).await;
+    let during = tokio::spawn(lookups());
+    within(RECOVERY, async || (state("NOT granted") == "2").then_some(())).await;
+    proxy.silence_open_connections();
+    let silenced = Instant::now();
+    let end = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+               WHERE datname = current_database() AND query LIKE 'BEGIN; LOCK%'";
+    let _ = database.psql(end);
+    let _ = locking.wait();
+    during.await.unwrap();
+    while lookups().await.iter().any(|status| *status != 200) {
+        assert!(silenced.elapsed() < Duration::from_secs(10), "{:?}", silenced.elapsed());
+    }
+    assert!(silenced.elapsed() < Duration::from_secs(10), "{:?}", silenced.elapsed());
+    assert_eq!(service.private_client().get("/readyz").await.status, 200);
 }

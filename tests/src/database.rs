@@ -1,6 +1,6 @@
 //! A database of its own for every test.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A fresh, empty database on the server of the test run (`TEST_DATABASE_URL`). Dropped with the value.
@@ -38,6 +38,12 @@ impl TestDatabase {
     /// Runs a statement in the database and gives the output of `psql`, unaligned and without headers.
     pub fn psql(&self, statement: &str) -> String {
         psql(&self.url, statement)
+    }
+
+    /// Starts `psql` with statements that take long, and does not wait for them.
+    pub fn start_psql(&self, statements: &str) -> Child {
+        let mut command = psql_command(&self.url, statements);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("psql starts")
     }
 }
 

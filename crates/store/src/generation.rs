@@ -83,8 +83,7 @@ impl Store {
     /// It is a digest of the newest 4,096 rows of the outbox, by their numbers: of more than the newest, since a
     /// row may become visible after one with a higher number.
     pub async fn generation(&self) -> Result<Generation, ReadError> {
-        self.read("read generation", || async move {
-            let mut lease = self.lease().await?;
+        self.lookup("read generation", |mut lease| async move {
             let (newest, sum): (i64, i64) = sqlx::query_as(
                 "SELECT coalesce(max(seq), 0), coalesce(sum(seq), 0)::bigint FROM search_changes
                  WHERE seq > (SELECT coalesce(max(seq), 0) FROM search_changes) - $1",

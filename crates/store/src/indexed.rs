@@ -45,8 +45,7 @@ impl Store {
     /// Those of the sets that are shown, as they are now, in the order of their ids.
     pub async fn indexed_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<IndexedChartset>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
-        self.read("read chartsets to index", || async move {
-            let mut lease = self.lease().await?;
+        self.read("read chartsets to index", |mut lease| async move {
             let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
                 "SELECT id, updated_at_ms, ",
                 listed_columns!(),
@@ -68,8 +67,7 @@ impl Store {
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<Vec<IndexedChartset>, ReadError> {
-        self.read("read chartsets to index", || async move {
-            let mut lease = self.lease().await?;
+        self.read("read chartsets to index", |mut lease| async move {
             let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
                 "SELECT id, updated_at_ms, ",
                 listed_columns!(),
@@ -90,8 +88,7 @@ impl Store {
     /// How many sets are shown, and which of them an index at that checkpoint need not hold as they are: all of it
     /// of one moment.
     pub async fn shown_count(&self, since: Checkpoint) -> Result<ShownCount, ReadError> {
-        self.read("count chartsets", || async move {
-            let mut lease = self.lease().await?;
+        self.read("count chartsets", |mut lease| async move {
             let (unchanged, changed): (i64, Vec<String>) = sqlx::query_as(
                 "WITH changed AS MATERIALIZED (
                      SELECT DISTINCT chartset_id AS id FROM search_changes
@@ -112,8 +109,7 @@ impl Store {
 
     /// The present moment.
     pub async fn moment(&self) -> Result<Moment, ReadError> {
-        self.read("read the moment", || async move {
-            let mut lease = self.lease().await?;
+        self.read("read the moment", |mut lease| async move {
             let moment = sqlx::query_scalar("SELECT pg_current_snapshot()::text");
             moment.fetch_one(lease.connection()).await.map(Moment)
         })
@@ -127,8 +123,7 @@ impl Store {
         ids: &[ChartsetId],
     ) -> Result<HashSet<ChartsetId>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
-        self.read("read what changed", || async move {
-            let mut lease = self.lease().await?;
+        self.read("read what changed", |mut lease| async move {
             let changed: Vec<String> = sqlx::query_scalar(
                 "SELECT DISTINCT chartset_id FROM search_changes
                  WHERE transaction_id >= pg_snapshot_xmin($1::text::pg_snapshot)

@@ -14,6 +14,7 @@ mod error;
 mod fingerprint;
 mod generation;
 mod indexed;
+mod lease;
 mod listener;
 mod members;
 mod migration;

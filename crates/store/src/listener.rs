@@ -1,10 +1,13 @@
 //! Hearing of changes as they are made.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::Executor;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Store;
@@ -13,6 +16,10 @@ use crate::Store;
 const CHANNEL: &str = "search_changes";
 /// How long to wait before PostgreSQL is tried again.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// How often the connection is tested while there are no notifications: one that went silent looks like a quiet one.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How long PostgreSQL may take to accept the connection, and to respond to a statement on it.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Hears when the catalogue changes. Clones share a connection and hear each on their own.
 #[derive(Debug, Clone)]
@@ -42,7 +49,7 @@ impl ChangesListener {
     /// there may be none: a connection that was lost may have missed some.
     pub async fn changed(&mut self, at_most: Duration) {
         // It is only over with the task, which ends with the last listener.
-        let _ = tokio::time::timeout(at_most, self.heard.changed()).await;
+        let _ = timeout(at_most, self.heard.changed()).await;
         self.heard.mark_unchanged();
     }
 }
@@ -60,14 +67,28 @@ async fn listen(store: Store, sender: watch::Sender<()>) {
 async fn tell_each(store: &Store, sender: &watch::Sender<()>) -> Result<(), sqlx::Error> {
     // A pool of its own: that of the store would wait for this connection to come back.
     let options = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
+    let options = options.acquire_timeout(RESPONSE_TIMEOUT);
     let pool = options.connect_lazy_with(store.unlimited_options().clone());
     let mut listener = PgListener::connect_with(&pool).await?;
     listener.eager_reconnect(false);
-    listener.listen(CHANNEL).await?;
+    in_time(listener.listen(CHANNEL)).await?;
     // From here on nothing is missed; what was before is unknown.
     sender.send_replace(());
-    while listener.try_recv().await?.is_some() {
-        sender.send_replace(());
+    loop {
+        match timeout(HEARTBEAT, listener.try_recv()).await {
+            Ok(Ok(Some(_))) => {
+                sender.send_replace(());
+            }
+            // The connection is lost.
+            Ok(Ok(None)) => return Ok(()),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => in_time(listener.execute("SELECT 1")).await.map(|_| ())?,
+        }
     }
-    Ok(())
+}
+
+/// A statement over the connection, which is lost when there is no response in time.
+async fn in_time<T>(statement: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    let response = timeout(RESPONSE_TIMEOUT, statement).await;
+    response.unwrap_or_else(|_| Err(sqlx::Error::Io(ErrorKind::TimedOut.into())))
 }

@@ -5,6 +5,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{Connection, PgConnection};
 
 use crate::error::is_undefined_table;
+use crate::lease::Lease;
 use crate::{Store, StoreError};
 
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
@@ -27,7 +28,7 @@ impl Store {
     /// a change to this process.
     pub async fn ping(&self) -> Result<(), ReadError> {
         let operation = "check the schema";
-        let found = self.read(operation, || self.schema_version()).await?;
+        let found = self.lookup(operation, Self::schema_version).await?;
         let needed = newest_version();
         if found.is_none_or(|found| found < needed) {
             let source = Box::new(SchemaTooOld { found, needed });
@@ -36,9 +37,8 @@ impl Store {
         Ok(())
     }
 
-    async fn schema_version(&self) -> Result<Option<i64>, sqlx::Error> {
+    async fn schema_version(mut lease: Lease) -> Result<Option<i64>, sqlx::Error> {
         let newest = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success");
-        let mut lease = self.lease().await?;
         let version = match newest.fetch_one(lease.connection()).await {
             Err(error) if is_undefined_table(&error) => None,
             result => result?,
@@ -57,7 +57,7 @@ impl Store {
     /// Takes back the newest migration, with its data.
     pub async fn revert_last(&self) -> Result<(), StoreError> {
         let operation = "revert the last migration";
-        let version = self.schema_version().await.map_err(|error| StoreError::new(operation, error))?;
+        let version = self.run_once(operation, Self::schema_version).await?;
         let Some(version) = version else { return Ok(()) };
         self.revert_above(operation, version - 1).await
     }
@@ -76,7 +76,7 @@ impl Store {
     /// A connection of its own: a migration that fails leaves its lock behind, which must end with the
     /// connection and not go back to the pool.
     async fn migration_connection(&self, operation: &'static str) -> Result<PgConnection, StoreError> {
-        let connecting = PgConnection::connect_with(self.unlimited_options());
+        let connecting = self.connect(self.unlimited_options());
         connecting.await.map_err(|error| StoreError::new(operation, error))
     }
 }

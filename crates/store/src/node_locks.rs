@@ -67,7 +67,7 @@ impl Store {
             // One that gave up waiting for a lock must not be given it.
             ("client_connection_check_interval", "1s"),
         ]);
-        let connection = PgConnection::connect_with(&options).await.map_err(lock_error)?;
+        let connection = self.connect(&options).await.map_err(lock_error)?;
         let (connection, lost) = (Arc::new(Mutex::new(connection)), CancellationToken::new());
         let heartbeat = tokio::spawn(watch(Arc::clone(&connection), lost.clone()));
         let heartbeat = AbortOnDropHandle::new(heartbeat);

@@ -12,6 +12,7 @@ use chart_index_domain::search::{CatalogueChanges, Checkpoint};
 use chart_index_domain::{ChartsetId, ReadError};
 
 use crate::error::{corrupt, read_error};
+use crate::lease::Lease;
 use crate::{Store, StoreError};
 
 /// How many rows of the outbox, by number, are never pruned: the generation of the catalogue is their digest.
@@ -157,7 +158,7 @@ impl Store {
     /// [`ChangesError::RebuildNeeded`] where the outbox does not lead on from that checkpoint.
     pub async fn changes(&self, from: Checkpoint, limit: u32) -> Result<Changes, ChangesError> {
         let position = Position::from(from);
-        let row = self.read("read changes", || self.changes_row(position, limit)).await?;
+        let row = self.read("read changes", |lease| Self::changes_row(lease, position, limit)).await?;
         let decode = |error| read_error("read changes", error);
         if let Some(reason) = row.outbox.objection(position).map_err(decode)? {
             return Err(ChangesError::RebuildNeeded { checkpoint: from, reason });
@@ -176,8 +177,11 @@ impl Store {
         })
     }
 
-    async fn changes_row(&self, position: Position, limit: u32) -> Result<ChangesRow, sqlx::Error> {
-        let mut lease = self.lease().await?;
+    async fn changes_row(
+        mut lease: Lease,
+        position: Position,
+        limit: u32,
+    ) -> Result<ChangesRow, sqlx::Error> {
         sqlx::query_as(concat!(
             with_outbox!(),
             ", taken AS (
@@ -209,8 +213,7 @@ impl Store {
     /// ([`Store::begin_outbox_anew`]).
     pub async fn present_checkpoint(&self) -> Result<Checkpoint, ChangesError> {
         let (beginning, transaction, restored): (i32, i64, bool) = self
-            .read("read the position of the outbox", || async move {
-                let mut lease = self.lease().await?;
+            .read("read the position of the outbox", |mut lease| async move {
                 sqlx::query_as(concat!(
                     with_outbox!(),
                     "SELECT beginning, greatest(pruned_below::text::bigint, (
@@ -248,8 +251,10 @@ impl Store {
              )
              SELECT count(*) > 0 FROM changed"
         );
-        let result = sqlx::query_scalar(statement).fetch_one(self.pool()).await;
-        result.map_err(|error| StoreError::new("begin the outbox anew", error))
+        self.run_once("begin the outbox anew", |mut lease| async move {
+            sqlx::query_scalar(statement).fetch_one(lease.connection()).await
+        })
+        .await
     }
 
     /// Deletes rows of the outbox that every index has applied, by the lowest of their checkpoints, and that were
@@ -272,14 +277,18 @@ impl Store {
                  WHERE last.next IS NOT NULL
              )
              SELECT count FROM last";
-        let count: Result<i64, _> = sqlx::query_scalar(statement)
-            .bind(position.transaction.to_string())
-            .bind(before_ms)
-            .bind(ROWS_KEPT)
-            .bind(i32::try_from(position.beginning).unwrap_or(-1))
-            .fetch_one(self.pool())
-            .await;
-        count.map(i64::unsigned_abs).map_err(|error| StoreError::new("prune the outbox", error))
+        let count: i64 = self
+            .run_once("prune the outbox", |mut lease| async move {
+                sqlx::query_scalar(statement)
+                    .bind(position.transaction.to_string())
+                    .bind(before_ms)
+                    .bind(ROWS_KEPT)
+                    .bind(i32::try_from(position.beginning).unwrap_or(-1))
+                    .fetch_one(lease.connection())
+                    .await
+            })
+            .await?;
+        Ok(count.unsigned_abs())
     }
 }
 
@@ -290,8 +299,7 @@ impl CatalogueChanges for Store {
         let position = Position::from(checkpoint);
         let operation = "read the oldest change";
         let (outbox, oldest) = self
-            .read(operation, || async move {
-                let mut lease = self.lease().await?;
+            .read(operation, |mut lease| async move {
                 let row = sqlx::query(concat!(
                     with_outbox!(),
                     "SELECT beginning, pruned_below::text::bigint, restored,

@@ -1,36 +1,41 @@
-//! The connections, and how a lost one is noticed.
+//! The connections, and the attempts that are made over them.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chart_index_domain::ReadError;
-use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection, PgConnection, PgPool, Postgres};
-use tokio::runtime::Handle;
+use sqlx::{Connection, PgConnection, PgPool};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::StoreConfig;
 use crate::error::{is_connection_lost, read_error};
+use crate::lease::{Lease, Suspicion};
+use crate::{StoreConfig, StoreError};
 
-/// How long a connection may be idle before it is tried again ahead of its use. Trying every time would double
-/// the round trips of a lookup.
-const TRUSTED_IDLE: Duration = Duration::from_secs(5);
+/// How long after the time limit of a statement its connection may take to report the end.
+const RESPONSE_SLACK: Duration = Duration::from_secs(1);
+/// The limit of an attempt where statements have none.
+const UNLIMITED: Duration = Duration::from_hours(24 * 365);
 
-/// How long after the end of its statement a connection may take to say so.
-const ANSWER_SLACK: Duration = Duration::from_secs(1);
-/// How long an abandoned statement may run where the configuration sets no limit.
-const UNLIMITED_PATIENCE: Duration = Duration::from_mins(1);
+/// What PostgreSQL does about a client that vanished: it ends the session after about half a minute, with its locks
+/// and its transaction. On a Unix socket these settings have no effect.
+const SERVER_KEEPALIVE: [(&str, &str); 4] = [
+    ("tcp_keepalives_idle", "10"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "4"),
+    ("tcp_user_timeout", "30s"),
+];
 
 /// The catalogue in PostgreSQL. Cheap to clone: every clone shares the connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
-    doubt: Doubt,
+    suspicion: Suspicion,
     /// Without the time limits of serving, for migrations.
     unlimited: Arc<PgConnectOptions>,
-    patience: Duration,
+    config: Arc<StoreConfig>,
 }
 
 impl Store {
@@ -38,32 +43,24 @@ impl Store {
     /// runtime.
     #[must_use]
     pub fn new(config: &StoreConfig) -> Self {
-        let unlimited = config.url.options().application_name("chart-index");
+        let unlimited = config.url.options().application_name("chart-index").options(SERVER_KEEPALIVE);
         let limit = format!("{}ms", config.statement_timeout.as_millis());
         let options = unlimited.clone().options([("statement_timeout", limit)]);
-        let doubt = Doubt::default();
+        let suspicion = Suspicion::default();
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)
             .acquire_timeout(config.acquire_timeout)
             .test_before_acquire(false)
             .before_acquire({
-                let doubt = doubt.clone();
-                move |connection, meta| {
-                    let trusted = meta.idle_for < TRUSTED_IDLE && !doubt.covers(meta.idle_for);
-                    Box::pin(async move {
-                        if !trusted {
-                            connection.ping().await?;
-                        }
-                        Ok(true)
-                    })
+                let suspicion = suspicion.clone();
+                move |connection, metadata| {
+                    let suspicion = suspicion.clone();
+                    Box::pin(async move { Ok(suspicion.permits(connection, metadata).await) })
                 }
             })
             .connect_lazy_with(options);
-        let patience = match config.statement_timeout {
-            Duration::ZERO => UNLIMITED_PATIENCE,
-            limit => limit + ANSWER_SLACK,
-        };
-        Self { pool, doubt, unlimited: Arc::new(unlimited), patience }
+        let (unlimited, config) = (Arc::new(unlimited), Arc::new(config.clone()));
+        Self { pool, suspicion, unlimited, config }
     }
 
     /// Closes every connection; calls that come later are [`ReadError::Unavailable`].
@@ -71,90 +68,120 @@ impl Store {
         self.pool.close().await;
     }
 
-    pub(crate) const fn pool(&self) -> &PgPool {
-        &self.pool
-    }
-
     pub(crate) fn unlimited_options(&self) -> &PgConnectOptions {
         &self.unlimited
     }
 
-    /// A connection for a read.
-    pub(crate) async fn lease(&self) -> Result<Lease, sqlx::Error> {
-        let connection = self.pool.acquire().await?;
-        Ok(Lease { connection, patience: self.patience })
+    /// Opens a connection that is not of the pool, within the time that one of the pool would have.
+    pub(crate) async fn connect(&self, options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+        let limit = self.config.acquire_timeout;
+        timeout(limit, PgConnection::connect_with(options)).await.unwrap_or_else(|_| Err(no_response(limit)))
     }
 
-    /// Runs a read, once more if its connection was lost: after a restart of the server every connection of the
-    /// pool is dead, and a read changes nothing, so it can simply be asked again.
-    pub(crate) async fn read<T, F, R>(&self, operation: &'static str, read: F) -> Result<T, ReadError>
+    /// Runs a read of a few rows by their keys, which takes milliseconds: an attempt that takes longer than
+    /// [`StoreConfig::lookup_timeout`] is repeated once, on another connection.
+    pub(crate) async fn lookup<T, R>(
+        &self,
+        operation: &'static str,
+        work: impl Fn(Lease) -> R,
+    ) -> Result<T, ReadError>
     where
-        F: Fn() -> R,
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        let result = match read().await {
-            Err(error) if is_connection_lost(&error) => {
-                tracing::debug!(%error, operation, "connection lost, asking again");
-                self.doubt.raise();
-                read().await
-            }
-            result => result,
-        };
+        let limit = self.config.lookup_timeout;
+        self.guard(operation, || async { self.attempt(self.lease(limit).await?, &work).await }).await
+    }
+
+    /// Runs a read that may take as long as a statement may. Its connection has to respond to a ping first: over a
+    /// silent one, the timeout would come too late for a client that waits.
+    pub(crate) async fn read<T, R>(
+        &self,
+        operation: &'static str,
+        work: impl Fn(Lease) -> R,
+    ) -> Result<T, ReadError>
+    where
+        R: Future<Output = Result<T, sqlx::Error>>,
+    {
+        self.guard(operation, || async { self.attempt(self.responding_lease().await?, &work).await }).await
+    }
+
+    /// Runs a write, or a check, without repeating it: whether a transaction whose connection was lost is committed is
+    /// not known.
+    pub(crate) async fn run_once<T, R>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(Lease) -> R,
+    ) -> Result<T, StoreError>
+    where
+        R: Future<Output = Result<T, sqlx::Error>>,
+    {
+        self.try_run_once(work).await.map_err(|error| StoreError::new(operation, error))
+    }
+
+    /// As [`run_once`](Self::run_once), with the error of sqlx.
+    pub(crate) async fn try_run_once<T, R>(&self, work: impl FnOnce(Lease) -> R) -> Result<T, sqlx::Error>
+    where
+        R: Future<Output = Result<T, sqlx::Error>>,
+    {
+        let result = self.attempt(self.lease(self.statement_limit()).await?, work).await;
+        if result.as_ref().is_err_and(is_connection_lost) {
+            self.suspicion.raise();
+        }
+        result
+    }
+
+    /// Makes an attempt, and a second one if the connection of the first was lost: after
+    /// a restart of the server every connection of the pool is dead, and a read changes nothing, so it can simply be
+    /// repeated.
+    async fn guard<T, A>(&self, operation: &'static str, attempt: impl Fn() -> A) -> Result<T, ReadError>
+    where
+        A: Future<Output = Result<T, sqlx::Error>>,
+    {
+        let mut result = attempt().await;
+        if let Err(error) = &result
+            && is_connection_lost(error)
+        {
+            tracing::debug!(%error, operation, "connection lost, trying another one");
+            self.suspicion.raise();
+            result = attempt().await;
+        }
         result.map_err(|error| read_error(operation, error))
     }
-}
 
-/// A connection of the pool that goes back in bounded time.
-///
-/// The pool waits until PostgreSQL has answered what an abandoned read (a request past its deadline) asked, and
-/// it waits without end: a network that drops everything would take the connections away one by one. So it gets
-/// as long as the statement may take; after that the connection is closed.
-#[derive(Debug)]
-pub(crate) struct Lease {
-    connection: PoolConnection<Postgres>,
-    patience: Duration,
-}
-
-impl Lease {
-    /// The connection.
-    pub(crate) fn connection(&mut self) -> &mut PgConnection {
-        &mut self.connection
+    /// One attempt, within the deadline of its connection.
+    async fn attempt<T, R>(&self, lease: Lease, work: impl FnOnce(Lease) -> R) -> Result<T, sqlx::Error>
+    where
+        R: Future<Output = Result<T, sqlx::Error>>,
+    {
+        let (start, deadline) = (Instant::now(), lease.deadline());
+        timeout_at(deadline, work(lease)).await.unwrap_or_else(|_| Err(no_response(start.elapsed())))
     }
-}
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        // Outside a runtime there is nobody to wait; the drop of the connection then does what it can.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(tokio::time::timeout(self.patience, self.connection.return_to_pool()));
+    async fn lease(&self, limit: Duration) -> Result<Lease, sqlx::Error> {
+        let connection = self.pool.acquire().await?;
+        Ok(Lease::new(connection, Instant::now() + limit, self.suspicion.clone()))
+    }
+
+    async fn responding_lease(&self) -> Result<Lease, sqlx::Error> {
+        let mut lease = self.lease(self.statement_limit()).await?;
+        if !lease.responds().await {
+            self.suspicion.raise();
+            drop(lease);
+            lease = self.lease(self.statement_limit()).await?;
+        }
+        Ok(lease)
+    }
+
+    /// How long an attempt may take whose statement has the time limit of the configuration.
+    fn statement_limit(&self) -> Duration {
+        match self.config.statement_timeout {
+            Duration::ZERO => UNLIMITED,
+            limit => limit + RESPONSE_SLACK,
         }
     }
 }
 
-/// When a connection was last found dead: those that were idle then are tried before their next use.
-#[derive(Debug, Clone)]
-struct Doubt {
-    start: Instant,
-    raised_ms: Arc<AtomicU64>,
-}
-
-impl Default for Doubt {
-    fn default() -> Self {
-        Self { start: Instant::now(), raised_ms: Arc::default() }
-    }
-}
-
-impl Doubt {
-    fn raise(&self) {
-        self.raised_ms.fetch_max(self.now_ms(), Ordering::Relaxed);
-    }
-
-    fn covers(&self, idle_for: Duration) -> bool {
-        let idle_ms = u64::try_from(idle_for.as_millis()).unwrap_or(u64::MAX);
-        self.now_ms().saturating_sub(idle_ms) <= self.raised_ms.load(Ordering::Relaxed)
-    }
-
-    fn now_ms(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
+fn no_response(limit: Duration) -> sqlx::Error {
+    let message = format!("no response within {} ms", limit.as_millis());
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, message))
 }

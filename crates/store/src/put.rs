@@ -8,6 +8,7 @@ use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use crate::columns::DerivedColumns;
 use crate::error::is_lost_race;
 use crate::fingerprint::fingerprint;
+use crate::lease::Lease;
 use crate::put_sql::{self, Upserted};
 use crate::removal_lock;
 use crate::text_columns::storable;
@@ -66,7 +67,7 @@ impl Store {
         let folder = Folder::new(draft, now_ms);
         let mut attempt = 1;
         loop {
-            match self.try_put(&folder).await {
+            match self.try_run_once(|lease| Self::try_put(&folder, lease)).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) if attempt < MAX_ATTEMPTS => (),
                 Err(error) if is_lost_race(&error) && attempt < MAX_ATTEMPTS => (),
@@ -78,10 +79,10 @@ impl Store {
     }
 
     /// `None` when another process stored the very same content meanwhile.
-    async fn try_put(&self, folder: &Folder<'_>) -> Result<Option<PutOutcome>, sqlx::Error> {
-        let mut connection = self.pool().acquire().await?;
+    async fn try_put(folder: &Folder<'_>, mut lease: Lease) -> Result<Option<PutOutcome>, sqlx::Error> {
+        let connection = lease.connection();
         let (id, path) = (folder.draft.id, storable(&folder.draft.path));
-        let touched = put_sql::touch(&mut connection, id, &folder.fingerprint, &path, folder.now_ms).await?;
+        let touched = put_sql::touch(connection, id, &folder.fingerprint, &path, folder.now_ms).await?;
         if let Some(removed) = touched {
             return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed, left: Vec::new() }));
         }

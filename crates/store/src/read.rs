@@ -38,8 +38,7 @@ struct Placed {
 impl Store {
     /// The chart, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
-        self.read("look up chart", || async move {
-            let mut lease = self.lease().await?;
+        self.lookup("look up chart", |mut lease| async move {
             let places: Vec<PlacedRow> = sqlx::query_as(concat!(
                 "SELECT chartset.exact_kind, chartset.exact_ref, chartset.checked_at_ms, ",
                 membership_columns!(),
@@ -59,8 +58,7 @@ impl Store {
 
     /// The ROX file of the chart, if the chart is known.
     pub async fn rox(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
-        self.read("read ROX file", || async move {
-            let mut lease = self.lease().await?;
+        self.lookup("read ROX file", |mut lease| async move {
             let rox = sqlx::query_scalar(
                 "SELECT rox.bytes FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
                  WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND EXISTS (
@@ -78,8 +76,7 @@ impl Store {
 
     /// The chartset with its charts and sources, if it is shown.
     pub async fn chartset(&self, id: ChartsetId) -> Result<Option<ChartsetDetail>, ReadError> {
-        self.read("read chartset", || async move {
-            let mut lease = self.lease().await?;
+        self.lookup("read chartset", |mut lease| async move {
             let places: Vec<PlacedRow> = sqlx::query_as(concat!(
                 "SELECT chartset.exact_kind, chartset.exact_ref, chartset.checked_at_ms, ",
                 membership_columns!(),
@@ -99,8 +96,7 @@ impl Store {
 
     /// Every chart that stands in the chartset, whatever is removed.
     pub async fn chart_hashes(&self, id: ChartsetId) -> Result<Vec<NoteHash>, ReadError> {
-        self.read("read charts of chartset", || async move {
-            let mut lease = self.lease().await?;
+        self.lookup("read charts of chartset", |mut lease| async move {
             let hashes: Vec<Vec<u8>> =
                 sqlx::query_scalar("SELECT chart_hash FROM chartset_charts WHERE chartset_id = $1")
                     .bind(id.to_string())
@@ -113,8 +109,7 @@ impl Store {
 
     /// The public source of the chartset, if it is shown and has one.
     pub async fn public_source(&self, id: ChartsetId) -> Result<Option<PublicSource>, ReadError> {
-        self.read("read source of chartset", || async move {
-            let mut lease = self.lease().await?;
+        self.lookup("read source of chartset", |mut lease| async move {
             let source: Option<(Option<String>, Option<String>)> =
                 sqlx::query_as("SELECT source_kind, source_ref FROM chartsets WHERE id = $1 AND shown")
                     .bind(id.to_string())

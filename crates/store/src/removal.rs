@@ -1,9 +1,10 @@
 //! Taking charts and chartsets out of the index, and back in.
 
 use chart_index_domain::{ChartsetId, NoteHash};
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::{Connection, PgConnection, Postgres, Transaction};
 
 use crate::columns::{DerivedColumns, bind_derived_columns};
+use crate::lease::Lease;
 use crate::members::{SetRow, derive};
 use crate::{Store, StoreError, removal_lock};
 
@@ -22,36 +23,32 @@ impl Store {
     /// Removes a chart: it is unknown from now on, also when it is ingested again, and leaves every chartset
     /// that holds it; one that holds nothing else is no longer shown.
     pub async fn remove_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        let result = self.turn_chart(hash, true, now_ms).await;
-        result.map_err(|error| StoreError::new("remove chart", error))
+        self.run_once("remove chart", |lease| Self::turn_chart(lease, hash, true, now_ms)).await
     }
 
     /// Takes the removal of a chart back.
     pub async fn restore_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        let result = self.turn_chart(hash, false, now_ms).await;
-        result.map_err(|error| StoreError::new("restore chart", error))
+        self.run_once("restore chart", |lease| Self::turn_chart(lease, hash, false, now_ms)).await
     }
 
     /// Removes a chartset: it is not shown from now on, also when it is ingested again. Its charts stay known
     /// where other chartsets hold them.
     pub async fn remove_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        let result = self.turn_chartset(id, true, now_ms).await;
-        result.map_err(|error| StoreError::new("remove chartset", error))
+        self.run_once("remove chartset", |lease| Self::turn_chartset(lease, id, true, now_ms)).await
     }
 
     /// Takes the removal of a chartset back.
     pub async fn restore_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        let result = self.turn_chartset(id, false, now_ms).await;
-        result.map_err(|error| StoreError::new("restore chartset", error))
+        self.run_once("restore chartset", |lease| Self::turn_chartset(lease, id, false, now_ms)).await
     }
 
     async fn turn_chart(
-        &self,
+        mut lease: Lease,
         hash: NoteHash,
         remove: bool,
         now_ms: i64,
     ) -> Result<RemovalOutcome, sqlx::Error> {
-        let mut transaction = self.pool().begin().await?;
+        let mut transaction = lease.connection().begin().await?;
         removal_lock::wait_for_ingests(&mut transaction).await?;
         match is_chart_removed(&mut transaction, hash).await? {
             None => return Ok(RemovalOutcome::NotFound),
@@ -69,12 +66,12 @@ impl Store {
     }
 
     async fn turn_chartset(
-        &self,
+        mut lease: Lease,
         id: ChartsetId,
         remove: bool,
         now_ms: i64,
     ) -> Result<RemovalOutcome, sqlx::Error> {
-        let mut transaction = self.pool().begin().await?;
+        let mut transaction = lease.connection().begin().await?;
         let removed: Option<bool> =
             sqlx::query_scalar("SELECT removed_at_ms IS NOT NULL FROM chartsets WHERE id = $1 FOR UPDATE")
                 .bind(id.to_string())

@@ -6,6 +6,7 @@ use chart_index_domain::search::{ChartsetPage, Engine, Generation, ListItem, Sea
 
 use crate::columns::ListedColumns;
 use crate::error::corrupt;
+use crate::lease::Lease;
 use crate::search_sql::page_statement;
 use crate::{CatalogueWatch, Store};
 
@@ -30,8 +31,7 @@ impl PostgresSearch {
         Self { store, watch }
     }
 
-    async fn page(&self, query: &SearchQuery) -> Result<ChartsetPage, sqlx::Error> {
-        let mut lease = self.store.lease().await?;
+    async fn page(&self, query: &SearchQuery, mut lease: Lease) -> Result<ChartsetPage, sqlx::Error> {
         let rows = page_statement(query)
             .build()
             // Planned anew each time: a plan for any text or range is a bad plan for most.
@@ -64,6 +64,7 @@ impl SearchIndex for PostgresSearch {
 
     /// The page is always of the present, whatever generation is asked for.
     async fn search(&self, query: &SearchQuery, _generation: Generation) -> Result<ChartsetPage, ReadError> {
-        self.store.read("search chartsets", || self.page(query)).await
+        let operation = "search chartsets";
+        self.store.read(operation, |lease| self.page(query, lease)).await
     }
 }

@@ -6,6 +6,7 @@ use chart_index_domain::{ChartNumbers, ChartsetId, NoteHash};
 use sqlx::{Connection, PgConnection};
 
 use crate::columns::{DerivedColumns, keyword_columns, listed_columns};
+use crate::lease::Lease;
 use crate::members::{SetRow, derive};
 use crate::rows::{ChartRow, chart_columns, parse_hash};
 use crate::{Store, StoreError};
@@ -63,10 +64,12 @@ struct AggregateRow {
 impl Store {
     /// The hashes of all stored charts: those whose ROX files need not be made again.
     pub async fn stored_hashes(&self) -> Result<Vec<NoteHash>, StoreError> {
-        let rows: Result<Vec<Vec<u8>>, _> =
-            sqlx::query_scalar("SELECT hash FROM rox_files").fetch_all(self.pool()).await;
-        let hashes = rows.and_then(|rows| rows.iter().map(|row| parse_hash(row)).collect());
-        hashes.map_err(|error| StoreError::new("read stored hashes", error))
+        self.run_once("read stored hashes", |mut lease| async move {
+            let rows: Vec<Vec<u8>> =
+                sqlx::query_scalar("SELECT hash FROM rox_files").fetch_all(lease.connection()).await?;
+            rows.iter().map(|row| parse_hash(row)).collect()
+        })
+        .await
     }
 
     /// The next stored charts in the order of their hashes: all of them, also removed ones and those that no
@@ -76,12 +79,11 @@ impl Store {
         after: Option<NoteHash>,
         limit: u32,
     ) -> Result<Vec<StoredChart>, StoreError> {
-        let result = self.stored_charts(after, limit).await;
-        result.map_err(|error| StoreError::new("read stored charts", error))
+        self.run_once("read stored charts", |lease| Self::stored_charts(lease, after, limit)).await
     }
 
     async fn stored_charts(
-        &self,
+        mut lease: Lease,
         after: Option<NoteHash>,
         limit: u32,
     ) -> Result<Vec<StoredChart>, sqlx::Error> {
@@ -95,7 +97,7 @@ impl Store {
         // No hash is empty, so this lies before the first.
         .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
         .bind(i64::from(limit))
-        .fetch_all(self.pool())
+        .fetch_all(lease.connection())
         .await?;
         rows.into_iter().map(StoredRow::parse).collect()
     }
@@ -107,17 +109,16 @@ impl Store {
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<(Vec<AggregateMismatch>, Option<ChartsetId>), StoreError> {
-        let result = self.compare_aggregates(after, limit).await;
-        result.map_err(|error| StoreError::new("check chartsets", error))
+        self.run_once("check chartsets", |lease| Self::compare_aggregates(lease, after, limit)).await
     }
 
     async fn compare_aggregates(
-        &self,
+        mut lease: Lease,
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<(Vec<AggregateMismatch>, Option<ChartsetId>), sqlx::Error> {
-        let mut connection = self.pool().acquire().await?;
         // Sets and charts of one moment: an ingest in between would look like a mismatch.
+        let connection = lease.connection();
         let mut snapshot =
             connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
         let (sets, stored) = stored_aggregates(&mut snapshot, after, limit).await?;
@@ -133,16 +134,19 @@ impl Store {
 
     /// How many chartsets are shown and how many charts are known.
     pub async fn counts(&self) -> Result<Counts, StoreError> {
-        let result: Result<(i64, i64), sqlx::Error> = sqlx::query_as(
-            "SELECT (SELECT count(*) FROM chartsets WHERE shown),
-                    (SELECT count(*) FROM charts AS chart WHERE chart.removed_at_ms IS NULL AND EXISTS (
-                        SELECT 1 FROM chartset_charts AS member
-                        JOIN chartsets AS chartset ON chartset.id = member.chartset_id
-                        WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL))",
-        )
-        .fetch_one(self.pool())
-        .await;
-        let (chartsets, charts) = result.map_err(|error| StoreError::new("count", error))?;
+        let (chartsets, charts): (i64, i64) = self
+            .run_once("count", |mut lease| async move {
+                sqlx::query_as(
+                    "SELECT (SELECT count(*) FROM chartsets WHERE shown),
+                            (SELECT count(*) FROM charts AS chart WHERE chart.removed_at_ms IS NULL AND EXISTS (
+                                SELECT 1 FROM chartset_charts AS member
+                                JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+                                WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL))",
+                )
+                .fetch_one(lease.connection())
+                .await
+            })
+            .await?;
         Ok(Counts { chartsets: chartsets.unsigned_abs(), charts: charts.unsigned_abs() })
     }
 }

@@ -39,6 +39,7 @@ impl StoreArguments {
         let patience = Duration::from_secs(10);
         let config = StoreConfig {
             acquire_timeout: patience,
+            lookup_timeout: patience,
             statement_timeout: 30 * patience,
             ..StoreConfig::new(url)
         };

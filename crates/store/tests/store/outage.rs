@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{Generation, SearchIndex, SearchQuery};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
+use chart_index_tests::Proxy;
 
-use crate::proxy::Proxy;
 use crate::support::{Catalogue, chart, config, folder, hash, id};
 
 async fn assert_every_read_is_unavailable(store: &Store) {
@@ -61,7 +61,7 @@ async fn reads_pass_over_connections_that_a_restart_broke() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 1).await;
     let mut proxy = Proxy::start(catalogue.database.url()).await;
-    let store = Store::new(&config(&proxy.url));
+    let store = Store::new(&config(proxy.url()));
     let open_several = || async {
         let (a, b, c) = tokio::join!(store.chart(hash(1)), store.chart(hash(1)), store.chart(hash(1)));
         assert!([a, b, c].into_iter().all(|chart| chart.unwrap().is_some()));
@@ -81,7 +81,7 @@ async fn connections_on_which_nothing_answers_are_given_up() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 1).await;
     let proxy = Proxy::start(catalogue.database.url()).await;
-    let mut config = config(&proxy.url);
+    let mut config = config(proxy.url());
     config.max_connections = 1;
     config.statement_timeout = Duration::from_millis(100);
     config.acquire_timeout = Duration::from_secs(10);

@@ -1,0 +1,117 @@
+//! Connections on which nothing arrives any more and which nothing closes, while new ones work.
+
+use std::time::{Duration, Instant};
+
+use chart_index_domain::search::{Generation, SearchIndex, SearchQuery};
+use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
+use chart_index_tests::{Proxy, within};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash};
+
+/// A request has 5 seconds.
+const IN_TIME: Duration = Duration::from_secs(5);
+
+/// A catalogue with one chart, and the way to it.
+struct Network {
+    catalogue: Catalogue,
+    proxy: Proxy,
+}
+
+impl Network {
+    async fn start() -> Self {
+        let catalogue = Catalogue::create().await;
+        catalogue.put(&folder(1, [chart(1)]), 1).await;
+        let proxy = Proxy::start(catalogue.database.url()).await;
+        Self { catalogue, proxy }
+    }
+
+    /// The configuration of a store behind the proxy.
+    fn config(&self) -> StoreConfig {
+        config(self.proxy.url())
+    }
+}
+
+/// Looks the chart up many times at once, and gives how many lookups fail.
+async fn failed_lookups(store: &Store) -> usize {
+    let mut lookups = JoinSet::new();
+    for _ in 0..64 {
+        let store = store.clone();
+        lookups.spawn(async move { timeout(IN_TIME, store.chart(hash(1))).await });
+    }
+    lookups.join_all().await.iter().filter(|outcome| !matches!(outcome, Ok(Ok(Some(_))))).count()
+}
+
+#[tokio::test]
+async fn no_lookup_fails_over_silent_connections() {
+    let network = Network::start().await;
+    let store = Store::new(&StoreConfig { max_connections: 4, ..network.config() });
+    assert_eq!(failed_lookups(&store).await, 0);
+    network.proxy.silence_open_connections();
+    let silenced = Instant::now();
+    assert_eq!(failed_lookups(&store).await, 0);
+    assert!(silenced.elapsed() < IN_TIME, "{:?}", silenced.elapsed());
+    assert_eq!(failed_lookups(&store).await, 0);
+}
+
+#[tokio::test]
+async fn a_search_over_a_silent_connection_succeeds_on_another_one() {
+    let network = Network::start().await;
+    let store = Store::new(&network.config());
+    let search = PostgresSearch::new(store, CatalogueWatch::still());
+    let total = async || {
+        let query = SearchQuery::default();
+        let page = search.search(&query, Generation::default());
+        timeout(IN_TIME, page).await.unwrap().unwrap().total
+    };
+    assert_eq!(total().await, 1);
+    network.proxy.silence_open_connections();
+    assert_eq!(total().await, 1);
+}
+
+#[tokio::test]
+async fn a_write_over_a_silent_connection_fails_and_the_next_one_succeeds() {
+    let network = Network::start().await;
+    let store = Store::new(&StoreConfig { statement_timeout: Duration::from_secs(1), ..network.config() });
+    let database = &network.catalogue.database;
+    let mut lock = OpenTransaction::begin(database.url());
+    lock.run("LOCK TABLE chartsets IN EXCLUSIVE MODE");
+    let put = tokio::spawn({
+        let store = store.clone();
+        async move { timeout(IN_TIME, store.put_chartset(&folder(2, [chart(2)]), 2)).await }
+    });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'chartsets'::regclass AND NOT granted";
+    within(IN_TIME, async || (database.psql(waiting) == "1").then_some(())).await;
+    network.proxy.silence_open_connections();
+    lock.roll_back();
+    assert!(put.await.unwrap().unwrap().unwrap_err().is_unavailable());
+    store.put_chartset(&folder(2, [chart(2)]), 2).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_watch_of_the_catalogue_goes_on() {
+    let network = Network::start().await;
+    let store = Store::new(&network.config());
+    let watch = CatalogueWatch::follow(&store, Duration::from_millis(50)).await;
+    network.proxy.silence_open_connections();
+    let before = watch.generation();
+    network.catalogue.put(&folder(2, [chart(2)]), 2).await;
+    within(IN_TIME, async || (watch.generation() != before).then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_listener_for_changes_connects_again() {
+    let network = Network::start().await;
+    let mut listener = Store::new(&network.config()).changes_listener();
+    let wait = async |listener: &mut chart_index_store::ChangesListener| {
+        let start = Instant::now();
+        listener.changed(4 * IN_TIME).await;
+        start.elapsed()
+    };
+    assert!(wait(&mut listener).await < IN_TIME, "it has connected");
+    network.proxy.silence_open_connections();
+    assert!(wait(&mut listener).await < 3 * IN_TIME, "it has connected again");
+    network.catalogue.put(&folder(2, [chart(2)]), 2).await;
+    assert!(wait(&mut listener).await < IN_TIME, "it has received the notification");
+}

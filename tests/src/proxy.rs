@@ -1,0 +1,85 @@
+//! A TCP proxy in front of PostgreSQL that can refuse connections and fall silent.
+
+use std::net::SocketAddr;
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// A TCP proxy on the loopback address between a program and a PostgreSQL server. Ends with the value.
+#[derive(Debug)]
+pub struct Proxy {
+    url: String,
+    address: SocketAddr,
+    target: String,
+    silenced: watch::Sender<u32>,
+    running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+impl Proxy {
+    /// Starts a proxy in front of the server of that database, `postgres://user@host:port/database`.
+    pub async fn start(database_url: &str) -> Self {
+        let (credentials, rest) = database_url.rsplit_once('@').expect("a URL with a user");
+        let (target, name) = rest.split_once('/').expect("a URL with a database");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("a bound listener");
+        let url = format!("{credentials}@{address}/{name}");
+        let silenced = watch::Sender::new(0);
+        let mut proxy = Self { url, address, target: target.to_owned(), silenced, running: None };
+        proxy.serve(listener);
+        proxy
+    }
+
+    /// The database, through the proxy.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Closes every connection and refuses new ones.
+    pub async fn cut(&mut self) {
+        let (stop, task) = self.running.take().expect("a proxy that listens");
+        stop.send(()).expect("a running proxy");
+        task.await.expect("a proxy that did not panic");
+    }
+
+    /// Accepts connections again, after [`cut`](Self::cut).
+    pub async fn listen(&mut self) {
+        let listener = TcpListener::bind(self.address).await.expect("the port of before");
+        self.serve(listener);
+    }
+
+    /// Forwards nothing more over the connections that are open now, and closes none of them: what a firewall does
+    /// that dropped its state. New connections work.
+    pub fn silence_open_connections(&self) {
+        self.silenced.send_modify(|times| *times += 1);
+    }
+
+    fn serve(&mut self, listener: TcpListener) {
+        let (stop, mut stopped) = oneshot::channel();
+        let (target, silenced) = (self.target.clone(), self.silenced.clone());
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                tokio::select! {
+                    accepted = listener.accept() => {
+                        let (client, _) = accepted.expect("a connection");
+                        connections.spawn(forward(client, target.clone(), silenced.subscribe()));
+                    }
+                    _ = &mut stopped => break,
+                }
+            }
+            connections.shutdown().await;
+        });
+        self.running = Some((stop, task));
+    }
+}
+
+async fn forward(mut client: TcpStream, target: String, mut silenced: watch::Receiver<u32>) {
+    // A server that is down refuses; its client then finds a closed connection.
+    let Ok(mut server) = TcpStream::connect(target).await else { return };
+    tokio::select! {
+        _ = copy_bidirectional(&mut client, &mut server) => (),
+        _ = silenced.changed() => std::future::pending().await,
+    }
+}

@@ -12,7 +12,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Store;
-use crate::outbox::ROWS_KEPT;
 
 /// The generation of the catalogue as it was last read. Clones share it.
 ///
@@ -77,6 +76,36 @@ async fn read_into(store: &Store, generation: &AtomicU64) {
     }
 }
 
+/// What a generation is the digest of: the newest row of the outbox, and the sum of the numbers of the newest 4,096.
+///
+/// Rows are only added to these, so two states that are equal hold the same rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::FromRow)]
+pub(crate) struct OutboxState {
+    newest: i64,
+    sum: i64,
+}
+
+impl OutboxState {
+    /// The digest: the same on every replica of one version, which is as far as it has to agree.
+    pub(crate) fn generation(self) -> Generation {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        Generation(hasher.finish())
+    }
+}
+
+/// The subquery that gives one row with the columns of [`OutboxState`]. The rows that it reads are those of
+/// [`crate::outbox::ROWS_KEPT`], which are never pruned.
+macro_rules! outbox_state {
+    () => {
+        "(SELECT coalesce(max(seq), 0) AS newest, coalesce(sum(seq), 0)::bigint AS sum FROM search_changes
+          WHERE seq > (SELECT coalesce(max(seq), 0) FROM search_changes) - 4096)"
+    };
+}
+pub(crate) use outbox_state;
+
+const _: () = assert!(crate::outbox::ROWS_KEPT == 4_096, "outbox_state! names the number");
+
 impl Store {
     /// The present generation of the catalogue: another one after every change of what lists and details show.
     ///
@@ -84,17 +113,10 @@ impl Store {
     /// row may become visible after one with a higher number.
     pub async fn generation(&self) -> Result<Generation, ReadError> {
         self.lookup("read generation", |mut lease| async move {
-            let (newest, sum): (i64, i64) = sqlx::query_as(
-                "SELECT coalesce(max(seq), 0), coalesce(sum(seq), 0)::bigint FROM search_changes
-                 WHERE seq > (SELECT coalesce(max(seq), 0) FROM search_changes) - $1",
-            )
-            .bind(ROWS_KEPT)
-            .fetch_one(lease.connection())
-            .await?;
-            // The same on every replica of one version, which is as far as it has to agree.
-            let mut hasher = DefaultHasher::new();
-            (newest, sum).hash(&mut hasher);
-            Ok(Generation(hasher.finish()))
+            let state: OutboxState = sqlx::query_as(concat!("SELECT * FROM ", outbox_state!(), " AS state"))
+                .fetch_one(lease.connection())
+                .await?;
+            Ok(state.generation())
         })
         .await
     }

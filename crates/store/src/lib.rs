@@ -9,6 +9,7 @@
 
 mod columns;
 mod config;
+mod counts;
 mod database_url;
 mod error;
 mod fingerprint;
@@ -28,6 +29,8 @@ mod removal;
 mod removal_lock;
 mod rows;
 mod search;
+#[cfg(test)]
+mod search_plans;
 mod search_sql;
 mod text_columns;
 mod verify;

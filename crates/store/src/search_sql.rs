@@ -1,44 +1,102 @@
-//! The statement behind a page of the list.
+//! The statements behind a page of the list.
 
-use chart_index_domain::search::{Bounds, Direction, SearchQuery, Sort};
-use chart_index_domain::text;
-use sqlx::{Postgres, QueryBuilder};
+use chart_index_domain::search::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
+use chart_index_domain::{KeyCount, text};
+use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
 use crate::columns::listed_columns;
+use crate::generation::outbox_state;
 use crate::text_columns::{like_anywhere, storable};
 use crate::words::tsquery;
 
-/// One statement for the total and the page, so that both are of one moment.
+/// From how many matches on a text is looked up in one chartset after the other, in the order of the list, rather than
+/// all that match being sorted: by then at most one in a few hundred is passed over until a page is full.
+const COMMON_TEXT_MATCHES: u64 = 20_000;
+/// How many matches may be passed over and shown in that way.
+const MAX_PROBED_MATCHES: u64 = 300;
+
+/// Writes the statement for a page: its rows, the total, and the state of the catalogue, all of one snapshot.
 ///
-/// Counting and paging apart lets each take its own plan: the page walks the index of its sort and stops, where
-/// a common table of all matches would have to be filled first. The page is found by id and key alone, so that
-/// the rows before it are skipped inside the index.
-pub(crate) fn page_statement(query: &SearchQuery) -> QueryBuilder<Postgres> {
+/// Counts where no total is given. Counting and paging apart lets each have its own plan: the page walks the index of
+/// its sort and stops. The page is found by id and key alone; only its own rows are joined with what lists show.
+pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, total: Option<u64>) {
     let order = Order::new(query);
-    let mut sql = QueryBuilder::new("SELECT counted.total, chartset.id, ");
-    sql.push(listed_columns!()).push(" FROM (SELECT count(*) AS total FROM chartsets WHERE ");
-    push_filter(&mut sql, query);
-    sql.push(") AS counted LEFT JOIN (SELECT id AS page_id, ");
-    order.push_keys(&mut sql);
-    sql.push(" FROM chartsets WHERE ");
-    push_filter(&mut sql, query);
-    sql.push(" ORDER BY ").push(order.terms());
-    sql.push(" LIMIT ").push_bind(i64::from(query.page.size()));
-    sql.push(" OFFSET ").push_bind(i64::try_from(query.page.offset()).unwrap_or(i64::MAX));
+    let slice = Slice::new(query.page, total);
+    sql.push("SELECT newest, sum, total, chartset.id, ").push(listed_columns!());
+    sql.push(" FROM ").push(outbox_state!()).push(" AS state CROSS JOIN ");
+    match total {
+        Some(total) => _ = sql.push("(SELECT ").push_bind(bigint(total)).push(" AS total) AS counted"),
+        None => push_total(sql, query),
+    }
+    sql.push(" LEFT JOIN (SELECT listed.id AS page_id, ");
+    order.push_keys(sql);
+    sql.push(" FROM ");
+    push_filter(sql, query, TextLookup::new(query, total, &slice));
+    sql.push(" ORDER BY ").push(order.terms(slice.from_end));
+    sql.push(" LIMIT ").push_bind(bigint(slice.limit));
+    sql.push(" OFFSET ").push_bind(bigint(slice.offset));
     sql.push(") AS page ON true LEFT JOIN chartsets AS chartset ON chartset.id = page_id ORDER BY ");
-    sql.push(order.terms());
-    sql
+    sql.push(order.terms(false));
 }
 
-/// Every condition of the query, on `chartsets`.
-fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
-    sql.push("shown");
-    if let Some(tsquery) = query.text.as_deref().and_then(tsquery) {
-        sql.push(" AND search_words @@ ").push_bind(tsquery).push("::tsquery");
+/// Writes the statement for the total and the state of the catalogue, both of one snapshot.
+pub(crate) fn push_count(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
+    sql.push("SELECT newest, sum, total FROM ").push(outbox_state!()).push(" AS state CROSS JOIN ");
+    push_total(sql, query);
+}
+
+/// The count of everything that matches, as a table of one row.
+fn push_total(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
+    sql.push("(SELECT count(*) AS total FROM ");
+    push_filter(sql, query, TextLookup::All);
+    sql.push(") AS counted");
+}
+
+fn bigint(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Where the words of a text are looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextLookup {
+    /// In the index of words, for everything that matches.
+    All,
+    /// In one chartset after the other, in the order of the list.
+    EachInOrder,
+}
+
+impl TextLookup {
+    fn new(query: &SearchQuery, total: Option<u64>, slice: &Slice) -> Self {
+        let is_common = total.is_some_and(|total| total >= COMMON_TEXT_MATCHES);
+        let is_near = slice.offset.saturating_add(slice.limit) <= MAX_PROBED_MATCHES;
+        // No index has the order of relevance.
+        if is_common && is_near && query.sort != Sort::Relevance { Self::EachInOrder } else { Self::All }
     }
-    if !query.keys.is_empty() {
+}
+
+/// The table, as `listed`, and every condition of the query on it: the narrow table of what lists filter and sort by,
+/// or, to find all that match a text, the wide one, which has the words and everything else as well.
+fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: TextLookup) {
+    let tsquery = query.text.as_deref().and_then(tsquery);
+    let is_wide = tsquery.is_some() && lookup == TextLookup::All;
+    match tsquery {
+        None => _ = sql.push("shown_chartsets AS listed WHERE true"),
+        Some(tsquery) if is_wide => {
+            sql.push("chartsets AS listed WHERE shown AND search_words @@ ")
+                .push_bind(tsquery)
+                .push("::tsquery");
+        }
+        Some(tsquery) => {
+            sql.push("shown_chartsets AS listed WHERE EXISTS (SELECT FROM chartsets AS found");
+            sql.push(" WHERE found.id = listed.id AND found.search_words @@ ").push_bind(tsquery);
+            sql.push("::tsquery)");
+        }
+    }
+    if !query.keys.is_empty() && is_wide {
         let keys: Vec<i16> = query.keys.iter().map(|keys| keys.get().into()).collect();
         sql.push(" AND keys && ").push_bind(keys);
+    } else if !query.keys.is_empty() {
+        sql.push(" AND key_counts = ANY (").push_bind(key_counts_with_any(query.keys)).push(")");
     }
     if let Some(source) = query.source {
         sql.push(" AND source_kind = ").push_bind(source.as_str());
@@ -47,20 +105,66 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
         let part = text::lower_case(&storable(creator));
         sql.push(" AND creator_search LIKE ").push_bind(like_anywhere(&part));
     }
-    push_overlap(sql, "bpm_min", "bpm_max", query.bpm);
-    push_overlap(sql, "length_min_ms", "length_max_ms", query.length_ms);
+    push_overlap(sql, ("bpm_min", "bpm_max"), query.bpm.min, query.bpm.max);
+    let (shortest, longest) = whole_milliseconds(query.length_ms);
+    push_overlap(sql, ("length_min_ms", "length_max_ms"), shortest, longest);
     if let Some(density) = query.density_min {
         sql.push(" AND density_max >= ").push_bind(density);
     }
 }
 
-/// The range in the two columns has a value in common with the bounds, both ends inclusive.
-fn push_overlap(sql: &mut QueryBuilder<Postgres>, low: &'static str, high: &'static str, bounds: Bounds) {
-    if let Some(min) = bounds.min {
+/// The values of `key_counts` with any of these bits. As a list of values, so that the planner estimates well how many
+/// rows match.
+fn key_counts_with_any(keys: KeySet) -> Vec<i16> {
+    let bits = keys.iter().fold(0_i16, |bits, keys| bits | 1 << keys.get());
+    let all: i16 = (KeyCount::MIN..=KeyCount::MAX).map(|keys| 1 << keys).sum();
+    (1..=all).filter(|counts| counts & !all == 0 && counts & bits != 0).collect()
+}
+
+/// The range between the two columns has a value in common with the bounds, both ends inclusive.
+fn push_overlap<T>(
+    sql: &mut QueryBuilder<Postgres>,
+    (low, high): (&'static str, &'static str),
+    min: Option<T>,
+    max: Option<T>,
+) where
+    T: for<'q> Encode<'q, Postgres> + Type<Postgres>,
+{
+    if let Some(min) = min {
         sql.push(" AND ").push(high).push(" >= ").push_bind(min);
     }
-    if let Some(max) = bounds.max {
+    if let Some(max) = max {
         sql.push(" AND ").push(low).push(" <= ").push_bind(max);
+    }
+}
+
+/// The bounds as the type of the columns: compared with a float, every row would be converted, and no index used.
+#[expect(clippy::cast_possible_truncation, reason = "the parser clamps bounds to 1e15, and a cast saturates")]
+fn whole_milliseconds(bounds: Bounds) -> (Option<i64>, Option<i64>) {
+    (bounds.min.map(|min| min.ceil() as i64), bounds.max.map(|max| max.floor() as i64))
+}
+
+/// Where the rows of a page are, counted from one end of the list.
+#[derive(Debug, PartialEq, Eq)]
+struct Slice {
+    limit: u64,
+    offset: u64,
+    from_end: bool,
+}
+
+impl Slice {
+    /// From the nearer end where the total is known, so that no more than half of the list is skipped.
+    fn new(page: PageRequest, total: Option<u64>) -> Self {
+        let (size, before) = (u64::from(page.size()), page.offset());
+        let Some(total) = total else { return Self { limit: size, offset: before, from_end: false } };
+        let limit = size.min(total.saturating_sub(before));
+        let after = total.saturating_sub(before).saturating_sub(limit);
+        if limit > 0 && after < before {
+            Self { limit, offset: after, from_end: true }
+        } else {
+            // Past the last page nothing has to be skipped to find nothing.
+            Self { limit, offset: if limit == 0 { 0 } else { before }, from_end: false }
+        }
     }
 }
 
@@ -96,16 +200,57 @@ impl Order {
             sql.push(" THEN 2 WHEN starts_with(title_sort, ").push_bind(text.clone());
             sql.push(") THEN 1 ELSE 0 END AS relevance, ");
         }
-        sql.push(self.column).push(" AS key");
+        sql.push("listed.").push(self.column).push(" AS key");
     }
 
-    /// The id always ascends, so that ties come in one order whichever way the keys go.
-    fn terms(&self) -> String {
-        let direction = self.direction.as_str();
+    /// The terms of the order, or of its reverse. The id always ascends, so that ties come in one order whichever way
+    /// the keys go; in the reverse it descends.
+    fn terms(&self, reversed: bool) -> String {
+        let (direction, id_direction) = match (self.direction, reversed) {
+            (Direction::Ascending, false) => ("asc", "asc"),
+            (Direction::Descending, false) => ("desc", "asc"),
+            (Direction::Ascending, true) => ("desc", "desc"),
+            (Direction::Descending, true) => ("asc", "desc"),
+        };
         let relevance = match self.relevance_to {
             Some(_) => format!("relevance {direction}, "),
             None => String::new(),
         };
-        format!("{relevance}key {direction}, page_id")
+        format!("{relevance}key {direction}, page_id {id_direction}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_counts_are_those_with_any_of_the_keys() {
+        let values = |keys: &[u8]| {
+            key_counts_with_any(keys.iter().map(|keys| KeyCount::try_from(*keys).unwrap()).collect())
+        };
+        assert_eq!(values(&[7]), [128, 144, 160, 176, 192, 208, 224, 240]);
+        assert_eq!(values(&[4, 5, 6, 7]).len(), 15);
+        assert_eq!(values(&[4, 5]).len(), 12);
+    }
+
+    #[test]
+    fn a_page_is_read_from_the_nearer_end() {
+        let slice = |limit, offset, from_end| Slice { limit, offset, from_end };
+        for (page, total, expected) in [
+            (1, None, slice(30, 0, false)),
+            (9, None, slice(30, 240, false)),
+            (1, Some(100), slice(30, 0, false)),
+            (2, Some(90), slice(30, 30, false)),
+            (2, Some(89), slice(30, 29, true)),
+            (3, Some(100), slice(30, 10, true)),
+            (4, Some(100), slice(10, 0, true)),
+            (5, Some(100), slice(0, 0, false)),
+            (1, Some(0), slice(0, 0, false)),
+            (1, Some(7), slice(7, 0, false)),
+            (i64::MAX, Some(100), slice(0, 0, false)),
+        ] {
+            assert_eq!(Slice::new(PageRequest::clamped(page, 30), total), expected, "{page} of {total:?}");
+        }
     }
 }

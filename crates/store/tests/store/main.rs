@@ -10,6 +10,7 @@ mod parallel;
 mod reading;
 mod removal;
 mod search_filters;
+mod search_pages;
 mod search_text;
 mod silence;
 mod support;

@@ -1,0 +1,225 @@
+//! How PostgreSQL runs the statements of the list: which index gives the order, and that nothing is sorted or read as a
+//! whole that need not be.
+
+use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort, parse_query_string};
+use chart_index_tests::TestDatabase;
+use serde_json::Value;
+use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
+
+use crate::search_sql::{push_count, push_page};
+use crate::{Store, StoreConfig};
+
+const CHARTSETS: u64 = 5_000;
+
+/// Every filter without a text that half of the chartsets pass, or more.
+const FILTERS: [&str; 7] = [
+    "",
+    "keys=4",
+    "source=alphaSet",
+    "bpmMin=100&bpmMax=180",
+    "lengthMin=60&lengthMax=120",
+    "densityMin=10",
+    "keys=4,7&source=alphaSet&bpmMin=90&lengthMin=61&densityMin=5",
+];
+
+/// Chartsets with many ties, each a function of its number.
+const FILL: &str = "INSERT INTO chartsets
+    (id, path, content_fingerprint, checked_at_ms, updated_at_ms, title, artist, creator, source_kind, source_ref, keys,
+     bpm_min, bpm_max, length_min_ms, length_max_ms, density_max, chart_count, tags, romanised_names, title_sort,
+     artist_sort, creator_search, search_words)
+    SELECT lpad(to_hex(n * 7919 % 5003), 16, '0'), 'alpha/' || n, decode(repeat('00', 32), 'hex'), 1, n / 3,
+           'Title', 'Artist', 'Creator', CASE WHEN n % 4 > 0 THEN 'alphaSet' END, CASE WHEN n % 4 > 0 THEN '1' END,
+           CASE WHEN n % 3 > 0 THEN '{4}'::smallint[] ELSE '{7}' END, 90 + n % 90, 100 + n % 90,
+           60000 + n % 50000, 61000 + n % 50000, 5 + n % 30, 1, '{}', '{}', 'title ' || md5((n / 2)::text),
+           'artist ' || n % 400, 'creator ' || md5((n % 700)::text),
+           array_to_tsvector(array['common', 'word' || n % 500, 'title' || n])
+    FROM generate_series(1, 5000) AS n";
+
+struct Catalogue {
+    database: TestDatabase,
+    store: Store,
+}
+
+impl Catalogue {
+    async fn create() -> Self {
+        let database = TestDatabase::create().await;
+        let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
+        store.migrate().await.unwrap();
+        for statement in [FILL, "VACUUM (ANALYZE) chartsets", "VACUUM (ANALYZE) shown_chartsets"] {
+            let _ = database.psql(statement);
+        }
+        Self { database, store }
+    }
+
+    async fn connection(&self) -> PgConnection {
+        self.store.connect(self.store.unlimited_options()).await.unwrap()
+    }
+
+    /// The plan of the statement for a page.
+    async fn page_plan(&self, query: &SearchQuery, total: Option<u64>) -> Plan {
+        let mut statement = QueryBuilder::new("EXPLAIN (FORMAT JSON) ");
+        push_page(&mut statement, query, total);
+        plan(statement, &mut self.connection().await).await
+    }
+
+    /// The ids of a page.
+    async fn page_ids(&self, query: &SearchQuery, total: Option<u64>) -> Vec<Option<String>> {
+        let mut statement = QueryBuilder::new("");
+        push_page(&mut statement, query, total);
+        let rows = statement.build().persistent(false).fetch_all(&mut self.connection().await).await.unwrap();
+        rows.iter().map(|row| row.try_get("id").unwrap()).collect()
+    }
+
+    /// The plan of the statement for a total.
+    async fn count_plan(&self, query: &SearchQuery) -> Plan {
+        let mut statement = QueryBuilder::new("EXPLAIN (FORMAT JSON) ");
+        push_count(&mut statement, query);
+        plan(statement, &mut self.connection().await).await
+    }
+}
+
+/// A node of a plan, with those below it.
+#[derive(Debug)]
+struct Plan(Value);
+
+async fn plan(mut statement: QueryBuilder<Postgres>, connection: &mut PgConnection) -> Plan {
+    let row = statement.build().persistent(false).fetch_one(connection).await.unwrap();
+    let text: String = row.try_get_unchecked(0).unwrap();
+    let mut plan: Value = serde_json::from_str(&text).unwrap();
+    Plan(plan[0]["Plan"].take())
+}
+
+impl Plan {
+    /// Every node, this one first.
+    fn nodes(&self) -> Vec<&Value> {
+        let mut nodes = vec![&self.0];
+        let mut next = 0;
+        while next < nodes.len() {
+            nodes.extend(nodes[next]["Plans"].as_array().into_iter().flatten());
+            next += 1;
+        }
+        nodes
+    }
+
+    /// The part that finds the ids of a page: what is below the limit.
+    fn page(&self) -> Self {
+        let is_page = |node: &&&Value| {
+            let text = node.to_string();
+            node["Node Type"] == "Limit"
+                && (text.contains("shown_chartsets") || text.contains("chartsets_by_words"))
+        };
+        Self((*self.nodes().iter().find(is_page).unwrap()).clone())
+    }
+
+    /// What the nodes are, each with its index or else its table.
+    fn steps(&self) -> Vec<String> {
+        let step = |node: &&Value| {
+            let of = ["Index Name", "Relation Name"].iter().find_map(|name| node[name].as_str());
+            [node["Node Type"].as_str(), of].into_iter().flatten().collect::<Vec<_>>().join(" ")
+        };
+        self.nodes().iter().map(step).collect()
+    }
+
+    /// Whether the page comes out of that index in its order, without another look at the table.
+    fn is_walk_of(&self, index: &str) -> bool {
+        let steps = self.page().steps();
+        steps.contains(&format!("Index Only Scan {index}")) && !steps.iter().any(|step| step == "Sort")
+    }
+
+    fn reads(&self, table: &str) -> bool {
+        self.nodes().iter().any(|node| node["Relation Name"] == table)
+    }
+}
+
+fn index_of(sort: Sort) -> String {
+    format!("shown_chartsets_by_{}", sort.as_str())
+}
+
+fn orders() -> impl Iterator<Item = (Sort, Direction)> {
+    let sorts = Sort::ALL.into_iter().filter(|sort| *sort != Sort::Relevance);
+    sorts.flat_map(|sort| [Direction::Ascending, Direction::Descending].map(|direction| (sort, direction)))
+}
+
+#[tokio::test]
+async fn pages_walk_the_index_of_their_sort() {
+    let catalogue = Catalogue::create().await;
+    for filter in FILTERS {
+        for (sort, direction) in orders() {
+            let query = SearchQuery { sort, direction, ..parse_query_string(filter).unwrap() };
+            let last = SearchQuery { page: PageRequest::clamped(80, 30), ..query.clone() };
+            for (query, total) in [(&query, None), (&query, Some(2_400)), (&last, Some(2_400))] {
+                let plan = catalogue.page_plan(query, total).await;
+                assert!(plan.is_walk_of(&index_of(sort)), "{query:?}: {:?}", plan.steps());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_missing_index_is_noticed() {
+    let catalogue = Catalogue::create().await;
+    let query = SearchQuery { sort: Sort::Title, ..SearchQuery::default() };
+    assert!(catalogue.page_plan(&query, None).await.is_walk_of(&index_of(Sort::Title)));
+    let _ = catalogue.database.psql("DROP INDEX shown_chartsets_by_title");
+    assert!(!catalogue.page_plan(&query, None).await.is_walk_of(&index_of(Sort::Title)));
+}
+
+#[tokio::test]
+async fn the_last_page_is_read_from_the_end() {
+    let catalogue = Catalogue::create().await;
+    let first = SearchQuery::default();
+    let last = SearchQuery {
+        page: PageRequest::clamped(i64::try_from(CHARTSETS / 30).unwrap(), 30),
+        ..first.clone()
+    };
+    for (query, direction) in [(first, "Forward"), (last, "Backward")] {
+        let page = catalogue.page_plan(&query, Some(CHARTSETS)).await.page();
+        let directions: Vec<_> =
+            page.nodes().iter().filter_map(|node| node["Scan Direction"].as_str()).collect();
+        assert_eq!(directions, [direction]);
+        // What is passed over is no more than what is shown.
+        assert!(page.0["Total Cost"].as_f64().unwrap() < 10.0, "{page:?}");
+    }
+}
+
+#[tokio::test]
+async fn totals_without_a_text_never_read_the_wide_table() {
+    let catalogue = Catalogue::create().await;
+    for filter in FILTERS.into_iter().chain(["creator=r+0", "creator=creator+0"]) {
+        let plan = catalogue.count_plan(&parse_query_string(filter).unwrap()).await;
+        assert!(!plan.reads("chartsets"), "{filter}: {:?}", plan.steps());
+        assert!(plan.reads("shown_chartsets"), "{filter}: {:?}", plan.steps());
+    }
+}
+
+#[tokio::test]
+async fn part_of_a_creators_name_is_looked_up_by_trigrams() {
+    let catalogue = Catalogue::create().await;
+    let query = parse_query_string("creator=2723d0").unwrap();
+    for plan in [catalogue.count_plan(&query).await, catalogue.page_plan(&query, None).await] {
+        let steps = plan.steps();
+        let lookup = "Bitmap Index Scan shown_chartsets_by_creator".to_owned();
+        assert!(steps.contains(&lookup), "{steps:?}");
+        assert!(!steps.contains(&"Seq Scan shown_chartsets".to_owned()), "{steps:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_rare_text_is_looked_up_and_a_common_one_in_order() {
+    let catalogue = Catalogue::create().await;
+    let rare = parse_query_string("q=word7&sort=title").unwrap();
+    for plan in [catalogue.count_plan(&rare).await, catalogue.page_plan(&rare, Some(10)).await.page()] {
+        let steps = plan.steps();
+        assert!(steps.contains(&"Bitmap Index Scan chartsets_by_words".to_owned()), "{steps:?}");
+        assert!(!steps.contains(&"Seq Scan chartsets".to_owned()), "{steps:?}");
+    }
+    let common = parse_query_string("q=common&sort=title").unwrap();
+    let plan = catalogue.page_plan(&common, Some(100_000)).await;
+    assert!(plan.is_walk_of("shown_chartsets_by_title"), "{:?}", plan.steps());
+    assert!(plan.page().steps().contains(&"Index Scan chartsets_pkey".to_owned()), "{:?}", plan.steps());
+    assert_eq!(
+        catalogue.page_ids(&common, Some(100_000)).await,
+        catalogue.page_ids(&common, Some(CHARTSETS)).await,
+        "both ways give the same page"
+    );
+}

@@ -1,0 +1,126 @@
+//! Pages whose total is cached: whichever end of the list they are read from, and whatever changes in between.
+
+use chart_index_domain::search::{
+    ChartsetPage, Direction, Generation, PageRequest, SearchIndex, SearchQuery, Sort,
+};
+use chart_index_store::{CatalogueWatch, PostgresSearch};
+
+use crate::support::{Catalogue, chart, folder, hash, id, ids, titled};
+
+/// An engine whose cached totals stay, since its generation never changes.
+fn engine(catalogue: &Catalogue) -> PostgresSearch {
+    PostgresSearch::new(catalogue.store.clone(), CatalogueWatch::still())
+}
+
+async fn page(engine: &PostgresSearch, query: &SearchQuery, number: i64, size: i64) -> ChartsetPage {
+    let query = SearchQuery { page: PageRequest::clamped(number, size), ..query.clone() };
+    engine.search(&query, Generation::default()).await.unwrap()
+}
+
+/// Sets 1 to 11, of which each three have one title, one artist and one time of their last change.
+async fn eleven_sets() -> Catalogue {
+    let catalogue = Catalogue::create().await;
+    for number in 1..=11 {
+        let mut draft = titled(number, &format!("Title {}", number / 3));
+        draft.charts[0].text.artist = format!("Artist {}", number / 3);
+        draft.charts[0].text.creator = "Creator".into();
+        draft.charts[0].numbers = crate::support::numbers(number / 3);
+        catalogue.put(&draft, i64::from(number / 3)).await;
+    }
+    catalogue
+}
+
+#[tokio::test]
+async fn pages_from_both_ends_make_up_the_whole_list() {
+    let catalogue = eleven_sets().await;
+    for text in [None, Some("title".to_owned())] {
+        for sort in Sort::ALL {
+            for direction in [Direction::Ascending, Direction::Descending] {
+                let query = SearchQuery { sort, direction, text: text.clone(), ..SearchQuery::default() };
+                let whole = page(&engine(&catalogue), &query, 1, 60).await;
+                let engine = engine(&catalogue);
+                let mut paged = Vec::new();
+                for number in 1..=5 {
+                    let page = page(&engine, &query, number, 3).await;
+                    assert_eq!(page.total, 11, "{query:?} page {number}");
+                    paged.extend(ids(&page));
+                }
+                assert_eq!(paged, ids(&whole), "{query:?}");
+                assert_eq!(paged.len(), 11, "{query:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cached_total_is_counted_again_after_a_change() {
+    let catalogue = eleven_sets().await;
+    let engine = engine(&catalogue);
+    let query = SearchQuery { sort: Sort::Title, direction: Direction::Ascending, ..SearchQuery::default() };
+    let last = async || {
+        let page = page(&engine, &query, 4, 3).await;
+        (ids(&page), page.total)
+    };
+    assert_eq!(last().await, (vec![10, 11], 11));
+    assert_eq!(last().await, (vec![10, 11], 11));
+    catalogue.put(&titled(12, "Title 9"), 12).await;
+    assert_eq!(last().await, (vec![10, 11, 12], 12));
+    catalogue.store.remove_chartset(id(1), 13).await.unwrap();
+    assert_eq!(last().await, (vec![11, 12], 11));
+    catalogue.store.remove_chart(hash(12), 14).await.unwrap();
+    assert_eq!(last().await, (vec![11], 10));
+    catalogue.store.restore_chart(hash(12), 15).await.unwrap();
+    catalogue.store.restore_chartset(id(1), 16).await.unwrap();
+    assert_eq!(last().await, (vec![10, 11, 12], 12));
+}
+
+/// What lists read follows from the chartsets, whatever wrote them.
+#[tokio::test]
+async fn the_narrow_table_holds_what_is_shown() {
+    let catalogue = eleven_sets().await;
+    let differing = "SELECT count(*) FROM shown_chartsets AS listed
+         FULL JOIN (SELECT * FROM chartsets WHERE shown) AS chartset USING (id)
+         WHERE (listed.updated_at_ms, listed.bpm_min, listed.bpm_max, listed.length_min_ms, listed.length_max_ms,
+                listed.density_max, listed.title_sort, listed.artist_sort, listed.creator_search, listed.source_kind)
+               IS DISTINCT FROM
+               (chartset.updated_at_ms, chartset.bpm_min, chartset.bpm_max, chartset.length_min_ms,
+                chartset.length_max_ms, chartset.density_max, chartset.title_sort, chartset.artist_sort,
+                chartset.creator_search, chartset.source_kind)
+            OR listed.key_counts IS DISTINCT FROM key_count_bits(chartset.keys)";
+    let assert_equal = |shown: u32| {
+        assert_eq!(catalogue.database.psql(differing), "0");
+        assert_eq!(catalogue.database.psql("SELECT count(*) FROM shown_chartsets"), shown.to_string());
+    };
+    assert_equal(11);
+    // One of 4 and one of 7 keys, then others.
+    catalogue.put(&folder(20, [chart(20), chart(23)]), 20).await;
+    assert_eq!(catalogue.database.psql("SELECT max(key_counts) FROM shown_chartsets"), "144");
+    catalogue.put(&folder(20, [chart(24)]), 21).await;
+    assert_equal(12);
+    catalogue.store.remove_chart(hash(24), 22).await.unwrap();
+    assert_equal(11);
+    catalogue.store.remove_chartset(id(1), 23).await.unwrap();
+    assert_equal(10);
+    catalogue.store.restore_chartset(id(1), 24).await.unwrap();
+    catalogue.store.restore_chart(hash(24), 25).await.unwrap();
+    assert_equal(12);
+    let _ = catalogue.database.psql(&format!("DELETE FROM chartset_charts WHERE chartset_id = '{}'", id(1)));
+    let _ = catalogue.database.psql(&format!("DELETE FROM chartsets WHERE id = '{}'", id(1)));
+    assert_equal(11);
+}
+
+/// Without writing to the narrow table, whose pages would no longer be all-visible.
+#[tokio::test]
+async fn an_unchanged_folder_writes_nothing_that_lists_read() {
+    let catalogue = eleven_sets().await;
+    let rows = "SELECT string_agg(ctid::text || xmin, ' ' ORDER BY id) FROM shown_chartsets";
+    let before = catalogue.database.psql(rows);
+    let mut draft = titled(5, "Title 1");
+    draft.charts[0].text.artist = "Artist 1".into();
+    draft.charts[0].text.creator = "Creator".into();
+    draft.charts[0].numbers = crate::support::numbers(1);
+    draft.path = "elsewhere".into();
+    catalogue.put(&draft, 99).await;
+    assert_eq!(catalogue.times(id(5)), "1|99", "the check alone");
+    assert_eq!(catalogue.database.psql(rows), before);
+}

@@ -70,8 +70,9 @@ impl PostgresSearch {
 
     /// A page whose total is not cached.
     async fn counted_page(&self, query: &SearchQuery) -> Result<(ChartsetPage, Counted), ReadError> {
-        // The total of a text also says how to find its matches.
-        if query.text.is_none() && query.page.offset() <= MAX_OFFSET_WITHOUT_TOTAL {
+        // The total of a text or of part of a name also says how to find the matches.
+        let is_estimated = query.text.is_none() && query.creator.is_none();
+        if is_estimated && query.page.offset() <= MAX_OFFSET_WITHOUT_TOTAL {
             return self.read_page(query, None).await;
         }
         let counted = self.count(query).await?;

@@ -126,6 +126,12 @@ impl Plan {
         steps.contains(&format!("Index Only Scan {index}")) && !steps.iter().any(|step| step == "Sort")
     }
 
+    /// Whether the page comes out of that index in its order.
+    fn is_ordered_by(&self, index: &str) -> bool {
+        let steps = self.page().steps();
+        steps.contains(&format!("Index Scan {index}")) && !steps.iter().any(|step| step == "Sort")
+    }
+
     fn reads(&self, table: &str) -> bool {
         self.nodes().iter().any(|node| node["Relation Name"] == table)
     }
@@ -196,12 +202,19 @@ async fn totals_without_a_text_never_read_the_wide_table() {
 async fn part_of_a_creators_name_is_looked_up_by_trigrams() {
     let catalogue = Catalogue::create().await;
     let query = parse_query_string("creator=2723d0").unwrap();
-    for plan in [catalogue.count_plan(&query).await, catalogue.page_plan(&query, None).await] {
+    for plan in [catalogue.count_plan(&query).await, catalogue.page_plan(&query, Some(10)).await] {
         let steps = plan.steps();
         let lookup = "Bitmap Index Scan shown_chartsets_by_creator".to_owned();
         assert!(steps.contains(&lookup), "{steps:?}");
         assert!(!steps.contains(&"Seq Scan shown_chartsets".to_owned()), "{steps:?}");
     }
+    // However many the planner expects: every name has this part.
+    let query = parse_query_string("creator=creator").unwrap();
+    let plan = catalogue.page_plan(&query, Some(10)).await;
+    assert!(!plan.is_walk_of("shown_chartsets_by_updated"), "{:?}", plan.steps());
+    assert!(
+        catalogue.page_plan(&query, Some(CHARTSETS + 1)).await.is_ordered_by("shown_chartsets_by_updated")
+    );
 }
 
 #[tokio::test]

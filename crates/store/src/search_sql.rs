@@ -14,6 +14,9 @@ use crate::words::tsquery;
 const COMMON_TEXT_MATCHES: u64 = 20_000;
 /// How many matches may be passed over and shown in that way.
 const MAX_PROBED_MATCHES: u64 = 300;
+/// Up to how many matches on part of a creator's name are found by their trigrams and sorted. In the index of the sort
+/// they would be too far apart.
+const MAX_SORTED_MATCHES: u64 = 5_000;
 
 /// Writes the statement for a page: its rows, the total, and the state of the catalogue, all of one snapshot.
 ///
@@ -31,12 +34,24 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
     sql.push(" LEFT JOIN (SELECT listed.id AS page_id, ");
     order.push_keys(sql);
     sql.push(" FROM ");
-    push_filter(sql, query, TextLookup::new(query, total, &slice));
+    if is_sorted_after(query, total) {
+        // OFFSET 0 keeps the planner from looking for the matches in the index of the sort.
+        sql.push("(SELECT listed.* FROM ");
+        push_filter(sql, query, TextLookup::All);
+        sql.push(" OFFSET 0) AS listed");
+    } else {
+        push_filter(sql, query, TextLookup::new(query, total, &slice));
+    }
     sql.push(" ORDER BY ").push(order.terms(slice.from_end));
     sql.push(" LIMIT ").push_bind(bigint(slice.limit));
     sql.push(" OFFSET ").push_bind(bigint(slice.offset));
     sql.push(") AS page ON true LEFT JOIN chartsets AS chartset ON chartset.id = page_id ORDER BY ");
     sql.push(order.terms(false));
+}
+
+/// Whether the matches are found first and then sorted. For parts of names the planner cannot estimate how many match.
+fn is_sorted_after(query: &SearchQuery, total: Option<u64>) -> bool {
+    query.creator.is_some() && total.is_some_and(|total| total <= MAX_SORTED_MATCHES)
 }
 
 /// Writes the statement for the total and the state of the catalogue, both of one snapshot.

@@ -73,6 +73,11 @@ pub(crate) fn is_lost_race(error: &sqlx::Error) -> bool {
     matches!(sqlstate(error).as_deref(), Some("40001" | "40P01"))
 }
 
+/// Whether a lock did not come free within `lock_timeout`.
+pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    sqlstate(error).as_deref() == Some("55P03")
+}
+
 /// Whether a table is missing: the migrations have not run.
 pub(crate) fn is_undefined_table(error: &sqlx::Error) -> bool {
     sqlstate(error).as_deref() == Some("42P01")
@@ -85,9 +90,8 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
     }
     let Some(code) = sqlstate(error) else { return false };
     // Classes: connection exceptions, lost races, out of memory, disk or connections, and the operator's
-    // interventions, which are the end of a statement that took too long, shutdown and start-up. 55P03 is a lock
-    // that did not come free in time.
-    ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || code == "55P03"
+    // interventions, which are the end of a statement that took too long, shutdown and start-up.
+    ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || is_lock_timeout(error)
 }
 
 fn sqlstate(error: &sqlx::Error) -> Option<String> {

@@ -1,12 +1,16 @@
 //! The schema: bringing it up, taking it down, and knowing whether it is recent enough.
 
 use chart_index_domain::ReadError;
-use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{Connection, PgConnection};
+use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
-use crate::error::is_undefined_table;
+use crate::error::{is_lock_timeout, is_undefined_table};
 use crate::lease::Lease;
 use crate::{Store, StoreError};
+
+/// How long a migration waits for the lock of a table. All reads of the table queue behind it meanwhile, and a lookup
+/// gives up after twice [`StoreConfig::lookup_timeout`](crate::StoreConfig::lookup_timeout).
+const LOCK_TIMEOUT: &str = "1s";
 
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
@@ -17,6 +21,15 @@ struct SchemaTooOld {
     found: Option<i64>,
     needed: i64,
 }
+
+/// A migration did not get a lock within [`LOCK_TIMEOUT`].
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a statement or transaction that is still running holds a table that the migration has to lock, and it waits no \
+     longer than {LOCK_TIMEOUT}, since all reads wait with it; this migration changed nothing: run it again, when no \
+     ingest or other long transaction runs"
+)]
+struct LockTimedOut(#[source] sqlx::Error);
 
 impl Store {
     /// Whether reads can be answered: PostgreSQL is there and has the schema that this binary needs.
@@ -47,6 +60,10 @@ impl Store {
     }
 
     /// Brings the schema to the version of this binary. Safe to run from several processes at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] also where a table could not be locked within a second: the migrations before are
+    /// applied, and the call may be repeated.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let operation = "migrate";
         let mut connection = self.migration_connection(operation).await?;
@@ -76,8 +93,15 @@ impl Store {
     /// A connection of its own: a migration that fails leaves its lock behind, which must end with the
     /// connection and not go back to the pool.
     async fn migration_connection(&self, operation: &'static str) -> Result<PgConnection, StoreError> {
-        let connecting = self.connect(self.unlimited_options());
-        connecting.await.map_err(|error| StoreError::new(operation, error))
+        let result = async {
+            let mut connection = self.connect(self.unlimited_options()).await?;
+            // Waits for other processes that migrate, for as long as it takes them. The migrator takes the same lock
+            // again, and could not tell it from that of a table.
+            connection.lock().await?;
+            connection.execute(AssertSqlSafe(format!("SET lock_timeout = '{LOCK_TIMEOUT}'"))).await?;
+            Ok(connection)
+        };
+        result.await.map_err(|error| migration_error(operation, error))
     }
 }
 
@@ -88,10 +112,21 @@ async fn finish(
 ) -> Result<(), StoreError> {
     match result {
         Ok(()) => connection.close().await.map_err(|error| StoreError::new(operation, error)),
-        Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => {
-            Err(StoreError::new(operation, error))
+        Err(error) => Err(migration_error(operation, error)),
+    }
+}
+
+fn migration_error(operation: &'static str, error: MigrateError) -> StoreError {
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)
+            if is_lock_timeout(&error) =>
+        {
+            StoreError::Unavailable { operation, source: LockTimedOut(error).into() }
         }
-        Err(error) => Err(StoreError::Failed { operation, source: error.into() }),
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+            StoreError::new(operation, error)
+        }
+        error => StoreError::Failed { operation, source: error.into() },
     }
 }
 

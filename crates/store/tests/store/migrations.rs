@@ -1,10 +1,13 @@
 //! The schema goes up, down, and up again.
 
+use std::time::Duration;
+
 use chart_index_domain::ReadError;
 use chart_index_store::Store;
-use chart_index_tests::TestDatabase;
+use chart_index_tests::{TestDatabase, within};
+use tokio::time::timeout;
 
-use crate::support::{Catalogue, chart, config, folder, hash};
+use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash};
 
 const TABLES: &str = "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class
                       WHERE relkind IN ('r', 'S') AND relnamespace = 'public'::regnamespace";
@@ -42,6 +45,50 @@ async fn migrating_from_several_processes_at_once_is_safe() {
     for result in [a, b, c, d] {
         result.unwrap();
     }
+}
+
+/// All reads of a table queue behind a migration that waits for its lock.
+#[tokio::test]
+async fn a_migration_that_cannot_lock_a_table_fails_and_can_be_repeated() {
+    let catalogue = Catalogue::create().await;
+    catalogue.store.revert_last().await.unwrap();
+    let mut ingest = OpenTransaction::begin(catalogue.database.url());
+    ingest.run("LOCK TABLE search_changes IN ROW EXCLUSIVE MODE");
+    let migrated = timeout(Duration::from_secs(5), catalogue.store.migrate()).await.unwrap();
+    let error = migrated.unwrap_err();
+    assert!(error.is_unavailable());
+    let reason = std::error::Error::source(&error).unwrap().to_string();
+    assert!(reason.contains("run it again"), "{reason}");
+    ingest.roll_back();
+    catalogue.store.migrate().await.unwrap();
+}
+
+/// Processes that migrate wait for each other with an advisory lock, for longer than a migration waits for a table.
+#[tokio::test]
+async fn a_migration_waits_for_another_one() {
+    let catalogue = Catalogue::create().await;
+    catalogue.store.revert_last().await.unwrap();
+    let mut ingest = OpenTransaction::begin(catalogue.database.url());
+    ingest.run("LOCK TABLE search_changes IN ROW EXCLUSIVE MODE");
+    let migrate = || {
+        let store = catalogue.store.clone();
+        tokio::spawn(async move { store.migrate().await })
+    };
+    let blocked = migrate();
+    let held = "SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
+                WHERE locktype = 'advisory' AND granted AND database =
+                    (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let key = async || Some(catalogue.database.psql(held)).filter(|key| !key.is_empty());
+    let (key, _) = within(Duration::from_secs(5), key).await;
+    assert!(blocked.await.unwrap().is_err());
+    ingest.roll_back();
+
+    let mut other = OpenTransaction::begin(catalogue.database.url());
+    other.run(&format!("DO $$ BEGIN PERFORM pg_advisory_xact_lock({key}); END $$"));
+    let mut waiting = migrate();
+    assert!(timeout(Duration::from_millis(1_500), &mut waiting).await.is_err());
+    other.commit();
+    waiting.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -201,3 +201,42 @@ async fn the_service_recovers_from_silent_connections() {
     assert!(silenced.elapsed() < Duration::from_secs(10), "{:?}", silenced.elapsed());
     assert_eq!(service.private_client().get("/readyz").await.status, 200);
 }
+
+/// Misses fail at once, so that they leave the requests that the server takes to those that are cached.
+#[tokio::test(flavor = "multi_thread")]
+async fn misses_do_not_crowd_out_hits_during_an_outage() {
+    let database = TestDatabase::create().await;
+    indexer(database.url(), &["migrate"]).succeeded();
+    let mut proxy = Proxy::start(database.url()).await;
+    let arguments = ["--max-requests-in-flight", "8"];
+    let service = Service::start_with(proxy.url(), &ServiceOptions { arguments: &arguments, variables: &[] });
+    let (client, cached) = (service.client(), format!("/api/charts/{:064}", 0));
+    assert_eq!(client.get(&cached).await.status, 200);
+    proxy.cut().await;
+    let miss = async |number: usize| client.get(&format!("/api/charts/{number:064}")).await.status;
+    // Until the breaker is open.
+    tokio::join!(miss(1), miss(2), miss(3), miss(4));
+    let mut misses = JoinSet::new();
+    for worker in 0..6 {
+        let client = client.clone();
+        misses.spawn(async move {
+            for number in 0..100 {
+                let path = format!("/api/charts/{:064}", 1_000 * (worker + 1) + number);
+                assert_eq!(client.get(&path).await.status, 503);
+            }
+        });
+    }
+    let start = Instant::now();
+    let mut hits = 0;
+    while !misses.is_empty() {
+        assert_eq!(client.get(&cached).await.status, 200);
+        hits += 1;
+        while let Some(done) = misses.try_join_next() {
+            done.unwrap();
+        }
+        assert!(start.elapsed() < Duration::from_secs(10), "600 misses take {:?}", start.elapsed());
+    }
+    assert!(hits > 100, "{hits} hits beside 600 misses");
+    proxy.listen().await;
+    within(Duration::from_secs(3), async || (miss(5).await == 200).then_some(())).await;
+}

@@ -68,6 +68,17 @@ pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether PostgreSQL was not reached: no connection, none in time, or one that was lost, also at its beginning.
+pub(crate) fn is_connection_failure(error: &sqlx::Error) -> bool {
+    use sqlx::Error::{Io, PoolTimedOut, Tls, WorkerCrashed};
+    if matches!(error, Io(_) | Tls(_) | PoolTimedOut | WorkerCrashed) {
+        return true;
+    }
+    let Some(code) = sqlstate(error) else { return false };
+    // Connection exceptions; too many connections; shutdown, crash, start-up, idle session.
+    code.starts_with("08") || code == "53300" || code.starts_with("57P")
+}
+
 /// Whether the same transaction may pass when it is run again: it lost against another one.
 pub(crate) fn is_lost_race(error: &sqlx::Error) -> bool {
     matches!(sqlstate(error).as_deref(), Some("40001" | "40P01"))

@@ -7,6 +7,7 @@
 //! A chart is known while it is not removed and stands in a chartset that is not removed. A chartset is shown
 //! while it is not removed and holds a chart that is not removed. No read ever sees anything else.
 
+mod breaker;
 mod columns;
 mod config;
 mod counts;

@@ -10,7 +10,8 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::error::{is_connection_lost, read_error};
+use crate::breaker::{Breaker, BreakerOpen, wait_for_response};
+use crate::error::{is_connection_failure, is_connection_lost, read_error};
 use crate::lease::{Lease, Suspicion};
 use crate::{StoreConfig, StoreError};
 
@@ -33,6 +34,7 @@ const SERVER_KEEPALIVE: [(&str, &str); 4] = [
 pub struct Store {
     pool: PgPool,
     suspicion: Suspicion,
+    breaker: Breaker,
     /// Without the time limits of serving, for migrations.
     unlimited: Arc<PgConnectOptions>,
     config: Arc<StoreConfig>,
@@ -60,7 +62,7 @@ impl Store {
             })
             .connect_lazy_with(options);
         let (unlimited, config) = (Arc::new(unlimited), Arc::new(config.clone()));
-        Self { pool, suspicion, unlimited, config }
+        Self { pool, suspicion, breaker: Breaker::default(), unlimited, config }
     }
 
     /// Closes every connection; calls that come later are [`ReadError::Unavailable`].
@@ -130,13 +132,15 @@ impl Store {
         result
     }
 
-    /// Makes an attempt, and a second one if the connection of the first was lost: after
+    /// Makes an attempt unless the breaker is open, and a second one if the connection of the first was lost: after
     /// a restart of the server every connection of the pool is dead, and a read changes nothing, so it can simply be
     /// repeated.
     async fn guard<T, A>(&self, operation: &'static str, attempt: impl Fn() -> A) -> Result<T, ReadError>
     where
         A: Future<Output = Result<T, sqlx::Error>>,
     {
+        let open = |open: BreakerOpen| ReadError::Unavailable { operation, source: open.into() };
+        self.breaker.check().map_err(open)?;
         let mut result = attempt().await;
         if let Err(error) = &result
             && is_connection_lost(error)
@@ -145,6 +149,7 @@ impl Store {
             self.suspicion.raise();
             result = attempt().await;
         }
+        self.record(&result);
         result.map_err(|error| read_error(operation, error))
     }
 
@@ -178,6 +183,33 @@ impl Store {
             Duration::ZERO => UNLIMITED,
             limit => limit + RESPONSE_SLACK,
         }
+    }
+
+    /// Counts the outcome of a read for the breaker.
+    fn record<T>(&self, result: &Result<T, sqlx::Error>) {
+        let breaker = &self.breaker;
+        match result {
+            Err(error) if is_connection_failure(error) => {
+                if breaker.failed() {
+                    self.close_when_postgresql_responds(breaker.clone(), error);
+                }
+            }
+            _ => breaker.succeeded(),
+        }
+    }
+
+    fn close_when_postgresql_responds(&self, breaker: Breaker, error: &sqlx::Error) {
+        tracing::warn!(%error, "PostgreSQL is unavailable");
+        let (options, suspicion) = (Arc::clone(&self.unlimited), self.suspicion.clone());
+        // Not the pool itself: its connections end with the last store.
+        let mut closed = self.pool.close_event();
+        tokio::spawn(async move {
+            // An error when the pool is closed first.
+            let Ok(outage) = closed.do_until(wait_for_response(&options)).await else { return };
+            suspicion.raise();
+            breaker.close();
+            tracing::info!(outage_ms = outage.as_millis(), "PostgreSQL responds again");
+        });
     }
 }
 

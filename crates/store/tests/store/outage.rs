@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{Generation, SearchIndex, SearchQuery};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
-use chart_index_tests::Proxy;
+use chart_index_tests::{Proxy, within};
 
 use crate::support::{Catalogue, chart, config, folder, hash, id};
 
@@ -70,10 +70,42 @@ async fn reads_pass_over_connections_that_a_restart_broke() {
     proxy.cut().await;
     proxy.listen().await;
     open_several().await;
-    proxy.cut().await;
-    assert_every_read_is_unavailable(&store).await;
-    proxy.listen().await;
     open_several().await;
+}
+
+/// A cache miss during an outage must not wait for a connection: the requests that wait are missing for hits.
+#[tokio::test]
+async fn reads_fail_at_once_during_an_outage_and_work_soon_after_it() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    let mut proxy = Proxy::start(catalogue.database.url()).await;
+    let store = Store::new(&config(proxy.url()));
+    for _ in 0..2 {
+        assert!(store.chart(hash(1)).await.unwrap().is_some());
+        proxy.cut().await;
+        assert_every_read_is_unavailable(&store).await;
+        let start = Instant::now();
+        for _ in 0..100 {
+            assert_every_read_is_unavailable(&store).await;
+            assert!(start.elapsed() < Duration::from_secs(1), "600 reads take {:?}", start.elapsed());
+        }
+        proxy.listen().await;
+        within(Duration::from_secs(2), async || store.chart(hash(1)).await.ok()).await;
+    }
+}
+
+/// Lookups that fail together, over connections that are lost, are no outage while new connections work.
+#[tokio::test]
+async fn lost_connections_are_not_an_outage() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    let mut proxy = Proxy::start(catalogue.database.url()).await;
+    let store = Store::new(&config(proxy.url()));
+    for _ in 0..5 {
+        proxy.cut().await;
+        proxy.listen().await;
+        assert!(store.chart(hash(1)).await.unwrap().is_some());
+    }
 }
 
 #[tokio::test]

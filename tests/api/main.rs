@@ -8,6 +8,7 @@ mod headers;
 mod identity;
 mod limits;
 mod list;
+mod load;
 mod lookup;
 mod outage;
 mod redirect;

@@ -4,7 +4,6 @@
 //!   beside the live one and takes its place in one step.
 //! - [`MeilisearchEngine`] reads, each page from one node. It passes over nodes that are away, busy, of another format
 //!   or too far behind.
-//! - [`Bounded`] is for the engine that stands in while none can be asked.
 //!
 //! What an index holds is said by the index: the checkpoint lies in the node, in an index of one document that is
 //! swapped together with the documents. A node that lost its data, or was restored from an old snapshot, is as old as
@@ -34,7 +33,6 @@
 //!   thousands of pages takes seconds; nothing else changes.
 
 mod arguments;
-mod bounded;
 mod config;
 mod creator;
 mod document;
@@ -53,7 +51,6 @@ mod words;
 mod writer;
 
 pub use arguments::{InconsistentNodes, MeilisearchArguments};
-pub use bounded::Bounded;
 pub use config::{ApiKey, MalformedNodeUrl, NodeConfig, NodeUrl, SearchConfig};
 pub use engine::MeilisearchEngine;
 pub use error::SearchError;

@@ -1,5 +1,6 @@
 //! Where the database is and how patient to be with it.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::DatabaseUrl;
@@ -20,11 +21,13 @@ pub struct StoreConfig {
     /// How long one statement may run before PostgreSQL ends it; zero for as long as it takes. Migrations are
     /// never ended.
     pub statement_timeout: Duration,
+    /// The most searches in flight in the PostgreSQL engine, and never more than half of the connections.
+    pub max_searches: NonZeroUsize,
 }
 
 impl StoreConfig {
-    /// The values for a server that answers requests: 16 connections, 1.5 seconds to get one, 1 second a lookup, and 5
-    /// seconds a statement.
+    /// The values for a server that answers requests: 16 connections, 1.5 seconds to get one, 1 second a lookup, 5
+    /// seconds a statement, 4 searches.
     #[must_use]
     pub const fn new(url: DatabaseUrl) -> Self {
         Self {
@@ -33,6 +36,7 @@ impl StoreConfig {
             acquire_timeout: Duration::from_millis(1_500),
             lookup_timeout: Duration::from_secs(1),
             statement_timeout: Duration::from_secs(5),
+            max_searches: NonZeroUsize::MIN.saturating_add(3),
         }
     }
 }

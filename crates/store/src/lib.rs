@@ -30,6 +30,7 @@ mod removal;
 mod removal_lock;
 mod rows;
 mod search;
+mod search_limit;
 #[cfg(test)]
 mod search_plans;
 mod search_sql;

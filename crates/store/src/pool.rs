@@ -10,15 +10,18 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::breaker::{Breaker, BreakerOpen, wait_for_response};
+use crate::breaker::{Breaker, wait_for_response};
 use crate::error::{is_connection_failure, is_connection_lost, read_error};
 use crate::lease::{Lease, Suspicion};
+use crate::search_limit::SearchLimit;
 use crate::{StoreConfig, StoreError};
 
 /// How long after the time limit of a statement its connection may take to report the end.
 const RESPONSE_SLACK: Duration = Duration::from_secs(1);
 /// The limit of an attempt where statements have none.
 const UNLIMITED: Duration = Duration::from_hours(24 * 365);
+/// The connections of [`Store::monitoring`]: one to use while the other one is replaced.
+const MONITORING_CONNECTIONS: u32 = 2;
 
 /// What PostgreSQL does about a client that vanished: it ends the session after about half a minute, with its locks
 /// and its transaction. On a Unix socket these settings have no effect.
@@ -34,7 +37,9 @@ const SERVER_KEEPALIVE: [(&str, &str); 4] = [
 pub struct Store {
     pool: PgPool,
     suspicion: Suspicion,
-    breaker: Breaker,
+    /// `None` for monitoring, which finds out about PostgreSQL by itself.
+    breaker: Option<Breaker>,
+    searches: SearchLimit,
     /// Without the time limits of serving, for migrations.
     unlimited: Arc<PgConnectOptions>,
     config: Arc<StoreConfig>,
@@ -45,6 +50,18 @@ impl Store {
     /// runtime.
     #[must_use]
     pub fn new(config: &StoreConfig) -> Self {
+        Self::with_breaker(config, Some(Breaker::default()))
+    }
+
+    /// The same catalogue over connections of its own, for health checks and for those that follow changes: they go
+    /// on while requests use up all connections of this store, or while its reads fail at once.
+    #[must_use]
+    pub fn monitoring(&self) -> Self {
+        let config = StoreConfig { max_connections: MONITORING_CONNECTIONS, ..(*self.config).clone() };
+        Self::with_breaker(&config, None)
+    }
+
+    fn with_breaker(config: &StoreConfig, breaker: Option<Breaker>) -> Self {
         let unlimited = config.url.options().application_name("chart-index").options(SERVER_KEEPALIVE);
         let limit = format!("{}ms", config.statement_timeout.as_millis());
         let options = unlimited.clone().options([("statement_timeout", limit)]);
@@ -61,13 +78,18 @@ impl Store {
                 }
             })
             .connect_lazy_with(options);
+        let searches = SearchLimit::new(config.max_searches.get(), config.max_connections);
         let (unlimited, config) = (Arc::new(unlimited), Arc::new(config.clone()));
-        Self { pool, suspicion, breaker: Breaker::default(), unlimited, config }
+        Self { pool, suspicion, breaker, searches, unlimited, config }
     }
 
     /// Closes every connection; calls that come later are [`ReadError::Unavailable`].
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+
+    pub(crate) const fn searches(&self) -> &SearchLimit {
+        &self.searches
     }
 
     pub(crate) fn unlimited_options(&self) -> &PgConnectOptions {
@@ -139,8 +161,9 @@ impl Store {
     where
         A: Future<Output = Result<T, sqlx::Error>>,
     {
-        let open = |open: BreakerOpen| ReadError::Unavailable { operation, source: open.into() };
-        self.breaker.check().map_err(open)?;
+        if let Some(breaker) = &self.breaker {
+            breaker.check().map_err(|open| ReadError::Unavailable { operation, source: open.into() })?;
+        }
         let mut result = attempt().await;
         if let Err(error) = &result
             && is_connection_lost(error)
@@ -187,7 +210,7 @@ impl Store {
 
     /// Counts the outcome of a read for the breaker.
     fn record<T>(&self, result: &Result<T, sqlx::Error>) {
-        let breaker = &self.breaker;
+        let Some(breaker) = &self.breaker else { return };
         match result {
             Err(error) if is_connection_failure(error) => {
                 if breaker.failed() {

@@ -13,6 +13,7 @@ use crate::counts::{CountKey, Counted, Counts};
 use crate::error::{corrupt, read_error};
 use crate::generation::OutboxState;
 use crate::lease::Lease;
+use crate::search_limit::SearchShed;
 use crate::search_sql::{push_count, push_page};
 use crate::{CatalogueWatch, Store};
 
@@ -149,8 +150,13 @@ impl SearchIndex for PostgresSearch {
         self.watch.generation()
     }
 
-    /// The page is always of the present, whatever generation is asked for.
+    /// The page is always of the present, whatever generation is asked for. Above
+    /// [`StoreConfig::max_searches`](crate::StoreConfig) in flight, searches wait; those that would wait too long are
+    /// [`ReadError::Unavailable`].
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
+        let permit = self.store.searches().acquire().await;
+        let unavailable = |shed: SearchShed| ReadError::Unavailable { operation: OPERATION, source: shed.into() };
+        let _permit = permit.map_err(unavailable)?;
         self.page(query, generation).await
     }
 }

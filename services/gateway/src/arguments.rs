@@ -72,10 +72,6 @@ pub(crate) struct ServeArguments {
     )]
     pub(crate) search_max_lag: Duration,
 
-    /// The most searches that PostgreSQL runs at once while it stands in for Meilisearch.
-    #[arg(long, env = "STAND_IN_SEARCHES", default_value = "4")]
-    pub(crate) stand_in_searches: NonZeroUsize,
-
     #[command(flatten)]
     pub(crate) source_pages: chart_index_browse::SourcePages,
 
@@ -111,15 +107,25 @@ pub(crate) struct StoreArguments {
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     pub(crate) database_url: DatabaseUrl,
 
-    /// The most connections to the database at a time.
+    /// The maximum number of connections to the database for requests. Two more are for health checks and for
+    /// following the catalogue.
     #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
     pub(crate) database_max_connections: NonZeroU32,
+
+    /// The maximum number of searches that PostgreSQL runs concurrently, as the only engine or as the fallback of
+    /// Meilisearch; at most half of the connections. Further searches wait, and are answered with 503 after 4
+    /// seconds.
+    #[arg(long, env = "POSTGRES_MAX_SEARCHES", default_value = "4")]
+    pub(crate) postgres_max_searches: NonZeroUsize,
 }
 
 impl StoreArguments {
     pub(crate) fn config(&self) -> StoreConfig {
-        let max_connections = self.database_max_connections.get();
-        StoreConfig { max_connections, ..StoreConfig::new(self.database_url.clone()) }
+        StoreConfig {
+            max_connections: self.database_max_connections.get(),
+            max_searches: self.postgres_max_searches,
+            ..StoreConfig::new(self.database_url.clone())
+        }
     }
 }
 
@@ -199,7 +205,8 @@ pub(crate) struct HealthcheckArguments {
 pub(crate) enum Probe {
     /// Whether the process runs and answers.
     Livez,
-    /// Whether it can take requests: it is not about to stop, and the database answers.
+    /// Whether it should be sent requests: it has seen the schema of its version once since it started, and it is
+    /// not shutting down. An outage of the database does not change that, since cached responses are still served.
     Readyz,
 }
 
@@ -257,7 +264,7 @@ mod tests {
             ("--redis-url", "http://redis", "REDIS_URL"),
             ("--cache-bytes", "64 MiB", "CACHE_BYTES"),
             ("--meilisearch-url", "search", "MEILISEARCH_URL"),
-            ("--stand-in-searches", "0", "STAND_IN_SEARCHES"),
+            ("--postgres-max-searches", "0", "POSTGRES_MAX_SEARCHES"),
             ("--search-max-lag-ms", "0", "SEARCH_MAX_LAG_MS"),
             ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),
             ("--log-format", "xml", "LOG_FORMAT"),

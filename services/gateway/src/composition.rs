@@ -10,7 +10,7 @@ use chart_index_browse::BrowseState;
 use chart_index_domain::search::{Engine, SearchIndex};
 use chart_index_http::Answers;
 use chart_index_lookup::LookupState;
-use chart_index_search::{Bounded, MeilisearchEngine, SearchConfig};
+use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -37,9 +37,12 @@ pub(crate) async fn run(
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
     let store = Store::new(&arguments.store.config());
     let answers = arguments.answers()?;
-    let watch = CatalogueWatch::follow(&store, GENERATION_INTERVAL).await;
-    let engines = Engines::connect(arguments, &store, &watch).await?;
-    let readiness = Readiness::new(store.clone());
+    let monitoring = store.monitoring();
+    let readiness = Readiness::new(monitoring.clone());
+    // The service also starts without PostgreSQL: readiness is then checked again whenever it is asked for.
+    let (watch, _) =
+        tokio::join!(CatalogueWatch::follow(&monitoring, GENERATION_INTERVAL), readiness.check());
+    let engines = Engines::connect(arguments, &store, &monitoring, &watch).await?;
 
     announce("public", &public)?;
     announce("private", &private)?;
@@ -63,7 +66,7 @@ pub(crate) async fn run(
     drop(stop_private);
     private_server.await.context("the private listener failed")?;
     // With the process the connections end in any case.
-    let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
+    let _ = timeout(CLOSE_TIMEOUT, async { tokio::join!(store.close(), monitoring.close()) }).await;
     tracing::info!("stopped");
     Ok(())
 }
@@ -75,10 +78,11 @@ struct Engines {
 }
 
 impl Engines {
-    /// Meilisearch where there are nodes, with PostgreSQL standing in; else PostgreSQL.
+    /// Meilisearch where there are nodes, with PostgreSQL as the fallback; else PostgreSQL.
     async fn connect(
         arguments: &ServeArguments,
         store: &Store,
+        monitoring: &Store,
         watch: &CatalogueWatch,
     ) -> anyhow::Result<Self> {
         let postgres = PostgresSearch::new(store.clone(), watch.clone());
@@ -93,11 +97,10 @@ impl Engines {
             nodes = config.nodes.len(),
             "an engine answers searches"
         );
-        let meilisearch = MeilisearchEngine::connect(config, Arc::new(store.clone()))
+        let meilisearch = MeilisearchEngine::connect(config, Arc::new(monitoring.clone()))
             .await
             .context("MEILISEARCH_URL cannot be used")?;
-        let stand_in = Bounded::new(postgres, arguments.stand_in_searches);
-        Ok(Self { first: Arc::new(meilisearch), stand_in: Some(Arc::new(stand_in)) })
+        Ok(Self { first: Arc::new(meilisearch), stand_in: Some(Arc::new(postgres)) })
     }
 }
 

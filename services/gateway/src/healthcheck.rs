@@ -8,7 +8,8 @@ use anyhow::{Context, ensure};
 
 use crate::arguments::{HealthcheckArguments, Probe};
 
-/// How long to wait for the connection, and for the answer. Readiness waits up to a second for the database.
+/// How long to wait for the connection, and for the response. Until it is ready, a process waits up to a second for
+/// the database before it responds.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Asks the private listener. An answer other than 200 is an error.

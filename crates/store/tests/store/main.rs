@@ -3,6 +3,7 @@
 
 mod generation;
 mod ingest;
+mod load;
 mod migrations;
 mod outage;
 mod outbox;

@@ -92,8 +92,8 @@ async fn a_write_over_a_silent_connection_fails_and_the_next_one_succeeds() {
 #[tokio::test]
 async fn the_watch_of_the_catalogue_goes_on() {
     let network = Network::start().await;
-    let store = Store::new(&network.config());
-    let watch = CatalogueWatch::follow(&store, Duration::from_millis(50)).await;
+    let monitoring = Store::new(&network.config()).monitoring();
+    let watch = CatalogueWatch::follow(&monitoring, Duration::from_millis(50)).await;
     network.proxy.silence_open_connections();
     let before = watch.generation();
     network.catalogue.put(&folder(2, [chart(2)]), 2).await;

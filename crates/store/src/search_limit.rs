@@ -1,0 +1,105 @@
+//! The concurrency limit of the PostgreSQL search engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+/// How many searches may wait for a permit. Beyond that they are shed at once: each of them occupies a request, and
+/// lookups need some as well.
+const MAX_QUEUED: usize = 256;
+/// How long a search waits for a permit: what a request usually has, less the time of the search itself.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Bounds the searches in flight, since one may take as long as hundreds of lookups, and the searches that wait.
+/// Clones share the permits.
+#[derive(Debug, Clone)]
+pub(crate) struct SearchLimit {
+    permits: Arc<Permits>,
+}
+
+#[derive(Debug)]
+struct Permits {
+    running: Semaphore,
+    queued: Semaphore,
+}
+
+/// More searches were asked for than the engine runs.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SearchShed {
+    /// The queue is full.
+    #[error("too many searches are waiting")]
+    QueueFull,
+    /// No permit came free in time.
+    #[error("no search permit within {} ms", QUEUE_TIMEOUT.as_millis())]
+    TimedOut,
+}
+
+impl SearchLimit {
+    /// A limit of so many searches in flight, and never more than half of the connections, so that lookups have some.
+    pub(crate) fn new(max_searches: usize, max_connections: u32) -> Self {
+        let half = usize::try_from(max_connections / 2).unwrap_or(usize::MAX).max(1);
+        let running = Semaphore::new(max_searches.min(half));
+        Self { permits: Arc::new(Permits { running, queued: Semaphore::new(MAX_QUEUED) }) }
+    }
+
+    /// Waits for the permit of a search, first come, first served.
+    pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, SearchShed> {
+        if let Ok(permit) = self.permits.running.try_acquire() {
+            return Ok(permit);
+        }
+        let _queued = self.permits.queued.try_acquire().map_err(|_| SearchShed::QueueFull)?;
+        match timeout(QUEUE_TIMEOUT, self.permits.running.acquire()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            // Nothing ever closes the semaphore.
+            Ok(Err(_)) | Err(_) => Err(SearchShed::TimedOut),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_connections_are_left_to_lookups() {
+        for (max_searches, max_connections, expected) in
+            [(4, 16, 4), (4, 8, 4), (4, 4, 2), (4, 1, 1), (1, 16, 1), (100, 16, 8)]
+        {
+            let limit = SearchLimit::new(max_searches, max_connections);
+            assert_eq!(limit.permits.running.available_permits(), expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_waits_for_a_permit_and_is_shed_when_none_comes_free() {
+        let limit = SearchLimit::new(1, 16);
+        let running = limit.acquire().await.unwrap();
+        assert!(matches!(limit.acquire().await, Err(SearchShed::TimedOut)));
+        let waiting = tokio::spawn({
+            let limit = limit.clone();
+            async move { limit.acquire().await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        drop(running);
+        assert!(waiting.await.unwrap().is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_queue_sheds_at_once() {
+        let limit = SearchLimit::new(1, 16);
+        let _running = limit.acquire().await.unwrap();
+        let queue: Vec<_> = (0..MAX_QUEUED)
+            .map(|_| {
+                let limit = limit.clone();
+                tokio::spawn(async move { limit.acquire().await.map(drop) })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        assert!(matches!(limit.acquire().await, Err(SearchShed::QueueFull)));
+        for waiting in queue {
+            assert!(matches!(waiting.await.unwrap(), Err(SearchShed::TimedOut)));
+        }
+    }
+}

@@ -9,6 +9,7 @@ mod identity;
 mod limits;
 mod list;
 mod load;
+mod logging;
 mod lookup;
 mod outage;
 mod redirect;

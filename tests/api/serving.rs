@@ -37,3 +37,26 @@ async fn the_program_ends_on_sigterm() {
     index.service.terminate();
     assert_eq!(index.service.wait(), Some(0));
 }
+
+/// A second signal does not wait for what is in flight.
+#[tokio::test]
+async fn a_second_signal_ends_the_program_at_once() {
+    let grace = [("SHUTDOWN_GRACE_MS", "600000"), ("HEADER_READ_TIMEOUT_MS", "600000")];
+    let database = TestDatabase::create().await;
+    let options = ServiceOptions { variables: &grace, ..ServiceOptions::default() };
+    let mut service = Service::start_with(database.url(), &options);
+    // The beginning of a request, which the server has received when it answers the next client.
+    let mut begun = std::net::TcpStream::connect(service.address()).unwrap();
+    std::io::Write::write_all(&mut begun, b"GET /nowhere HTTP/1.1\r\nHost:").unwrap();
+    assert_eq!(service.client().get("/nowhere").await.status, 404);
+    service.terminate();
+    within(PROMISED, async || service.log().iter().any(|line| line.contains("shutting down")).then_some(()))
+        .await;
+    service.terminate();
+    let ended = tokio::task::spawn_blocking(move || service.wait());
+    let code = tokio::time::timeout(PROMISED, ended).await.expect("it ends at once").unwrap();
+    assert_eq!(code, Some(128 + 15));
+}
+
+/// A time that is short against the grace period and the timeouts.
+const PROMISED: Duration = Duration::from_secs(20);

@@ -13,12 +13,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["domain"]),
     ("search", &["domain"]),
     ("ratelimit", &[]),
+    ("telemetry", &[]),
     ("cache", &["domain", "ratelimit"]),
     ("http", &["cache", "domain", "ratelimit"]),
     ("lookup", &["cache", "domain", "http", "ratelimit", "store"]),
     ("browse", &["cache", "domain", "http", "ratelimit", "store"]),
-    ("gateway", &["browse", "cache", "domain", "http", "lookup", "ratelimit", "search", "store"]),
-    ("indexer", &["cache", "chartfile", "domain", "ratelimit", "search", "store"]),
+    (
+        "gateway",
+        &["browse", "cache", "domain", "http", "lookup", "ratelimit", "search", "store", "telemetry"],
+    ),
+    ("indexer", &["cache", "chartfile", "domain", "ratelimit", "search", "store", "telemetry"]),
     ("tests", &[]),
     ("benchmarks", &["domain", "store", "tests"]),
 ];

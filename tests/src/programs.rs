@@ -1,9 +1,10 @@
 //! The two programs of the project, as child processes.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use crate::{Client, workspace_root};
 
@@ -13,6 +14,9 @@ pub struct Service {
     child: Child,
     public: SocketAddr,
     private: SocketAddr,
+    log: Arc<Mutex<Vec<String>>>,
+    /// The log of a service whose log is left unread: open, so that the pipe fills up.
+    _unread: Option<Lines<BufReader<ChildStderr>>>,
 }
 
 /// How to start a service.
@@ -22,6 +26,10 @@ pub struct ServiceOptions<'a> {
     pub arguments: &'a [&'a str],
     /// Environment variables.
     pub variables: &'a [(&'a str, &'a str)],
+    /// A program and its arguments that start the service in their turn, such as `prlimit --nofile=512`.
+    pub launcher: &'a [&'a str],
+    /// Reads the log until the service listens, and nothing after that.
+    pub leave_log_unread: bool,
 }
 
 impl Service {
@@ -32,13 +40,25 @@ impl Service {
 
     /// Starts the service with arguments and variables of its own.
     pub fn start_with(database_url: &str, options: &ServiceOptions<'_>) -> Self {
-        let mut child = Command::new(program("chart-index"))
+        let program = program("chart-index");
+        let mut command = match options.launcher {
+            [] => Command::new(program),
+            [launcher, arguments @ ..] => {
+                let mut command = Command::new(launcher);
+                command.args(arguments).arg(program);
+                command
+            }
+        };
+        let mut child = command
             .arg("serve")
             .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json"])
             .args(options.arguments)
             .env("DATABASE_URL", database_url)
             // Far above what a test asks for; the tests of the limits set their own.
-            .envs(["LOOKUP", "ROX", "LIST", "DETAIL"].map(|group| (format!("RATE_LIMIT_{group}"), "1000000")))
+            .envs(
+                ["LOOKUP", "ROX", "LIST", "DETAIL", "OTHER"]
+                    .map(|group| (format!("RATE_LIMIT_{group}"), "1000000")),
+            )
             .envs(options.variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -46,20 +66,32 @@ impl Service {
             .spawn()
             .expect("chart-index starts");
         let mut log = BufReader::new(child.stderr.take().expect("the log is piped")).lines();
-        let (mut public, mut private) = (None, None);
+        let (mut public, mut private, mut seen) = (None, None, Vec::new());
         while public.is_none() || private.is_none() {
             let line = log.next().expect("chart-index ended before it listened").expect("a readable log");
-            let Ok(entry) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
+            let entry = serde_json::from_str::<serde_json::Value>(&line);
+            seen.push(line);
+            let Ok(entry) = entry else { continue };
             if entry["fields"]["message"] != "listening" {
                 continue;
             }
             let address = entry["fields"]["address"].as_str().and_then(|address| address.parse().ok());
             if entry["fields"]["listener"] == "public" { public = address } else { private = address }
         }
-        // The log goes on to be read, so that the service never waits for a full pipe.
-        std::thread::spawn(move || log.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+        let lines = Arc::new(Mutex::new(seen));
+        let unread = if options.leave_log_unread { Some(log) } else { keep_log(log, &lines) };
         let (public, private) = (public.expect("an address"), private.expect("an address"));
-        Self { child, public, private }
+        Self { child, public, private, log: lines, _unread: unread }
+    }
+
+    /// The lines of the log so far.
+    pub fn log(&self) -> Vec<String> {
+        self.log.lock().expect("no test panicked meanwhile").clone()
+    }
+
+    /// The id of its process.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
     }
 
     /// A client of the public listener.
@@ -94,6 +126,21 @@ impl Drop for Service {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Goes on reading the log of a service to its end.
+fn keep_log(
+    log: Lines<BufReader<ChildStderr>>,
+    lines: &Arc<Mutex<Vec<String>>>,
+) -> Option<Lines<BufReader<ChildStderr>>> {
+    let lines = Arc::clone(lines);
+    std::thread::spawn(move || {
+        for line in log.map_while(Result::ok) {
+            eprintln!("{line}");
+            lines.lock().expect("no test panicked meanwhile").push(line);
+        }
+    });
+    None
 }
 
 /// What a run of `chart-indexer` printed and how it ended.

@@ -12,9 +12,8 @@ use chart_index_ratelimit::redis_link::{RedisArguments, RedisLink, RedisLinkConf
 use chart_index_ratelimit::{Limiter, LimiterConfig, Limits, TrustedProxies};
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseUrl, StoreConfig};
+use chart_index_telemetry::LogConfig;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-
-use crate::logging;
 
 /// The chart index: where a chart can be downloaded, the chart itself, and the catalogue.
 #[derive(Debug, Parser)]
@@ -82,7 +81,7 @@ pub(crate) struct ServeArguments {
     pub(crate) server: ServerConfig,
 
     #[command(flatten)]
-    pub(crate) logging: logging::LogConfig,
+    pub(crate) logging: LogConfig,
 }
 
 /// A part of the public API that can be served alone.

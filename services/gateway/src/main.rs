@@ -4,14 +4,14 @@ mod arguments;
 mod composition;
 mod health;
 mod healthcheck;
-mod logging;
-mod signals;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use chart_index_telemetry::{Log, shutdown_signal};
 use clap::Parser;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, ServeArguments};
 
 /// Answers are made of many small texts: with glibc's allocator a list takes a seventh more instructions.
 #[global_allocator]
@@ -19,24 +19,32 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Arguments::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => report(&error),
-    }
-}
-
-async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    match arguments.command {
+    match Arguments::parse().command {
         Command::Serve(settings) => {
-            logging::start(&settings.logging);
-            composition::run(&settings, signals::shutdown()?).await
+            let log = Log::start(&settings.logging);
+            let served = serve(&settings).await;
+            log.finish(served.as_ref().err().map(last_words));
+            exit_code(&served)
         }
-        Command::Healthcheck(settings) => healthcheck::run(&settings),
+        Command::Healthcheck(settings) => {
+            let healthy = healthcheck::run(&settings);
+            if let Err(error) = &healthy {
+                let _ = writeln!(io::stderr(), "{}", last_words(error));
+            }
+            exit_code(&healthy)
+        }
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the last words of a program that failed, for whoever started it")]
-fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
-    ExitCode::FAILURE
+async fn serve(settings: &ServeArguments) -> anyhow::Result<()> {
+    composition::run(settings, shutdown_signal()?).await
+}
+
+/// What a program that failed says at its end, for the caller.
+fn last_words(error: &anyhow::Error) -> String {
+    format!("error: {error:#}")
+}
+
+const fn exit_code(result: &anyhow::Result<()>) -> ExitCode {
+    if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -8,6 +8,7 @@ use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_ratelimit::redis_link::RedisArguments;
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseUrl, Store, StoreConfig};
+use chart_index_telemetry::LogConfig;
 use clap::{Args, Parser, Subcommand};
 
 /// Reads chart files and fills the index.
@@ -18,6 +19,8 @@ pub(crate) struct Cli {
     pub(crate) store: StoreArguments,
     #[command(flatten)]
     pub(crate) redis: RedisArguments,
+    #[command(flatten)]
+    pub(crate) logging: LogConfig,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

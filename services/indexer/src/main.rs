@@ -7,7 +7,6 @@ mod library;
 mod removal;
 mod report;
 mod search;
-mod signals;
 mod song_folder;
 mod verify;
 
@@ -15,6 +14,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use chart_index_telemetry::{Log, shutdown_signal};
 use clap::Parser;
 
 use crate::announcements::Announcer;
@@ -26,13 +26,11 @@ const INTERRUPTED: u8 = 130;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Cli::parse()).await {
-        Ok(code) => code,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "chart-indexer: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let cli = Cli::parse();
+    let log = Log::start(&cli.logging);
+    let run = run(cli).await;
+    log.finish(run.as_ref().err().map(|error| format!("chart-indexer: {error:#}")));
+    run.unwrap_or(ExitCode::FAILURE)
 }
 
 async fn run(cli: Cli) -> Result<ExitCode> {
@@ -68,7 +66,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
 
 /// Does something that may be ended at any moment, until SIGTERM or SIGINT.
 async fn until_signalled(work: impl Future<Output = Result<()>>) -> Result<ExitCode> {
-    let signalled = signals::shutdown().context("signals cannot be caught")?;
+    let signalled = shutdown_signal().context("signals cannot be caught")?;
     tokio::select! {
         result = work => result.map(|()| ExitCode::SUCCESS),
         () = signalled => {

@@ -3,6 +3,15 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+/// Whose limit a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// That of the address: an IPv4 address or an IPv6 /64.
+    Address,
+    /// That of the IPv6 /48 which the address belongs to.
+    Network,
+}
+
 /// Whether a request may pass, with what the headers `RateLimit-Policy`, `RateLimit` and `Retry-After` say of it.
 ///
 /// The names of the IETF draft (`draft-ietf-httpapi-ratelimit-headers`): `q` is the limit, `w` the window of the
@@ -14,16 +23,19 @@ pub enum Decision {
     Admitted {
         /// The most requests in any window.
         limit: NonZeroU32,
-        /// How many more would pass now.
+        /// How many more would pass now, as far as this address and its network are concerned.
         remaining: u32,
         /// How long until the oldest counted request leaves the window, so that one more would pass.
         reset_after: Duration,
     },
-    /// The request does not pass. It is not counted, and it prolongs nothing.
+    /// The request does not pass. It is not counted, neither for its address nor for its network, and it prolongs
+    /// nothing.
     Refused {
-        /// The most requests in any window.
+        /// Whose limit is reached; where both are, the one that is reached for longer.
+        scope: Scope,
+        /// The most requests in any window within that scope.
         limit: NonZeroU32,
-        /// How long until a request passes, if nothing else of the same address takes the place first.
+        /// How long until a request passes, if no other request of the same address or network is admitted before it.
         retry_after: Duration,
     },
 }
@@ -35,7 +47,7 @@ impl Decision {
         matches!(self, Self::Admitted { .. })
     }
 
-    /// The most requests in any window.
+    /// The most requests in any window: of the address, or of the scope that is refused.
     #[must_use]
     pub const fn limit(&self) -> NonZeroU32 {
         match self {
@@ -87,7 +99,7 @@ mod tests {
             [(0, 1), (1, 1), (999_999, 1), (1_000_000, 1), (1_000_001, 2), (60_000_000, 60)]
         {
             let retry_after = Duration::from_micros(micros);
-            let refused = Decision::Refused { limit: NonZeroU32::MIN, retry_after };
+            let refused = Decision::Refused { scope: Scope::Address, limit: NonZeroU32::MIN, retry_after };
             assert_eq!(refused.retry_after_seconds(), Some(seconds), "{micros} us");
             assert_eq!(refused.reset_seconds(), seconds, "{micros} us");
         }

@@ -1,8 +1,8 @@
-//! What is limited: four groups of routes, each with a limit of its own.
+//! What is limited: groups of requests, each with a limit of its own.
 
 use std::num::NonZeroU32;
 
-/// A group of routes that share one limit (decisions, "Limits").
+/// A group of requests that share one limit (docs/api.md, "Limits").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// Chart lookups.
@@ -13,11 +13,13 @@ pub enum Group {
     List,
     /// The chartset detail and the redirect to its source.
     Detail,
+    /// What no route answers: unknown paths, other methods than GET and HEAD, and malformed requests.
+    Other,
 }
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 4] = [Self::Lookup, Self::Rox, Self::List, Self::Detail];
+    pub const ALL: [Self; 5] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Other];
 
     /// The name of the group in headers, metrics and logs.
     #[must_use]
@@ -27,6 +29,7 @@ impl Group {
             Self::Rox => "rox",
             Self::List => "list",
             Self::Detail => "detail",
+            Self::Other => "other",
         }
     }
 
@@ -38,6 +41,7 @@ impl Group {
             Self::Rox => "RATE_LIMIT_ROX",
             Self::List => "RATE_LIMIT_LIST",
             Self::Detail => "RATE_LIMIT_DETAIL",
+            Self::Other => "RATE_LIMIT_OTHER",
         }
     }
 }
@@ -53,6 +57,16 @@ pub struct Limits {
     pub list: NonZeroU32,
     /// The chartset detail and the redirect.
     pub detail: NonZeroU32,
+    /// What no route answers.
+    pub other: NonZeroU32,
+}
+
+/// How many times the limit of an address an IPv6 /48 as a whole has (docs/api.md, "Limits").
+const NETWORK_FACTOR: NonZeroU32 = NonZeroU32::new(16).unwrap();
+
+/// The limit of a whole network, where an address in it has this one.
+pub(crate) const fn network_limit(limit: NonZeroU32) -> NonZeroU32 {
+    limit.saturating_mul(NETWORK_FACTOR)
 }
 
 impl Limits {
@@ -62,7 +76,7 @@ impl Limits {
     /// The same limit for every group.
     #[must_use]
     pub const fn all(limit: NonZeroU32) -> Self {
-        Self { lookup: limit, rox: limit, list: limit, detail: limit }
+        Self { lookup: limit, rox: limit, list: limit, detail: limit, other: limit }
     }
 
     /// The limit of a group.
@@ -73,6 +87,7 @@ impl Limits {
             Group::Rox => self.rox,
             Group::List => self.list,
             Group::Detail => self.detail,
+            Group::Other => self.other,
         }
     }
 }

@@ -10,6 +10,7 @@
 mod client_address;
 mod config;
 mod decision;
+mod failures;
 mod group;
 mod limiter;
 pub mod redis_link;
@@ -20,7 +21,7 @@ mod window_script;
 
 pub use client_address::ClientAddress;
 pub use config::{InvalidWindow, LimiterConfig, Window};
-pub use decision::Decision;
+pub use decision::{Decision, Scope};
 pub use group::{Group, Limits};
 pub use limiter::{DecisionCounts, Limiter, PreparedCheck};
 pub use trusted_proxies::{MalformedNetwork, TrustedProxies};

@@ -1,19 +1,22 @@
 //! The limiter: memory first, then Redis, then the stand-in.
 
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use redis::{Cmd, ErrorKind, ServerErrorKind, Value};
 
+use crate::failures::Failures;
+use crate::group::network_limit;
 use crate::redis_link::{LinkError, RedisLink};
 use crate::refusals::Refusals;
 use crate::stand_in::StandIn;
 use crate::window_script::WindowScript;
-use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits};
+use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits, Scope};
 
 /// Decides which requests pass: never more than the limit of the group in any window, across all replicas that
-/// share one Redis, and never a refusal below it (decisions, "Limits").
+/// share one Redis, and never a refusal below it (docs/api.md, "Limits"). An IPv6 address passes where its /48, which
+/// has 16 times the limit, is below its limit as well.
 ///
 /// A request is decided in one of three places:
 ///
@@ -32,8 +35,7 @@ pub struct Limiter {
     refusals: Refusals,
     stand_in: StandIn,
     counts: Counts,
-    /// Whether the last answer of Redis was an error, so that the log says it once.
-    failing: AtomicBool,
+    failures: Failures,
 }
 
 /// A question for Redis that is ready to be sent, alone or in a pipeline with others.
@@ -98,7 +100,7 @@ impl Limiter {
             refusals: Refusals::with_capacity(config.remembered_refusals),
             stand_in: StandIn::new(window, config.stand_in_admissions, Instant::now()),
             counts: Counts::default(),
-            failing: AtomicBool::new(false),
+            failures: Failures::new(Instant::now()),
         }
     }
 
@@ -125,9 +127,13 @@ impl Limiter {
     /// A refusal that is known without asking. What the caller meant to ask is then not needed either.
     pub fn prepare(&self, group: Group, address: ClientAddress) -> Result<PreparedCheck, Decision> {
         let (begun, limit) = (Instant::now(), self.limits.of(group));
-        if let Some(retry_after) = self.refusals.retry_after(group, address, begun) {
+        if let Some((scope, retry_after)) = self.refusals.get(group, address, begun) {
             self.counts.from_memory.fetch_add(1, Ordering::Relaxed);
-            return Err(Decision::Refused { limit, retry_after });
+            let limit = match scope {
+                Scope::Address => limit,
+                Scope::Network => network_limit(limit),
+            };
+            return Err(Decision::Refused { scope, limit, retry_after });
         }
         let command = self.script.call(group, address, limit);
         Ok(PreparedCheck { group, address, limit, command, begun, deadline: self.link.deadline() })
@@ -153,8 +159,8 @@ impl Limiter {
             return self.stand_in.check(group, address, limit, received);
         };
         self.counts.by_redis.fetch_add(1, Ordering::Relaxed);
-        if let Decision::Refused { retry_after, .. } = decision {
-            self.refusals.remember(group, address, retry_after, (check.begun, received));
+        if let Decision::Refused { scope, retry_after, .. } = decision {
+            self.refusals.remember(group, address, (scope, retry_after), (check.begun, received));
         }
         decision
     }
@@ -186,14 +192,14 @@ impl Limiter {
     fn note_failure(&self, error: Option<&LinkError>) {
         match error {
             Some(error @ LinkError::Answer(_)) => {
-                if !self.failing.swap(true, Ordering::Relaxed) {
+                if self.failures.failed(Instant::now()) {
                     let error = error as &dyn std::error::Error;
                     tracing::warn!(error, "redis cannot count requests: this replica limits on its own");
                 }
             }
             Some(_) => {}
             None => {
-                if self.failing.load(Ordering::Relaxed) && self.failing.swap(false, Ordering::Relaxed) {
+                if self.failures.succeeded(Instant::now) {
                     tracing::info!("redis counts requests again");
                 }
             }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use quick_cache::UnitWeighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 
-use crate::{ClientAddress, Group};
+use crate::{ClientAddress, Group, Scope};
 
 /// Remembers until when an address is refused, in bounded memory.
 ///
@@ -19,6 +19,9 @@ use crate::{ClientAddress, Group};
 /// The two clocks may run at different speeds (NTP slews by up to 500 ppm): the wait is remembered short by
 /// 1 part in 1,024.
 ///
+/// A refusal is remembered for the address alone, also where its network is what refuses: how long another address of
+/// that network has to wait may depend on its own limit too, which only Redis knows.
+///
 /// A refusal that is forgotten early, for want of room, costs one question to Redis and changes no decision.
 #[derive(Debug)]
 pub(crate) struct Refusals {
@@ -28,6 +31,8 @@ pub(crate) struct Refusals {
 /// One remembered refusal.
 #[derive(Debug, Clone, Copy)]
 struct Refusal {
+    /// Whose limit is reached.
+    scope: Scope,
     /// Redis would refuse before this.
     certain_until: Instant,
     /// Redis admits from here on.
@@ -44,10 +49,15 @@ impl Refusals {
         Self { held: Cache::with(room, room as u64, UnitWeighter, hasher, lifecycle) }
     }
 
-    /// How long until the address passes again, where that is certain to be a refusal now.
-    pub(crate) fn retry_after(&self, group: Group, address: ClientAddress, now: Instant) -> Option<Duration> {
+    /// Whose limit is reached and how long until the address passes again, where a refusal is certain now.
+    pub(crate) fn get(
+        &self,
+        group: Group,
+        address: ClientAddress,
+        now: Instant,
+    ) -> Option<(Scope, Duration)> {
         let refusal = self.held.get(&(group, address))?;
-        (now < refusal.certain_until).then(|| refusal.over_at.saturating_duration_since(now))
+        (now < refusal.certain_until).then(|| (refusal.scope, refusal.over_at.saturating_duration_since(now)))
     }
 
     /// Remembers a refusal that Redis gave between two moments.
@@ -55,11 +65,11 @@ impl Refusals {
         &self,
         group: Group,
         address: ClientAddress,
-        wait: Duration,
+        (scope, wait): (Scope, Duration),
         (sent, received): (Instant, Instant),
     ) {
-        let refusal =
-            Refusal { certain_until: sent + wait.saturating_sub(wait / 1024), over_at: received + wait };
+        let certain_until = sent + wait.saturating_sub(wait / 1024);
+        let refusal = Refusal { scope, certain_until, over_at: received + wait };
         if received < refusal.certain_until {
             self.held.insert((group, address), refusal);
         }
@@ -87,13 +97,18 @@ mod tests {
         let refusals = Refusals::with_capacity(10);
         let sent = Instant::now();
         let received = sent + Duration::from_millis(5);
-        refusals.remember(Group::Rox, address(1), Duration::from_millis(1024), (sent, received));
-        let ask = |millis| refusals.retry_after(Group::Rox, address(1), sent + Duration::from_millis(millis));
-        assert_eq!(ask(5), Some(Duration::from_millis(1024)));
-        assert_eq!(ask(1022), Some(Duration::from_millis(7)));
+        refusals.remember(
+            Group::Rox,
+            address(1),
+            (Scope::Network, Duration::from_millis(1024)),
+            (sent, received),
+        );
+        let ask = |millis| refusals.get(Group::Rox, address(1), sent + Duration::from_millis(millis));
+        assert_eq!(ask(5), Some((Scope::Network, Duration::from_millis(1024))));
+        assert_eq!(ask(1022), Some((Scope::Network, Duration::from_millis(7))));
         assert_eq!(ask(1023), None, "Redis is asked again");
-        assert_eq!(refusals.retry_after(Group::List, address(1), received), None, "another group");
-        assert_eq!(refusals.retry_after(Group::Rox, address(2), received), None, "another address");
+        assert_eq!(refusals.get(Group::List, address(1), received), None, "another group");
+        assert_eq!(refusals.get(Group::Rox, address(2), received), None, "another address");
     }
 
     #[test]
@@ -101,7 +116,7 @@ mod tests {
         let refusals = Refusals::with_capacity(10);
         let sent = Instant::now();
         let late = sent + Duration::from_millis(20);
-        refusals.remember(Group::Rox, address(1), Duration::from_millis(10), (sent, late));
+        refusals.remember(Group::Rox, address(1), (Scope::Address, Duration::from_millis(10)), (sent, late));
         assert_eq!(refusals.len(), 0);
     }
 
@@ -110,7 +125,12 @@ mod tests {
         let refusals = Refusals::with_capacity(1_000);
         let now = Instant::now();
         for bits in 0..1_000_000 {
-            refusals.remember(Group::Rox, address(bits), Duration::from_mins(1), (now, now));
+            refusals.remember(
+                Group::Rox,
+                address(bits),
+                (Scope::Address, Duration::from_mins(1)),
+                (now, now),
+            );
         }
         assert!(refusals.len() <= 1_100, "{} refusals are held", refusals.len());
     }

@@ -6,16 +6,25 @@ use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::{ClientAddress, Decision, Group};
+use crate::client_address::Network;
+use crate::group::network_limit;
+use crate::{ClientAddress, Decision, Group, Scope};
 
-type Key = (Group, ClientAddress);
+type Key = (Group, Subject);
+
+/// What admissions are counted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Subject {
+    Address(ClientAddress),
+    Network(Network),
+}
 
 /// The exact sliding window in memory: the semantics of the one in Redis, for one replica alone.
 ///
 /// Memory is bounded by the number of *admissions* that it remembers, over all addresses. When there are more of
 /// them in one window, the oldest is forgotten first, whoever's it is: the window gets shorter for everybody, by
 /// as much as memory lacks, instead of being lost for some. An address can so be admitted more often than its limit
-/// in 60 s only as far as all addresses together exceed the memory (at the default of 2^20, above 17,000
+/// in 60 s (an admission of an IPv6 address counts as two: it is remembered for the network as well) only as far as all addresses together exceed the memory (at the default of 2^20, above 17,000
 /// admissions a second on one replica), and never more often than its limit in what remains of the window.
 #[derive(Debug)]
 pub(crate) struct StandIn {
@@ -44,8 +53,11 @@ impl StandIn {
         limit: NonZeroU32,
         now: Instant,
     ) -> Decision {
-        let key = (group, address);
-        let shard = usize::try_from(self.hasher.hash_one(key) % Self::SHARDS as u64).unwrap_or(0);
+        let network = address.network().map(|network| (group, Subject::Network(network)));
+        let key = (group, Subject::Address(address));
+        // An address shares the shard of its network, so that one lock guards both of their windows.
+        let hash = self.hasher.hash_one(network.unwrap_or(key));
+        let shard = usize::try_from(hash % Self::SHARDS as u64).unwrap_or(0);
         let elapsed = now.saturating_duration_since(self.begun);
         // A panic cannot leave a shard half changed in a way that matters: at worst one admission is miscounted.
         let mut shard = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,12 +65,21 @@ impl StandIn {
         let elapsed = shard.queue.back().map_or(elapsed, |newest| elapsed.max(newest.at));
         shard.forget_until(elapsed.checked_sub(self.window));
         let until_it_leaves = |at: Duration| (at + self.window).saturating_sub(elapsed);
-        match shard.admit(key, limit, elapsed) {
-            Ok((remaining, oldest)) => {
-                Decision::Admitted { limit, remaining, reset_after: until_it_leaves(oldest) }
-            }
-            Err(oldest) => Decision::Refused { limit, retry_after: until_it_leaves(oldest) },
+
+        let of_address = shard.full_since(key, limit).map(|at| (at, Scope::Address, limit));
+        let of_network = network.and_then(|network| {
+            let limit = network_limit(limit);
+            shard.full_since(network, limit).map(|at| (at, Scope::Network, limit))
+        });
+        // The scope whose oldest admission leaves last: only then is there room in both.
+        if let Some((at, scope, limit)) = of_network.into_iter().chain(of_address).max_by_key(|(at, ..)| *at)
+        {
+            return Decision::Refused { scope, limit, retry_after: until_it_leaves(at) };
         }
+        let in_network = network.map(|network| shard.push(network, network_limit(limit), elapsed).0);
+        let (remaining, oldest) = shard.push(key, limit, elapsed);
+        let remaining = in_network.map_or(remaining, |in_network| remaining.min(in_network));
+        Decision::Admitted { limit, remaining, reset_after: until_it_leaves(oldest) }
     }
 }
 
@@ -121,22 +142,17 @@ impl Shard {
         }
     }
 
-    /// Admits where there are fewer than `limit`: how many more would pass, and when the oldest was. Otherwise when
-    /// the oldest was, whose leaving makes room.
-    fn admit(&mut self, key: Key, limit: NonZeroU32, at: Duration) -> Result<(u32, Duration), Duration> {
-        let held = self.counted.get(&key).map(|counted| (counted.admissions, counted.oldest));
-        if let Some((admissions, oldest)) = held
-            && admissions >= limit.get()
-        {
-            return Err(self.at(oldest).unwrap_or(at));
-        }
+    /// When the oldest admission was, whose leaving makes room, where there are `limit` of them.
+    fn full_since(&self, key: Key, limit: NonZeroU32) -> Option<Duration> {
+        let counted = self.counted.get(&key)?;
+        (counted.admissions >= limit.get()).then(|| self.at(counted.oldest).unwrap_or_default())
+    }
+
+    /// Counts an admission: how many more would pass, and when the oldest was.
+    fn push(&mut self, key: Key, limit: NonZeroU32, at: Duration) -> (u32, Duration) {
         if self.queue.len() >= self.room {
             self.forget_oldest();
         }
-        Ok(self.push(key, limit, at))
-    }
-
-    fn push(&mut self, key: Key, limit: NonZeroU32, at: Duration) -> (u32, Duration) {
         let number = self.first + self.queue.len() as u64;
         self.queue.push_back(Admission { key, at, next: number });
         let counted =
@@ -196,9 +212,50 @@ mod tests {
                     let remaining = 2 - u32::try_from(counted.len()).unwrap();
                     Decision::Admitted { limit: limit(3), remaining, reset_after: oldest + WINDOW - now }
                 } else {
-                    Decision::Refused { limit: limit(3), retry_after: counted[0] + WINDOW - now }
+                    Decision::Refused { scope: Scope::Address, limit: limit(3), retry_after: counted[0] + WINDOW - now }
                 };
                 prop_assert_eq!(decision, expected);
+            }
+        }
+    }
+
+    proptest! {
+        /// The same for addresses of two /48s: an admission needs room in the window of the address and of its network.
+        #[test]
+        fn a_network_is_limited_as_the_definition_says(steps in prop::collection::vec((0_u64..60, 0_u16..24), 1..300)) {
+            let begun = Instant::now();
+            let stand_in = StandIn::new(WINDOW, 100_000, begun);
+            let (mut now, mut admitted) = (begun, Vec::<(u16, Instant)>::new());
+            for (pause, subnet) in steps {
+                now += Duration::from_millis(pause);
+                // Of 24 addresses, every sixth belongs to the second network.
+                let network = u16::from(subnet % 6 == 0);
+                let address = std::net::Ipv6Addr::new(0x2001, 0xdb8, network, subnet, 0, 0, 0, 1);
+                let counted = |is_counted: &dyn Fn(u16) -> bool| -> Vec<Instant> {
+                    let of = admitted.iter().filter(|(of, at)| is_counted(*of) && *at + WINDOW > now);
+                    of.map(|(_, at)| *at).collect()
+                };
+                let own = counted(&|of| of == subnet);
+                let all = counted(&|of| u16::from(of % 6 == 0) == network);
+                let full = |counted: &[Instant], limit: usize| counted.len().checked_sub(limit).map(|at| counted[at]);
+                let refused = |at: Instant, scope, limit| Decision::Refused {
+                    scope,
+                    limit,
+                    retry_after: at + WINDOW - now,
+                };
+                let expected = match (full(&own, 2), full(&all, 32)) {
+                    (Some(own), all) if all.is_none_or(|all| all <= own) => {
+                        refused(own, Scope::Address, limit(2))
+                    }
+                    (_, Some(all)) => refused(all, Scope::Network, limit(32)),
+                    _ => {
+                        let remaining = u32::try_from((1 - own.len()).min(31 - all.len())).unwrap();
+                        let oldest = own.first().copied().unwrap_or(now);
+                        admitted.push((subnet, now));
+                        Decision::Admitted { limit: limit(2), remaining, reset_after: oldest + WINDOW - now }
+                    }
+                };
+                prop_assert_eq!(stand_in.check(Group::List, address.into(), limit(2), now), expected);
             }
         }
     }

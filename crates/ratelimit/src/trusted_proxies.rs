@@ -48,7 +48,10 @@ impl TrustedProxies {
         client.into()
     }
 
-    fn contains(&self, canonical: IpAddr) -> bool {
+    /// Whether a peer is one of the proxies. An IPv4-mapped IPv6 address is the IPv4 address.
+    #[must_use]
+    pub fn contains(&self, peer: IpAddr) -> bool {
+        let canonical = peer.to_canonical();
         self.0.iter().any(|network| network.contains(&canonical))
     }
 }

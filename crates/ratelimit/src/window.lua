@@ -4,6 +4,7 @@
 -- ARGV[1]  the limit: the most admissions in any window
 -- ARGV[2]  the window in microseconds
 -- ARGV[3]  how long a value is kept after its newest admission, in milliseconds: more than the window
+-- ARGV[4]  set where the window is only asked and nothing is to be counted: then {1} stands for "would be admitted"
 -- Answers  {1, remaining, microseconds until the oldest admission leaves}    admitted
 --          {0, 0,         microseconds until the next admission is possible} refused
 --
@@ -22,6 +23,7 @@ local admitted = pack('>I5', now)
 -- Asks for one byte more than the longest row, which only a ring has. A value of another type counts as none.
 local times = redis.pcall('GETRANGE', key, '0', ROW_BYTES)
 if times == '' or type(times) ~= 'string' then
+  if ARGV[4] then return {1} end
   call('SET', key, admitted, 'PX', ARGV[3])
   return {1, limit - 1, window}
 end
@@ -70,6 +72,7 @@ if live >= 0 then
 end
 
 if not answer then
+  if ARGV[4] then return {1} end
   -- Keep what still counts: at most `limit - 1`, and as a rule nothing or one has left since the last admission.
   live = math.max(live + 1, 0)
   while live < count do

@@ -128,7 +128,7 @@ impl StoreArguments {
     }
 }
 
-/// The limits of the four groups, and whose word on a client's address is taken.
+/// The limits of the groups, and whose word on a client's address is taken.
 #[derive(Debug, Args)]
 pub(crate) struct LimitArguments {
     /// The most chart lookups of an address in any 60 seconds.
@@ -146,6 +146,10 @@ pub(crate) struct LimitArguments {
     /// The most details and redirects of an address in any 60 seconds.
     #[arg(long, env = "RATE_LIMIT_DETAIL", default_value = "240")]
     rate_limit_detail: NonZeroU32,
+
+    /// Maximum requests that no endpoint answers (404, 405, 414), per client per 60 seconds.
+    #[arg(long, env = "RATE_LIMIT_OTHER", default_value = "240")]
+    rate_limit_other: NonZeroU32,
 
     /// Networks of proxies whose `X-Forwarded-For` is believed, separated by commas.
     #[arg(long, env = "TRUSTED_PROXIES", default_value = "")]
@@ -184,6 +188,7 @@ impl LimitArguments {
             rox: self.rate_limit_rox,
             list: self.rate_limit_list,
             detail: self.rate_limit_detail,
+            other: self.rate_limit_other,
         }
     }
 }
@@ -259,6 +264,7 @@ mod tests {
             ("--max-connections", "0", "MAX_CONNECTIONS"),
             ("--max-requests-in-flight", "-1", "MAX_REQUESTS_IN_FLIGHT"),
             ("--rate-limit-list", "0", "RATE_LIMIT_LIST"),
+            ("--rate-limit-other", "many", "RATE_LIMIT_OTHER"),
             ("--trusted-proxies", "everybody", "TRUSTED_PROXIES"),
             ("--redis-url", "http://redis", "REDIS_URL"),
             ("--cache-bytes", "64 MiB", "CACHE_BYTES"),

@@ -19,5 +19,7 @@ mod outages;
 
 /// A cluster of three nodes.
 mod cluster;
+/// The limit of an IPv6 /48 as a whole.
+mod networks;
 /// Passwords and TLS.
 mod secured;

@@ -57,10 +57,9 @@ async fn a_dead_redis_costs_nothing_and_comes_back() {
     assert_eq!(admitted, 5);
     server.kill();
     let (admitted, longest) = asked(&limiter, 1, 20).await;
-    assert!(
-        admitted <= LIMIT as usize && longest < PATIENCE,
-        "{admitted} passed, the slowest took {longest:?}"
-    );
+    // Whoever asks a server that does not answer is decided on by this replica alone, which has counted none so far.
+    assert_eq!(admitted, LIMIT as usize, "neither more than the limit nor a refusal below it");
+    assert!(longest < PATIENCE, "the slowest took {longest:?}");
     reached(limiter.link(), LinkState::Away).await;
     limits_alone_without_waiting(&limiter, 2).await;
     server.restart();
@@ -80,10 +79,9 @@ async fn a_frozen_redis_costs_a_request_its_time_and_then_nothing() {
     join_all((0..200).map(|who| limiter.check(Group::Lookup, address(100 + who)))).await;
     assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     let (admitted, longest) = asked(&limiter, 1, 20).await;
-    assert!(
-        admitted <= LIMIT as usize && longest < PATIENCE,
-        "{admitted} passed, the slowest took {longest:?}"
-    );
+    // Whoever asks a server that does not answer is decided on by this replica alone, which has counted none so far.
+    assert_eq!(admitted, LIMIT as usize, "neither more than the limit nor a refusal below it");
+    assert!(longest < PATIENCE, "the slowest took {longest:?}");
     assert_eq!(limiter.link().state(), LinkState::Away);
     limits_alone_without_waiting(&limiter, 2).await;
     server.thaw();

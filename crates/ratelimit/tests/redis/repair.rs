@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::{Decision, Group, Limiter};
+use chart_index_ratelimit::{Decision, Group, Limiter, Scope};
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use tokio::time::sleep;
@@ -84,7 +84,10 @@ async fn a_clock_set_back_by_an_hour_refuses_for_one_window() {
         .await
         .unwrap();
     let refused = limiter.check(Group::Lookup, address(1)).await;
-    assert_eq!(refused, Decision::Refused { limit: refused.limit(), retry_after: WINDOW });
+    assert_eq!(
+        refused,
+        Decision::Refused { scope: Scope::Address, limit: refused.limit(), retry_after: WINDOW }
+    );
     sleep(WINDOW).await;
     assert_eq!(admitted_in_a_row(&limiter).await, 5);
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use chart_index_ratelimit::{Decision, Group, Limiter};
+use chart_index_ratelimit::{Decision, Group, Limiter, Scope};
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
 
@@ -250,7 +250,10 @@ async fn a_ring_from_the_future_refuses_for_one_window() {
         let future: Vec<u64> = (0..20).map(|number| time_of(now_us() + 3_600 * SECOND_US + number)).collect();
         plant(&mut connection, who, &ring(20, head, &future)).await;
         let refused = ask(&limiter, who).await;
-        assert_eq!(refused, Decision::Refused { limit: refused.limit(), retry_after: WINDOW });
+        assert_eq!(
+            refused,
+            Decision::Refused { scope: Scope::Address, limit: refused.limit(), retry_after: WINDOW }
+        );
         let after = times(&held(&mut connection, who).await);
         assert_eq!((after.len(), after.first()), (20, after.last()), "all of them happened just now");
         assert!(now_us() - moment_us(after[0], now_us()) < 10 * SECOND_US);

@@ -5,7 +5,7 @@ pub(crate) mod history;
 pub(crate) mod server;
 pub(crate) mod value;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -18,6 +18,11 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(50 + 150);
 /// An address of its own for each number.
 pub(crate) fn address(number: u32) -> ClientAddress {
     Ipv4Addr::from_bits(number).into()
+}
+
+/// The IPv6 /64 with that number in the /48 with that number.
+pub(crate) fn subnet(network: u16, number: u16) -> ClientAddress {
+    Ipv6Addr::new(0x2001, 0xdb8, network, number, 0, 0, 0, 1).into()
 }
 
 /// A configuration with one limit for every group, and keys of its own.

@@ -1,0 +1,149 @@
+//! An IPv6 /48 as a whole has 16 times the limit of a /64.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chart_index_ratelimit::{Decision, Group, Limiter, Scope};
+use fastrand::Rng;
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep};
+
+use crate::support::cluster::RedisCluster;
+use crate::support::history::{History, admissions, info_number};
+use crate::support::server::RedisServer;
+use crate::support::{config, patient, replica, subnet};
+
+const LIMIT: u32 = 2;
+const NETWORK_LIMIT: usize = 32;
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Admits as many as the network of that number may have, two of each of its first 16 addresses.
+async fn fill(limiter: &Limiter, network: u16) {
+    for number in 0..16 {
+        for _ in 0..LIMIT {
+            assert!(limiter.check(Group::Lookup, subnet(network, number)).await.is_admitted());
+        }
+    }
+}
+
+async fn adversary(replicas: &[Limiter], history: &History, mut random: Rng, until: Instant) {
+    while Instant::now() < until {
+        let burst = (0..random.usize(1..25)).map(|_| {
+            let address = subnet(random.u16(0..2), random.u16(0..24));
+            history.ask(random.choice(replicas).unwrap(), address)
+        });
+        let decisions = join_all(burst.collect::<Vec<_>>()).await;
+        let wait = decisions.iter().find_map(|decision| match decision {
+            Decision::Refused { scope: Scope::Network, retry_after, .. } => Some(*retry_after),
+            _ => None,
+        });
+        match (random.u8(0..3), wait) {
+            (1, Some(wait)) => sleep(wait.saturating_sub(Duration::from_millis(random.u64(0..3)))).await,
+            (2, Some(wait)) => sleep(wait + Duration::from_millis(random.u64(0..2))).await,
+            _ => sleep(Duration::from_millis(random.u64(0..100))).await,
+        }
+    }
+}
+
+/// Redis logs every admission of both windows: a refusal by the network takes nothing from the limit of an address,
+/// an admission counts in both, and neither has more than its limit or refuses below it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn addresses_and_networks_have_exact_windows() {
+    const WINDOW: Duration = Duration::from_millis(600);
+    let server = Arc::new(RedisServer::start(&["--appendonly", "yes", "--appendfsync", "no"]));
+    let config = config(LIMIT, WINDOW, "rl2:");
+    let replicas = join_all((0..3).map(|_| replica(&config, patient(server.link())))).await;
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let (history, mut random) = (History::default(), Rng::with_seed(seed));
+    let until = Instant::now() + 4 * WINDOW;
+    let adversaries = (0..4).map(|_| adversary(&replicas, &history, random.fork(), until));
+    join_all(adversaries.collect::<Vec<_>>()).await;
+
+    let logged = admissions(server.directory());
+    for network in 0..2 {
+        let of_network = &logged[&format!("rl2:l:{{20010db8{network:04x}}}")];
+        assert!(of_network.len() > NETWORK_LIMIT, "the schedule reaches into a second window");
+        let mut of_addresses = 0;
+        for number in 0..24 {
+            let key = format!("rl2:l:{{20010db8{network:04x}}}{number:04x}");
+            let own = logged.get(&key).map_or(&[][..], Vec::as_slice);
+            let windows = [(own, LIMIT as usize), (of_network.as_slice(), NETWORK_LIMIT)];
+            history.judge_all(subnet(network, number), &windows, WINDOW);
+            of_addresses += own.len();
+        }
+        assert_eq!(of_addresses, of_network.len(), "an admission counts for the address and the network");
+    }
+    assert!(replicas.iter().all(|replica| replica.counts().by_stand_in == 0));
+}
+
+#[tokio::test]
+async fn retry_after_of_a_network_is_true() {
+    let server = RedisServer::start(&[]);
+    let window = Duration::from_millis(300);
+    let limiter = replica(&config(LIMIT, window, "rl2:"), patient(server.link())).await;
+    fill(&limiter, 1).await;
+    let Decision::Refused { scope, limit, retry_after } = limiter.check(Group::Lookup, subnet(1, 100)).await
+    else {
+        panic!("the network is at its limit");
+    };
+    assert_eq!((scope, limit.get() as usize), (Scope::Network, NETWORK_LIMIT));
+    assert!(retry_after <= window, "{retry_after:?}");
+    assert!(limiter.check(Group::List, subnet(1, 100)).await.is_admitted(), "another group");
+    assert!(limiter.check(Group::Lookup, subnet(2, 100)).await.is_admitted(), "another network");
+    sleep(retry_after).await;
+    let after = limiter.check(Group::Lookup, subnet(1, 100)).await;
+    assert!(after.is_admitted(), "{after:?}");
+}
+
+#[tokio::test]
+async fn an_address_at_both_limits_is_told_the_longer_wait() {
+    let server = RedisServer::start(&[]);
+    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), patient(server.link())).await;
+    let begun = Instant::now();
+    for number in 0..15 {
+        for _ in 0..LIMIT {
+            assert!(limiter.check(Group::Lookup, subnet(1, number)).await.is_admitted());
+        }
+    }
+    sleep(Duration::from_millis(50)).await;
+    fill_rest(&limiter).await;
+    let decision = limiter.check(Group::Lookup, subnet(1, 15)).await;
+    let Decision::Refused { scope: Scope::Address, retry_after, .. } = decision else {
+        panic!("{decision:?}");
+    };
+    // Its own oldest admission came after the pause, that of the network before it.
+    assert!(Instant::now() + retry_after > begun + MINUTE + Duration::from_millis(50), "{retry_after:?}");
+}
+
+async fn fill_rest(limiter: &Limiter) {
+    for _ in 0..LIMIT {
+        assert!(limiter.check(Group::Lookup, subnet(1, 15)).await.is_admitted());
+    }
+}
+
+#[tokio::test]
+async fn a_network_costs_no_second_round_trip() {
+    let server = RedisServer::start(&[]);
+    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), patient(server.link())).await;
+    fill(&limiter, 1).await;
+    let mut connection = server.connection().await;
+    let mut calls = async || info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
+    assert_eq!(calls().await, 2 * 16, "one for each admission");
+    for _ in 0..100 {
+        assert!(!limiter.check(Group::Lookup, subnet(1, 100)).await.is_admitted());
+    }
+    assert_eq!(calls().await, 2 * 16 + 1, "the refusal is remembered");
+}
+
+/// The keys of an address and of its network are on one node.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_limits_networks() {
+    let cluster = RedisCluster::start();
+    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), patient(cluster.link())).await;
+    for network in 0..12 {
+        fill(&limiter, network).await;
+        assert!(!limiter.check(Group::Lookup, subnet(network, 100)).await.is_admitted());
+    }
+    assert_eq!(limiter.counts().by_stand_in, 0);
+}

@@ -16,6 +16,7 @@ async fn limited_index(replicas: usize) -> (TestDatabase, Vec<Service>) {
         ("RATE_LIMIT_ROX", "4"),
         ("RATE_LIMIT_LIST", "3"),
         ("RATE_LIMIT_DETAIL", "2"),
+        ("RATE_LIMIT_OTHER", "4"),
     ];
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
     let services = (0..replicas).map(|_| Service::start_with(database.url(), &options)).collect();
@@ -71,6 +72,76 @@ async fn each_group_has_its_own_limit_across_all_replicas() {
     let redirect = format!("/go/chartset/{}", "0".repeat(16));
     let answer = services[0].client().get_with(&redirect, &[("x-forwarded-for", &address)]).await;
     assert_eq!(answer.status, 429, "the redirect counts with the detail");
+}
+
+/// Decisions, "Limits": "`other` for what no route answers".
+#[tokio::test]
+async fn what_no_endpoint_answers_has_a_limit_of_its_own() {
+    let (_database, services) = limited_index(2).await;
+    let address = client_address(5);
+    let forwarded = [("x-forwarded-for", address.as_str())];
+    let long = format!("/api/chartsets?q={}", "x".repeat(9_000));
+    let asked = [
+        (Method::GET, "/nowhere", 404),
+        (Method::HEAD, "/api", 404),
+        (Method::POST, "/api/chartsets", 405),
+        (Method::GET, long.as_str(), 414),
+    ];
+    for (number, (method, path, status)) in asked.iter().enumerate() {
+        let client = services[number % 2].client();
+        assert_eq!(client.request(method.clone(), path, &forwarded).await.status, *status, "{path}");
+    }
+    for (method, path, _) in asked {
+        let refused = services[0].client().request(method.clone(), path, &forwarded).await;
+        assert_eq!((refused.status.as_u16(), refused.header("cache-control")), (429, "no-store"), "{path}");
+        assert_eq!(refused.header("ratelimit-policy"), "\"other\";q=4;w=60");
+        assert_ne!(refused.header("retry-after"), "");
+    }
+    assert_eq!(services[0].client().get_with("/api/chartsets", &forwarded).await.status, 200);
+}
+
+/// Every request counts, whatever it is answered with.
+#[tokio::test]
+async fn errors_heads_and_304s_count() {
+    let (_database, services) = limited_index(2).await;
+    for (number, method, path, headers, status) in [
+        (6, Method::GET, "/api/chartsets?page=x", vec![], 400),
+        (7, Method::HEAD, "/api/chartsets", vec![], 200),
+        (8, Method::GET, "/api/chartsets", vec![("if-none-match", "*")], 304),
+    ] {
+        let address = client_address(number);
+        let headers = [&[("x-forwarded-for", address.as_str())], headers.as_slice()].concat();
+        for asked in 0..3 {
+            let client = services[asked % 2].client();
+            assert_eq!(client.request(method.clone(), path, &headers).await.status, status, "{path}");
+        }
+        let refused = services[0].client().request(method, path, &headers).await;
+        assert_eq!(refused.status, 429, "{path} {headers:?}");
+    }
+}
+
+/// Decisions, "Limits": "An IPv6 /48 as a whole has 16 times the limit", across all replicas.
+#[tokio::test]
+async fn an_ipv6_network_has_16_times_the_limit() {
+    let (_database, services) = limited_index(2).await;
+    // A network that no other run has.
+    let [a, b, c, d] = std::process::id().to_be_bytes();
+    let network = format!("2001:{a:02x}{b:02x}:{c:02x}{d:02x}");
+    let ask = async |number: usize| {
+        let address = format!("{network}:{number:x}::1");
+        services[number % 2].client().get_with("/api/chartsets", &[("x-forwarded-for", &address)]).await
+    };
+    for number in 0..16 {
+        for _ in 0..3 {
+            assert_eq!(ask(number).await.status, 200, "never a refusal below the limit");
+        }
+    }
+    for number in [16, 17] {
+        let refused = ask(number).await;
+        assert_eq!(refused.status, 429);
+        assert_eq!(refused.header("ratelimit-policy"), "\"list-network\";q=48;w=60");
+        assert_ne!(refused.header("retry-after"), "");
+    }
 }
 
 /// "only where the peer is in `TRUSTED_PROXIES` (CIDRs), the right-most untrusted hop of `X-Forwarded-For`"

@@ -1,4 +1,6 @@
-//! The log never delays a request.
+//! The log never delays a request, and does not grow with the number of requests.
+
+use chart_index_tests::PrivatePostgres;
 
 use super::*;
 
@@ -38,4 +40,36 @@ async fn the_log_is_complete_at_the_end() {
     assert_eq!(service.wait(), Some(0));
     let last = || service.log().last().filter(|line| line.contains("\"stopped\"")).cloned();
     within(PROMPT, async || last()).await;
+}
+
+/// While PostgreSQL is unavailable, the log has a line a second at most, which tells how many it stands for.
+#[tokio::test]
+async fn an_outage_does_not_fill_the_log() {
+    let postgres = PrivatePostgres::start();
+    let service = Service::start(postgres.url());
+    postgres.kill();
+    let before = std::time::Instant::now();
+    let client = service.client();
+    let mut requests = tokio::task::JoinSet::new();
+    for number in 0..200 {
+        let (client, hash) = (client.clone(), blake3::hash(&[number]).to_hex());
+        requests.spawn(async move { client.get(&format!("/api/charts/{hash}")).await.status });
+    }
+    assert!(requests.join_all().await.iter().all(|status| *status == 503));
+    let seconds = before.elapsed().as_secs();
+    // One more, after a second in which nothing is logged, tells of all that were suppressed.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(client.get(&format!("/api/charts/{}", "0".repeat(64))).await.status, 503);
+    let of_requests = || -> Vec<serde_json::Value> {
+        let lines = service.log();
+        let entries = lines.iter().filter_map(|line| serde_json::from_str(line).ok());
+        entries
+            .filter(|entry: &serde_json::Value| entry["fields"]["message"] == "request not answered")
+            .collect()
+    };
+    let told = |lines: &[serde_json::Value]| -> u64 {
+        lines.iter().map(|line| 1 + line["fields"]["suppressed"].as_u64().unwrap()).sum()
+    };
+    let (lines, _) = within(PROMPT, async || Some(of_requests()).filter(|lines| told(lines) == 201)).await;
+    assert!(lines.len() as u64 <= seconds + 3, "{} lines in {seconds} s", lines.len());
 }

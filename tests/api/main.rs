@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its set-up fails")]
 
 mod caching;
+mod connections;
 mod detail;
 mod errors;
 mod headers;

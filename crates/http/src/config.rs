@@ -30,6 +30,11 @@ pub struct ServerConfig {
     #[arg(long, env = "MAX_CONNECTIONS", default_value = "8192")]
     pub max_connections: NonZeroU32,
 
+    /// How many connections one peer (IPv6: one /64) may hold of a listener; one more is closed at once. A peer in
+    /// `TRUSTED_PROXIES` is not bounded.
+    #[arg(long, env = "MAX_CONNECTIONS_PER_PEER", default_value = "256")]
+    pub max_connections_per_peer: NonZeroU32,
+
     /// How long a connection may wait for, or take over, the head of a request, in milliseconds; then it is
     /// closed. This is also how long an idle connection is kept.
     #[arg(

@@ -15,6 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::answer::NoBody;
+use crate::host;
 
 /// The headers of an answer that a script of another origin may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
@@ -30,11 +31,13 @@ pub(crate) async fn allow_any_origin(request: Request, next: Next) -> Response {
     response
 }
 
-/// A CORS preflight, as the Fetch standard defines it; any other OPTIONS request is an ordinary one.
+/// A CORS preflight, as the Fetch standard defines it; any other OPTIONS request is an ordinary one,
+/// as is a malformed one.
 fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+        && host::check(request).is_ok()
 }
 
 fn preflight() -> Response {

@@ -10,10 +10,11 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{MalformedNoteHash, ReadError};
-use chart_index_ratelimit::{Decision, Group};
+use chart_index_ratelimit::{Decision, Group, Scope};
 use serde::Serialize;
 
 use crate::CachePolicy;
+use crate::log_limit::LogLimit;
 
 /// Everything that a request can be refused or fail with.
 ///
@@ -36,6 +37,9 @@ pub enum ApiError {
     /// The address is longer than any that the API gives or takes.
     #[error("address too long")]
     UriTooLong,
+    /// The request has no `Host`, more than one, or an invalid one.
+    #[error("bad host")]
+    BadHost,
     /// The address has asked as often as it may.
     #[error("rate limited")]
     RateLimited(Group, Decision),
@@ -106,7 +110,7 @@ impl ApiError {
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         match self {
-            Self::BadParameter(_) | Self::MalformedHash(_) => StatusCode::BAD_REQUEST,
+            Self::BadParameter(_) | Self::MalformedHash(_) | Self::BadHost => StatusCode::BAD_REQUEST,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
@@ -128,6 +132,7 @@ impl ApiError {
             Self::NotFound(_) => ("/problems/not-found", "Not found"),
             Self::MethodNotAllowed => ("/problems/method-not-allowed", "Method not allowed"),
             Self::UriTooLong => ("/problems/uri-too-long", "The address is too long"),
+            Self::BadHost => ("/problems/bad-host", "The Host header is missing or invalid"),
             Self::RateLimited(..) => ("/problems/rate-limited", "Too many requests"),
             Self::Unavailable(_) => ("/problems/unavailable", "The index is not available"),
             Self::Overloaded => ("/problems/overloaded", "The server is overloaded"),
@@ -144,12 +149,13 @@ impl ApiError {
             Self::NotFound(missing) => missing.to_string().into(),
             Self::MethodNotAllowed => "this address answers GET and HEAD".into(),
             Self::UriTooLong => "shorten the query".into(),
-            Self::RateLimited(group, decision) => format!(
-                "at most {} requests of an address in 60 seconds to this group of addresses ({}); come back later",
-                decision.limit(),
-                group.as_str(),
-            )
-            .into(),
+            Self::BadHost => "send one Host header with the host and perhaps the port of the address".into(),
+            Self::RateLimited(group, decision) => {
+                let (client, limit) = (client_of(decision), decision.limit());
+                let group = group.as_str();
+                format!("at most {limit} requests of {client} in 60 seconds to this group of addresses ({group}); come back later")
+                    .into()
+            }
             Self::Unavailable(_) => "the index cannot be read at present; try again".into(),
             Self::Overloaded => "too many requests are in flight; try again".into(),
             Self::DeadlineExceeded => "the answer was not ready in time; try again".into(),
@@ -186,14 +192,26 @@ impl ApiError {
         }
     }
 
+    /// Logs what the operator has to know of, at most one line a second of a kind. The others are at the level of debug,
+    /// as is what clients do wrong.
     fn log(&self) {
-        match self {
-            Self::Internal(_) => tracing::error!(error = %Chain(self), "request failed"),
-            Self::Unavailable(_) | Self::DeadlineExceeded => {
-                tracing::warn!(error = %Chain(self), "request not answered");
+        static INTERNAL: LogLimit = LogLimit::new();
+        static UNAVAILABLE: LogLimit = LogLimit::new();
+        static DEADLINE: LogLimit = LogLimit::new();
+        let permit = match self {
+            Self::Internal(_) => INTERNAL.permit(),
+            Self::Unavailable(_) => UNAVAILABLE.permit(),
+            Self::DeadlineExceeded => DEADLINE.permit(),
+            _ => None,
+        };
+        match (self, permit) {
+            (Self::Internal(_), Some(suppressed)) => {
+                tracing::error!(error = %Chain(self), suppressed, "request failed");
             }
-            // A line for each would add to the load.
-            _ => tracing::debug!(error = %Chain(self), "request refused"),
+            (_, Some(suppressed)) => {
+                tracing::warn!(error = %Chain(self), suppressed, "request not answered");
+            }
+            (_, None) => tracing::debug!(error = %Chain(self), "request refused"),
         }
     }
 
@@ -235,13 +253,24 @@ impl IntoResponse for ApiError {
 /// What a refusal says of its limit (draft-ietf-httpapi-ratelimit-headers): `q` requests in `w` seconds, `r` left, one
 /// more in `t` seconds.
 fn rate_limit_headers(group: Group, decision: &Decision) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-    let (name, limit) = (group.as_str(), decision.limit());
-    let policy = format!("\"{name}\";q={limit};w=60");
-    let state = format!("\"{name}\";r={};t={}", decision.remaining(), decision.reset_seconds());
+    let limit = decision.limit();
+    let suffix = if is_of_network(decision) { "-network" } else { "" };
+    let name = format!("\"{}{suffix}\"", group.as_str());
+    let policy = format!("{name};q={limit};w=60");
+    let state = format!("{name};r={};t={}", decision.remaining(), decision.reset_seconds());
     let headers = [("ratelimit-policy", policy), ("ratelimit", state)];
     headers.into_iter().filter_map(|(name, value)| {
         Some((HeaderName::from_static(name), HeaderValue::from_str(&value).ok()?))
     })
+}
+
+const fn is_of_network(decision: &Decision) -> bool {
+    matches!(decision, Decision::Refused { scope: Scope::Network, .. })
+}
+
+/// Whom the limit of a refusal is for.
+const fn client_of(decision: &Decision) -> &'static str {
+    if is_of_network(decision) { "an IPv6 /48 network" } else { "an address" }
 }
 
 /// An error with all that caused it, on one line.
@@ -294,6 +323,7 @@ mod tests {
             (ApiError::NotFound(Missing::Rox), 404, None, CachePolicy::RoxMissing),
             (ApiError::MethodNotAllowed, 405, None, CachePolicy::NoStore),
             (ApiError::UriTooLong, 414, None, CachePolicy::NoStore),
+            (ApiError::BadHost, 400, None, CachePolicy::NoStore),
             (read_error(true).into(), 503, Some("5"), CachePolicy::NoStore),
             (ApiError::Overloaded, 503, Some("1"), CachePolicy::NoStore),
             (ApiError::DeadlineExceeded, 503, Some("1"), CachePolicy::NoStore),

@@ -1,4 +1,4 @@
-//! The limit of requests per address, around the routes of a group (decisions, "Limits").
+//! The limit of requests per address, around the routes of a group (docs/api.md, "Limits").
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,7 +69,15 @@ impl RateLimiting {
         routes.route_layer(from_fn_with_state((self.clone(), group), enforce))
     }
 
-    fn client_address(&self, request: &Request) -> ClientAddress {
+    /// Counts a request that no route answers in the group `other`. Gives the error to answer with: this one, or that
+    /// the client is at its limit.
+    pub(crate) async fn count_other(&self, address: ClientAddress, error: ApiError) -> ApiError {
+        let decision = self.limiter.check(Group::Other, address).await;
+        if decision.is_admitted() { error } else { ApiError::RateLimited(Group::Other, decision) }
+    }
+
+    /// Whom a request is counted for.
+    pub(crate) fn client_address(&self, request: &Request) -> ClientAddress {
         // Without a server there is no peer, as where a test calls the routes by themselves.
         let peer = request.extensions().get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |&Peer(peer)| peer);
         let forwarded_for = request.headers().get_all("x-forwarded-for");
@@ -94,3 +102,6 @@ async fn enforce(
     let decision = limiter.decide(check).await;
     if decision.is_admitted() { Ok(response) } else { Err(ApiError::RateLimited(group, decision)) }
 }
+
+#[cfg(test)]
+mod tests;

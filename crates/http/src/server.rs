@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use chart_index_ratelimit::TrustedProxies;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -22,10 +23,16 @@ use tower::ServiceExt;
 use tower::util::MapRequest;
 
 use crate::ServerConfig;
+use crate::log_limit::LogLimit;
+use crate::peers::{PeerConnections, PeerPermit};
 use crate::rate_limit::Peer;
 
-/// The longest request line and headers. Above it hyper itself answers 431, or 414, and closes.
+/// The longest request line and headers (docs/api.md, "Errors"). Above it hyper itself answers 431, or 414, and closes.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
+
+/// The most that is read ahead of a connection, or gathered for one write. By default hyper takes up to 400 KiB for a
+/// client that sends many requests at once. Above [`MAX_HEAD_BYTES`], so that the length of a head is decided there.
+const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
 /// How long to wait when the system has no socket to give: something has to be closed first.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -34,23 +41,25 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 ///
 /// Then nothing more is accepted, idle connections are closed, and requests in flight are finished, for as long
 /// as the grace period lasts; whatever is left after it is cut. TLS and HTTP/2 are for the proxy in front.
+///
+/// The connections of one peer are bounded, unless it is one of the trusted proxies.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     config: &ServerConfig,
+    trusted_proxies: &TrustedProxies,
     shutdown: impl Future<Output = ()>,
 ) {
-    let places = usize::try_from(config.max_connections.get()).unwrap_or(usize::MAX);
-    let places = Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)));
+    let acceptor = Acceptor::new(listener, config, trusted_proxies);
     let protocol = protocol(config);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
-        let (stream, peer, place) = tokio::select! {
+        let (stream, peer, permits) = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = acceptor.accept() => accepted,
         };
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(config.write_timeout));
@@ -58,10 +67,10 @@ pub async fn serve(
             request.extensions_mut().insert(peer);
             request
         });
-        connections.spawn(connection(stream, place, protocol.clone(), with_peer, graceful.watcher()));
+        connections.spawn(connection(stream, permits, protocol.clone(), with_peer, graceful.watcher()));
         while connections.try_join_next().is_some() {}
     }
-    drop(listener);
+    drop(acceptor);
     if timeout(config.shutdown_grace, graceful.shutdown()).await.is_err() {
         tracing::warn!(connections = connections.len(), "requests cut at the end of the grace period");
     }
@@ -73,24 +82,63 @@ fn protocol(config: &ServerConfig) -> http1::Builder {
     protocol
         .timer(TokioTimer::new())
         .header_read_timeout(config.header_read_timeout)
-        .max_header_size(MAX_HEAD_BYTES);
+        .max_header_size(MAX_HEAD_BYTES)
+        .max_buf_size(MAX_BUFFER_BYTES)
+        // A client that has sent its request and shuts down its side still reads. One that is gone looks the same: the
+        // deadline of its request and the write timeout end it.
+        .half_close(true);
     protocol
 }
 
-/// Waits for a place, then for a connection: those above the bound stay in the backlog of the listener.
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> (TcpStream, Peer, Option<OwnedSemaphorePermit>) {
-    // Nobody closes the semaphore, so there is always a permit to come.
-    let place = Arc::clone(places).acquire_owned().await.ok();
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => return (stream, Peer(peer.ip()), place),
-            Err(error) if is_of_the_connection(&error) => {}
-            Err(error) => {
-                tracing::warn!(%error, "connection not accepted");
-                sleep(ACCEPT_PAUSE).await;
+/// A listener and the bounds of what it accepts.
+struct Acceptor {
+    listener: TcpListener,
+    connections: Arc<Semaphore>,
+    peers: PeerConnections,
+}
+
+/// What a connection holds until it ends.
+struct Permits {
+    _connection: Option<OwnedSemaphorePermit>,
+    _peer: PeerPermit,
+}
+
+impl Acceptor {
+    fn new(listener: TcpListener, config: &ServerConfig, trusted_proxies: &TrustedProxies) -> Self {
+        let connections = usize::try_from(config.max_connections.get()).unwrap_or(usize::MAX);
+        Self {
+            listener,
+            connections: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
+            peers: PeerConnections::new(config.max_connections_per_peer, trusted_proxies.clone()),
+        }
+    }
+
+    /// Waits for a permit, then for a connection: those above the bound stay in the backlog of the listener. A
+    /// connection above the bound of its peer is reset, which leaves nothing of it behind.
+    async fn accept(&self) -> (TcpStream, Peer, Permits) {
+        static NOT_ACCEPTED: LogLimit = LogLimit::new();
+        static PEER_FULL: LogLimit = LogLimit::new();
+        // Nobody closes the semaphore, so there is always a permit to come.
+        let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, address)) => {
+                    let peer = Peer(address.ip());
+                    if let Some(of_peer) = self.peers.acquire(peer.0) {
+                        return (stream, peer, Permits { _connection: permit, _peer: of_peer });
+                    }
+                    let _ = stream.set_zero_linger();
+                    if let Some(suppressed) = PEER_FULL.permit() {
+                        tracing::warn!(suppressed, "connection above MAX_CONNECTIONS_PER_PEER closed");
+                    }
+                }
+                Err(error) if is_of_the_connection(&error) => {}
+                Err(error) => {
+                    if let Some(suppressed) = NOT_ACCEPTED.permit() {
+                        tracing::warn!(%error, suppressed, "connection not accepted");
+                    }
+                    sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
@@ -105,7 +153,7 @@ fn is_of_the_connection(error: &io::Error) -> bool {
 
 async fn connection(
     stream: TimeoutStream<TcpStream>,
-    _place: Option<OwnedSemaphorePermit>,
+    _permits: Permits,
     protocol: http1::Builder,
     with_peer: MapRequest<
         Router,

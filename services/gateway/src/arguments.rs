@@ -51,7 +51,7 @@ pub(crate) struct ServeArguments {
     redis: RedisArguments,
 
     #[command(flatten)]
-    limits: LimitArguments,
+    pub(crate) limits: LimitArguments,
 
     /// The memory for finished answers in bytes. A quarter of it is for what is known not to be there.
     #[arg(long, env = "CACHE_BYTES", default_value = "67108864")]
@@ -153,7 +153,7 @@ pub(crate) struct LimitArguments {
 
     /// Networks of proxies whose `X-Forwarded-For` is believed, separated by commas.
     #[arg(long, env = "TRUSTED_PROXIES", default_value = "")]
-    trusted_proxies: TrustedProxies,
+    pub(crate) trusted_proxies: TrustedProxies,
 }
 
 impl ServeArguments {
@@ -161,13 +161,14 @@ impl ServeArguments {
     ///
     /// # Errors
     /// Redis cannot be used as it is configured.
-    pub(crate) fn answers(&self) -> anyhow::Result<Answers> {
+    pub(crate) fn answers(&self) -> anyhow::Result<(RateLimiting, Answers)> {
         let redis = RedisLinkConfig::new(self.redis.endpoint());
         let (links, cache) = self.cache(redis).context("REDIS_URL or REDIS_CLUSTER_URLS cannot be used")?;
         let config = LimiterConfig { limits: self.limits.limits(), ..LimiterConfig::default() };
         // Over the link of the small answers, so that a limit and an answer travel together.
         let limiter = Limiter::new(config, links.small);
-        Ok(Answers::new(RateLimiting::new(limiter, self.limits.trusted_proxies.clone()), cache))
+        let limiting = RateLimiting::new(limiter, self.limits.trusted_proxies.clone());
+        Ok((limiting.clone(), Answers::new(limiting, cache)))
     }
 
     fn cache(&self, redis: RedisLinkConfig) -> anyhow::Result<(CacheLinks, Cache<ReadError>)> {
@@ -263,6 +264,7 @@ mod tests {
             ("--write-timeout-ms", "0", "WRITE_TIMEOUT_MS"),
             ("--max-connections", "0", "MAX_CONNECTIONS"),
             ("--max-requests-in-flight", "-1", "MAX_REQUESTS_IN_FLIGHT"),
+            ("--max-connections-per-peer", "0", "MAX_CONNECTIONS_PER_PEER"),
             ("--rate-limit-list", "0", "RATE_LIMIT_LIST"),
             ("--rate-limit-other", "many", "RATE_LIMIT_OTHER"),
             ("--trusted-proxies", "everybody", "TRUSTED_PROXIES"),

@@ -8,7 +8,7 @@ use anyhow::Context;
 use axum::Router;
 use chart_index_browse::BrowseState;
 use chart_index_domain::search::{Engine, SearchIndex};
-use chart_index_http::Answers;
+use chart_index_http::{Answers, ServerConfig};
 use chart_index_lookup::LookupState;
 use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use crate::arguments::{ServeArguments, Service};
 use crate::health::{self, Readiness};
+use crate::open_files;
 
 /// How long the database may take to say goodbye at the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -33,10 +34,11 @@ pub(crate) async fn run(
     arguments: &ServeArguments,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
+    let (public_config, private_config) = bounds_of_listeners(arguments);
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
     let store = Store::new(&arguments.store.config());
-    let answers = arguments.answers()?;
+    let (limiting, answers) = arguments.answers()?;
     let monitoring = store.monitoring();
     let readiness = Readiness::new(monitoring.clone());
     // The service also starts without PostgreSQL: readiness is then checked again whenever it is asked for.
@@ -49,19 +51,20 @@ pub(crate) async fn run(
     let (stop_private, private_stopping) = oneshot::channel::<()>();
     let private_server = tokio::spawn({
         let routes = chart_index_http::private(health::router(readiness.clone()));
-        let config = arguments.server;
+        let proxies = arguments.limits.trusted_proxies.clone();
         // The sender sends nothing: that it is dropped is the signal.
         let stopping = async { private_stopping.await.unwrap_or_default() };
-        async move { chart_index_http::serve(private, routes, &config, stopping).await }
+        async move { chart_index_http::serve(private, routes, &private_config, &proxies, stopping).await }
     });
     let stopping = async {
         shutdown.await;
         tracing::info!("shutting down");
         readiness.drain();
     };
-    let routes =
-        chart_index_http::public(routes(arguments, engines, &store, &watch, &answers), &arguments.layers);
-    chart_index_http::serve(public, routes, &arguments.server, stopping).await;
+    let routes = routes(arguments, engines, &store, &watch, &answers);
+    let routes = chart_index_http::public(routes, &limiting, &arguments.layers);
+    let proxies = &arguments.limits.trusted_proxies;
+    chart_index_http::serve(public, routes, &public_config, proxies, stopping).await;
 
     drop(stop_private);
     private_server.await.context("the private listener failed")?;
@@ -69,6 +72,17 @@ pub(crate) async fn run(
     let _ = timeout(CLOSE_TIMEOUT, async { tokio::join!(store.close(), monitoring.close()) }).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The bounds of the public and of the private listener, within the limit of open files of this process.
+fn bounds_of_listeners(arguments: &ServeArguments) -> (ServerConfig, ServerConfig) {
+    let (server, database) = (arguments.server, arguments.store.database_max_connections);
+    let max_connections = open_files::clamp(server.max_connections, database, open_files::raise());
+    let private_connections = server.max_connections.min(open_files::PRIVATE_CONNECTIONS);
+    (
+        ServerConfig { max_connections, ..server },
+        ServerConfig { max_connections: private_connections, ..server },
+    )
 }
 
 /// Who answers searches.

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     async fn status(readiness: &Readiness, path: &str) -> u16 {
-        let request = Request::get(path).body(Body::empty()).unwrap();
+        let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
         let routes = chart_index_http::private(router(readiness.clone()));
         routes.oneshot(request).await.unwrap().status().as_u16()
     }

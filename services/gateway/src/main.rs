@@ -4,6 +4,7 @@ mod arguments;
 mod composition;
 mod health;
 mod healthcheck;
+mod open_files;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::http::{HeaderMap, Method, Request, StatusCode, Version, request};
 use axum::routing::get;
+use chart_index_ratelimit::redis_link::RedisLink;
+use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -41,7 +43,15 @@ fn app() -> Router {
 
 fn bounded_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Router {
     let max_requests_in_flight = NonZeroU32::new(max_requests_in_flight).unwrap();
-    public(routes(entered, release), &LayerConfig { request_deadline: DEADLINE, max_requests_in_flight })
+    let config = LayerConfig { request_deadline: DEADLINE, max_requests_in_flight };
+    public(routes(entered, release), &limited(240), &config)
+}
+
+/// This limit for every group, counted in this process.
+fn limited(limit: u32) -> RateLimiting {
+    let limits = chart_index_ratelimit::Limits::all(NonZeroU32::new(limit).unwrap());
+    let config = LimiterConfig { limits, ..LimiterConfig::default() };
+    RateLimiting::new(Limiter::new(config, RedisLink::none()), TrustedProxies::default())
 }
 
 struct Answer {
@@ -68,7 +78,12 @@ impl Answer {
 }
 
 async fn ask(app: &Router, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let mut request = Request::builder().method(method).uri(path);
+    let headers = [&[("host", "test")], headers].concat();
+    ask_exactly(app, Request::builder().method(method).uri(path), &headers).await
+}
+
+/// Asks with these headers and no other.
+async fn ask_exactly(app: &Router, mut request: request::Builder, headers: &[(&str, &str)]) -> Answer {
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -242,6 +257,71 @@ async fn an_overlong_address_is_a_414_problem() {
     let path = |length: usize| format!("/large/a?{}", "q".repeat(length));
     assert_eq!(ask(&app(), "GET", &path(8000), &[]).await.status, 200);
     assert_eq!(ask(&app(), "GET", &path(8200), &[]).await.problem(414), "/problems/uri-too-long");
+}
+
+/// RFC 9112, section 3.2.
+#[tokio::test]
+async fn a_request_without_one_valid_host_is_a_400_problem() {
+    let request = |version| Request::builder().version(version).uri("/large/a");
+    for headers in [
+        &[][..],
+        &[("host", "one"), ("host", "one")],
+        &[("host", "one"), ("host", "two")],
+        &[("host", "")],
+        &[("host", "one two")],
+        &[("host", "user@one")],
+    ] {
+        for app in [app(), private(routes(Arc::default(), Arc::default()))] {
+            let answer = ask_exactly(&app, request(Version::HTTP_11), headers).await;
+            assert_eq!(answer.problem(400), "/problems/bad-host", "{headers:?}");
+        }
+    }
+    let preflight = [("origin", "https://game.example"), ("access-control-request-method", "GET")];
+    let answer = ask_exactly(&app(), request(Version::HTTP_11).method("OPTIONS"), &preflight).await;
+    assert_eq!(answer.problem(400), "/problems/bad-host", "a preflight as well");
+
+    assert_eq!(ask_exactly(&app(), request(Version::HTTP_10), &[]).await.status, 200);
+    let two = [("host", "one"), ("host", "two")];
+    assert_eq!(ask_exactly(&app(), request(Version::HTTP_10), &two).await.status, 400);
+    assert_eq!(ask_exactly(&app(), request(Version::HTTP_11), &[("host", "[::1]:8080")]).await.status, 200);
+}
+
+/// docs/api.md, "Limits": what no endpoint answers has a limit of its own.
+#[tokio::test]
+async fn requests_that_no_route_answers_share_a_limit() {
+    let config =
+        LayerConfig { request_deadline: DEADLINE, max_requests_in_flight: NonZeroU32::new(8).unwrap() };
+    let app = public(routes(Arc::default(), Arc::default()), &limited(5), &config);
+    let long = format!("/large/a?{}", "q".repeat(9_000));
+    let unanswered = [
+        ("GET", "/nothing", 404),
+        ("HEAD", "/nothing", 404),
+        ("POST", "/large/a", 405),
+        ("OPTIONS", "/large/a", 405),
+        ("GET", &long, 414),
+    ];
+    for (method, path, status) in unanswered {
+        assert_eq!(ask(&app, method, path, &[]).await.status, status, "{method} {path}");
+    }
+    for (method, path, _) in unanswered {
+        let refused = ask(&app, method, path, &[]).await;
+        assert_eq!(refused.status, 429, "{method} {path}");
+        assert_eq!(refused.header("ratelimit-policy"), "\"other\";q=5;w=60");
+        assert!(refused.headers.contains_key("retry-after"));
+    }
+    let no_host = Request::builder().uri("/large/a");
+    assert_eq!(ask_exactly(&app, no_host, &[]).await.status, 429);
+    assert_eq!(ask(&app, "GET", "/large/a", &[]).await.status, 200, "what a route answers is not concerned");
+    let preflight = [("origin", "https://game.example"), ("access-control-request-method", "GET")];
+    assert_eq!(ask(&app, "OPTIONS", "/nothing", &preflight).await.status, 204, "preflights are not limited");
+}
+
+#[tokio::test]
+async fn a_private_listener_has_no_limits() {
+    let app = private(routes(Arc::default(), Arc::default()));
+    for _ in 0..300 {
+        assert_eq!(ask(&app, "GET", "/nothing", &[]).await.status, 404);
+    }
 }
 
 #[tokio::test]

@@ -2,17 +2,24 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 use axum::routing::get;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use chart_index_ratelimit::redis_link::RedisLink;
+use chart_index_ratelimit::{Limiter, LimiterConfig};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpSocket;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::{LayerConfig, public};
+use crate::{LayerConfig, RateLimiting, public};
 
 const CONFIG: ServerConfig = ServerConfig {
     max_connections: NonZeroU32::new(16).unwrap(),
+    max_connections_per_peer: NonZeroU32::new(16).unwrap(),
     header_read_timeout: Duration::from_secs(10),
     write_timeout: Duration::from_secs(10),
     shutdown_grace: Duration::from_secs(10),
@@ -29,6 +36,11 @@ struct Server {
 
 impl Server {
     async fn start(config: ServerConfig) -> Self {
+        Self::start_behind("", config).await
+    }
+
+    async fn start_behind(trusted_proxies: &str, config: ServerConfig) -> Self {
+        let trusted_proxies: TrustedProxies = trusted_proxies.parse().unwrap();
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let wait = {
             let (entered, release) = (Arc::clone(&entered), Arc::clone(&release));
@@ -44,18 +56,27 @@ impl Server {
             request_deadline: Duration::from_hours(1),
             max_requests_in_flight: NonZeroU32::new(16).unwrap(),
         };
+        let limiter = Limiter::new(LimiterConfig::default(), RedisLink::none());
+        let limiting = RateLimiting::new(limiter, trusted_proxies.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = oneshot::channel();
         let stopped = tokio::spawn(async move {
             let stopping = async { stopping.await.unwrap_or(()) };
-            serve(listener, public(routes, &layers), &config, stopping).await;
+            serve(listener, public(routes, &limiting, &layers), &config, &trusted_proxies, stopping).await;
         });
         Self { address, entered, release, stop, stopped }
     }
 
     async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Connects from that address of the loopback network.
+    async fn connect_from(&self, source: &str) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(source.parse().unwrap(), 0)).unwrap();
+        socket.connect(self.address).await.unwrap()
     }
 }
 
@@ -203,4 +224,134 @@ async fn a_client_that_never_reads_its_answer_is_cut() {
     send(&mut next, GET).await;
     read_until(&mut next, "answer").await;
     drop(deaf);
+}
+
+/// Whether the server answers on this connection.
+async fn is_served(stream: &mut TcpStream) -> bool {
+    let _ = stream.write_all(GET.as_bytes()).await;
+    let mut answer = [0; 15];
+    stream.read_exact(&mut answer).await.is_ok_and(|_| &answer == b"HTTP/1.1 200 OK")
+}
+
+#[tokio::test]
+async fn one_peer_cannot_hold_all_connections() {
+    let max_connections_per_peer = NonZeroU32::new(3).unwrap();
+    let server = Server::start(ServerConfig { max_connections_per_peer, ..CONFIG }).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut stream = server.connect_from("127.0.0.1").await;
+        assert!(is_served(&mut stream).await);
+        held.push(stream);
+    }
+    assert!(!is_served(&mut server.connect_from("127.0.0.1").await).await, "one more is closed");
+    assert!(is_served(&mut server.connect_from("127.0.0.2").await).await, "another peer is served");
+    drop(held.pop());
+    // The server learns of the end of a connection in its own time.
+    let again = async { while !is_served(&mut server.connect_from("127.0.0.1").await).await {} };
+    timeout(Duration::from_secs(10), again).await.expect("the permit comes back");
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_may_hold_more_connections() {
+    let max_connections_per_peer = NonZeroU32::new(1).unwrap();
+    let config = ServerConfig { max_connections_per_peer, ..CONFIG };
+    let server = Server::start_behind("127.0.0.1/32", config).await;
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        let mut stream = server.connect_from("127.0.0.1").await;
+        assert!(is_served(&mut stream).await);
+        held.push(stream);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_half_closes_gets_its_response() {
+    let server = Server::start(CONFIG).await;
+    let mut stream = server.connect().await;
+    send(&mut stream, WAIT).await;
+    stream.shutdown().await.unwrap();
+    server.entered.notified().await;
+    // So that the server sees the end of the stream while the request is in flight.
+    let mut other = server.connect().await;
+    send(&mut other, GET).await;
+    read_until(&mut other, "answer").await;
+    server.release.notify_one();
+    let answer = read_to_close(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("released"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_client_that_half_closes_without_a_request_is_closed_at_once() {
+    let server = Server::start(CONFIG).await;
+    for first in ["", GET] {
+        let mut stream = server.connect().await;
+        send(&mut stream, first).await;
+        stream.shutdown().await.unwrap();
+        let closed = timeout(CONFIG.header_read_timeout / 2, read_to_close(&mut stream)).await;
+        assert_eq!(closed.expect("closed before any timeout").is_empty(), first.is_empty());
+    }
+}
+
+/// Half-closed or gone: the connection tells no difference, so the write timeout has to end it.
+#[tokio::test]
+async fn a_half_closed_client_that_never_reads_is_cut() {
+    let max_connections = NonZeroU32::new(1).unwrap();
+    let write_timeout = Duration::from_millis(200);
+    let server = Server::start(ServerConfig { max_connections, write_timeout, ..CONFIG }).await;
+    let mut deaf = server.connect().await;
+    send(&mut deaf, "GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    deaf.shutdown().await.unwrap();
+    let mut next = server.connect().await;
+    send(&mut next, GET).await;
+    read_until(&mut next, "answer").await;
+    drop(deaf);
+}
+
+/// A client that sends requests without end, as fast as they are read, and takes every answer.
+struct Endless {
+    sent: usize,
+    largest_read: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for Endless {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        const REQUESTS: usize = 4 << 20;
+        self.largest_read.fetch_max(buf.remaining(), Ordering::Relaxed);
+        while buf.remaining() > 0 && self.sent < REQUESTS {
+            buf.put_slice(&[GET.as_bytes()[self.sent % GET.len()]]);
+            self.sent += 1;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Endless {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn a_connection_buffers_no_more_than_its_bound() {
+    let largest_read = Arc::new(AtomicUsize::new(0));
+    let client = Endless { sent: 0, largest_read: Arc::clone(&largest_read) };
+    let routes = Router::new().route("/", get(async || "answer"));
+    let service = TowerToHyperService::new(routes);
+    // It ends in the middle of a request.
+    let _ = protocol(&CONFIG).serve_connection(TokioIo::new(client), service).await;
+    let largest = largest_read.load(Ordering::Relaxed);
+    // The buffer itself may have up to twice the room that was reserved in it.
+    assert!((MAX_HEAD_BYTES..=2 * MAX_BUFFER_BYTES).contains(&largest), "{largest} bytes are read ahead");
 }

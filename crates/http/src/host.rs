@@ -1,0 +1,58 @@
+//! The header `Host` of a request (RFC 9112, section 3.2).
+
+use axum::extract::Request;
+use axum::http::header::HOST;
+use axum::http::uri::Authority;
+use axum::http::{HeaderValue, Version};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::ApiError;
+
+/// Checks what every server has to refuse with 400: an HTTP/1.1 request without `Host`, and any request with more than
+/// one or with an invalid one.
+pub(crate) fn check(request: &Request) -> Result<(), ApiError> {
+    let mut values = request.headers().get_all(HOST).iter();
+    match (values.next(), values.next()) {
+        (Some(host), None) if is_valid(host) => Ok(()),
+        (None, _) if request.version() < Version::HTTP_11 => Ok(()),
+        _ => Err(ApiError::BadHost),
+    }
+}
+
+/// [`check`] as a layer.
+pub(crate) async fn require(request: Request, next: Next) -> Result<Response, ApiError> {
+    check(&request)?;
+    Ok(next.run(request).await)
+}
+
+/// `Host = uri-host [ ":" port ]` (RFC 9110, section 7.2). The host of an `http` URI is not empty (section 4.2.1).
+fn is_valid(host: &HeaderValue) -> bool {
+    let Ok(authority) = Authority::try_from(host.as_bytes()) else { return false };
+    let name = authority.host();
+    // Before the host there is nothing, such as user information, and after it nothing but a port.
+    let port = authority.as_str().strip_prefix(name).map(|rest| rest.strip_prefix(':').unwrap_or(rest));
+    !name.is_empty() && port.is_some_and(|port| port.is_empty() || port.parse::<u16>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_and_perhaps_a_port() {
+        for valid in
+            ["example.org", "example.org:8080", "127.0.0.1:80", "[::1]", "[2001:db8::1]:443", "a_b-c", "a:"]
+        {
+            assert!(is_valid(&HeaderValue::from_static(valid)), "{valid}");
+        }
+        let invalid = [
+            "", ":80", "a b", "user@a", "a/b", "http://a", "a:port", "a:1:2", "a:65536", "[::1", "::1",
+            "a?b", "a:80x",
+        ];
+        for invalid in invalid {
+            assert!(!is_valid(&HeaderValue::from_static(invalid)), "{invalid}");
+        }
+        assert!(!is_valid(&HeaderValue::from_bytes(b"\xff").unwrap()));
+    }
+}

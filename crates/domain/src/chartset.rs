@@ -1,6 +1,7 @@
 //! One chartset: the song folder with everything that follows from its charts.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Serialize, Serializer};
 
@@ -215,8 +216,12 @@ pub fn assemble(
 /// The distinct non-empty creators, most charts first, ties in order of appearance.
 fn joined_creators(charts: &[Charted]) -> String {
     let creators = || charts.iter().map(|chart| &chart.text.creator).filter(|creator| !creator.is_empty());
+    let mut counts: HashMap<&String, usize> = HashMap::new();
+    for creator in creators() {
+        *counts.entry(creator).or_default() += 1;
+    }
     let mut names = distinct(creators());
-    names.sort_by_key(|name| std::cmp::Reverse(creators().filter(|creator| *creator == name).count()));
+    names.sort_by_key(|name| Reverse(counts.get(name).copied()));
     names.join(", ")
 }
 
@@ -305,6 +310,20 @@ mod tests {
         let mut charts = [charted(1, 4, 1.0, ChartText::default())];
         assert!(assemble(ID, Some(&source(SourceKind::BetaPack, 5)), &mut charts).is_some());
         assert_eq!(charts[0].alpha_beatmap_id, None);
+    }
+
+    /// Counting the charts of each creator one by one took minutes here.
+    #[test]
+    fn assembling_takes_time_in_proportion_to_the_charts() {
+        let mut charts: Vec<Charted> = (0..20_000)
+            .map(|number: u32| {
+                charted(u8::try_from(number % 100).unwrap(), 4, 1.0, by(&number.to_string(), "", &[]))
+            })
+            .collect();
+        let begun = std::time::Instant::now();
+        let (set, _) = assemble(ID, None, &mut charts).unwrap();
+        assert_eq!(set.creator.split(", ").count(), 20_000);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! - [`NoteHash`] and [`ChartsetId`]: how a chart and a chartset are named;
 //! - [`Chart`], [`Source`], [`Chartset`], [`ChartsetDetail`]: what the API answers with;
 //! - [`ChartDraft`], [`ChartsetDraft`]: what an ingest hands to the store;
+//! - [`limits`]: how large a chartset may be;
 //! - [`search`]: the query of the Browse page, and the trait that every search engine implements;
 //! - [`text`]: the one way in which text is folded for sorting and split into words for searching.
 
@@ -13,6 +14,7 @@ mod chart;
 mod chartset;
 mod draft;
 mod identity;
+pub mod limits;
 mod read_error;
 pub mod search;
 mod source;
@@ -25,5 +27,6 @@ pub use identity::{
     ChartsetId, InvalidKeyCount, KeyCount, MalformedChartsetId, MalformedNoteHash, NOTE_HASH_VERSION,
     NoteHash,
 };
+pub use limits::ChartsetTooLarge;
 pub use read_error::ReadError;
 pub use source::{Confidence, Source, SourceKind, SourceRef, UnknownSourceKind};

@@ -18,7 +18,17 @@ pub enum StoreError {
         #[source]
         source: Cause,
     },
-    /// PostgreSQL refused, or holds what this binary never writes.
+    /// PostgreSQL rejected the values of this call, or holds values for it that this binary never writes: the same
+    /// call fails again, and calls with other values need not.
+    #[error("{operation}: rejected")]
+    Rejected {
+        /// What was being done.
+        operation: &'static str,
+        /// Why.
+        #[source]
+        source: Cause,
+    },
+    /// PostgreSQL refused whatever the values are: no permission, no such table.
     #[error("{operation}: failed")]
     Failed {
         /// What was being done.
@@ -36,9 +46,17 @@ impl StoreError {
         matches!(self, Self::Unavailable { .. })
     }
 
+    /// Whether the values of this call are at fault, so that another call may succeed.
+    #[must_use]
+    pub const fn is_rejected(&self) -> bool {
+        matches!(self, Self::Rejected { .. })
+    }
+
     pub(crate) fn new(operation: &'static str, error: sqlx::Error) -> Self {
         if is_unavailable(&error) {
             Self::Unavailable { operation, source: error.into() }
+        } else if is_rejection(&error) {
+            Self::Rejected { operation, source: error.into() }
         } else {
             Self::Failed { operation, source: error.into() }
         }
@@ -103,6 +121,15 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
     // Classes: connection exceptions, lost races, out of memory, disk or connections, and the operator's
     // interventions, which are the end of a statement that took too long, shutdown and start-up.
     ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || is_lock_timeout(error)
+}
+
+/// Classes: values that a type cannot hold, violated constraints, and limits of PostgreSQL, such as the size of a row.
+fn is_rejection(error: &sqlx::Error) -> bool {
+    use sqlx::Error::{ColumnDecode, Decode, Encode};
+    if matches!(error, ColumnDecode { .. } | Decode(_) | Encode(_)) {
+        return true;
+    }
+    sqlstate(error).is_some_and(|code| ["22", "23", "54"].iter().any(|class| code.starts_with(class)))
 }
 
 fn sqlstate(error: &sqlx::Error) -> Option<String> {

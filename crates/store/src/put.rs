@@ -10,6 +10,7 @@ use crate::error::is_lost_race;
 use crate::fingerprint::fingerprint;
 use crate::lease::Lease;
 use crate::put_sql::{self, Upserted};
+use crate::reingest::{CheckedChartset, ExpectedChartset, check_each};
 use crate::removal_lock;
 use crate::text_columns::storable;
 use crate::{Store, StoreError};
@@ -81,9 +82,9 @@ impl Store {
     /// `None` when another process stored the very same content meanwhile.
     async fn try_put(folder: &Folder<'_>, mut lease: Lease) -> Result<Option<PutOutcome>, sqlx::Error> {
         let connection = lease.connection();
-        let (id, path) = (folder.draft.id, storable(&folder.draft.path));
-        let touched = put_sql::touch(connection, id, &folder.fingerprint, &path, folder.now_ms).await?;
-        if let Some(removed) = touched {
+        let id = folder.draft.id;
+        let checked = check_each(connection, &[folder.expected()], folder.now_ms).await?;
+        if let Some(CheckedChartset { removed, .. }) = checked.first().copied() {
             return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed, left: Vec::new() }));
         }
         let mut transaction = connection.begin_with(removal_lock::begin_ingest(id)).await?;
@@ -95,17 +96,35 @@ impl Store {
     }
 }
 
+/// A digest of all that a folder decides about its chartset: [`Store::put_chartset`] leaves a chartset that has it as
+/// it is.
+#[must_use]
+pub fn content_fingerprint(draft: &ChartsetDraft) -> [u8; 32] {
+    fingerprint(draft, &charts_by_hash(draft))
+}
+
+fn charts_by_hash(draft: &ChartsetDraft) -> Vec<&ChartDraft> {
+    let mut charts: Vec<&ChartDraft> = draft.charts.iter().collect();
+    charts.sort_by_key(|chart| chart.hash);
+    charts.dedup_by_key(|chart| chart.hash);
+    charts
+}
+
 fn put_error(error: sqlx::Error) -> StoreError {
     StoreError::new("put chartset", error)
 }
 
 impl<'a> Folder<'a> {
     fn new(draft: &'a ChartsetDraft, now_ms: i64) -> Self {
-        let mut charts: Vec<&ChartDraft> = draft.charts.iter().collect();
-        charts.sort_by_key(|chart| chart.hash);
-        charts.dedup_by_key(|chart| chart.hash);
+        let charts = charts_by_hash(draft);
         let fingerprint = fingerprint(draft, &charts);
         Self { draft, charts, fingerprint, now_ms }
+    }
+
+    /// The chartset, if it has this very content already.
+    fn expected(&self) -> ExpectedChartset {
+        let (id, path) = (self.draft.id, self.draft.path.clone());
+        ExpectedChartset { id, fingerprint: self.fingerprint, path }
     }
 
     async fn write(

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, Charted, ChartsetDraft, ChartsetId, NoteHash};
+use chart_index_domain::{ChartDraft, Charted, ChartsetDraft, NoteHash};
 use sqlx::PgConnection;
 
 use crate::columns::{DerivedColumns, bind_derived_columns};
@@ -24,28 +24,6 @@ impl Upserted {
     pub(crate) fn left(&self) -> Result<Vec<NoteHash>, sqlx::Error> {
         self.gone.iter().map(|hash| parse_hash(hash)).collect()
     }
-}
-
-/// Moves the last check of a chartset that has this very content. Gives whether the set is removed; `None` where
-/// there is no such set.
-pub(crate) async fn touch(
-    connection: &mut PgConnection,
-    id: ChartsetId,
-    fingerprint: &[u8; 32],
-    path: &str,
-    now_ms: i64,
-) -> Result<Option<bool>, sqlx::Error> {
-    sqlx::query_scalar(
-        "UPDATE chartsets SET checked_at_ms = greatest(checked_at_ms, $3), path = $4
-         WHERE id = $1 AND content_fingerprint = $2
-         RETURNING removed_at_ms IS NOT NULL",
-    )
-    .bind(id.to_string())
-    .bind(fingerprint)
-    .bind(now_ms)
-    .bind(path)
-    .fetch_optional(connection)
-    .await
 }
 
 /// What is stored with these hashes.

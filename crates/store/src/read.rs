@@ -6,7 +6,7 @@ use chart_index_domain::{
 };
 
 use crate::Store;
-use crate::rows::{MembershipRow, membership_columns, parse_hash, parse_source};
+use crate::rows::{MembershipRow, checked_at_ms, membership_columns, parse_hash, parse_source};
 
 /// A chart that is known: the answer of a lookup.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,9 @@ impl Store {
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
         self.lookup("look up chart", |mut lease| async move {
             let places: Vec<PlacedRow> = sqlx::query_as(concat!(
-                "SELECT chartset.exact_kind, chartset.exact_ref, chartset.checked_at_ms, ",
+                "SELECT chartset.exact_kind, chartset.exact_ref, ",
+                checked_at_ms!(),
+                ", ",
                 membership_columns!(),
                 " FROM charts AS chart
                   JOIN chartset_charts AS member ON member.chart_hash = chart.hash
@@ -78,7 +80,9 @@ impl Store {
     pub async fn chartset(&self, id: ChartsetId) -> Result<Option<ChartsetDetail>, ReadError> {
         self.lookup("read chartset", |mut lease| async move {
             let places: Vec<PlacedRow> = sqlx::query_as(concat!(
-                "SELECT chartset.exact_kind, chartset.exact_ref, chartset.checked_at_ms, ",
+                "SELECT chartset.exact_kind, chartset.exact_ref, ",
+                checked_at_ms!(),
+                ", ",
                 membership_columns!(),
                 " FROM chartsets AS chartset
                   JOIN chartset_charts AS member ON member.chartset_id = chartset.id

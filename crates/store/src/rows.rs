@@ -63,6 +63,15 @@ macro_rules! membership_columns {
 }
 pub(crate) use membership_columns;
 
+/// When `chartsets AS chartset` was last checked. An ingest that finds it unchanged writes to `chartset_checks`.
+macro_rules! checked_at_ms {
+    () => {
+        "greatest(chartset.checked_at_ms, (SELECT checks.checked_at_ms FROM chartset_checks AS checks \
+         WHERE checks.chartset_id = chartset.id)) AS checked_at_ms"
+    };
+}
+pub(crate) use checked_at_ms;
+
 impl ChartRow {
     pub(crate) fn hash(&self) -> Result<NoteHash, sqlx::Error> {
         parse_hash(&self.hash)

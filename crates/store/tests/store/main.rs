@@ -9,6 +9,7 @@ mod outage;
 mod outbox;
 mod parallel;
 mod reading;
+mod reingest;
 mod removal;
 mod search_filters;
 mod search_pages;

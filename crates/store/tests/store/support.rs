@@ -45,7 +45,10 @@ impl Catalogue {
 
     /// `updated` and the last check of a chartset.
     pub(crate) fn times(&self, id: ChartsetId) -> String {
-        let times = format!("SELECT updated_at_ms, checked_at_ms FROM chartsets WHERE id = '{id}'");
+        let times = format!(
+            "SELECT updated_at_ms, greatest(chartsets.checked_at_ms, chartset_checks.checked_at_ms)
+             FROM chartsets LEFT JOIN chartset_checks ON chartset_id = id WHERE id = '{id}'"
+        );
         self.database.psql(&times)
     }
 

@@ -1,0 +1,126 @@
+//! What is known of folders that were ingested before.
+
+use chart_index_domain::ChartsetDraft;
+use chart_index_store::{CheckedChartset, ExpectedChartset, IngestFingerprint, content_fingerprint};
+
+use crate::support::{Catalogue, alpha, chart, config, folder, hash, id};
+
+fn expected(draft: &ChartsetDraft) -> ExpectedChartset {
+    ExpectedChartset { id: draft.id, fingerprint: content_fingerprint(draft), path: draft.path.clone() }
+}
+
+fn fingerprint(place: u8, content: u8) -> IngestFingerprint {
+    let outcome = format!("outcome of {place}\0");
+    IngestFingerprint { place: [place; 32], metadata: Some([content; 32]), content: [content; 32], outcome }
+}
+
+#[tokio::test]
+async fn unchanged_chartsets_are_checked_together() {
+    let catalogue = Catalogue::create().await;
+    let drafts = [1, 2, 3].map(|number| folder(number, [chart(u32::try_from(number).unwrap())]));
+    for draft in &drafts {
+        catalogue.put(draft, 10).await;
+    }
+    catalogue.store.remove_chartset(id(2), 11).await.unwrap();
+    let changed = folder(3, [chart(4)]);
+    let unknown = folder(9, [chart(9)]);
+    let asked = [&drafts[1], &drafts[0], &drafts[0], &changed, &unknown].map(expected);
+    let mut checked = catalogue.store.check_chartsets(&asked, 20).await.unwrap();
+    checked.sort_by_key(|chartset| chartset.id);
+    checked.dedup();
+    let found = [(0, false), (1, true)].map(|(at, removed)| {
+        let ExpectedChartset { id, fingerprint, .. } = expected(&drafts[at]);
+        CheckedChartset { id, fingerprint, removed }
+    });
+    assert_eq!(checked, found);
+    assert_eq!([1, 2, 3].map(|number| catalogue.times(id(number))), ["10|20", "11|20", "10|10"]);
+    let _ = catalogue.store.check_chartsets(&asked, 15).await.unwrap();
+    assert_eq!(catalogue.times(id(1)), "10|20", "a check never moves back");
+    assert_eq!(catalogue.changes().len(), 4, "three ingests and a removal");
+}
+
+/// The width of a row that is written for an unchanged chartset decides how fast a library is ingested again.
+#[tokio::test]
+async fn checking_a_chartset_does_not_write_its_row() {
+    let catalogue = Catalogue::create().await;
+    let draft = folder(1, [chart(1)]);
+    catalogue.put(&draft, 10).await;
+    let version = "SELECT ctid, xmin FROM chartsets";
+    let before = catalogue.database.psql(version);
+    catalogue.put(&draft, 20).await;
+    let _ = catalogue.store.check_chartsets(&[expected(&draft)], 30).await.unwrap();
+    assert_eq!(catalogue.database.psql(version), before);
+    assert_eq!(catalogue.times(id(1)), "10|30");
+}
+
+#[tokio::test]
+async fn the_time_of_the_last_check_is_given_with_sources() {
+    let catalogue = Catalogue::create().await;
+    let draft = ChartsetDraft { exact: Some(alpha(5)), ..folder(1, [chart(1)]) };
+    catalogue.put(&draft, 10).await;
+    for checked_at_ms in [10, 20] {
+        let _ = catalogue.store.check_chartsets(&[expected(&draft)], checked_at_ms).await.unwrap();
+        let known = catalogue.store.chart(hash(1)).await.unwrap().unwrap();
+        let detail = catalogue.store.chartset(id(1)).await.unwrap().unwrap();
+        assert_eq!(
+            [&known.sources, &detail.sources].map(|sources| sources[0].checked_at_ms),
+            [checked_at_ms; 2]
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_was_recorded_is_read_back() {
+    let catalogue = Catalogue::create().await;
+    let without = IngestFingerprint { metadata: None, ..fingerprint(2, 2) };
+    catalogue.store.put_ingest_fingerprints(&[fingerprint(1, 1), without.clone()]).await.unwrap();
+    catalogue.store.put_ingest_fingerprints(&[fingerprint(1, 3)]).await.unwrap();
+    let mut read = catalogue.store.ingest_fingerprints(&[[1; 32], [2; 32], [9; 32]]).await.unwrap();
+    read.sort_by_key(|fingerprint| fingerprint.place);
+    let stored = |fingerprint: IngestFingerprint| IngestFingerprint {
+        outcome: fingerprint.outcome.replace('\0', "\u{fffd}"),
+        ..fingerprint
+    };
+    assert_eq!(read, [stored(fingerprint(1, 3)), stored(without)]);
+}
+
+#[tokio::test]
+async fn the_charts_of_chartsets_are_known_without_reading_all() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    catalogue.put(&folder(2, [chart(2), chart(3)]), 10).await;
+    catalogue.put(&folder(3, [chart(4)]), 10).await;
+    let mut charts: Vec<_> =
+        catalogue.store.charts_in(&[id(1), id(2), id(9)]).await.unwrap().into_iter().collect();
+    charts.sort_unstable();
+    let mut all = [1, 2, 3].map(hash);
+    all.sort_unstable();
+    assert_eq!(charts, all);
+}
+
+#[tokio::test]
+async fn taking_the_schema_back_leaves_the_times_of_the_checks() {
+    let catalogue = Catalogue::create().await;
+    let draft = folder(1, [chart(1)]);
+    catalogue.put(&draft, 10).await;
+    catalogue.put(&draft, 20).await;
+    while catalogue.database.psql("SELECT to_regclass('chartset_checks') IS NOT NULL") == "t" {
+        catalogue.store.revert_last().await.unwrap();
+    }
+    assert_eq!(catalogue.database.psql("SELECT checked_at_ms FROM chartsets"), "20");
+}
+
+#[tokio::test]
+async fn rejected_values_are_told_from_other_failures() {
+    let catalogue = Catalogue::create().await;
+    let _ = catalogue.database.psql("ALTER TABLE chartsets ADD CHECK (path <> 'alpha/1')");
+    let rejected = catalogue.store.put_chartset(&folder(1, [chart(1)]), 10).await.unwrap_err();
+    assert_eq!((rejected.is_rejected(), rejected.is_unavailable()), (true, false), "{rejected:?}");
+    catalogue.put(&folder(2, [chart(1)]), 10).await;
+    let _ = catalogue.database.psql("DROP TABLE chartset_checks");
+    let failed = catalogue.store.put_chartset(&folder(2, [chart(1)]), 10).await.unwrap_err();
+    assert_eq!((failed.is_rejected(), failed.is_unavailable()), (false, false), "{failed:?}");
+    let gone = chart_index_store::Store::new(&config("postgres://127.0.0.1:1/none"));
+    let unavailable = gone.put_chartset(&folder(1, [chart(1)]), 10).await.unwrap_err();
+    assert_eq!((unavailable.is_rejected(), unavailable.is_unavailable()), (false, true), "{unavailable:?}");
+}

@@ -1,11 +1,14 @@
 //! `chart-indexer` over real files and a real database.
 #![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
 
+mod duplicates;
+mod failures;
 mod real_charts;
+mod reingest;
+mod too_large;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use chart_index_tests::{ChartSpec, IndexerRun, Library, TestDatabase, indexer, indexer_command, samples};
 
@@ -34,6 +37,31 @@ impl Database {
         self.run(&["ingest", &library.argument()])
     }
 
+    /// Ingests with a report, and gives the summary and the lines of the report.
+    fn ingest_with_report(&self, library: &Library, arguments: &[&str]) -> (String, Vec<serde_json::Value>) {
+        let (run, report) = self.try_ingest_with_report(library, arguments);
+        assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+        (run.stdout, report)
+    }
+
+    fn try_ingest_with_report(
+        &self,
+        library: &Library,
+        arguments: &[&str],
+    ) -> (IndexerRun, Vec<serde_json::Value>) {
+        let path = library.root().join("../report.jsonl");
+        let (root, path) = (library.argument(), path.to_str().unwrap());
+        let run = self.try_run(&[&["ingest", &root, "--report", path], arguments].concat());
+        let report = std::fs::read_to_string(path).unwrap();
+        (run, report.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    }
+
+    /// The titles of all chartsets.
+    fn titles(&self) -> Vec<String> {
+        let titles = self.0.psql("SELECT title FROM chartsets ORDER BY path");
+        titles.lines().map(str::to_owned).collect()
+    }
+
     /// Id and path of every chartset that was ever stored.
     fn chartsets(&self) -> BTreeMap<String, String> {
         let rows = self.0.psql("SELECT path || '|' || id FROM chartsets");
@@ -42,6 +70,12 @@ impl Database {
             .map(|(path, id)| (path.into(), id.into()))
             .collect()
     }
+}
+
+/// The line of a report about the chartset with this path.
+fn line_about(report: &[serde_json::Value], path: &str) -> serde_json::Value {
+    let line = report.iter().find(|line| line["path"] == path && line["chartset"].is_string());
+    line.unwrap_or_else(|| panic!("no line about {path} in {report:?}")).clone()
 }
 
 #[tokio::test]
@@ -191,38 +225,4 @@ fn a_dry_run_needs_no_database() {
     let run = indexer("postgres://127.0.0.1:1/none", &["ingest", "--dry-run", &library.argument()]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stdout.contains("1 chartset read, none stored (1 chart); 1 file refused"), "{}", run.stdout);
-}
-
-/// "Ctrl-C leaves complete sets only"
-#[tokio::test]
-async fn an_interrupted_ingest_leaves_complete_sets_only() {
-    let database = Database::new().await;
-    let library = Library::new();
-    for set in 0..2_000 {
-        for chart in 0..3 {
-            library.osu(&format!("alpha/{} set/{chart}.osu", set + 1), ChartSpec::numbered(set * 3 + chart));
-        }
-    }
-    let mut child = indexer_command(database.0.url(), &["ingest", &library.argument()])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // The first set that is stored is the sign that the ingest is under way.
-    while database.0.psql("SELECT count(*) FROM chartsets") == "0" {}
-    let interrupted = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
-    assert!(interrupted.is_ok_and(|status| status.success()));
-    let stderr: Vec<_> = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok).collect();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{stderr:?}");
-    let partial = "SELECT count(*) FROM (SELECT 1 FROM chartsets LEFT JOIN chartset_charts ON chartset_id = id \
-                   GROUP BY id HAVING count(chart_hash) <> 3) AS partial";
-    assert_eq!(database.0.psql(partial), "0");
-    let stored: u32 = database.0.psql("SELECT count(*) FROM chartsets").parse().unwrap();
-    assert!((1..2_000).contains(&stored), "{stored} sets were stored before the interruption");
-    assert!(database.run(&["verify"]).contains(", 0 findings"));
-    assert!(
-        database
-            .ingest(&library)
-            .contains(&format!("{} chartsets added, {stored} unchanged", 2_000 - stored))
-    );
 }

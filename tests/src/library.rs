@@ -152,11 +152,10 @@ impl Library {
         let mut zip = zip::ZipWriter::new(file);
         let source = self.root().join(folder);
         let wrapping = source.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
-        for entry in std::fs::read_dir(&source).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        for path in files_below(&source) {
+            let below = path.strip_prefix(&source).ok().and_then(Path::to_str).expect("a name");
             let options = zip::write::SimpleFileOptions::default();
-            zip.start_file(format!("{wrapping}/{name}"), options).expect("an entry is begun");
+            zip.start_file(format!("{wrapping}/{below}"), options).expect("an entry is begun");
             std::io::Write::write_all(&mut zip, &std::fs::read(&path).expect("a file")).expect("an entry");
         }
         zip.finish().expect("the archive is complete");
@@ -169,4 +168,13 @@ impl Library {
         if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
             .expect("it is deleted");
     }
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+    }
+    files
 }

@@ -8,7 +8,7 @@ use sqlx::{Connection, PgConnection};
 use crate::columns::{DerivedColumns, keyword_columns, listed_columns};
 use crate::lease::Lease;
 use crate::members::{SetRow, derive};
-use crate::rows::{ChartRow, chart_columns, parse_hash};
+use crate::rows::{ChartRow, chart_columns};
 use crate::{Store, StoreError};
 
 /// A chart as it is stored, known or not.
@@ -62,16 +62,6 @@ struct AggregateRow {
 }
 
 impl Store {
-    /// The hashes of all stored charts: those whose ROX files need not be made again.
-    pub async fn stored_hashes(&self) -> Result<Vec<NoteHash>, StoreError> {
-        self.run_once("read stored hashes", |mut lease| async move {
-            let rows: Vec<Vec<u8>> =
-                sqlx::query_scalar("SELECT hash FROM rox_files").fetch_all(lease.connection()).await?;
-            rows.iter().map(|row| parse_hash(row)).collect()
-        })
-        .await
-    }
-
     /// The next stored charts in the order of their hashes: all of them, also removed ones and those that no
     /// chartset holds any more. Empty after the last.
     pub async fn stored_charts_after(

@@ -62,7 +62,8 @@ pub(crate) enum Command {
     ///
     /// A path is a library (a folder that holds `alpha` or `beta`), any folder or archive in one, or any other
     /// folder. Charts that are known are left as they are; a folder that changed updates its chartset. Files
-    /// that cannot be indexed are named with the reason and nothing else is touched.
+    /// that cannot be indexed are named with the reason and nothing else is touched. Of several folders and archives
+    /// that stand for one chartset, a folder is chosen before an archive, then the first by path; the others are named.
     Ingest {
         /// Libraries, folders and archives (.osz, .zip)
         #[arg(required = true)]
@@ -70,6 +71,9 @@ pub(crate) enum Command {
         /// Write what became of every chartset and file as JSON lines
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
+        /// Decode every file, also in folders and archives that have not changed since they were last read
+        #[arg(long)]
+        full: bool,
         /// Read everything and store nothing: tells what would be refused, needs no database
         #[arg(long)]
         dry_run: bool,

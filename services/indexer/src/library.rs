@@ -15,14 +15,29 @@ use walkdir::WalkDir;
 const MAX_DEPTH: usize = 16;
 
 /// One folder or archive to read, which holds one song folder, or several for the archive of a pack.
+///
+/// Their order is the one in which they take their chartsets, each of which the first that holds it keeps: folders
+/// before archives, then by path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// The folder or the archive.
-    pub(crate) location: PathBuf,
+    /// Whether it is an archive.
+    pub(crate) is_archive: bool,
     /// Its path below the library root, `/` between its parts, an archive's without its extension.
     pub(crate) path: String,
+    /// The folder or the archive.
+    pub(crate) location: PathBuf,
     /// What the layout says that it is.
     pub(crate) layout: Layout,
+}
+
+impl Place {
+    /// Its path below the library root with the extension of an archive: no other place of the library has it.
+    pub(crate) fn full_path(&self) -> String {
+        match self.location.extension().and_then(OsStr::to_str) {
+            Some(extension) if self.is_archive => format!("{}.{extension}", self.path),
+            _ => self.path.clone(),
+        }
+    }
 }
 
 /// What a place is in the layout of a library.
@@ -115,17 +130,17 @@ impl Library {
     }
 
     fn collect_entries(&self, folder: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
-        for entry in entries(folder)? {
-            if entry.is_dir() || is_archive(&entry) {
-                self.collect(&entry, found)?;
-            }
+        for entry in folders_and_archives(folder)? {
+            self.collect(&entry, found)?;
         }
         Ok(())
     }
 
     /// Outside the games: every folder that directly holds chart files, and every archive.
     fn collect_plain(&self, path: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
-        for entry in WalkDir::new(path).max_depth(MAX_DEPTH).sort_by_file_name() {
+        // Not sorted: that would hold every file of a folder in memory.
+        let mut last_folder = PathBuf::new();
+        for entry in WalkDir::new(path).max_depth(MAX_DEPTH) {
             let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;
             if !entry.file_type().is_file() {
                 continue;
@@ -133,9 +148,11 @@ impl Library {
             if is_archive(entry.path()) {
                 found.insert(self.place(entry.path(), Layout::Plain));
             } else if let Some(folder) = entry.path().parent()
+                && folder != last_folder
                 && format_of(entry.path()).is_some()
             {
                 found.insert(self.place(folder, Layout::Plain));
+                folder.clone_into(&mut last_folder);
             }
         }
         Ok(())
@@ -149,9 +166,10 @@ impl Library {
 
     fn place(&self, location: &Path, layout: Layout) -> Place {
         let below = location.strip_prefix(&self.root).unwrap_or(location);
-        let named = if is_archive(location) { below.with_extension("") } else { below.to_path_buf() };
+        let is_archive = is_archive(location);
+        let named = if is_archive { below.with_extension("") } else { below.to_path_buf() };
         let parts: Vec<_> = named.iter().map(OsStr::to_string_lossy).collect();
-        Place { location: location.to_path_buf(), path: parts.join("/"), layout }
+        Place { is_archive, path: parts.join("/"), location: location.to_path_buf(), layout }
     }
 }
 
@@ -166,18 +184,34 @@ pub(crate) fn is_archive(path: &Path) -> bool {
 }
 
 fn holds_chart_files(folder: &Path) -> Result<bool> {
-    Ok(entries(folder)?.iter().any(|entry| format_of(entry).is_some() && entry.is_file()))
+    let any = || -> std::io::Result<bool> {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if format_of(&path).is_some() && path.is_file() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    any().with_context(|| format!("cannot list {}", folder.display()))
 }
 
-/// The entries of a folder by name, so that every run reads in the same order.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let listed = || -> std::io::Result<Vec<PathBuf>> {
-        let mut entries =
-            std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
-        entries.sort();
-        Ok(entries)
+/// The folders and archives in a folder by name. The other entries, of which there may be any number, are not held in
+/// memory.
+fn folders_and_archives(folder: &Path) -> Result<Vec<PathBuf>> {
+    let list = || -> std::io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            if kind.is_dir() || is_archive(&path) || kind.is_symlink() && path.is_dir() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
     };
-    listed().with_context(|| format!("cannot list {}", folder.display()))
+    list().with_context(|| format!("cannot list {}", folder.display()))
 }
 
 #[cfg(test)]
@@ -216,13 +250,13 @@ mod tests {
         use Layout::{AlphaSet, BetaPack, BetaSong, Plain};
         let expected = [
             ("alpha/1 one", AlphaSet),
-            ("alpha/2 two", AlphaSet),
             ("beta/3 pack", BetaPack),
-            ("beta/3 pack/other", BetaSong),
             ("beta/3 pack/song", BetaSong),
+            ("else/where", Plain),
+            ("alpha/2 two", AlphaSet),
+            ("beta/3 pack/other", BetaSong),
             ("beta/4 pack", BetaPack),
             ("else/archive", Plain),
-            ("else/where", Plain),
         ];
         assert_eq!(places_of(LIBRARY, ""), expected.map(|(path, layout)| (path.to_owned(), layout)));
     }
@@ -238,12 +272,20 @@ mod tests {
             ("beta/3 pack/song", vec![("beta/3 pack/song", BetaSong)]),
             ("beta/3 pack/other.zip", vec![("beta/3 pack/other", BetaSong)]),
             ("beta/4 pack.zip", vec![("beta/4 pack", BetaPack)]),
-            ("else", vec![("else/archive", Plain), ("else/where", Plain)]),
+            ("else", vec![("else/where", Plain), ("else/archive", Plain)]),
         ] {
             let expected: Vec<_> =
                 expected.into_iter().map(|(path, layout)| (path.to_owned(), layout)).collect();
             assert_eq!(places_of(LIBRARY, path), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn folders_come_before_archives_of_the_same_path() {
+        let files = ["alpha/1 one.osz", "alpha/1 one/a.osu", "alpha/0 none.osz"];
+        let expected = ["alpha/1 one", "alpha/0 none", "alpha/1 one"];
+        let found: Vec<_> = places_of(&files, "").into_iter().map(|(path, _)| path).collect();
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod announcements;
 mod cli;
+mod fingerprint;
 mod ingest;
 mod library;
 mod removal;
@@ -19,7 +20,7 @@ use clap::Parser;
 
 use crate::announcements::Announcer;
 use crate::cli::{Cli, Command};
-use crate::ingest::Completion;
+use crate::ingest::{Completion, IngestOptions};
 
 /// The exit code of a program that was interrupted, as shells give it.
 const INTERRUPTED: u8 = 130;
@@ -39,9 +40,10 @@ async fn run(cli: Cli) -> Result<ExitCode> {
     match cli.command {
         Command::Migrate { revert: false } => connect()?.migrate().await?,
         Command::Migrate { revert: true } => connect()?.revert_last().await?,
-        Command::Ingest { paths, report, dry_run } => {
+        Command::Ingest { paths, report, full, dry_run } => {
             let store = if dry_run { None } else { Some(connect()?) };
-            let completion = ingest::ingest(store.as_ref(), announcer()?, &paths, report.as_deref()).await?;
+            let options = IngestOptions { paths, report, full };
+            let completion = Box::pin(ingest::ingest(store, announcer()?, options)).await?;
             if completion == Completion::Interrupted {
                 writeln!(std::io::stderr(), "interrupted: what is stored is complete")?;
                 return Ok(ExitCode::from(INTERRUPTED));

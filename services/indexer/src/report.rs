@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use chart_index_domain::{ChartsetDraft, ChartsetId};
+use chart_index_domain::ChartsetId;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -28,6 +28,10 @@ pub(crate) enum Outcome {
     Updated,
     /// It was read and, in a dry run, not stored.
     Read,
+    /// Another folder or archive stands for the same chartset and was chosen.
+    Duplicate,
+    /// PostgreSQL rejected it.
+    Failed,
 }
 
 /// Counts and tells the outcomes of an ingest.
@@ -41,17 +45,38 @@ pub(crate) struct Report {
     kept_removed: u64,
     charts: u64,
     refused: Vec<Refused>,
+    duplicates: Vec<ChartsetLine>,
+    failed: Vec<ChartsetLine>,
 }
 
-#[derive(Serialize)]
+/// What is reported of a chartset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ChartsetLine<'a> {
-    outcome: Outcome,
-    path: &'a str,
-    chartset: ChartsetId,
-    charts: usize,
+pub(crate) struct ChartsetLine {
+    /// What became of it.
+    pub(crate) outcome: Outcome,
+    /// Where it lies below the library root.
+    pub(crate) path: String,
+    /// Its id.
+    pub(crate) chartset: ChartsetId,
+    /// How many charts were read.
+    pub(crate) charts: usize,
+    /// Whether it is removed from the index, and stays so.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    removed: bool,
+    pub(crate) removed: bool,
+    /// For a duplicate, the folder or archive that was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) chosen: Option<String>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+impl ChartsetLine {
+    /// A line about a chartset that is not removed.
+    pub(crate) const fn new(outcome: Outcome, path: String, chartset: ChartsetId, charts: usize) -> Self {
+        Self { outcome, path, chartset, charts, removed: false, chosen: None, reason: None }
+    }
 }
 
 #[derive(Serialize)]
@@ -85,6 +110,8 @@ impl Report {
             kept_removed: 0,
             charts: 0,
             refused: Vec::new(),
+            duplicates: Vec::new(),
+            failed: Vec::new(),
         })
     }
 
@@ -93,18 +120,31 @@ impl Report {
         self.progress.advance();
     }
 
-    /// The index has taken a song folder.
-    pub(crate) fn chartset(&mut self, draft: &ChartsetDraft, outcome: Outcome, removed: bool) -> Result<()> {
-        match outcome {
+    /// What became of a song folder.
+    pub(crate) fn chartset(&mut self, line: ChartsetLine) -> Result<()> {
+        self.write(&line)?;
+        match line.outcome {
             Outcome::Added => self.added += 1,
             Outcome::Unchanged => self.unchanged += 1,
             Outcome::Updated => self.updated += 1,
             Outcome::Read => self.read += 1,
+            Outcome::Duplicate => {
+                self.duplicates.push(line);
+                return Ok(());
+            }
+            Outcome::Failed => {
+                self.failed.push(line);
+                return Ok(());
+            }
         }
-        self.kept_removed += u64::from(removed);
-        let charts = draft.charts.len();
-        self.charts += charts as u64;
-        self.write(&ChartsetLine { outcome, path: &draft.path, chartset: draft.id, charts, removed })
+        self.kept_removed += u64::from(line.removed);
+        self.charts += line.charts as u64;
+        Ok(())
+    }
+
+    /// How many chartsets PostgreSQL rejected.
+    pub(crate) const fn failed(&self) -> usize {
+        self.failed.len()
     }
 
     /// Files or charts that are not indexed.
@@ -131,6 +171,7 @@ impl Report {
                 None => writeln!(out, "refused: {file}: {reason}")?,
             }
         }
+        self.unstored(out)?;
         let files = self.refused.iter().filter(|refused| refused.chart.is_none()).count();
         let parts = self.refused.len() - files;
         let refused = format!("{} refused", plural(files as u64, "file"));
@@ -146,6 +187,24 @@ impl Report {
         if self.kept_removed > 0 {
             writeln!(out, "{} stay removed", plural(self.kept_removed, "chartset"))?;
         }
+        if !self.duplicates.is_empty() {
+            writeln!(out, "{} ignored", plural(self.duplicates.len() as u64, "duplicate"))?;
+        }
+        if !self.failed.is_empty() {
+            writeln!(out, "{} failed", plural(self.failed.len() as u64, "chartset"))?;
+        }
+        Ok(())
+    }
+
+    /// The chartsets that were read and not stored.
+    fn unstored(&self, out: &mut impl Write) -> std::io::Result<()> {
+        for ChartsetLine { path, chartset, chosen, .. } in &self.duplicates {
+            let chosen = chosen.as_deref().unwrap_or_default();
+            writeln!(out, "duplicate: {path}: chartset {chartset} is read from {chosen}")?;
+        }
+        for ChartsetLine { path, chartset, reason, .. } in &self.failed {
+            writeln!(out, "failed: {path}: chartset {chartset}: {}", reason.as_deref().unwrap_or_default())?;
+        }
         Ok(())
     }
 
@@ -154,6 +213,12 @@ impl Report {
         let written = serde_json::to_writer(&mut *file, line).map_err(std::io::Error::from);
         written.and_then(|()| file.write_all(b"\n")).context("cannot write the report")
     }
+}
+
+/// An error with its causes.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// A count and what is counted.

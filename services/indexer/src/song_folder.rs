@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chart_index_chartfile::archive::{self, ArchivedFile};
 use chart_index_chartfile::{ChartFormat, IsStored, MAX_FILE_BYTES, Refusal, decode_unless_stored};
-use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, PublicSource, SourceKind, SourceRef};
-use serde::Serialize;
+use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES, MAX_CHARTS};
+use chart_index_domain::{
+    ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge, PublicSource, SourceKind, SourceRef,
+};
+use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
 use crate::library::{Layout, Place, format_of};
@@ -19,6 +22,10 @@ const MAX_DEPTH: usize = 8;
 /// A song folder as it was read.
 #[derive(Debug)]
 pub(crate) struct SongFolder {
+    /// The chartset that it stands for.
+    pub(crate) id: ChartsetId,
+    /// Whether files exist that cannot be read: the index keeps the chartset as it is.
+    pub(crate) is_unreadable: bool,
     /// What the index is to hold of it; `None` when nothing in it can be indexed.
     pub(crate) draft: Option<ChartsetDraft>,
     /// What in it cannot be indexed, and why.
@@ -26,33 +33,31 @@ pub(crate) struct SongFolder {
 }
 
 /// A file, or one chart of a file, that is not indexed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Refused {
     /// The file, below the library root.
     pub(crate) file: String,
     /// Which chart of a file whose other charts are indexed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chart: Option<String>,
     /// Why.
     pub(crate) reason: String,
 }
 
 /// A chart file of a song folder: its path in the folder and its bytes.
-struct ChartFile {
-    name: String,
-    content: Result<Vec<u8>, Refusal>,
+pub(crate) struct ChartFile {
+    pub(crate) name: String,
+    pub(crate) content: Result<Vec<u8>, Refusal>,
 }
 
-/// Reads a place. A file that exists and cannot be read leaves its whole song folder as the index has it: what
-/// it held cannot be told from what it lost. ROX files that are stored already are not made again.
-pub(crate) fn read(place: &Place, is_stored: IsStored<'_>) -> Vec<SongFolder> {
-    let files = if place.location.is_dir() { folder_files(place) } else { archive_files(&place.location) };
-    let files = match files {
-        Ok(files) => files,
-        Err(refused) => {
-            return vec![SongFolder { draft: None, refused: vec![refused.of(place)] }];
-        }
-    };
+/// The chartset that the files of a place which are in no folder of their own stand for. Known before the place is
+/// read.
+pub(crate) fn own_id(place: &Place) -> ChartsetId {
+    Identity::of(place, "").id
+}
+
+/// The song folders in the files of a place. ROX files that are stored already are not made again.
+pub(crate) fn decode(place: &Place, files: Vec<ChartFile>, is_stored: IsStored<'_>) -> Vec<SongFolder> {
     song_folders(place, files)
         .into_iter()
         .filter(|(_, files)| !files.is_empty())
@@ -61,7 +66,8 @@ pub(crate) fn read(place: &Place, is_stored: IsStored<'_>) -> Vec<SongFolder> {
 }
 
 /// Why a whole place cannot be read.
-struct Unreadable {
+#[derive(Debug)]
+pub(crate) struct Unreadable {
     name: Option<String>,
     reason: String,
 }
@@ -71,26 +77,67 @@ impl Unreadable {
         let file = self.name.map_or_else(|| place.path.clone(), |name| format!("{}/{name}", place.path));
         Refused { file, chart: None, reason: self.reason }
     }
+
+    /// The song folder of a place that cannot be read: a file that exists and cannot be read leaves the chartset as
+    /// the index has it, since what it held cannot be told from what it lost.
+    pub(crate) fn song_folder(self, place: &Place) -> SongFolder {
+        SongFolder { id: own_id(place), is_unreadable: true, draft: None, refused: vec![self.of(place)] }
+    }
+
+    fn too_large(error: ChartsetTooLarge) -> Self {
+        Self { name: None, reason: error.to_string() }
+    }
+}
+
+/// The chart files of a place with their bytes, ordered by name.
+pub(crate) fn read(place: &Place) -> Result<Vec<ChartFile>, Unreadable> {
+    if place.is_archive { archive_files(&place.location) } else { folder_files(place) }
 }
 
 fn folder_files(place: &Place) -> Result<Vec<ChartFile>, Unreadable> {
-    let depth = if matches!(place.layout, Layout::AlphaSet | Layout::BetaSong) { MAX_DEPTH } else { 1 };
+    let mut bytes = 0;
     let mut files = Vec::new();
-    for entry in WalkDir::new(&place.location).min_depth(1).max_depth(depth).sort_by_file_name() {
+    for (name, path) in list(place)? {
+        let content = read_file(&path).map_err(|error| Unreadable {
+            name: Some(name.clone()),
+            reason: format!("cannot be read: {error}"),
+        })?;
+        bytes += content.as_ref().map_or(0, |content| content.len() as u64);
+        check_bytes(bytes).map_err(Unreadable::too_large)?;
+        files.push(ChartFile { name, content });
+    }
+    Ok(files)
+}
+
+/// The chart files of a folder by name, each with where it is. A folder with more of them than a chartset may have is
+/// refused; its other files may be any number.
+pub(crate) fn list(place: &Place) -> Result<Vec<(String, PathBuf)>, Unreadable> {
+    let depth = if matches!(place.layout, Layout::AlphaSet | Layout::BetaSong) { MAX_DEPTH } else { 1 };
+    let (mut files, mut count) = (Vec::new(), 0);
+    for entry in WalkDir::new(&place.location).min_depth(1).max_depth(depth) {
         let entry = entry.map_err(|error| Unreadable { name: None, reason: error.to_string() })?;
         // Only regular files: a pipe would be waited for, a link may lead anywhere.
         if !entry.file_type().is_file() || format_of(entry.path()).is_none() {
             continue;
         }
-        let below = entry.path().strip_prefix(&place.location).unwrap_or(entry.path());
-        let name = below.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
-        let content = read_file(entry.path()).map_err(|error| Unreadable {
-            name: Some(name.clone()),
-            reason: format!("cannot be read: {error}"),
-        })?;
-        files.push(ChartFile { name, content });
+        count += 1;
+        if count <= MAX_CHART_FILES {
+            let below = entry.path().strip_prefix(&place.location).unwrap_or(entry.path());
+            let name = below.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
+            files.push((name, entry.into_path()));
+        }
     }
+    check_files(count).map_err(Unreadable::too_large)?;
+    files.sort();
     Ok(files)
+}
+
+fn check_files(count: usize) -> Result<(), ChartsetTooLarge> {
+    ChartsetTooLarge::check("chart files", count as u64, MAX_CHART_FILES as u64)
+}
+
+fn check_bytes(bytes: u64) -> Result<(), ChartsetTooLarge> {
+    ChartsetTooLarge::check("bytes of chart files", bytes, MAX_CHART_FILE_BYTES)
 }
 
 /// The bytes of a file, or the refusal of one that is too large to be a chart.
@@ -111,7 +158,7 @@ fn archive_files(path: &Path) -> Result<Vec<ChartFile>, Unreadable> {
 
 /// Splits the files of a place into song folders, by their path below the place (empty for the place itself).
 fn song_folders(place: &Place, mut files: Vec<ChartFile>) -> BTreeMap<String, Vec<ChartFile>> {
-    if !place.location.is_dir() {
+    if place.is_archive {
         strip_wrapping_folder(place.layout, &mut files);
     }
     let mut folders: BTreeMap<String, Vec<ChartFile>> = BTreeMap::new();
@@ -177,7 +224,29 @@ impl Identity {
     }
 }
 
-fn read_song_folder(identity: &Identity, mut files: Vec<ChartFile>, is_stored: IsStored<'_>) -> SongFolder {
+fn read_song_folder(identity: &Identity, files: Vec<ChartFile>, is_stored: IsStored<'_>) -> SongFolder {
+    let mut refused = Vec::new();
+    let draft = check_size(&files)
+        .and_then(|()| decode_files(identity, files, is_stored, &mut refused))
+        .unwrap_or_else(|too_large| {
+            refused.push(Refused { file: identity.path.clone(), chart: None, reason: too_large.to_string() });
+            None
+        });
+    SongFolder { id: identity.id, is_unreadable: false, draft, refused }
+}
+
+fn check_size(files: &[ChartFile]) -> Result<(), ChartsetTooLarge> {
+    check_files(files.len())?;
+    check_bytes(files.iter().flat_map(|file| &file.content).map(|content| content.len() as u64).sum())
+}
+
+/// The chartset in the files; `None` when nothing in them can be indexed.
+fn decode_files(
+    identity: &Identity,
+    mut files: Vec<ChartFile>,
+    is_stored: IsStored<'_>,
+    refused: &mut Vec<Refused>,
+) -> Result<Option<ChartsetDraft>, ChartsetTooLarge> {
     // The first file that has a chart is the one that counts. An `.ssc` says more of a chart than the `.sm` that
     // lies beside it for older versions of the game, which is also the order in which that game reads them.
     files.sort_by_cached_key(|file| {
@@ -186,7 +255,6 @@ fn read_song_folder(identity: &Identity, mut files: Vec<ChartFile>, is_stored: I
     });
     let mut seen = HashSet::new();
     let mut charts: Vec<ChartDraft> = Vec::new();
-    let mut refused = Vec::new();
     for file in files {
         let path = format!("{}/{}", identity.path, file.name);
         let refuse =
@@ -199,14 +267,15 @@ fn read_song_folder(identity: &Identity, mut files: Vec<ChartFile>, is_stored: I
                     decoded.left_out.iter().map(|left| refuse(Some(left.chart.clone()), &left.reason)),
                 );
                 charts.extend(decoded.charts.into_iter().filter(|chart| seen.insert(chart.hash)));
+                ChartsetTooLarge::check("charts", charts.len() as u64, MAX_CHARTS as u64)?;
             }
         }
     }
-    let draft = (!charts.is_empty()).then(|| ChartsetDraft {
-        id: identity.id,
-        path: identity.path.clone(),
-        exact: identity.exact.clone(),
-        charts,
-    });
-    SongFolder { draft, refused }
+    if charts.is_empty() {
+        return Ok(None);
+    }
+    let (id, path, exact) = (identity.id, identity.path.clone(), identity.exact.clone());
+    let draft = ChartsetDraft { id, path, exact, charts };
+    draft.check_limits()?;
+    Ok(Some(draft))
 }

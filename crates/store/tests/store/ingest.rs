@@ -159,9 +159,8 @@ async fn a_chart_without_its_rox_file_is_taken_only_where_that_is_stored() {
     let refused = catalogue.store.put_chartset(&folder(1, [without()]), 10).await.unwrap_err();
     assert!(!refused.is_unavailable());
     assert_eq!(catalogue.store.counts().await.unwrap().chartsets, 0, "nothing of it was kept");
-    assert_eq!(catalogue.store.stored_hashes().await.unwrap(), []);
+    assert_eq!(catalogue.database.psql("SELECT count(*) FROM rox_files"), "0");
     catalogue.put(&folder(1, [chart(1)]), 10).await;
-    assert_eq!(catalogue.store.stored_hashes().await.unwrap(), [hash(1)]);
     catalogue.put(&folder(2, [without()]), 20).await;
     assert_eq!(catalogue.store.rox(hash(1)).await.unwrap().unwrap(), b"rox of 1");
     catalogue.assert_consistent().await;

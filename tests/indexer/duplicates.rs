@@ -1,0 +1,57 @@
+//! Folders and archives that stand for one chartset.
+
+use super::*;
+
+/// `123 x/`, `123 x.osz` and `123 y/` are one set of the first game, `song/` and `song.zip` one song of the second.
+fn library() -> Library {
+    let library = Library::new();
+    library.osu("alpha/123 x/a.osu", ChartSpec { title: "Archive".into(), ..ChartSpec::numbered(1) });
+    library.pack("alpha/123 x", "alpha/123 x.osz");
+    library.osu("alpha/123 x/a.osu", ChartSpec { title: "Folder".into(), ..ChartSpec::numbered(2) });
+    library.osu("alpha/123 y/a.osu", ChartSpec { title: "Later".into(), ..ChartSpec::numbered(3) });
+    library.osu("beta/7 pack/song/a.osu", ChartSpec { title: "Packed".into(), ..ChartSpec::numbered(4) });
+    library.pack("beta/7 pack", "beta/7 pack.zip");
+    library.osu("beta/7 pack/song/a.osu", ChartSpec { title: "Loose".into(), ..ChartSpec::numbered(5) });
+    library
+}
+
+const DUPLICATES: [(&str, &str); 3] = [
+    ("alpha/123 x.osz", "alpha/123 x"),
+    ("alpha/123 y", "alpha/123 x"),
+    ("beta/7 pack.zip/song", "beta/7 pack/song"),
+];
+
+#[tokio::test]
+async fn one_of_two_places_with_one_id_is_chosen_in_every_run() {
+    let database = Database::new().await;
+    let library = library();
+    for run in 0..3 {
+        let (summary, report) = database.ingest_with_report(&library, &[]);
+        assert!(summary.contains("3 duplicates ignored"), "run {run}: {summary}");
+        for (path, chosen) in DUPLICATES {
+            let line = line_about(&report, path);
+            assert_eq!(
+                (&line["outcome"], &line["chosen"]),
+                (&"duplicate".into(), &chosen.into()),
+                "run {run}"
+            );
+            assert!(summary.contains(&format!("duplicate: {path}: ")), "{summary}");
+        }
+        assert_eq!(database.titles(), ["Folder", "Loose"], "run {run}");
+    }
+    assert_eq!(database.0.psql("SELECT count(*) FROM search_changes"), "2", "nothing was written twice");
+}
+
+#[tokio::test]
+async fn the_archive_is_read_once_the_folder_is_gone() {
+    let database = Database::new().await;
+    let library = library();
+    database.ingest(&library);
+    library.delete("alpha/123 x");
+    library.delete("alpha/123 y");
+    assert!(database.ingest(&library).contains("1 updated"));
+    assert_eq!(database.titles(), ["Archive", "Loose"]);
+    library.osu("alpha/123 x/a.osu", ChartSpec { title: "Folder".into(), ..ChartSpec::numbered(2) });
+    assert!(database.ingest(&library).contains("1 updated"));
+    assert_eq!(database.titles(), ["Folder", "Loose"]);
+}

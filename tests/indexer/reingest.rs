@@ -1,0 +1,224 @@
+//! Ingesting a library again: what changed is decoded, what did not is not.
+
+use std::fs::{File, FileTimes};
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+/// What an ingest may go by.
+#[derive(Debug, Clone, Copy)]
+enum Known {
+    Everything,
+    MetadataOnly,
+    ContentOnly,
+}
+
+/// A library of one folder and one archive.
+struct Reingest {
+    database: Database,
+    library: Library,
+}
+
+impl Reingest {
+    async fn new() -> Self {
+        let (database, library) = (Database::new().await, Library::new());
+        library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
+        library.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
+        library.file("alpha/1 one/bad.osu", "no chart");
+        library.osu("alpha/2 two/a.osu", ChartSpec::numbered(3));
+        library.pack("alpha/2 two", "alpha/2 two.osz");
+        Self { database, library }
+    }
+
+    /// One that was ingested, with files that are old enough for their metadata to be relied on.
+    async fn settled() -> Self {
+        let reingest = Self::new().await;
+        // The times of the last change of an inode cannot be set, so they have to pass.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(reingest.ingest().contains("2 chartsets added"));
+        reingest
+    }
+
+    fn ingest(&self) -> String {
+        self.database.ingest(&self.library)
+    }
+
+    fn psql(&self, statement: &str) -> String {
+        self.database.0.psql(statement)
+    }
+
+    /// Ingests again, and tells whether `alpha/1 one` and `alpha/2 two.osz` were decoded. What is recorded of them is
+    /// changed for this run: a wrong number of charts is reported of those that were not.
+    fn decoded(&self, known: Known, arguments: &[&str]) -> [bool; 2] {
+        let _ = self.psql("CREATE TABLE before AS SELECT * FROM ingest_fingerprints");
+        let forget = match known {
+            Known::Everything => "",
+            Known::MetadataOnly => ", content = decode(repeat('00', 32), 'hex')",
+            Known::ContentOnly => ", metadata = NULL",
+        };
+        let _ = self.psql(&format!(
+            "UPDATE ingest_fingerprints SET outcome = regexp_replace(outcome, '\"charts\":\\d+', '\"charts\":77'){forget}"
+        ));
+        let (summary, report) = self.database.ingest_with_report(&self.library, arguments);
+        assert!(summary.contains("; 1 file refused"), "also reported when it was not decoded: {summary}");
+        let _ = self.psql(
+            "UPDATE ingest_fingerprints AS now SET metadata = before.metadata, content = before.content,
+                 outcome = before.outcome
+             FROM before WHERE before.place = now.place AND now.outcome LIKE '%\"charts\":77%'",
+        );
+        let _ = self.psql("DROP TABLE before");
+        ["alpha/1 one", "alpha/2 two"].map(|path| line_about(&report, path)["charts"] != 77)
+    }
+}
+
+#[tokio::test]
+async fn an_unchanged_library_is_not_decoded() {
+    let library = Reingest::settled().await;
+    let times = library.psql("SELECT sum(updated_at_ms) FROM chartsets");
+    assert_eq!(library.decoded(Known::MetadataOnly, &[]), [false, false]);
+    assert_eq!(library.decoded(Known::ContentOnly, &[]), [false, false]);
+    assert_eq!(library.decoded(Known::Everything, &["--full"]), [true, true]);
+    assert_eq!(library.decoded(Known::Everything, &[]), [false, false]);
+    assert_eq!(library.psql("SELECT count(*) FROM search_changes"), "2", "nothing was written twice");
+    assert_eq!(library.psql("SELECT sum(updated_at_ms) FROM chartsets"), times);
+    let checked = "SELECT count(*) FROM chartset_checks JOIN chartsets ON id = chartset_id \
+                   WHERE chartset_checks.checked_at_ms > chartsets.checked_at_ms";
+    assert_eq!(library.psql(checked), "2");
+}
+
+#[tokio::test]
+async fn the_same_content_under_other_times_is_not_decoded() {
+    let library = Reingest::settled().await;
+    for file in ["alpha/1 one/a.osu", "alpha/2 two.osz"] {
+        let file = File::options().write(true).open(library.library.root().join(file)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+    assert_eq!(library.decoded(Known::Everything, &[]), [false, false]);
+    assert_eq!(library.decoded(Known::MetadataOnly, &[]), [true, true]);
+}
+
+/// Neither the size nor the time of the file tells that it changed.
+#[tokio::test]
+async fn an_edit_that_restores_size_and_time_is_found() {
+    let library = Reingest::settled().await;
+    let path = library.library.root().join("alpha/1 one/a.osu");
+    let (old, metadata) = (std::fs::read_to_string(&path).unwrap(), std::fs::metadata(&path).unwrap());
+    let edited = old.replace(":Title\n", ":Other\n");
+    std::fs::write(&path, &edited).unwrap();
+    let times = FileTimes::new().set_modified(metadata.modified().unwrap());
+    File::options().write(true).open(&path).unwrap().set_times(times).unwrap();
+    assert_eq!(
+        (edited.len(), std::fs::metadata(&path).unwrap().modified().unwrap()),
+        (old.len(), metadata.modified().unwrap())
+    );
+    assert_eq!(library.decoded(Known::Everything, &[]), [true, false]);
+    assert_eq!(library.database.titles(), ["Other", "Title"]);
+}
+
+#[tokio::test]
+async fn every_change_of_a_library_is_found() {
+    let Reingest { database, library } = Reingest::new().await;
+    let charts = || {
+        database.0.psql(
+            "SELECT string_agg(count, ' ') FROM (SELECT count(*)::text FROM \
+                                     chartset_charts GROUP BY chartset_id ORDER BY chartset_id) AS counts",
+        )
+    };
+    database.ingest(&library);
+    let rename = || {
+        std::fs::rename(library.root().join("alpha/1 one/a.osu"), library.root().join("alpha/1 one/c.osu"))
+    };
+    let edits: [(&str, &dyn Fn(), &str); 5] = [
+        (
+            "edited",
+            &|| drop(library.osu("alpha/1 one/a.osu", ChartSpec::numbered(4))),
+            "1 unchanged, 1 updated (3 charts)",
+        ),
+        ("renamed", &|| rename().unwrap(), "2 unchanged, 0 updated (3 charts)"),
+        ("deleted", &|| library.delete("alpha/1 one/b.osu"), "1 unchanged, 1 updated (2 charts)"),
+        (
+            "added",
+            &|| drop(library.osu("alpha/1 one/d.osu", ChartSpec::numbered(5))),
+            "1 unchanged, 1 updated (3 charts)",
+        ),
+        (
+            "archive replaced",
+            &|| {
+                library
+                    .osu("alpha/2 two/a.osu", ChartSpec { title: "Other".into(), ..ChartSpec::numbered(3) });
+                library.pack("alpha/2 two", "alpha/2 two.osz");
+            },
+            "1 unchanged, 1 updated (3 charts)",
+        ),
+    ];
+    for (what, edit, expected) in edits {
+        edit();
+        let summary = database.ingest(&library);
+        assert!(summary.contains(expected), "{what}: {summary}");
+        assert!(database.ingest(&library).contains("2 unchanged, 0 updated"), "{what}, once more");
+    }
+    assert_eq!(charts().len(), "1 2".len());
+    assert!(database.run(&["verify"]).contains(", 0 findings"));
+}
+
+#[tokio::test]
+async fn what_was_removed_stays_removed_when_it_is_unchanged() {
+    let library = Reingest::new().await;
+    library.ingest();
+    let ids = library.database.chartsets();
+    library.database.run(&["remove", "chartset", &ids["alpha/1 one"]]);
+    library.database.run(&["remove", "chart", &ChartSpec::numbered(3).note_hash()]);
+    assert!(library.ingest().contains("1 chartset stay removed"));
+    assert_eq!(library.psql("SELECT count(*) FROM chartsets WHERE shown"), "0");
+    library.database.run(&["restore", "chart", &ChartSpec::numbered(3).note_hash()]);
+    assert_eq!(library.decoded(Known::Everything, &[]), [false, false]);
+    assert_eq!(library.psql("SELECT count(*) FROM chartsets WHERE shown"), "1");
+    assert!(library.database.run(&["verify"]).contains(", 0 findings"));
+}
+
+/// Their folders have the same paths, so each is recorded under the same name.
+#[tokio::test]
+async fn two_libraries_with_the_same_paths_are_not_mixed_up() {
+    let library = Reingest::new().await;
+    let other = Library::new();
+    other.osu("alpha/1 one/a.osu", ChartSpec { title: "Other".into(), ..ChartSpec::numbered(9) });
+    for _ in 0..2 {
+        library.ingest();
+        assert_eq!(library.database.titles(), ["Title", "Title"]);
+        library.database.ingest(&other);
+        assert_eq!(library.database.titles(), ["Other", "Title"]);
+    }
+}
+
+/// As after the restore of a part of the database.
+#[tokio::test]
+async fn a_chartset_that_is_not_what_was_recorded_is_decoded() {
+    let library = Reingest::new().await;
+    library.ingest();
+    let _ = library.psql("UPDATE chartsets SET content_fingerprint = decode(repeat('00', 32), 'hex') WHERE path = 'alpha/1 one'");
+    assert_eq!(library.decoded(Known::Everything, &[]), [true, false]);
+    let _ = library.psql("DELETE FROM chartset_charts; DELETE FROM chartsets");
+    assert_eq!(library.decoded(Known::Everything, &[]), [true, true]);
+    assert!(library.database.run(&["verify"]).contains("2 chartsets verified, 0 findings"));
+}
+
+#[tokio::test]
+async fn another_build_decodes_everything_again() {
+    let library = Reingest::new().await;
+    library.ingest();
+    let folder = tempfile::tempdir().unwrap();
+    let build = folder.path().join("chart-indexer");
+    let arguments = ["ingest", &library.library.argument()];
+    let mut content = std::fs::read(indexer_command("", &[]).get_program()).unwrap();
+    // What follows the sections of a program is not loaded.
+    content.push(0);
+    std::fs::copy(indexer_command("", &[]).get_program(), &build).unwrap();
+    std::fs::write(&build, content).unwrap();
+    let before = library.psql("SELECT content FROM ingest_fingerprints ORDER BY place");
+    library.ingest();
+    assert_eq!(library.psql("SELECT content FROM ingest_fingerprints ORDER BY place"), before);
+    let mut command = Command::new(build);
+    let run = IndexerRun::of(command.args(arguments).env("DATABASE_URL", library.database.0.url()));
+    assert!(run.succeeded().contains("2 unchanged"));
+    assert_ne!(library.psql("SELECT content FROM ingest_fingerprints ORDER BY place"), before);
+}

@@ -141,6 +141,10 @@ impl SearchIndex for MeilisearchEngine {
     }
 
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
+        if query.finds_nothing() {
+            // No node has to be asked. Without words, Meilisearch would list everything.
+            return Ok(ChartsetPage { items: Vec::new(), total: 0 });
+        }
         let search = PageSearch::of(query).map_err(unavailable)?;
         self.shared.search(&search, generation).await
     }

@@ -87,7 +87,6 @@ impl<'a> PageSearch<'a> {
         let text = query.text.as_deref().unwrap_or_default();
         let words = words::query(text).ok_or(Unanswerable::ManyWords)?;
         let filter = Filter::of(query).ok_or(Unanswerable::LongCreator)?;
-        // A text without words asks for nothing, but an order was asked for: by relevance to nothing, all are alike.
         let by_relevance = query.sort == Sort::Relevance && !words.is_empty();
         if by_relevance && query.direction == Direction::Ascending {
             return Err(Unanswerable::WorstMatchFirst);

@@ -95,6 +95,8 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Te
     let tsquery = query.text.as_deref().and_then(tsquery);
     let is_wide = tsquery.is_some() && lookup == TextLookup::All;
     match tsquery {
+        // A text without words finds nothing (docs/api.md, `q`).
+        None if query.text.is_some() => _ = sql.push("shown_chartsets AS listed WHERE false"),
         None => _ = sql.push("shown_chartsets AS listed WHERE true"),
         Some(tsquery) if is_wide => {
             sql.push("chartsets AS listed WHERE shown AND search_words @@ ")

@@ -40,8 +40,8 @@ fn lexemes_of(word: &str) -> Vec<String> {
     word.char_indices().map(|(start, _)| first_characters(&word[start..], MAX_RUN_CHARACTERS)).collect()
 }
 
-/// The tsquery, as text for a cast, that every word of the text must match. `None` for a text without words,
-/// which asks for nothing and so matches everything.
+/// The tsquery, as text for a cast, that every word of the text must match. `None` for a text without words, which
+/// finds nothing.
 pub(crate) fn tsquery(text: &str) -> Option<String> {
     let words = text::words(text);
     let last = words.len().checked_sub(1)?;

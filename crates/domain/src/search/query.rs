@@ -2,14 +2,15 @@
 
 use serde::Serialize;
 
-use crate::{KeyCount, SourceKind};
+use crate::{KeyCount, SourceKind, text};
 
 /// What to list, in which order, and which page of it. The default is the whole catalogue, newest first.
 ///
 /// Serialised, queries that differ are different: answers are kept by that. Numbers are finite.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SearchQuery {
-    /// Every word of it must match in title, artist, creator or tags. Trimmed, never empty.
+    /// Every word of it must match in title, artist, creator or tags. Trimmed, never empty. A text without a letter or
+    /// digit matches no set ([`SearchQuery::finds_nothing`]).
     pub text: Option<String>,
     /// Sets that hold any of these key counts; empty for all.
     pub keys: KeySet,
@@ -19,7 +20,7 @@ pub struct SearchQuery {
     pub creator: Option<String>,
     /// The set's BPM range overlaps this one.
     pub bpm: Bounds,
-    /// The set's range of lengths, in milliseconds, overlaps this one.
+    /// The set's range of lengths overlaps this one, in whole milliseconds.
     pub length_ms: Bounds,
     /// The set's highest peak density is at least this many notes per second.
     pub density_min: Option<f64>,
@@ -29,6 +30,14 @@ pub struct SearchQuery {
     pub direction: Direction,
     /// Which page.
     pub page: PageRequest,
+}
+
+impl SearchQuery {
+    /// Whether no set of any catalogue matches: the text holds no letter and no digit (docs/api.md, `q`).
+    #[must_use]
+    pub fn finds_nothing(&self) -> bool {
+        self.text.as_deref().is_some_and(|text| text::words(text).is_empty())
+    }
 }
 
 /// A range, both ends inclusive, either of which may be open.

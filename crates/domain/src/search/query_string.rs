@@ -56,8 +56,8 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         keys: raw.keys.map(|value| keys(&value)).transpose()?.unwrap_or_default(),
         source: raw.source.map(|value| source(&value)).transpose()?,
         creator: raw.creator.map(|value| self::text("creator", &value)).transpose()?,
-        bpm: bounds(("bpmMin", raw.bpm_min), ("bpmMax", raw.bpm_max), 1.0)?,
-        length_ms: bounds(("lengthMin", raw.length_min), ("lengthMax", raw.length_max), 1000.0)?,
+        bpm: bounds(number, ("bpmMin", raw.bpm_min), ("bpmMax", raw.bpm_max))?,
+        length_ms: bounds(milliseconds, ("lengthMin", raw.length_min), ("lengthMax", raw.length_max))?,
         density_min: raw.density_min.map(|value| number("densityMin", &value)).transpose()?,
         sort,
         direction: raw.order.map(|value| order(&value)).transpose()?.unwrap_or(sort.natural_direction()),
@@ -162,29 +162,40 @@ fn order(value: &str) -> Result<Direction, ParameterError> {
 
 /// A decimal number; below 0 it is clamped to 0.
 fn number(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
+    decimal(parameter, value, "")
+}
+
+/// A decimal number of seconds, in milliseconds and rounded to whole ones (docs/api.md).
+fn milliseconds(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
+    // The exponent is part of the text that is parsed: multiplied as a binary fraction, 64.1 seconds would come out
+    // below 64,100 milliseconds.
+    decimal(parameter, value, "e3").map(f64::round)
+}
+
+fn decimal(parameter: &'static str, value: &str, exponent: &str) -> Result<f64, ParameterError> {
     let plain = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
-    let parsed = if plain { value.parse::<f64>().ok() } else { None };
+    let parsed = if plain { format!("{value}{exponent}").parse::<f64>().ok() } else { None };
     let number = parsed.ok_or_else(|| refuse(parameter, "accepts a decimal number such as 174 or 174.5"))?;
     // Nothing is below zero, not even its negative.
     Ok(number.clamp(0.0, MAX_NUMBER) + 0.0)
 }
 
-/// Larger than any value of a chart, and small enough to be scaled and compared exactly as an integer.
+/// Larger than any value of a chart, and small enough to be compared exactly as an integer.
 const MAX_NUMBER: f64 = 1e12;
 
 fn bounds(
+    parse: fn(&'static str, &str) -> Result<f64, ParameterError>,
     (min_name, min): (&'static str, Option<Cow<'_, str>>),
     (max_name, max): (&'static str, Option<Cow<'_, str>>),
-    scale: f64,
 ) -> Result<Bounds, ParameterError> {
-    let min = min.map(|value| number(min_name, &value)).transpose()?;
-    let max = max.map(|value| number(max_name, &value)).transpose()?;
+    let min = min.map(|value| parse(min_name, &value)).transpose()?;
+    let max = max.map(|value| parse(max_name, &value)).transpose()?;
     if let (Some(min), Some(max)) = (min, max)
         && min > max
     {
         return Err(refuse(min_name, format!("must not be above {max_name}")));
     }
-    Ok(Bounds { min: min.map(|min| min * scale), max: max.map(|max| max * scale) })
+    Ok(Bounds { min, max })
 }
 
 /// An integer of any size: one that does not fit is out of range, which is for the caller to clamp.
@@ -257,6 +268,50 @@ mod tests {
         }
         assert_eq!(parsed("bpmMin=-5").bpm.min, Some(0.0));
         assert_eq!(parsed(&format!("densityMin={}", "9".repeat(400))).density_min, Some(1e12));
+    }
+
+    #[test]
+    fn lengths_are_read_as_decimals_and_rounded_to_milliseconds() {
+        for (seconds, length_ms) in [
+            ("64.1", 64_100.0),
+            ("1.001", 1_001.0),
+            ("4294967.295", 4_294_967_295.0),
+            ("064.100", 64_100.0),
+            (".5", 500.0),
+            ("5.", 5_000.0),
+            ("0.0004", 0.0),
+            ("64.1004999", 64_100.0),
+            ("64.1005", 64_101.0),
+            ("1.0005", 1_001.0),
+            ("-64.1", 0.0),
+        ] {
+            let query = parsed(&format!("lengthMin={seconds}&lengthMax={seconds}"));
+            assert_eq!(query.length_ms, Bounds { min: Some(length_ms), max: Some(length_ms) }, "{seconds}");
+        }
+        for thousandths in (0..10_000_000).step_by(997) {
+            let seconds = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+            let length_ms = parsed(&format!("lengthMax={seconds}")).length_ms.max;
+            assert_eq!(length_ms, Some(f64::from(thousandths)), "{seconds}");
+        }
+        let nines = "9".repeat(400);
+        assert_eq!(parsed(&format!("lengthMin={nines}")).length_ms.min, Some(1e12));
+    }
+
+    #[test]
+    fn a_text_without_letters_or_digits_finds_nothing() {
+        for (text, finds_nothing) in [
+            ("%E2%99%A5", true),
+            ("!!!", true),
+            ("-+%22%22", true),
+            ("%F0%9F%98%80", true),
+            ("!a", false),
+            ("7", false),
+            ("%E6%97%8B", false),
+            ("", false),
+        ] {
+            assert_eq!(parsed(&format!("q={text}")).finds_nothing(), finds_nothing, "{text}");
+        }
+        assert!(!parsed("creator=!!!").finds_nothing());
     }
 
     #[test]

@@ -100,6 +100,16 @@ fn entry(number: u32, random: &mut Random) -> Entry {
     Entry { draft, indexed: IndexedChartset { chartset, keywords, updated_at_ms } }
 }
 
+/// A number of the catalogue in whole thousandths: they have three decimals.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "far below 2^53, and not negative"
+)]
+pub(crate) fn thousandths(number: f64) -> u64 {
+    (number * 1_000.0).round() as u64
+}
+
 fn charted(draft: &ChartsetDraft) -> Vec<Charted> {
     let charted = |draft: &ChartDraft| Charted {
         hash: draft.hash,
@@ -140,7 +150,7 @@ fn numbers(random: &mut Random) -> ChartNumbers {
     let length_ms = match random.below(12) {
         0 => 0,
         1 => 0x7fff_ffff,
-        2 => random.below(600_000),
+        2 | 3 => random.below(600_000),
         _ => 60_000 + random.below(10) * 10_000,
     };
     ChartNumbers {
@@ -152,7 +162,7 @@ fn numbers(random: &mut Random) -> ChartNumbers {
         notes: 100,
         lns: 10,
         density_avg: f64::from(random.below(20)),
-        density_peak: f64::from(random.below(30)),
+        density_peak: f64::from(random.below(30)) + f64::from(random.below(4)) / 1_000.0,
     }
 }
 

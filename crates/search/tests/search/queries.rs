@@ -1,10 +1,12 @@
-//! Random queries.
+//! Random queries: what is asked for, and the query string that asks for it.
 
-use chart_index_domain::search::{Bounds, Direction, PageRequest, SearchQuery, Sort};
+use std::fmt::Write as _;
+
+use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort, parse_query_string};
 use chart_index_domain::{KeyCount, SourceKind};
 use chart_index_tests::Random;
 
-use crate::catalogue::{WORDS, phrase};
+use crate::catalogue::{Entry, WORDS, phrase, thousandths};
 
 const CREATORS: [&str; 18] = [
     "n",
@@ -27,14 +29,81 @@ const CREATORS: [&str; 18] = [
     "ß",
 ];
 
-/// A query over a catalogue of that size.
-pub(crate) fn random_query(sets: u32, random: &mut Random) -> SearchQuery {
-    let text = optional(random, |random| {
-        let text = phrase(random, 3);
-        // Often cut in the middle of its last word.
-        let keep = if random.one_in(2) { text.chars().count() } else { 1 + random.below(8) as usize };
-        text.chars().take(keep).collect::<String>()
-    });
+/// What is asked for, before anything of the project has read it. Numbers are whole thousandths, and so exact.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    /// Trimmed; `None` where it would be empty.
+    pub(crate) text: Option<String>,
+    pub(crate) keys: Vec<KeyCount>,
+    pub(crate) source: Option<SourceKind>,
+    pub(crate) creator: Option<String>,
+    /// Thousandths of a beat per minute.
+    pub(crate) bpm: Range,
+    /// Milliseconds.
+    pub(crate) length_ms: Range,
+    /// Thousandths of a note per second.
+    pub(crate) density_min: Option<u64>,
+    pub(crate) sort: Sort,
+    pub(crate) direction: Direction,
+    pub(crate) page: PageRequest,
+}
+
+/// A range in thousandths, both ends included.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Range {
+    pub(crate) min: Option<u64>,
+    pub(crate) max: Option<u64>,
+}
+
+impl Asked {
+    /// The query string.
+    pub(crate) fn query_string(&self) -> String {
+        let mut pairs = Vec::new();
+        let mut add = |name: &str, value: Option<String>| {
+            pairs.extend(value.map(|value| format!("{name}={}", encoded(&value))));
+        };
+        add("q", self.text.clone());
+        let keys: Vec<String> = self.keys.iter().map(|keys| keys.get().to_string()).collect();
+        add("keys", (!keys.is_empty()).then(|| keys.join(",")));
+        add("source", self.source.map(|source| source.as_str().to_owned()));
+        add("creator", self.creator.clone());
+        add("bpmMin", self.bpm.min.map(decimal));
+        add("bpmMax", self.bpm.max.map(decimal));
+        add("lengthMin", self.length_ms.min.map(decimal));
+        add("lengthMax", self.length_ms.max.map(decimal));
+        add("densityMin", self.density_min.map(decimal));
+        add("sort", Some(self.sort.as_str().to_owned()));
+        add("order", Some(self.direction.as_str().to_owned()));
+        add("page", Some(self.page.number().to_string()));
+        add("perPage", Some(self.page.size().to_string()));
+        pairs.join("&")
+    }
+
+    /// The query as the engines get it: read from the query string.
+    pub(crate) fn query(&self) -> SearchQuery {
+        let query_string = self.query_string();
+        parse_query_string(&query_string).unwrap_or_else(|error| panic!("{query_string}: {error}"))
+    }
+}
+
+/// Every byte as `%XX`.
+fn encoded(value: &str) -> String {
+    value.bytes().fold(String::new(), |mut text, byte| {
+        write!(text, "%{byte:02X}").unwrap();
+        text
+    })
+}
+
+/// Thousandths as people write them: without zeros at the end.
+fn decimal(thousandths: u64) -> String {
+    let digits = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Something to ask of a catalogue.
+pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> Asked {
+    let sets = u32::try_from(entries.len()).unwrap();
+    let text = random.one_in(3).then(|| text(random));
     let size = if random.one_in(2) { PageRequest::MAX_SIZE } else { 1 + random.below(60) };
     let number = match random.below(4) {
         0 => 1 + random.below(sets / size + 2),
@@ -42,42 +111,50 @@ pub(crate) fn random_query(sets: u32, random: &mut Random) -> SearchQuery {
         2 => 1,
         _ => *random.pick(&[2, 3, 1_000_000, PageRequest::MAX_NUMBER]),
     };
-    SearchQuery {
+    Asked {
         text: text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
         keys: (0..random.below(3))
             .map(|_| KeyCount::try_from(u8::try_from(4 + random.below(4)).unwrap()).unwrap())
             .collect(),
         source: random.one_in(4).then(|| *random.pick(&[SourceKind::AlphaSet, SourceKind::BetaPack])),
         creator: random.one_in(5).then(|| creator(random)),
-        bpm: bounds(random, 90, 10),
-        length_ms: bounds(random, 50_000, 10_000),
-        density_min: random.one_in(5).then(|| f64::from(random.below(30))),
+        bpm: range(random, |random| {
+            let set = &random.pick(entries).indexed.chartset;
+            thousandths(*random.pick(&[set.bpm_min, set.bpm_max]))
+        }),
+        length_ms: range(random, |random| {
+            let set = &random.pick(entries).indexed.chartset;
+            u64::from(*random.pick(&[set.length_min_ms, set.length_max_ms]))
+        }),
+        density_min: random.one_in(5).then(|| thousandths(random.pick(entries).indexed.chartset.density_max)),
         sort: *random.pick(&Sort::ALL),
         direction: *random.pick(&[Direction::Ascending, Direction::Descending]),
         page: PageRequest::clamped(number.into(), size.into()),
     }
 }
 
+/// A few words, often cut in the middle of the last.
+fn text(random: &mut Random) -> String {
+    let text = phrase(random, 3);
+    let kept = if random.one_in(2) { text.chars().count() } else { 1 + random.below(8) as usize };
+    text.chars().take(kept).collect()
+}
+
 fn creator(random: &mut Random) -> String {
     let name = if random.one_in(2) { *random.pick(&CREATORS) } else { *random.pick(&WORDS) };
-    name.to_owned()
+    name.trim().to_owned()
 }
 
-fn optional<T>(random: &mut Random, value: impl FnOnce(&mut Random) -> T) -> Option<T> {
-    random.one_in(3).then(|| value(random))
-}
-
-fn bounds(random: &mut Random, base: u32, step: u32) -> Bounds {
+/// A range whose ends are values of the catalogue, or lie a thousandth beside one.
+fn range(random: &mut Random, value: impl Fn(&mut Random) -> u64) -> Range {
     if random.one_in(20) {
-        return Bounds { min: Some(0.0), max: Some(1e300) };
+        return Range { min: Some(0), max: Some(1_000_000_000_000) };
     }
-    let value = |random: &mut Random| {
-        f64::from(base + random.below(12) * step) + f64::from(random.below(2)) / 1_000.0
-    };
-    let min = random.one_in(4).then(|| value(random));
-    let max = random.one_in(4).then(|| value(random));
+    let end = |random: &mut Random| (value(random) + u64::from(random.below(3))).saturating_sub(1);
+    let min = random.one_in(4).then(|| end(random));
+    let max = random.one_in(4).then(|| end(random));
     match (min, max) {
-        (Some(min), Some(max)) if min > max => Bounds { min: Some(max), max: Some(min) },
-        _ => Bounds { min, max },
+        (Some(min), Some(max)) if min > max => Range { min: Some(max), max: Some(min) },
+        _ => Range { min, max },
     }
 }

@@ -78,9 +78,9 @@ async fn text_with_a_meaning_in_meilisearch_is_only_text() {
         ("- other", vec![2]),
         ("minus", vec![1]),
         ("or and", vec![1]),
-        ("\"\"", vec![1, 2]),
+        ("\"\"", vec![]),
         ("100%", vec![1]),
-        ("😀", vec![1, 2]),
+        ("😀", vec![]),
     ] {
         assert_eq!(found(&engine, text).await, expected, "{text:?}");
     }

@@ -56,22 +56,22 @@ async fn text_with_a_meaning_in_postgresql_is_only_text() {
     catalogue.put(&titled(2, "other"), 2).await;
     for (text, expected) in [
         ("'quoted'", vec![1]),
-        ("''", vec![1, 2]),
-        (":*", vec![1, 2]),
-        ("&|!()", vec![1, 2]),
+        ("''", vec![]),
+        (":*", vec![]),
+        ("&|!()", vec![]),
         ("x & !x", vec![1]),
         ("quoted | other", vec![]),
         ("\\back", vec![1]),
-        ("\\", vec![1, 2]),
-        ("😀", vec![1, 2]),
+        ("\\", vec![]),
+        ("😀", vec![]),
         ("😀 other", vec![2]),
         ("100%", vec![1]),
-        ("%", vec![1, 2]),
+        ("%", vec![]),
         ("a_b", vec![1]),
         ("axb", vec![]),
         ("'; DROP TABLE chartsets; --", vec![]),
         ("$9", vec![]),
-        ("\0", vec![1, 2]),
+        ("\0", vec![]),
     ] {
         assert_eq!(found(&catalogue, text).await, expected, "{text:?}");
     }

@@ -4,7 +4,6 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::Executor;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -14,12 +13,13 @@ use crate::Store;
 
 /// What the trigger on the outbox notifies.
 const CHANNEL: &str = "search_changes";
+/// How long nothing may be received before the connection is checked. A connection that goes silent without being
+/// closed delivers no notifications, and no error either.
+const CHECK_AFTER: Duration = Duration::from_secs(2);
+/// How long such a check, and each step of connecting, may take.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long to wait before PostgreSQL is tried again.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
-/// How often the connection is tested while there are no notifications: one that went silent looks like a quiet one.
-const HEARTBEAT: Duration = Duration::from_secs(2);
-/// How long PostgreSQL may take to accept the connection, and to respond to a statement on it.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Hears when the catalogue changes. Clones share a connection and hear each on their own.
 #[derive(Debug, Clone)]
@@ -67,28 +67,27 @@ async fn listen(store: Store, sender: watch::Sender<()>) {
 async fn tell_each(store: &Store, sender: &watch::Sender<()>) -> Result<(), sqlx::Error> {
     // A pool of its own: that of the store would wait for this connection to come back.
     let options = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
-    let options = options.acquire_timeout(RESPONSE_TIMEOUT);
     let pool = options.connect_lazy_with(store.unlimited_options().clone());
-    let mut listener = PgListener::connect_with(&pool).await?;
+    let mut listener = bounded(PgListener::connect_with(&pool)).await?;
     listener.eager_reconnect(false);
-    in_time(listener.listen(CHANNEL)).await?;
+    bounded(listener.listen(CHANNEL)).await?;
     // From here on nothing is missed; what was before is unknown.
     sender.send_replace(());
     loop {
-        match timeout(HEARTBEAT, listener.try_recv()).await {
-            Ok(Ok(Some(_))) => {
+        match timeout(CHECK_AFTER, listener.try_recv()).await {
+            Ok(received) => {
+                if received?.is_none() {
+                    return Ok(());
+                }
                 sender.send_replace(());
             }
-            // The connection is lost.
-            Ok(Ok(None)) => return Ok(()),
-            Ok(Err(error)) => return Err(error),
-            Err(_) => in_time(listener.execute("SELECT 1")).await.map(|_| ())?,
+            Err(_) => {
+                bounded(sqlx::query("SELECT 1").execute(&mut listener)).await?;
+            }
         }
     }
 }
 
-/// A statement over the connection, which is lost when there is no response in time.
-async fn in_time<T>(statement: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
-    let response = timeout(RESPONSE_TIMEOUT, statement).await;
-    response.unwrap_or_else(|_| Err(sqlx::Error::Io(ErrorKind::TimedOut.into())))
+async fn bounded<T>(step: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
+    timeout(STATEMENT_TIMEOUT, step).await.map_err(|_| sqlx::Error::Io(ErrorKind::TimedOut.into()))?
 }

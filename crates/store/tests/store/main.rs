@@ -5,6 +5,7 @@ mod generation;
 mod ingest;
 mod load;
 mod migrations;
+mod node_locks;
 mod outage;
 mod outbox;
 mod parallel;

@@ -1,0 +1,91 @@
+//! Locks on search nodes, and the connections that hold them.
+
+use std::time::{Duration, Instant};
+
+use chart_index_store::{NodeLocks, NodeRole, Store};
+
+use crate::proxy::Proxy;
+use crate::support::{Catalogue, config};
+
+/// Everything that a test waits for comes long before.
+const PROMISED: Duration = Duration::from_secs(10);
+const NODE: &str = "http://node:7700";
+
+async fn locks(store: &Store) -> NodeLocks {
+    store.node_locks(NODE).await.unwrap()
+}
+
+#[tokio::test]
+async fn waiting_for_a_lock_keeps_no_statement_open() {
+    let catalogue = Catalogue::create().await;
+    let (first, second) = (locks(&catalogue.store).await, locks(&catalogue.store).await);
+    first.acquire(NodeRole::Write).await.unwrap();
+    let waiting = second.acquire(NodeRole::Write);
+    tokio::pin!(waiting);
+    // It waits for longer than the interval of the polls.
+    assert!(tokio::time::timeout(Duration::from_millis(500), waiting.as_mut()).await.is_err());
+    let blocked = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    assert_eq!(catalogue.database.psql(blocked), "0");
+    first.release(NodeRole::Write).await.unwrap();
+    tokio::time::timeout(PROMISED, waiting).await.unwrap().unwrap();
+    second.release(NodeRole::Write).await.unwrap();
+    assert!(first.try_acquire(NodeRole::Write).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_busy_lock_goes_to_a_process_that_waits() {
+    let catalogue = Catalogue::create().await;
+    let (first, second) = (locks(&catalogue.store).await, locks(&catalogue.store).await);
+    first.acquire(NodeRole::Write).await.unwrap();
+    let again_and_again = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            first.release(NodeRole::Write).await.unwrap();
+            first.acquire(NodeRole::Write).await.unwrap();
+        }
+    };
+    tokio::select! {
+        () = again_and_again => unreachable!(),
+        acquired = second.acquire(NodeRole::Write) => acquired.unwrap(),
+        () = tokio::time::sleep(PROMISED) => panic!("the lock never goes to the process that waits"),
+    }
+}
+
+#[tokio::test]
+async fn a_silent_connection_ends_the_wait_for_a_lock() {
+    let catalogue = Catalogue::create().await;
+    let proxy = Proxy::start(catalogue.database.url()).await;
+    let behind_proxy = Store::new(&config(&proxy.url));
+    let (first, second) = (locks(&catalogue.store).await, locks(&behind_proxy).await);
+    first.acquire(NodeRole::Write).await.unwrap();
+    let start = Instant::now();
+    let waiting = second.acquire(NodeRole::Write);
+    tokio::pin!(waiting);
+    assert!(tokio::time::timeout(Duration::from_millis(100), waiting.as_mut()).await.is_err());
+    proxy.silence_open_connections();
+    let ended = tokio::time::timeout(PROMISED, waiting).await;
+    assert!(ended.is_ok_and(|acquired| acquired.is_err()), "{:?}", start.elapsed());
+    assert!(second.check().await.is_err(), "the other locks are lost as well");
+    let start = Instant::now();
+    assert!(second.try_acquire(NodeRole::Rebuild).await.is_err());
+    assert!(start.elapsed() < Duration::from_secs(1), "a silent connection is not used again");
+}
+
+#[tokio::test]
+async fn a_listener_replaces_a_silent_connection() {
+    let catalogue = Catalogue::create().await;
+    let proxy = Proxy::start(catalogue.database.url()).await;
+    let mut listener = Store::new(&config(&proxy.url)).changes_listener();
+    let start = Instant::now();
+    listener.changed(PROMISED).await;
+    proxy.silence_open_connections();
+    // It says so once when it begins on another connection.
+    listener.changed(PROMISED).await;
+    assert!(start.elapsed() < PROMISED, "{:?}", start.elapsed());
+    let change = "INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ('0000000000000001', 1)";
+    let start = Instant::now();
+    let _ = catalogue.database.psql(change);
+    listener.changed(PROMISED).await;
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}

@@ -155,7 +155,8 @@ impl SearchIndex for PostgresSearch {
     /// [`ReadError::Unavailable`].
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
         let permit = self.store.searches().acquire().await;
-        let unavailable = |shed: SearchShed| ReadError::Unavailable { operation: OPERATION, source: shed.into() };
+        let unavailable =
+            |shed: SearchShed| ReadError::Unavailable { operation: OPERATION, source: shed.into() };
         let _permit = permit.map_err(unavailable)?;
         self.page(query, generation).await
     }

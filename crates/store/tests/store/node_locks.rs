@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use chart_index_store::{NodeLocks, NodeRole, Store};
 
-use crate::proxy::Proxy;
+use chart_index_tests::Proxy;
 use crate::support::{Catalogue, config};
 
 /// Everything that a test waits for comes long before.

@@ -20,6 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use chart_index_domain::ChartsetId;
 use chart_index_store::{IngestFingerprint, Store, StoreError};
+use chart_index_telemetry::shutdown_signal;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
@@ -33,7 +34,6 @@ use crate::announcements::{Announcements, Announcer};
 use crate::fingerprint::Rules;
 use crate::library::{self, Place};
 use crate::report::{ChartsetLine, Outcome, Report, plural};
-use crate::signals;
 use crate::song_folder::SongFolder;
 
 /// Song folders stored at the same time: enough to keep PostgreSQL busy while one waits for its disk.
@@ -136,7 +136,7 @@ impl Ingest {
     /// then is stored to its end and recorded.
     async fn run(mut self, report: &mut Report) -> Result<Completion> {
         let mut places = std::pin::pin!(self.reader.clone().read_all());
-        let mut signalled = std::pin::pin!(signals::shutdown().context("signals cannot be caught")?);
+        let mut signalled = std::pin::pin!(shutdown_signal().context("signals cannot be caught")?);
         let mut writers = JoinSet::new();
         let mut end: Option<Result<Completion>> = None;
         while end.is_none() || !writers.is_empty() {

@@ -83,9 +83,12 @@ impl Store {
     async fn try_put(folder: &Folder<'_>, mut lease: Lease) -> Result<Option<PutOutcome>, sqlx::Error> {
         let connection = lease.connection();
         let id = folder.draft.id;
-        let checked = check_each(connection, &[folder.expected()], folder.now_ms).await?;
-        if let Some(CheckedChartset { removed, .. }) = checked.first().copied() {
-            return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed, left: Vec::new() }));
+        // Most folders that are put are new or changed, and the check is the larger statement.
+        if put_sql::has_content(connection, id, &folder.fingerprint).await? {
+            let checked = check_each(connection, &[folder.expected()], folder.now_ms).await?;
+            if let Some(CheckedChartset { removed, .. }) = checked.first().copied() {
+                return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed, left: Vec::new() }));
+            }
         }
         let mut transaction = connection.begin_with(removal_lock::begin_ingest(id)).await?;
         let Some(upserted) = folder.write(&mut transaction).await? else { return Ok(None) };

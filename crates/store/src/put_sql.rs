@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, Charted, ChartsetDraft, NoteHash};
+use chart_index_domain::{ChartDraft, Charted, ChartsetDraft, ChartsetId, NoteHash};
 use sqlx::PgConnection;
 
 use crate::columns::{DerivedColumns, bind_derived_columns};
@@ -24,6 +24,19 @@ impl Upserted {
     pub(crate) fn left(&self) -> Result<Vec<NoteHash>, sqlx::Error> {
         self.gone.iter().map(|hash| parse_hash(hash)).collect()
     }
+}
+
+/// Whether the chartset has this very content.
+pub(crate) async fn has_content(
+    connection: &mut PgConnection,
+    id: ChartsetId,
+    fingerprint: &[u8; 32],
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT EXISTS (SELECT FROM chartsets WHERE id = $1 AND content_fingerprint = $2)")
+        .bind(id.to_string())
+        .bind(fingerprint)
+        .fetch_one(connection)
+        .await
 }
 
 /// What is stored with these hashes.

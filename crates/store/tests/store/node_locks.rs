@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use chart_index_store::{NodeLocks, NodeRole, Store};
-
 use chart_index_tests::Proxy;
+
 use crate::support::{Catalogue, config};
 
 /// Everything that a test waits for comes long before.
@@ -56,7 +56,7 @@ async fn a_busy_lock_goes_to_a_process_that_waits() {
 async fn a_silent_connection_ends_the_wait_for_a_lock() {
     let catalogue = Catalogue::create().await;
     let proxy = Proxy::start(catalogue.database.url()).await;
-    let behind_proxy = Store::new(&config(&proxy.url));
+    let behind_proxy = Store::new(&config(proxy.url()));
     let (first, second) = (locks(&catalogue.store).await, locks(&behind_proxy).await);
     first.acquire(NodeRole::Write).await.unwrap();
     let start = Instant::now();
@@ -76,7 +76,7 @@ async fn a_silent_connection_ends_the_wait_for_a_lock() {
 async fn a_listener_replaces_a_silent_connection() {
     let catalogue = Catalogue::create().await;
     let proxy = Proxy::start(catalogue.database.url()).await;
-    let mut listener = Store::new(&config(&proxy.url)).changes_listener();
+    let mut listener = Store::new(&config(proxy.url())).changes_listener();
     let start = Instant::now();
     listener.changed(PROMISED).await;
     proxy.silence_open_connections();

@@ -10,7 +10,7 @@ use crate::text_columns::{like_anywhere, storable};
 use crate::words::tsquery;
 
 /// From how many matches on a text is looked up in one chartset after the other, in the order of the list, rather than
-/// all that match being sorted: by then at most one in a few hundred is passed over until a page is full.
+/// all matches being sorted: of 300,000 chartsets, one in 15 matches by then.
 const COMMON_TEXT_MATCHES: u64 = 20_000;
 /// How many matches may be passed over and shown in that way.
 const MAX_PROBED_MATCHES: u64 = 300;

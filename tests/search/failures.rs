@@ -1,6 +1,6 @@
 //! What must not pass for success.
 
-use chart_index_tests::PrivateMeilisearch;
+use chart_index_tests::{PrivateMeilisearch, PrivatePostgres};
 use reqwest::Method;
 
 use crate::support::{Catalogue, run, start_node};
@@ -92,6 +92,34 @@ async fn a_database_from_elsewhere_wants_a_rebuild() {
         catalogue.run(&["sync"]);
         catalogue.assert_equal();
     }
+}
+
+/// Restored from a copy of its data, the database gives the ids of lost transactions to other ones.
+#[tokio::test]
+async fn a_database_that_went_back_wants_a_rebuild() {
+    let server = PrivatePostgres::start();
+    let Some(catalogue) = Catalogue::on(&server) else { return };
+    catalogue.write_sets(5, "");
+    catalogue.ingest();
+    catalogue.run(&["sync"]);
+    let backup = server.stop_and_copy();
+    server.restart();
+    catalogue.write_sets(5, "lost");
+    catalogue.ingest();
+    catalogue.run(&["sync"]);
+
+    server.stop_and_restore(&backup);
+    server.restart();
+    catalogue.write_sets(8, "other");
+    catalogue.ingest();
+    for command in [&["sync"][..], &["verify", "--search"], &["sync"]] {
+        let run = catalogue.try_run(command);
+        assert_eq!(run.code, Some(1), "{command:?}: {}", run.stdout);
+        assert!(run.stderr.contains("a rebuild is needed"), "{command:?}: {}", run.stderr);
+    }
+    catalogue.run(&["rebuild"]);
+    catalogue.run(&["sync"]);
+    catalogue.assert_equal();
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use chart_index_tests::{ChartSpec, IndexerRun, Library, PrivateMeilisearch, TestDatabase, indexer_command};
+use chart_index_tests::{
+    ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, TestDatabase, indexer_command,
+};
 
 /// Everything that a test waits for comes long before.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -18,9 +20,19 @@ impl Catalogue {
     /// An empty, migrated catalogue with that many nodes; `None` where no Meilisearch is found.
     pub(crate) async fn with_nodes(count: usize) -> Option<Self> {
         let nodes = (0..count).map(|_| start_node(&[])).collect::<Option<_>>()?;
-        let catalogue = Self { database: TestDatabase::create().await, library: Library::new(), nodes };
+        Some(Self::over(TestDatabase::create().await, nodes))
+    }
+
+    /// One with a node, on a PostgreSQL server of the test's own.
+    pub(crate) fn on(server: &PrivatePostgres) -> Option<Self> {
+        let node = start_node(&[])?;
+        Some(Self::over(TestDatabase::create_on(server.url()), vec![node]))
+    }
+
+    fn over(database: TestDatabase, nodes: Vec<PrivateMeilisearch>) -> Self {
+        let catalogue = Self { database, library: Library::new(), nodes };
         catalogue.run(&["migrate"]);
-        Some(catalogue)
+        catalogue
     }
 
     /// A catalogue with one node and so many sets, both up to date.

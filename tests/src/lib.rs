@@ -30,7 +30,7 @@ pub use programs::{IndexerRun, Service, ServiceOptions, indexer, indexer_command
 pub use proxy::Proxy;
 pub use random::Random;
 pub use redis::{PrivateRedis, PrivateRedisCluster, TestRedis};
-pub use servers::PrivatePostgres;
+pub use servers::{DataCopy, PrivatePostgres};
 pub use waiting::within;
 
 use std::path::{Path, PathBuf};

@@ -67,6 +67,22 @@ impl PrivatePostgres {
         let _ = self.signal_all("CONT");
     }
 
+    /// Shuts the server down and copies its data, as a backup of a stopped machine does.
+    pub fn stop_and_copy(&self) -> DataCopy {
+        self.run_script("down");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        copy(&self.folder.path().join("postgres"), &folder.path().join("postgres"));
+        DataCopy { folder }
+    }
+
+    /// Shuts the server down and puts a copy of its data in the place of the data, which is lost.
+    pub fn stop_and_restore(&self, copied: &DataCopy) {
+        self.run_script("down");
+        let data = self.folder.path().join("postgres");
+        std::fs::remove_dir_all(&data).expect("the data is deleted");
+        copy(&copied.folder.path().join("postgres"), &data);
+    }
+
     /// Starts the server again on the port it had.
     pub fn restart(&self) {
         let port = self.url.rsplit_once(':').and_then(|(_, rest)| rest.split_once('/')).expect("a port").0;
@@ -101,6 +117,18 @@ impl PrivatePostgres {
         assert!(status.is_ok(), "kill starts");
         processes
     }
+}
+
+/// The data of a [`PrivatePostgres`] at some time. Deleted with the value.
+#[derive(Debug)]
+pub struct DataCopy {
+    folder: tempfile::TempDir,
+}
+
+/// Copies a folder with the owners and modes that PostgreSQL insists on.
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").args([from, to]).status().expect("cp starts");
+    assert!(status.success(), "{} is copied", from.display());
 }
 
 impl Drop for PrivatePostgres {

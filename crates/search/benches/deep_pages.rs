@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chart_index_domain::search::{
-    Bounds, CatalogueChanges, Checkpoint, Direction, Generation, IndexedChartset, PageRequest, SearchIndex,
-    SearchQuery, Sort,
+    Bounds, CatalogueChanges, Checkpoint, Direction, Generation, IndexedChartset, PageRequest,
+    RecordedCheckpoint, SearchIndex, SearchQuery, Sort,
 };
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
 use chart_index_search::{Batch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, Target};
@@ -33,7 +33,7 @@ struct NoChanges;
 
 #[async_trait]
 impl CatalogueChanges for NoChanges {
-    async fn oldest_after(&self, _: Checkpoint) -> Result<Option<i64>, ReadError> {
+    async fn oldest_after(&self, _: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
         Ok(None)
     }
 }

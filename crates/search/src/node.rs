@@ -1,6 +1,7 @@
 //! One node: its indexes, its state, its features.
 
 use std::collections::BTreeMap;
+use std::num::ParseIntError;
 use std::time::Duration;
 
 use chart_index_domain::search::Checkpoint;
@@ -26,18 +27,22 @@ pub(crate) struct Node {
     pub(crate) transport: Transport,
 }
 
-/// The document of a state index. The checkpoint is text: JSON numbers of Meilisearch end at 53 bits.
+/// The document of a state index. The checkpoint and the history are text: JSON numbers of Meilisearch end at 53 bits.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StateDocument {
     id: String,
     checkpoint: String,
+    /// Versions before this attribute ignore it, and leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    history: Option<String>,
     format: u32,
 }
 
 impl StateDocument {
     pub(crate) fn new(state: IndexState) -> Self {
-        let IndexState { checkpoint, format } = state;
-        Self { id: STATE_ID.to_owned(), checkpoint: checkpoint.to_string(), format }
+        let IndexState { checkpoint, history, format } = state;
+        let history = history.map(|history| history.to_string());
+        Self { id: STATE_ID.to_owned(), checkpoint: checkpoint.to_string(), history, format }
     }
 }
 
@@ -87,10 +92,10 @@ impl Node {
             Err(error) if error.is_index_not_found() || error.is_document_not_found() => return Ok(None),
             Err(error) => return Err(error),
         };
-        let checkpoint =
-            document.checkpoint.parse().map_err(|error| SearchError::nonsense(OPERATION, error))?;
-        let checkpoint = Checkpoint(checkpoint);
-        Ok(Some(IndexState { checkpoint, format: document.format }))
+        let nonsense = |error: ParseIntError| SearchError::nonsense(OPERATION, error);
+        let checkpoint = Checkpoint(document.checkpoint.parse().map_err(nonsense)?);
+        let history = document.history.map(|history| history.parse().map_err(nonsense)).transpose()?;
+        Ok(Some(IndexState { checkpoint, history, format: document.format }))
     }
 
     /// The experimental features that this program uses and the node has, each with whether it is on.

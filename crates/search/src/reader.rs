@@ -11,7 +11,7 @@ use crate::http::Failure;
 use crate::node::Node;
 use crate::request::PageSearch;
 use crate::standing::{Report, Standing};
-use crate::{IndexState, NodeConfig, SearchConfig, SearchError, Target};
+use crate::{NodeConfig, SearchConfig, SearchError, Target};
 
 /// Reads from one node: so many searches at once, and none while it is known to be away.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Reader {
         let Some(mut state) = self.node.state(Target::Live).await? else {
             return Ok(Report { state: None, lags: false, contains });
         };
-        let lags = match changes.oldest_after(state.checkpoint).await {
+        let lags = match changes.oldest_after(state.recorded()).await {
             Ok(None) => {
                 // It holds all there is, and so all that was there when the newest checkpoint was given.
                 state.checkpoint = state.checkpoint.max(newest);
@@ -112,8 +112,7 @@ impl Reader {
             // Whoever can tell is away. What was known then still counts for more than nothing.
             Err(_) => self.standing().lags(),
         };
-        let IndexState { checkpoint, format } = state;
-        Ok(Report { state: Some(IndexState { checkpoint, format }), lags, contains })
+        Ok(Report { state: Some(state), lags, contains })
     }
 
     /// Logs when the node comes into use or goes out of it.

@@ -102,7 +102,7 @@ fn is_time_out(error: &(dyn std::error::Error + 'static)) -> bool {
 mod tests {
     use super::*;
 
-    const STATE: IndexState = IndexState { checkpoint: Checkpoint(7), format: FORMAT };
+    const STATE: IndexState = IndexState { checkpoint: Checkpoint(7), history: None, format: FORMAT };
     const GOOD: Report = Report { state: Some(STATE), lags: false, contains: true };
 
     fn refused(status: u16, retry_after: Option<Duration>) -> SearchError {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use chart_index_domain::ChartsetId;
-use chart_index_domain::search::{Checkpoint, IndexedChartset};
+use chart_index_domain::search::{Checkpoint, HistoryDigest, IndexedChartset, RecordedCheckpoint};
 use meilisearch_sdk::client::SwapIndexes;
 use meilisearch_sdk::documents::{DocumentsQuery, DocumentsResults};
 use meilisearch_sdk::errors::Error as SdkError;
@@ -35,8 +35,18 @@ const OVER: [&str; 3] = ["succeeded", "failed", "canceled"];
 pub struct IndexState {
     /// Which changes of the catalogue it holds.
     pub checkpoint: Checkpoint,
+    /// Of which history of the catalogue; `None` where that was not recorded.
+    pub history: Option<HistoryDigest>,
     /// The layout of its documents; [`FORMAT`] for one that this program can use.
     pub format: u32,
+}
+
+impl IndexState {
+    /// The checkpoint with its history.
+    #[must_use]
+    pub const fn recorded(&self) -> RecordedCheckpoint {
+        RecordedCheckpoint { checkpoint: self.checkpoint, history: self.history }
+    }
 }
 
 /// Which of the two indexes of a node.
@@ -146,9 +156,14 @@ impl IndexWriter {
 
     /// Says which changes of the catalogue the index holds from now on, and that it has this program's [`FORMAT`].
     /// After everything up to there was applied.
-    pub async fn set_checkpoint(&self, target: Target, checkpoint: Checkpoint) -> Result<(), SearchError> {
+    pub async fn set_checkpoint(
+        &self,
+        target: Target,
+        recorded: impl Into<RecordedCheckpoint>,
+    ) -> Result<(), SearchError> {
         const OPERATION: &str = "set the checkpoint of an index";
-        let document = StateDocument::new(IndexState { checkpoint, format: FORMAT });
+        let RecordedCheckpoint { checkpoint, history } = recorded.into();
+        let document = StateDocument::new(IndexState { checkpoint, history, format: FORMAT });
         let index = self.node.client.index(self.node.state_uid(target));
         let task =
             index.add_or_replace(&[document], Some(PRIMARY_KEY)).await.map_err(SearchError::of(OPERATION))?;

@@ -6,9 +6,15 @@
 //! horizon, and says the same, and it is the id of a transaction that PostgreSQL has on its disk: ids that were
 //! handed out and left no trace may be handed out again after a crash, and a position above them would pass over
 //! what they then change.
+//!
+//! A database that goes back to an earlier state (restored, or replaced by a standby that lacked the last transactions)
+//! gives the ids of lost transactions to other ones, and the numbers of their rows as well. So every row has a random
+//! token, and an index records beside its position a digest of the tokens of the last 64 rows before it
+//! ([`RecordedCheckpoint`]). The outbox leads on only from a digest that it still gives. One row would not do: of two
+//! transactions that overlap, the one with the higher id may commit first, and the other one alone be lost.
 
 use async_trait::async_trait;
-use chart_index_domain::search::{CatalogueChanges, Checkpoint};
+use chart_index_domain::search::{CatalogueChanges, Checkpoint, HistoryDigest, RecordedCheckpoint};
 use chart_index_domain::{ChartsetId, ReadError};
 
 use crate::error::{corrupt, read_error};
@@ -27,8 +33,8 @@ const TRANSACTION_BITS: u32 = 48;
 pub struct Changes {
     /// The sets that changed, each once.
     pub chartsets: Vec<ChartsetId>,
-    /// The position after these changes; the one before where there are none.
-    pub next: Checkpoint,
+    /// The position after these changes; the one before where there are none, with its history.
+    pub next: RecordedCheckpoint,
     /// Whether no changes follow that can be taken now.
     pub is_last: bool,
     /// The position after every change that is committed now, also those that cannot be taken yet because an older
@@ -67,6 +73,9 @@ pub enum RebuildReason {
     /// restore.
     #[error("it belongs to another database or to a time before a restore")]
     Unknown,
+    /// Other changes stand before the checkpoint than those that the index holds.
+    #[error("the database went back to an earlier state by a restore or a failover, and has changed since")]
+    OtherHistory,
 }
 
 /// A position, taken apart.
@@ -112,6 +121,25 @@ macro_rules! with_outbox {
     };
 }
 
+/// The rows before a position whose tokens are its history: the last 64 of those that the condition names. Transactions
+/// that overlap are fewer.
+macro_rules! history_rows {
+    ($condition:literal) => {
+        concat!(
+            "SELECT transaction_id, token FROM search_changes WHERE transaction_id ",
+            $condition,
+            " ORDER BY transaction_id DESC, seq DESC LIMIT 64"
+        )
+    };
+}
+
+/// The digest of those rows.
+macro_rules! history {
+    ($condition:literal) => {
+        concat!("(SELECT bit_xor(token) FROM (", history_rows!($condition), ") AS before)")
+    };
+}
+
 #[derive(sqlx::FromRow)]
 struct OutboxRow {
     beginning: i32,
@@ -119,6 +147,8 @@ struct OutboxRow {
     restored: bool,
     /// Whether a change of the transaction just below the position is there.
     known: bool,
+    /// The digest of the last changes below the position; `None` without any.
+    history: Option<i64>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -127,14 +157,20 @@ struct ChangesRow {
     outbox: OutboxRow,
     chartsets: Vec<String>,
     last: Option<i64>,
+    next_history: Option<i64>,
     newest: Option<i64>,
     taken: i64,
     unsettled: bool,
 }
 
 impl OutboxRow {
-    /// Why the outbox does not lead on from that position.
-    fn objection(&self, position: Position) -> Result<Option<RebuildReason>, sqlx::Error> {
+    /// Why the outbox does not lead on from that position in that history. Where none was recorded, only the
+    /// transaction itself can be looked for.
+    fn objection(
+        &self,
+        position: Position,
+        history: Option<HistoryDigest>,
+    ) -> Result<Option<RebuildReason>, sqlx::Error> {
         let pruned_below = u64::try_from(self.pruned_below).map_err(corrupt)?;
         let beginning = u64::try_from(self.beginning).map_err(corrupt)?;
         Ok(if self.restored {
@@ -145,10 +181,19 @@ impl OutboxRow {
             Some(RebuildReason::Pruned)
         } else if position.transaction > pruned_below && !self.known {
             Some(RebuildReason::Unknown)
+        } else if history.is_some() && history != self.history.map(digest) {
+            // Just behind what was pruned nothing is left to recognise the history by.
+            let is_pruned = position.transaction == pruned_below;
+            Some(if is_pruned { RebuildReason::Pruned } else { RebuildReason::OtherHistory })
         } else {
             None
         })
     }
+}
+
+/// A digest as PostgreSQL gives it: it has signed numbers only.
+const fn digest(number: i64) -> HistoryDigest {
+    HistoryDigest(number.cast_unsigned())
 }
 
 impl Store {
@@ -156,21 +201,26 @@ impl Store {
     ///
     /// # Errors
     /// [`ChangesError::RebuildNeeded`] where the outbox does not lead on from that checkpoint.
-    pub async fn changes(&self, from: Checkpoint, limit: u32) -> Result<Changes, ChangesError> {
-        let position = Position::from(from);
+    pub async fn changes(&self, from: RecordedCheckpoint, limit: u32) -> Result<Changes, ChangesError> {
+        let RecordedCheckpoint { checkpoint, history } = from;
+        let position = Position::from(checkpoint);
         let row = self.read("read changes", |lease| Self::changes_row(lease, position, limit)).await?;
         let decode = |error| read_error("read changes", error);
-        if let Some(reason) = row.outbox.objection(position).map_err(decode)? {
-            return Err(ChangesError::RebuildNeeded { checkpoint: from, reason });
+        if let Some(reason) = row.outbox.objection(position, history).map_err(decode)? {
+            return Err(ChangesError::RebuildNeeded { checkpoint, reason });
         }
         let after = |transaction: Option<i64>| match transaction {
             Some(last) => Position { transaction: last.unsigned_abs() + 1, ..position },
             None => position,
         };
+        let next = RecordedCheckpoint {
+            checkpoint: after(row.last).into(),
+            history: row.next_history.or(row.outbox.history).map(digest),
+        };
         let chartsets = row.chartsets.iter().map(|id| id.parse().map_err(corrupt));
         Ok(Changes {
             chartsets: chartsets.collect::<Result<_, _>>().map_err(decode)?,
-            next: after(row.last).into(),
+            next,
             is_last: row.taken < i64::from(limit),
             committed: after(row.newest).into(),
             is_unsettled: row.unsettled,
@@ -190,7 +240,11 @@ impl Store {
                  ORDER BY transaction_id FETCH FIRST $2 ROWS WITH TIES
              )
              SELECT beginning, pruned_below::text::bigint, restored, future > horizon AS unsettled,
-                    EXISTS (SELECT FROM search_changes WHERE transaction_id = $3::text::xid8) AS known,
+                    EXISTS (SELECT FROM search_changes WHERE transaction_id = $3::text::xid8) AS known, ",
+            history!("< $1::text::xid8"),
+            " AS history, ",
+            history!("<= (SELECT max(transaction_id) FROM taken)"),
+            " AS next_history,
                     (SELECT coalesce(array_agg(DISTINCT chartset_id), '{}') FROM taken) AS chartsets,
                     (SELECT max(transaction_id)::text::bigint FROM taken) AS last,
                     (SELECT max(transaction_id)::text::bigint FROM search_changes
@@ -211,15 +265,20 @@ impl Store {
     /// # Errors
     /// [`ChangesError::RebuildNeeded`] while the outbox is that of another cluster
     /// ([`Store::begin_outbox_anew`]).
-    pub async fn present_checkpoint(&self) -> Result<Checkpoint, ChangesError> {
-        let (beginning, transaction, restored): (i32, i64, bool) = self
+    pub async fn present_checkpoint(&self) -> Result<RecordedCheckpoint, ChangesError> {
+        let (beginning, transaction, history, restored): (i32, i64, Option<i64>, bool) = self
             .read("read the position of the outbox", |mut lease| async move {
                 sqlx::query_as(concat!(
                     with_outbox!(),
-                    "SELECT beginning, greatest(pruned_below::text::bigint, (
-                         SELECT transaction_id::text::bigint + 1 FROM search_changes
-                         WHERE transaction_id < horizon ORDER BY transaction_id DESC LIMIT 1)), restored
-                     FROM outbox"
+                    ", position AS MATERIALIZED (
+                         SELECT greatest(pruned_below, (
+                             SELECT (transaction_id::text::bigint + 1)::text::xid8 FROM search_changes
+                             WHERE transaction_id < horizon ORDER BY transaction_id DESC LIMIT 1
+                         )) AS transaction FROM outbox
+                     )
+                     SELECT beginning, transaction::text::bigint, ",
+                    history!("< (SELECT transaction FROM position)"),
+                    ", restored FROM outbox, position"
                 ))
                 .fetch_one(lease.connection())
                 .await
@@ -230,7 +289,7 @@ impl Store {
         if restored {
             return Err(ChangesError::RebuildNeeded { checkpoint, reason: RebuildReason::Restored });
         }
-        Ok(checkpoint)
+        Ok(RecordedCheckpoint { checkpoint, history: history.map(digest) })
     }
 
     /// Makes an outbox that was restored from another cluster usable, and tells whether it was one. No checkpoint
@@ -258,14 +317,19 @@ impl Store {
     }
 
     /// Deletes rows of the outbox that every index has applied, by the lowest of their checkpoints, and that were
-    /// written before a time. The newest 4,096 stay in any case. Gives how many went.
+    /// written before a time. The newest 4,096 stay in any case, and so do those that the history of the lowest
+    /// checkpoint is recognised by. Gives how many went.
     pub async fn prune_changes(&self, applied: Checkpoint, before_ms: i64) -> Result<u64, StoreError> {
         let position = Position::from(applied);
         // Rows go from the lowest transaction up to the first that has to stay, so that pruned_below tells it all.
-        let statement = "WITH kept AS (
+        let statement = concat!(
+            "WITH kept AS (
                  SELECT min(transaction_id) AS first FROM search_changes
                  WHERE transaction_id >= $1::text::xid8 OR changed_at_ms >= $2
                     OR seq > (SELECT max(seq) FROM search_changes) - $3
+                    OR transaction_id >= (SELECT min(transaction_id) FROM (",
+            history_rows!("< $1::text::xid8"),
+            ") AS before)
              ), gone AS (
                  DELETE FROM search_changes WHERE transaction_id < (SELECT first FROM kept)
                      AND $4 = (SELECT beginning FROM search_outbox)
@@ -276,7 +340,8 @@ impl Store {
                  UPDATE search_outbox SET pruned_below = greatest(pruned_below, last.next) FROM last
                  WHERE last.next IS NOT NULL
              )
-             SELECT count FROM last";
+             SELECT count FROM last"
+        );
         let count: i64 = self
             .run_once("prune the outbox", |mut lease| async move {
                 sqlx::query_scalar(statement)
@@ -295,15 +360,17 @@ impl Store {
 #[async_trait]
 impl CatalogueChanges for Store {
     /// Of a checkpoint that the outbox does not lead on from, changes of all times may be missing: 0.
-    async fn oldest_after(&self, checkpoint: Checkpoint) -> Result<Option<i64>, ReadError> {
-        let position = Position::from(checkpoint);
+    async fn oldest_after(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
+        let position = Position::from(recorded.checkpoint);
         let operation = "read the oldest change";
         let (outbox, oldest) = self
             .read(operation, |mut lease| async move {
                 let row = sqlx::query(concat!(
                     with_outbox!(),
                     "SELECT beginning, pruned_below::text::bigint, restored,
-                            EXISTS (SELECT FROM search_changes WHERE transaction_id = $2::text::xid8) AS known,
+                            EXISTS (SELECT FROM search_changes WHERE transaction_id = $2::text::xid8) AS known, ",
+                    history!("< $1::text::xid8"),
+                    " AS history,
                             (SELECT changed_at_ms FROM search_changes WHERE transaction_id >= $1::text::xid8
                              ORDER BY transaction_id LIMIT 1) AS oldest
                      FROM outbox"
@@ -316,7 +383,8 @@ impl CatalogueChanges for Store {
                 Ok((<OutboxRow as sqlx::FromRow<_>>::from_row(&row)?, oldest))
             })
             .await?;
-        let objection = outbox.objection(position).map_err(|error| read_error(operation, error))?;
+        let objection = outbox.objection(position, recorded.history);
+        let objection = objection.map_err(|error| read_error(operation, error))?;
         Ok(if objection.is_some() { Some(0) } else { oldest })
     }
 }

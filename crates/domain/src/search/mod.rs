@@ -7,7 +7,7 @@ mod query_string;
 
 use std::fmt;
 
-pub use changes::{CatalogueChanges, Checkpoint};
+pub use changes::{CatalogueChanges, Checkpoint, HistoryDigest, RecordedCheckpoint};
 pub use list_item::ListItem;
 pub use query::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
 pub use query_string::{ParameterError, parse_query_string};

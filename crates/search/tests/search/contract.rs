@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chart_index_domain::search::{
-    Bounds, ChartsetPage, Checkpoint, Direction, Generation, PageRequest, SearchIndex, SearchQuery, Sort,
+    Bounds, ChartsetPage, Checkpoint, Direction, Generation, HistoryDigest, PageRequest, RecordedCheckpoint,
+    SearchIndex, SearchQuery, Sort,
 };
 use chart_index_domain::{KeyCount, ReadError};
 use chart_index_search::{
-    Batch, FORMAT, IndexState, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target,
+    Batch, FORMAT, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target,
     Unanswerable,
 };
 use chart_index_tests::PrivateMeilisearch;
@@ -185,9 +186,11 @@ async fn changes_and_a_checkpoint() {
         let writer = IndexWriter::new(config).unwrap();
         let put = [titled(2, "宙の旋律 \"new\" title")];
         writer.apply(Target::Live, &Batch { put: &put, delete: &[id(1), id(99)] }).await.unwrap();
-        writer.set_checkpoint(Target::Live, Checkpoint(u64::MAX)).await.unwrap();
-        let state = IndexState { checkpoint: Checkpoint(u64::MAX), format: FORMAT };
-        assert_eq!(writer.state().await.unwrap(), Some(state));
+        let recorded =
+            RecordedCheckpoint { checkpoint: Checkpoint(u64::MAX), history: Some(HistoryDigest(0xa1)) };
+        writer.set_checkpoint(Target::Live, recorded).await.unwrap();
+        let state = writer.state().await.unwrap().unwrap();
+        assert_eq!((state.recorded(), state.format), (recorded, FORMAT));
         assert_eq!(writer.compare(Target::Live, &[id(1), id(2)], &put).await.unwrap(), []);
         assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
     })

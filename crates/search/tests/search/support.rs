@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chart_index_domain::search::{
-    CatalogueChanges, ChartsetPage, Checkpoint, Generation, IndexedChartset, SearchIndex, SearchQuery,
+    CatalogueChanges, ChartsetPage, Checkpoint, Generation, IndexedChartset, RecordedCheckpoint, SearchIndex,
+    SearchQuery,
 };
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
 use chart_index_search::{
@@ -83,12 +84,12 @@ impl Changes {
 
 #[async_trait]
 impl CatalogueChanges for Changes {
-    async fn oldest_after(&self, checkpoint: Checkpoint) -> Result<Option<i64>, ReadError> {
+    async fn oldest_after(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.away.load(Ordering::SeqCst) {
             return Err(ReadError::Unavailable { operation: "test", source: "away".into() });
         }
-        Ok((checkpoint.0 < self.complete_from.load(Ordering::SeqCst)).then_some(1_000))
+        Ok((recorded.checkpoint.0 < self.complete_from.load(Ordering::SeqCst)).then_some(1_000))
     }
 }
 

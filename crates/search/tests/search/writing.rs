@@ -46,7 +46,8 @@ async fn an_index_knows_which_changes_it_holds() {
     let writer = IndexWriter::new(&server.config).unwrap();
     assert_eq!(writer.state().await.unwrap(), None);
     rebuild(&writer, &numbered(3), 5).await;
-    let state = |checkpoint| Some(IndexState { checkpoint: Checkpoint(checkpoint), format: FORMAT });
+    let state =
+        |checkpoint| Some(IndexState { checkpoint: Checkpoint(checkpoint), history: None, format: FORMAT });
     assert_eq!(writer.state().await.unwrap(), state(5));
     let put = [titled(2, "new title"), titled(9, "nine")];
     writer.apply(Target::Live, &Batch { put: &put, delete: &[id(1), id(77)] }).await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chart_index_domain::ChartsetId;
-use chart_index_domain::search::{CatalogueChanges, Checkpoint};
+use chart_index_domain::search::{CatalogueChanges, Checkpoint, RecordedCheckpoint};
 use chart_index_store::{Changes, ChangesError, NodeRole, RebuildReason, Store};
 use chart_index_tests::{PrivatePostgres, TestDatabase};
 
@@ -14,11 +14,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The changes after a checkpoint, when everything that is committed can be taken: other tests run transactions on
 /// the same server.
-async fn settled_changes(store: &Store, from: Checkpoint, limit: u32) -> Changes {
+async fn settled_changes(store: &Store, from: impl Into<RecordedCheckpoint>, limit: u32) -> Changes {
+    let from = from.into();
     let start = Instant::now();
     loop {
         let changes = store.changes(from, u32::MAX >> 1).await.unwrap();
-        if changes.next == changes.committed {
+        if changes.next.checkpoint == changes.committed {
             return store.changes(from, limit).await.unwrap();
         }
         assert!(start.elapsed() < PATIENCE, "a transaction runs on and on");
@@ -32,8 +33,8 @@ fn sorted(changes: &Changes) -> Vec<ChartsetId> {
     ids
 }
 
-async fn reason(store: &Store, checkpoint: Checkpoint) -> RebuildReason {
-    match store.changes(checkpoint, 10).await {
+async fn reason(store: &Store, from: impl Into<RecordedCheckpoint>) -> RebuildReason {
+    match store.changes(from.into(), 10).await {
         Err(ChangesError::RebuildNeeded { reason, .. }) => reason,
         other => panic!("{other:?}"),
     }
@@ -48,8 +49,8 @@ fn change(set: u64) -> String {
 async fn changes_are_told_once_each_and_nothing_follows_the_last() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
-    let none = store.changes(Checkpoint(0), 10).await.unwrap();
-    assert_eq!((none.chartsets, none.next, none.is_last), (vec![], Checkpoint(0), true));
+    let none = store.changes(Checkpoint(0).into(), 10).await.unwrap();
+    assert_eq!((none.chartsets, none.next, none.is_last), (vec![], Checkpoint(0).into(), true));
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     catalogue.put(&folder(2, [chart(1)]), 20).await;
     store.remove_chart(hash(1), 30).await.unwrap();
@@ -84,16 +85,16 @@ async fn a_transaction_that_commits_late_is_neither_skipped_nor_lost() {
     early.run(&change(2));
     let _ = database.psql(&change(3));
 
-    let first = store.changes(Checkpoint(0), 10).await.unwrap();
+    let first = store.changes(Checkpoint(0).into(), 10).await.unwrap();
     assert_eq!(first.chartsets, [id(1)], "what came after the open transaction has to wait for it");
-    assert!(first.is_last && first.is_unsettled && first.next < first.committed);
+    assert!(first.is_last && first.is_unsettled && first.next.checkpoint < first.committed);
     assert_eq!(store.present_checkpoint().await.unwrap(), first.next);
     assert_eq!(store.oldest_after(first.next).await.unwrap(), Some(3), "waiting is lagging");
 
     early.commit();
     let second = store.changes(first.next, 10).await.unwrap();
     assert_eq!(sorted(&second), [id(2), id(3)]);
-    assert_eq!((second.next == second.committed, second.is_unsettled), (true, false));
+    assert_eq!((second.next.checkpoint == second.committed, second.is_unsettled), (true, false));
     assert_eq!(store.oldest_after(second.next).await.unwrap(), None);
 
     let mut abandoned = OpenTransaction::begin(database.url());
@@ -115,23 +116,34 @@ async fn what_every_index_has_is_pruned_but_for_what_is_young_and_the_newest_row
         ))
     };
     let rows = || catalogue.database.psql("SELECT count(*) FROM search_changes");
-    let _ = (insert("10", 1), insert("10", 2));
+    let _ = (insert("100", 1), insert("100", 2));
     let old = settled_changes(store, Checkpoint(0), 5).await.next;
-    let _ = (insert("10", 3), insert("10", 9), insert("10", 3), insert("4086", 3));
+    let second = settled_changes(store, old, 5).await.next;
+    let _ = (insert("100", 3), insert("100", 9), insert("100", 3), insert("4000", 3));
     let all = settled_changes(store, Checkpoint(0), 100_000).await.next;
+    let prune = async |applied: RecordedCheckpoint, before_ms| {
+        store.prune_changes(applied.checkpoint, before_ms).await.unwrap()
+    };
 
-    assert_eq!(store.prune_changes(old, 5).await.unwrap(), 10, "no more than every index has");
-    assert_eq!(store.prune_changes(all, 5).await.unwrap(), 20, "up to the first that is young");
-    assert_eq!(store.prune_changes(all, 10).await.unwrap(), 10, "the newest rows stay");
-    assert_eq!(rows(), "4096");
+    assert_eq!(prune(old, 5).await, 0, "the history of the lowest checkpoint stays");
+    assert_eq!(prune(second, 5).await, 100, "no more than every index has");
+    assert_eq!(prune(all, 5).await, 200, "up to the first that is young");
+    assert_eq!(prune(all, 10).await, 100, "the newest rows stay");
+    assert_eq!(rows(), "4100");
     let _ = insert("5000", 3);
-    assert_eq!(store.prune_changes(all, 10).await.unwrap(), 4096);
-    assert_eq!(store.prune_changes(all, 10).await.unwrap(), 0);
+    assert_eq!(prune(all, 10).await, 100);
+    assert_eq!(rows(), "9000");
+    let last = settled_changes(store, all, 10_000).await;
+    assert_eq!(last.chartsets, [id(1)]);
+    assert_eq!(prune(last.next, 10).await, 4000);
+    assert_eq!(prune(last.next, 10).await, 0);
 
-    assert_eq!(reason(store, old).await, RebuildReason::Pruned);
+    for pruned in [old, second, all] {
+        assert_eq!(reason(store, pruned).await, RebuildReason::Pruned);
+        assert_eq!(store.oldest_after(pruned).await.unwrap(), Some(0));
+    }
     assert_eq!(reason(store, Checkpoint(0)).await, RebuildReason::Pruned);
-    assert_eq!(store.oldest_after(old).await.unwrap(), Some(0));
-    assert_eq!(settled_changes(store, all, 10_000).await.chartsets, [id(1)]);
+    assert_eq!(settled_changes(store, last.next, 10_000).await.chartsets, []);
 }
 
 #[tokio::test]
@@ -139,11 +151,78 @@ async fn a_checkpoint_of_another_database_is_an_error() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
-    let known = settled_changes(store, Checkpoint(0), 10).await.next;
+    let known = settled_changes(store, Checkpoint(0), 10).await.next.checkpoint;
     for unknown in [Checkpoint(known.0 - 1), Checkpoint(known.0 + 1), Checkpoint(known.0 + (1 << 48))] {
         assert_eq!(reason(store, unknown).await, RebuildReason::Unknown);
-        assert_eq!(store.oldest_after(unknown).await.unwrap(), Some(0));
+        assert_eq!(store.oldest_after(unknown.into()).await.unwrap(), Some(0));
     }
+}
+
+/// The time, the number and the transaction id of the lost change are given once more to another one.
+#[tokio::test]
+async fn reused_transaction_ids_do_not_hide_lost_changes() {
+    let server = PrivatePostgres::start();
+    let catalogue = Catalogue::create_on(server.url()).await;
+    let (store, database) = (&catalogue.store, &catalogue.database);
+    let _ = database.psql(&change(1));
+    let kept = store.changes(Checkpoint(0).into(), 10).await.unwrap().next;
+    let backup = server.stop_and_copy();
+    server.restart();
+    for set in [2, 3] {
+        let _ = database.psql(&change(set));
+    }
+    let lost = store.changes(kept, 10).await.unwrap().next;
+    assert_eq!(store.oldest_after(lost).await.unwrap(), None);
+
+    server.stop_and_restore(&backup);
+    server.restart();
+    assert_eq!(store.changes(kept, 10).await.unwrap().chartsets, [], "what is not lost leads on");
+    assert_eq!(reason(store, lost).await, RebuildReason::Unknown);
+    for set in [2, 3, 4] {
+        let _ = database.psql(&change(set));
+    }
+    let recorded_nothing = RecordedCheckpoint { history: None, ..lost };
+    assert_eq!(store.changes(recorded_nothing, 10).await.unwrap().chartsets, [id(4)], "ids are used again");
+    assert_eq!(reason(store, lost).await, RebuildReason::OtherHistory);
+    assert_eq!(store.oldest_after(lost).await.unwrap(), Some(0));
+    assert_eq!(sorted(&store.changes(kept, 10).await.unwrap()), [id(2), id(3), id(4)]);
+    assert!(store.changes(store.present_checkpoint().await.unwrap(), 10).await.is_ok());
+}
+
+/// Two transactions overlap, the younger commits first, and only the commit of the older is lost.
+#[tokio::test]
+async fn a_lost_change_is_noticed_also_below_one_that_is_not_lost() {
+    let server = PrivatePostgres::start();
+    let catalogue = Catalogue::create_on(server.url()).await;
+    let (store, database) = (&catalogue.store, &catalogue.database);
+    let mut older = OpenTransaction::begin(database.url());
+    older.run(&change(1));
+    let _ = database.psql(&change(2));
+    older.roll_back();
+    let after_loss = store.changes(Checkpoint(0).into(), 10).await.unwrap();
+    assert_eq!(after_loss.chartsets, [id(2)]);
+    let both = format!(
+        "INSERT INTO search_changes (chartset_id, changed_at_ms, transaction_id)
+         SELECT '{}', 1, (min(transaction_id)::text::bigint - 1)::text::xid8 FROM search_changes",
+        id(1)
+    );
+    let _ = database.psql(&both);
+    let before_loss = store.changes(Checkpoint(0).into(), 10).await.unwrap().next;
+    let _ = database.psql("DELETE FROM search_changes WHERE seq = (SELECT max(seq) FROM search_changes)");
+    assert_eq!(before_loss.checkpoint, after_loss.next.checkpoint);
+    assert_eq!(reason(store, before_loss).await, RebuildReason::OtherHistory);
+}
+
+#[tokio::test]
+async fn a_checkpoint_without_a_history_gets_one() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let recorded = settled_changes(store, Checkpoint(0), 10).await.next;
+    assert!(recorded.history.is_some());
+    assert_eq!(store.present_checkpoint().await.unwrap(), recorded);
+    let of_older_version = recorded.checkpoint;
+    assert_eq!(settled_changes(store, of_older_version, 10).await.next, recorded);
 }
 
 #[tokio::test]
@@ -169,7 +248,7 @@ async fn transaction_ids_of_another_cluster_are_an_error_until_the_outbox_begins
         assert_eq!(store.generation().await.unwrap(), generation, "nothing that is shown changed");
         assert_eq!(reason(store, before).await, RebuildReason::Unknown, "of a time before");
         let present = store.present_checkpoint().await.unwrap();
-        assert!(present > before);
+        assert!(present.checkpoint > before.checkpoint);
         catalogue.put(&folder(2, [chart(1)]), 20).await;
         assert_eq!(settled_changes(store, present, 10).await.chartsets, [id(2)]);
     }
@@ -201,7 +280,7 @@ async fn sets_are_counted_beside_what_changed_since() {
     for set in 1..=3 {
         catalogue.put(&folder(set, [chart(u32::try_from(set).unwrap())]), 10).await;
     }
-    let checkpoint = settled_changes(store, Checkpoint(0), 10).await.next;
+    let checkpoint = settled_changes(store, Checkpoint(0), 10).await.next.checkpoint;
     let moment = store.moment().await.unwrap();
     let count = store.shown_count(checkpoint).await.unwrap();
     assert_eq!((count.unchanged, count.changed), (3, vec![]));

@@ -20,7 +20,15 @@ pub(crate) struct Catalogue {
 
 impl Catalogue {
     pub(crate) async fn create() -> Self {
-        let database = TestDatabase::create().await;
+        Self::over(TestDatabase::create().await).await
+    }
+
+    /// One on a server of the test's own.
+    pub(crate) async fn create_on(server_url: &str) -> Self {
+        Self::over(TestDatabase::create_on(server_url)).await
+    }
+
+    async fn over(database: TestDatabase) -> Self {
         let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
         store.migrate().await.unwrap();
         Self { database, store }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::Result;
 use chart_index_domain::ChartsetId;
-use chart_index_domain::search::Checkpoint;
+use chart_index_domain::search::{Checkpoint, RecordedCheckpoint};
 use chart_index_search::Target;
 use chart_index_store::Changes;
 
@@ -21,7 +21,7 @@ const SETS_OF_A_BATCH: usize = 1_000;
 pub(crate) struct Pass {
     pub(crate) written: Written,
     /// The checkpoint of the index after it.
-    pub(crate) checkpoint: Checkpoint,
+    pub(crate) recorded: RecordedCheckpoint,
     /// Whether nothing follows that could be taken.
     pub(crate) is_last: bool,
     /// The position after every change that was committed when the pass began.
@@ -34,16 +34,16 @@ pub(crate) struct Pass {
 ///
 /// # Errors
 /// The checkpoint is then where it was, and the pass may be run again.
-pub(crate) async fn pass(node: &Node, target: Target, from: Checkpoint) -> Result<Pass> {
+pub(crate) async fn pass(node: &Node, target: Target, from: RecordedCheckpoint) -> Result<Pass> {
     let changes = node.store.changes(from, ROWS_OF_A_PASS).await?;
     let written = apply(node, target, &changes).await?;
-    // Without changes the position is what it was: nothing is written while nothing happens.
+    // Without changes it is what it was, unless its history was not recorded: nothing is written while nothing happens.
     if changes.next != from {
         node.locks.check().await?;
         node.writer.set_checkpoint(target, changes.next).await?;
     }
     let Changes { next, is_last, committed, is_unsettled, .. } = changes;
-    Ok(Pass { written, checkpoint: next, is_last, committed, is_unsettled })
+    Ok(Pass { written, recorded: next, is_last, committed, is_unsettled })
 }
 
 /// Writes the sets as they are now: that is at least as new as the changes, and the same again when they come once
@@ -60,13 +60,17 @@ async fn apply(node: &Node, target: Target, changes: &Changes) -> Result<Written
 }
 
 /// Applies changes until none follow, and gives the checkpoint of the index after that.
-pub(crate) async fn catch_up(node: &Node, target: Target, from: Checkpoint) -> Result<Checkpoint> {
-    let mut checkpoint = from;
+pub(crate) async fn catch_up(
+    node: &Node,
+    target: Target,
+    from: RecordedCheckpoint,
+) -> Result<RecordedCheckpoint> {
+    let mut recorded = from;
     loop {
-        let pass = pass(node, target, checkpoint).await?;
-        checkpoint = pass.checkpoint;
+        let pass = pass(node, target, recorded).await?;
+        recorded = pass.recorded;
         if pass.is_last {
-            return Ok(checkpoint);
+            return Ok(recorded);
         }
     }
 }

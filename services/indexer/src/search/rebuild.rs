@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::{Result, bail, ensure};
 use chart_index_domain::ChartsetId;
-use chart_index_domain::search::Checkpoint;
+use chart_index_domain::search::{Checkpoint, RecordedCheckpoint};
 use chart_index_search::{IndexWriter, Target};
 use chart_index_store::{NodeRole, Store};
 
@@ -60,7 +60,7 @@ pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result
 }
 
 /// Fills a new index with every set that is shown. Gives the checkpoint that it has then, and how many there were.
-async fn fill(node: &Node, progress: &mut Progress) -> Result<(Checkpoint, u64)> {
+async fn fill(node: &Node, progress: &mut Progress) -> Result<(RecordedCheckpoint, u64)> {
     if node.store.begin_outbox_anew().await? {
         node.tell(format_args!("the database was restored from another server: every node needs a rebuild"))?;
     }
@@ -84,8 +84,8 @@ async fn fill(node: &Node, progress: &mut Progress) -> Result<(Checkpoint, u64)>
 
 /// Applies the last changes to the new index, compares it with PostgreSQL, and puts it in the place of the live
 /// one. Only while nobody else may write to that.
-async fn swap(node: &Node, from: Checkpoint) -> Result<Checkpoint> {
-    let checkpoint = catch_up(node, Target::Rebuild, from).await?;
+async fn swap(node: &Node, from: RecordedCheckpoint) -> Result<Checkpoint> {
+    let checkpoint = catch_up(node, Target::Rebuild, from).await?.checkpoint;
     check(node, checkpoint).await?;
     node.locks.check().await?;
     // Of this catalogue, no index can be further than its horizon: this one followed another.

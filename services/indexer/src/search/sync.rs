@@ -99,9 +99,10 @@ impl Follower {
             if !step.is_last {
                 continue;
             }
-            if step.checkpoint >= goal {
-                tell_written(&node, written, step.checkpoint)?;
-                return self.tidy(&node, step.checkpoint).await;
+            let checkpoint = step.recorded.checkpoint;
+            if checkpoint >= goal {
+                tell_written(&node, written, checkpoint)?;
+                return self.tidy(&node, checkpoint).await;
             }
             ensure!(
                 start.elapsed() < PATIENCE,
@@ -140,13 +141,14 @@ impl Follower {
             if !step.is_last {
                 continue;
             }
+            let checkpoint = step.recorded.checkpoint;
             if written != Written::default() {
-                tell_written(&node, std::mem::take(&mut written), step.checkpoint)?;
+                tell_written(&node, std::mem::take(&mut written), checkpoint)?;
                 pauses.reset();
             }
-            self.tidy(&node, step.checkpoint).await?;
+            self.tidy(&node, checkpoint).await?;
             tokio::time::sleep(REST).await;
-            let settled = !step.is_unsettled && step.checkpoint == step.committed;
+            let settled = !step.is_unsettled && checkpoint == step.committed;
             listener.changed(if settled { LISTENING } else { pauses.next() }).await;
         }
     }
@@ -192,7 +194,7 @@ async fn pass_or_reason(node: &Node) -> Result<Result<Pass, &'static str>> {
             bail!("the index is of a newer version; to go back to this one, run its `chart-indexer rebuild`")
         }
         Some(state) if state.format < FORMAT => Ok(Err("the index is of an older version")),
-        Some(state) => pass(node, Target::Live, state.checkpoint).await.map(Ok),
+        Some(state) => pass(node, Target::Live, state.recorded()).await.map(Ok),
     }
 }
 

@@ -106,7 +106,7 @@ async fn look_again(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<
     let state = node.writer.state().await?.context("there is no index: run `chart-indexer rebuild`")?;
     ensure!(state.format == FORMAT, "the index is of another version: run `chart-indexer rebuild`");
     // That the checkpoint means something.
-    node.store.changes(state.checkpoint, 1).await?;
+    node.store.changes(state.recorded(), 1).await?;
     let shown = node.store.shown_count(state.checkpoint).await?;
     suspects.extend(&shown.changed);
     let findings = compare_all(node, suspects).await?;

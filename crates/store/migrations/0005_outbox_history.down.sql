@@ -1,0 +1,1 @@
+ALTER TABLE search_changes DROP COLUMN token;

@@ -28,11 +28,6 @@ impl Breaker {
     pub(super) fn failed(&self) -> bool {
         self.strain.fetch_add(Self::FAILURE, Ordering::Relaxed) + Self::FAILURE >= Self::OPEN
     }
-
-    /// A new connection begins without a past.
-    pub(super) fn reset(&self) {
-        self.strain.store(0, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]

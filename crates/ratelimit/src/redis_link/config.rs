@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::io::tcp::TcpSettings;
-use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates};
+use redis::{
+    Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisResult, TlsCertificates,
+};
 
 /// The address of one Redis server with its credentials: `redis://[user:password@]host:port[/database]`, or
 /// `rediss://` for TLS.
@@ -100,6 +102,29 @@ impl RedisLinkConfig {
             RedisEndpoint::Single(url) => Ok(vec![self.client(url)?]),
             RedisEndpoint::Cluster(urls) => urls.iter().map(|url| self.client(url)).collect(),
         }
+    }
+
+    /// What opens connections to the node of the cluster at this address, with the credentials and the TLS of the
+    /// endpoint.
+    ///
+    /// # Errors
+    ///
+    /// Without an endpoint; for a certificate that does not parse.
+    pub fn client_at(&self, host: &str, port: u16) -> RedisResult<Client> {
+        let url = match &self.endpoint {
+            RedisEndpoint::Single(url) => Some(url),
+            RedisEndpoint::Cluster(urls) => urls.first(),
+            RedisEndpoint::None => None,
+        };
+        let url = url.ok_or((ErrorKind::InvalidClientConfig, "no redis is configured"))?;
+        let host = host.to_owned();
+        let address = match url.0.addr().clone() {
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure, tls_params }
+            }
+            _ => ConnectionAddr::Tcp(host, port),
+        };
+        self.client(&RedisUrl(Box::new(ConnectionInfo::clone(&url.0).set_addr(address))))
     }
 
     pub(super) fn client(&self, url: &RedisUrl) -> RedisResult<Client> {

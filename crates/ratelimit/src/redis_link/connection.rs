@@ -1,6 +1,7 @@
 //! One open connection, to a server or to a cluster.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -17,7 +18,8 @@ use super::config::{Opener, RedisLinkConfig};
 #[derive(Clone)]
 pub(super) enum Connection {
     Single(MultiplexedConnection),
-    Cluster(ClusterConnection),
+    /// With a key of each primary.
+    Cluster(ClusterConnection, Arc<[u32]>),
 }
 
 /// The commands that may wait in memory for the socket, before their senders do.
@@ -26,7 +28,7 @@ const QUEUE: usize = 1_024;
 impl Connection {
     /// Connects, and checks that commands are answered.
     pub(super) async fn open(opener: &Opener, config: &RedisLinkConfig) -> RedisResult<Self> {
-        let mut connection = match opener {
+        let connection = match opener {
             Opener::Single(client) => {
                 let settings = AsyncConnectionConfig::new()
                     .set_connection_timeout(Some(config.connect_timeout))
@@ -35,30 +37,45 @@ impl Connection {
                     .set_pipeline_buffer_size(QUEUE);
                 Self::Single(client.get_multiplexed_async_connection_with_config(&settings).await?)
             }
-            Opener::Cluster(client) => Self::Cluster(client.get_async_connection().await?),
+            Opener::Cluster(client) => Self::Cluster(client.get_async_connection().await?, [].into()),
         };
         // Within the time of a request: a Redis that answers, but too late, is not back.
-        in_time(config.request_timeout, connection.probe()).await?;
-        Ok(connection)
+        in_time(config.request_timeout, connection.probed()).await
+    }
+
+    /// Finds the primaries of a cluster, and checks that every server answers.
+    async fn probed(mut self) -> RedisResult<Self> {
+        if matches!(self, Self::Cluster(..)) {
+            let slots = self.one(redis::cmd("CLUSTER").arg("SLOTS")).await?;
+            let found = keys_of_primaries(&slots);
+            if found.is_empty() {
+                let error = ErrorKind::Server(ServerErrorKind::ClusterDown);
+                return Err((error, "no primary serves a slot").into());
+            }
+            if let Self::Cluster(_, keys) = &mut self {
+                *keys = found.into();
+            }
+        }
+        self.probe().await?;
+        Ok(self)
     }
 
     /// Checks that every server answers. The client for a cluster passes over nodes that it could not connect to,
-    /// even in a `PING` to all: so each primary is asked for a key of its own.
-    async fn probe(&mut self) -> RedisResult<()> {
-        if matches!(self, Self::Single(_)) {
-            return self.one(&redis::cmd("PING")).await.map(drop);
-        }
-        let slots = self.one(redis::cmd("CLUSTER").arg("SLOTS")).await?;
-        let keys = keys_of_primaries(&slots).into_iter();
-        let answers = self.many(keys.map(|key| redis::cmd("EXISTS").arg(key).clone()).collect()).await?;
-        answers.into_iter().try_for_each(|answer| answer.map(drop))
+    /// even in a `PING` to all, and a node that is cut off from the others answers that as well: so each primary is
+    /// asked for a key of its own.
+    pub(super) async fn probe(&mut self) -> RedisResult<()> {
+        let commands = match self {
+            Self::Single(_) => vec![redis::cmd("PING")],
+            Self::Cluster(_, keys) => keys.iter().map(|key| redis::cmd("EXISTS").arg(*key).clone()).collect(),
+        };
+        self.many(commands).await?.into_iter().try_for_each(|answer| answer.map(drop))
     }
 
     /// Sends one command. An answer that is an error is an `Err` as well.
     pub(super) async fn one(&mut self, command: &Cmd) -> RedisResult<Value> {
         let answer = match self {
             Self::Single(connection) => connection.req_packed_command(command).await,
-            Self::Cluster(connection) => connection.req_packed_command(command).await,
+            Self::Cluster(connection, _) => connection.req_packed_command(command).await,
         };
         answer.and_then(Value::extract_error)
     }
@@ -75,7 +92,7 @@ impl Connection {
                 let answers = connection.req_packed_commands(&pipeline, 0, pipeline.len()).await?;
                 Ok(answers.into_iter().map(Value::extract_error).collect())
             }
-            Self::Cluster(connection) => Ok(join_all(commands.iter().map(|command| {
+            Self::Cluster(connection, _) => Ok(join_all(commands.iter().map(|command| {
                 let mut connection = connection.clone();
                 async move { connection.req_packed_command(command).await.and_then(Value::extract_error) }
             }))
@@ -130,9 +147,9 @@ pub(super) enum Fault {
 }
 
 pub(super) fn fault(error: &RedisError) -> Fault {
-    use ServerErrorKind::{BusyLoading, MasterDown, ReadOnly};
+    use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly};
     match error.kind() {
-        ErrorKind::Server(BusyLoading | MasterDown | ReadOnly) => Fault::Lost,
+        ErrorKind::Server(BusyLoading | ClusterDown | MasterDown | ReadOnly) => Fault::Lost,
         ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::UnexpectedReturnType => Fault::Answer,
         _ => Fault::Lost,
     }

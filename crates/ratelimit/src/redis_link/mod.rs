@@ -10,8 +10,8 @@
 //! - *away*: [`LinkError::Away`], without any waiting, until the background task has connected and a probe was
 //!   answered within the time of a request. It tries at once, and then after 50 ms up to 500 ms.
 //!
-//! In a cluster, one breaker serves all nodes, and the probe asks every primary: while one is dead and not yet
-//! replaced, all of it counts as away.
+//! In a cluster, one breaker serves all nodes, and the probe asks every primary, at the start and then once a second:
+//! while one is dead and not yet replaced, or cut off from the others, all of it counts as away.
 
 mod arguments;
 mod breaker;
@@ -32,7 +32,7 @@ pub use self::arguments::{RedisArguments, RedisUrlParser};
 use self::breaker::Breaker;
 pub use self::config::{MalformedRedisUrl, RedisEndpoint, RedisLinkConfig, RedisUrl};
 use self::connection::{Connection, Fault, fault};
-pub use self::pool::RedisPool;
+pub use self::pool::{RedisPool, Replication, Written};
 
 /// A shared way to Redis, with its circuit breaker. Clones share both; when the last one is dropped, the
 /// connection is closed.
@@ -74,17 +74,22 @@ pub enum LinkState {
 struct Shared {
     request_timeout: Duration,
     state: watch::Sender<State>,
-    breaker: Breaker,
-    /// Wakes the background task when the connection of the present generation is given up.
+    /// Wakes the background task when the present connection is given up.
     given_up: Notify,
 }
 
 #[derive(Clone)]
 enum State {
     Connecting,
-    /// The number tells a connection from the ones before it, whose late failures say nothing of this one.
-    Up(u64, Connection),
+    Up(Arc<Open>),
     Away,
+}
+
+/// An open connection. Its breaker counts its own calls only: those of an earlier connection may time out after it was
+/// replaced, and say nothing of this one.
+struct Open {
+    connection: Connection,
+    breaker: Breaker,
 }
 
 impl RedisLink {
@@ -105,7 +110,6 @@ impl RedisLink {
         let shared = Arc::new(Shared {
             request_timeout: config.request_timeout,
             state: watch::Sender::new(initial),
-            breaker: Breaker::default(),
             given_up: Notify::new(),
         });
         let supervisor = opener.map(|opener| {
@@ -121,7 +125,6 @@ impl RedisLink {
         let shared = Shared {
             request_timeout: Duration::ZERO,
             state: watch::Sender::new(State::Away),
-            breaker: Breaker::default(),
             given_up: Notify::new(),
         };
         Self { shared: Arc::new(shared), _supervisor: None }
@@ -158,10 +161,10 @@ impl RedisLink {
         commands: Vec<Cmd>,
         deadline: Instant,
     ) -> Result<Vec<Result<Value, LinkError>>, LinkError> {
-        let (generation, mut connection) = self.shared.connection(deadline).await?;
-        let answers = timeout_at(deadline, connection.many(commands)).await;
-        let answers = self.shared.judged(generation, answers)?;
-        Ok(answers.into_iter().map(|answer| self.shared.judged(generation, Ok(answer))).collect())
+        let open = self.shared.connection(deadline).await?;
+        let answers = timeout_at(deadline, open.connection.clone().many(commands)).await;
+        let answers = self.shared.judged(&open, answers)?;
+        Ok(answers.into_iter().map(|answer| self.shared.judged(&open, Ok(answer))).collect())
     }
 }
 
@@ -183,13 +186,13 @@ impl State {
 
 impl Shared {
     async fn run(&self, command: &Cmd, deadline: Instant) -> Result<Value, LinkError> {
-        let (generation, mut connection) = self.connection(deadline).await?;
-        let answer = timeout_at(deadline, connection.one(command)).await;
-        self.judged(generation, answer)
+        let open = self.connection(deadline).await?;
+        let answer = timeout_at(deadline, open.connection.clone().one(command)).await;
+        self.judged(&open, answer)
     }
 
     /// The open connection. While the first attempt is under way, it is waited for.
-    async fn connection(&self, deadline: Instant) -> Result<(u64, Connection), LinkError> {
+    async fn connection(&self, deadline: Instant) -> Result<Arc<Open>, LinkError> {
         let mut state = self.state.borrow().clone();
         if matches!(state, State::Connecting) {
             let mut states = self.state.subscribe();
@@ -200,33 +203,33 @@ impl Shared {
             };
         }
         match state {
-            State::Up(generation, connection) => Ok((generation, connection)),
+            State::Up(open) => Ok(open),
             State::Connecting | State::Away => Err(LinkError::Away),
         }
     }
 
-    /// Tells the breaker how a call ended.
+    /// Tells the breaker of the connection how a call over it ended.
     fn judged<Answer>(
         &self,
-        generation: u64,
+        open: &Arc<Open>,
         answer: Result<Result<Answer, RedisError>, tokio::time::error::Elapsed>,
     ) -> Result<Answer, LinkError> {
         match answer {
             Ok(Ok(answer)) => {
-                self.breaker.succeeded();
+                open.breaker.succeeded();
                 Ok(answer)
             }
             Ok(Err(error)) if fault(&error) == Fault::Answer => {
-                self.breaker.succeeded();
+                open.breaker.succeeded();
                 Err(LinkError::Answer(error))
             }
             Ok(Err(error)) => {
-                self.give_up(generation, State::Connecting);
+                self.give_up(open, State::Connecting);
                 Err(LinkError::Lost(error))
             }
             Err(_) => {
-                if self.breaker.failed() {
-                    self.give_up(generation, State::Away);
+                if open.breaker.failed() {
+                    self.give_up(open, State::Away);
                 }
                 Err(LinkError::TimedOut)
             }
@@ -234,9 +237,9 @@ impl Shared {
     }
 
     /// Leaves a connection, unless it was left already, and wakes the background task.
-    fn give_up(&self, generation: u64, next: State) {
+    fn give_up(&self, open: &Arc<Open>, next: State) {
         let left = self.state.send_if_modified(|state| {
-            let current = matches!(state, State::Up(present, _) if *present == generation);
+            let current = matches!(state, State::Up(present) if Arc::ptr_eq(present, open));
             if current {
                 *state = next;
             }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use redis::RedisResult;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
+use super::breaker::Breaker;
 use super::config::{Opener, RedisLinkConfig};
 use super::connection::{Connection, in_time};
-use super::{Shared, State};
+use super::{Open, Shared, State};
 
 /// A connection that held this long was a good one: after it the first attempt comes at once again.
 const GOOD: Duration = Duration::from_secs(5);
@@ -21,13 +22,13 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 pub(super) async fn supervise(shared: Arc<Shared>, opener: Opener, config: RedisLinkConfig) {
     let mut pause = Duration::ZERO;
     let mut away = false;
-    for generation in 0.. {
+    loop {
         match attempt(&shared, &opener, &config).await {
             Ok(connection) => {
                 if std::mem::take(&mut away) {
                     tracing::info!("redis is back");
                 }
-                if watch(&shared, generation, connection).await >= GOOD {
+                if watch(&shared, connection).await >= GOOD {
                     pause = Duration::ZERO;
                     continue;
                 }
@@ -59,19 +60,19 @@ async fn attempt(shared: &Shared, opener: &Opener, config: &RedisLinkConfig) -> 
 }
 
 /// Offers a connection until it is given up; how long it was in use.
-async fn watch(shared: &Shared, generation: u64, connection: Connection) -> Duration {
+async fn watch(shared: &Shared, connection: Connection) -> Duration {
     let begun = Instant::now();
-    shared.breaker.reset();
-    shared.state.send_replace(State::Up(generation, connection));
-    let ping = redis::cmd("PING");
+    let open = Arc::new(Open { connection, breaker: Breaker::default() });
+    shared.state.send_replace(State::Up(Arc::clone(&open)));
     let mut beats = interval(HEARTBEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = shared.given_up.notified() => return begun.elapsed(),
             _ = beats.tick() => {
-                // The breaker hears of its outcome like of any other.
-                let _ = shared.run(&ping, Instant::now() + shared.request_timeout).await;
+                // The breaker is told of its outcome as of any other.
+                let probed = timeout(shared.request_timeout, open.connection.clone().probe()).await;
+                let _ = shared.judged(&open, probed);
             }
         }
     }

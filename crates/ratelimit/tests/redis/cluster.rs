@@ -84,3 +84,29 @@ async fn a_dead_node_costs_little_and_comes_back() {
     assert!(next_takes().await < PATIENCE);
     assert!(limiter.counts().by_redis > 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_cut_off_from_its_cluster_does_not_count_as_connected() {
+    let cluster = RedisCluster::start();
+    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.link()).await;
+    // The state of a node in a minority: it answers and accepts no commands. A node that misses slots is in it as well.
+    let node = &cluster.nodes[1];
+    let slots = node.cli(&["CLUSTER", "SLOTS"]);
+    let own = slots.lines().collect::<Vec<_>>().windows(4).find_map(|lines| {
+        let [first, _last, _host, port] = lines else { return None };
+        (port.trim() == node.port.to_string()).then(|| first.trim().to_owned())
+    });
+    let last = own.expect("the node has slots");
+    node.cli(&["CLUSTER", "DELSLOTS", &last]);
+    eventually_fails(node).await;
+    assert_eq!(node.cli(&["PING"]), "PONG");
+    reached(limiter.link(), LinkState::Away).await;
+    node.cli(&["CLUSTER", "ADDSLOTS", &last]);
+    reached(limiter.link(), LinkState::Up).await;
+}
+
+async fn eventually_fails(node: &crate::support::server::RedisServer) {
+    while !node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:fail") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

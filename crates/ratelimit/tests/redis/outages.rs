@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::redis_link::{LinkState, RedisLink};
+use chart_index_ratelimit::redis_link::{LinkError, LinkState, RedisEndpoint, RedisLink, RedisLinkConfig};
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
 use futures_util::future::join_all;
 use redis::cmd;
 use tokio::time::Instant;
 
+use crate::support::proxy::Proxy;
 use crate::support::server::RedisServer;
 use crate::support::{PATIENCE, address, config, reached, replica};
 
@@ -168,4 +169,42 @@ async fn a_full_redis_leaves_each_replica_its_own_limit() {
     assert_eq!(limiter.link().state(), LinkState::Up, "redis is full, not away");
     cmd("CONFIG").arg("SET").arg("maxmemory").arg("0").exec_async(&mut connection).await.unwrap();
     is_back(&limiter).await;
+}
+
+#[tokio::test]
+async fn timeouts_of_an_earlier_connection_do_not_count_for_the_present_one() {
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::to_port(server.port).await;
+    let url = format!("redis://{}", proxy.address).parse().unwrap();
+    let request_timeout = Duration::from_millis(400);
+    let config = RedisLinkConfig { request_timeout, ..RedisLinkConfig::new(RedisEndpoint::Single(url)) };
+    let link = RedisLink::connect(config).unwrap();
+    reached(&link, LinkState::Up).await;
+    proxy.silence();
+    let command = |name: &str| {
+        let mut command = cmd(name);
+        command.arg("nothing");
+        command
+    };
+    let get = command("GET");
+    let ask = || {
+        let (link, get) = (link.clone(), get.clone());
+        tokio::spawn(async move { link.run(&get, link.deadline()).await })
+    };
+    let first: Vec<_> = (0..3).map(|_| ask()).collect();
+    tokio::time::sleep(request_timeout / 2).await;
+    let late: Vec<_> = (0..3).map(|_| ask()).collect();
+    for answer in join_all(first).await {
+        assert!(matches!(answer.unwrap(), Err(LinkError::TimedOut)), "the breaker opens");
+    }
+    reached(&link, LinkState::Up).await;
+    for answer in join_all(late).await {
+        assert!(matches!(answer.unwrap(), Err(LinkError::TimedOut)), "after there was another connection");
+    }
+    assert_eq!(link.state(), LinkState::Up);
+    let mut slow = command("BLPOP");
+    slow.arg("0.5");
+    let answer = link.run(&slow, link.deadline()).await;
+    assert!(matches!(answer, Err(LinkError::TimedOut)), "{answer:?}");
+    assert_eq!(link.state(), LinkState::Up, "one timeout of its own is no reason to give it up");
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod history;
+pub(crate) mod proxy;
 pub(crate) mod server;
 pub(crate) mod value;
 

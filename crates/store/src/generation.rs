@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chart_index_domain::ReadError;
@@ -20,15 +20,19 @@ use crate::Store;
 #[derive(Clone)]
 pub struct CatalogueWatch {
     generation: Arc<AtomicU64>,
+    last_read: LastRead,
     /// Ends with the last clone.
     _task: Option<Arc<AbortOnDropHandle<()>>>,
 }
+
+/// What a read gave that succeeded, and when it began.
+type LastRead = Arc<Mutex<Option<(Generation, std::time::Instant)>>>;
 
 impl CatalogueWatch {
     /// A watch that reads nothing, for programs that keep nothing.
     #[must_use]
     pub fn still() -> Self {
-        Self { generation: Arc::default(), _task: None }
+        Self { generation: Arc::default(), last_read: LastRead::default(), _task: None }
     }
 
     /// Reads the generation now, waiting for it no longer than the interval, and then once in every interval.
@@ -40,10 +44,17 @@ impl CatalogueWatch {
     ///
     /// Outside of a Tokio runtime.
     pub async fn follow(store: &Store, interval: Duration) -> Self {
-        let generation = Arc::new(AtomicU64::new(fastrand::u64(..)));
-        let _ = tokio::time::timeout(interval, read_into(store, &generation)).await;
-        let task = tokio::spawn(follow(store.clone(), Arc::clone(&generation), interval));
-        Self { generation, _task: Some(Arc::new(AbortOnDropHandle::new(task))) }
+        let (generation, last_read) = (Arc::new(AtomicU64::new(fastrand::u64(..))), LastRead::default());
+        let _ = tokio::time::timeout(interval, read_into(store, &generation, &last_read)).await;
+        let following = follow(store.clone(), Arc::clone(&generation), last_read.clone(), interval);
+        let task = Some(Arc::new(AbortOnDropHandle::new(tokio::spawn(following))));
+        Self { generation, last_read, _task: task }
+    }
+
+    /// The generation as it was last read, and when that read began; `None` before the first one succeeded.
+    #[must_use]
+    pub fn last_read(&self) -> Option<(Generation, std::time::Instant)> {
+        *self.last_read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The generation as it was last read.
@@ -59,18 +70,22 @@ impl fmt::Debug for CatalogueWatch {
     }
 }
 
-async fn follow(store: Store, generation: Arc<AtomicU64>, interval: Duration) {
+async fn follow(store: Store, generation: Arc<AtomicU64>, last_read: LastRead, interval: Duration) {
     let mut ticks = interval_at(Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        read_into(&store, &generation).await;
+        read_into(&store, &generation, &last_read).await;
     }
 }
 
-async fn read_into(store: &Store, generation: &AtomicU64) {
+async fn read_into(store: &Store, generation: &AtomicU64, last_read: &LastRead) {
+    let began = std::time::Instant::now();
     match store.generation().await {
-        Ok(read) => generation.store(read.0, Ordering::Release),
+        Ok(read) => {
+            generation.store(read.0, Ordering::Release);
+            *last_read.lock().unwrap_or_else(PoisonError::into_inner) = Some((read, began));
+        }
         // Those that are asked something tell of an outage; this one only does not hear of changes.
         Err(error) => tracing::debug!(%error, "the generation of the catalogue cannot be read"),
     }

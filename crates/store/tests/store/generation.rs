@@ -23,6 +23,74 @@ async fn every_change_of_what_is_shown_is_another_generation() {
     assert_eq!(seen.len(), 4, "{seen:?}");
 }
 
+/// What is cached of charts counts as unchanged while the generation is: so no change of a lookup or a ROX file may leave
+/// it as it was, however little of the list is concerned.
+#[tokio::test]
+async fn every_change_of_a_lookup_is_another_generation() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    let state = async || {
+        let (mut lookups, mut files) = (Vec::new(), Vec::new());
+        for number in 1..=2 {
+            lookups.push(store.chart(hash(number)).await.unwrap());
+            files.push(store.rox(hash(number)).await.unwrap());
+        }
+        ((lookups, files), store.generation().await.unwrap())
+    };
+    let [both, one, other] = [folder(1, [chart(1), chart(2)]), folder(1, [chart(2)]), folder(2, [chart(1)])];
+    let mut before = state().await;
+    let mut changes = 0;
+    for step in 0..11 {
+        match step {
+            0 => {
+                catalogue.put(&both, 1).await;
+            }
+            1 => {
+                catalogue.put(&other, 1).await;
+            }
+            2 | 8 => {
+                store.remove_chart(hash(1), 2).await.unwrap();
+            }
+            3 | 9 => {
+                store.restore_chart(hash(1), 3).await.unwrap();
+            }
+            4 => {
+                store.remove_chartset(other.id, 4).await.unwrap();
+            }
+            // The chart is in removed chartsets only.
+            5 => {
+                catalogue.put(&one, 1).await;
+            }
+            6 => {
+                store.remove_chartset(one.id, 5).await.unwrap();
+            }
+            7 | 10 => {
+                store.restore_chartset(other.id, 6).await.unwrap();
+            }
+            _ => unreachable!("all steps are named"),
+        }
+        let after = state().await;
+        if after.0 != before.0 {
+            changes += 1;
+            assert_ne!(after.1, before.1, "step {step}");
+        }
+        before = after;
+    }
+    assert!(changes >= 8, "{changes}");
+}
+
+#[tokio::test]
+async fn a_watch_reports_when_the_generation_was_read() {
+    let catalogue = Catalogue::create().await;
+    let before = std::time::Instant::now();
+    let watch = CatalogueWatch::follow(&catalogue.store, Duration::from_secs(20)).await;
+    let (generation, read_at) = watch.last_read().unwrap();
+    assert_eq!(generation, watch.generation());
+    assert_eq!(generation, catalogue.store.generation().await.unwrap());
+    assert!(before <= read_at && read_at <= std::time::Instant::now());
+    assert_eq!(CatalogueWatch::still().last_read(), None);
+}
+
 /// "Numbers are handed out before they become visible": a row that commits late counts as well.
 #[tokio::test]
 async fn a_change_that_becomes_visible_late_is_another_generation() {

@@ -84,6 +84,23 @@ async fn a_compressed_answer_has_a_tag_of_its_own() {
     assert_eq!(refused.header("content-encoding"), "");
 }
 
+/// A strong tag stands for the bytes that are sent (RFC 9110, section 8.8.1).
+#[tokio::test]
+async fn a_tag_is_a_digest_of_the_bytes_sent() {
+    let (index, paths) = index_and_paths().await;
+    for path in ["/api/chartsets", &paths[0], &paths[3]] {
+        for encoding in ["identity", "gzip"] {
+            let answer = index.client.get_with(path, &[("accept-encoding", encoding)]).await;
+            let digest = blake3::hash(&answer.body).to_hex();
+            assert_eq!(answer.header("etag"), format!("\"{}\"", &digest[..32]), "{path} as {encoding}");
+            let conditions = [("accept-encoding", encoding), ("if-none-match", answer.header("etag"))];
+            let again = index.client.get_with(path, &conditions).await;
+            assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{path} as {encoding}");
+            assert_eq!(again.header("etag"), answer.header("etag"));
+        }
+    }
+}
+
 /// "the ETag comes from the content, so every replica gives the same one"
 #[tokio::test]
 async fn every_replica_gives_the_same_tag() {

@@ -13,6 +13,7 @@ mod load;
 mod logging;
 mod lookup;
 mod outage;
+mod overload;
 mod redirect;
 mod redis_outages;
 mod rox;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use chart_index_tests::{PrivateRedis, PrivateRedisCluster};
+use chart_index_tests::{PrivatePostgres, PrivateRedis, PrivateRedisCluster};
 
 use super::*;
 
@@ -177,4 +177,51 @@ async fn no_request_fails_when_a_node_of_a_cluster_does() {
     cluster.nodes[2].restart();
     loaded.shares_limits_again().await;
     loaded.end().await;
+}
+
+/// What is cached stays fresh by the generation of the catalogue, which is read anyway: PostgreSQL is not asked for each
+/// response. And a removal is in force as soon as ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgresql_is_not_asked_for_each_response_without_redis() {
+    const LOOKUP: &str = "FROM charts AS chart\n";
+    const CHARTS: u32 = 20;
+    let (postgres, mut redis) = (PrivatePostgres::start_logging(), PrivateRedis::start(&[]));
+    let library = Library::new();
+    for number in 1..=CHARTS {
+        library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
+    }
+    let path = |number| format!("/api/charts/{}", ChartSpec::numbered(number).note_hash());
+    indexer(postgres.url(), &["migrate"]).succeeded();
+    indexer(postgres.url(), &["ingest", &library.argument()]).succeeded();
+    let url = redis.url();
+    let variables = [("REDIS_URL", url.as_str())];
+    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+    let service = Service::start_with(postgres.url(), &options);
+    let client = service.client();
+    let ask_all = async || {
+        for number in 1..=CHARTS {
+            assert_eq!(client.get(&path(number)).await.json()["status"], "known", "{number}");
+        }
+    };
+    ask_all().await;
+    let asked = postgres.statements(LOOKUP);
+    assert_eq!(asked, CHARTS as usize);
+    let goes_on = async |time| {
+        let since = Instant::now();
+        while since.elapsed() < time {
+            ask_all().await;
+        }
+        assert_eq!(postgres.statements(LOOKUP), asked);
+    };
+    redis.kill();
+    // Longer than anything is served without a check.
+    goes_on(Duration::from_secs(4)).await;
+    redis.restart();
+    let listens = async || redis.cli(&["PUBSUB", "NUMSUB", "ci:1:invalidate"]).ends_with("\n1").then_some(());
+    within(IN_FORCE, listens).await;
+    goes_on(Duration::from_secs(1)).await;
+    redis.kill();
+    let hash = ChartSpec::numbered(1).note_hash();
+    indexer(postgres.url(), &["remove", "chart", &hash]).succeeded();
+    within(IN_FORCE, async || (client.get(&path(1)).await.json()["status"] == "unknown").then_some(())).await;
 }

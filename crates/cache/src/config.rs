@@ -1,10 +1,11 @@
 //! How much is kept, and for how long.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use chart_index_ratelimit::redis_link::{RedisEndpoint, RedisLinkConfig};
 
-use crate::{Clock, Kind};
+use crate::{CatalogueStatusSource, Clock, Kind};
 
 /// How old an answer may become. All ages count from the *beginning* of the read from the store, except
 /// [`check`](Self::check); each varies by up to a tenth from key to key and from replica to replica, so that what
@@ -81,9 +82,22 @@ pub struct CacheConfig {
     pub key_prefix: String,
     /// How long a request waits for the store when it could be given an old answer instead: 500 ms.
     pub patience: Duration,
+    /// How long a fill may take: 5 s, as long as a request may. A store has shorter timeouts of its own; whatever
+    /// becomes of those, after this time the requests that wait get an error, and the next one starts a new fill.
+    pub fill_timeout: Duration,
+    /// The most fills in flight at once: 64 for the store, and as many for the search engine, which answers lists.
+    /// What is above waits for a permit, for 250 ms at most.
+    pub max_fills: NonZeroUsize,
+    /// The most requests that wait for fills at once: 384 for the store, and as many for the search engine. Together
+    /// they are to be fewer than the requests that the server accepts, so that there is room for cached responses.
+    pub max_waiting: NonZeroUsize,
+    /// Where the generation of the catalogue is read. While invalidations are not received, an answer that was read
+    /// in the present generation is served as long as this was confirmed within the last three seconds; without it,
+    /// as long as the answer itself was checked in that time.
+    pub catalogue: Option<CatalogueStatusSource>,
     /// Where invalidations are heard: a message is heard at each node of a cluster, so one is listened to, and the
     /// next one after it fails. Without an endpoint, nothing in memory is served for more than three seconds without
-    /// a check.
+    /// a check, see [`catalogue`](Self::catalogue).
     pub feed: RedisLinkConfig,
     /// The clock that ages are counted by.
     pub clock: Clock,
@@ -92,6 +106,8 @@ pub struct CacheConfig {
 impl CacheConfig {
     /// What keys in Redis begin with, unless configured otherwise.
     pub const KEY_PREFIX: &str = "ci:1:";
+    const MAX_FILLS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+    const MAX_WAITING: NonZeroUsize = NonZeroUsize::new(384).unwrap();
 }
 
 impl Default for CacheConfig {
@@ -101,6 +117,10 @@ impl Default for CacheConfig {
             ages: AgesByKind::default(),
             key_prefix: Self::KEY_PREFIX.to_owned(),
             patience: Duration::from_millis(500),
+            fill_timeout: Duration::from_secs(5),
+            max_fills: Self::MAX_FILLS,
+            max_waiting: Self::MAX_WAITING,
+            catalogue: None,
             feed: RedisLinkConfig::new(RedisEndpoint::None),
             clock: Clock::default(),
         }

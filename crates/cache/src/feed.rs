@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chart_index_ratelimit::redis_link::RedisLinkConfig;
 use futures_util::StreamExt;
-use redis::aio::{PubSubSink, PubSubStream};
+use redis::aio::PubSubSink;
 use redis::{Client, RedisResult};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::CacheKey;
 use crate::inner::Inner;
+use crate::subscription::{Server, Subscription};
 
 const MESSAGE_VERSION: u8 = 1;
 /// How often the connection is asked for a sign of life, well within the silence that trust survives.
@@ -44,17 +46,19 @@ fn keys(message: &[u8]) -> Option<Vec<CacheKey>> {
 pub(crate) async fn follow<E: Send + Sync + 'static>(
     inner: Arc<Inner<E>>,
     nodes: Vec<Client>,
+    config: RedisLinkConfig,
     channel: String,
 ) {
     let mut away = false;
     for node in nodes.iter().cycle() {
-        match timeout(PATIENCE, subscribe(node, &channel)).await.map_err(std::io::Error::from) {
-            Ok(Ok((sink, stream))) => {
+        let subscribed = Subscription::open(node, &config, &channel);
+        match timeout(PATIENCE, subscribed).await.map_err(std::io::Error::from) {
+            Ok(Ok(subscription)) => {
                 if std::mem::take(&mut away) {
                     tracing::info!("invalidations are heard again");
                 }
                 inner.doubt_everything();
-                listen(&inner, sink, stream).await;
+                listen(&inner, subscription).await;
             }
             Ok(Err(error)) => note(&mut away, &error),
             Err(error) => note(&mut away, &error),
@@ -70,15 +74,10 @@ fn note(away: &mut bool, error: &(dyn std::error::Error + 'static)) {
     }
 }
 
-async fn subscribe(node: &Client, channel: &str) -> RedisResult<(PubSubSink, PubSubStream)> {
-    let (mut sink, stream) = node.get_async_pubsub().await?.split();
-    sink.subscribe(channel).await?;
-    Ok((sink, stream))
-}
-
 /// Applies what is heard, until the connection is lost or silent.
-async fn listen<E: Send + Sync + 'static>(inner: &Inner<E>, sink: PubSubSink, mut messages: PubSubStream) {
-    let mut pulse = std::pin::pin!(pulse(inner, sink));
+async fn listen<E: Send + Sync + 'static>(inner: &Inner<E>, subscription: Subscription) {
+    let Subscription { sink, mut messages, server } = subscription;
+    let mut pulse = std::pin::pin!(pulse(inner, sink, server));
     loop {
         tokio::select! {
             biased;
@@ -99,13 +98,14 @@ fn apply<E: Send + Sync + 'static>(inner: &Inner<E>, message: &[u8]) {
     }
 }
 
-/// Asks for a sign of life, again and again; returns when there is none.
-async fn pulse<E: Send + Sync + 'static>(inner: &Inner<E>, mut sink: PubSubSink) {
+/// Checks the connection and the server, again and again; returns when one of them fails.
+async fn pulse<E: Send + Sync + 'static>(inner: &Inner<E>, mut sink: PubSubSink, mut server: Server) {
     let mut beats = interval(HEARTBEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         beats.tick().await;
-        match timeout(PATIENCE, sink.ping::<redis::Value>()).await {
+        let checked = async { RedisResult::Ok((server.check().await?, sink.ping::<redis::Value>().await?)) };
+        match timeout(PATIENCE, checked).await {
             Ok(Ok(_)) => inner.hears(),
             Ok(Err(_)) | Err(_) => return,
         }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use crate::catalogue::{GenerationNumber, Seen};
 use crate::clock::Now;
+use crate::fill_limits::FillLimits;
 use crate::flights::{Flights, Landing, Outcome, Shard};
 use crate::memory::Memory;
 use crate::passage::Passage;
@@ -14,7 +16,8 @@ use crate::record::Record;
 use crate::redis_tier::RedisTier;
 use crate::trust::{Stamp, Standing, Trust};
 use crate::{
-    AgesByKind, CacheConfig, CacheCounts, CacheKey, CacheLinks, CachedAnswer, Clock, FillError, Lookup,
+    AgesByKind, CacheConfig, CacheCounts, CacheKey, CacheLinks, CachedAnswer, CachedBody, Clock, FillError,
+    Lookup,
 };
 
 /// Where a fill looks first.
@@ -32,6 +35,8 @@ pub(crate) struct Inner<E> {
     clock: Clock,
     ages: AgesByKind,
     patience: Duration,
+    fill_timeout: Duration,
+    limits: FillLimits,
     /// Places for records on their way to Redis.
     writes: Arc<Semaphore>,
     counts: Counts,
@@ -46,6 +51,7 @@ struct Counts {
     from_redis: AtomicU64,
     fills: AtomicU64,
     failed_fills: AtomicU64,
+    shed: AtomicU64,
     unwritten: AtomicU64,
 }
 
@@ -54,6 +60,8 @@ struct Counts {
 pub(crate) struct Begun {
     now: Now,
     unix_ms: u64,
+    /// The catalogue as it was last read by then.
+    catalogue: Option<Seen>,
     epoch: u64,
 }
 
@@ -61,12 +69,14 @@ impl<E: Send + Sync + 'static> Inner<E> {
     pub(crate) fn new(config: CacheConfig, links: CacheLinks) -> Self {
         Self {
             memory: Memory::with_bytes(config.bytes),
+            limits: FillLimits::new(&config),
             tier: RedisTier::new(links, config.key_prefix),
             flights: Arc::new(Flights::new()),
-            trust: Trust::new(),
+            trust: Trust::new(config.catalogue),
             clock: config.clock,
             ages: config.ages,
             patience: config.patience,
+            fill_timeout: config.fill_timeout,
             writes: Arc::new(Semaphore::new(MAX_WRITES)),
             counts: Counts::default(),
         }
@@ -91,6 +101,10 @@ impl<E: Send + Sync + 'static> Inner<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
     {
+        let Some(_waiting) = self.limits.waiting(key.kind()) else {
+            self.counts.shed.fetch_add(1, Ordering::Relaxed);
+            return self.usable(&key).ok_or(FillError::Overloaded);
+        };
         let mut passage = match self.board(key, source, fill) {
             Ok(answer) => return Ok(answer),
             Err(passage) => passage,
@@ -144,7 +158,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
             }
             self.flights.take_off(&mut shard, key)
         };
-        let begun = Begun { now: self.clock.now(), unix_ms: self.clock.unix_ms(), epoch: landing.epoch };
+        let begun = self.begun_at(landing.epoch);
         let inner = Arc::clone(self);
         Err(Passage::carry(arrival, async move { inner.fly(key, source, begun, landing, fill).await }))
     }
@@ -168,21 +182,37 @@ impl<E: Send + Sync + 'static> Inner<E> {
             landing.land(Ok(answer), |_| true);
             return;
         }
+        let Some(_permit) = self.limits.fill(key.kind()).await else {
+            self.counts.shed.fetch_add(1, Ordering::Relaxed);
+            return self.fail(key, FillError::Overloaded, landing);
+        };
         self.counts.fills.fetch_add(1, Ordering::Relaxed);
-        let begun = Begun { now: self.clock.now(), unix_ms: self.clock.unix_ms(), ..begun };
-        match fill().await {
-            Ok(answer) => self.land(key, answer, begun, landing),
-            Err(error) => self.fail(key, FillError::Failed(Arc::new(error)), landing),
-        }
+        let begun = self.begun_at(begun.epoch);
+        let error = match tokio::time::timeout(self.fill_timeout, fill()).await {
+            Ok(Ok(answer)) => return self.land(key, answer, begun, landing),
+            Ok(Err(error)) => FillError::Failed(Arc::new(error)),
+            Err(_) => FillError::TimedOut,
+        };
+        self.counts.failed_fills.fetch_add(1, Ordering::Relaxed);
+        self.fail(key, error, landing);
+    }
+
+    /// A read that begins now.
+    fn begun_at(&self, epoch: u64) -> Begun {
+        let catalogue = self.trust.catalogue.seen();
+        Begun { now: self.clock.now(), unix_ms: self.clock.unix_ms(), catalogue, epoch }
     }
 
     fn land(self: &Arc<Self>, key: CacheKey, answer: CachedAnswer, begun: Begun, landing: Landing<E>) {
-        let stamp = Stamp { read_at: begun.now.moment, checked_at: begun.now.moment };
+        let answer = self.memory.reuse(&key, answer);
+        let generation = begun.catalogue.map_or(GenerationNumber::UNKNOWN, |seen| seen.number);
+        let stamp = Stamp { read_at: begun.now.moment, checked_at: begun.now.moment, generation };
         let kept = landing
             .land(Ok(answer.clone()), |shard| self.keep(shard, key, answer.clone(), stamp, begun.epoch));
         if kept && !self.tier.is_away(key.kind()) {
             let lives = self.trust.vary(&key, self.ages.of(key.kind()).hard);
-            let record = Record { answer, read_unix_ms: begun.unix_ms };
+            let generation = begun.catalogue.map(|seen| seen.generation);
+            let record = Record { answer, read_unix_ms: begun.unix_ms, generation };
             // Where Redis, or this process, does not keep up with what is read, a copy that is not written costs another
             // replica a read; all that wait to be written would cost everyone.
             let Ok(place) = Arc::clone(&self.writes).try_acquire_owned() else {
@@ -200,7 +230,6 @@ impl<E: Send + Sync + 'static> Inner<E> {
     }
 
     fn fail(&self, key: CacheKey, error: FillError<E>, landing: Landing<E>) {
-        self.counts.failed_fills.fetch_add(1, Ordering::Relaxed);
         let old = self.usable(&key);
         let stands_in = old.is_some();
         landing.land(old.ok_or(error), |shard| {
@@ -213,9 +242,9 @@ impl<E: Send + Sync + 'static> Inner<E> {
 
     /// When a read outside of a fill begins; `None` while a fill is under way, which is then to be waited for.
     pub(crate) fn begun(&self, key: &CacheKey) -> Option<Begun> {
-        let (now, unix_ms) = (self.clock.now(), self.clock.unix_ms());
+        let begun = self.begun_at(0);
         let shard = self.flights.shard(key);
-        shard.under_way(key).is_none().then(|| Begun { now, unix_ms, epoch: shard.epoch })
+        shard.under_way(key).is_none().then(|| Begun { epoch: shard.epoch, ..begun })
     }
 
     /// Keeps what Redis had, as old as it is, and tells how it stands.
@@ -227,11 +256,13 @@ impl<E: Send + Sync + 'static> Inner<E> {
     ) -> (CachedAnswer, Standing) {
         self.counts.from_redis.fetch_add(1, Ordering::Relaxed);
         let age = Duration::from_millis(begun.unix_ms.saturating_sub(record.read_unix_ms));
-        let stamp = Stamp { read_at: begun.now.moment.before(age), checked_at: begun.now.moment };
+        let generation = self.trust.catalogue.number_of(record.generation);
+        let stamp = Stamp { read_at: begun.now.moment.before(age), checked_at: begun.now.moment, generation };
+        let answer = self.memory.reuse(&key, record.answer);
         let mut shard = self.flights.shard(&key);
-        self.keep(&mut shard, key, record.answer.clone(), stamp, begun.epoch);
+        self.keep(&mut shard, key, answer.clone(), stamp, begun.epoch);
         let standing = self.trust.standing(&key, stamp, self.ages.of(key.kind()), begun.now);
-        (record.answer, standing)
+        (answer, standing)
     }
 
     /// Keeps an answer in memory, unless its key was invalidated since the read began.
@@ -274,6 +305,12 @@ impl<E: Send + Sync + 'static> Inner<E> {
         }
     }
 
+    /// Accounts for a body that was compressed meanwhile.
+    pub(crate) fn weigh_again(&self, key: &CacheKey, body: &CachedBody) {
+        let _shard = self.flights.shard(key);
+        self.memory.weigh_again(*key, body);
+    }
+
     /// Nothing that was read until now is trusted: changes of it may have gone unheard.
     pub(crate) fn doubt_everything(&self) {
         self.trust.begin(self.clock.now());
@@ -293,6 +330,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
             from_redis: counts.from_redis.load(Ordering::Relaxed),
             fills: counts.fills.load(Ordering::Relaxed),
             failed_fills: counts.failed_fills.load(Ordering::Relaxed),
+            shed: counts.shed.load(Ordering::Relaxed),
             unwritten: counts.unwritten.load(Ordering::Relaxed),
             bytes,
             found_held,

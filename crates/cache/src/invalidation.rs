@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::redis_link::{LinkError, RedisLinkConfig, RedisPool};
+use chart_index_ratelimit::redis_link::{LinkError, RedisLinkConfig, RedisPool, Replication, Written};
 use redis::{Cmd, RedisError, Value, cmd};
 use tokio::time::{Instant, sleep};
 
@@ -28,6 +28,11 @@ const BATCH: usize = 256;
 /// How long one batch may take: nobody's request waits for it.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long the replicas of Redis may take to confirm a batch: they are behind by milliseconds, or disconnected. Below
+/// the 500 ms that the client of Redis waits for any response.
+const REPLICATION_TIMEOUT: Duration = Duration::from_millis(300);
+/// When an announcement is repeated: a subscriber that lost its connection has another one by then.
+const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
 impl Invalidator {
     /// An invalidator for the caches with this key prefix: [`CacheConfig::KEY_PREFIX`](crate::CacheConfig). Without
@@ -49,47 +54,115 @@ impl Invalidator {
     /// nothing either; but what Redis holds must be invalidated before it comes back into use, so the caller is to
     /// try again.
     pub async fn invalidate(&self, keys: &[CacheKey], patience: Duration) -> Result<(), InvalidationError> {
-        if !self.pool.is_configured() {
-            return Ok(());
-        }
-        let give_up = Instant::now() + patience;
-        for batch in keys.chunks(BATCH) {
-            while let Err(error) = self.invalidate_once(batch).await {
-                if Instant::now() + PAUSE >= give_up {
-                    return Err(InvalidationError(error));
-                }
-                sleep(PAUSE).await;
+        if self.pool.is_configured() {
+            let give_up = Instant::now() + patience;
+            for batch in keys.chunks(BATCH) {
+                until(give_up, || self.invalidate_once(batch)).await?;
             }
         }
         Ok(())
     }
 
+    /// Invalidates these answers so that it outlasts a failover of Redis: the replicas of Redis are waited for, and all
+    /// is done once more after a second, for subscribers that were connecting at the time. Tells how many replicas
+    /// confirmed the second time; `None` where Redis does not say. What is not confirmed is lost if a failover comes
+    /// first: then the older answer may be back in Redis until it is read again.
+    ///
+    /// # Errors
+    ///
+    /// As for [`invalidate`](Self::invalidate).
+    pub async fn invalidate_and_confirm(
+        &self,
+        keys: &[CacheKey],
+        patience: Duration,
+    ) -> Result<Option<Replication>, InvalidationError> {
+        if !self.pool.is_configured() || keys.is_empty() {
+            return Ok(Some(Replication::default()));
+        }
+        self.invalidate(keys, patience).await?;
+        sleep(REPEAT_AFTER).await;
+        let give_up = Instant::now() + patience;
+        let mut replications = Vec::new();
+        for batch in keys.chunks(BATCH) {
+            replications.push(until(give_up, || self.invalidate_replicated(batch)).await?);
+        }
+        let replications: Result<Vec<_>, _> = replications.into_iter().collect();
+        let weakest = |all: Vec<Replication>| all.into_iter().max_by_key(|one| one.replicas - one.confirmed);
+        Ok(replications.ok().and_then(weakest))
+    }
+
     /// First Redis, then the replicas: one that reads again at once must not find the old answer there.
     async fn invalidate_once(&self, keys: &[CacheKey]) -> Result<(), LinkError> {
+        let answers = self.pool.run_all(&self.marks(keys)).await?;
+        self.delete_unmarked(keys, answers).await?;
+        self.publish(keys).await
+    }
+
+    /// The same, and how many replicas of Redis hold it; the inner error says that Redis does not tell.
+    async fn invalidate_replicated(
+        &self,
+        keys: &[CacheKey],
+    ) -> Result<Result<Replication, LinkError>, LinkError> {
+        let Written { answers, replication } =
+            self.pool.run_replicated(&self.marks(keys), REPLICATION_TIMEOUT).await?;
+        self.delete_unmarked(keys, answers).await?;
+        self.publish(keys).await?;
+        Ok(replication)
+    }
+
+    fn marks(&self, keys: &[CacheKey]) -> Vec<Cmd> {
         let mark = |key: &CacheKey| {
             let mut mark = cmd("SET");
             mark.arg(key.redis_key(&self.key_prefix)).arg(MARK).arg("PX").arg(MARK_LIVES_MS);
             mark
         };
-        let answers = self.send(keys.iter().map(mark).collect()).await?;
+        keys.iter().map(mark).collect()
+    }
+
+    /// A Redis that is full takes no mark, but it deletes; and it takes no old answer either.
+    async fn delete_unmarked(
+        &self,
+        keys: &[CacheKey],
+        answers: Vec<Result<Value, LinkError>>,
+    ) -> Result<(), LinkError> {
         let refused = keys.iter().zip(answers).filter(|(_, answer)| answer.is_err()).map(|(key, _)| {
             let mut delete = cmd("DEL");
             delete.arg(key.redis_key(&self.key_prefix));
             delete
         });
-        // A Redis that is full takes no mark, but it deletes; and it takes no old answer either.
-        for answer in self.send(refused.collect()).await? {
-            answer?;
-        }
+        self.succeed(refused.collect()).await
+    }
+
+    async fn publish(&self, keys: &[CacheKey]) -> Result<(), LinkError> {
         let mut publish = cmd("PUBLISH");
         publish.arg(feed::channel(&self.key_prefix)).arg(feed::message(keys));
-        for answer in self.send(vec![publish]).await? {
-            answer?;
+        self.succeed(vec![publish]).await
+    }
+
+    /// Sends commands of which none may fail.
+    async fn succeed(&self, commands: Vec<Cmd>) -> Result<(), LinkError> {
+        if !commands.is_empty() {
+            for answer in self.pool.run_all(&commands).await? {
+                answer?;
+            }
         }
         Ok(())
     }
+}
 
-    async fn send(&self, commands: Vec<Cmd>) -> Result<Vec<Result<Value, LinkError>>, LinkError> {
-        if commands.is_empty() { Ok(Vec::new()) } else { self.pool.run_all(&commands).await }
+/// Attempts something until it succeeds or the time is over.
+async fn until<Output, Attempt>(
+    give_up: Instant,
+    attempt: impl Fn() -> Attempt,
+) -> Result<Output, InvalidationError>
+where
+    Attempt: Future<Output = Result<Output, LinkError>>,
+{
+    loop {
+        match attempt().await {
+            Ok(output) => return Ok(output),
+            Err(error) if Instant::now() + PAUSE >= give_up => return Err(InvalidationError(error)),
+            Err(_) => sleep(PAUSE).await,
+        }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! | Bytes | Meaning |
 //! |---|---|
-//! | 1 | version of the form: 1 |
+//! | 1 | version of the form: 2; a record of another version is a miss |
 //! | 1 | 0: not found, 1: found |
 //! | 1 | kind, the letter of the key |
 //! | 8 | when the read from the store began: Unix milliseconds, little-endian |
+//! | 8 | the generation of the catalogue that was read before that, little-endian; 0 if it was not known |
 //! | 1 | length of the tag |
 //! | | tag, then body |
 //! | 8 | the first bytes of the BLAKE3 digest of the key in Redis, a zero byte, and all of the above |
@@ -14,6 +15,7 @@
 //! not against somebody who may write to Redis.
 
 use bytes::Bytes;
+use chart_index_domain::search::Generation;
 
 use crate::{CacheKey, CachedAnswer};
 
@@ -23,22 +25,25 @@ pub(crate) struct Record {
     pub(crate) answer: CachedAnswer,
     /// When the read from the store began, in Unix milliseconds of the replica that read.
     pub(crate) read_unix_ms: u64,
+    /// The generation of the catalogue that was read last before that. It is the same on every replica.
+    pub(crate) generation: Option<Generation>,
 }
 
-const VERSION: u8 = 1;
-const HEAD: usize = 12;
+const VERSION: u8 = 2;
+const HEAD: usize = 20;
 const CHECKSUM: usize = 8;
 
 impl Record {
     /// The value to write. `None` for a tag that does not fit, which no caller has.
     pub(crate) fn encode(&self, key: &CacheKey, redis_key: &[u8]) -> Option<Vec<u8>> {
         let (found, tag, body) = match &self.answer {
-            CachedAnswer::Found { body, tag } => (1, tag.as_bytes(), &body[..]),
+            CachedAnswer::Found(body) => (1, body.plain().tag.as_bytes(), &body.plain().bytes[..]),
             CachedAnswer::NotFound => (0, &[][..], &[][..]),
         };
         let mut value = Vec::with_capacity(HEAD + tag.len() + body.len() + CHECKSUM);
         value.extend([VERSION, found, key.kind() as u8]);
         value.extend(self.read_unix_ms.to_le_bytes());
+        value.extend(self.generation.map_or(0, |generation| generation.0).to_le_bytes());
         value.push(u8::try_from(tag.len()).ok()?);
         value.extend_from_slice(tag);
         value.extend_from_slice(body);
@@ -51,7 +56,9 @@ impl Record {
     pub(crate) fn decode(key: &CacheKey, redis_key: &[u8], value: &[u8]) -> Option<Self> {
         let (content, sum) = value.split_at_checked(value.len().checked_sub(CHECKSUM)?)?;
         let (head, rest) = content.split_first_chunk::<HEAD>()?;
-        let [VERSION, found, kind, time @ .., tag_bytes] = *head else { return None };
+        let [VERSION, found, kind, times @ .., tag_bytes] = *head else { return None };
+        let (time, generation) = times.split_first_chunk()?;
+        let generation = u64::from_le_bytes(*generation.first_chunk()?);
         if kind != key.kind() as u8 || checksum(redis_key, content) != sum {
             return None;
         }
@@ -62,7 +69,11 @@ impl Record {
             0 if rest.is_empty() => CachedAnswer::NotFound,
             _ => return None,
         };
-        Some(Self { answer, read_unix_ms: u64::from_le_bytes(time) })
+        Some(Self {
+            answer,
+            read_unix_ms: u64::from_le_bytes(*time),
+            generation: (generation != 0).then_some(Generation(generation)),
+        })
     }
 }
 
@@ -83,11 +94,11 @@ mod tests {
     const KEY: CacheKey = CacheKey::lookup(NoteHash::from_bytes([3; 32]));
 
     fn records() -> [Record; 3] {
-        let record = |answer| Record { answer, read_unix_ms: 1_790_000_000_000 };
+        let record = |answer, generation| Record { answer, read_unix_ms: 1_790_000_000_000, generation };
         [
-            record(CachedAnswer::NotFound),
-            record(CachedAnswer::found("", "")),
-            record(CachedAnswer::found(vec![7; 300], "0123456789abcdef")),
+            record(CachedAnswer::NotFound, None),
+            record(CachedAnswer::found("", ""), Some(Generation(1))),
+            record(CachedAnswer::found(vec![7; 300], "0123456789abcdef"), Some(Generation(u64::MAX))),
         ]
     }
 
@@ -96,6 +107,18 @@ mod tests {
         for record in records() {
             let value = record.encode(&KEY, b"k").unwrap();
             assert_eq!(Record::decode(&KEY, b"k", &value), Some(record));
+        }
+    }
+
+    #[test]
+    fn a_record_of_another_version_is_a_miss() {
+        for record in records() {
+            let mut value = record.encode(&KEY, b"k").unwrap();
+            let content = value.len() - CHECKSUM;
+            value[0] = 1;
+            let sum = checksum(b"k", &value[..content]);
+            value[content..].copy_from_slice(&sum);
+            assert_eq!(Record::decode(&KEY, b"k", &value), None);
         }
     }
 

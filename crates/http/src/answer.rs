@@ -11,11 +11,11 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use chart_index_cache::CachedAnswer;
+use chart_index_cache::{CachedAnswer, CachedBody, Representation};
 use chart_index_domain::ReadError;
 use serde::Serialize;
 
-use crate::{ApiError, CachePolicy, EntityTag, encoding};
+use crate::{CachePolicy, EntityTag, encoding};
 
 /// More than a lookup has, and most details.
 const USUAL_BYTES: usize = 2_048;
@@ -46,20 +46,12 @@ impl<S: Sync> FromRequestParts<S> for Conditions {
     }
 }
 
-/// A finished JSON body and its tag: all that has to be kept of an answer to give it again.
+/// A finished JSON body with its tag, and the same in gzip once a request asked for that: all that has to be cached
+/// of an answer to give it again.
 #[derive(Debug, Clone)]
-pub struct JsonBody {
-    bytes: Bytes,
-    tag: EntityTag,
-}
+pub struct JsonBody(CachedBody);
 
 impl JsonBody {
-    /// A body that was finished, and tagged, before.
-    #[must_use]
-    pub const fn new(bytes: Bytes, tag: EntityTag) -> Self {
-        Self { bytes, tag }
-    }
-
     /// Renders a value and tags it by its content.
     ///
     /// # Errors
@@ -81,57 +73,69 @@ impl JsonBody {
             .map_err(|error| ReadError::Failed { operation: "render answer", source: error.into() })?;
         // What is kept takes no more memory than it is long.
         let bytes = Bytes::from(bytes.into_boxed_slice());
-        let tag = EntityTag::of_content(&bytes);
-        Ok(Self::new(bytes, tag))
+        Ok(Self(CachedBody::new(representation(bytes))))
     }
 
-    /// What is kept of it.
+    /// What is cached of it.
     #[must_use]
     pub fn keep(self) -> CachedAnswer {
-        CachedAnswer::found(self.bytes, self.tag.as_str())
+        CachedAnswer::Found(self.0)
     }
 
-    /// The body that was kept; `None` where there was none.
+    /// A body from the cache.
     #[must_use]
-    pub fn kept(answer: CachedAnswer) -> Option<Self> {
-        let CachedAnswer::Found { body, tag } = answer else { return None };
-        let tag = tag.parse().unwrap_or_else(|_| EntityTag::of_content(&body));
-        Some(Self::new(body, tag))
+    pub const fn cached(body: CachedBody) -> Self {
+        Self(body)
     }
 
     /// The JSON text.
     #[must_use]
-    pub const fn bytes(&self) -> &Bytes {
-        &self.bytes
+    pub fn bytes(&self) -> &Bytes {
+        &self.0.plain().bytes
     }
 
-    /// The tag of the plain body.
-    #[must_use]
-    pub const fn tag(&self) -> &EntityTag {
-        &self.tag
+    /// Whether a request with these conditions is answered in gzip, if that makes the body smaller.
+    pub(crate) fn is_for_gzip(&self, conditions: &Conditions) -> bool {
+        conditions.accepts_gzip && self.bytes().len() >= encoding::MIN_GZIP_BYTES
     }
 
-    /// The answer to a request with these conditions: 200 in the encoding that it accepts, or 304 when the
-    /// client has just that.
+    /// The response to a request with these conditions: 200 in the encoding that it accepts, or 304 when the client
+    /// has just that. Each encoding has a tag of its own, made from the very bytes that are sent: a strong tag stands
+    /// for those (RFC 9110, section 8.8.1).
     #[must_use]
     pub fn answer(self, conditions: &Conditions, policy: CachePolicy) -> Response {
-        let as_gzip = conditions.accepts_gzip && self.bytes.len() >= encoding::MIN_GZIP_BYTES;
-        let tag = if as_gzip { self.tag.of_gzip() } else { self.tag };
+        let gzip = if self.is_for_gzip(conditions) { self.0.gzip_or_compress(compressed) } else { None };
+        let sent = gzip.unwrap_or_else(|| self.0.plain());
+        let tag = tag_of(sent);
         let mut response = if conditions.has(&tag) {
             not_modified(&tag, policy)
-        } else if as_gzip {
-            match encoding::gzip(&self.bytes) {
-                Ok(compressed) => {
-                    ([(CONTENT_ENCODING, "gzip")], found(compressed, &tag, policy)).into_response()
-                }
-                Err(error) => return ApiError::Internal(error.into()).into_response(),
-            }
         } else {
-            found(self.bytes, &tag, policy)
+            found(sent.bytes.clone(), &tag, policy)
         };
-        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        let headers = response.headers_mut();
+        if gzip.is_some() && headers.contains_key(CONTENT_TYPE) {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
         response
     }
+}
+
+/// These bytes, tagged by their content.
+fn representation(bytes: Bytes) -> Representation {
+    let tag = EntityTag::of_content(&bytes).as_str().into();
+    Representation { bytes, tag }
+}
+
+/// A body in gzip, if that is smaller. The encoder writes to memory, so it does not fail; if it did, the plain body
+/// would be the right response.
+pub(crate) fn compressed(plain: &Bytes) -> Option<Representation> {
+    let gzip = encoding::gzip(plain).ok().filter(|gzip| gzip.len() < plain.len());
+    gzip.map(representation)
+}
+
+fn tag_of(sent: &Representation) -> EntityTag {
+    sent.tag.parse().unwrap_or_else(|_| EntityTag::of_content(&sent.bytes))
 }
 
 fn found(body: Bytes, tag: &EntityTag, policy: CachePolicy) -> Response {
@@ -185,24 +189,54 @@ mod tests {
         JsonBody::render(&"x".repeat(size - 2)).unwrap()
     }
 
+    async fn sent(response: Response) -> Bytes {
+        http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes()
+    }
+
     #[tokio::test]
-    async fn a_body_is_compressed_from_1024_bytes_up_under_a_tag_of_its_own() {
+    async fn bodies_from_1024_bytes_up_are_compressed() {
         let gzip = conditions(&[(ACCEPT_ENCODING, "gzip")]).await;
         for (size, compressed) in [(1023, false), (1024, true)] {
-            let body = body_of(size);
-            let plain_tag = body.tag().clone();
-            let response = body.answer(&gzip, CachePolicy::Lookup);
+            let response = body_of(size).answer(&gzip, CachePolicy::Lookup);
             assert_eq!(response.headers().contains_key(CONTENT_ENCODING), compressed, "{size}");
-            let tag = if compressed { plain_tag.of_gzip() } else { plain_tag };
-            assert_eq!(response.headers()[ETAG], tag.to_string(), "{size}");
             assert_eq!(response.headers()[VARY], "Accept-Encoding");
         }
     }
 
     #[tokio::test]
+    async fn a_strong_tag_is_the_digest_of_the_bytes_sent() {
+        for accepted in ["gzip", "identity"] {
+            let conditions = conditions(&[(ACCEPT_ENCODING, accepted)]).await;
+            let response = body_of(2000).answer(&conditions, CachePolicy::Lookup);
+            let tag = response.headers()[ETAG].clone();
+            assert_eq!(tag, EntityTag::of_content(&sent(response).await).to_string(), "{accepted}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_gzip_makes_larger_is_sent_plain() {
+        let random: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(2_000).collect();
+        let body = JsonBody::cached(CachedBody::new(representation(random.into())));
+        let (gzip, plain) = (conditions(&[(ACCEPT_ENCODING, "gzip")]).await, body.bytes().clone());
+        let response = body.answer(&gzip, CachePolicy::Lookup);
+        assert!(!response.headers().contains_key(CONTENT_ENCODING));
+        assert_eq!(sent(response).await, plain);
+    }
+
+    #[tokio::test]
+    async fn a_body_is_compressed_once_for_all_requests() {
+        let body = body_of(2000);
+        let gzip = conditions(&[(ACCEPT_ENCODING, "gzip")]).await;
+        let first = sent(body.clone().answer(&gzip, CachePolicy::Lookup)).await;
+        let again = sent(body.answer(&gzip, CachePolicy::Lookup)).await;
+        assert_eq!(first.as_ptr(), again.as_ptr(), "the same memory");
+    }
+
+    #[tokio::test]
     async fn a_tag_matches_only_the_encoding_that_would_be_sent() {
         let body = body_of(2000);
-        let (plain, gzip) = (body.tag().to_string(), body.tag().of_gzip().to_string());
+        let gzip = compressed(body.bytes()).unwrap();
+        let (plain, gzip) = (tag_of(body.0.plain()).to_string(), tag_of(&gzip).to_string());
         for (accepted, tag, status) in [
             ("gzip", &gzip, 304),
             ("gzip", &plain, 200),
@@ -228,7 +262,7 @@ mod tests {
     #[tokio::test]
     async fn several_header_lines_are_one_condition() {
         let body = body_of(10);
-        let tag = body.tag().to_string();
+        let tag = tag_of(body.0.plain()).to_string();
         let conditions = conditions(&[(IF_NONE_MATCH, "\"x\""), (IF_NONE_MATCH, &tag)]).await;
         assert_eq!(body.answer(&conditions, CachePolicy::Lookup).status(), 304);
     }

@@ -7,7 +7,8 @@ use chart_index_cache::{Admission, Cache, CacheKey, CachedAnswer, FillError};
 use chart_index_domain::ReadError;
 use chart_index_ratelimit::Group;
 
-use crate::{ApiError, RateLimiting, Turn};
+use crate::answer::compressed;
+use crate::{ApiError, Conditions, JsonBody, RateLimiting, Turn};
 
 /// The limits and the cache, which ask Redis together.
 #[derive(Debug, Clone)]
@@ -20,6 +21,11 @@ pub struct Answers {
 #[derive(Debug, thiserror::Error)]
 #[error("the read was given up")]
 struct Abandoned;
+
+/// A fill was stopped because it took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the read timed out")]
+struct TimedOut;
 
 impl Answers {
     /// Answers from this cache, for those that pass these limits. The limiter is to share its link to Redis with the
@@ -39,7 +45,8 @@ impl Answers {
     ///
     /// # Errors
     ///
-    /// [`ApiError::RateLimited`]; what the fill failed with, where no older answer can stand in.
+    /// [`ApiError::RateLimited`]; where no older answer can stand in, what the fill failed with,
+    /// [`ApiError::Unavailable`] when it took too long, or [`ApiError::Overloaded`] when too many are in flight.
     pub async fn read<F, Fut>(&self, turn: &Turn, key: CacheKey, fill: F) -> Result<CachedAnswer, ApiError>
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -55,11 +62,38 @@ impl Answers {
             Admission::Admitted { answer, .. } => outcome(answer),
         }
     }
+
+    /// The JSON body of that name, as [`Answers::read`] does; `None` where the index does not hold it. For a request
+    /// that accepts gzip the body is compressed when it is first asked for, and cached so.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Answers::read`].
+    pub async fn read_json<F, Fut>(
+        &self,
+        turn: &Turn,
+        key: CacheKey,
+        conditions: &Conditions,
+        fill: F,
+    ) -> Result<Option<JsonBody>, ApiError>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedAnswer, ReadError>> + Send + 'static,
+    {
+        let CachedAnswer::Found(cached) = self.read(turn, key, fill).await? else { return Ok(None) };
+        let body = JsonBody::cached(cached.clone());
+        if body.is_for_gzip(conditions) {
+            self.cache.gzip(&key, &cached, compressed);
+        }
+        Ok(Some(body))
+    }
 }
 
 fn outcome(answer: Result<CachedAnswer, FillError<ReadError>>) -> Result<CachedAnswer, ApiError> {
     answer.map_err(|error| match error {
         FillError::Failed(error) => ApiError::from(error),
+        FillError::TimedOut => ApiError::Unavailable(TimedOut.into()),
+        FillError::Overloaded => ApiError::Overloaded,
         FillError::Abandoned => ApiError::Internal(Abandoned.into()),
     })
 }

@@ -51,9 +51,10 @@ fn quality(parameters: &str) -> u32 {
     }
 }
 
-/// Compresses a body. The fastest level: it takes most of what there is to gain from JSON.
+/// Compresses a body, at level 6 of 9: once for each cached body, so what it takes off every response counts for more
+/// than the time (`benchmarks/results/2026-11-21-compressed-lists.md`).
 pub(crate) fn gzip(body: &[u8]) -> io::Result<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::default());
     encoder.write_all(body)?;
     Ok(encoder.finish()?.into())
 }

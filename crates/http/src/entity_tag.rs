@@ -21,13 +21,6 @@ impl EntityTag {
         Self(digest[..2 * CONTENT_TAG_BYTES].to_owned())
     }
 
-    /// The tag of the same body in gzip. A strong tag stands for the bytes on the wire, so each encoding needs
-    /// its own.
-    #[must_use]
-    pub(crate) fn of_gzip(&self) -> Self {
-        Self(format!("{}-gzip", self.0))
-    }
-
     /// What stands between the quotes.
     #[must_use]
     pub fn as_str(&self) -> &str {

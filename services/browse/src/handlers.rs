@@ -26,7 +26,7 @@ pub(crate) async fn list(
     conditions: Conditions,
 ) -> Result<Response, ApiError> {
     let query = parse_query_string(query_string.as_deref().unwrap_or_default())?;
-    let (engine, body) = listing::read(&state, &turn, query).await?;
+    let (engine, body) = listing::read(&state, &turn, query, &conditions).await?;
     let mut response = body.answer(&conditions, CachePolicy::Listing);
     response.headers_mut().insert(X_SEARCH_ENGINE, HeaderValue::from_static(engine.as_str()));
     Ok(response)
@@ -41,8 +41,8 @@ pub(crate) async fn detail(
 ) -> Result<Response, ApiError> {
     let key = CacheKey::detail(id, state.watch.generation());
     let store = state.store.clone();
-    let kept = state.answers.read(&turn, key, move || read_detail(store, id)).await?;
-    let body = JsonBody::kept(kept).ok_or(ApiError::NotFound(Missing::Chartset))?;
+    let body = state.answers.read_json(&turn, key, &conditions, move || read_detail(store, id)).await?;
+    let body = body.ok_or(ApiError::NotFound(Missing::Chartset))?;
     Ok(body.answer(&conditions, CachePolicy::Listing))
 }
 
@@ -73,7 +73,7 @@ async fn read_source(store: Store, id: ChartsetId) -> Result<CachedAnswer, ReadE
 }
 
 fn kept_source(kept: &CachedAnswer) -> Option<PublicSource> {
-    let CachedAnswer::Found { body, .. } = kept else { return None };
-    let (kind, number) = std::str::from_utf8(body).ok()?.split_once('/')?;
+    let CachedAnswer::Found(body) = kept else { return None };
+    let (kind, number) = std::str::from_utf8(&body.plain().bytes).ok()?.split_once('/')?;
     Some(PublicSource { kind: kind.parse().ok()?, reference: SourceRef::from_number(number.parse().ok()?)? })
 }

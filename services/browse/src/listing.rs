@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chart_index_cache::{CacheKey, CachedAnswer};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{Engine, Generation, SearchIndex, SearchQuery};
-use chart_index_http::{ApiError, JsonBody, Turn};
+use chart_index_http::{ApiError, Conditions, JsonBody, Turn};
 
 use crate::BrowseState;
 use crate::wire::ListAnswer;
@@ -23,13 +23,14 @@ pub(crate) async fn read(
     state: &BrowseState,
     turn: &Turn,
     query: SearchQuery,
+    conditions: &Conditions,
 ) -> Result<(Engine, JsonBody), ApiError> {
     let query = Arc::new(query);
-    match read_from(state, &state.search, turn, &query).await {
+    match read_from(state, &state.search, turn, &query, conditions).await {
         Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))) => match &state.stand_in {
             Some(stand_in) => {
                 tracing::debug!(%error, "another search engine stands in");
-                read_from(state, stand_in, turn, &query).await
+                read_from(state, stand_in, turn, &query, conditions).await
             }
             None => Err(error),
         },
@@ -42,6 +43,7 @@ async fn read_from(
     engine: &Arc<dyn SearchIndex>,
     turn: &Turn,
     query: &Arc<SearchQuery>,
+    conditions: &Conditions,
 ) -> Result<(Engine, JsonBody), ApiError> {
     let generation = engine.generation();
     let normal_form = serde_json::to_vec(&(engine.engine().as_str(), query.as_ref()))
@@ -51,8 +53,8 @@ async fn read_from(
         let (engine, query) = (Arc::clone(engine), Arc::clone(query));
         move || search(engine, query, generation)
     };
-    let kept = state.answers.read(turn, key, fill).await?;
-    let body = JsonBody::kept(kept).ok_or_else(|| ApiError::Internal(NoPage.into()))?;
+    let body = state.answers.read_json(turn, key, conditions, fill).await?;
+    let body = body.ok_or_else(|| ApiError::Internal(NoPage.into()))?;
     Ok((engine.engine(), body))
 }
 

@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::Context;
-use chart_index_cache::{Cache, CacheConfig, CacheLinks};
+use chart_index_cache::{Cache, CacheConfig, CacheLinks, CatalogueStatusSource};
 use chart_index_domain::ReadError;
 use chart_index_http::{Answers, LayerConfig, RateLimiting, ServerConfig, milliseconds};
 use chart_index_ratelimit::redis_link::{RedisArguments, RedisLink, RedisLinkConfig};
@@ -56,6 +56,11 @@ pub(crate) struct ServeArguments {
     /// The memory for finished answers in bytes. A quarter of it is for what is known not to be there.
     #[arg(long, env = "CACHE_BYTES", default_value = "67108864")]
     cache_bytes: NonZeroU64,
+
+    /// The most reads of PostgreSQL in flight at once for responses that are not cached, and as many of the search
+    /// engine for lists. Those above it wait for 250 ms at most; then they are answered with 503.
+    #[arg(long, env = "MAX_FILLS_IN_FLIGHT", default_value = "64")]
+    max_fills_in_flight: NonZeroUsize,
 
     #[command(flatten)]
     pub(crate) meilisearch: MeilisearchArguments,
@@ -161,9 +166,13 @@ impl ServeArguments {
     ///
     /// # Errors
     /// Redis cannot be used as it is configured.
-    pub(crate) fn answers(&self) -> anyhow::Result<(RateLimiting, Answers)> {
+    pub(crate) fn answers(
+        &self,
+        catalogue: CatalogueStatusSource,
+    ) -> anyhow::Result<(RateLimiting, Answers)> {
         let redis = RedisLinkConfig::new(self.redis.endpoint());
-        let (links, cache) = self.cache(redis).context("REDIS_URL or REDIS_CLUSTER_URLS cannot be used")?;
+        let (links, cache) =
+            self.cache(redis, catalogue).context("REDIS_URL or REDIS_CLUSTER_URLS cannot be used")?;
         let config = LimiterConfig { limits: self.limits.limits(), ..LimiterConfig::default() };
         // Over the link of the small answers, so that a limit and an answer travel together.
         let limiter = Limiter::new(config, links.small);
@@ -171,15 +180,35 @@ impl ServeArguments {
         Ok((limiting.clone(), Answers::new(limiting, cache)))
     }
 
-    fn cache(&self, redis: RedisLinkConfig) -> anyhow::Result<(CacheLinks, Cache<ReadError>)> {
+    fn cache(
+        &self,
+        redis: RedisLinkConfig,
+        catalogue: CatalogueStatusSource,
+    ) -> anyhow::Result<(CacheLinks, Cache<ReadError>)> {
         let links = CacheLinks {
             small: RedisLink::connect(redis.clone())?,
             large: RedisLink::connect(redis.clone())?,
         };
-        let config = CacheConfig { bytes: self.cache_bytes.get(), feed: redis, ..CacheConfig::default() };
+        let config = CacheConfig {
+            bytes: self.cache_bytes.get(),
+            // No request waits longer.
+            fill_timeout: self.layers.request_deadline,
+            max_fills: self.max_fills_in_flight,
+            max_waiting: max_waiting(self.layers.max_requests_in_flight),
+            catalogue: Some(catalogue),
+            feed: redis,
+            ..CacheConfig::default()
+        };
         let cache = Cache::new(config, links.clone())?;
         Ok((links, cache))
     }
+}
+
+/// How many requests may wait for PostgreSQL, and as many for the search engine: three eighths each of all that may be
+/// in flight. A quarter is left for responses from the cache, of which a thousand take a few milliseconds.
+fn max_waiting(max_requests_in_flight: NonZeroU32) -> NonZeroUsize {
+    let waiting = u64::from(max_requests_in_flight.get()) * 3 / 8;
+    usize::try_from(waiting).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN)
 }
 
 impl LimitArguments {
@@ -270,6 +299,7 @@ mod tests {
             ("--trusted-proxies", "everybody", "TRUSTED_PROXIES"),
             ("--redis-url", "http://redis", "REDIS_URL"),
             ("--cache-bytes", "64 MiB", "CACHE_BYTES"),
+            ("--max-fills-in-flight", "0", "MAX_FILLS_IN_FLIGHT"),
             ("--meilisearch-url", "search", "MEILISEARCH_URL"),
             ("--postgres-max-searches", "0", "POSTGRES_MAX_SEARCHES"),
             ("--search-max-lag-ms", "0", "SEARCH_MAX_LAG_MS"),
@@ -279,6 +309,13 @@ mod tests {
         ] {
             let error = serve(&[&format!("{flag}={value}")]).expect_err(flag);
             assert!(error.contains(variable), "{flag}: {error}");
+        }
+    }
+
+    #[test]
+    fn room_is_left_for_responses_from_the_cache() {
+        for (in_flight, waiting) in [(1024, 384), (8, 3), (1, 1)] {
+            assert_eq!(max_waiting(NonZeroU32::new(in_flight).unwrap()).get(), waiting, "{in_flight}");
         }
     }
 

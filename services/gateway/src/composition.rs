@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use axum::Router;
 use chart_index_browse::BrowseState;
+use chart_index_cache::{CatalogueStatus, CatalogueStatusSource};
 use chart_index_domain::search::{Engine, SearchIndex};
 use chart_index_http::{Answers, ServerConfig};
 use chart_index_lookup::LookupState;
@@ -38,12 +39,12 @@ pub(crate) async fn run(
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
     let store = Store::new(&arguments.store.config());
-    let (limiting, answers) = arguments.answers()?;
     let monitoring = store.monitoring();
     let readiness = Readiness::new(monitoring.clone());
     // The service also starts without PostgreSQL: readiness is then checked again whenever it is asked for.
     let (watch, _) =
         tokio::join!(CatalogueWatch::follow(&monitoring, GENERATION_INTERVAL), readiness.check());
+    let (limiting, answers) = arguments.answers(catalogue_status(&watch))?;
     let engines = Engines::connect(arguments, &store, &monitoring, &watch).await?;
 
     announce("public", &public)?;
@@ -83,6 +84,14 @@ fn bounds_of_listeners(arguments: &ServeArguments) -> (ServerConfig, ServerConfi
         ServerConfig { max_connections, ..server },
         ServerConfig { max_connections: private_connections, ..server },
     )
+}
+
+/// What the cache is told of the catalogue.
+fn catalogue_status(watch: &CatalogueWatch) -> CatalogueStatusSource {
+    let watch = watch.clone();
+    CatalogueStatusSource::new(move || {
+        watch.last_read().map(|(generation, read_at)| CatalogueStatus { generation, read_at })
+    })
 }
 
 /// Who answers searches.

@@ -19,8 +19,8 @@ pub(crate) async fn chart(
     HashParam(hash): HashParam,
     conditions: Conditions,
 ) -> Result<Response, ApiError> {
-    let kept = answers.read(&turn, CacheKey::lookup(hash), move || read_chart(store, hash)).await?;
-    let body = match JsonBody::kept(kept) {
+    let fill = move || read_chart(store, hash);
+    let body = match answers.read_json(&turn, CacheKey::lookup(hash), &conditions, fill).await? {
         Some(known) => known,
         None => JsonBody::render(&LookupAnswer::new(hash, None))?,
     };
@@ -41,12 +41,12 @@ pub(crate) async fn rox(
     conditions: Conditions,
 ) -> Result<Response, ApiError> {
     let kept = answers.read(&turn, CacheKey::rox(hash), move || read_rox(store, hash)).await?;
-    let CachedAnswer::Found { body, .. } = kept else { return Err(ApiError::NotFound(Missing::Rox)) };
+    let CachedAnswer::Found(file) = kept else { return Err(ApiError::NotFound(Missing::Rox)) };
     let tag = EntityTag::from(hash);
     if conditions.has(&tag) {
         return Ok(not_modified(&tag, CachePolicy::Rox));
     }
-    Ok(rox_file::answer(hash, &tag, body))
+    Ok(rox_file::answer(hash, &tag, file.plain().bytes.clone()))
 }
 
 /// The tag of a ROX file is its hash, which is its name already.

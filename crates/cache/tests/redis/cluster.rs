@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use chart_index_cache::{Admission, CacheConfig, Invalidator};
 use chart_index_ratelimit::Group;
-use chart_index_ratelimit::redis_link::RedisLinkConfig;
+use chart_index_ratelimit::redis_link::{RedisLinkConfig, Replication};
 
 use crate::support::cluster::RedisCluster;
 use crate::support::server::RedisServer;
 use crate::support::{IN_FORCE, Replica, Store, address, eventually, key, version};
 
 const KEYS: u64 = 30;
+const CHANNEL: &str = "ci:1:invalidate";
 
 async fn replica(cluster: &RedisCluster, listens_at: &RedisServer) -> Replica {
     let link = RedisLinkConfig { request_timeout: Duration::from_secs(20), ..cluster.link() };
@@ -55,5 +56,37 @@ async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
             let took = eventually(async || replica.read(*key, &store).await == version(1)).await;
             assert!(took < IN_FORCE, "{took:?}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_cut_off_from_its_cluster_does_not_count_as_listening() {
+    let cluster = RedisCluster::start();
+    let replica = Replica::starting(&cluster.link(), &cluster.nodes[1], CacheConfig::default());
+    eventually(async || replica.cache.hears_invalidations()).await;
+    let subscribed = |node: &&RedisServer| node.cli(&["PUBSUB", "NUMSUB", CHANNEL]).ends_with("\n1");
+    let [node] = cluster.nodes.iter().filter(subscribed).collect::<Vec<_>>()[..] else {
+        panic!("one node has the subscription")
+    };
+    let slot = node.cli(&["CLUSTER", "KEYSLOT", CHANNEL]);
+
+    // The state of a node in a minority: it answers and accepts no commands. A node that misses slots is in it as well.
+    node.cli(&["CLUSTER", "DELSLOTS", &slot]);
+    eventually(async || node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:fail")).await;
+    assert_eq!(node.cli(&["PING"]), "PONG");
+    eventually(async || !replica.cache.hears_invalidations()).await;
+    node.cli(&["CLUSTER", "ADDSLOTS", &slot]);
+    eventually(async || replica.cache.hears_invalidations()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removal_over_a_cluster_is_confirmed_by_every_primary() {
+    let cluster = RedisCluster::start();
+    let keys: Vec<_> = (0..KEYS).map(key).collect();
+    let invalidator = Invalidator::new(&cluster.link(), CacheConfig::KEY_PREFIX).unwrap();
+    let confirmed = invalidator.invalidate_and_confirm(&keys, Duration::from_secs(10)).await.unwrap();
+    assert_eq!(confirmed, Some(Replication::default()), "none has a replica");
+    for node in &cluster.nodes {
+        assert!(node.calls("wait") > 0, "every primary was asked");
     }
 }

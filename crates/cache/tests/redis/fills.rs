@@ -1,10 +1,12 @@
 //! One fill per key and replica, whoever waits or leaves.
 
+use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{CachedAnswer, FillError, Lookup};
+use chart_index_cache::{CacheConfig, CacheKey, CachedAnswer, FillError, Lookup, Representation};
+use chart_index_domain::search::Generation;
 use futures_util::future::join_all;
 use futures_util::poll;
 use tokio::sync::Notify;
@@ -140,4 +142,130 @@ async fn a_store_that_hangs_is_not_waited_for_where_an_old_answer_is_at_hand() {
         assert_eq!(hanging().await.unwrap(), version(0));
     }
     assert!(begun.elapsed() < Duration::from_millis(1_500), "{:?}", begun.elapsed());
+}
+
+async fn limited(server: &RedisServer, max_fills: usize, max_waiting: usize) -> Replica {
+    let config = CacheConfig {
+        max_fills: NonZeroUsize::new(max_fills).unwrap(),
+        max_waiting: NonZeroUsize::new(max_waiting).unwrap(),
+        fill_timeout: Duration::from_secs(1),
+        ..CacheConfig::default()
+    };
+    Replica::with(server.link(), server, config).await
+}
+
+/// A read of a store that never answers.
+fn hanging(replica: &Replica, key: CacheKey) -> impl Future<Output = Result<CachedAnswer, FillError<Down>>> {
+    let cache = replica.cache.clone();
+    async move { cache.read(key, std::future::pending::<Result<CachedAnswer, Down>>).await }
+}
+
+#[tokio::test]
+async fn a_hanging_fill_times_out_and_the_next_request_fills_again() {
+    let server = RedisServer::start(&[]);
+    let replica = limited(&server, 64, 64).await;
+    let begun = tokio::time::Instant::now();
+    let outcomes = join_all((0..10).map(|_| hanging(&replica, key(1)))).await;
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(FillError::TimedOut))), "{outcomes:?}");
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!((replica.cache.counts().fills, replica.cache.counts().failed_fills), (1, 1));
+    assert_eq!(replica.read(key(1), &Store::default()).await, version(0));
+}
+
+#[tokio::test]
+async fn a_hanging_fill_times_out_after_its_request_was_given_up() {
+    let server = RedisServer::start(&[]);
+    let replica = limited(&server, 64, 64).await;
+    let given_up = tokio::time::timeout(Duration::from_millis(100), hanging(&replica, key(1))).await;
+    assert!(given_up.is_err());
+    eventually(async || replica.cache.counts().failed_fills == 1).await;
+    assert_eq!(replica.read(key(1), &Store::default()).await, version(0));
+}
+
+#[tokio::test]
+async fn fills_above_the_limit_are_shed_and_hits_are_not() {
+    let server = RedisServer::start(&[]);
+    let replica = limited(&server, 4, 100).await;
+    let store = Store::default();
+    replica.read(key(1), &store).await;
+    let mut in_flight: Vec<_> = (10..14).map(|number| Box::pin(hanging(&replica, key(number)))).collect();
+    for fill in &mut in_flight {
+        assert!(poll!(fill).is_pending());
+    }
+    eventually(async || {
+        for fill in &mut in_flight {
+            assert!(poll!(fill).is_pending());
+        }
+        replica.cache.counts().fills == 5
+    })
+    .await;
+    let begun = tokio::time::Instant::now();
+    assert!(matches!(hanging(&replica, key(20)).await, Err(FillError::Overloaded)));
+    assert!(begun.elapsed() < Duration::from_millis(800), "before a permit is free: {:?}", begun.elapsed());
+    assert_eq!(replica.read(key(1), &store).await, version(0));
+    assert_eq!((replica.cache.counts().fills, replica.cache.counts().shed), (5, 1));
+
+    let list = CacheKey::list(b"", Generation(1));
+    assert_eq!(replica.read(list, &store).await, version(0), "lists have permits of their own");
+    join_all(in_flight).await;
+    assert_eq!(replica.read(key(20), &store).await, version(0), "the permits are free again");
+}
+
+#[tokio::test]
+async fn requests_above_the_limit_do_not_wait_for_a_fill() {
+    let server = RedisServer::start(&[]);
+    let replica = limited(&server, 4, 8).await;
+    let store = Store::default();
+    replica.read(key(1), &store).await;
+    let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(hanging(&replica, key(10)))).collect();
+    for request in &mut waiting {
+        assert!(poll!(request).is_pending());
+    }
+    let begun = tokio::time::Instant::now();
+    for number in [10, 20] {
+        assert!(matches!(hanging(&replica, key(number)).await, Err(FillError::Overloaded)));
+    }
+    // Past its hard age an answer is for when the store fails, or is not to be had.
+    replica.clock.advance(Duration::from_hours(2));
+    assert_eq!(replica.read(key(1), &store).await, version(0));
+    assert_eq!(store.reads(), 1);
+    assert!(begun.elapsed() < Duration::from_millis(500), "at once: {:?}", begun.elapsed());
+    drop(waiting);
+    assert_eq!(replica.read(key(20), &store).await, version(0));
+}
+
+#[tokio::test]
+async fn a_body_is_compressed_once_until_it_changes() {
+    let server = RedisServer::start(&[]);
+    let replica = Replica::patient(&server).await;
+    let (store, compressions) = (Store::default(), std::cell::Cell::new(0));
+    let gzip = |answer: &CachedAnswer| {
+        let CachedAnswer::Found(body) = answer else { panic!("a body") };
+        let gzip = replica.cache.gzip(&key(1), body, |plain| {
+            compressions.set(compressions.get() + 1);
+            Some(Representation { bytes: plain.slice(1..), tag: "gzip".into() })
+        });
+        gzip.unwrap().bytes.len()
+    };
+    let plain = replica.read(key(1), &store).await;
+    let before = replica.cache.counts().bytes;
+    gzip(&plain);
+    let both = before + (gzip(&plain) + "gzip".len() + size_of::<Representation>()) as u64;
+    assert_eq!(replica.cache.counts().bytes, both, "they count");
+    for _ in 0..10 {
+        gzip(&replica.read(key(1), &store).await);
+    }
+    replica.clock.advance(Duration::from_mins(12));
+    replica.read(key(1), &store).await;
+    eventually(async || matches!(replica.cache.begin(&key(1)), Lookup::Fresh(_))).await;
+    gzip(&replica.read(key(1), &store).await);
+    assert_eq!((store.reads(), compressions.get()), (2, 1), "read again, and the same");
+    assert_eq!(replica.cache.counts().bytes, both);
+
+    store.update();
+    replica.clock.advance(Duration::from_mins(12));
+    replica.read(key(1), &store).await;
+    eventually(async || replica.cache.begin(&key(1)) == Lookup::Fresh(version(1))).await;
+    gzip(&replica.read(key(1), &store).await);
+    assert_eq!(compressions.get(), 2);
 }

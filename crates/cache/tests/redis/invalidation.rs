@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedAnswer, Invalidator, Lookup};
+use chart_index_ratelimit::redis_link::Replication;
 use redis::cmd;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -152,4 +153,54 @@ async fn a_lost_message_heals_by_the_check_against_redis() {
     replica.clock.advance(Duration::from_secs(40));
     replica.read(key(1), &store).await;
     eventually(async || replica.cache.begin(&key(1)) == Lookup::Fresh(version(1))).await;
+}
+
+/// A primary with one replica that is connected to it.
+async fn replicated() -> (RedisServer, RedisServer) {
+    let primary = RedisServer::start(&[]);
+    let replica = RedisServer::start(&["--replicaof", &format!("127.0.0.1 {}", primary.port)]);
+    eventually(async || replica.cli(&["INFO", "replication"]).contains("master_link_status:up")).await;
+    eventually(async || primary.cli(&["INFO", "replication"]).contains("state=online")).await;
+    (primary, replica)
+}
+
+#[tokio::test]
+async fn a_confirmed_removal_outlasts_a_failover() {
+    let (primary, replica) = replicated().await;
+    let confirmed = invalidator(&primary).invalidate_and_confirm(&[key(1)], Duration::from_secs(10)).await;
+    assert_eq!(confirmed.unwrap(), Some(Replication { replicas: 1, confirmed: 1 }));
+    drop(primary);
+    replica.cli(&["REPLICAOF", "NO", "ONE"]);
+    assert_eq!(replica.cli(&["GET", &redis_key(1)]).trim_start_matches('\0'), "ci:invalidated");
+}
+
+#[tokio::test]
+async fn a_replica_that_does_not_confirm_is_reported_in_time() {
+    let (primary, replica) = replicated().await;
+    replica.freeze();
+    let begun = tokio::time::Instant::now();
+    let confirmed = invalidator(&primary).invalidate_and_confirm(&[key(1)], Duration::from_secs(10)).await;
+    assert_eq!(confirmed.unwrap(), Some(Replication { replicas: 1, confirmed: 0 }));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    replica.thaw();
+}
+
+#[tokio::test]
+async fn a_confirmed_removal_is_announced_twice() {
+    let server = RedisServer::start(&[]);
+    let before = crate::support::calls(&server, "publish").await;
+    let confirmed = invalidator(&server).invalidate_and_confirm(&[key(1)], Duration::from_secs(10)).await;
+    assert_eq!(confirmed.unwrap(), Some(Replication { replicas: 0, confirmed: 0 }));
+    assert_eq!(crate::support::calls(&server, "publish").await - before, 2);
+}
+
+#[tokio::test]
+async fn a_replica_cut_off_from_its_primary_does_not_count_as_listening() {
+    let (primary, replica) = replicated().await;
+    let reader = Replica::patient(&replica).await;
+    primary.freeze();
+    replica.cli(&["CONFIG", "SET", "repl-timeout", "1"]);
+    eventually(async || !reader.cache.hears_invalidations()).await;
+    primary.thaw();
+    eventually(async || reader.cache.hears_invalidations()).await;
 }

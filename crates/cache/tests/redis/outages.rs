@@ -1,8 +1,10 @@
 //! Redis killed, frozen, restarted, flushed; the store failing meanwhile.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chart_index_cache::{Invalidator, Lookup};
+use chart_index_cache::{CacheConfig, CatalogueStatus, CatalogueStatusSource, Invalidator, Lookup};
+use chart_index_domain::search::Generation;
 use chart_index_ratelimit::redis_link::LinkState;
 use futures_util::future::join_all;
 use redis::cmd;
@@ -164,11 +166,72 @@ async fn a_full_redis_keeps_nothing_new_and_still_hears_of_changes() {
 async fn without_a_redis_at_the_start_memory_and_store_do_the_work() {
     let mut server = RedisServer::start(&[]);
     server.kill();
-    let replica = Replica::starting(&server.link(), &server, chart_index_cache::CacheConfig::default());
+    let replica = Replica::starting(&server.link(), &server, CacheConfig::default());
     let store = Store::default();
     assert!(slowest(&replica, 0..20, &store).await < PATIENCE);
     slowest(&replica, 0..20, &store).await;
     assert_eq!(store.reads(), 20);
     server.restart();
     is_back(&server, &replica, 100).await;
+}
+
+/// A replica that is told the generation of the catalogue, and what tells it.
+async fn with_catalogue(server: &RedisServer) -> (Replica, impl Fn(u64) + use<>) {
+    let generation = Arc::new(Mutex::new(1));
+    let catalogue = CatalogueStatusSource::new({
+        let generation = Arc::clone(&generation);
+        move || {
+            let generation = Generation(*generation.lock().unwrap());
+            Some(CatalogueStatus { generation, read_at: std::time::Instant::now() })
+        }
+    });
+    let config = CacheConfig { catalogue: Some(catalogue), ..CacheConfig::default() };
+    let replica = Replica::with(server.link(), server, config).await;
+    (replica, move |changed| *generation.lock().unwrap() = changed)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_redis_is_unavailable_an_unchanged_catalogue_keeps_answers_fresh() {
+    let mut server = RedisServer::start(&[]);
+    let (other, _) = with_catalogue(&server).await;
+    let (replica, change) = with_catalogue(&server).await;
+    let store = Store::default();
+    other.read(key(2), &store).await;
+    let mut connection = server.connection().await;
+    eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
+    replica.read(key(1), &store).await;
+    replica.read(key(2), &store).await;
+    assert_eq!(replica.cache.counts().from_redis, 1, "the other replica read it");
+    server.kill();
+    eventually(async || !replica.cache.hears_invalidations()).await;
+    replica.clock.advance(Duration::from_mins(5));
+    for _ in 0..100 {
+        for number in [1, 2] {
+            assert_eq!(replica.cache.begin(&key(number)), Lookup::Fresh(version(0)), "{number}");
+        }
+    }
+    assert_eq!(store.reads(), 2);
+
+    store.update();
+    change(2);
+    for number in [1, 2] {
+        assert_eq!(replica.read(key(number), &store).await, version(1));
+    }
+    replica.clock.advance(Duration::from_mins(5));
+    assert_eq!(replica.cache.begin(&key(1)), Lookup::Fresh(version(1)), "until the next change");
+    assert_eq!(store.reads(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_came_back_empty_costs_no_reads_of_an_unchanged_catalogue() {
+    let mut server = RedisServer::start(&[]);
+    let ((replica, _), store) = (with_catalogue(&server).await, Store::default());
+    for number in 0..20 {
+        replica.read(key(number), &store).await;
+    }
+    server.restart();
+    eventually(async || server.cli(&["PUBSUB", "NUMSUB", "ci:1:invalidate"]).ends_with("\n1")).await;
+    is_back(&server, &replica, 100).await;
+    slowest(&replica, 0..20, &store).await;
+    assert_eq!(store.reads(), 20);
 }

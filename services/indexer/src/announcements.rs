@@ -1,11 +1,12 @@
 //! Telling Redis and the replicas which charts answer otherwise from now on. Always after the commit.
 
+use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chart_index_cache::{CacheConfig, CacheKey, Invalidator};
 use chart_index_domain::NoteHash;
-use chart_index_ratelimit::redis_link::{RedisArguments, RedisLinkConfig};
+use chart_index_ratelimit::redis_link::{RedisArguments, RedisLinkConfig, Replication};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -13,6 +14,11 @@ use tokio::task::JoinHandle;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How many song folders are announced together, at most.
 const BATCH: usize = 64;
+
+const NOT_ANNOUNCED: &str = "stored, but Redis could not be told: replicas may give older answers for ten minutes; \
+                             a removal or a restoration can be run again";
+const NOT_CONFIRMED: &str = "if Redis fails over now, replicas may give the older answer for ten minutes; \
+                             run the command again once its replicas are connected";
 
 /// The way to Redis of this program.
 #[derive(Debug, Clone)]
@@ -34,10 +40,26 @@ impl Announcer {
     /// # Errors
     /// Redis was away for all of ten seconds. The change is stored all the same.
     pub(crate) async fn announce(&self, charts: &[NoteHash]) -> Result<()> {
-        self.announce_within(charts, PATIENCE).await.context(
-            "stored, but Redis could not be told: replicas may give older answers for ten minutes; \
-             a removal or a restoration can be run again",
-        )
+        self.announce_within(charts, PATIENCE).await.context(NOT_ANNOUNCED)
+    }
+
+    /// Announces these charts so that it outlasts a failover of Redis, see [`Invalidator::invalidate_and_confirm`], and
+    /// warns on standard error where not every replica of Redis confirmed.
+    ///
+    /// # Errors
+    /// As for [`Announcer::announce`].
+    pub(crate) async fn announce_and_confirm(&self, charts: &[NoteHash]) -> Result<()> {
+        let replication =
+            self.0.invalidate_and_confirm(&keys(charts), PATIENCE).await.context(NOT_ANNOUNCED)?;
+        let warning = match replication {
+            Some(replication) if replication.is_complete() => return Ok(()),
+            Some(Replication { replicas, confirmed }) => {
+                format!("{confirmed} of {replicas} replicas of Redis confirmed the change in time")
+            }
+            None => "Redis does not report how many of its replicas confirmed the change".to_owned(),
+        };
+        writeln!(std::io::stderr(), "chart-indexer: warning: {warning}; {NOT_CONFIRMED}")?;
+        Ok(())
     }
 
     async fn announce_within(
@@ -45,8 +67,7 @@ impl Announcer {
         charts: &[NoteHash],
         patience: Duration,
     ) -> Result<(), chart_index_cache::InvalidationError> {
-        let keys: Vec<_> = charts.iter().flat_map(|hash| CacheKey::all_of_chart(*hash)).collect();
-        self.0.invalidate(&keys, patience).await
+        self.0.invalidate(&keys(charts), patience).await
     }
 
     /// Announces what an ingest stores, behind it: what it hands over is announced at once, many folders at a time,
@@ -55,6 +76,11 @@ impl Announcer {
         let (sender, stored) = mpsc::unbounded_channel();
         Announcements { sender, task: tokio::spawn(announce_all(self, stored)) }
     }
+}
+
+/// What is cached of these charts.
+fn keys(charts: &[NoteHash]) -> Vec<CacheKey> {
+    charts.iter().flat_map(|hash| CacheKey::all_of_chart(*hash)).collect()
 }
 
 /// The announcements of an ingest.

@@ -41,7 +41,7 @@ async fn announce(store: &Store, announcer: &Announcer, entry: Entry) -> Result<
         Entry::Chart { hash } => vec![hash],
         Entry::Chartset { id } => store.chart_hashes(id).await?,
     };
-    announcer.announce(&charts).await
+    announcer.announce_and_confirm(&charts).await
 }
 
 fn tell(entry: Entry, outcome: RemovalOutcome, done: &str, already: &str) -> Result<()> {

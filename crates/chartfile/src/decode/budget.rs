@@ -31,13 +31,16 @@ const MAX_YAML_DEPTH: usize = 100;
 /// The most bytes that the aliases of a YAML file may repeat, at worst.
 const MAX_YAML_REPEATED: usize = 4 * 1024 * 1024;
 
-/// Simfiles: memory for each tag and parameter; each chart copies the timing of its song; each row of notes is
-/// looked up in the list of fake regions.
-pub(super) fn check_simfile(text: &str) -> Result<(), Refusal> {
+/// The tags of a simfile, each of which takes memory, as does each parameter.
+pub(super) fn simfile_tags(text: &str) -> Result<Vec<Tag>, Refusal> {
     if text.bytes().filter(|byte| matches!(byte, b'#' | b':')).count() > MAX_SIMFILE_PARAMETERS {
         return Err(Refusal::TooMuchWork { what: "tags" });
     }
-    let tags = tokenize(text);
+    Ok(tokenize(text))
+}
+
+/// Simfiles: each chart copies the timing of its song; each row of notes is looked up in the list of fake regions.
+pub(super) fn check_simfile(tags: &[Tag]) -> Result<(), Refusal> {
     let of = |name: &'static str| tags.iter().filter(move |tag| tag.name == name);
     let charts = of("NOTES").count().max(of("NOTEDATA").count());
     if charts > MAX_CHARTS {

@@ -164,13 +164,15 @@ fn a_damaged_rox_file_is_refused_or_read_and_never_a_panic() {
 }
 
 /// Pieces of chart files that change much.
-const PIECES: [&str; 16] = [
+const PIECES: [&str; 18] = [
     "\n[HitObjects]\n",
     "\n#NOTES:",
     "#NOTEDATA:;",
     ";",
     ",",
     "0=0.000001,",
+    "2=-120,3=120,",
+    "{2|n|1|0}",
     "-9223372036854775808",
     "2147483647",
     "1e308",

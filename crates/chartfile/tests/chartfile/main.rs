@@ -13,5 +13,6 @@ mod formats;
 mod golden;
 mod hostile;
 mod note_hash;
+mod repairs;
 mod samples;
 mod support;

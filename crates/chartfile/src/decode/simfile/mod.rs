@@ -1,8 +1,19 @@
 //! `.sm` and `.ssc`: the charts of one song of the second game.
+//!
+//! Two forms that the games play and the decoder refuses are repaired before decoding: notes with attributes
+//! (`stepf2`), and timing below zero (`negative_timing`). A file without them is decoded as it stands, so
+//! that no repair can change the hash of a chart that is read without it.
+
+mod msd;
+mod negative_timing;
+mod stepf2;
+
+use std::borrow::Cow;
 
 use rox::RoxChart;
 use rox::formats::RomanisedNames;
 use rox::formats::sm::decoder::from_chart;
+use rox::formats::sm::msd::Tag;
 use rox::formats::sm::types::{SmChart, SmFile};
 use rox::formats::sm::{parser, ssc_parser};
 
@@ -22,7 +33,10 @@ pub(super) fn read(
     names: &RomanisedNames,
     is_stored: IsStored<'_>,
 ) -> Result<DecodedFile, Refusal> {
-    budget::check_simfile(text)?;
+    let mut tags = budget::simfile_tags(text)?;
+    let text = if repair(format, &mut tags) { Cow::Owned(msd::text_of(&tags)) } else { Cow::Borrowed(text) };
+    budget::check_simfile(&tags)?;
+    drop(tags);
     let parsed = match format {
         ChartFormat::Sm => parser::parse(text.as_bytes()),
         _ => ssc_parser::parse(text.as_bytes()),
@@ -34,6 +48,21 @@ pub(super) fn read(
             .map_err(|reason| LeftOut { chart: name(chart), reason })
     });
     collect(charts.chain(skipped))
+}
+
+/// Repairs what the games play and the decoder refuses. Reports whether there was any.
+fn repair(format: ChartFormat, tags: &mut Vec<Tag>) -> bool {
+    // In an `.sm`, a tag of notes begins with five other parameters.
+    let first_measure = if format == ChartFormat::Sm { 5 } else { 0 };
+    let mut repaired = false;
+    for notes in tags.iter_mut().filter(|tag| matches!(tag.name.as_str(), "NOTES" | "NOTES2")) {
+        repaired |= stepf2::replace_attributes(notes, first_measure);
+    }
+    repaired
+        | match format {
+            ChartFormat::Sm => negative_timing::repair_sm(tags),
+            _ => negative_timing::repair_ssc(tags),
+        }
 }
 
 /// What the parser says of a chart that it skipped: `chart 6: the reason`.

@@ -5,12 +5,13 @@
 //! - [`inspect_rox`] computes hash and numbers again from a stored ROX file;
 //! - [`notes`] is the note hash itself.
 //!
-//! Parsing is the work of the `rhythm-open-exchange` crate. This crate mends what the games play and that
+//! Parsing is the work of the `rhythm-open-exchange` crate. This crate repairs what the games play and that
 //! decoder refuses, bounds the work that a hostile file can cause, and says in a [`Refusal`] why a file or a
 //! chart is left out. No input makes it panic, and no input makes it write to disk.
 
 pub mod archive;
 mod decode;
+mod encoding;
 mod format;
 pub mod notes;
 mod numbers;
@@ -19,6 +20,7 @@ mod rox_file;
 mod text;
 
 pub use decode::{DecodedFile, IsStored, LeftOut, MAX_FILE_BYTES, decode, decode_unless_stored};
+pub use encoding::file_name;
 pub use format::ChartFormat;
 pub use refusal::Refusal;
 pub use rox_file::inspect_rox;

@@ -27,6 +27,12 @@ pub enum Refusal {
         /// The number of the mode.
         mode: u8,
     },
+    /// The file is a chart of a mode that is not known.
+    #[error("unknown game mode {mode:?}")]
+    UnknownMode {
+        /// The mode as the file has it, shortened.
+        mode: String,
+    },
     /// The chart has no note that is played.
     #[error("no notes")]
     NoNotes,
@@ -85,7 +91,13 @@ pub enum Refusal {
         /// The most that is read.
         limit: usize,
     },
-    /// The chart files of the archive, this one included, are larger than those of any pack.
+    /// The archive holds more chart files than a pack does.
+    #[error("archive of more than {limit} chart files")]
+    TooManyChartFiles {
+        /// The most that is read.
+        limit: usize,
+    },
+    /// The chart files of the archive are larger than those of any pack.
     #[error("archive of more than {limit} bytes of chart files")]
     ArchiveTooLarge {
         /// The most that is read.
@@ -97,9 +109,6 @@ pub enum Refusal {
     /// The entry is a symbolic link or another thing that is no file.
     #[error("not a regular file")]
     NotAFile,
-    /// The entry needs a password.
-    #[error("encrypted")]
-    Encrypted,
     /// An earlier entry of the archive has the same name.
     #[error("a second entry of the same name")]
     DuplicateName,

@@ -1,12 +1,13 @@
 //! Reading one place: its files become chartset drafts, and what cannot be read becomes a reason.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use chart_index_chartfile::archive::{self, ArchivedFile};
-use chart_index_chartfile::{ChartFormat, IsStored, MAX_FILE_BYTES, Refusal, decode_unless_stored};
+use chart_index_chartfile::archive::{self, ArchivedFile, NotRead};
+use chart_index_chartfile::{ChartFormat, IsStored, MAX_FILE_BYTES, decode_unless_stored, file_name};
 use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES, MAX_CHARTS};
 use chart_index_domain::{
     ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge, PublicSource, SourceKind, SourceRef,
@@ -47,7 +48,7 @@ pub(crate) struct Refused {
 /// A chart file of a song folder: its path in the folder and its bytes.
 pub(crate) struct ChartFile {
     pub(crate) name: String,
-    pub(crate) content: Result<Vec<u8>, Refusal>,
+    pub(crate) content: Result<Vec<u8>, NotRead>,
 }
 
 /// The chartset that the files of a place which are in no folder of their own stand for. Known before the place is
@@ -123,7 +124,7 @@ pub(crate) fn list(place: &Place) -> Result<Vec<(String, PathBuf)>, Unreadable> 
         count += 1;
         if count <= MAX_CHART_FILES {
             let below = entry.path().strip_prefix(&place.location).unwrap_or(entry.path());
-            let name = below.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
+            let name = below.iter().map(file_name).collect::<Vec<_>>().join("/");
             files.push((name, entry.into_path()));
         }
     }
@@ -141,7 +142,7 @@ fn check_bytes(bytes: u64) -> Result<(), ChartsetTooLarge> {
 }
 
 /// The bytes of a file, or the refusal of one that is too large to be a chart.
-fn read_file(path: &Path) -> std::io::Result<Result<Vec<u8>, Refusal>> {
+fn read_file(path: &Path) -> std::io::Result<Result<Vec<u8>, NotRead>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     // The decoder refuses what is longer than its limit, so the rest of the file need not be read.
@@ -201,6 +202,8 @@ struct Identity {
     id: ChartsetId,
     path: String,
     exact: Option<PublicSource>,
+    /// Whether it is a set of the first game.
+    is_alpha: bool,
 }
 
 impl Identity {
@@ -209,9 +212,10 @@ impl Identity {
         let parts: Vec<&str> = path.splitn(3, '/').collect();
         let folder = parts.get(1).copied().unwrap_or_default();
         let reference = SourceRef::from_folder_name(folder);
+        let is_alpha = place.layout == Layout::AlphaSet;
         let (id, kind) = match (place.layout, &reference) {
             (Layout::Plain, _) | (_, None) => {
-                return Self { id: ChartsetId::of_path(&path), path, exact: None };
+                return Self { id: ChartsetId::of_path(&path), path, exact: None, is_alpha };
             }
             (Layout::AlphaSet, Some(set)) => (ChartsetId::of_alpha_set(set), SourceKind::AlphaSet),
             (Layout::BetaSong | Layout::BetaPack, Some(pack)) => {
@@ -220,11 +224,40 @@ impl Identity {
             }
         };
         let exact = reference.map(|reference| PublicSource { kind, reference });
-        Self { id, path, exact }
+        Self { id, path, exact, is_alpha }
+    }
+
+    /// The chart without the ids of the first game, where a `.qua` file outside of that game names some: other games
+    /// with numbers of their own write this format.
+    fn checked_ids(&self, format: ChartFormat, mut chart: ChartDraft) -> ChartDraft {
+        if format == ChartFormat::Qua && !self.is_alpha {
+            chart.declared = None;
+            chart.alpha_beatmap_id = None;
+        }
+        chart
     }
 }
 
+/// The files that exist and cannot be read, with the reason.
+fn unreadable_files(identity: &Identity, files: &[ChartFile]) -> Vec<Refused> {
+    let unreadable = files.iter().filter_map(|file| match &file.content {
+        Err(reason @ NotRead::Unreadable { .. }) => Some((file, reason)),
+        _ => None,
+    });
+    unreadable
+        .map(|(file, reason)| Refused {
+            file: format!("{}/{}", identity.path, file.name),
+            chart: None,
+            reason: reason.to_string(),
+        })
+        .collect()
+}
+
 fn read_song_folder(identity: &Identity, files: Vec<ChartFile>, is_stored: IsStored<'_>) -> SongFolder {
+    let unreadable = unreadable_files(identity, &files);
+    if !unreadable.is_empty() {
+        return SongFolder { id: identity.id, is_unreadable: true, draft: None, refused: unreadable };
+    }
     let mut refused = Vec::new();
     let draft = check_size(&files)
         .and_then(|()| decode_files(identity, files, is_stored, &mut refused))
@@ -258,15 +291,16 @@ fn decode_files(
     for file in files {
         let path = format!("{}/{}", identity.path, file.name);
         let refuse =
-            |chart, reason: &Refusal| Refused { file: path.clone(), chart, reason: reason.to_string() };
+            |chart, reason: &dyn Display| Refused { file: path.clone(), chart, reason: reason.to_string() };
         let Some(format) = ChartFormat::of(&file.name) else { continue };
-        match file.content.and_then(|bytes| decode_unless_stored(format, &bytes, is_stored)) {
+        match file.content.and_then(|bytes| Ok(decode_unless_stored(format, &bytes, is_stored)?)) {
             Err(refusal) => refused.push(refuse(None, &refusal)),
             Ok(decoded) => {
                 refused.extend(
                     decoded.left_out.iter().map(|left| refuse(Some(left.chart.clone()), &left.reason)),
                 );
-                charts.extend(decoded.charts.into_iter().filter(|chart| seen.insert(chart.hash)));
+                let fresh = decoded.charts.into_iter().filter(|chart| seen.insert(chart.hash));
+                charts.extend(fresh.map(|chart| identity.checked_ids(format, chart)));
                 ChartsetTooLarge::check("charts", charts.len() as u64, MAX_CHARTS as u64)?;
             }
         }
@@ -278,4 +312,128 @@ fn decode_files(
     let draft = ChartsetDraft { id, path, exact, charts };
     draft.check_limits()?;
     Ok(Some(draft))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write};
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    const OSU: &str = "osu file format v14\n\n[General]\nMode: 3\n\n[Metadata]\nTitle:Test\nBeatmapID:7\n\
+                       BeatmapSetID:9\n\n[Difficulty]\nCircleSize:4\n\n[TimingPoints]\n0,500,4,1,0,100,1,0\n\n\
+                       [HitObjects]\n64,192,1000,1,0,0:0:0:0:\n";
+    const QUA: &str =
+        "Mode: Keys4\nMapId: 7\nMapSetId: 9\nTimingPoints:\n- Bpm: 120\nHitObjects:\n- Lane: 1\n";
+
+    fn read_place(place: &Place) -> Vec<SongFolder> {
+        match read(place) {
+            Ok(files) => decode(place, files, &|_| false),
+            Err(unreadable) => vec![unreadable.song_folder(place)],
+        }
+    }
+
+    /// What is read from a library of these files below `path`.
+    fn read_library(files: &[(&str, &[u8])], path: &str) -> Vec<SongFolder> {
+        let root = tempfile::tempdir().unwrap();
+        for (file, content) in files {
+            let file = root.path().join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, content).unwrap();
+        }
+        let places = crate::library::places(&root.path().join(path)).unwrap();
+        places.iter().flat_map(read_place).collect()
+    }
+
+    /// An archive of these files, stored as they are; in the last one a byte differs from its checksum.
+    fn damaged_archive(files: &[(&str, &str)]) -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        for (name, content) in files {
+            writer.start_file(*name, options).unwrap();
+            writer.write_all(content.as_bytes()).unwrap();
+        }
+        let mut archive = writer.finish().unwrap().into_inner();
+        let (_, last) = files.last().unwrap();
+        let at = archive.windows(last.len()).rposition(|window| window == last.as_bytes()).unwrap();
+        archive[at + 3] ^= 1;
+        archive
+    }
+
+    #[test]
+    fn an_unreadable_entry_leaves_the_chartset_as_it_is() {
+        let archive = damaged_archive(&[("a.osu", OSU), ("b.txt", "text"), ("c.qua", QUA)]);
+        let folders = read_library(&[("alpha/1 one.osz", &archive)], "");
+        let [folder] = &folders[..] else { panic!("{folders:?}") };
+        assert!(folder.draft.is_none());
+        let [refused] = &folder.refused[..] else { panic!("{folder:?}") };
+        assert_eq!(refused.file, "alpha/1 one/c.qua");
+        assert!(refused.reason.starts_with("cannot be read: "), "{refused:?}");
+    }
+
+    #[test]
+    fn an_unreadable_entry_concerns_its_own_song_folder_only() {
+        let archive = damaged_archive(&[("one/a.osu", OSU), ("two/a.osu", OSU), ("two/b.qua", QUA)]);
+        let folders = read_library(&[("beta/3 pack.zip", &archive)], "");
+        let drafts: Vec<_> =
+            folders.iter().map(|folder| folder.draft.as_ref().map(|draft| &draft.path)).collect();
+        assert_eq!(drafts, [Some(&"beta/3 pack/one".to_owned()), None]);
+    }
+
+    #[test]
+    fn an_entry_that_is_no_chart_is_refused_and_the_rest_counts() {
+        let files = [("alpha/1 one/a.osu", OSU.as_bytes()), ("alpha/1 one/b.qua", b"Mode: Keys300\n")];
+        let folders = read_library(&files, "");
+        assert_eq!((folders[0].draft.as_ref().unwrap().charts.len(), folders[0].refused.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_qua_file_names_ids_of_the_first_game_only_in_that_game() {
+        for (file, content, declares) in [
+            ("alpha/no id/a.qua", QUA, true),
+            ("alpha/1 one/a.qua", QUA, true),
+            ("beta/3 pack/song/a.qua", QUA, false),
+            ("else/a.qua", QUA, false),
+            ("beta/3 pack/song/a.osu", OSU, true),
+            ("else/a.osu", OSU, true),
+        ] {
+            // The second file makes the folder a library, whatever the first is.
+            let files = [(file, content.as_bytes()), ("alpha/.keep/none", b"".as_slice())];
+            let folders = read_library(&files, "");
+            let chart = &folders[0].draft.as_ref().unwrap().charts[0];
+            assert_eq!(
+                (chart.declared.is_some(), chart.alpha_beatmap_id.is_some()),
+                (declares, declares),
+                "{file}"
+            );
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn names_that_are_not_utf_8_are_read() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+
+        // "夜明けの航路" in Shift-JIS.
+        let name: &[u8] = b"\x96\xe9\x96\xbe\x82\xaf\x82\xcc\x8dq\x98H";
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("beta/3 pack").join(OsStr::from_bytes(name));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(OsStr::from_bytes(&[name, b".osu"].concat())), OSU).unwrap();
+        let archive = root.path().join("alpha").join(OsStr::from_bytes(&[b"5 ", name, b".osz"].concat()));
+        std::fs::create_dir_all(archive.parent().unwrap()).unwrap();
+        std::fs::write(archive, "no archive").unwrap();
+        let places = crate::library::places(root.path()).unwrap();
+        let folders: Vec<_> = places.iter().flat_map(read_place).collect();
+        let drafts: Vec<_> =
+            folders.iter().flat_map(|folder| &folder.draft).map(|draft| &draft.path).collect();
+        assert_eq!(drafts, ["beta/3 pack/夜明けの航路"]);
+        let refused: Vec<_> =
+            folders.iter().flat_map(|folder| &folder.refused).map(|each| &each.file).collect();
+        assert_eq!(refused, ["alpha/5 夜明けの航路"]);
+    }
 }

@@ -13,6 +13,7 @@ use chart_index_domain::{ChartDraft, NoteHash, PublicSource, SourceKind, SourceR
 use rox::RoxChart;
 use rox::formats::{RomanisedNames, romanised_names_from_bytes};
 
+use crate::encoding::{self, Text};
 use crate::text::chart_text;
 use crate::{ChartFormat, Refusal, rox_file};
 
@@ -44,8 +45,8 @@ pub type IsStored<'a> = &'a (dyn Fn(&NoteHash) -> bool + 'a);
 
 /// Reads a chart file and makes the ROX file of every chart in it. Refuses it where nothing in it can be indexed.
 ///
-/// Text that is not UTF-8 is read with a replacement character for each wrong byte: the notes of such a file are
-/// as good as those of any other. Never panics: where the decoder does, the file is refused.
+/// Text that is not UTF-8 is read in the encoding that its byte order mark or its bytes indicate; the notes do not
+/// depend on it. Never panics: where the decoder does, the file is refused.
 pub fn decode(format: ChartFormat, bytes: &[u8]) -> Result<DecodedFile, Refusal> {
     decode_unless_stored(format, bytes, &|_| false)
 }
@@ -60,8 +61,30 @@ pub fn decode_unless_stored(
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Refusal::TooLarge { limit: MAX_FILE_BYTES });
     }
+    match encoding::decode_text(bytes) {
+        Text::Utf8(text) => read(format, &text, is_stored),
+        Text::Detected(text) => {
+            let detected = read(format, &text, is_stored);
+            drop(text);
+            // Bytes of other encodings can be the backslash of a simfile. What is read with a replacement
+            // character for each wrong byte fixes the notes; the encoding only adds the right text.
+            let replaced = String::from_utf8_lossy(bytes);
+            match read(format, &replaced, &|_| true) {
+                Ok(fixed) if !detected.as_ref().is_ok_and(|file| has_all_charts(file, &fixed)) => {
+                    read(format, &replaced, is_stored)
+                }
+                _ => detected,
+            }
+        }
+    }
+}
+
+fn has_all_charts(file: &DecodedFile, fixed: &DecodedFile) -> bool {
+    fixed.charts.iter().all(|chart| file.charts.iter().any(|other| other.hash == chart.hash))
+}
+
+fn read(format: ChartFormat, text: &str, is_stored: IsStored<'_>) -> Result<DecodedFile, Refusal> {
     guarded(|| {
-        let text = String::from_utf8_lossy(bytes);
         let text = text.trim_start_matches('\u{feff}');
         let names = romanised_names_from_bytes(Path::new(format.example_name()), text.as_bytes())
             .map_err(|error| Refusal::from_decoder(&error))?;

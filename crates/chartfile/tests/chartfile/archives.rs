@@ -3,9 +3,11 @@
 use std::io::{Cursor, Write};
 
 use chart_index_chartfile::archive::{
-    ArchivedFile, MAX_ARCHIVE_CHART_BYTES, MAX_ENTRIES, is_archive, read_chart_files,
+    ArchivedFile, MAX_ARCHIVE_CHART_BYTES, MAX_CHART_FILES, MAX_ENTRIES, NotRead, is_archive,
+    read_chart_files,
 };
 use chart_index_chartfile::{MAX_FILE_BYTES, Refusal};
+use encoding_rs::{EUC_KR, Encoding, SHIFT_JIS};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -29,9 +31,9 @@ fn read(archive: &[u8]) -> Result<Vec<ArchivedFile>, Refusal> {
 /// Paths, and contents as text or the refusal.
 fn listed(archive: &[u8]) -> Vec<(String, String)> {
     let files = read(archive).expect("a readable archive");
-    let text = |content: Result<Vec<u8>, Refusal>| match content {
+    let text = |content: Result<Vec<u8>, NotRead>| match content {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(refusal) => refusal.to_string(),
+        Err(reason) => reason.to_string(),
     };
     files.into_iter().map(|file| (file.path, text(file.content))).collect()
 }
@@ -137,14 +139,40 @@ fn links_and_nested_archives_are_refused() {
     assert_eq!(listed(&archive), pairs(&expected));
 }
 
+/// Which entries are read, and of which the content is not known.
+fn outcomes(archive: &[u8]) -> Vec<(String, &'static str)> {
+    let outcome = |content: &Result<Vec<u8>, NotRead>| match content {
+        Ok(_) => "read",
+        Err(NotRead::Refused(_)) => "refused",
+        Err(NotRead::Unreadable { .. }) => "unreadable",
+    };
+    let files = read(archive).expect("a readable archive");
+    files.into_iter().map(|file| (file.path, outcome(&file.content))).collect()
+}
+
 #[test]
-fn encrypted_entries_are_refused() {
-    let mut archive = zip_of(&[("a.osu", b"secret"), ("b.osu", b"open")]);
+fn content_that_cannot_be_read_is_not_the_same_as_no_chart() {
+    let archive = zip_of(&[("a.osu", b"some content"), ("b.osu", b"other content"), ("c.zip", b"nested")]);
     let first = directory_headers(&archive)[0];
-    // The lowest bit of the flags, in the directory and in the header of the entry itself.
-    archive[first + 8] |= 1;
-    archive[6] |= 1;
-    assert_eq!(listed(&archive), pairs(&[("a.osu", "encrypted"), ("b.osu", "open")]));
+    let changed = |changes: &[(usize, u8)]| {
+        let mut archive = archive.clone();
+        for &(at, value) in changes {
+            archive[at] = value;
+        }
+        archive
+    };
+    for (name, archive, reason) in [
+        // The lowest bit of the flags, in the directory and in the header of the entry itself.
+        ("encrypted", changed(&[(first + 8, archive[first + 8] | 1), (6, archive[6] | 1)]), "encrypted"),
+        ("checksum", changed(&[(first + 16, archive[first + 16] ^ 1)]), "Invalid checksum"),
+        ("method", changed(&[(first + 10, 14), (8, 14)]), "ompression method not supported"),
+        ("content", changed(&[(35, 0xff), (36, 0xff)]), ""),
+    ] {
+        let expected = [("a.osu", "unreadable"), ("b.osu", "read"), ("c.zip", "refused")];
+        assert_eq!(outcomes(&archive), expected.map(|(path, outcome)| (path.to_owned(), outcome)), "{name}");
+        let words = &listed(&archive)[0].1;
+        assert!(words.starts_with("cannot be read: ") && words.contains(reason), "{name}: {words}");
+    }
 }
 
 #[test]
@@ -174,12 +202,51 @@ fn all_chart_files_together_have_a_limit() {
     let count = MAX_ARCHIVE_CHART_BYTES / MAX_FILE_BYTES + 2;
     let names: Vec<String> = (0..count).map(|number| format!("{number:03}.osu")).collect();
     let entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &bytes[..])).collect();
-    let files = read(&zip_of(&entries)).expect("a readable archive");
-    let (read, refused): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.content.is_ok());
-    assert_eq!(read.len() as u64, MAX_ARCHIVE_CHART_BYTES / MAX_FILE_BYTES);
-    for file in refused {
-        assert_eq!(file.content, Err(Refusal::ArchiveTooLarge { limit: MAX_ARCHIVE_CHART_BYTES }));
+    let refusal = Refusal::ArchiveTooLarge { limit: MAX_ARCHIVE_CHART_BYTES };
+    assert_eq!(read(&zip_of(&entries)), Err(refusal));
+    let within = usize::try_from(MAX_ARCHIVE_CHART_BYTES / MAX_FILE_BYTES).expect("fits");
+    assert_eq!(read(&zip_of(&entries[..within])).map(|files| files.len()), Ok(within));
+}
+
+#[test]
+fn too_many_chart_files_are_refused_before_any_is_read() {
+    let names: Vec<String> = (0..=MAX_CHART_FILES).map(|number| format!("{number}.osu")).collect();
+    let mut entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
+    assert_eq!(read(&zip_of(&entries)), Err(Refusal::TooManyChartFiles { limit: MAX_CHART_FILES }));
+    // Other files do not count.
+    entries[0].0 = "audio.mp3";
+    assert_eq!(read(&zip_of(&entries)).map(|files| files.len()), Ok(MAX_CHART_FILES));
+}
+
+/// An archive with these names in the bytes of an encoding, as tools wrote them before UTF-8.
+fn zip_with_names(names: &[&str], encoding: &'static Encoding) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    let raw: Vec<Vec<u8>> = names.iter().map(|name| encoding.encode(name).0.into_owned()).collect();
+    for (number, name) in raw.iter().enumerate() {
+        writer.start_file(format!("{number:0>width$}", width = name.len()), options()).expect("written");
     }
+    let mut archive = writer.finish().expect("finished").into_inner();
+    for (number, name) in raw.iter().enumerate() {
+        let placeholder = format!("{number:0>width$}", width = name.len());
+        archive = patched(&archive, placeholder.as_bytes(), name);
+    }
+    archive
+}
+
+#[test]
+fn names_that_are_not_utf_8_are_read_in_their_encoding() {
+    let japanese = ["夜明けの航路/表紙.osu", "夜明けの航路/能力.osu"];
+    let korean = ["별빛 정원/가나다라.sm"];
+    for (names, encoding) in [(&japanese[..], SHIFT_JIS), (&korean, EUC_KR)] {
+        let paths: Vec<String> =
+            listed(&zip_with_names(names, encoding)).into_iter().map(|file| file.0).collect();
+        let mut expected = names.to_vec();
+        expected.sort_unstable();
+        assert_eq!(paths, expected, "{}", encoding.name());
+    }
+    // Code page 437, the one of the zip format.
+    let archive = patched(&zip_of(&[("caf0.osu", b"a")]), b"caf0.osu", b"caf\x82.osu");
+    assert_eq!(listed(&archive), pairs(&[("café.osu", "a")]));
 }
 
 #[test]
@@ -199,13 +266,6 @@ fn what_is_no_archive_or_a_damaged_one_is_refused() {
     for damaged in [&b""[..], b"PK", b"not an archive at all", &archive[..archive.len() / 2]] {
         assert!(matches!(read(damaged), Err(Refusal::UnreadableArchive { .. })), "{damaged:?}");
     }
-    // A wrong checksum is the fault of one entry.
-    let mut archive = archive;
-    let first = directory_headers(&archive)[0];
-    archive[first + 16] ^= 1;
-    let listed = listed(&archive);
-    assert!(listed[0].1.starts_with("not a readable archive: "), "{listed:?}");
-    assert_eq!(listed[1].1, "other content");
 }
 
 #[test]

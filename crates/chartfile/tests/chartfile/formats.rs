@@ -207,19 +207,21 @@ fn a_yaml_chart_may_have_numbers_for_signatures_ends_of_zero_and_other_modes() {
         let text = qua(&format!("Mode: Keys{keys}"), "- Bpm: 120", &format!("- Lane: {keys}"));
         assert_eq!(only_chart(ChartFormat::Qua, &text).numbers.keys.get(), keys);
     }
+    for mode in ["Keys300", "Keys256", "Keys260", "Keys0", "Keys11", "Keys+5", "Keys05"] {
+        let text = qua(&format!("Mode: {mode}"), "- Bpm: 120", "- Lane: 1");
+        assert_eq!(refusal(ChartFormat::Qua, &text), Refusal::UnknownMode { mode: mode.to_owned() });
+    }
+    for mode in ["Keys", "Keys99999999999", "Other"] {
+        let text = qua(&format!("Mode: {mode}"), "- Bpm: 120", "- Lane: 1");
+        let refusal = refusal(ChartFormat::Qua, &text).to_string();
+        assert!(refusal.contains("unknown variant"), "{refusal}");
+    }
+    for mode in ["\"Keys4\"", "Keys4 # four"] {
+        let text = qua(&format!("Mode: {mode}"), "- Bpm: 120", "- StartTime: 10\n  Lane: 2");
+        assert_eq!(only_chart(ChartFormat::Qua, &text).hash, hash);
+    }
     let eight = qua("Mode: Keys8", "- Bpm: 120", "- Lane: 1");
     assert_eq!(refusal(ChartFormat::Qua, &eight), Refusal::KeyCount(InvalidKeyCount(8)));
-}
-
-#[test]
-fn a_simfile_that_is_not_utf_8_is_read_all_the_same() {
-    let text = simfile("#BPMS:0=120;", &[("dance-single", "1000")]);
-    let plain = only_chart(ChartFormat::Sm, &text);
-    let mut latin_1 = b"#SUBTITLE:caf\xe9;\n".to_vec();
-    latin_1.extend(text.replace("Song", "S\u{1}ng").bytes().map(|byte| if byte == 1 { 0xf6 } else { byte }));
-    let decoded = decode(ChartFormat::Sm, &latin_1).expect("a chart");
-    assert_eq!(decoded.charts[0].hash, plain.hash);
-    assert_eq!(decoded.charts[0].text.title, "S\u{fffd}ng");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 
 mod archives;
 mod corpus;
+mod encodings;
 mod formats;
 mod golden;
 mod hostile;

@@ -1,0 +1,154 @@
+//! Text and names in encodings other than UTF-8.
+//!
+//! Charts were written by the tools of many systems and years: in Shift-JIS, EUC-KR, GBK or a code page of Windows,
+//! and in UTF-16. A byte order mark decides; what is valid UTF-8 is UTF-8; anything else is what the detector of
+//! Firefox (`chardetng`) takes it for.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+/// The text of a file.
+pub(crate) enum Text<'a> {
+    /// The text is UTF-8, perhaps damaged.
+    Utf8(Cow<'a, str>),
+    /// The text was read in another encoding, which need not be the right one.
+    Detected(String),
+}
+
+/// The text in the bytes of a file. At most three times as large as they are.
+pub(crate) fn decode_text(bytes: &[u8]) -> Text<'_> {
+    if let Some((encoding, length)) = Encoding::for_bom(bytes)
+        && encoding != UTF_8
+    {
+        return Text::Detected(encoding.decode_without_bom_handling(&bytes[length..]).0.into_owned());
+    }
+    match str::from_utf8(bytes) {
+        Err(_) if !is_damaged_utf8(bytes) => {
+            Text::Detected(detect(bytes).decode_without_bom_handling(bytes).0.into_owned())
+        }
+        _ => Text::Utf8(String::from_utf8_lossy(bytes)),
+    }
+}
+
+/// Whether most of what is not ASCII is valid UTF-8. In text of another encoding that happens by chance only.
+fn is_damaged_utf8(bytes: &[u8]) -> bool {
+    let (mut valid, mut invalid) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        valid += chunk.valid().chars().filter(|character| !character.is_ascii()).count();
+        invalid += usize::from(!chunk.invalid().is_empty());
+    }
+    valid > invalid
+}
+
+/// The encoding that the bytes look most like.
+fn detect(bytes: &[u8]) -> &'static Encoding {
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(bytes, true);
+    detector.guess(None, Utf8Detection::Deny)
+}
+
+/// The name of a file as text. On Unix, where a name is any bytes, one that is not UTF-8 is read in the encoding that
+/// it looks most like: no file is passed over because of its name.
+#[must_use]
+pub fn file_name(name: &OsStr) -> Cow<'_, str> {
+    match name.to_str() {
+        Some(name) => Cow::Borrowed(name),
+        None => Cow::Owned(decode_os_name(name)),
+    }
+}
+
+#[cfg(unix)]
+fn decode_os_name(name: &OsStr) -> String {
+    use std::os::unix::ffi::OsStrExt;
+
+    let bytes = name.as_bytes();
+    detect(bytes).decode_without_bom_handling(bytes).0.into_owned()
+}
+
+#[cfg(not(unix))]
+fn decode_os_name(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
+}
+
+/// How those names of an archive are encoded that are not UTF-8.
+pub(crate) struct EntryNames(&'static Encoding);
+
+impl EntryNames {
+    /// The encoding that these names, one after the other, look most like.
+    pub(crate) fn detect(names: &[u8]) -> Self {
+        Self(detect(names))
+    }
+
+    /// The name as text. Where no other encoding is found it is code page 437, the one that the zip format itself
+    /// names (APPNOTE.TXT, appendix D), which `code_page_437` reads.
+    pub(crate) fn decode(&self, raw: &[u8], code_page_437: impl FnOnce() -> Option<String>) -> String {
+        if let Ok(name) = str::from_utf8(raw) {
+            return name.to_owned();
+        }
+        let detected = self.0.decode_without_bom_handling_and_without_replacement(raw);
+        detected
+            .filter(|_| self.0 != WINDOWS_1252)
+            .map(Cow::into_owned)
+            .or_else(code_page_437)
+            .unwrap_or_else(|| String::from_utf8_lossy(raw).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use encoding_rs::{EUC_KR, GBK, SHIFT_JIS};
+
+    use super::*;
+
+    fn text(bytes: &[u8]) -> String {
+        match decode_text(bytes) {
+            Text::Utf8(text) => text.into_owned(),
+            Text::Detected(text) => text,
+        }
+    }
+
+    #[test]
+    fn text_of_other_encodings_is_detected() {
+        for (expected, encoding) in [
+            ("#TITLE:夜明けの航路;#ARTIST:灯火ノート;", SHIFT_JIS),
+            ("#TITLE:별빛 정원;#ARTIST:하늘연못;", EUC_KR),
+            ("#TITLE:南山南的雨夜;#ARTIST:灯火乐队的朋友;", GBK),
+            ("#TITLE:Café déjà vu;", WINDOWS_1252),
+        ] {
+            assert_eq!(text(&encoding.encode(expected).0), expected, "{}", encoding.name());
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_decides() {
+        let expected = "Title: 旋律";
+        let little: Vec<u8> = "\u{feff}Title: 旋律".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = "\u{feff}Title: 旋律".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!((text(&little), text(&big)), (expected.to_owned(), expected.to_owned()));
+        let utf_8 = "\u{feff}Title: 旋律";
+        assert_eq!(text(utf_8.as_bytes()), utf_8);
+    }
+
+    #[test]
+    fn valid_utf_8_is_utf_8_and_damaged_utf_8_too() {
+        for bytes in [&b"plain"[..], "\u{a9}\u{ae}".as_bytes(), "ｶﾀｶﾅ".as_bytes()] {
+            assert!(matches!(decode_text(bytes), Text::Utf8(Cow::Borrowed(_))), "{bytes:?}");
+        }
+        let mut damaged = "旋律と夜明け".as_bytes().to_vec();
+        damaged.truncate(damaged.len() - 1);
+        assert_eq!(text(&damaged), "旋律と夜明\u{fffd}");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn names_of_files_are_read_in_any_encoding() {
+        use std::os::unix::ffi::OsStrExt;
+
+        assert_eq!(file_name(OsStr::new("夜.osu")), "夜.osu");
+        let name = "夜明けの航路.sm";
+        assert_eq!(file_name(OsStr::from_bytes(&SHIFT_JIS.encode(name).0)), name);
+    }
+}

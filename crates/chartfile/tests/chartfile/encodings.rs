@@ -1,0 +1,92 @@
+//! Chart files in encodings other than UTF-8.
+
+use chart_index_chartfile::{ChartFormat, decode};
+use chart_index_domain::ChartDraft;
+use encoding_rs::{BIG5, EUC_KR, Encoding, GBK, SHIFT_JIS, WINDOWS_1252};
+
+use crate::support::osu;
+
+const MEASURE: &str = "1000\n0100\n0010\n0001\n";
+
+fn simfile(title: &str, artist: &str) -> String {
+    format!(
+        "#TITLE:{title};\n#ARTIST:{artist};\n#CREDIT:Author;\n#BPMS:0=120;\n#NOTES:\ndance-single:\n:\nHard:\n7:\n0:\n\
+         {MEASURE};\n"
+    )
+}
+
+fn only(format: ChartFormat, bytes: &[u8]) -> ChartDraft {
+    decode(format, bytes).expect("a chart").charts.remove(0)
+}
+
+fn encoded(text: &str, encoding: &'static Encoding) -> Vec<u8> {
+    let (bytes, _, unmappable) = encoding.encode(text);
+    assert!(!unmappable, "{text}");
+    bytes.into_owned()
+}
+
+#[test]
+fn text_is_read_in_its_encoding_and_the_hash_stays_the_same() {
+    for (title, artist, encoding) in [
+        ("夜明けの航路", "灯火ノート", SHIFT_JIS),
+        ("별빛 정원", "하늘연못", EUC_KR),
+        ("南山南的雨夜", "灯火乐队的朋友", GBK),
+        ("黎明的航線與星空", "燈火樂團", BIG5),
+        ("Déjà vu", "Söng", WINDOWS_1252),
+    ] {
+        let text = simfile(title, artist);
+        let plain = only(ChartFormat::Sm, text.as_bytes());
+        let chart = only(ChartFormat::Sm, &encoded(&text, encoding));
+        assert_eq!((chart.text.title.as_str(), chart.text.artist.as_str()), (title, artist));
+        assert_eq!((chart.hash, chart.numbers), (plain.hash, plain.numbers));
+    }
+}
+
+#[test]
+fn utf_16_is_read_in_both_byte_orders() {
+    let sm = simfile("旋律", "夜市楽団");
+    let osu = osu(4, "0,500,4,1,0,100,1,0", "64,192,1000,1,0,").replace("Title:Test", "Title:旋律");
+    for (format, text) in [(ChartFormat::Sm, sm), (ChartFormat::Osu, osu)] {
+        let plain = only(format, text.as_bytes());
+        let units: Vec<u16> = std::iter::once(0xfeff).chain(text.encode_utf16()).collect();
+        let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        for bytes in [little, big] {
+            let chart = only(format, &bytes);
+            assert_eq!((chart.hash, chart.text.title.as_str()), (plain.hash, "旋律"));
+        }
+    }
+}
+
+/// In Shift-JIS the second byte of some characters is a backslash, which in a simfile keeps the next character from
+/// ending its tag.
+#[test]
+fn a_second_byte_that_is_a_backslash_ends_in_the_right_title() {
+    let text = simfile("夜明けの表", "灯火のソ");
+    let chart = only(ChartFormat::Sm, &encoded(&text, SHIFT_JIS));
+    assert_eq!((chart.text.title.as_str(), chart.text.artist.as_str()), ("夜明けの表", "灯火のソ"));
+    // On one line the bytes read as UTF-8 swallow the stop; that reading fixed the hash before encodings were
+    // detected, and goes on to do so.
+    let one_line = simfile("夜明けの表;#STOPS:0.5=1", "灯火");
+    let without = only(ChartFormat::Sm, simfile("a", "b").as_bytes());
+    assert_eq!(only(ChartFormat::Sm, &encoded(&one_line, SHIFT_JIS)).hash, without.hash);
+}
+
+#[test]
+fn a_byte_order_mark_that_is_wrong_does_no_harm() {
+    let text = simfile("Title", "Artist");
+    let chart = only(ChartFormat::Sm, &[b"\xff\xfe", text.as_bytes()].concat());
+    assert_eq!(
+        (chart.hash, chart.text.title.as_str()),
+        (only(ChartFormat::Sm, text.as_bytes()).hash, "Title")
+    );
+}
+
+#[test]
+fn a_wrong_byte_does_not_turn_utf_8_into_something_else() {
+    let mut bytes = simfile("夜明けの航路", "灯火").into_bytes();
+    let at = bytes.windows(6).position(|window| window == b"Author").expect("the creator");
+    bytes[at] = 0xff;
+    let chart = only(ChartFormat::Sm, &bytes);
+    assert_eq!((chart.text.title.as_str(), chart.text.creator.as_str()), ("夜明けの航路", "\u{fffd}uthor"));
+}

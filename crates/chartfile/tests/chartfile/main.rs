@@ -11,6 +11,7 @@ mod archives;
 mod corpus;
 mod encodings;
 mod formats;
+mod fuzz_seeds;
 mod golden;
 mod hostile;
 mod note_hash;

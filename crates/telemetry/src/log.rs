@@ -25,12 +25,13 @@ pub struct LogConfig {
     #[arg(long, env = "LOG_FORMAT", value_enum, default_value = "text", global = true)]
     pub log_format: LogFormat,
 
-    /// What is logged, as levels and targets: `info`, `debug`, `info,chart_index_http=debug`, …
+    /// What is logged, as levels and targets: `info`, `debug`, `info,chart_index_http=debug`, … By default without slow
+    /// statements of PostgreSQL (`sqlx::query`), of which there is a line each.
     #[arg(
         long,
         env = "RUST_LOG",
         value_name = "RUST_LOG",
-        default_value = "info",
+        default_value = "info,sqlx::query=error",
         value_parser = filter,
         global = true
     )]

@@ -109,11 +109,6 @@ impl Service {
         self.public
     }
 
-    /// The id of its process.
-    pub fn process_id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Asks the service to end, as an orchestrator does.
     pub fn terminate(&self) {
         let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();

@@ -68,7 +68,7 @@ pub(crate) async fn sync(store: &Store, writers: Vec<IndexWriter>, follow: bool)
         let mut follower = Follower { store, writer, number, checkpoints, tidied: None };
         nodes.spawn(async move {
             match listener {
-                Some(listener) => follower.follow(listener).await,
+                Some(listener) => Box::pin(follower.follow(listener)).await,
                 None => follower.once().await.map_err(|error| follower.tell_error(&error)),
             }
         });

@@ -3,6 +3,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -28,12 +29,22 @@ const IDLE: Duration = Duration::from_mins(1);
 /// More than any `Retry-After` that is meant seriously.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
+/// When the system begins to check a connection over which nothing is received, how often it does, and how many checks
+/// without a response close the connection.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
+/// How long what was sent may go unacknowledged before the system closes the connection.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
 type Connector = HttpsConnector<HttpConnector>;
+type Connections = Client<Connector, Full<Bytes>>;
 
 /// Talks to one node. Clones share the connections.
 #[derive(Clone)]
 pub(crate) struct Transport {
-    client: Client<Connector, Full<Bytes>>,
+    connector: Connector,
+    /// The connections that are open. Replaced as a whole when one of them goes silent.
+    connections: Arc<Mutex<Connections>>,
     authorization: Option<HeaderValue>,
     timeout: Duration,
 }
@@ -63,12 +74,22 @@ struct ErrorBody {
 impl Transport {
     /// A client of the node that gives up on a request after that time.
     pub(crate) fn new(config: &NodeConfig, timeout: Duration) -> Result<Self, SearchError> {
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .build(connector(config)?);
+        let connector = connector(config)?;
+        let connections = Arc::new(Mutex::new(connections(connector.clone())));
         let authorization = config.api_key.as_ref().map(authorization).transpose()?;
-        Ok(Self { client, authorization, timeout })
+        Ok(Self { connector, connections, authorization, timeout })
+    }
+
+    /// Leaves every connection that is open now: requests that begin after this use new ones. After a timeout: a
+    /// connection that went silent without being closed often is not the only one, and the pool hands the others out
+    /// one by one, each for a timeout of its own.
+    pub(crate) fn discard_connections(&self) {
+        *self.connections.lock().unwrap_or_else(PoisonError::into_inner) =
+            connections(self.connector.clone());
+    }
+
+    fn connections(&self) -> Connections {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn send(
@@ -76,14 +97,17 @@ impl Transport {
         request: Request<Full<Bytes>>,
     ) -> Result<(StatusCode, Option<Duration>, Bytes), Failure> {
         let exchange = async {
-            let response =
-                self.client.request(request).await.map_err(|error| Failure::NoAnswer(error.into()))?;
+            let sent = self.connections().request(request).await;
+            let response = sent.map_err(|error| Failure::NoAnswer(error.into()))?;
             let (status, retry_after) = (response.status(), retry_after(&response));
             let body =
                 response.into_body().collect().await.map_err(|error| Failure::NoAnswer(error.into()))?;
             Ok((status, retry_after, body.to_bytes()))
         };
-        tokio::time::timeout(self.timeout, exchange).await.map_err(|_| Failure::TimedOut(self.timeout))?
+        tokio::time::timeout(self.timeout, exchange).await.unwrap_or_else(|_| {
+            self.discard_connections();
+            Err(Failure::TimedOut(self.timeout))
+        })
     }
 
     async fn exchange<Output: DeserializeOwned>(
@@ -164,10 +188,23 @@ impl fmt::Debug for Transport {
     }
 }
 
+fn connections(connector: Connector) -> Connections {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .build(connector)
+}
+
 fn connector(config: &NodeConfig) -> Result<Connector, SearchError> {
     let mut tcp = HttpConnector::new();
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(config.connect_timeout));
+    let (after, interval, retries) = KEEPALIVE;
+    tcp.set_keepalive(Some(after));
+    tcp.set_keepalive_interval(Some(interval));
+    tcp.set_keepalive_retries(Some(retries));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
     tcp.enforce_http(false);
     let provider = rustls::crypto::ring::default_provider();
     let builder = HttpsConnectorBuilder::new();

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chart_index_domain::search::{CatalogueChanges, ChartsetPage, Checkpoint};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::http::Failure;
 use crate::node::Node;
@@ -50,6 +50,7 @@ impl Reader {
         let _turn = turn.map_err(|_| SearchError::Crowded)?;
         let outcome =
             timeout_at(deadline, search.run(&self.node, self.deep_from)).await.unwrap_or_else(|_| {
+                self.node.transport.discard_connections();
                 let source = Failure::TimedOut(self.deadline).into();
                 Err(SearchError::Unreachable { operation: "search chartsets", source })
             });
@@ -74,7 +75,8 @@ impl Reader {
         }
     }
 
-    /// Asks the node how it is. `newest` is the newest checkpoint that anybody was given.
+    /// Asks the node how it is. `newest` is the newest checkpoint that anybody was given. Ends in bounded time, whatever
+    /// goes silent.
     pub(crate) async fn probe(&self, changes: &dyn CatalogueChanges, max_lag: Duration, newest: Checkpoint) {
         match self.report(changes, max_lag, newest).await {
             Ok(report) => {
@@ -102,15 +104,16 @@ impl Reader {
         let Some(mut state) = self.node.state(Target::Live).await? else {
             return Ok(Report { state: None, lags: false, contains });
         };
-        let lags = match changes.oldest_after(state.recorded()).await {
-            Ok(None) => {
+        let oldest = timeout(self.deadline, changes.oldest_after(state.recorded())).await;
+        let lags = match oldest {
+            Ok(Ok(None)) => {
                 // It holds all there is, and so all that was there when the newest checkpoint was given.
                 state.checkpoint = state.checkpoint.max(newest);
                 false
             }
-            Ok(Some(changed_at_ms)) => age(changed_at_ms) > max_lag,
-            // Whoever can tell is away. What was known then still counts for more than nothing.
-            Err(_) => self.standing().lags(),
+            Ok(Ok(Some(changed_at_ms))) => age(changed_at_ms) > max_lag,
+            // The record of changes is unavailable. What was known then still counts for more than nothing.
+            Ok(Err(_)) | Err(_) => self.standing().lags(),
         };
         Ok(Report { state: Some(state), lags, contains })
     }

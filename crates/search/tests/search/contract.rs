@@ -46,7 +46,7 @@ fn query() -> SearchQuery {
 }
 
 /// The same without what finds nothing.
-fn finding_query() -> SearchQuery {
+pub(crate) fn finding_query() -> SearchQuery {
     SearchQuery { text: Some("title ti".into()), creator: Some("CREATOR".into()), ..query() }
 }
 

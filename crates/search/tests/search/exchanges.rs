@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use chart_index_search::NodeConfig;
 use chart_index_tests::PrivateMeilisearch;
@@ -68,6 +69,28 @@ pub(crate) async fn replay(exchanges: Vec<Exchange>, check: impl AsyncFnOnce(&No
     check(&config(&url)).await;
     let left = replayer.left.lock().unwrap();
     assert!(left.is_empty(), "never asked for: {left:?}");
+}
+
+/// Answers from exchanges by method and path alone, as often as it is asked. A search takes some time, so that several
+/// are in flight at once. Gives the address.
+pub(crate) async fn serve_repeatedly(exchanges: Vec<Exchange>) -> String {
+    serve(Arc::new(Repeater { exchanges }) as Arc<dyn Answers>).await
+}
+
+struct Repeater {
+    exchanges: Vec<Exchange>,
+}
+
+#[async_trait::async_trait]
+impl Answers for Repeater {
+    async fn answer(&self, method: String, path: String, _: Value) -> Answer {
+        let found = self.exchanges.iter().find(|next| (&next.method, &next.path) == (&method, &path));
+        let exchange = found.unwrap_or_else(|| panic!("{method} {path} is not recorded"));
+        if exchange.is_search() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        exchange.answer.clone()
+    }
 }
 
 /// The exchanges of that name.

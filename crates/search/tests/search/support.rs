@@ -66,6 +66,10 @@ fn config_of(url: &str, key: Option<ApiKey>) -> NodeConfig {
 pub(crate) struct Changes {
     pub(crate) complete_from: AtomicU64,
     pub(crate) away: AtomicBool,
+    /// Whether it never answers.
+    pub(crate) silent: AtomicBool,
+    /// How many of its answers are waited for in vain.
+    pub(crate) unanswered: AtomicU64,
     /// How often it was asked.
     pub(crate) asked: AtomicU64,
 }
@@ -86,6 +90,10 @@ impl Changes {
 impl CatalogueChanges for Changes {
     async fn oldest_after(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.silent.load(Ordering::SeqCst) {
+            self.unanswered.fetch_add(1, Ordering::SeqCst);
+            std::future::pending::<()>().await;
+        }
         if self.away.load(Ordering::SeqCst) {
             return Err(ReadError::Unavailable { operation: "test", source: "away".into() });
         }

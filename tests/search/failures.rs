@@ -122,6 +122,29 @@ async fn a_database_that_went_back_wants_a_rebuild() {
     catalogue.assert_equal();
 }
 
+/// Settings decide what is found and in which order, as much as documents do.
+#[tokio::test]
+async fn verify_names_the_settings_that_differ() {
+    let Some(catalogue) = Catalogue::synced(3).await else { return };
+    let node = &catalogue.nodes[0];
+    let settings = r#"{"searchCutoffMs":7,"rankingRules":["words"],"distinctAttribute":"titleKey"}"#;
+    meilisearch(node, Method::PATCH, "/indexes/chartsets/settings", settings).await;
+    meilisearch(node, Method::PATCH, "/experimental-features", r#"{"legacySearch":false}"#).await;
+    let verify = catalogue.try_run(&["verify", "--search"]);
+    assert_eq!(verify.code, Some(1), "{}", verify.stdout);
+    for finding in [
+        "setting searchCutoffMs: another value",
+        "setting rankingRules: another value",
+        "setting distinctAttribute: another value",
+        "experimental feature legacySearch: off",
+        "3 chartsets compared, 4 differences",
+    ] {
+        assert!(verify.stdout.contains(finding), "{finding}\n{}", verify.stdout);
+    }
+    catalogue.run(&["rebuild"]);
+    catalogue.assert_equal();
+}
+
 #[tokio::test]
 async fn an_index_of_an_older_version_is_rebuilt_and_one_of_a_newer_version_is_left_alone() {
     let Some(catalogue) = Catalogue::synced(5).await else { return };

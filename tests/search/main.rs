@@ -4,7 +4,9 @@
 
 mod failures;
 mod following;
+mod keys;
 mod kills;
 mod nodes;
 mod serving;
 mod support;
+mod too_large;

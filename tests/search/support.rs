@@ -23,6 +23,12 @@ impl Catalogue {
         Some(Self::over(TestDatabase::create().await, nodes))
     }
 
+    /// One with a node that is started with those arguments.
+    pub(crate) async fn with_node_of(arguments: &[&str]) -> Option<Self> {
+        let node = start_node(arguments)?;
+        Some(Self::over(TestDatabase::create().await, vec![node]))
+    }
+
     /// One with a node, on a PostgreSQL server of the test's own.
     pub(crate) fn on(server: &PrivatePostgres) -> Option<Self> {
         let node = start_node(&[])?;

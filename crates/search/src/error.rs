@@ -92,6 +92,25 @@ impl SearchError {
         matches!(self, Self::Refused { code, .. } if code == "document_not_found")
     }
 
+    /// Whether the key of this program does not allow what was asked for.
+    pub(crate) const fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused { status: 403, .. })
+    }
+
+    /// Whether the request had more bytes than the node, or a proxy before it, accepts.
+    pub(crate) const fn is_payload_too_large(&self) -> bool {
+        matches!(self, Self::Refused { status: 413, .. })
+    }
+
+    /// Whether the same request may succeed soon: there was no response, or one that says that the node is busy or
+    /// unavailable.
+    pub(crate) const fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::Refused { status: 408 | 429 | 500 | 502 | 503 | 504, .. }
+        )
+    }
+
     /// Whether there was no connection, or it broke: what was asked for may be asked of another node.
     pub(crate) fn is_broken_connection(&self) -> bool {
         matches!(self, Self::Unreachable { source, .. }

@@ -5,7 +5,7 @@
 //! - [`MeilisearchEngine`] reads, each page from one node. It passes over nodes that are away, busy, of another format
 //!   or too far behind.
 //!
-//! What an index holds is said by the index: the checkpoint lies in the node, in an index of one document that is
+//! What an index holds is said by the index: the checkpoint lies in the node, in a small index of its own that is
 //! swapped together with the documents. A node that lost its data, or was restored from an old snapshot, is as old as
 //! it says.
 //!
@@ -35,6 +35,7 @@
 mod arguments;
 mod config;
 mod creator;
+mod difference;
 mod document;
 mod engine;
 mod error;
@@ -42,17 +43,23 @@ mod filter;
 mod http;
 mod node;
 mod order;
+mod quarantine;
 mod reader;
 mod request;
+mod retry;
 mod settings;
 mod standing;
 mod tasks;
+mod upload;
 mod words;
 mod writer;
 
 pub use arguments::{InconsistentNodes, MeilisearchArguments};
 pub use config::{ApiKey, MalformedNodeUrl, NodeConfig, NodeUrl, SearchConfig};
+pub use difference::{Difference, DifferenceKind};
 pub use engine::MeilisearchEngine;
 pub use error::SearchError;
+pub use quarantine::Quarantined;
 pub use request::Unanswerable;
-pub use writer::{Batch, Difference, DifferenceKind, FORMAT, IndexState, IndexWriter, Target};
+pub use settings::SettingDifference;
+pub use writer::{Applied, Batch, FORMAT, IndexState, IndexWriter, Target};

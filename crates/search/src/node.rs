@@ -6,17 +6,22 @@ use std::time::Duration;
 
 use chart_index_domain::search::Checkpoint;
 use meilisearch_sdk::client::Client;
+use meilisearch_sdk::errors::Error as SdkError;
 use meilisearch_sdk::indexes::Index;
 use meilisearch_sdk::request::{HttpClient as _, Method};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::time::timeout;
 
-use crate::http::Transport;
+use crate::http::{Failure, Transport};
 use crate::settings::FEATURES;
 use crate::{IndexState, NodeConfig, SearchError, Target};
 
-/// The id of the one document of a state index.
+/// How long a small request that reads may take, where the node has no shorter time for all of them.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The id of the document of a state index that says what the other index holds.
 pub(crate) const STATE_ID: &str = "state";
 
 /// A node and the way to it. Clones share the connections.
@@ -63,7 +68,7 @@ impl Node {
         }
     }
 
-    /// The uid of the index of one document, which says what the other one holds.
+    /// The uid of the index that says what the other one holds, and what it lacks ([`crate::Quarantined`]).
     pub(crate) fn state_uid(&self, target: Target) -> String {
         format!("{}_state", self.uid(target))
     }
@@ -79,8 +84,12 @@ impl Node {
         route: &str,
     ) -> Result<Output, SearchError> {
         let url = format!("{}/{route}", self.config.url);
-        let answer = self.transport.request::<(), (), Output>(&url, Method::Get { query: () }, 200).await;
-        answer.map_err(SearchError::of(operation))
+        let request = self.transport.request::<(), (), Output>(&url, Method::Get { query: () }, 200);
+        let response = timeout(READ_TIMEOUT, request).await.unwrap_or_else(|_| {
+            self.transport.discard_connections();
+            Err(SdkError::Other(Failure::TimedOut(READ_TIMEOUT).into()))
+        });
+        response.map_err(SearchError::of(operation))
     }
 
     /// What an index says of itself; `None` where there is none, or one that does not say.
@@ -98,17 +107,23 @@ impl Node {
         Ok(Some(IndexState { checkpoint, history, format: document.format }))
     }
 
-    /// The experimental features that this program uses and the node has, each with whether it is on.
-    pub(crate) async fn features(&self) -> Result<BTreeMap<String, bool>, SearchError> {
-        let all: BTreeMap<String, Value> =
-            self.get("read the features of a node", "experimental-features").await?;
+    /// The experimental features that this program uses and the node has, each with whether it is on. `None` where the
+    /// key may not read them (the action `experimental.get`).
+    pub(crate) async fn features(&self) -> Result<Option<BTreeMap<String, bool>>, SearchError> {
+        let read = self.get("read the features of a node", "experimental-features").await;
+        let all: BTreeMap<String, Value> = match read {
+            Err(error) if error.is_forbidden() => return Ok(None),
+            read => read?,
+        };
         let ours = all.into_iter().filter(|(name, _)| FEATURES.contains(&name.as_str()));
-        Ok(ours.map(|(name, value)| (name, value == Value::Bool(true))).collect())
+        Ok(Some(ours.map(|(name, value)| (name, value == Value::Bool(true))).collect()))
     }
 
     /// Switches on every feature that this program uses and the node has.
     pub(crate) async fn switch_on_features(&self) -> Result<(), SearchError> {
-        let off = self.features().await?.into_iter().filter(|(_, on)| !on);
+        // Where they cannot be read, they may not be on either: Meilisearch says whether the key may switch them.
+        let unknown = || FEATURES.map(|name| (name.to_owned(), false)).into();
+        let off = self.features().await?.unwrap_or_else(unknown).into_iter().filter(|(_, on)| !on);
         let body: BTreeMap<String, bool> = off.map(|(name, _)| (name, true)).collect();
         if body.is_empty() {
             return Ok(());

@@ -78,18 +78,15 @@ impl Reader {
     /// Asks the node how it is. `newest` is the newest checkpoint that anybody was given. Ends in bounded time, whatever
     /// goes silent.
     pub(crate) async fn probe(&self, changes: &dyn CatalogueChanges, max_lag: Duration, newest: Checkpoint) {
+        let before = self.standing();
         match self.report(changes, max_lag, newest).await {
             Ok(report) => {
-                let before = self.standing();
                 self.lock().heard(report);
-                self.tell(before, report.fault());
+                self.log_change(before, report.fault(), None);
             }
             Err(error) => {
-                let before = self.standing();
                 self.lock().silent();
-                let error: &dyn std::error::Error = &error;
-                tracing::debug!(node = %self.node.config.url, error, "a search node does not answer");
-                self.tell(before, Some("it does not answer"));
+                self.log_change(before, Some("it cannot be asked how it is"), Some(&error));
             }
         }
     }
@@ -100,7 +97,8 @@ impl Reader {
         max_lag: Duration,
         newest: Checkpoint,
     ) -> Result<Report, SearchError> {
-        let contains = self.node.features().await?.get("containsFilter") == Some(&true);
+        let features = self.node.features().await?;
+        let contains = features.map(|features| features.get("containsFilter") == Some(&true));
         let Some(mut state) = self.node.state(Target::Live).await? else {
             return Ok(Report { state: None, lags: false, contains });
         };
@@ -118,13 +116,21 @@ impl Reader {
         Ok(Report { state: Some(state), lags, contains })
     }
 
-    /// Logs when the node comes into use or goes out of it.
-    fn tell(&self, before: Standing, fault: Option<&'static str>) {
-        let now = Instant::now();
-        let (node, usable) = (&self.node.config.url, self.standing().usable(now).is_some());
-        match (before.usable(now).is_some(), fault) {
-            (false, None) if usable => tracing::info!(%node, "a search node is in use"),
-            (true, Some(reason)) => tracing::warn!(%node, reason, "a search node is out of use"),
+    /// Logs when the node comes into use or goes out of it, and why it is not used from the start.
+    fn log_change(&self, before: Standing, fault: Option<&'static str>, error: Option<&SearchError>) {
+        let (now, after) = (Instant::now(), self.standing());
+        let (node, was_usable) = (&self.node.config.url, before.usable(now).is_some());
+        if after.hides_features() && !before.hides_features() {
+            tracing::warn!(%node, "the key may not read the experimental features of a search node");
+        }
+        let error = error.map(|error| error as &dyn std::error::Error);
+        match fault {
+            None if !was_usable && after.usable(now).is_some() => {
+                tracing::info!(%node, "a search node is in use");
+            }
+            Some(reason) if was_usable || before.is_new() => {
+                tracing::warn!(%node, reason, error, "a search node is out of use");
+            }
             _ => {}
         }
     }

@@ -1,10 +1,12 @@
 //! The settings of an index and of a node, all of them.
 
+use std::fmt;
+
 use meilisearch_sdk::settings::{
     FilterFeatureModes, FilterFeatures, FilterableAttribute, FilterableAttributesSettings,
     MinWordSizeForTypos, PaginationSetting, Settings, TypoToleranceSettings,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::document::{CODED, SEARCHED};
 use crate::order::{self, Walk};
@@ -59,9 +61,49 @@ fn filterable(attributes: &[&str], equality: bool, comparison: bool) -> Filterab
     })
 }
 
-/// Whether the settings that a node tells of are these. It tells of more than are set, and sorts some lists.
-pub(crate) fn agree(ours: &Settings, told: &Value) -> bool {
-    serde_json::to_value(ours).is_ok_and(|ours| holds(told, &ours))
+/// What of an index or a node is otherwise than this program sets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettingDifference {
+    /// The setting of the index with that name has another value.
+    Setting(String),
+    /// The experimental feature of the node with that name is off.
+    FeatureOff(String),
+}
+
+impl fmt::Display for SettingDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting(name) => write!(f, "setting {name}: another value than this version sets"),
+            Self::FeatureOff(name) => write!(f, "experimental feature {name}: off"),
+        }
+    }
+}
+
+/// The settings that this program leaves at the defaults of a new index, where another value changes what is found.
+fn defaults() -> [(&'static str, Value); 7] {
+    [
+        ("distinctAttribute", Value::Null),
+        ("synonyms", json!({})),
+        ("prefixSearch", json!("indexingTime")),
+        ("dictionary", json!([])),
+        ("separatorTokens", json!([])),
+        ("nonSeparatorTokens", json!([])),
+        ("localizedAttributes", Value::Null),
+    ]
+}
+
+/// The settings in which what a node tells is not what this program sets, by name. It tells of more than are set, and
+/// sorts some lists.
+pub(crate) fn differences(ours: &Settings, told: &Value) -> Vec<SettingDifference> {
+    let ours = serde_json::to_value(ours).unwrap_or_default();
+    let set = ours.as_object().into_iter().flatten();
+    let differing = set
+        .filter(|(name, asked)| !told.get(name).is_some_and(|told| holds_setting(name, told, asked)))
+        .map(|(name, _)| name.clone());
+    // A version of Meilisearch may lack one of these.
+    let defaults =
+        defaults().into_iter().filter(|(name, value)| told.get(name).is_some_and(|told| told != value));
+    differing.chain(defaults.map(|(name, _)| name.to_owned())).map(SettingDifference::Setting).collect()
 }
 
 /// Whether what is told says all that is asked.
@@ -89,8 +131,6 @@ fn holds_setting(name: &str, told: &Value, asked: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -107,17 +147,20 @@ mod tests {
         let mut told = serde_json::to_value(&ours).unwrap();
         told["synonyms"] = json!({});
         told["sortableAttributes"].as_array_mut().unwrap().reverse();
-        assert!(agree(&ours, &told));
+        assert_eq!(differences(&ours, &told), []);
         for (name, other) in [
             ("searchCutoffMs", json!(1_500)),
             ("pagination", json!({ "maxTotalHits": 1_000 })),
             ("rankingRules", json!(["words", "sort"])),
             ("sortableAttributes", json!(["id"])),
             ("searchableAttributes", json!(["*"])),
+            ("filterableAttributes", json!(["keys"])),
+            ("distinctAttribute", json!("titleKey")),
+            ("synonyms", json!({ "a": ["b"] })),
         ] {
             let mut told = told.clone();
             told[name] = other;
-            assert!(!agree(&ours, &told), "{name}");
+            assert_eq!(differences(&ours, &told), [SettingDifference::Setting(name.to_owned())]);
         }
     }
 }

@@ -28,8 +28,8 @@ pub(crate) struct Report {
     pub(crate) state: Option<IndexState>,
     /// The oldest change that it does not hold was made too long ago.
     pub(crate) lags: bool,
-    /// It looks for parts of text.
-    pub(crate) contains: bool,
+    /// Whether it looks for parts of text; `None` where the key may not read that.
+    pub(crate) contains: Option<bool>,
 }
 
 impl Report {
@@ -53,9 +53,20 @@ impl Standing {
         Some(state.checkpoint)
     }
 
-    /// Whether it looks for parts of text.
+    /// Whether it may be asked for parts of text. Where that is not known it is asked: a node without the feature
+    /// refuses the search, and the fallback answers it.
     pub(crate) fn contains(&self) -> bool {
-        self.report.is_some_and(|report| report.contains)
+        self.report.is_some_and(|report| report.contains != Some(false))
+    }
+
+    /// Whether nothing was ever heard of the node, good or bad.
+    pub(crate) fn is_new(&self) -> bool {
+        self.report.is_none() && self.failures == 0
+    }
+
+    /// Whether the last report said that its features cannot be read.
+    pub(crate) fn hides_features(&self) -> bool {
+        self.report.is_some_and(|report| report.contains.is_none())
     }
 
     /// Whether it lagged when that was last known.
@@ -103,7 +114,7 @@ mod tests {
     use super::*;
 
     const STATE: IndexState = IndexState { checkpoint: Checkpoint(7), history: None, format: FORMAT };
-    const GOOD: Report = Report { state: Some(STATE), lags: false, contains: true };
+    const GOOD: Report = Report { state: Some(STATE), lags: false, contains: Some(true) };
 
     fn refused(status: u16, retry_after: Option<Duration>) -> SearchError {
         let (code, message) = (String::new(), String::new());
@@ -128,13 +139,28 @@ mod tests {
             (Report { state: None, ..GOOD }, false),
             (Report { state: Some(other_format), ..GOOD }, false),
             (Report { lags: true, ..GOOD }, false),
-            (Report { contains: false, ..GOOD }, true),
+            (Report { contains: Some(false), ..GOOD }, true),
+            (Report { contains: None, ..GOOD }, true),
         ] {
             let mut standing = Standing::default();
             assert_eq!(standing.usable(Instant::now()), None);
             standing.heard(report);
             assert_eq!(standing.usable(Instant::now()).is_some(), usable, "{report:?}");
         }
+    }
+
+    #[test]
+    fn a_feature_that_cannot_be_read_may_be_asked_for() {
+        for (contains, asked) in [(Some(true), true), (Some(false), false), (None, true)] {
+            let mut standing = Standing::default();
+            assert!(!standing.contains() && standing.is_new());
+            standing.heard(Report { contains, ..GOOD });
+            assert_eq!(standing.contains(), asked, "{contains:?}");
+            assert!(!standing.is_new());
+        }
+        let mut standing = Standing::default();
+        standing.silent();
+        assert!(!standing.is_new());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::SearchError;
 use crate::node::Node;
+use crate::retry::retried;
 
 /// The first wait between two looks at a task; the next ones grow.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -58,7 +59,9 @@ impl Node {
     async fn ended(&self, operation: &'static str, number: u32) -> Result<Task, SearchError> {
         let mut pause = FIRST_PAUSE;
         loop {
-            let task: Task = self.get(operation, &format!("tasks/{number}")).await?;
+            // The task goes on by itself: that it cannot be looked at for a while says nothing of it.
+            let route = format!("tasks/{number}");
+            let task: Task = retried(|| self.get(operation, &route)).await?;
             if !matches!(task.status.as_str(), "enqueued" | "processing") {
                 return Ok(task);
             }

@@ -1,7 +1,6 @@
 //! Writing to one node.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::time::Duration;
 
 use chart_index_domain::ChartsetId;
@@ -16,17 +15,19 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use time::OffsetDateTime;
 
+use crate::difference::{Difference, DifferenceKind};
 use crate::document::{Document, PRIMARY_KEY};
 use crate::http::Transport;
 use crate::node::{Node, StateDocument};
-use crate::{NodeConfig, NodeUrl, SearchError, settings};
+use crate::retry::retried;
+use crate::settings::SettingDifference;
+use crate::upload::{DOCUMENTS_PER_REQUEST, Upload};
+use crate::{NodeConfig, NodeUrl, Quarantined, SearchError, settings};
 
 /// The layout of documents and settings that this program reads and writes. An index of another format is not read,
 /// and wants a rebuild. It rises with every change of either, and so of the list item in the documents.
 pub const FORMAT: u32 = 2;
 
-/// The most documents of one request. Meilisearch takes 100 MB; a document has 2 KB, and 200 KB at the worst.
-const DOCUMENTS_PER_REQUEST: usize = 400;
 /// The statuses of tasks that are over.
 const OVER: [&str; 3] = ["succeeded", "failed", "canceled"];
 
@@ -58,37 +59,6 @@ pub enum Target {
     Rebuild,
 }
 
-/// A set that an index does not hold as it should.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Difference {
-    /// The set.
-    pub id: ChartsetId,
-    /// What is wrong.
-    pub kind: DifferenceKind,
-}
-
-/// What is wrong with a set in an index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum DifferenceKind {
-    /// The index does not hold it.
-    Missing,
-    /// The index holds something else of it.
-    OtherContent,
-    /// The index holds it, and it is not shown.
-    NotShown,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.id;
-        match self.kind {
-            DifferenceKind::Missing => write!(f, "chartset {id}: not in the index"),
-            DifferenceKind::OtherContent => write!(f, "chartset {id}: another content in the index"),
-            DifferenceKind::NotShown => write!(f, "chartset {id}: in the index and not shown"),
-        }
-    }
-}
-
 /// The one attribute that every document has, whoever wrote it.
 #[derive(Debug, Deserialize)]
 struct Identified {
@@ -104,13 +74,20 @@ pub struct Batch<'a> {
     pub delete: &'a [ChartsetId],
 }
 
+/// What became of a batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Sets that were not put, and deleted if the index held them: the node does not accept their documents.
+    pub refused: Vec<Quarantined>,
+}
+
 /// Writes to the index of one node. Clones share its connections.
 ///
-/// The state of an index, which changes of the catalogue it holds, lies in the node itself, in an index of one
-/// document beside it: a node that lost its data, or came back from an old snapshot, knows how old it is.
+/// The state of an index, which changes of the catalogue it holds, lies in the node itself, in a small index beside it:
+/// a node that lost its data, or came back from an old snapshot, knows how old it is.
 #[derive(Debug, Clone)]
 pub struct IndexWriter {
-    node: Node,
+    pub(crate) node: Node,
 }
 
 impl IndexWriter {
@@ -138,20 +115,24 @@ impl IndexWriter {
     /// # Errors
     /// Also when there is no such index, when a task fails, or when it did not index as many documents as were sent.
     /// What was applied before the error stays: the same batch may be applied again.
-    pub async fn apply(&self, target: Target, batch: &Batch<'_>) -> Result<(), SearchError> {
+    pub async fn apply(&self, target: Target, batch: &Batch<'_>) -> Result<Applied, SearchError> {
         // Meilisearch would make an index without any settings.
-        self.count(target).await?;
-        let mut sent = Vec::new();
-        for put in batch.put.chunks(DOCUMENTS_PER_REQUEST) {
-            sent.push(Sent::Documents(self.send_documents(target, put).await?, put.len()));
+        retried(|| self.count(target)).await?;
+        let Upload { tasks, refused } = self.node.upload(target, batch.put).await?;
+        // What the index may hold of a refused set is out of date.
+        let ids: Vec<ChartsetId> =
+            batch.delete.iter().copied().chain(refused.iter().map(|set| set.id)).collect();
+        let mut deletions = Vec::new();
+        for ids in ids.chunks(DOCUMENTS_PER_REQUEST) {
+            deletions.push((retried(|| self.send_deletions(target, ids)).await?, ids.len()));
         }
-        for ids in batch.delete.chunks(DOCUMENTS_PER_REQUEST) {
-            sent.push(Sent::Deletions(self.send_deletions(target, ids).await?, ids.len()));
+        for (task, sent) in &tasks {
+            counted(PUT, *sent, self.node.finished(PUT, task).await?.indexed_documents)?;
         }
-        for sent in &sent {
-            self.done(sent).await?;
+        for (task, sent) in &deletions {
+            counted(DELETE, *sent, self.node.finished(DELETE, task).await?.provided_ids)?;
         }
-        Ok(())
+        Ok(Applied { refused })
     }
 
     /// Says which changes of the catalogue the index holds from now on, and that it has this program's [`FORMAT`].
@@ -165,8 +146,12 @@ impl IndexWriter {
         let RecordedCheckpoint { checkpoint, history } = recorded.into();
         let document = StateDocument::new(IndexState { checkpoint, history, format: FORMAT });
         let index = self.node.client.index(self.node.state_uid(target));
-        let task =
-            index.add_or_replace(&[document], Some(PRIMARY_KEY)).await.map_err(SearchError::of(OPERATION))?;
+        let document = [document];
+        let task = retried(async || {
+            let sent = index.add_or_replace(&document, Some(PRIMARY_KEY)).await;
+            sent.map_err(SearchError::of(OPERATION))
+        });
+        let task = task.await?;
         counted(OPERATION, 1, self.node.finished(OPERATION, &task).await?.indexed_documents)
     }
 
@@ -267,12 +252,16 @@ impl IndexWriter {
         Ok(documents.into_iter().map(|document| document.id).collect())
     }
 
-    /// Whether the live index, or the node, has other settings than this program gives them.
-    pub async fn settings_differ(&self) -> Result<bool, SearchError> {
+    /// The settings of the live index and the features of the node that are otherwise than this program sets them.
+    /// Features that the key may not read count as set.
+    pub async fn setting_differences(&self) -> Result<Vec<SettingDifference>, SearchError> {
         let route = format!("indexes/{}/settings", self.node.uid(Target::Live));
         let told: Value = self.node.get("read the settings of an index", &route).await?;
-        let off = self.node.features().await?.into_values().any(|on| !on);
-        Ok(off || !settings::agree(&settings::chartsets(), &told))
+        let mut differences = settings::differences(&settings::chartsets(), &told);
+        let features = self.node.features().await?.unwrap_or_default();
+        let off = features.into_iter().filter(|(_, on)| !on);
+        differences.extend(off.map(|(name, _)| SettingDifference::FeatureOff(name)));
+        Ok(differences)
     }
 
     /// Gives the live index and the node this program's settings. Meilisearch may index every document anew.
@@ -300,27 +289,10 @@ impl IndexWriter {
         Ok(())
     }
 
-    async fn send_documents(&self, target: Target, put: &[IndexedChartset]) -> Result<TaskInfo, SearchError> {
-        let documents: Vec<Document> = put.iter().map(Document::of).collect();
-        let sent = self.node.index(target).add_or_replace(&documents, Some(PRIMARY_KEY)).await;
-        sent.map_err(SearchError::of(PUT))
-    }
-
     async fn send_deletions(&self, target: Target, ids: &[ChartsetId]) -> Result<TaskInfo, SearchError> {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let sent = self.node.index(target).delete_documents(&ids).await;
         sent.map_err(SearchError::of(DELETE))
-    }
-
-    async fn done(&self, sent: &Sent) -> Result<(), SearchError> {
-        match sent {
-            Sent::Documents(task, count) => {
-                counted(PUT, *count, self.node.finished(PUT, task).await?.indexed_documents)
-            }
-            Sent::Deletions(task, count) => {
-                counted(DELETE, *count, self.node.finished(DELETE, task).await?.provided_ids)
-            }
-        }
     }
 
     async fn swap(&self) -> Result<(), SearchError> {
@@ -379,16 +351,11 @@ impl IndexWriter {
 }
 
 const READ: &str = "read documents";
-const PUT: &str = "index documents";
+pub(crate) const PUT: &str = "index documents";
 const DELETE: &str = "delete documents";
 
-/// A request whose task is still to be awaited, and how many documents it was about.
-enum Sent {
-    Documents(TaskInfo, usize),
-    Deletions(TaskInfo, usize),
-}
-
-fn counted(operation: &'static str, sent: usize, done: Option<usize>) -> Result<(), SearchError> {
+/// Fails unless a task was about as many documents as were sent.
+pub(crate) fn counted(operation: &'static str, sent: usize, done: Option<usize>) -> Result<(), SearchError> {
     match done {
         Some(done) if done == sent => Ok(()),
         done => Err(SearchError::Count { operation, sent, done: done.unwrap_or(0) }),

@@ -9,14 +9,14 @@ use chart_index_domain::search::{
 };
 use chart_index_domain::{KeyCount, ReadError};
 use chart_index_search::{
-    Batch, FORMAT, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target,
+    Applied, Batch, FORMAT, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target,
     Unanswerable,
 };
 use chart_index_tests::PrivateMeilisearch;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::exchanges::{Exchange, ask, contract, record, recorded, recording, replay};
+use crate::exchanges::{BROKEN, Exchange, ask, contract, contract_with, record, recorded, recording, replay};
 use crate::support::{Changes, fill, id, ids, numbered, rebuild, titled};
 
 /// An engine that asks nodes how they are only once.
@@ -182,17 +182,46 @@ async fn a_node_without_an_index_says_so() {
 
 #[tokio::test]
 async fn changes_and_a_checkpoint() {
-    contract("apply", filled, async |config| {
+    contract("apply", filled, apply_changes).await;
+}
+
+async fn apply_changes(config: &NodeConfig) {
+    let writer = IndexWriter::new(config).unwrap();
+    let put = [titled(2, "宙の旋律 \"new\" title")];
+    writer.apply(Target::Live, &Batch { put: &put, delete: &[id(1), id(99)] }).await.unwrap();
+    let recorded =
+        RecordedCheckpoint { checkpoint: Checkpoint(u64::MAX), history: Some(HistoryDigest(0xa1)) };
+    writer.set_checkpoint(Target::Live, recorded).await.unwrap();
+    let state = writer.state().await.unwrap().unwrap();
+    assert_eq!((state.recorded(), state.format), (recorded, FORMAT));
+    assert_eq!(writer.compare(Target::Live, &[id(1), id(2)], &put).await.unwrap(), []);
+    assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
+}
+
+/// The document is beyond the limit of the node, alone in a request as well.
+#[tokio::test]
+async fn a_set_that_is_too_large_is_left_out_and_recorded() {
+    let limit = ["--http-payload-size-limit", "8KiB"];
+    contract_with("too_large", &limit, filled, async |config| {
         let writer = IndexWriter::new(config).unwrap();
-        let put = [titled(2, "宙の旋律 \"new\" title")];
-        writer.apply(Target::Live, &Batch { put: &put, delete: &[id(1), id(99)] }).await.unwrap();
-        let recorded =
-            RecordedCheckpoint { checkpoint: Checkpoint(u64::MAX), history: Some(HistoryDigest(0xa1)) };
-        writer.set_checkpoint(Target::Live, recorded).await.unwrap();
-        let state = writer.state().await.unwrap().unwrap();
-        assert_eq!((state.recorded(), state.format), (recorded, FORMAT));
-        assert_eq!(writer.compare(Target::Live, &[id(1), id(2)], &put).await.unwrap(), []);
-        assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
+        let mut put = [2, 3, 4].map(|number| titled(number, "changed"));
+        put[1].keywords.tags = vec!["tag ".repeat(2_500)];
+        let written = [id(2), id(3), id(4)];
+        let applied = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap();
+        let [refused] = applied.refused[..] else { panic!("{applied:?}") };
+        assert_eq!((refused.id, refused.bytes > 9_000), (id(3), true), "{refused:?}");
+        assert_eq!(writer.count(Target::Live).await.unwrap(), 6, "what it held of the set is out of date");
+        writer.record_quarantine(Target::Live, &[], &written, &applied.refused).await.unwrap();
+        let quarantined = writer.quarantined(Target::Live).await.unwrap();
+        assert_eq!(quarantined, [refused]);
+        assert!(writer.state().await.unwrap().is_some());
+
+        put[1].keywords.tags.clear();
+        let applied = writer.apply(Target::Live, &Batch { put: &put[1..2], delete: &[] }).await.unwrap();
+        assert_eq!(applied, Applied::default());
+        writer.record_quarantine(Target::Live, &quarantined, &written[1..2], &[]).await.unwrap();
+        assert_eq!(writer.quarantined(Target::Live).await.unwrap(), []);
+        assert_eq!(writer.count(Target::Live).await.unwrap(), 7);
     })
     .await;
 }
@@ -232,6 +261,35 @@ async fn a_count_that_is_not_what_was_sent_is_an_error() {
         assert!(matches!(error, SearchError::Count { sent: 1, done: 0, .. }), "{error}");
     })
     .await;
+}
+
+/// A node that restarts, or a proxy before it, while a task is waited for.
+#[tokio::test]
+async fn a_task_is_looked_at_again_after_a_transient_error() {
+    if recording() {
+        return;
+    }
+    for failures in [&[503][..], &[BROKEN, BROKEN], &[502, BROKEN, 500]] {
+        let mut exchanges = recorded("apply");
+        let look = exchanges.iter().position(Exchange::is_look_at_task).unwrap();
+        let looked = exchanges[look].clone();
+        for &status in failures {
+            exchanges.insert(look, looked.answered_by(status));
+        }
+        replay(exchanges, apply_changes).await;
+    }
+}
+
+#[tokio::test]
+async fn documents_are_sent_again_after_a_transient_error() {
+    if recording() {
+        return;
+    }
+    let mut exchanges = recorded("apply");
+    let sent = exchanges.iter().position(Exchange::sends_documents).unwrap();
+    let again = exchanges[sent].answered_by(503);
+    exchanges.insert(sent, again);
+    replay(exchanges, apply_changes).await;
 }
 
 #[tokio::test]

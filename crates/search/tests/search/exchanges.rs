@@ -4,7 +4,6 @@
 //! request and its answer. Without it the same tests run against what was written down.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -40,6 +39,9 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
+/// The status of an answer that never comes: the connection is closed.
+pub(crate) const BROKEN: u16 = 0;
+
 /// Whether exchanges are recorded in this run.
 pub(crate) fn recording() -> bool {
     std::env::var_os("RECORD_SEARCH").is_some()
@@ -51,10 +53,21 @@ pub(crate) async fn contract(
     prepare: impl AsyncFnOnce(&NodeConfig),
     check: impl AsyncFnOnce(&NodeConfig),
 ) {
+    contract_with(name, &[], prepare, check).await;
+}
+
+/// The same with a server that is started with those arguments.
+pub(crate) async fn contract_with(
+    name: &str,
+    arguments: &[&str],
+    prepare: impl AsyncFnOnce(&NodeConfig),
+    check: impl AsyncFnOnce(&NodeConfig),
+) {
     if !recording() {
         return replay(recorded(name), check).await;
     }
-    let server = PrivateMeilisearch::start().expect("recording needs a meilisearch on the PATH");
+    let server =
+        PrivateMeilisearch::start_with(arguments).expect("recording needs a meilisearch on the PATH");
     prepare(&config(&server.url())).await;
     let recorder = Arc::new(Recorder { upstream: server.url(), exchanges: Mutex::default() });
     let url = serve(Arc::clone(&recorder) as Arc<dyn Answers>).await;
@@ -157,6 +170,12 @@ impl Exchange {
         Self { method: method.to_owned(), path: path.to_owned(), body, answer }
     }
 
+    /// The same request with a response of that status, without anything else.
+    pub(crate) fn answered_by(&self, status: u16) -> Self {
+        let answer = Answer { status, headers: BTreeMap::new(), body: Value::Null };
+        Self { answer, ..self.clone() }
+    }
+
     /// Whether it asks for the features of the node.
     pub(crate) fn tells_features(&self) -> bool {
         self.path == "/experimental-features" && self.method == "GET"
@@ -165,6 +184,16 @@ impl Exchange {
     /// Whether it switches features of the node.
     pub(crate) fn switches_features(&self) -> bool {
         self.path == "/experimental-features" && self.method == "PATCH"
+    }
+
+    /// Whether it asks how a task stands.
+    pub(crate) fn is_look_at_task(&self) -> bool {
+        self.path.starts_with("/tasks/")
+    }
+
+    /// Whether it sends documents to the index of chartsets.
+    pub(crate) fn sends_documents(&self) -> bool {
+        self.method == "POST" && self.path.starts_with("/indexes/chartsets/documents?")
     }
 
     fn looks_at_open_task(&self) -> bool {
@@ -221,14 +250,18 @@ async fn serve(answers: Arc<dyn Answers>) -> String {
     url
 }
 
+/// An error, and so a connection that is closed without a response, for an answer of [`BROKEN`].
 async fn respond(
     answers: Arc<dyn Answers>,
     request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<Full<Bytes>>, std::io::Error> {
     let method = request.method().to_string();
     let path = request.uri().path_and_query().unwrap().to_string();
     let body = json_or_null(&request.into_body().collect().await.unwrap().to_bytes());
     let answer = answers.answer(method, path, body).await;
+    if answer.status == BROKEN {
+        return Err(std::io::ErrorKind::ConnectionReset.into());
+    }
     let mut response = Response::builder().status(answer.status);
     for (name, value) in &answer.headers {
         response = response.header(name, value);

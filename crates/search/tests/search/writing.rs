@@ -3,9 +3,10 @@
 use chart_index_domain::search::{Checkpoint, ListItem};
 use chart_index_domain::{PublicSource, SourceKind, SourceRef};
 use chart_index_search::{Batch, DifferenceKind, FORMAT, IndexState, IndexWriter, SearchError, Target};
+use chart_index_tests::PrivateMeilisearch;
 use serde_json::json;
 
-use crate::support::{Server, engine, fill, first_page, id, ids, numbered, rebuild, titled};
+use crate::support::{Server, config, engine, fill, first_page, id, ids, numbered, rebuild, titled};
 
 #[tokio::test]
 async fn what_is_written_is_read_back_exactly() {
@@ -81,6 +82,21 @@ async fn nothing_is_written_where_there_is_no_index() {
     server.close().await;
 }
 
+/// The node answers and closes the connection long before it has read such a request.
+#[tokio::test]
+async fn a_request_far_above_the_limit_of_a_node_is_halved() {
+    let Some(server) = PrivateMeilisearch::start_with(&["--http-payload-size-limit", "8KiB"]) else { return };
+    let writer = fill(&config(&server), &numbered(3), 1).await;
+    let mut put = numbered(12);
+    for set in &mut put[2..8] {
+        set.keywords.tags = vec!["tag ".repeat(400_000)];
+    }
+    let applied = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap();
+    let refused: Vec<_> = applied.refused.iter().map(|refused| refused.id).collect();
+    assert_eq!(refused, [3, 4, 5, 6, 7, 8].map(id));
+    assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
+}
+
 #[tokio::test]
 async fn a_task_that_fails_is_an_error() {
     let Some(server) = Server::find() else { return };
@@ -130,7 +146,7 @@ async fn an_older_index_never_takes_the_place_of_a_newer_one() {
 async fn settings_that_somebody_changed_are_noticed_and_mended() {
     let Some(server) = Server::find() else { return };
     let writer = fill(&server.config, &numbered(1), 1).await;
-    assert!(!writer.settings_differ().await.unwrap());
+    assert_eq!(writer.setting_differences().await.unwrap(), []);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let settings = format!("{}/indexes/{}/settings", server.config.url, server.config.index);
     for (route, other) in [
@@ -140,9 +156,9 @@ async fn settings_that_somebody_changed_are_noticed_and_mended() {
     ] {
         let request = client.patch(route).header("Content-Type", "application/json").body(other.to_string());
         assert!(request.send().await.unwrap().status().is_success());
-        while !writer.settings_differ().await.unwrap() {}
+        while writer.setting_differences().await.unwrap().is_empty() {}
         writer.apply_settings().await.unwrap();
-        assert!(!writer.settings_differ().await.unwrap(), "{other}");
+        assert_eq!(writer.setting_differences().await.unwrap(), [], "{other}");
     }
     server.close().await;
 }

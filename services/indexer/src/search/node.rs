@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use chart_index_domain::ChartsetId;
 use chart_index_domain::search::IndexedChartset;
-use chart_index_search::{Batch, IndexWriter, SearchError, Target};
+use chart_index_search::{Applied, Batch, IndexWriter, Quarantined, SearchError, Target};
 use chart_index_store::{NodeLocks, NodeRole, Store};
 use tokio::task::JoinSet;
 
@@ -35,6 +35,21 @@ impl Node {
         Ok(result)
     }
 
+    /// Says on standard error which sets the node does not accept.
+    pub(crate) fn warn_of(&self, refused: &[Quarantined]) -> Result<()> {
+        let mut output = std::io::stderr().lock();
+        for Quarantined { id, bytes } in refused {
+            let node = self.writer.node();
+            writeln!(
+                output,
+                "{node}: warning: chartset {id} is left out of the index: the node does not accept its document of \
+                 {bytes} bytes"
+            )
+            .context("cannot write")?;
+        }
+        Ok(())
+    }
+
     /// Prints a line about the node.
     pub(crate) fn tell(&self, message: std::fmt::Arguments<'_>) -> Result<()> {
         writeln!(std::io::stdout(), "{}: {message}", self.writer.node()).context("cannot write")
@@ -60,13 +75,14 @@ pub(crate) struct Batches<'a> {
     node: &'a Node,
     target: Target,
     /// Dropped, they are ended.
-    under_way: JoinSet<Result<Written, SearchError>>,
+    under_way: JoinSet<Result<(Written, Applied), SearchError>>,
     written: Written,
+    refused: Vec<Quarantined>,
 }
 
 impl<'a> Batches<'a> {
     pub(crate) fn new(node: &'a Node, target: Target) -> Self {
-        Self { node, target, under_way: JoinSet::new(), written: Written::default() }
+        Self { node, target, under_way: JoinSet::new(), written: Written::default(), refused: Vec::new() }
     }
 
     /// Sends a batch, after one before it when there are many.
@@ -77,23 +93,27 @@ impl<'a> Batches<'a> {
         self.node.locks.check().await?;
         let (writer, target) = (self.node.writer.clone(), self.target);
         self.under_way.spawn(async move {
-            writer.apply(target, &Batch { put: &put, delete: &delete }).await?;
-            Ok(Written { put: put.len() as u64, deleted: delete.len() as u64 })
+            let applied = writer.apply(target, &Batch { put: &put, delete: &delete }).await?;
+            let put = put.len() - applied.refused.len();
+            Ok((Written { put: put as u64, deleted: delete.len() as u64 }, applied))
         });
         Ok(())
     }
 
-    /// Waits for all of them.
-    pub(crate) async fn finish(mut self) -> Result<Written> {
+    /// Waits for all of them. Gives what was written, and the sets that the node did not accept.
+    pub(crate) async fn finish(mut self) -> Result<(Written, Vec<Quarantined>)> {
         while !self.under_way.is_empty() {
             self.join_next().await?;
         }
-        Ok(self.written)
+        self.node.warn_of(&self.refused)?;
+        Ok((self.written, self.refused))
     }
 
     async fn join_next(&mut self) -> Result<()> {
         if let Some(done) = self.under_way.join_next().await {
-            self.written += done??;
+            let (written, applied) = done??;
+            self.written += written;
+            self.refused.extend(applied.refused);
         }
         Ok(())
     }

@@ -49,6 +49,10 @@ pub(crate) async fn pass(node: &Node, target: Target, from: RecordedCheckpoint) 
 /// Writes the sets as they are now: that is at least as new as the changes, and the same again when they come once
 /// more.
 async fn apply(node: &Node, target: Target, changes: &Changes) -> Result<Written> {
+    if changes.chartsets.is_empty() {
+        return Ok(Written::default());
+    }
+    let quarantined = node.writer.quarantined(target).await?;
     let mut batches = Batches::new(node, target);
     for ids in changes.chartsets.chunks(SETS_OF_A_BATCH) {
         let put = node.store.indexed_chartsets(ids).await?;
@@ -56,7 +60,10 @@ async fn apply(node: &Node, target: Target, changes: &Changes) -> Result<Written
         let delete = ids.iter().copied().filter(|id| !shown.contains(id)).collect();
         batches.send(put, delete).await?;
     }
-    batches.finish().await
+    let (written, refused) = batches.finish().await?;
+    node.locks.check().await?;
+    node.writer.record_quarantine(target, &quarantined, &changes.chartsets, &refused).await?;
+    Ok(written)
 }
 
 /// Applies changes until none follow, and gives the checkpoint of the index after that.

@@ -1,6 +1,7 @@
-//! `chart-indexer verify --search`: the live index of every node is compared with PostgreSQL, set by set.
+//! `chart-indexer verify --search`: the live index of every node is compared with PostgreSQL, set by set, and its
+//! settings with those of this version.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -46,16 +47,34 @@ async fn verify_node(store: &Store, writer: &IndexWriter) -> Result<usize> {
     let node = Node::connect(store, writer).await?;
     let begin = store.moment().await?;
     let (count, suspects) = scan(&node).await?;
-    let findings = settle(&node, &begin, suspects).await?;
+    let mut findings = settle(&node, &begin, suspects).await?;
+    explain(&node, &mut findings).await?;
+    let settings = writer.setting_differences().await?;
+    for setting in &settings {
+        node.tell(format_args!("{setting}"))?;
+    }
     for finding in findings.iter().take(PRINTED) {
         node.tell(format_args!("{finding}"))?;
     }
     if findings.len() > PRINTED {
         node.tell(format_args!("and {} more", findings.len() - PRINTED))?;
     }
-    let differences = plural(findings.len() as u64, "difference");
-    node.tell(format_args!("{} compared, {differences}", plural(count, "chartset")))?;
-    Ok(findings.len())
+    let differences = findings.len() + settings.len();
+    let (compared, differing) = (plural(count, "chartset"), plural(differences as u64, "difference"));
+    node.tell(format_args!("{compared} compared, {differing}"))?;
+    Ok(differences)
+}
+
+/// Names the sets that are missing because the node does not accept their documents.
+async fn explain(node: &Node, findings: &mut [Difference]) -> Result<()> {
+    let quarantined = node.writer.quarantined(Target::Live).await?;
+    let bytes: HashMap<ChartsetId, u64> = quarantined.iter().map(|set| (set.id, set.bytes)).collect();
+    for finding in findings.iter_mut().filter(|finding| finding.kind == DifferenceKind::Missing) {
+        if let Some(&bytes) = bytes.get(&finding.id) {
+            finding.kind = DifferenceKind::TooLarge { bytes };
+        }
+    }
+    Ok(())
 }
 
 /// Compares all sets while both sides may change. Gives how many there are, and those to look at again.

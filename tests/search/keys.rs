@@ -1,0 +1,66 @@
+//! The API keys of docs/operations.md, exactly as they stand there.
+
+use std::time::Duration;
+
+use chart_index_tests::{PrivateMeilisearch, Service, ServiceOptions, within, workspace_root};
+use serde_json::Value;
+
+use crate::support::{Catalogue, run, start_node};
+
+const MASTER_KEY: &str = "a-master-key-of-more-than-16-bytes";
+
+/// The key descriptions of the documentation, in their order: that of the service and that of the indexer.
+fn documented_keys() -> Vec<String> {
+    let text = std::fs::read_to_string(workspace_root().join("docs/operations.md")).unwrap();
+    let blocks = text.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+    blocks.filter(|block| block.contains("\"actions\"")).collect()
+}
+
+async fn create_key(node: &PrivateMeilisearch, description: &str) -> String {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = http.post(format!("{}/keys", node.url())).bearer_auth(MASTER_KEY);
+    let request = request.header("content-type", "application/json").body(description.to_owned());
+    let response = request.send().await.unwrap().bytes().await.unwrap();
+    let response: Value = serde_json::from_slice(&response).unwrap();
+    response["key"].as_str().unwrap_or_else(|| panic!("{description}: {response}")).to_owned()
+}
+
+#[tokio::test]
+async fn the_documented_keys_are_enough() {
+    let Some(mut catalogue) = Catalogue::with_nodes(0).await else { return };
+    let Some(node) = start_node(&["--master-key", MASTER_KEY]) else { return };
+    let documented = documented_keys();
+    let [service_key, indexer_key] = &documented[..] else { panic!("{documented:?}") };
+    let service_key = create_key(&node, service_key).await;
+    let indexer_key = create_key(&node, indexer_key).await;
+    catalogue.nodes.push(node);
+    catalogue.write_sets(5, "");
+    catalogue.ingest();
+    let indexer = |arguments: &[&str]| {
+        let done = run(catalogue.command(arguments).env("MEILISEARCH_API_KEY", &indexer_key));
+        assert_eq!(done.code, Some(0), "{arguments:?}: {}{}", done.stdout, done.stderr);
+    };
+    indexer(&["sync"]);
+    catalogue.write_sets(6, "changed");
+    catalogue.ingest();
+    let removed = &catalogue.ids()[0];
+    catalogue.run(&["remove", "chartset", removed]);
+    for command in [&["sync"][..], &["verify", "--search"], &["rebuild"], &["sync"], &["verify", "--search"]]
+    {
+        indexer(command);
+    }
+    let variables = [("MEILISEARCH_URL", catalogue.node_urls()), ("MEILISEARCH_API_KEY", service_key)];
+    let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+    let service = Service::start_with(catalogue.database.url(), &options);
+    let client = service.client();
+    // The key may not read whether the node looks for parts of creators' names; it is asked nevertheless.
+    for query in ["sort=title", "creator=eato", "q=title"] {
+        let by_meilisearch = async || {
+            let response = client.get(&format!("/api/chartsets?{query}")).await;
+            assert_eq!(response.json()["total"], 5, "{query}");
+            (response.header("x-search-engine") == "meilisearch").then_some(())
+        };
+        within(Duration::from_secs(10), by_meilisearch).await;
+    }
+}

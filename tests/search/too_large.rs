@@ -1,0 +1,55 @@
+//! A node that accepts less than a set needs: one set must not hold up all others.
+
+use crate::support::Catalogue;
+
+/// Below the document of a set with many tags, above that of any other and the settings of an index.
+const LIMIT: [&str; 2] = ["--http-payload-size-limit", "8KiB"];
+
+fn many_tags() -> String {
+    (0..190).map(|number| format!("{number}-{}tags", "many-".repeat(12))).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn a_set_that_a_node_does_not_accept_is_left_out_and_named() {
+    let Some(catalogue) = Catalogue::with_node_of(&LIMIT).await else { return };
+    catalogue.write_sets(30, "");
+    catalogue.ingest();
+    catalogue.run(&["sync"]);
+    catalogue.assert_equal();
+    catalogue.write_sets(30, "changed");
+    catalogue.write_set(7, &many_tags());
+    catalogue.ingest();
+    let large = catalogue.database.psql("SELECT id FROM chartsets ORDER BY cardinality(tags) DESC LIMIT 1");
+
+    let sync = catalogue.try_run(&["sync"]);
+    assert_eq!(sync.code, Some(0), "{}", sync.stderr);
+    assert!(sync.stdout.contains(": 29 put, 0 deleted, "), "{}", sync.stdout);
+    assert!(sync.stderr.contains("warning") && sync.stderr.contains(&large), "{}", sync.stderr);
+    assert_only_difference(&catalogue, &large);
+
+    let sync = catalogue.try_run(&["sync"]);
+    assert!(sync.stdout.contains(": 0 put, 0 deleted, "), "the checkpoint moved on: {}", sync.stdout);
+    assert!(!sync.stderr.contains(&large), "it is not tried again: {}", sync.stderr);
+    catalogue.write_set(8, "after");
+    catalogue.ingest();
+    assert!(catalogue.run(&["sync"]).contains(": 1 put, 0 deleted, "));
+    assert_only_difference(&catalogue, &large);
+
+    let rebuild = catalogue.try_run(&["rebuild"]);
+    assert_eq!(rebuild.code, Some(0), "{}", rebuild.stderr);
+    assert!(rebuild.stderr.contains(&large), "a rebuild tries it again: {}", rebuild.stderr);
+    assert_only_difference(&catalogue, &large);
+
+    catalogue.write_set(7, "few");
+    catalogue.ingest();
+    assert!(catalogue.run(&["sync"]).contains(": 1 put, 0 deleted, "));
+    catalogue.assert_equal();
+}
+
+fn assert_only_difference(catalogue: &Catalogue, large: &str) {
+    let verify = catalogue.try_run(&["verify", "--search"]);
+    assert_eq!(verify.code, Some(1));
+    let named = verify.stdout.lines().find(|line| line.contains(large));
+    assert!(named.is_some_and(|line| line.contains("too large for the node")), "{}", verify.stdout);
+    assert!(verify.stdout.contains("30 chartsets compared, 1 difference"), "{}", verify.stdout);
+}

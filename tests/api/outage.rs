@@ -168,7 +168,10 @@ async fn the_service_recovers_from_silent_connections() {
     indexer(database.url(), &["migrate"]).succeeded();
     let proxy = Proxy::start(database.url()).await;
     let arguments = ["--database-max-connections", "2"];
-    let service = Service::start_with(proxy.url(), &ServiceOptions { arguments: &arguments, variables: &[] });
+    let service = Service::start_with(
+        proxy.url(),
+        &ServiceOptions { arguments: &arguments, ..ServiceOptions::default() },
+    );
     let client = service.client();
     let mut next = 0;
     // Of different charts at once, none of which is cached.
@@ -213,7 +216,10 @@ async fn misses_do_not_crowd_out_hits_during_an_outage() {
     indexer(database.url(), &["migrate"]).succeeded();
     let mut proxy = Proxy::start(database.url()).await;
     let arguments = ["--max-requests-in-flight", "8"];
-    let service = Service::start_with(proxy.url(), &ServiceOptions { arguments: &arguments, variables: &[] });
+    let service = Service::start_with(
+        proxy.url(),
+        &ServiceOptions { arguments: &arguments, ..ServiceOptions::default() },
+    );
     let (client, cached) = (service.client(), format!("/api/charts/{:064}", 0));
     assert_eq!(client.get(&cached).await.status, 200);
     proxy.cut().await;

@@ -25,8 +25,8 @@ fn app() -> Router {
     let answers = Answers::new(limiting.clone(), cache);
     let taking = async move |turn: Turn, HashParam(hash): HashParam, conditions: Conditions| {
         let fill = async move || Ok(JsonBody::render(&hash.to_string())?.keep());
-        let kept = answers.read(&turn, CacheKey::lookup(hash), fill).await?;
-        let body = JsonBody::kept(kept).ok_or(ApiError::NotFound(crate::Missing::Path))?;
+        let found = answers.read_json(&turn, CacheKey::lookup(hash), &conditions, fill).await?;
+        let body = found.ok_or(ApiError::NotFound(crate::Missing::Path))?;
         Ok::<_, ApiError>(body.answer(&conditions, CachePolicy::Lookup))
     };
     let routes = Router::new()

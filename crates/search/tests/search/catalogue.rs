@@ -150,7 +150,7 @@ fn numbers(random: &mut Random) -> ChartNumbers {
     let length_ms = match random.below(12) {
         0 => 0,
         1 => 0x7fff_ffff,
-        2 | 3 => random.below(600_000),
+        2..=7 => random.below(600_000),
         _ => 60_000 + random.below(10) * 10_000,
     };
     ChartNumbers {

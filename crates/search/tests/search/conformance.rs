@@ -26,7 +26,7 @@ use futures_util::future::join_all;
 
 use crate::catalogue::{Entry, generate};
 use crate::memory::expected;
-use crate::queries::{Asked, random_query};
+use crate::queries::{Asked, Range, random_query};
 use crate::support::{Server, fill, ids, patient_engine};
 
 /// The most sets that are compared one by one where free text is involved.
@@ -83,6 +83,23 @@ async fn postgresql_agrees_with_a_search_written_for_clarity() {
         found += u32::from(!expected.items.is_empty());
     }
     assert!(found > queries / 4, "only {found} queries found anything");
+}
+
+/// Ends are included, to the millisecond, whatever binary fraction a bound in seconds has.
+#[tokio::test]
+async fn a_set_is_found_at_the_ends_of_its_lengths() {
+    let entries = generate(150, &mut Random::new(20_260_103));
+    let (_database, postgres) = stored(&entries).await;
+    for entry in &entries {
+        let set = &entry.indexed.chartset;
+        let up_to_its_shortest = Range { min: None, max: Some(set.length_min_ms.into()) };
+        let from_its_longest = Range { min: Some(set.length_max_ms.into()), max: None };
+        for length_ms in [up_to_its_shortest, from_its_longest] {
+            let asked = Asked { length_ms, ..Asked::default() };
+            let given = page(&postgres, &asked.query()).await.unwrap();
+            assert_eq!(given, expected(&entries, &asked), "{}", asked.query_string());
+        }
+    }
 }
 
 #[tokio::test]

@@ -86,8 +86,10 @@ pub struct CacheConfig {
     /// becomes of those, after this time the requests that wait get an error, and the next one starts a new fill.
     pub fill_timeout: Duration,
     /// The most fills in flight at once: 64 for the store, and as many for the search engine, which answers lists.
-    /// What is above waits for a permit, for 250 ms at most.
     pub max_fills: NonZeroUsize,
+    /// How long a fill above that waits for a permit: 2 s, long enough for a burst of lists that take a few milliseconds
+    /// each, and well within the deadline of a request.
+    pub permit_timeout: Duration,
     /// The most requests that wait for fills at once: 384 for the store, and as many for the search engine. Together
     /// they are to be fewer than the requests that the server accepts, so that there is room for cached responses.
     pub max_waiting: NonZeroUsize,
@@ -119,6 +121,7 @@ impl Default for CacheConfig {
             patience: Duration::from_millis(500),
             fill_timeout: Duration::from_secs(5),
             max_fills: Self::MAX_FILLS,
+            permit_timeout: Duration::from_secs(2),
             max_waiting: Self::MAX_WAITING,
             catalogue: None,
             feed: RedisLinkConfig::new(RedisEndpoint::None),

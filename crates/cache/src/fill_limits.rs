@@ -7,10 +7,6 @@ use tokio::time::timeout;
 
 use crate::{CacheConfig, Kind};
 
-/// How long a fill waits for its permit. A store that answers in a few milliseconds has served the fills before it by
-/// then; one that does not must not keep requests that could be refused.
-const PERMIT_TIMEOUT: Duration = Duration::from_millis(250);
-
 /// Limits the fills apart from the requests, so that requests that wait for a store which does not answer leave room
 /// for those that are answered from the cache. Lists are limited apart from the rest: they come from the search
 /// engine, and neither that nor PostgreSQL may use up the permits of the other.
@@ -18,6 +14,7 @@ const PERMIT_TIMEOUT: Duration = Duration::from_millis(250);
 pub(crate) struct FillLimits {
     store: Permits,
     search: Permits,
+    permit_timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -32,12 +29,12 @@ impl FillLimits {
             fills: Semaphore::new(config.max_fills.get()),
             waiting: Semaphore::new(config.max_waiting.get()),
         };
-        Self { store: permits(), search: permits() }
+        Self { store: permits(), search: permits(), permit_timeout: config.permit_timeout }
     }
 
     /// A permit for a fill; `None` if none becomes free in time.
     pub(crate) async fn fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        timeout(PERMIT_TIMEOUT, self.of(kind).fills.acquire()).await.ok()?.ok()
+        timeout(self.permit_timeout, self.of(kind).fills.acquire()).await.ok()?.ok()
     }
 
     /// A permit for a request that waits for a fill, its own or that of another; `None` if too many do.

@@ -58,7 +58,7 @@ pub(crate) struct ServeArguments {
     cache_bytes: NonZeroU64,
 
     /// The most reads of PostgreSQL in flight at once for responses that are not cached, and as many of the search
-    /// engine for lists. Those above it wait for 250 ms at most; then they are answered with 503.
+    /// engine for lists. Those above it wait for 2 seconds at most; then they are answered with 503.
     #[arg(long, env = "MAX_FILLS_IN_FLIGHT", default_value = "64")]
     max_fills_in_flight: NonZeroUsize,
 

@@ -149,6 +149,7 @@ async fn limited(server: &RedisServer, max_fills: usize, max_waiting: usize) -> 
         max_fills: NonZeroUsize::new(max_fills).unwrap(),
         max_waiting: NonZeroUsize::new(max_waiting).unwrap(),
         fill_timeout: Duration::from_secs(1),
+        permit_timeout: Duration::from_millis(250),
         ..CacheConfig::default()
     };
     Replica::with(server.link(), server, config).await

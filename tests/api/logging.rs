@@ -42,6 +42,9 @@ async fn the_log_is_complete_at_the_end() {
     within(PROMPT, async || last()).await;
 }
 
+/// Requests during the outage.
+const REQUESTS: u8 = 50;
+
 /// While PostgreSQL is unavailable, the log has a line a second at most, which tells how many it stands for.
 #[tokio::test]
 async fn an_outage_does_not_fill_the_log() {
@@ -51,7 +54,8 @@ async fn an_outage_does_not_fill_the_log() {
     let before = std::time::Instant::now();
     let client = service.client();
     let mut requests = tokio::task::JoinSet::new();
-    for number in 0..200 {
+    // Fewer than the fills that may be in flight: what is above those is shed, and not logged.
+    for number in 0..REQUESTS {
         let (client, hash) = (client.clone(), blake3::hash(&[number]).to_hex());
         requests.spawn(async move { client.get(&format!("/api/charts/{hash}")).await.status });
     }
@@ -70,6 +74,8 @@ async fn an_outage_does_not_fill_the_log() {
     let told = |lines: &[serde_json::Value]| -> u64 {
         lines.iter().map(|line| 1 + line["fields"]["suppressed"].as_u64().unwrap()).sum()
     };
-    let (lines, _) = within(PROMPT, async || Some(of_requests()).filter(|lines| told(lines) == 201)).await;
+    let (lines, _) =
+        within(PROMPT, async || Some(of_requests()).filter(|lines| told(lines) == u64::from(REQUESTS) + 1))
+            .await;
     assert!(lines.len() as u64 <= seconds + 3, "{} lines in {seconds} s", lines.len());
 }

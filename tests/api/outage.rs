@@ -246,7 +246,8 @@ async fn misses_do_not_crowd_out_hits_during_an_outage() {
         }
         assert!(start.elapsed() < Duration::from_secs(10), "600 misses take {:?}", start.elapsed());
     }
-    assert!(hits > 100, "{hits} hits beside 600 misses");
+    // One client of seven asks for hits: half of its share at least.
+    assert!(hits > 50, "{hits} hits beside 600 misses");
     proxy.listen().await;
     within(Duration::from_secs(3), async || (miss(5).await == 200).then_some(())).await;
 }

@@ -96,7 +96,9 @@ mod tests {
                 tokio::spawn(async move { limit.acquire().await.map(drop) })
             })
             .collect();
-        tokio::task::yield_now().await;
+        while limit.permits.queued.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
         assert!(matches!(limit.acquire().await, Err(SearchShed::QueueFull)));
         for waiting in queue {
             assert!(matches!(waiting.await.unwrap(), Err(SearchShed::TimedOut)));

@@ -1,0 +1,123 @@
+//! `make run`: what a newcomer sees of it, and that two of them do not disturb each other.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test ends at the first surprise, and shows what the script printed"
+)]
+
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use chart_index_tests::{ChartSpec, Client, Library, workspace_root};
+
+/// `scripts/run`, which is what `make run` calls, over the programs that the tests have built.
+struct Run {
+    child: Child,
+    public: SocketAddr,
+    output: Vec<String>,
+}
+
+impl Run {
+    /// Starts it and waits until it says that the index answers.
+    fn start(folder: &Path, library: &Path) -> Self {
+        let public = free_address();
+        let mut child = command(folder, library, public).spawn().expect("scripts/run starts");
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut output: Vec<String> = Vec::new();
+        while !output.last().is_some_and(|line| line.contains("Stop with Ctrl-C")) {
+            let line = lines.next().unwrap_or_else(|| panic!("it ended before it served: {output:#?}"));
+            eprintln!("{line}");
+            output.push(line);
+        }
+        Self { child, public, output }
+    }
+
+    async fn titles(&self) -> Vec<String> {
+        let answer = Client::new(self.public).get("/api/chartsets?sort=title").await;
+        let items = answer.json()["items"].as_array().unwrap().clone();
+        items.iter().map(|item| item["title"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Stops it as Ctrl-C does, and waits until everything it started has ended.
+    fn stop(mut self) {
+        let status = Command::new("kill").args(["-s", "INT", &self.child.id().to_string()]).status();
+        assert!(status.unwrap().success());
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // After `stop` there is no such process any more, and it cannot be another: it was not waited for twice.
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            let _ = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn command(folder: &Path, library: &Path, public: SocketAddr) -> Command {
+    let mut command = Command::new(workspace_root().join("scripts/run"));
+    command
+        .arg(library)
+        .env("RUN_DIR", folder)
+        .env("RUN_PROGRAMS", programs())
+        .env("LISTEN", public.to_string())
+        .env("ADMIN_LISTEN", free_address().to_string())
+        .env_remove("MEILISEARCH_URL")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    command
+}
+
+/// The folder of the built programs, `target/debug`: this test is `target/debug/deps/…`.
+fn programs() -> PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_path_buf()
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn library(title: &str) -> Library {
+    let library = Library::new();
+    library.osu("alpha/1 One/one.osu", ChartSpec { title: title.to_owned(), ..ChartSpec::default() });
+    library
+}
+
+#[tokio::test]
+async fn it_serves_the_named_library_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (library("First"), library("Second"));
+
+    let run = Run::start(folder.path(), &first.root());
+    assert_eq!(run.titles().await, ["First"]);
+    for step in ["-- Starting private servers", "-- Creating the schema", "-- Reading the charts"] {
+        assert!(run.output.iter().any(|line| line.starts_with(step)), "{step}: {:#?}", run.output);
+    }
+    run.stop();
+
+    let run = Run::start(folder.path(), &second.root());
+    assert_eq!(run.titles().await, ["Second"]);
+    run.stop();
+}
+
+#[tokio::test]
+async fn a_second_run_in_the_same_checkout_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = library("Only");
+    let run = Run::start(folder.path(), &library.root());
+
+    let second =
+        command(folder.path(), &library.root(), free_address()).stderr(Stdio::piped()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("make run is already running"), "{stderr}");
+    assert!(stderr.contains(&run.child.id().to_string()), "it names the process: {stderr}");
+
+    assert_eq!(run.titles().await, ["Only"], "the first one still has its servers");
+    run.stop();
+}

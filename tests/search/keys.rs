@@ -26,9 +26,10 @@ async fn create_key(node: &PrivateMeilisearch, description: &str) -> String {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn the_documented_keys_are_enough() {
-    let Some(mut catalogue) = Catalogue::with_nodes(0).await else { return };
-    let Some(node) = start_node(&["--master-key", MASTER_KEY]) else { return };
+    let mut catalogue = Catalogue::with_nodes(0).await;
+    let node = start_node(&["--master-key", MASTER_KEY]);
     let documented = documented_keys();
     let [service_key, indexer_key] = &documented[..] else { panic!("{documented:?}") };
     let service_key = create_key(&node, service_key).await;

@@ -32,8 +32,9 @@ async fn is_answered_by(client: &Client, query: &str, engine: &str) {
 /// "Meilisearch away: a cached answer if there is one, else the PostgreSQL engine …; the header `X-Search-Engine`
 /// tells; lookups do not notice."
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn postgresql_stands_in_while_meilisearch_is_away() {
-    let Some(catalogue) = Catalogue::synced(20).await else { return };
+    let catalogue = Catalogue::synced(20).await;
     let service = serve(&catalogue);
     let client = service.client();
     is_answered_by(&client, "sort=title", "meilisearch").await;
@@ -71,8 +72,9 @@ async fn postgresql_stands_in_while_meilisearch_is_away() {
 
 /// "Readers skip a node that lags more than a bound or fails, and never mix two nodes within one page."
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn a_node_that_lags_is_not_asked() {
-    let Some(catalogue) = Catalogue::synced(20).await else { return };
+    let catalogue = Catalogue::synced(20).await;
     let service = serve(&catalogue);
     let client = service.client();
     is_answered_by(&client, "", "meilisearch").await;
@@ -97,9 +99,10 @@ async fn a_node_that_lags_is_not_asked() {
 
 /// "`rebuild` under 50 requests a second: no failed, empty or unsorted page."
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn a_rebuild_under_requests_leaves_no_gap() {
     const SETS: u32 = 60;
-    let Some(catalogue) = Catalogue::synced(SETS).await else { return };
+    let catalogue = Catalogue::synced(SETS).await;
     let service = serve(&catalogue);
     is_answered_by(&service.client(), "", "meilisearch").await;
     let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));

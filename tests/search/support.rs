@@ -17,22 +17,22 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// An empty, migrated catalogue with that many nodes; `None` where no Meilisearch is found.
-    pub(crate) async fn with_nodes(count: usize) -> Option<Self> {
-        let nodes = (0..count).map(|_| start_node(&[])).collect::<Option<_>>()?;
-        Some(Self::over(TestDatabase::create().await, nodes))
+    /// An empty, migrated catalogue with that many nodes.
+    pub(crate) async fn with_nodes(count: usize) -> Self {
+        let nodes = (0..count).map(|_| start_node(&[])).collect();
+        Self::over(TestDatabase::create().await, nodes)
     }
 
     /// One with a node that is started with those arguments.
-    pub(crate) async fn with_node_of(arguments: &[&str]) -> Option<Self> {
-        let node = start_node(arguments)?;
-        Some(Self::over(TestDatabase::create().await, vec![node]))
+    pub(crate) async fn with_node_of(arguments: &[&str]) -> Self {
+        let node = start_node(arguments);
+        Self::over(TestDatabase::create().await, vec![node])
     }
 
     /// One with a node, on a PostgreSQL server of the test's own.
-    pub(crate) fn on(server: &PrivatePostgres) -> Option<Self> {
-        let node = start_node(&[])?;
-        Some(Self::over(TestDatabase::create_on(server.url()), vec![node]))
+    pub(crate) fn on(server: &PrivatePostgres) -> Self {
+        let node = start_node(&[]);
+        Self::over(TestDatabase::create_on(server.url()), vec![node])
     }
 
     fn over(database: TestDatabase, nodes: Vec<PrivateMeilisearch>) -> Self {
@@ -42,12 +42,12 @@ impl Catalogue {
     }
 
     /// A catalogue with one node and so many sets, both up to date.
-    pub(crate) async fn synced(sets: u32) -> Option<Self> {
-        let catalogue = Self::with_nodes(1).await?;
+    pub(crate) async fn synced(sets: u32) -> Self {
+        let catalogue = Self::with_nodes(1).await;
         catalogue.write_sets(sets, "");
         catalogue.ingest();
         catalogue.run(&["sync"]);
-        Some(catalogue)
+        catalogue
     }
 
     /// Writes the sets `0..count` into the library, each with one chart and those tags.
@@ -118,7 +118,7 @@ impl Catalogue {
 
 /// A node that clears little memory for each task: by default it is a twentieth of what may be used for indexing, two
 /// thirds of the machine's, which takes seconds.
-pub(crate) fn start_node(arguments: &[&str]) -> Option<PrivateMeilisearch> {
+pub(crate) fn start_node(arguments: &[&str]) -> PrivateMeilisearch {
     PrivateMeilisearch::start_with(&[&["--max-indexing-memory", "256MiB"], arguments].concat())
 }
 

@@ -10,8 +10,9 @@ fn many_tags() -> String {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn a_set_that_a_node_does_not_accept_is_left_out_and_named() {
-    let Some(catalogue) = Catalogue::with_node_of(&LIMIT).await else { return };
+    let catalogue = Catalogue::with_node_of(&LIMIT).await;
     catalogue.write_sets(30, "");
     catalogue.ingest();
     catalogue.run(&["sync"]);

@@ -20,25 +20,22 @@ pub struct PrivateMeilisearch {
 }
 
 impl PrivateMeilisearch {
-    /// Starts a new, empty server on a free port of the loopback interface. Prints that a test is skipped where
-    /// there is no `meilisearch` on the PATH.
-    pub fn start() -> Option<Self> {
+    /// Starts a new, empty server on a free port of the loopback interface. A test that calls this is marked with
+    /// `#[ignore]`: it fails where there is no `meilisearch` on the PATH.
+    pub fn start() -> Self {
         Self::start_with(&[])
     }
 
     /// Starts a server with arguments of its own.
-    pub fn start_with(arguments: &[&str]) -> Option<Self> {
-        let Some(program) = on_the_path("meilisearch") else {
-            println!("skipped: no meilisearch on the PATH");
-            return None;
-        };
+    pub fn start_with(arguments: &[&str]) -> Self {
+        let program = on_the_path("meilisearch").expect("a meilisearch on the PATH");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let address = free_address();
         let arguments = arguments.iter().map(ToString::to_string).collect();
         let child = spawn(&program, folder.path(), address, &arguments);
         let server = Self { folder, program, address, arguments, child: Mutex::new(child) };
         server.wait_until_it_listens();
-        Some(server)
+        server
     }
 
     /// Its address, `http://127.0.0.1:port`.

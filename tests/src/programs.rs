@@ -55,6 +55,7 @@ impl Service {
             .args(options.arguments)
             .env("DATABASE_URL", database_url)
             // Far above what a test asks for; the tests of the limits set their own.
+            .env("MAX_CONNECTIONS_PER_PEER", "100000")
             .envs(
                 ["LOOKUP", "ROX", "LIST", "DETAIL", "OTHER"]
                     .map(|group| (format!("RATE_LIMIT_{group}"), "1000000")),

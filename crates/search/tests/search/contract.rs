@@ -307,7 +307,6 @@ async fn a_rebuild_and_its_swap() {
 /// A node with a queue of one search, asked until it refuses one.
 async fn record_busy() {
     let server = PrivateMeilisearch::start_with(&["--experimental-search-queue-size=1"]);
-    let server = server.expect("recording needs a meilisearch on the PATH");
     let mut config = NodeConfig::new(server.url().parse().unwrap(), None);
     fill(&config, &numbered(2_000), 41).await;
     config.index.push_str("/search");

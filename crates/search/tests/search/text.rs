@@ -13,15 +13,16 @@ async fn found(engine: &MeilisearchEngine, text: &str) -> Vec<u64> {
     ids(&page)
 }
 
-async fn over(titles: &[&str]) -> Option<(Server, MeilisearchEngine)> {
-    let server = Server::find()?;
+async fn over(titles: &[&str]) -> (Server, MeilisearchEngine) {
+    let server = Server::find();
     let sets: Vec<IndexedChartset> = (1..).zip(titles).map(|(number, title)| titled(number, title)).collect();
     fill(&server.config, &sets, 1).await;
     let engine = patient_engine(&server.config).await;
-    Some((server, engine))
+    (server, engine)
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
     let titles = [
         "Goin' Under",
@@ -33,7 +34,7 @@ async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
         "Ночь Ελλάδα",
         "Straße",
     ];
-    let Some((server, engine)) = over(&titles).await else { return };
+    let (server, engine) = over(&titles).await;
     for (text, expected) in [
         ("under", vec![1, 2, 5]),
         ("under cafe", vec![2]),
@@ -66,10 +67,9 @@ async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn text_with_a_meaning_in_meilisearch_is_only_text() {
-    let Some((server, engine)) = over(&["100% \"quoted phrase\" -minus (x) OR AND", "other"]).await else {
-        return;
-    };
+    let (server, engine) = over(&["100% \"quoted phrase\" -minus (x) OR AND", "other"]).await;
     for (text, expected) in [
         ("\"phrase quoted\"", vec![1]),
         ("\"quoted", vec![1]),
@@ -91,8 +91,9 @@ async fn text_with_a_meaning_in_meilisearch_is_only_text() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn part_of_a_creators_name_is_found_as_it_is_written() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let names = [
         "100%_Real",
         "100xyReal",
@@ -140,9 +141,10 @@ async fn part_of_a_creators_name_is_found_as_it_is_written() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn the_best_match_comes_first() {
     let titles = ["Last Night of All", "Nightfall", "Night", "Nigth", "Other"];
-    let Some((server, engine)) = over(&titles).await else { return };
+    let (server, engine) = over(&titles).await;
     let text = Some("night".into());
     let query = SearchQuery { text, sort: Sort::Relevance, ..SearchQuery::default() };
     let order = ids(&engine.search(&query, Generation::default()).await.unwrap());

@@ -9,8 +9,9 @@ use serde_json::json;
 use crate::support::{Server, config, engine, fill, first_page, id, ids, numbered, rebuild, titled};
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn what_is_written_is_read_back_exactly() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let mut set = titled(7, "\"; \\ ' \u{2028} 宙の旋律 1e5 nan \u{1f600}");
     let reference = SourceRef::from_number(577_617).unwrap();
     set.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
@@ -42,8 +43,9 @@ async fn what_is_written_is_read_back_exactly() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn an_index_knows_which_changes_it_holds() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
     assert_eq!(writer.state().await.unwrap(), None);
     rebuild(&writer, &numbered(3), 5).await;
@@ -71,8 +73,9 @@ async fn an_index_knows_which_changes_it_holds() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn nothing_is_written_where_there_is_no_index() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
     let put = numbered(1);
     let error = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap_err();
@@ -84,8 +87,9 @@ async fn nothing_is_written_where_there_is_no_index() {
 
 /// The node answers and closes the connection long before it has read such a request.
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn a_request_far_above_the_limit_of_a_node_is_halved() {
-    let Some(server) = PrivateMeilisearch::start_with(&["--http-payload-size-limit", "8KiB"]) else { return };
+    let server = PrivateMeilisearch::start_with(&["--http-payload-size-limit", "8KiB"]);
     let writer = fill(&config(&server), &numbered(3), 1).await;
     let mut put = numbered(12);
     for set in &mut put[2..8] {
@@ -98,8 +102,9 @@ async fn a_request_far_above_the_limit_of_a_node_is_halved() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn a_task_that_fails_is_an_error() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
     writer.begin_rebuild().await.unwrap();
     writer.set_checkpoint(Target::Rebuild, Checkpoint(1)).await.unwrap();
@@ -119,8 +124,9 @@ async fn a_task_that_fails_is_an_error() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn an_interrupted_rebuild_leaves_nothing_behind() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let writer = fill(&server.config, &numbered(3), 1).await;
     writer.begin_rebuild().await.unwrap();
     writer.apply(Target::Rebuild, &Batch { put: &numbered(50), delete: &[] }).await.unwrap();
@@ -132,8 +138,9 @@ async fn an_interrupted_rebuild_leaves_nothing_behind() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn an_older_index_never_takes_the_place_of_a_newer_one() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let writer = fill(&server.config, &numbered(3), 9).await;
     writer.begin_rebuild().await.unwrap();
     writer.set_checkpoint(Target::Rebuild, Checkpoint(8)).await.unwrap();
@@ -143,8 +150,9 @@ async fn an_older_index_never_takes_the_place_of_a_newer_one() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn settings_that_somebody_changed_are_noticed_and_mended() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
     assert_eq!(writer.setting_differences().await.unwrap(), []);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -164,8 +172,9 @@ async fn settings_that_somebody_changed_are_noticed_and_mended() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn finished_tasks_are_forgotten() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
     let tasks = format!("{}/tasks?indexUids={}_rebuild", server.config.url, server.config.index);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -181,8 +190,9 @@ async fn finished_tasks_are_forgotten() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
 async fn a_rebuild_is_never_seen_by_searches() {
-    let Some(server) = Server::find() else { return };
+    let server = Server::find();
     let writer = fill(&server.config, &numbered(40), 1).await;
     let engine = engine(&[&server.config]).await;
     let rebuilding = async {

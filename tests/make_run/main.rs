@@ -41,11 +41,12 @@ impl Run {
         items.iter().map(|item| item["title"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Stops it as Ctrl-C does, and waits until everything it started has ended.
+    /// Stops it, and waits until everything it started has ended. By SIGTERM: where the tests run in the background of a
+    /// shell, SIGINT is ignored, and a script cannot change that.
     fn stop(mut self) {
-        let status = Command::new("kill").args(["-s", "INT", &self.child.id().to_string()]).status();
+        let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
         assert!(status.unwrap().success());
-        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+        assert_eq!(self.child.wait().unwrap().code(), Some(143));
     }
 }
 

@@ -64,7 +64,8 @@ impl Store {
     fn with_breaker(config: &StoreConfig, breaker: Option<Breaker>) -> Self {
         let unlimited = config.url.options().application_name("chart-index").options(SERVER_KEEPALIVE);
         let limit = format!("{}ms", config.statement_timeout.as_millis());
-        let options = unlimited.clone().options([("statement_timeout", limit)]);
+        // Compiling a plan takes longer than any statement of a service should.
+        let options = unlimited.clone().options([("statement_timeout", &*limit), ("jit", "off")]);
         let suspicion = Suspicion::default();
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)

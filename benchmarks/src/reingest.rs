@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use chart_index_tests::TestDatabase;
 
-/// Notes of a chart: with them its file has some 3 KB, one block of the file system.
+/// Notes of a chart, unless `REINGEST_NOTES` sets another number: with them its file has some 3 KB, one block of the file
+/// system. Files of the first game mostly have ten times as many.
 const NOTES: u64 = 100;
 /// How long after it was written a file may be known by its metadata, and a little more.
 const SETTLED: Duration = Duration::from_secs(4);
@@ -156,23 +157,27 @@ fn wait(duration: Duration) {
 }
 
 fn write_library(root: &Path, sets: u64) -> Result<()> {
+    let notes = match std::env::var("REINGEST_NOTES") {
+        Ok(notes) => notes.parse().context("REINGEST_NOTES is no number")?,
+        Err(_) => NOTES,
+    };
     for set in 1..=sets {
         let folder = root.join(format!("alpha/{set} Artist - Title {set}"));
         std::fs::create_dir_all(&folder)?;
-        std::fs::write(folder.join("Artist - Title (creator) [Hard].osu"), chart(set)?)?;
+        std::fs::write(folder.join("Artist - Title (creator) [Hard].osu"), chart(set, notes)?)?;
     }
     Ok(())
 }
 
 /// A chart whose notes no other set has.
-fn chart(set: u64) -> Result<String> {
+fn chart(set: u64, notes: u64) -> Result<String> {
     let mut text = format!(
         "osu file format v14\n\n[General]\nAudioFilename: a.mp3\nMode: 3\n\n[Metadata]\nTitle:Title {set}\n\
          TitleUnicode:Title {set}\nArtist:Artist\nArtistUnicode:Artist\nCreator:creator\nVersion:Hard\n\
          Tags:one two three\nBeatmapID:{set}\nBeatmapSetID:{set}\n\n[Difficulty]\nCircleSize:4\n\
          OverallDifficulty:8\n\n[TimingPoints]\n0,400,4,1,0,50,1,0\n\n[HitObjects]\n"
     );
-    for note in 0..NOTES {
+    for note in 0..notes {
         let shift = if note == 1 {
             set % 300
         } else if note == 2 {

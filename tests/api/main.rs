@@ -92,6 +92,14 @@ impl Index {
     }
 }
 
+/// Asks for a path until its response is cached, which the second time is: the first one is not if the service subscribed
+/// to invalidations while it was read.
+async fn assert_cached(service: &Service, path: &str, status: u16) {
+    for _ in 0..2 {
+        assert_eq!(service.client().get(path).await.status, status, "{path}");
+    }
+}
+
 fn strings(items: &serde_json::Value, field: &str) -> Vec<String> {
     let items = items.as_array().expect("a list");
     items.iter().map(|item| item[field].as_str().expect("a string").to_owned()).collect()

@@ -33,7 +33,7 @@ async fn misses_leave_room_for_cached_responses() {
     let paths =
         [format!("/api/charts/{chart}"), format!("/api/charts/{chart}/rox"), "/api/chartsets".to_owned()];
     for path in &paths {
-        assert_eq!(client.get(path).await.status, 200);
+        assert_cached(&service, path, 200).await;
     }
     postgres.freeze();
     let (mut misses, mut slowest) = (Vec::new(), Duration::ZERO);

@@ -203,9 +203,11 @@ async fn postgresql_is_not_asked_for_each_response_without_redis() {
             assert_eq!(client.get(&path(number)).await.json()["status"], "known", "{number}");
         }
     };
+    // Twice: see `assert_cached`.
+    ask_all().await;
     ask_all().await;
     let asked = postgres.statements(LOOKUP);
-    assert_eq!(asked, CHARTS as usize);
+    assert!((CHARTS as usize..2 * CHARTS as usize).contains(&asked), "{asked}");
     let goes_on = async |time| {
         let since = Instant::now();
         while since.elapsed() < time {

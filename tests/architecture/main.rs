@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lookup", &["cache", "domain", "http", "ratelimit", "store"]),
     ("browse", &["cache", "domain", "http", "ratelimit", "store"]),
     (
-        "gateway",
+        "server",
         &["browse", "cache", "domain", "http", "lookup", "ratelimit", "search", "store", "telemetry"],
     ),
     ("indexer", &["cache", "chartfile", "domain", "ratelimit", "search", "store", "telemetry"]),
@@ -37,7 +37,7 @@ const OWNED: &[(&str, &[&str])] = &[
 ];
 
 /// Packages whose code runs in the public process.
-const PUBLIC_PROCESS: &str = "gateway";
+const PUBLIC_PROCESS: &str = "server";
 
 #[test]
 fn arrows_point_down_only() {

@@ -18,10 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &["cache", "domain", "ratelimit"]),
     ("lookup", &["cache", "domain", "http", "ratelimit", "store"]),
     ("browse", &["cache", "domain", "http", "ratelimit", "store"]),
-    (
-        "server",
-        &["browse", "cache", "domain", "http", "lookup", "ratelimit", "search", "store", "telemetry"],
-    ),
+    ("server", &["browse", "cache", "domain", "http", "lookup", "ratelimit", "search", "store", "telemetry"]),
     ("indexer", &["cache", "chartfile", "domain", "ratelimit", "search", "store", "telemetry"]),
     ("tests", &[]),
     ("benchmarks", &["domain", "store", "tests"]),

@@ -31,7 +31,7 @@ type LastRead = Arc<Mutex<Option<(Generation, std::time::Instant)>>>;
 impl CatalogueWatch {
     /// A watch that reads nothing, for programs that keep nothing.
     #[must_use]
-    pub fn still() -> Self {
+    pub fn disabled() -> Self {
         Self { generation: Arc::default(), last_read: LastRead::default(), _task: None }
     }
 
@@ -43,7 +43,7 @@ impl CatalogueWatch {
     /// # Panics
     ///
     /// Outside of a Tokio runtime.
-    pub async fn follow(store: &Store, interval: Duration) -> Self {
+    pub async fn start(store: &Store, interval: Duration) -> Self {
         let (generation, last_read) = (Arc::new(AtomicU64::new(fastrand::u64(..))), LastRead::default());
         let _ = tokio::time::timeout(interval, read_into(store, &generation, &last_read)).await;
         let following = follow(store.clone(), Arc::clone(&generation), last_read.clone(), interval);

@@ -19,9 +19,9 @@ pub struct ShownCount {
     pub changed: Vec<ChartsetId>,
 }
 
-/// A moment in the history of the catalogue, to ask later what changed since.
+/// A snapshot in the history of the catalogue, to ask later what changed since.
 #[derive(Debug, Clone)]
-pub struct Moment(String);
+pub struct Snapshot(String);
 
 #[derive(sqlx::FromRow)]
 struct IndexedRow {
@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// How many sets are shown, and which of them an index at that checkpoint need not hold as they are: all of it
-    /// of one moment.
+    /// of one snapshot.
     pub async fn shown_count(&self, since: Checkpoint) -> Result<ShownCount, ReadError> {
         self.read("count chartsets", |mut lease| async move {
             let (unchanged, changed): (i64, Vec<String>) = sqlx::query_as(
@@ -107,19 +107,19 @@ impl Store {
         .await
     }
 
-    /// The present moment.
-    pub async fn moment(&self) -> Result<Moment, ReadError> {
-        self.read("read the moment", |mut lease| async move {
-            let moment = sqlx::query_scalar("SELECT pg_current_snapshot()::text");
-            moment.fetch_one(lease.connection()).await.map(Moment)
+    /// The present snapshot.
+    pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
+        self.read("read the snapshot", |mut lease| async move {
+            let snapshot = sqlx::query_scalar("SELECT pg_current_snapshot()::text");
+            snapshot.fetch_one(lease.connection()).await.map(Snapshot)
         })
         .await
     }
 
-    /// Those of the sets that changed since that moment.
+    /// Those of the sets that changed since that snapshot.
     pub async fn changed_since(
         &self,
-        moment: &Moment,
+        snapshot: &Snapshot,
         ids: &[ChartsetId],
     ) -> Result<HashSet<ChartsetId>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
@@ -130,7 +130,7 @@ impl Store {
                    AND NOT pg_visible_in_snapshot(transaction_id, $1::text::pg_snapshot)
                    AND chartset_id = ANY($2)",
             )
-            .bind(&moment.0)
+            .bind(&snapshot.0)
             .bind(ids)
             .fetch_all(lease.connection())
             .await?;

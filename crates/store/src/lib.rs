@@ -43,7 +43,7 @@ pub use config::StoreConfig;
 pub use database_url::{DatabaseUrl, DatabaseUrlParser, InvalidDatabaseUrl};
 pub use error::StoreError;
 pub use generation::CatalogueWatch;
-pub use indexed::{Moment, ShownCount};
+pub use indexed::{ShownCount, Snapshot};
 pub use listener::ChangesListener;
 pub use node_locks::{NodeLocks, NodeRole};
 pub use outbox::{Changes, ChangesError, RebuildReason};

@@ -41,7 +41,7 @@ pub struct Changes {
     /// transaction is still running.
     pub committed: Checkpoint,
     /// Whether transactions are under way: there may soon be more, of which nobody will be notified.
-    pub is_unsettled: bool,
+    pub has_running_transactions: bool,
 }
 
 /// Changes that cannot be told.
@@ -68,14 +68,14 @@ pub enum RebuildReason {
     Pruned,
     /// The database was restored into another cluster, whose transaction ids are others.
     #[error("the database was restored from another server")]
-    Restored,
+    OtherCluster,
     /// The checkpoint names no transaction of the outbox: it is that of another database, or of a time before a
     /// restore.
     #[error("it belongs to another database or to a time before a restore")]
-    Unknown,
+    UnknownCheckpoint,
     /// Other changes stand before the checkpoint than those that the index holds.
     #[error("the database went back to an earlier state by a restore or a failover, and has changed since")]
-    OtherHistory,
+    HistoryDiverged,
 }
 
 /// A position, taken apart.
@@ -174,17 +174,17 @@ impl OutboxRow {
         let pruned_below = u64::try_from(self.pruned_below).map_err(corrupt)?;
         let beginning = u64::try_from(self.beginning).map_err(corrupt)?;
         Ok(if self.restored {
-            Some(RebuildReason::Restored)
+            Some(RebuildReason::OtherCluster)
         } else if position.beginning != beginning {
-            Some(RebuildReason::Unknown)
+            Some(RebuildReason::UnknownCheckpoint)
         } else if position.transaction < pruned_below {
             Some(RebuildReason::Pruned)
         } else if position.transaction > pruned_below && !self.known {
-            Some(RebuildReason::Unknown)
+            Some(RebuildReason::UnknownCheckpoint)
         } else if history.is_some() && history != self.history.map(digest) {
             // Just behind what was pruned nothing is left to recognise the history by.
             let is_pruned = position.transaction == pruned_below;
-            Some(if is_pruned { RebuildReason::Pruned } else { RebuildReason::OtherHistory })
+            Some(if is_pruned { RebuildReason::Pruned } else { RebuildReason::HistoryDiverged })
         } else {
             None
         })
@@ -223,7 +223,7 @@ impl Store {
             next,
             is_last: row.taken < i64::from(limit),
             committed: after(row.newest).into(),
-            is_unsettled: row.unsettled,
+            has_running_transactions: row.unsettled,
         })
     }
 
@@ -264,8 +264,8 @@ impl Store {
     ///
     /// # Errors
     /// [`ChangesError::RebuildNeeded`] while the outbox is that of another cluster
-    /// ([`Store::begin_outbox_anew`]).
-    pub async fn present_checkpoint(&self) -> Result<RecordedCheckpoint, ChangesError> {
+    /// ([`Store::start_outbox_epoch`]).
+    pub async fn current_checkpoint(&self) -> Result<RecordedCheckpoint, ChangesError> {
         let (beginning, transaction, history, restored): (i32, i64, Option<i64>, bool) = self
             .read("read the position of the outbox", |mut lease| async move {
                 sqlx::query_as(concat!(
@@ -287,7 +287,7 @@ impl Store {
         let (beginning, transaction) = (beginning.unsigned_abs().into(), transaction.unsigned_abs());
         let checkpoint = Position { beginning, transaction }.into();
         if restored {
-            return Err(ChangesError::RebuildNeeded { checkpoint, reason: RebuildReason::Restored });
+            return Err(ChangesError::RebuildNeeded { checkpoint, reason: RebuildReason::OtherCluster });
         }
         Ok(RecordedCheckpoint { checkpoint, history: history.map(digest) })
     }
@@ -296,7 +296,7 @@ impl Store {
     /// of before leads on after it: every index has to be rebuilt.
     ///
     /// The rows stay, as changes before the beginning: the generation of the catalogue is counted in them.
-    pub async fn begin_outbox_anew(&self) -> Result<bool, StoreError> {
+    pub async fn start_outbox_epoch(&self) -> Result<bool, StoreError> {
         let statement = concat!(
             with_outbox!(),
             ", changed AS (

@@ -26,7 +26,7 @@ pub struct PutOutcome {
     /// Whether the set is removed from the index: it was kept up to date, and stays hidden.
     pub removed: bool,
     /// The charts that left it.
-    pub left: Vec<NoteHash>,
+    pub dropped_charts: Vec<NoteHash>,
 }
 
 /// What changed in the index.
@@ -87,15 +87,19 @@ impl Store {
         if put_sql::has_content(connection, id, &folder.fingerprint).await? {
             let checked = check_each(connection, &[folder.expected()], folder.now_ms).await?;
             if let Some(CheckedChartset { removed, .. }) = checked.first().copied() {
-                return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed, left: Vec::new() }));
+                return Ok(Some(PutOutcome {
+                    effect: PutEffect::Unchanged,
+                    removed,
+                    dropped_charts: Vec::new(),
+                }));
             }
         }
         let mut transaction = connection.begin_with(removal_lock::begin_ingest(id)).await?;
         let Some(upserted) = folder.write(&mut transaction).await? else { return Ok(None) };
         transaction.commit().await?;
         let effect = if upserted.added { PutEffect::Added } else { PutEffect::Updated };
-        let left = upserted.left()?;
-        Ok(Some(PutOutcome { effect, removed: upserted.removed, left }))
+        let dropped_charts = upserted.dropped_charts()?;
+        Ok(Some(PutOutcome { effect, removed: upserted.removed, dropped_charts }))
     }
 }
 

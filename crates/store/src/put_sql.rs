@@ -21,7 +21,7 @@ pub(crate) struct Upserted {
 }
 
 impl Upserted {
-    pub(crate) fn left(&self) -> Result<Vec<NoteHash>, sqlx::Error> {
+    pub(crate) fn dropped_charts(&self) -> Result<Vec<NoteHash>, sqlx::Error> {
         self.gone.iter().map(|hash| parse_hash(hash)).collect()
     }
 }

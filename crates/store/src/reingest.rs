@@ -106,7 +106,7 @@ impl Store {
     }
 
     /// The charts of these chartsets, removed or not.
-    pub async fn charts_in(&self, chartsets: &[ChartsetId]) -> Result<HashSet<NoteHash>, StoreError> {
+    pub async fn chart_hashes_in(&self, chartsets: &[ChartsetId]) -> Result<HashSet<NoteHash>, StoreError> {
         let ids: Vec<String> = chartsets.iter().map(ToString::to_string).collect();
         self.run_once("read charts of chartsets", |mut lease| async move {
             let rows: Vec<Vec<u8>> =

@@ -12,9 +12,9 @@ use crate::{Store, StoreError, removal_lock};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalOutcome {
     /// It is removed, or restored, now.
-    Done,
+    Changed,
     /// It was so before.
-    AlreadySo,
+    Unchanged,
     /// The index never held it.
     NotFound,
 }
@@ -23,26 +23,26 @@ impl Store {
     /// Removes a chart: it is unknown from now on, also when it is ingested again, and leaves every chartset
     /// that holds it; one that holds nothing else is no longer shown.
     pub async fn remove_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("remove chart", |lease| Self::turn_chart(lease, hash, true, now_ms)).await
+        self.run_once("remove chart", |lease| Self::set_chart_removed(lease, hash, true, now_ms)).await
     }
 
     /// Takes the removal of a chart back.
     pub async fn restore_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("restore chart", |lease| Self::turn_chart(lease, hash, false, now_ms)).await
+        self.run_once("restore chart", |lease| Self::set_chart_removed(lease, hash, false, now_ms)).await
     }
 
     /// Removes a chartset: it is not shown from now on, also when it is ingested again. Its charts stay known
     /// where other chartsets hold them.
     pub async fn remove_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("remove chartset", |lease| Self::turn_chartset(lease, id, true, now_ms)).await
+        self.run_once("remove chartset", |lease| Self::set_chartset_removed(lease, id, true, now_ms)).await
     }
 
     /// Takes the removal of a chartset back.
     pub async fn restore_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("restore chartset", |lease| Self::turn_chartset(lease, id, false, now_ms)).await
+        self.run_once("restore chartset", |lease| Self::set_chartset_removed(lease, id, false, now_ms)).await
     }
 
-    async fn turn_chart(
+    async fn set_chart_removed(
         mut lease: Lease,
         hash: NoteHash,
         remove: bool,
@@ -52,7 +52,7 @@ impl Store {
         removal_lock::wait_for_ingests(&mut transaction).await?;
         match is_chart_removed(&mut transaction, hash).await? {
             None => return Ok(RemovalOutcome::NotFound),
-            Some(removed) if removed == remove => return Ok(RemovalOutcome::AlreadySo),
+            Some(removed) if removed == remove => return Ok(RemovalOutcome::Unchanged),
             Some(_) => (),
         }
         sqlx::query("UPDATE charts SET removed_at_ms = $2 WHERE hash = $1")
@@ -62,10 +62,10 @@ impl Store {
             .await?;
         reassemble_sets_with(&mut transaction, hash, now_ms).await?;
         transaction.commit().await?;
-        Ok(RemovalOutcome::Done)
+        Ok(RemovalOutcome::Changed)
     }
 
-    async fn turn_chartset(
+    async fn set_chartset_removed(
         mut lease: Lease,
         id: ChartsetId,
         remove: bool,
@@ -79,7 +79,7 @@ impl Store {
                 .await?;
         match removed {
             None => return Ok(RemovalOutcome::NotFound),
-            Some(removed) if removed == remove => return Ok(RemovalOutcome::AlreadySo),
+            Some(removed) if removed == remove => return Ok(RemovalOutcome::Unchanged),
             Some(_) => (),
         }
         sqlx::query(
@@ -92,7 +92,7 @@ impl Store {
         .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
-        Ok(RemovalOutcome::Done)
+        Ok(RemovalOutcome::Changed)
     }
 }
 

@@ -124,7 +124,7 @@ async fn ask(engine: &Arc<Engine>, path: &str) -> Response {
         search,
         stand_in: None,
         store,
-        watch: CatalogueWatch::still(),
+        watch: CatalogueWatch::disabled(),
         answers: unlimited(),
         source_pages,
     };

@@ -50,8 +50,8 @@ fn tell(entry: Entry, outcome: RemovalOutcome, done: &str, already: &str) -> Res
         Entry::Chartset { id } => format!("chartset {id}"),
     };
     let told = match outcome {
-        RemovalOutcome::Done => done,
-        RemovalOutcome::AlreadySo => already,
+        RemovalOutcome::Changed => done,
+        RemovalOutcome::Unchanged => already,
         RemovalOutcome::NotFound => bail!("{name} is not in the index"),
     };
     writeln!(std::io::stdout(), "{name} {told}")?;

@@ -42,8 +42,7 @@ pub(crate) async fn run(
     let monitoring = store.monitoring();
     let readiness = Readiness::new(monitoring.clone());
     // The service also starts without PostgreSQL: readiness is then checked again whenever it is asked for.
-    let (watch, _) =
-        tokio::join!(CatalogueWatch::follow(&monitoring, GENERATION_INTERVAL), readiness.check());
+    let (watch, _) = tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
     let (limiting, answers) = arguments.answers(catalogue_status(&watch))?;
     let engines = Engines::connect(arguments, &store, &monitoring, &watch).await?;
 

@@ -46,7 +46,7 @@ async fn stored(entries: &[Entry]) -> (TestDatabase, PostgresSearch) {
         let puts = some.iter().map(|entry| store.put_chartset(&entry.draft, entry.indexed.updated_at_ms));
         join_all(puts).await.into_iter().for_each(|put| assert!(put.is_ok(), "{put:?}"));
     }
-    (database, PostgresSearch::new(store, CatalogueWatch::still()))
+    (database, PostgresSearch::new(store, CatalogueWatch::disabled()))
 }
 
 async fn page(engine: &dyn SearchIndex, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {

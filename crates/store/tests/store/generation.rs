@@ -83,12 +83,12 @@ async fn every_change_of_a_lookup_is_another_generation() {
 async fn a_watch_reports_when_the_generation_was_read() {
     let catalogue = Catalogue::create().await;
     let before = std::time::Instant::now();
-    let watch = CatalogueWatch::follow(&catalogue.store, Duration::from_secs(20)).await;
+    let watch = CatalogueWatch::start(&catalogue.store, Duration::from_secs(20)).await;
     let (generation, read_at) = watch.last_read().unwrap();
     assert_eq!(generation, watch.generation());
     assert_eq!(generation, catalogue.store.generation().await.unwrap());
     assert!(before <= read_at && read_at <= std::time::Instant::now());
-    assert_eq!(CatalogueWatch::still().last_read(), None);
+    assert_eq!(CatalogueWatch::disabled().last_read(), None);
 }
 
 /// "Numbers are handed out before they become visible": a row that commits late counts as well.
@@ -110,7 +110,7 @@ async fn a_change_that_becomes_visible_late_is_another_generation() {
 #[tokio::test]
 async fn a_watch_hears_of_changes_and_knows_the_present_when_it_begins() {
     let catalogue = Catalogue::create().await;
-    let watch = CatalogueWatch::follow(&catalogue.store, Duration::from_millis(50)).await;
+    let watch = CatalogueWatch::start(&catalogue.store, Duration::from_millis(50)).await;
     let present = catalogue.store.generation().await.unwrap();
     while watch.generation() != present {
         tokio::task::yield_now().await;

@@ -6,9 +6,11 @@ use chart_index_store::{PutEffect, PutOutcome};
 
 use crate::support::{Catalogue, alpha, chart, folder, hash, id, ids, numbers};
 
-const ADDED: PutOutcome = PutOutcome { effect: PutEffect::Added, removed: false, left: Vec::new() };
-const UNCHANGED: PutOutcome = PutOutcome { effect: PutEffect::Unchanged, removed: false, left: Vec::new() };
-const UPDATED: PutOutcome = PutOutcome { effect: PutEffect::Updated, removed: false, left: Vec::new() };
+const ADDED: PutOutcome = PutOutcome { effect: PutEffect::Added, removed: false, dropped_charts: Vec::new() };
+const UNCHANGED: PutOutcome =
+    PutOutcome { effect: PutEffect::Unchanged, removed: false, dropped_charts: Vec::new() };
+const UPDATED: PutOutcome =
+    PutOutcome { effect: PutEffect::Updated, removed: false, dropped_charts: Vec::new() };
 
 #[tokio::test]
 async fn ingesting_again_changes_nothing_but_the_time_of_the_check() {
@@ -52,13 +54,16 @@ async fn every_word_of_a_file_is_a_change() {
         catalogue.put(&folder(1, [chart(1)]), 10).await;
         let mut changed = folder(1, [chart(1)]);
         edit(&mut changed.charts[0]);
-        let left = if what == "another chart" { vec![hash(1)] } else { Vec::new() };
-        assert_eq!(catalogue.put(&changed, 20).await, PutOutcome { left, ..UPDATED }, "{what}");
+        let dropped_charts = if what == "another chart" { vec![hash(1)] } else { Vec::new() };
+        assert_eq!(catalogue.put(&changed, 20).await, PutOutcome { dropped_charts, ..UPDATED }, "{what}");
         assert_eq!(catalogue.put(&changed, 20).await, UNCHANGED, "{what}");
         catalogue.assert_consistent().await;
     }
     let with_source = ChartsetDraft { exact: Some(alpha(5)), ..folder(1, [chart(1)]) };
-    assert_eq!(catalogue.put(&with_source, 20).await, PutOutcome { left: vec![hash(99)], ..UPDATED });
+    assert_eq!(
+        catalogue.put(&with_source, 20).await,
+        PutOutcome { dropped_charts: vec![hash(99)], ..UPDATED }
+    );
 }
 
 #[tokio::test]
@@ -67,7 +72,7 @@ async fn a_changed_folder_updates_its_set_and_drops_charts_that_left_it() {
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(3)]), 11).await;
     let put = catalogue.put(&folder(1, [chart(2), chart(4)]), 20).await;
-    assert_eq!(put, PutOutcome { left: vec![hash(1)], ..UPDATED });
+    assert_eq!(put, PutOutcome { dropped_charts: vec![hash(1)], ..UPDATED });
     assert_eq!(catalogue.times(id(1)), "20|20");
     assert_eq!(catalogue.times(id(2)), "11|11");
     assert_eq!(catalogue.store.chart(hash(1)).await.unwrap(), None);

@@ -13,7 +13,7 @@ async fn assert_every_read_is_unavailable(store: &Store) {
     fn unavailable<T>(result: &Result<T, ReadError>) -> bool {
         matches!(result, Err(ReadError::Unavailable { .. }))
     }
-    let search = PostgresSearch::new(store.clone(), CatalogueWatch::still());
+    let search = PostgresSearch::new(store.clone(), CatalogueWatch::disabled());
     let query = SearchQuery::default();
     let (chart, rox, set, source, page, ping) = tokio::join!(
         Box::pin(store.chart(hash(1))),

@@ -56,7 +56,7 @@ async fn changes_are_told_once_each_and_nothing_follows_the_last() {
     store.remove_chart(hash(1), 30).await.unwrap();
     let all = settled_changes(store, Checkpoint(0), 100).await;
     assert_eq!((sorted(&all), all.is_last), (vec![id(1), id(2)], true));
-    assert_eq!(all.next, store.present_checkpoint().await.unwrap());
+    assert_eq!(all.next, store.current_checkpoint().await.unwrap());
     let after = settled_changes(store, all.next, 100).await;
     assert_eq!((after.chartsets, after.next), (vec![], all.next));
 }
@@ -87,14 +87,14 @@ async fn a_transaction_that_commits_late_is_neither_skipped_nor_lost() {
 
     let first = store.changes(Checkpoint(0).into(), 10).await.unwrap();
     assert_eq!(first.chartsets, [id(1)], "what came after the open transaction has to wait for it");
-    assert!(first.is_last && first.is_unsettled && first.next.checkpoint < first.committed);
-    assert_eq!(store.present_checkpoint().await.unwrap(), first.next);
+    assert!(first.is_last && first.has_running_transactions && first.next.checkpoint < first.committed);
+    assert_eq!(store.current_checkpoint().await.unwrap(), first.next);
     assert_eq!(store.oldest_after(first.next).await.unwrap(), Some(3), "waiting is lagging");
 
     early.commit();
     let second = store.changes(first.next, 10).await.unwrap();
     assert_eq!(sorted(&second), [id(2), id(3)]);
-    assert_eq!((second.next.checkpoint == second.committed, second.is_unsettled), (true, false));
+    assert_eq!((second.next.checkpoint == second.committed, second.has_running_transactions), (true, false));
     assert_eq!(store.oldest_after(second.next).await.unwrap(), None);
 
     let mut abandoned = OpenTransaction::begin(database.url());
@@ -153,7 +153,7 @@ async fn a_checkpoint_of_another_database_is_an_error() {
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let known = settled_changes(store, Checkpoint(0), 10).await.next.checkpoint;
     for unknown in [Checkpoint(known.0 - 1), Checkpoint(known.0 + 1), Checkpoint(known.0 + (1 << 48))] {
-        assert_eq!(reason(store, unknown).await, RebuildReason::Unknown);
+        assert_eq!(reason(store, unknown).await, RebuildReason::UnknownCheckpoint);
         assert_eq!(store.oldest_after(unknown.into()).await.unwrap(), Some(0));
     }
 }
@@ -177,16 +177,16 @@ async fn reused_transaction_ids_do_not_hide_lost_changes() {
     server.stop_and_restore(&backup);
     server.restart();
     assert_eq!(store.changes(kept, 10).await.unwrap().chartsets, [], "what is not lost leads on");
-    assert_eq!(reason(store, lost).await, RebuildReason::Unknown);
+    assert_eq!(reason(store, lost).await, RebuildReason::UnknownCheckpoint);
     for set in [2, 3, 4] {
         let _ = database.psql(&change(set));
     }
     let recorded_nothing = RecordedCheckpoint { history: None, ..lost };
     assert_eq!(store.changes(recorded_nothing, 10).await.unwrap().chartsets, [id(4)], "ids are used again");
-    assert_eq!(reason(store, lost).await, RebuildReason::OtherHistory);
+    assert_eq!(reason(store, lost).await, RebuildReason::HistoryDiverged);
     assert_eq!(store.oldest_after(lost).await.unwrap(), Some(0));
     assert_eq!(sorted(&store.changes(kept, 10).await.unwrap()), [id(2), id(3), id(4)]);
-    assert!(store.changes(store.present_checkpoint().await.unwrap(), 10).await.is_ok());
+    assert!(store.changes(store.current_checkpoint().await.unwrap(), 10).await.is_ok());
 }
 
 /// Two transactions overlap, the younger commits first, and only the commit of the older is lost.
@@ -210,7 +210,7 @@ async fn a_lost_change_is_noticed_also_below_one_that_is_not_lost() {
     let before_loss = store.changes(Checkpoint(0).into(), 10).await.unwrap().next;
     let _ = database.psql("DELETE FROM search_changes WHERE seq = (SELECT max(seq) FROM search_changes)");
     assert_eq!(before_loss.checkpoint, after_loss.next.checkpoint);
-    assert_eq!(reason(store, before_loss).await, RebuildReason::OtherHistory);
+    assert_eq!(reason(store, before_loss).await, RebuildReason::HistoryDiverged);
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn a_checkpoint_without_a_history_gets_one() {
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let recorded = settled_changes(store, Checkpoint(0), 10).await.next;
     assert!(recorded.history.is_some());
-    assert_eq!(store.present_checkpoint().await.unwrap(), recorded);
+    assert_eq!(store.current_checkpoint().await.unwrap(), recorded);
     let of_older_version = recorded.checkpoint;
     assert_eq!(settled_changes(store, of_older_version, 10).await.next, recorded);
 }
@@ -234,20 +234,20 @@ async fn transaction_ids_of_another_cluster_are_an_error_until_the_outbox_begins
         let store = &catalogue.store;
         catalogue.put(&folder(1, [chart(1)]), 10).await;
         let before = settled_changes(store, Checkpoint(0), 10).await.next;
-        assert!(!store.begin_outbox_anew().await.unwrap(), "nothing is wrong with it");
+        assert!(!store.start_outbox_epoch().await.unwrap(), "nothing is wrong with it");
         let generation = store.generation().await.unwrap();
         let _ = catalogue.database.psql(restored);
 
-        assert_eq!(reason(store, before).await, RebuildReason::Restored);
-        assert_eq!(reason(store, Checkpoint(0)).await, RebuildReason::Restored);
-        assert!(store.present_checkpoint().await.is_err());
+        assert_eq!(reason(store, before).await, RebuildReason::OtherCluster);
+        assert_eq!(reason(store, Checkpoint(0)).await, RebuildReason::OtherCluster);
+        assert!(store.current_checkpoint().await.is_err());
         assert_eq!(store.oldest_after(before).await.unwrap(), Some(0));
 
-        assert!(store.begin_outbox_anew().await.unwrap());
-        assert!(!store.begin_outbox_anew().await.unwrap());
+        assert!(store.start_outbox_epoch().await.unwrap());
+        assert!(!store.start_outbox_epoch().await.unwrap());
         assert_eq!(store.generation().await.unwrap(), generation, "nothing that is shown changed");
-        assert_eq!(reason(store, before).await, RebuildReason::Unknown, "of a time before");
-        let present = store.present_checkpoint().await.unwrap();
+        assert_eq!(reason(store, before).await, RebuildReason::UnknownCheckpoint, "of a time before");
+        let present = store.current_checkpoint().await.unwrap();
         assert!(present.checkpoint > before.checkpoint);
         catalogue.put(&folder(2, [chart(1)]), 20).await;
         assert_eq!(settled_changes(store, present, 10).await.chartsets, [id(2)]);
@@ -281,10 +281,10 @@ async fn sets_are_counted_beside_what_changed_since() {
         catalogue.put(&folder(set, [chart(u32::try_from(set).unwrap())]), 10).await;
     }
     let checkpoint = settled_changes(store, Checkpoint(0), 10).await.next.checkpoint;
-    let moment = store.moment().await.unwrap();
+    let snapshot = store.snapshot().await.unwrap();
     let count = store.shown_count(checkpoint).await.unwrap();
     assert_eq!((count.unchanged, count.changed), (3, vec![]));
-    assert!(store.changed_since(&moment, &[id(1)]).await.unwrap().is_empty());
+    assert!(store.changed_since(&snapshot, &[id(1)]).await.unwrap().is_empty());
 
     store.remove_chartset(id(1), 20).await.unwrap();
     catalogue.put(&folder(2, [chart(9)]), 20).await;
@@ -292,7 +292,7 @@ async fn sets_are_counted_beside_what_changed_since() {
     let mut count = store.shown_count(checkpoint).await.unwrap();
     count.changed.sort_unstable();
     assert_eq!((count.unchanged, count.changed), (1, vec![id(1), id(2), id(4)]));
-    let changed = store.changed_since(&moment, &[id(1), id(3)]).await.unwrap();
+    let changed = store.changed_since(&snapshot, &[id(1), id(3)]).await.unwrap();
     assert_eq!(changed.into_iter().collect::<Vec<_>>(), [id(1)]);
 }
 

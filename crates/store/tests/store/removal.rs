@@ -12,8 +12,8 @@ async fn a_removed_chart_is_gone_everywhere_and_stays_so_when_ingested_again() {
     let store = &catalogue.store;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(1)]), 10).await;
-    assert_eq!(store.remove_chart(hash(1), 20).await.unwrap(), RemovalOutcome::Done);
-    assert_eq!(store.remove_chart(hash(1), 21).await.unwrap(), RemovalOutcome::AlreadySo);
+    assert_eq!(store.remove_chart(hash(1), 20).await.unwrap(), RemovalOutcome::Changed);
+    assert_eq!(store.remove_chart(hash(1), 21).await.unwrap(), RemovalOutcome::Unchanged);
     catalogue.put(&folder(1, [chart(1), chart(2)]), 30).await;
     catalogue.put(&folder(3, [chart(1), chart(3)]), 30).await;
 
@@ -37,8 +37,8 @@ async fn a_restored_chart_is_back_in_every_set_that_holds_it() {
     let before = store.chart(hash(1)).await.unwrap();
     let page = catalogue.search(&SearchQuery::default()).await;
     store.remove_chart(hash(1), 20).await.unwrap();
-    assert_eq!(store.restore_chart(hash(1), 30).await.unwrap(), RemovalOutcome::Done);
-    assert_eq!(store.restore_chart(hash(1), 31).await.unwrap(), RemovalOutcome::AlreadySo);
+    assert_eq!(store.restore_chart(hash(1), 30).await.unwrap(), RemovalOutcome::Changed);
+    assert_eq!(store.restore_chart(hash(1), 31).await.unwrap(), RemovalOutcome::Unchanged);
     assert_eq!(store.chart(hash(1)).await.unwrap(), before);
     assert_eq!(store.rox(hash(1)).await.unwrap().unwrap(), b"rox of 1");
     let mut restored = catalogue.search(&SearchQuery::default()).await;
@@ -58,9 +58,9 @@ async fn a_removed_chartset_is_hidden_kept_up_to_date_and_can_come_back() {
     let draft = ChartsetDraft { exact: Some(alpha(5)), ..folder(1, [chart(1), chart(2)]) };
     catalogue.put(&draft, 10).await;
     catalogue.put(&folder(2, [chart(1)]), 10).await;
-    assert_eq!(store.remove_chartset(id(1), 20).await.unwrap(), RemovalOutcome::Done);
-    assert_eq!(store.remove_chartset(id(1), 21).await.unwrap(), RemovalOutcome::AlreadySo);
-    let hidden = |effect| PutOutcome { effect, removed: true, left: Vec::new() };
+    assert_eq!(store.remove_chartset(id(1), 20).await.unwrap(), RemovalOutcome::Changed);
+    assert_eq!(store.remove_chartset(id(1), 21).await.unwrap(), RemovalOutcome::Unchanged);
+    let hidden = |effect| PutOutcome { effect, removed: true, dropped_charts: Vec::new() };
     assert_eq!(catalogue.put(&draft, 30).await, hidden(PutEffect::Unchanged));
     let changed = ChartsetDraft { charts: vec![chart(1), chart(2), chart(3)], ..draft };
     assert_eq!(catalogue.put(&changed, 31).await, hidden(PutEffect::Updated));
@@ -74,8 +74,8 @@ async fn a_removed_chartset_is_hidden_kept_up_to_date_and_can_come_back() {
     assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [2]);
     assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 1, charts: 1 });
 
-    assert_eq!(store.restore_chartset(id(1), 40).await.unwrap(), RemovalOutcome::Done);
-    assert_eq!(store.restore_chartset(id(1), 41).await.unwrap(), RemovalOutcome::AlreadySo);
+    assert_eq!(store.restore_chartset(id(1), 40).await.unwrap(), RemovalOutcome::Changed);
+    assert_eq!(store.restore_chartset(id(1), 41).await.unwrap(), RemovalOutcome::Unchanged);
     assert_eq!(store.chartset(id(1)).await.unwrap().unwrap().charts.len(), 3);
     assert_eq!(store.public_source(id(1)).await.unwrap(), Some(alpha(5)));
     assert_eq!(catalogue.times(id(1)), "40|31");

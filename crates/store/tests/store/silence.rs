@@ -59,7 +59,7 @@ async fn no_lookup_fails_over_silent_connections() {
 async fn a_search_over_a_silent_connection_succeeds_on_another_one() {
     let network = Network::start().await;
     let store = Store::new(&network.config());
-    let search = PostgresSearch::new(store, CatalogueWatch::still());
+    let search = PostgresSearch::new(store, CatalogueWatch::disabled());
     let total = async || {
         let query = SearchQuery::default();
         let page = search.search(&query, Generation::default());
@@ -94,7 +94,7 @@ async fn a_write_over_a_silent_connection_fails_and_the_next_one_succeeds() {
 async fn the_watch_of_the_catalogue_goes_on() {
     let network = Network::start().await;
     let monitoring = Store::new(&network.config()).monitoring();
-    let watch = CatalogueWatch::follow(&monitoring, Duration::from_millis(50)).await;
+    let watch = CatalogueWatch::start(&monitoring, Duration::from_millis(50)).await;
     network.proxy.silence_open_connections();
     let before = watch.generation();
     network.catalogue.put(&folder(2, [chart(2)]), 2).await;

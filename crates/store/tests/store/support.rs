@@ -39,7 +39,7 @@ impl Catalogue {
     }
 
     pub(crate) async fn search(&self, query: &SearchQuery) -> ChartsetPage {
-        PostgresSearch::new(self.store.clone(), CatalogueWatch::still())
+        PostgresSearch::new(self.store.clone(), CatalogueWatch::disabled())
             .search(query, Generation::default())
             .await
             .unwrap()

@@ -210,7 +210,7 @@ impl Reader {
         if ids.is_empty() {
             return Ok(());
         }
-        let stored = Arc::new(retried(&self.stop, || store.charts_in(&ids)).await?);
+        let stored = Arc::new(retried(&self.stop, || store.chart_hashes_in(&ids)).await?);
         for checked in checked {
             checked.stored = stored.clone();
         }

@@ -89,7 +89,9 @@ impl Writer {
         // unchanged.
         if put.effect != PutEffect::Unchanged || attempts > 1 {
             // The receiver is there until the ingest is over.
-            let _ = self.changed.send(draft.charts.iter().map(|chart| chart.hash).chain(put.left).collect());
+            let _ = self
+                .changed
+                .send(draft.charts.iter().map(|chart| chart.hash).chain(put.dropped_charts).collect());
         }
         Ok(ChartsetLine { outcome: put.effect.into(), removed: put.removed, ..line })
     }

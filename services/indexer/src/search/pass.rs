@@ -27,7 +27,7 @@ pub(crate) struct Pass {
     /// The position after every change that was committed when the pass began.
     pub(crate) committed: Checkpoint,
     /// Whether transactions were under way.
-    pub(crate) is_unsettled: bool,
+    pub(crate) has_running_transactions: bool,
 }
 
 /// Applies the changes that follow the checkpoint of an index, which only this process may be writing to.
@@ -42,8 +42,8 @@ pub(crate) async fn pass(node: &Node, target: Target, from: RecordedCheckpoint) 
         node.locks.check().await?;
         node.writer.set_checkpoint(target, changes.next).await?;
     }
-    let Changes { next, is_last, committed, is_unsettled, .. } = changes;
-    Ok(Pass { written, recorded: next, is_last, committed, is_unsettled })
+    let Changes { next, is_last, committed, has_running_transactions, .. } = changes;
+    Ok(Pass { written, recorded: next, is_last, committed, has_running_transactions })
 }
 
 /// Writes the sets as they are now: that is at least as new as the changes, and the same again when they come once

@@ -61,12 +61,12 @@ pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result
 
 /// Fills a new index with every set that is shown. Gives the checkpoint that it has then, and how many there were.
 async fn fill(node: &Node, progress: &mut Progress) -> Result<(RecordedCheckpoint, u64)> {
-    if node.store.begin_outbox_anew().await? {
+    if node.store.start_outbox_epoch().await? {
         node.tell(format_args!("the database was restored from another server: every node needs a rebuild"))?;
     }
     node.writer.begin_rebuild().await?;
     // Before the first set is read: what changes while they are read follows this checkpoint.
-    let checkpoint = node.store.present_checkpoint().await?;
+    let checkpoint = node.store.current_checkpoint().await?;
     let mut batches = Batches::new(node, Target::Rebuild);
     let mut after = None;
     loop {

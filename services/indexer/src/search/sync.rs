@@ -148,7 +148,7 @@ impl Follower {
             }
             self.tidy(&node, checkpoint).await?;
             tokio::time::sleep(REST).await;
-            let settled = !step.is_unsettled && checkpoint == step.committed;
+            let settled = !step.has_running_transactions && checkpoint == step.committed;
             listener.changed(if settled { LISTENING } else { pauses.next() }).await;
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use chart_index_domain::ChartsetId;
 use chart_index_search::{Difference, DifferenceKind, FORMAT, IndexWriter, Target};
-use chart_index_store::{Moment, NodeRole, Store};
+use chart_index_store::{NodeRole, Snapshot, Store};
 
 use crate::report::{Progress, plural};
 use crate::search::node::Node;
@@ -45,7 +45,7 @@ pub(crate) async fn verify(store: &Store, writers: &[IndexWriter]) -> Result<()>
 /// Gives how many differences there are.
 async fn verify_node(store: &Store, writer: &IndexWriter) -> Result<usize> {
     let node = Node::connect(store, writer).await?;
-    let begin = store.moment().await?;
+    let begin = store.snapshot().await?;
     let (count, suspects) = scan(&node).await?;
     let mut findings = settle(&node, &begin, suspects).await?;
     explain(&node, &mut findings).await?;
@@ -97,7 +97,11 @@ async fn scan(node: &Node) -> Result<(u64, BTreeSet<ChartsetId>)> {
 
 /// Looks at the suspects again while nobody writes to the index, at whatever the index has not come up with, and at
 /// the number of sets. Where somebody keeps the node up to date, they get some time to do so.
-async fn settle(node: &Node, begin: &Moment, mut suspects: BTreeSet<ChartsetId>) -> Result<Vec<Difference>> {
+async fn settle(
+    node: &Node,
+    begin: &Snapshot,
+    mut suspects: BTreeSet<ChartsetId>,
+) -> Result<Vec<Difference>> {
     let start = Instant::now();
     loop {
         let (mut findings, lags) = node.writing(look_again(node, &mut suspects)).await?;

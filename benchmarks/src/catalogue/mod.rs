@@ -17,7 +17,7 @@ mod songs;
 mod words;
 
 use chart_index_domain::{
-    ChartDraft, ChartText, ChartsetDraft, ChartsetId, NoteHash, PublicSource, SourceKind, SourceRef,
+    ChartDraft, ChartMetadata, ChartsetDraft, ChartsetId, NoteHash, PublicSource, SourceKind, SourceRef,
 };
 use fastrand::Rng;
 
@@ -114,7 +114,7 @@ impl Sets {
         let creators = self.creators(charts, random);
         let common = Common { song, keys: SetKeys::new(random), creators, exact };
         let charts = (0..charts).map(|place| self.chart(number, &common, (place, charts), random)).collect();
-        ChartsetDraft { id, path, exact: common.exact, charts }
+        ChartsetDraft { id, path, exact_source: common.exact, charts }
     }
 
     /// What identifies a set: seven of ten are of the first game, one of four is in a pack of the second, the rest
@@ -128,17 +128,21 @@ impl Sets {
             Some(kind @ SourceKind::AlphaSet) => {
                 let reference = self.reference(number * 5 + random.u64(0..5));
                 let path = format!("alpha/{reference} set");
-                (ChartsetId::of_alpha_set(&reference), path, Some(PublicSource { kind, reference }))
+                (ChartsetId::from_alpha_set(&reference), path, Some(PublicSource { kind, reference }))
             }
             Some(kind @ SourceKind::BetaPack) => {
                 // Sets that lie close together are songs of one pack, about ten.
                 let (reference, folder) = (self.reference(number / 40), format!("song {number}"));
                 let path = format!("beta/{reference} pack/{folder}");
-                (ChartsetId::of_beta_song(&reference, &folder), path, Some(PublicSource { kind, reference }))
+                (
+                    ChartsetId::from_beta_song(&reference, &folder),
+                    path,
+                    Some(PublicSource { kind, reference }),
+                )
             }
             None => {
                 let path = format!("alpha/without id {}-{number}", self.seed);
-                (ChartsetId::of_path(&path), path, None)
+                (ChartsetId::from_path(&path), path, None)
             }
         }
     }
@@ -163,14 +167,14 @@ impl Sets {
             hash: NoteHash::from_bytes(hash),
             numbers,
             rox: Some(charts::rox(numbers.notes, random)),
-            text: text(common, numbers.keys.get(), (place, of), random),
-            declared: alpha.filter(|_| per_mille(random, 900)).cloned(),
+            metadata: text(common, numbers.keys.get(), (place, of), random),
+            declared_source: alpha.filter(|_| per_mille(random, 900)).cloned(),
             alpha_beatmap_id: alpha.map(|_| self.first_reference + set * plan::MAX_CHARTS + u64::from(place)),
         }
     }
 }
 
-fn text(common: &Common, keys: u8, (place, of): (u8, u8), random: &mut Rng) -> ChartText {
+fn text(common: &Common, keys: u8, (place, of): (u8, u8), random: &mut Rng) -> ChartMetadata {
     let Common { song, creators, .. } = common;
     let romanised = |word: &words::Word| (word.native != word.latin).then(|| word.latin.clone());
     // Each of them made at least one.
@@ -178,7 +182,7 @@ fn text(common: &Common, keys: u8, (place, of): (u8, u8), random: &mut Rng) -> C
         Some(creator) => creator,
         None => &creators[random.usize(0..creators.len())],
     };
-    ChartText {
+    ChartMetadata {
         title: song.title.native.clone(),
         artist: song.artist.native.clone(),
         title_romanised: romanised(&song.title),

@@ -71,15 +71,15 @@ fn sizes_that_cannot_be_are_refused() {
 #[test]
 fn few_creators_make_much_and_most_make_little() {
     let made = &*CATALOGUE;
-    let counts = frequencies(charts(made).map(|chart| &chart.text.creator));
+    let counts = frequencies(charts(made).map(|chart| &chart.metadata.creator));
     let (all, top) = (counts.iter().sum::<usize>(), counts.iter().take(counts.len() / 100).sum::<usize>());
     assert!((10..60).contains(&(top * 100 / all)), "one of a hundred creators made {top} of {all}");
     assert!(counts[0] < all / 30, "nobody made everything: {}", counts[0]);
     assert!(counts[counts.len() / 2] * 5 < all / counts.len() * 4, "half of them made less than the mean");
 
-    let creators = made
-        .iter()
-        .map(|(draft, _)| draft.charts.iter().map(|chart| &chart.text.creator).collect::<HashSet<_>>().len());
+    let creators = made.iter().map(|(draft, _)| {
+        draft.charts.iter().map(|chart| &chart.metadata.creator).collect::<HashSet<_>>().len()
+    });
     let shared = per_hundred(creators, |creators| (2..=3).contains(creators));
     assert!((8.0..25.0).contains(&shared), "{shared} % of the sets have two or three creators");
 }
@@ -98,8 +98,9 @@ fn keys_sources_and_charts_per_set_are_as_in_real_catalogues() {
     for (kind, expected) in
         [(Some(SourceKind::AlphaSet), 70.0), (Some(SourceKind::BetaPack), 25.0), (None, 5.0)]
     {
-        let share =
-            per_hundred(made.iter(), |(draft, _)| draft.exact.as_ref().map(|exact| exact.kind) == kind);
+        let share = per_hundred(made.iter(), |(draft, _)| {
+            draft.exact_source.as_ref().map(|exact| exact.kind) == kind
+        });
         assert!((share - expected).abs() < 1.5, "{share} % are {kind:?}");
     }
     let single = per_hundred(made.iter(), |(draft, _)| draft.charts.len() == 1);
@@ -130,7 +131,7 @@ fn bpm_lengths_and_densities_are_as_in_real_catalogues() {
 #[test]
 fn titles_and_tags_are_of_many_scripts_and_repeat_themselves() {
     let made = &*CATALOGUE;
-    let titles = || made.iter().map(|(draft, _)| draft.charts[0].text.title.as_str());
+    let titles = || made.iter().map(|(draft, _)| draft.charts[0].metadata.title.as_str());
     let scripts = [
         ('\u{3040}', '\u{30ff}'),
         ('\u{ac00}', '\u{d7a3}'),
@@ -152,9 +153,9 @@ fn titles_and_tags_are_of_many_scripts_and_repeat_themselves() {
     );
     assert!(titles().any(|title| title.chars().count() > 200), "a very long one");
     assert!(titles().any(|title| !title.chars().any(char::is_alphanumeric)), "one without a letter");
-    let romanised = per_hundred(made.iter(), |(draft, _)| draft.charts[0].text.title_romanised.is_some());
+    let romanised = per_hundred(made.iter(), |(draft, _)| draft.charts[0].metadata.title_romanised.is_some());
     assert!((20.0..50.0).contains(&romanised), "{romanised} % are romanised");
-    let tags: Vec<usize> = made.iter().map(|(draft, _)| draft.charts[0].text.tags.len()).collect();
+    let tags: Vec<usize> = made.iter().map(|(draft, _)| draft.charts[0].metadata.tags.len()).collect();
     assert_eq!((tags.iter().min(), tags.iter().max()), (Some(&0), Some(&20)));
 }
 

@@ -13,9 +13,9 @@ use zip::read::{ArchiveOffset, Config, ZipFileEntry};
 use zip::unstable::read::ZipIterable;
 
 use crate::decode::guarded;
-use crate::encoding::EntryNames;
 use crate::format::is_junk;
-use crate::text::excerpt;
+use crate::metadata::excerpt;
+use crate::text_encoding::EntryNames;
 use crate::{ChartFormat, MAX_FILE_BYTES, Refusal};
 
 /// The most entries of an archive. A pack of several hundred songs has some ten thousand, and so has a set that
@@ -43,12 +43,12 @@ pub struct ArchivedFile {
     /// path as it stands, shortened: to be shown, never to be followed.
     pub path: String,
     /// Its bytes, or why they are not there.
-    pub content: Result<Vec<u8>, NotRead>,
+    pub content: Result<Vec<u8>, EntryError>,
 }
 
 /// Why an entry of an archive has no bytes. The difference decides what becomes of the chartset.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotRead {
+pub enum EntryError {
     /// The entry is no chart file, which is certain without its content. The other files count.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -61,7 +61,7 @@ pub enum NotRead {
     },
 }
 
-impl NotRead {
+impl EntryError {
     fn unreadable(error: &impl ToString) -> Self {
         Self::Unreadable { reason: excerpt(&error.to_string()) }
     }
@@ -76,7 +76,7 @@ pub fn is_archive(path: &str) -> bool {
 
 /// The chart files of the archive, sorted by path. What is neither a chart nor an archive is passed over.
 ///
-/// An entry that cannot be read, or must not be, has a [`NotRead`] in the place of its bytes; the others are not
+/// An entry that cannot be read, or must not be, has a [`EntryError`] in the place of its bytes; the others are not
 /// affected. The archive as a whole is refused where its directory is damaged, where it has more than
 /// [`MAX_ENTRIES`] entries or [`MAX_CHART_FILES`] chart files, or where these have more than
 /// [`MAX_ARCHIVE_CHART_BYTES`] bytes together: which of them are read must not depend on their order.
@@ -111,7 +111,7 @@ fn survey(archive: &mut ZipIterable<impl Read + Seek>) -> Result<EntryNames, Ref
         let entry = entry.map_err(|error| damaged(&error))?;
         let raw = entry.name_raw();
         // The extension, by which a chart file is known, is ASCII.
-        chart_files += usize::from(ChartFormat::of(&String::from_utf8_lossy(raw)).is_some());
+        chart_files += usize::from(ChartFormat::from_path(&String::from_utf8_lossy(raw)).is_some());
         if str::from_utf8(raw).is_err() && sample.len() < MAX_NAME_SAMPLE_BYTES {
             sample.extend_from_slice(raw);
             sample.push(b'\n');
@@ -140,7 +140,7 @@ impl Gathered {
         reader: &mut (impl Read + Seek),
     ) -> Result<(), Refusal> {
         let nested = is_archive(&name);
-        if !nested && ChartFormat::of(&name).is_none() {
+        if !nested && ChartFormat::from_path(&name).is_none() {
             return Ok(());
         }
         if !is_safe_path(&name) {
@@ -173,15 +173,15 @@ impl Gathered {
         &mut self,
         entry: ZipFileEntry<'_>,
         reader: &mut (impl Read + Seek),
-    ) -> Result<Result<Vec<u8>, NotRead>, Refusal> {
+    ) -> Result<Result<Vec<u8>, EntryError>, Refusal> {
         if entry.encrypted() {
-            return Ok(Err(NotRead::unreadable(&"encrypted")));
+            return Ok(Err(EntryError::unreadable(&"encrypted")));
         }
         let left = MAX_ARCHIVE_CHART_BYTES - self.bytes;
         let limit = left.min(MAX_FILE_BYTES);
         let inflated = match entry.with_reader(reader, ZipReadOptions::new()) {
             Ok(inflated) => inflated,
-            Err(error) => return Ok(Err(NotRead::unreadable(&error))),
+            Err(error) => return Ok(Err(EntryError::unreadable(&error))),
         };
         let mut content = Vec::new();
         let outcome = inflated.take(limit + 1).read_to_end(&mut content);
@@ -194,7 +194,7 @@ impl Gathered {
             }
             return Ok(Err(Refusal::TooLarge { limit: MAX_FILE_BYTES }.into()));
         }
-        Ok(outcome.map(|_| content).map_err(|error| NotRead::unreadable(&error)))
+        Ok(outcome.map(|_| content).map_err(|error| EntryError::unreadable(&error)))
     }
 }
 

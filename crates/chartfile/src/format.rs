@@ -18,7 +18,7 @@ impl ChartFormat {
     /// what is no file of the chart's author: dotfiles, `AppleDouble` companions (`._steps.sm`), and
     /// everything in a `__MACOSX` folder.
     #[must_use]
-    pub fn of(path: &str) -> Option<Self> {
+    pub fn from_path(path: &str) -> Option<Self> {
         if is_junk(path) {
             return None;
         }
@@ -75,7 +75,7 @@ mod tests {
             ("steps.sm/", None),
             ("", None),
         ] {
-            assert_eq!(ChartFormat::of(path), expected, "{path:?}");
+            assert_eq!(ChartFormat::from_path(path), expected, "{path:?}");
         }
     }
 }

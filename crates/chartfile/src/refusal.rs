@@ -3,8 +3,8 @@
 use chart_index_domain::InvalidKeyCount;
 use rox::RoxError;
 
-use crate::LeftOut;
-use crate::text::excerpt;
+use crate::SkippedChart;
+use crate::metadata::excerpt;
 
 /// Why a file, a chart of a file, or an entry of an archive is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,10 +74,10 @@ pub enum Refusal {
     #[error("the ROX file differs from the chart")]
     RoxDiffers,
     /// The file has no chart that can be indexed.
-    #[error("no chart: {}", reasons(.left_out))]
+    #[error("no chart: {}", reasons(.skipped))]
     NoChart {
         /// Its charts, and why each is left out.
-        left_out: Vec<LeftOut>,
+        skipped: Vec<SkippedChart>,
     },
     /// The archive is damaged, or of a kind that is not read.
     #[error("not a readable archive: {reason}")]
@@ -138,18 +138,15 @@ impl Refusal {
 }
 
 /// The first reasons of a list that a hostile file can make long.
-fn reasons(left_out: &[LeftOut]) -> String {
+fn reasons(skipped: &[SkippedChart]) -> String {
     const SHOWN: usize = 8;
-    if left_out.is_empty() {
+    if skipped.is_empty() {
         return "none in the file".to_owned();
     }
-    let mut parts: Vec<String> = left_out
-        .iter()
-        .take(SHOWN)
-        .map(|left_out| format!("{}: {}", left_out.chart, left_out.reason))
-        .collect();
-    if left_out.len() > SHOWN {
-        parts.push(format!("and {} more", left_out.len() - SHOWN));
+    let mut parts: Vec<String> =
+        skipped.iter().take(SHOWN).map(|skipped| format!("{}: {}", skipped.chart, skipped.reason)).collect();
+    if skipped.len() > SHOWN {
+        parts.push(format!("and {} more", skipped.len() - SHOWN));
     }
     parts.join("; ")
 }

@@ -6,9 +6,9 @@ use rox::formats::RoxNativeCodec;
 use rox::{Metadata, Note, NoteType, RoxChart, TimingPoint};
 
 use crate::Refusal;
+use crate::chart_numbers::chart_numbers;
 use crate::decode::{IsStored, guarded};
-use crate::notes::CanonicalNotes;
-use crate::numbers::chart_numbers;
+use crate::note_hash::CanonicalNotes;
 
 /// The most notes of a chart: ten times the longest one known.
 pub(crate) const MAX_NOTES: usize = 500_000;

@@ -33,7 +33,7 @@ pub struct ChartNumbers {
 
 /// What a chart file says of itself in words. Empty where the file says nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ChartText {
+pub struct ChartMetadata {
     /// Title as its author wrote it.
     pub title: String,
     /// Artist as its author wrote it.

@@ -6,13 +6,13 @@ use std::collections::{HashMap, HashSet};
 use serde::{Serialize, Serializer};
 
 use crate::{
-    Chart, ChartNumbers, ChartText, ChartsetId, KeyCount, NoteHash, PublicSource, Source, SourceKind,
+    Chart, ChartMetadata, ChartNumbers, ChartsetId, KeyCount, NoteHash, PublicSource, Source, SourceKind,
 };
 
 /// A chart as it stands in one chartset: its numbers, which belong to the hash, and its words, which belong to
 /// the file in this folder.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Charted {
+pub struct ChartsetMember {
     /// The note hash.
     pub hash: NoteHash,
     /// The numbers stored with the hash.
@@ -20,14 +20,14 @@ pub struct Charted {
     /// Size of the stored ROX file in bytes.
     pub rox_bytes: u64,
     /// What the file in this folder says.
-    pub text: ChartText,
+    pub metadata: ChartMetadata,
     /// The source that the file in this folder names.
-    pub declared: Option<PublicSource>,
+    pub declared_source: Option<PublicSource>,
     /// The id of the chart in the first game.
     pub alpha_beatmap_id: Option<u64>,
 }
 
-impl Charted {
+impl ChartsetMember {
     /// The Chart object of the contract.
     #[must_use]
     pub fn to_chart(&self) -> Chart {
@@ -36,15 +36,15 @@ impl Charted {
             note_hash_version: crate::NOTE_HASH_VERSION,
             numbers: self.numbers,
             rox_bytes: self.rox_bytes,
-            title: self.text.title.clone(),
-            artist: self.text.artist.clone(),
-            creator: self.text.creator.clone(),
-            difficulty: self.text.difficulty.clone(),
+            title: self.metadata.title.clone(),
+            artist: self.metadata.artist.clone(),
+            creator: self.metadata.creator.clone(),
+            difficulty: self.metadata.difficulty.clone(),
         }
     }
 }
 
-/// A chartset as lists show it: every value follows from its charts, by [`assemble`] and nowhere else.
+/// A chartset as lists show it: every value follows from its charts, by [`assemble_chartset`] and nowhere else.
 ///
 /// Serialised, it is the Chartset list item of the contract.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,10 +166,10 @@ pub struct ChartsetChart {
 /// The one place where a chartset's values come from: ingest, removal, verification and every search engine use
 /// it.
 #[must_use]
-pub fn assemble(
+pub fn assemble_chartset(
     id: ChartsetId,
     exact: Option<&PublicSource>,
-    charts: &mut [Charted],
+    charts: &mut [ChartsetMember],
 ) -> Option<(Chartset, Keywords)> {
     charts.sort_by(|a, b| {
         (a.numbers.keys.cmp(&b.numbers.keys))
@@ -177,8 +177,9 @@ pub fn assemble(
             .then(a.hash.cmp(&b.hash))
     });
     let first = charts.first()?;
-    let (title, artist) = (first.text.title.clone(), first.text.artist.clone());
-    let source = exact.or_else(|| charts.iter().filter_map(|chart| chart.declared.as_ref()).min()).cloned();
+    let (title, artist) = (first.metadata.title.clone(), first.metadata.artist.clone());
+    let source =
+        exact.or_else(|| charts.iter().filter_map(|chart| chart.declared_source.as_ref()).min()).cloned();
     if source.as_ref().is_some_and(|source| source.kind == SourceKind::BetaPack) {
         for chart in &mut *charts {
             chart.alpha_beatmap_id = None;
@@ -202,11 +203,11 @@ pub fn assemble(
         chart_count: u32::try_from(charts.len()).unwrap_or(u32::MAX),
     };
     let keywords = Keywords {
-        tags: distinct(charts.iter().flat_map(|chart| &chart.text.tags)),
+        tags: distinct(charts.iter().flat_map(|chart| &chart.metadata.tags)),
         romanised_names: distinct(
             charts
                 .iter()
-                .flat_map(|chart| [&chart.text.title_romanised, &chart.text.artist_romanised])
+                .flat_map(|chart| [&chart.metadata.title_romanised, &chart.metadata.artist_romanised])
                 .flatten(),
         ),
     };
@@ -214,8 +215,9 @@ pub fn assemble(
 }
 
 /// The distinct non-empty creators, most charts first, ties in order of appearance.
-fn joined_creators(charts: &[Charted]) -> String {
-    let creators = || charts.iter().map(|chart| &chart.text.creator).filter(|creator| !creator.is_empty());
+fn joined_creators(charts: &[ChartsetMember]) -> String {
+    let creators =
+        || charts.iter().map(|chart| &chart.metadata.creator).filter(|creator| !creator.is_empty());
     let mut counts: HashMap<&String, usize> = HashMap::new();
     for creator in creators() {
         *counts.entry(creator).or_default() += 1;
@@ -235,7 +237,7 @@ mod tests {
     use super::*;
     use crate::SourceRef;
 
-    fn charted(hash: u8, keys: u8, density_avg: f64, text: ChartText) -> Charted {
+    fn member(hash: u8, keys: u8, density_avg: f64, metadata: ChartMetadata) -> ChartsetMember {
         let numbers = ChartNumbers {
             keys: KeyCount::try_from(keys).unwrap(),
             bpm_min: 100.0 + f64::from(hash),
@@ -248,12 +250,19 @@ mod tests {
             density_peak: 10.0 + f64::from(hash),
         };
         let hash = NoteHash::from_bytes([hash; 32]);
-        Charted { hash, numbers, rox_bytes: 1, text, declared: None, alpha_beatmap_id: Some(7) }
+        ChartsetMember {
+            hash,
+            numbers,
+            rox_bytes: 1,
+            metadata,
+            declared_source: None,
+            alpha_beatmap_id: Some(7),
+        }
     }
 
-    fn by(creator: &str, title: &str, tags: &[&str]) -> ChartText {
+    fn by(creator: &str, title: &str, tags: &[&str]) -> ChartMetadata {
         let tags = tags.iter().map(ToString::to_string).collect();
-        ChartText { creator: creator.into(), title: title.into(), tags, ..ChartText::default() }
+        ChartMetadata { creator: creator.into(), title: title.into(), tags, ..ChartMetadata::default() }
     }
 
     fn source(kind: SourceKind, number: u64) -> PublicSource {
@@ -264,26 +273,26 @@ mod tests {
 
     #[test]
     fn charts_are_ordered_by_keys_then_average_density_then_hash() {
-        let text = ChartText::default;
+        let metadata = ChartMetadata::default;
         let mut charts = [
-            charted(4, 7, 1.0, text()),
-            charted(3, 4, 2.0, text()),
-            charted(2, 4, 2.0, text()),
-            charted(1, 4, 9.0, text()),
+            member(4, 7, 1.0, metadata()),
+            member(3, 4, 2.0, metadata()),
+            member(2, 4, 2.0, metadata()),
+            member(1, 4, 9.0, metadata()),
         ];
-        assert!(assemble(ID, None, &mut charts).is_some());
+        assert!(assemble_chartset(ID, None, &mut charts).is_some());
         assert_eq!(charts.map(|chart| chart.hash.as_bytes()[0]), [2, 3, 1, 4]);
     }
 
     #[test]
     fn a_chartset_spans_its_charts() {
         let mut charts = [
-            charted(1, 7, 3.0, by("zoe", "third", &["b", "c"])),
-            charted(2, 4, 2.0, by("zoe", "second", &["a", "b"])),
-            charted(3, 4, 1.0, by("amy", "first", &["a", ""])),
-            charted(4, 4, 4.0, by("", "fourth", &[])),
+            member(1, 7, 3.0, by("zoe", "third", &["b", "c"])),
+            member(2, 4, 2.0, by("zoe", "second", &["a", "b"])),
+            member(3, 4, 1.0, by("amy", "first", &["a", ""])),
+            member(4, 4, 4.0, by("", "fourth", &[])),
         ];
-        let (set, keywords) = assemble(ID, None, &mut charts).unwrap();
+        let (set, keywords) = assemble_chartset(ID, None, &mut charts).unwrap();
         assert_eq!((set.title.as_str(), set.creator.as_str()), ("first", "zoe, amy"));
         assert_eq!(keywords.tags, ["a", "b", "c"]);
         assert_eq!(set.keys.iter().map(|keys| keys.get()).collect::<Vec<_>>(), [4, 7]);
@@ -297,37 +306,38 @@ mod tests {
 
     #[test]
     fn a_folder_without_an_id_takes_the_source_that_its_charts_declare() {
-        let mut charts = [charted(1, 4, 1.0, ChartText::default()), charted(2, 4, 2.0, ChartText::default())];
-        charts[1].declared = Some(source(SourceKind::AlphaSet, 12));
-        let declared = assemble(ID, None, &mut charts).unwrap().0.source;
+        let mut charts =
+            [member(1, 4, 1.0, ChartMetadata::default()), member(2, 4, 2.0, ChartMetadata::default())];
+        charts[1].declared_source = Some(source(SourceKind::AlphaSet, 12));
+        let declared = assemble_chartset(ID, None, &mut charts).unwrap().0.source;
         assert_eq!(declared, Some(source(SourceKind::AlphaSet, 12)));
         let exact = source(SourceKind::AlphaSet, 99);
-        assert_eq!(assemble(ID, Some(&exact), &mut charts).unwrap().0.source, Some(exact));
+        assert_eq!(assemble_chartset(ID, Some(&exact), &mut charts).unwrap().0.source, Some(exact));
     }
 
     #[test]
     fn a_pack_of_the_second_game_gives_no_beatmap_ids() {
-        let mut charts = [charted(1, 4, 1.0, ChartText::default())];
-        assert!(assemble(ID, Some(&source(SourceKind::BetaPack, 5)), &mut charts).is_some());
+        let mut charts = [member(1, 4, 1.0, ChartMetadata::default())];
+        assert!(assemble_chartset(ID, Some(&source(SourceKind::BetaPack, 5)), &mut charts).is_some());
         assert_eq!(charts[0].alpha_beatmap_id, None);
     }
 
     /// Counting the charts of each creator one by one took minutes here.
     #[test]
     fn assembling_takes_time_in_proportion_to_the_charts() {
-        let mut charts: Vec<Charted> = (0..20_000)
+        let mut charts: Vec<ChartsetMember> = (0..20_000)
             .map(|number: u32| {
-                charted(u8::try_from(number % 100).unwrap(), 4, 1.0, by(&number.to_string(), "", &[]))
+                member(u8::try_from(number % 100).unwrap(), 4, 1.0, by(&number.to_string(), "", &[]))
             })
             .collect();
         let begun = std::time::Instant::now();
-        let (set, _) = assemble(ID, None, &mut charts).unwrap();
+        let (set, _) = assemble_chartset(ID, None, &mut charts).unwrap();
         assert_eq!(set.creator.split(", ").count(), 20_000);
         assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
     }
 
     #[test]
     fn a_set_without_charts_is_no_set() {
-        assert_eq!(assemble(ID, None, &mut []), None);
+        assert_eq!(assemble_chartset(ID, None, &mut []), None);
     }
 }

@@ -1,6 +1,6 @@
 //! What an ingest hands to the store.
 
-use crate::{ChartNumbers, ChartText, ChartsetId, NoteHash, SourceKind, SourceRef};
+use crate::{ChartMetadata, ChartNumbers, ChartsetId, NoteHash, SourceKind, SourceRef};
 
 /// A set or a pack that a chart or a chartset is published in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,9 +22,9 @@ pub struct ChartDraft {
     /// it never replaces.
     pub rox: Option<Vec<u8>>,
     /// What this file says of the chart.
-    pub text: ChartText,
+    pub metadata: ChartMetadata,
     /// The source that this file's own metadata names.
-    pub declared: Option<PublicSource>,
+    pub declared_source: Option<PublicSource>,
     /// The id of the chart in the first game, where the file has one.
     pub alpha_beatmap_id: Option<u64>,
 }
@@ -37,7 +37,7 @@ pub struct ChartsetDraft {
     /// Path below the library root, `/` between its parts, for the people who run the index.
     pub path: String,
     /// The set or pack that the folder belongs to; `None` for a folder without an id.
-    pub exact: Option<PublicSource>,
+    pub exact_source: Option<PublicSource>,
     /// The charts in the order of their files. Each note hash once: the first file that has it counts.
     pub charts: Vec<ChartDraft>,
 }

@@ -66,19 +66,19 @@ impl ChartsetId {
 
     /// The id of a set of the first game: its set id says it all.
     #[must_use]
-    pub fn of_alpha_set(set: &SourceRef) -> Self {
+    pub fn from_alpha_set(set: &SourceRef) -> Self {
         Self::derive("alpha set", &[set.as_str()])
     }
 
     /// The id of a song folder in a pack of the second game.
     #[must_use]
-    pub fn of_beta_song(pack: &SourceRef, song_folder: &str) -> Self {
+    pub fn from_beta_song(pack: &SourceRef, song_folder: &str) -> Self {
         Self::derive("beta song", &[pack.as_str(), song_folder])
     }
 
     /// The id of a folder without a source: its path below the library root, `/` between the parts.
     #[must_use]
-    pub fn of_path(path_below_root: &str) -> Self {
+    pub fn from_path(path_below_root: &str) -> Self {
         Self::derive("path", &[path_below_root])
     }
 
@@ -244,9 +244,9 @@ mod tests {
     fn chartset_ids_never_change() {
         let five = SourceRef::from_number(5).unwrap();
         let ids = [
-            ChartsetId::of_alpha_set(&five),
-            ChartsetId::of_beta_song(&five, "Goin' Under"),
-            ChartsetId::of_path("alpha/no id"),
+            ChartsetId::from_alpha_set(&five),
+            ChartsetId::from_beta_song(&five, "Goin' Under"),
+            ChartsetId::from_path("alpha/no id"),
         ];
         assert_eq!(
             ids.map(|id| id.to_string()),
@@ -257,8 +257,8 @@ mod tests {
     #[test]
     fn the_parts_of_an_id_do_not_run_into_each_other() {
         let (one, eleven) = (SourceRef::from_number(1).unwrap(), SourceRef::from_number(11).unwrap());
-        assert_ne!(ChartsetId::of_beta_song(&one, "1 a"), ChartsetId::of_beta_song(&eleven, " a"));
-        assert_ne!(ChartsetId::of_alpha_set(&one), ChartsetId::of_path("1"));
+        assert_ne!(ChartsetId::from_beta_song(&one, "1 a"), ChartsetId::from_beta_song(&eleven, " a"));
+        assert_ne!(ChartsetId::from_alpha_set(&one), ChartsetId::from_path("1"));
     }
 
     #[test]

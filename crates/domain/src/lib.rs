@@ -20,8 +20,8 @@ pub mod search;
 mod source;
 pub mod text;
 
-pub use chart::{Chart, ChartNumbers, ChartText, round_to_thousandths};
-pub use chartset::{Charted, Chartset, ChartsetChart, ChartsetDetail, Keywords, assemble};
+pub use chart::{Chart, ChartMetadata, ChartNumbers, round_to_thousandths};
+pub use chartset::{Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset};
 pub use draft::{ChartDraft, ChartsetDraft, PublicSource};
 pub use identity::{
     ChartsetId, InvalidKeyCount, KeyCount, MalformedChartsetId, MalformedNoteHash, NOTE_HASH_VERSION,

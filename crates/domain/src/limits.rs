@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::{ChartText, ChartsetDraft};
+use crate::{ChartMetadata, ChartsetDraft};
 
 /// The most charts of a chartset. Sets of practice charts, the largest that are published, have about 100.
 pub const MAX_CHARTS: usize = 512;
@@ -56,14 +56,14 @@ impl ChartsetDraft {
     /// # Errors
     /// The first limit that the draft is beyond.
     pub fn check_limits(&self) -> Result<(), ChartsetTooLarge> {
-        let texts = || self.charts.iter().map(|chart| &chart.text);
-        let creators: HashSet<&String> = texts().map(|text| &text.creator).collect();
-        let tags: HashSet<&String> = texts().flat_map(|text| &text.tags).collect();
+        let all_metadata = || self.charts.iter().map(|chart| &chart.metadata);
+        let creators: HashSet<&String> = all_metadata().map(|metadata| &metadata.creator).collect();
+        let tags: HashSet<&String> = all_metadata().flat_map(|metadata| &metadata.tags).collect();
         for (what, count, limit) in [
             ("charts", self.charts.len(), MAX_CHARTS),
             ("creators", creators.len(), MAX_CREATORS),
             ("tags", tags.len(), MAX_TAGS),
-            ("bytes of text", texts().map(text_bytes).sum(), MAX_TEXT_BYTES),
+            ("bytes of text", all_metadata().map(text_bytes).sum(), MAX_TEXT_BYTES),
         ] {
             ChartsetTooLarge::check(what, count as u64, limit as u64)?;
         }
@@ -71,10 +71,10 @@ impl ChartsetDraft {
     }
 }
 
-fn text_bytes(text: &ChartText) -> usize {
-    let names = [&text.title, &text.artist, &text.creator, &text.difficulty];
-    let romanised = [&text.title_romanised, &text.artist_romanised].into_iter().flatten();
-    names.into_iter().chain(romanised).chain(&text.tags).map(String::len).sum()
+fn text_bytes(metadata: &ChartMetadata) -> usize {
+    let names = [&metadata.title, &metadata.artist, &metadata.creator, &metadata.difficulty];
+    let romanised = [&metadata.title_romanised, &metadata.artist_romanised].into_iter().flatten();
+    names.into_iter().chain(romanised).chain(&metadata.tags).map(String::len).sum()
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::{ChartDraft, ChartNumbers, ChartsetId, KeyCount, NoteHash};
 
-    fn draft(charts: usize, text: impl Fn(usize) -> ChartText) -> ChartsetDraft {
+    fn draft(charts: usize, metadata: impl Fn(usize) -> ChartMetadata) -> ChartsetDraft {
         let numbers = ChartNumbers {
             keys: KeyCount::try_from(4).unwrap(),
             bpm_min: 1.0,
@@ -98,29 +98,32 @@ mod tests {
             hash: NoteHash::from_bytes([u8::try_from(number % 256).unwrap(); 32]),
             numbers,
             rox: None,
-            text: text(number),
-            declared: None,
+            metadata: metadata(number),
+            declared_source: None,
             alpha_beatmap_id: None,
         };
         let charts = (0..charts).map(chart).collect();
-        ChartsetDraft { id: ChartsetId::from_bytes([1; 8]), path: String::new(), exact: None, charts }
+        ChartsetDraft { id: ChartsetId::from_bytes([1; 8]), path: String::new(), exact_source: None, charts }
     }
 
-    fn with_creator(number: usize) -> ChartText {
-        ChartText { creator: number.to_string(), ..ChartText::default() }
+    fn with_creator(number: usize) -> ChartMetadata {
+        ChartMetadata { creator: number.to_string(), ..ChartMetadata::default() }
     }
 
-    fn with_tags(count: usize) -> impl Fn(usize) -> ChartText {
-        move |_| ChartText { tags: (0..count).map(|tag| tag.to_string()).collect(), ..ChartText::default() }
+    fn with_tags(count: usize) -> impl Fn(usize) -> ChartMetadata {
+        move |_| ChartMetadata {
+            tags: (0..count).map(|tag| tag.to_string()).collect(),
+            ..ChartMetadata::default()
+        }
     }
 
-    fn with_title(bytes: usize) -> impl Fn(usize) -> ChartText {
-        move |_| ChartText { title: "x".repeat(bytes), ..ChartText::default() }
+    fn with_title(bytes: usize) -> impl Fn(usize) -> ChartMetadata {
+        move |_| ChartMetadata { title: "x".repeat(bytes), ..ChartMetadata::default() }
     }
 
     #[test]
     fn a_draft_is_refused_beyond_each_limit_and_not_at_it() {
-        let same = |_| ChartText::default();
+        let same = |_| ChartMetadata::default();
         for (at, beyond, what) in [
             (draft(MAX_CHARTS, same), draft(MAX_CHARTS + 1, same), "charts"),
             (draft(MAX_CREATORS, with_creator), draft(MAX_CREATORS + 1, with_creator), "creators"),
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_reason_names_the_count_and_the_limit() {
-        let reason = draft(513, |_| ChartText::default()).check_limits().unwrap_err().to_string();
+        let reason = draft(513, |_| ChartMetadata::default()).check_limits().unwrap_err().to_string();
         assert_eq!(reason, "chartset too large: 513 charts, at most 512 are allowed");
     }
 }

@@ -33,7 +33,7 @@ struct NoChanges;
 
 #[async_trait]
 impl CatalogueChanges for NoChanges {
-    async fn oldest_after(&self, _: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
+    async fn oldest_unapplied_ms(&self, _: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
         Ok(None)
     }
 }

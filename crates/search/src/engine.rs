@@ -141,7 +141,7 @@ impl SearchIndex for MeilisearchEngine {
     }
 
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
-        if query.finds_nothing() {
+        if query.matches_nothing() {
             // No node has to be asked. Without words, Meilisearch would list everything.
             return Ok(ChartsetPage { items: Vec::new(), total: 0 });
         }

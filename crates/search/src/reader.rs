@@ -102,7 +102,7 @@ impl Reader {
         let Some(mut state) = self.node.state(Target::Live).await? else {
             return Ok(Report { state: None, lags: false, contains });
         };
-        let oldest = timeout(self.deadline, changes.oldest_after(state.recorded())).await;
+        let oldest = timeout(self.deadline, changes.oldest_unapplied_ms(state.recorded())).await;
         let lags = match oldest {
             Ok(Ok(None)) => {
                 // It holds all there is, and so all that was there when the newest checkpoint was given.

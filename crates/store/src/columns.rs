@@ -97,7 +97,7 @@ macro_rules! bind_derived_columns {
 pub(crate) use bind_derived_columns;
 
 impl DerivedColumns {
-    /// The columns of a chartset as [`chart_index_domain::assemble`] gives it.
+    /// The columns of a chartset as [`chart_index_domain::assemble_chartset`] gives it.
     pub(crate) fn new(assembled: Option<(Chartset, Keywords)>) -> Self {
         let Some((set, keywords)) = assembled else { return Self::default() };
         let search = SearchColumns {

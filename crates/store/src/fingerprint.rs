@@ -2,17 +2,17 @@
 
 use chart_index_domain::{ChartDraft, ChartsetDraft, PublicSource};
 
-/// Names the rules by which the derived columns follow from a draft. Change it when those change (`assemble`,
+/// Names the rules by which the derived columns follow from a draft. Change it when those change (`assemble_chartset`,
 /// folding, words), so that the next ingest writes every chartset again.
 const CONTEXT: &str = "chart-index 2026 chartset content v2";
 
 /// A digest of all that a folder decides about its chartset.
 ///
 /// Left out: the path, which is not public; the numbers and ROX bytes, which belong to the note hash and are
-/// those of the first file ingested; the order of the files, which [`chart_index_domain::assemble`] replaces.
+/// those of the first file ingested; the order of the files, which [`chart_index_domain::assemble_chartset`] replaces.
 pub(crate) fn fingerprint(draft: &ChartsetDraft, charts_by_hash: &[&ChartDraft]) -> [u8; 32] {
     let mut digest = Digest(blake3::Hasher::new_derive_key(CONTEXT));
-    digest.source(draft.exact.as_ref());
+    digest.source(draft.exact_source.as_ref());
     digest.number(charts_by_hash.len() as u64);
     for chart in charts_by_hash {
         digest.chart(chart);
@@ -25,7 +25,7 @@ struct Digest(blake3::Hasher);
 
 impl Digest {
     fn chart(&mut self, chart: &ChartDraft) {
-        let text = &chart.text;
+        let text = &chart.metadata;
         self.0.update(chart.hash.as_bytes());
         for value in [&text.title, &text.artist, &text.creator, &text.difficulty] {
             self.text(value);
@@ -36,7 +36,7 @@ impl Digest {
         }
         self.number(text.tags.len() as u64);
         text.tags.iter().for_each(|tag| self.text(tag));
-        self.source(chart.declared.as_ref());
+        self.source(chart.declared_source.as_ref());
         self.number(chart.alpha_beatmap_id.is_some().into());
         self.number(chart.alpha_beatmap_id.unwrap_or_default());
     }

@@ -2,7 +2,7 @@
 //!
 //! The only crate that knows SQL. What belongs to a note hash (numbers, ROX bytes) is in `charts` and
 //! `rox_files`, what belongs to a file in a folder is in `chartset_charts`, and what follows from the charts of a
-//! folder is in `chartsets`, always computed by [`chart_index_domain::assemble`].
+//! folder is in `chartsets`, always computed by [`chart_index_domain::assemble_chartset`].
 //!
 //! A chart is known while it is not removed and stands in a chartset that is not removed. A chartset is shown
 //! while it is not removed and holds a chart that is not removed. No read ever sees anything else.

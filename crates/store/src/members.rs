@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{Charted, ChartsetId, PublicSource, assemble};
+use chart_index_domain::{ChartsetId, ChartsetMember, PublicSource, assemble_chartset};
 use sqlx::PgConnection;
 
 use crate::columns::DerivedColumns;
@@ -36,7 +36,7 @@ pub(crate) async fn derive(
     sets.iter()
         .map(|set| {
             let mut charts = charts.remove(&set.id).unwrap_or_default();
-            Ok(DerivedColumns::new(assemble(set.id()?, set.exact()?.as_ref(), &mut charts)))
+            Ok(DerivedColumns::new(assemble_chartset(set.id()?, set.exact()?.as_ref(), &mut charts)))
         })
         .collect()
 }
@@ -44,7 +44,7 @@ pub(crate) async fn derive(
 async fn visible_charts(
     connection: &mut PgConnection,
     sets: &[SetRow],
-) -> Result<HashMap<String, Vec<Charted>>, sqlx::Error> {
+) -> Result<HashMap<String, Vec<ChartsetMember>>, sqlx::Error> {
     let rows: Vec<MembershipRow> = sqlx::query_as(concat!(
         "SELECT ",
         membership_columns!(),
@@ -54,7 +54,7 @@ async fn visible_charts(
     .bind(sets.iter().map(|set| set.id.as_str()).collect::<Vec<_>>())
     .fetch_all(connection)
     .await?;
-    let mut charts: HashMap<String, Vec<Charted>> = HashMap::new();
+    let mut charts: HashMap<String, Vec<ChartsetMember>> = HashMap::new();
     for row in rows {
         charts.entry(row.chartset_id()?.to_string()).or_default().push(row.into_charted()?);
     }

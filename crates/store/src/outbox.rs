@@ -360,7 +360,7 @@ impl Store {
 #[async_trait]
 impl CatalogueChanges for Store {
     /// Of a checkpoint that the outbox does not lead on from, changes of all times may be missing: 0.
-    async fn oldest_after(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
+    async fn oldest_unapplied_ms(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
         let position = Position::from(recorded.checkpoint);
         let operation = "read the oldest change";
         let (outbox, oldest) = self

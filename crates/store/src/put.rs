@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, ChartNumbers, ChartText, Charted, ChartsetDraft, NoteHash, assemble};
+use chart_index_domain::{
+    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetMember, NoteHash, assemble_chartset,
+};
 use sqlx::{Connection, PgConnection, Postgres, Transaction};
 
 use crate::columns::DerivedColumns;
@@ -139,7 +141,7 @@ impl<'a> Folder<'a> {
         transaction: &mut Transaction<'_, Postgres>,
     ) -> Result<Option<Upserted>, sqlx::Error> {
         let canonical = self.store_charts(transaction).await?;
-        let members: Vec<(Charted, bool)> =
+        let members: Vec<(ChartsetMember, bool)> =
             self.charts.iter().filter_map(|chart| Some(member(chart, canonical.get(&chart.hash)?))).collect();
         self.upsert(transaction, &members).await
     }
@@ -168,24 +170,28 @@ impl<'a> Folder<'a> {
     async fn upsert(
         &self,
         connection: &mut PgConnection,
-        members: &[(Charted, bool)],
+        members: &[(ChartsetMember, bool)],
     ) -> Result<Option<Upserted>, sqlx::Error> {
-        let mut visible: Vec<Charted> =
+        let mut visible: Vec<ChartsetMember> =
             members.iter().filter(|(_, removed)| !removed).map(|(charted, _)| charted.clone()).collect();
-        let columns = DerivedColumns::new(assemble(self.draft.id, self.draft.exact.as_ref(), &mut visible));
+        let columns = DerivedColumns::new(assemble_chartset(
+            self.draft.id,
+            self.draft.exact_source.as_ref(),
+            &mut visible,
+        ));
         let fingerprint = &self.fingerprint;
         put_sql::upsert_chartset(connection, self.draft, fingerprint, &columns, members, self.now_ms).await
     }
 }
 
 /// The chart as it stands in the folder, and whether it is removed.
-fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> (Charted, bool) {
-    let charted = Charted {
+fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> (ChartsetMember, bool) {
+    let charted = ChartsetMember {
         hash: draft.hash,
         numbers: canonical.numbers,
         rox_bytes: canonical.rox_bytes,
-        text: storable_text(&draft.text),
-        declared: draft.declared.clone(),
+        metadata: storable_text(&draft.metadata),
+        declared_source: draft.declared_source.clone(),
         alpha_beatmap_id: draft.alpha_beatmap_id,
     };
     (charted, canonical.removed)
@@ -199,9 +205,9 @@ fn canonical(draft: &ChartDraft) -> CanonicalChart {
     }
 }
 
-fn storable_text(text: &ChartText) -> ChartText {
+fn storable_text(text: &ChartMetadata) -> ChartMetadata {
     let owned = |text: &String| storable(text).into_owned();
-    ChartText {
+    ChartMetadata {
         title: owned(&text.title),
         artist: owned(&text.artist),
         title_romanised: text.title_romanised.as_ref().map(owned),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, Charted, ChartsetDraft, ChartsetId, NoteHash};
+use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, ChartsetMember, NoteHash};
 use sqlx::PgConnection;
 
 use crate::columns::{DerivedColumns, bind_derived_columns};
@@ -113,14 +113,14 @@ pub(crate) async fn upsert_chartset(
     draft: &ChartsetDraft,
     fingerprint: &[u8; 32],
     columns: &DerivedColumns,
-    members: &[(Charted, bool)],
+    members: &[(ChartsetMember, bool)],
     now_ms: i64,
 ) -> Result<Option<Upserted>, sqlx::Error> {
-    let (exact_kind, exact_ref) = source_columns(draft.exact.as_ref());
+    let (exact_kind, exact_ref) = source_columns(draft.exact_source.as_ref());
     let charts = || members.iter().map(|(charted, _)| charted);
-    let texts = || charts().map(|charted| &charted.text);
+    let texts = || charts().map(|charted| &charted.metadata);
     let (declared_kinds, declared_refs): (Vec<_>, Vec<_>) =
-        charts().map(|charted| source_columns(charted.declared.as_ref())).unzip();
+        charts().map(|charted| source_columns(charted.declared_source.as_ref())).unzip();
     // Arrays of arrays have one length in PostgreSQL, so the tags come as one array that each row takes its part
     // of.
     let query = sqlx::query_as(

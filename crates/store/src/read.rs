@@ -1,8 +1,8 @@
 //! What the services ask. Every read is one statement, so that it sees one state of the catalogue.
 
 use chart_index_domain::{
-    Chart, Charted, ChartsetChart, ChartsetDetail, ChartsetId, Confidence, NoteHash, PublicSource, ReadError,
-    Source, assemble,
+    Chart, ChartsetChart, ChartsetDetail, ChartsetId, ChartsetMember, Confidence, NoteHash, PublicSource,
+    ReadError, Source, assemble_chartset,
 };
 
 use crate::Store;
@@ -32,7 +32,7 @@ struct Placed {
     chartset_id: ChartsetId,
     exact: Option<PublicSource>,
     checked_at_ms: i64,
-    charted: Charted,
+    charted: ChartsetMember,
 }
 
 impl Store {
@@ -141,7 +141,7 @@ impl Placed {
     /// The sources that this place names, the best first.
     fn sources(&self) -> impl Iterator<Item = Source> {
         let exact = self.exact.iter().map(|source| (source, Confidence::Exact));
-        let declared = self.charted.declared.iter().map(|source| (source, Confidence::Declared));
+        let declared = self.charted.declared_source.iter().map(|source| (source, Confidence::Declared));
         exact.chain(declared).map(|(source, confidence)| Source {
             kind: source.kind,
             reference: source.reference.clone(),
@@ -152,7 +152,7 @@ impl Placed {
 
     /// Orders the files that may describe a chart in a lookup, so that every replica takes the same one.
     fn rank(&self) -> impl Ord + use<'_> {
-        let confidence = match (&self.exact, &self.charted.declared) {
+        let confidence = match (&self.exact, &self.charted.declared_source) {
             (Some(source), _) => Some((Confidence::Exact, source)),
             (None, Some(source)) => Some((Confidence::Declared, source)),
             (None, None) => None,
@@ -175,8 +175,8 @@ fn known_chart(places: &[Placed]) -> Option<KnownChart> {
 fn detail(id: ChartsetId, places: Vec<Placed>) -> Option<ChartsetDetail> {
     let exact = places.first()?.exact.clone();
     let sources = Source::merge(places.iter().flat_map(Placed::sources).collect());
-    let mut charts: Vec<Charted> = places.into_iter().map(|place| place.charted).collect();
-    let (chartset, keywords) = assemble(id, exact.as_ref(), &mut charts)?;
+    let mut charts: Vec<ChartsetMember> = places.into_iter().map(|place| place.charted).collect();
+    let (chartset, keywords) = assemble_chartset(id, exact.as_ref(), &mut charts)?;
     let charts = charts
         .iter()
         .map(|charted| ChartsetChart {

@@ -1,6 +1,8 @@
 //! Rows as PostgreSQL gives them, and the values of the domain that they stand for.
 
-use chart_index_domain::{ChartNumbers, ChartText, Charted, ChartsetId, NoteHash, PublicSource, SourceRef};
+use chart_index_domain::{
+    ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember, NoteHash, PublicSource, SourceRef,
+};
 
 use crate::columns::parse_keys;
 use crate::error::corrupt;
@@ -101,14 +103,14 @@ impl MembershipRow {
         self.chartset_id.parse().map_err(corrupt)
     }
 
-    pub(crate) fn into_charted(self) -> Result<Charted, sqlx::Error> {
-        Ok(Charted {
+    pub(crate) fn into_charted(self) -> Result<ChartsetMember, sqlx::Error> {
+        Ok(ChartsetMember {
             hash: self.chart.hash()?,
             numbers: self.chart.numbers()?,
             rox_bytes: self.chart.rox_bytes()?,
-            declared: parse_source(self.declared_kind.as_deref(), self.declared_ref.as_deref())?,
+            declared_source: parse_source(self.declared_kind.as_deref(), self.declared_ref.as_deref())?,
             alpha_beatmap_id: self.alpha_beatmap_id.map(u64::try_from).transpose().map_err(corrupt)?,
-            text: ChartText {
+            metadata: ChartMetadata {
                 title: self.title,
                 artist: self.artist,
                 title_romanised: self.title_romanised,

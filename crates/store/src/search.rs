@@ -137,7 +137,7 @@ fn list_item(row: &PgRow) -> Result<Option<ListItem>, sqlx::Error> {
     let Some(id) = row.try_get::<Option<String>, _>("id")? else { return Ok(None) };
     let columns = ListedColumns::from_row(row)?;
     let chartset = columns.into_chartset(id.parse().map_err(corrupt)?)?;
-    ListItem::of(&chartset).map(Some).map_err(corrupt)
+    ListItem::new(&chartset).map(Some).map_err(corrupt)
 }
 
 #[async_trait]

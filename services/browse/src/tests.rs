@@ -107,7 +107,7 @@ impl SearchIndex for Engine {
         if self.is_away {
             return Err(ReadError::Unavailable { operation: "search chartsets", source: "away".into() });
         }
-        Ok(ChartsetPage { items: vec![ListItem::of(&detail().chartset).unwrap()], total: 1 })
+        Ok(ChartsetPage { items: vec![ListItem::new(&detail().chartset).unwrap()], total: 1 })
     }
 }
 

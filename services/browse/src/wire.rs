@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn a_list_has_its_items_the_total_and_the_page_that_was_used() {
-        let [one, other] = [detail(), without_source()].map(|detail| ListItem::of(&detail.chartset).unwrap());
+        let [one, other] =
+            [detail(), without_source()].map(|detail| ListItem::new(&detail.chartset).unwrap());
         let expected =
             format!(r#"{{"items":[{},{}],"total":62,"page":2,"perPage":60}}"#, one.as_str(), other.as_str());
         let page = ChartsetPage { items: vec![one, other], total: 62 };

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use chart_index_chartfile::{ChartFormat, archive, file_name};
+use chart_index_chartfile::{ChartFormat, archive, decode_file_name};
 use walkdir::WalkDir;
 
 /// How deep below a folder chart files are looked for.
@@ -168,18 +168,18 @@ impl Library {
         let below = location.strip_prefix(&self.root).unwrap_or(location);
         let is_archive = is_archive(location);
         let named = if is_archive { below.with_extension("") } else { below.to_path_buf() };
-        let parts: Vec<_> = named.iter().map(file_name).collect();
+        let parts: Vec<_> = named.iter().map(decode_file_name).collect();
         Place { is_archive, path: parts.join("/"), location: location.to_path_buf(), layout }
     }
 }
 
 /// The format of a chart file by its name; `None` for other files and for junk.
 pub(crate) fn format_of(path: &Path) -> Option<ChartFormat> {
-    ChartFormat::of(&file_name(path.file_name()?))
+    ChartFormat::from_path(&decode_file_name(path.file_name()?))
 }
 
 pub(crate) fn is_archive(path: &Path) -> bool {
-    let named = path.file_name().is_some_and(|name| archive::is_archive(&file_name(name)));
+    let named = path.file_name().is_some_and(|name| archive::is_archive(&decode_file_name(name)));
     named && path.is_file()
 }
 

@@ -6,8 +6,10 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use chart_index_chartfile::archive::{self, ArchivedFile, NotRead};
-use chart_index_chartfile::{ChartFormat, IsStored, MAX_FILE_BYTES, decode_unless_stored, file_name};
+use chart_index_chartfile::archive::{self, ArchivedFile, EntryError};
+use chart_index_chartfile::{
+    ChartFormat, IsStored, MAX_FILE_BYTES, decode_file_name, decode_skipping_stored_rox,
+};
 use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES, MAX_CHARTS};
 use chart_index_domain::{
     ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge, PublicSource, SourceKind, SourceRef,
@@ -48,7 +50,7 @@ pub(crate) struct Refused {
 /// A chart file of a song folder: its path in the folder and its bytes.
 pub(crate) struct ChartFile {
     pub(crate) name: String,
-    pub(crate) content: Result<Vec<u8>, NotRead>,
+    pub(crate) content: Result<Vec<u8>, EntryError>,
 }
 
 /// The chartset that the files of a place which are in no folder of their own stand for. Known before the place is
@@ -124,7 +126,7 @@ pub(crate) fn list(place: &Place) -> Result<Vec<(String, PathBuf)>, Unreadable> 
         count += 1;
         if count <= MAX_CHART_FILES {
             let below = entry.path().strip_prefix(&place.location).unwrap_or(entry.path());
-            let name = below.iter().map(file_name).collect::<Vec<_>>().join("/");
+            let name = below.iter().map(decode_file_name).collect::<Vec<_>>().join("/");
             files.push((name, entry.into_path()));
         }
     }
@@ -142,7 +144,7 @@ fn check_bytes(bytes: u64) -> Result<(), ChartsetTooLarge> {
 }
 
 /// The bytes of a file, or the refusal of one that is too large to be a chart.
-fn read_file(path: &Path) -> std::io::Result<Result<Vec<u8>, NotRead>> {
+fn read_file(path: &Path) -> std::io::Result<Result<Vec<u8>, EntryError>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     // The decoder refuses what is longer than its limit, so the rest of the file need not be read.
@@ -215,12 +217,12 @@ impl Identity {
         let is_alpha = place.layout == Layout::AlphaSet;
         let (id, kind) = match (place.layout, &reference) {
             (Layout::Plain, _) | (_, None) => {
-                return Self { id: ChartsetId::of_path(&path), path, exact: None, is_alpha };
+                return Self { id: ChartsetId::from_path(&path), path, exact: None, is_alpha };
             }
-            (Layout::AlphaSet, Some(set)) => (ChartsetId::of_alpha_set(set), SourceKind::AlphaSet),
+            (Layout::AlphaSet, Some(set)) => (ChartsetId::from_alpha_set(set), SourceKind::AlphaSet),
             (Layout::BetaSong | Layout::BetaPack, Some(pack)) => {
                 let song = parts.get(2).copied().unwrap_or_default();
-                (ChartsetId::of_beta_song(pack, song), SourceKind::BetaPack)
+                (ChartsetId::from_beta_song(pack, song), SourceKind::BetaPack)
             }
         };
         let exact = reference.map(|reference| PublicSource { kind, reference });
@@ -231,7 +233,7 @@ impl Identity {
     /// with numbers of their own write this format.
     fn checked_ids(&self, format: ChartFormat, mut chart: ChartDraft) -> ChartDraft {
         if format == ChartFormat::Qua && !self.is_alpha {
-            chart.declared = None;
+            chart.declared_source = None;
             chart.alpha_beatmap_id = None;
         }
         chart
@@ -241,7 +243,7 @@ impl Identity {
 /// The files that exist and cannot be read, with the reason.
 fn unreadable_files(identity: &Identity, files: &[ChartFile]) -> Vec<Refused> {
     let unreadable = files.iter().filter_map(|file| match &file.content {
-        Err(reason @ NotRead::Unreadable { .. }) => Some((file, reason)),
+        Err(reason @ EntryError::Unreadable { .. }) => Some((file, reason)),
         _ => None,
     });
     unreadable
@@ -292,12 +294,12 @@ fn decode_files(
         let path = format!("{}/{}", identity.path, file.name);
         let refuse =
             |chart, reason: &dyn Display| Refused { file: path.clone(), chart, reason: reason.to_string() };
-        let Some(format) = ChartFormat::of(&file.name) else { continue };
-        match file.content.and_then(|bytes| Ok(decode_unless_stored(format, &bytes, is_stored)?)) {
+        let Some(format) = ChartFormat::from_path(&file.name) else { continue };
+        match file.content.and_then(|bytes| Ok(decode_skipping_stored_rox(format, &bytes, is_stored)?)) {
             Err(refusal) => refused.push(refuse(None, &refusal)),
             Ok(decoded) => {
                 refused.extend(
-                    decoded.left_out.iter().map(|left| refuse(Some(left.chart.clone()), &left.reason)),
+                    decoded.skipped.iter().map(|left| refuse(Some(left.chart.clone()), &left.reason)),
                 );
                 let fresh = decoded.charts.into_iter().filter(|chart| seen.insert(chart.hash));
                 charts.extend(fresh.map(|chart| identity.checked_ids(format, chart)));
@@ -309,7 +311,7 @@ fn decode_files(
         return Ok(None);
     }
     let (id, path, exact) = (identity.id, identity.path.clone(), identity.exact.clone());
-    let draft = ChartsetDraft { id, path, exact, charts };
+    let draft = ChartsetDraft { id, path, exact_source: exact, charts };
     draft.check_limits()?;
     Ok(Some(draft))
 }
@@ -405,7 +407,7 @@ mod tests {
             let folders = read_library(&files, "");
             let chart = &folders[0].draft.as_ref().unwrap().charts[0];
             assert_eq!(
-                (chart.declared.is_some(), chart.alpha_beatmap_id.is_some()),
+                (chart.declared_source.is_some(), chart.alpha_beatmap_id.is_some()),
                 (declares, declares),
                 "{file}"
             );

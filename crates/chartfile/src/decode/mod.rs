@@ -1,9 +1,9 @@
 //! From the bytes of one chart file to its charts.
 
-mod budget;
 mod osu;
 mod qua;
 mod simfile;
+mod work_limits;
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,8 +13,8 @@ use chart_index_domain::{ChartDraft, NoteHash, PublicSource, SourceKind, SourceR
 use rox::RoxChart;
 use rox::formats::{RomanisedNames, romanised_names_from_bytes};
 
-use crate::encoding::{self, Text};
-use crate::text::chart_text;
+use crate::metadata::chart_metadata;
+use crate::text_encoding::{self, Text};
 use crate::{ChartFormat, Refusal, rox_file};
 
 /// The largest chart file that is read: 16 MiB. The largest real ones, which carry a storyboard or a hundred
@@ -28,12 +28,12 @@ pub struct DecodedFile {
     /// holds the same notes twice, the first chart counts.
     pub charts: Vec<ChartDraft>,
     /// The charts that cannot.
-    pub left_out: Vec<LeftOut>,
+    pub skipped: Vec<SkippedChart>,
 }
 
 /// A chart of a file that is not indexed, while others are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct SkippedChart {
     /// Which: its place in the file (`chart 6`), or its step type and difficulty (`dance-double Challenge`).
     pub chart: String,
     /// Why.
@@ -48,12 +48,12 @@ pub type IsStored<'a> = &'a (dyn Fn(&NoteHash) -> bool + 'a);
 /// Text that is not UTF-8 is read in the encoding that its byte order mark or its bytes indicate; the notes do not
 /// depend on it. Never panics: where the decoder does, the file is refused.
 pub fn decode(format: ChartFormat, bytes: &[u8]) -> Result<DecodedFile, Refusal> {
-    decode_unless_stored(format, bytes, &|_| false)
+    decode_skipping_stored_rox(format, bytes, &|_| false)
 }
 
 /// Reads a chart file as [`decode`] does, without making the ROX files that are stored already: encoding one and
 /// reading it back is half of the work.
-pub fn decode_unless_stored(
+pub fn decode_skipping_stored_rox(
     format: ChartFormat,
     bytes: &[u8],
     is_stored: IsStored<'_>,
@@ -61,7 +61,7 @@ pub fn decode_unless_stored(
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Refusal::TooLarge { limit: MAX_FILE_BYTES });
     }
-    match encoding::decode_text(bytes) {
+    match text_encoding::decode_text(bytes) {
         Text::Utf8(text) => read(format, &text, is_stored),
         Text::Detected(text) => {
             let detected = read(format, &text, is_stored);
@@ -103,22 +103,22 @@ pub(crate) fn guarded<T>(decode: impl FnOnce() -> Result<T, Refusal>) -> Result<
 }
 
 fn only(chart: ChartDraft) -> DecodedFile {
-    DecodedFile { charts: vec![chart], left_out: Vec::new() }
+    DecodedFile { charts: vec![chart], skipped: Vec::new() }
 }
 
 /// Everything the index keeps of a decoded chart.
 fn draft(chart: RoxChart, names: &RomanisedNames, is_stored: IsStored<'_>) -> Result<ChartDraft, Refusal> {
     let encoded = rox_file::encode(chart, is_stored)?;
     let metadata = &encoded.metadata;
-    let declared = metadata
+    let declared_source = metadata
         .chartset_id
         .and_then(SourceRef::from_number)
         .map(|reference| PublicSource { kind: SourceKind::AlphaSet, reference });
     Ok(ChartDraft {
         hash: encoded.hash,
         numbers: encoded.numbers,
-        text: chart_text(metadata, names),
-        declared,
+        metadata: chart_metadata(metadata, names),
+        declared_source,
         // Games write 0 and negative numbers, which the decoder turns into very large ones, for "not published".
         alpha_beatmap_id: metadata.chart_id.filter(|id| (1..=i32::MAX as u64).contains(id)),
         rox: encoded.rox,
@@ -126,15 +126,15 @@ fn draft(chart: RoxChart, names: &RomanisedNames, is_stored: IsStored<'_>) -> Re
 }
 
 /// The charts that can be indexed, each hash once, and those that cannot.
-fn collect(charts: impl Iterator<Item = Result<ChartDraft, LeftOut>>) -> Result<DecodedFile, Refusal> {
+fn collect(charts: impl Iterator<Item = Result<ChartDraft, SkippedChart>>) -> Result<DecodedFile, Refusal> {
     let mut seen = HashSet::new();
-    let mut file = DecodedFile { charts: Vec::new(), left_out: Vec::new() };
+    let mut file = DecodedFile { charts: Vec::new(), skipped: Vec::new() };
     for chart in charts {
         match chart {
             Ok(chart) if seen.insert(chart.hash) => file.charts.push(chart),
             Ok(_) => {}
-            Err(left_out) => file.left_out.push(left_out),
+            Err(skipped) => file.skipped.push(skipped),
         }
     }
-    if file.charts.is_empty() { Err(Refusal::NoChart { left_out: file.left_out }) } else { Ok(file) }
+    if file.charts.is_empty() { Err(Refusal::NoChart { skipped: file.skipped }) } else { Ok(file) }
 }

@@ -7,9 +7,9 @@ use rox::formats::qua::decoder::from_qua;
 use rox::formats::qua::parser;
 use rox::formats::qua::types::QuaChart;
 
-use super::budget;
+use super::work_limits;
 use crate::Refusal;
-use crate::text::{excerpt, split_tags};
+use crate::metadata::{excerpt, split_tags};
 
 /// The latest time, either way, that is read: more than a century, in milliseconds. Beyond it the decoder's
 /// arithmetic overflows.
@@ -17,7 +17,7 @@ const MAX_TIME_MS: f64 = 4e12;
 
 /// The chart of the file, before mending and checking.
 pub(super) fn read(text: &str) -> Result<RoxChart, Refusal> {
-    budget::check_yaml(text)?;
+    work_limits::check_yaml(text)?;
     let mended = mend_lines(text)?;
     let mut qua = parser::parse(mended.text.as_bytes()).map_err(|error| Refusal::from_decoder(&error))?;
     mend_notes(&mut qua)?;

@@ -3,7 +3,7 @@
 use std::io::{Cursor, Write};
 
 use chart_index_chartfile::archive::{
-    ArchivedFile, MAX_ARCHIVE_CHART_BYTES, MAX_CHART_FILES, MAX_ENTRIES, NotRead, is_archive,
+    ArchivedFile, EntryError, MAX_ARCHIVE_CHART_BYTES, MAX_CHART_FILES, MAX_ENTRIES, is_archive,
     read_chart_files,
 };
 use chart_index_chartfile::{MAX_FILE_BYTES, Refusal};
@@ -31,7 +31,7 @@ fn read(archive: &[u8]) -> Result<Vec<ArchivedFile>, Refusal> {
 /// Paths, and contents as text or the refusal.
 fn listed(archive: &[u8]) -> Vec<(String, String)> {
     let files = read(archive).expect("a readable archive");
-    let text = |content: Result<Vec<u8>, NotRead>| match content {
+    let text = |content: Result<Vec<u8>, EntryError>| match content {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(reason) => reason.to_string(),
     };
@@ -141,10 +141,10 @@ fn links_and_nested_archives_are_refused() {
 
 /// Which entries are read, and of which the content is not known.
 fn outcomes(archive: &[u8]) -> Vec<(String, &'static str)> {
-    let outcome = |content: &Result<Vec<u8>, NotRead>| match content {
+    let outcome = |content: &Result<Vec<u8>, EntryError>| match content {
         Ok(_) => "read",
-        Err(NotRead::Refused(_)) => "refused",
-        Err(NotRead::Unreadable { .. }) => "unreadable",
+        Err(EntryError::Refused(_)) => "refused",
+        Err(EntryError::Unreadable { .. }) => "unreadable",
     };
     let files = read(archive).expect("a readable archive");
     files.into_iter().map(|file| (file.path, outcome(&file.content))).collect()

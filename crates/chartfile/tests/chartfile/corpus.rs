@@ -4,7 +4,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use chart_index_chartfile::{LeftOut, Refusal};
+use chart_index_chartfile::{Refusal, SkippedChart};
 use chart_index_domain::{InvalidKeyCount, NoteHash};
 
 use crate::support::{chart_files, decode_file, workspace_root};
@@ -47,7 +47,7 @@ fn every_real_chart_is_read_and_its_rox_file_gives_its_hash_and_numbers() {
             decode_file(&root.join(&path)).unwrap_or_else(|refusal| panic!("{}: {refusal}", path.display()));
         for chart in &decoded.charts {
             let numbers = chart.numbers;
-            assert!(!chart.text.title.is_empty() || numbers.notes < 200, "{}", path.display());
+            assert!(!chart.metadata.title.is_empty() || numbers.notes < 200, "{}", path.display());
             assert!(numbers.bpm_min <= numbers.bpm_main && numbers.bpm_main <= numbers.bpm_max);
             assert!(numbers.lns <= numbers.notes);
         }
@@ -83,7 +83,7 @@ fn one_chart_in_two_formats_of_the_first_game_has_one_hash() {
     let qua = files_in(&root, "alpha/no id - megalovania");
     assert_eq!((osu.len(), qua.len()), (1, 1));
     assert_eq!(hashes(&osu[0]), hashes(&qua[0]));
-    let text = &decode_file(&osu[0]).expect("a chart").charts[0].text;
+    let text = &decode_file(&osu[0]).expect("a chart").charts[0].metadata;
     assert_eq!((text.title.as_str(), text.artist.as_str()), ("Piano 7K BMS Pack", "Various Artists"));
     assert_eq!((&text.title_romanised, &text.artist_romanised), (&None, &None));
 }
@@ -97,9 +97,9 @@ fn an_sm_beside_its_ssc_has_the_same_charts_and_leaves_the_same_ones_out() {
     assert_eq!(hashes(sm), hashes(ssc));
     assert_eq!(hashes(sm).len(), 5);
     for path in [sm, ssc] {
-        let left_out = decode_file(path).expect("charts").left_out;
-        assert!(!left_out.is_empty());
-        for LeftOut { chart, reason } in left_out {
+        let skipped = decode_file(path).expect("charts").skipped;
+        assert!(!skipped.is_empty());
+        for SkippedChart { chart, reason } in skipped {
             assert!(chart.starts_with("dance-double "), "{chart}");
             assert_eq!(reason, Refusal::KeyCount(InvalidKeyCount(8)));
         }

@@ -37,7 +37,7 @@ fn text_is_read_in_its_encoding_and_the_hash_stays_the_same() {
         let text = simfile(title, artist);
         let plain = only(ChartFormat::Sm, text.as_bytes());
         let chart = only(ChartFormat::Sm, &encoded(&text, encoding));
-        assert_eq!((chart.text.title.as_str(), chart.text.artist.as_str()), (title, artist));
+        assert_eq!((chart.metadata.title.as_str(), chart.metadata.artist.as_str()), (title, artist));
         assert_eq!((chart.hash, chart.numbers), (plain.hash, plain.numbers));
     }
 }
@@ -53,7 +53,7 @@ fn utf_16_is_read_in_both_byte_orders() {
         let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
         for bytes in [little, big] {
             let chart = only(format, &bytes);
-            assert_eq!((chart.hash, chart.text.title.as_str()), (plain.hash, "旋律"));
+            assert_eq!((chart.hash, chart.metadata.title.as_str()), (plain.hash, "旋律"));
         }
     }
 }
@@ -64,7 +64,7 @@ fn utf_16_is_read_in_both_byte_orders() {
 fn a_second_byte_that_is_a_backslash_ends_in_the_right_title() {
     let text = simfile("夜明けの表", "灯火のソ");
     let chart = only(ChartFormat::Sm, &encoded(&text, SHIFT_JIS));
-    assert_eq!((chart.text.title.as_str(), chart.text.artist.as_str()), ("夜明けの表", "灯火のソ"));
+    assert_eq!((chart.metadata.title.as_str(), chart.metadata.artist.as_str()), ("夜明けの表", "灯火のソ"));
     // On one line the bytes read as UTF-8 swallow the stop; that reading fixed the hash before encodings were
     // detected, and goes on to do so.
     let one_line = simfile("夜明けの表;#STOPS:0.5=1", "灯火");
@@ -77,7 +77,7 @@ fn a_byte_order_mark_that_is_wrong_does_no_harm() {
     let text = simfile("Title", "Artist");
     let chart = only(ChartFormat::Sm, &[b"\xff\xfe", text.as_bytes()].concat());
     assert_eq!(
-        (chart.hash, chart.text.title.as_str()),
+        (chart.hash, chart.metadata.title.as_str()),
         (only(ChartFormat::Sm, text.as_bytes()).hash, "Title")
     );
 }
@@ -88,5 +88,8 @@ fn a_wrong_byte_does_not_turn_utf_8_into_something_else() {
     let at = bytes.windows(6).position(|window| window == b"Author").expect("the creator");
     bytes[at] = 0xff;
     let chart = only(ChartFormat::Sm, &bytes);
-    assert_eq!((chart.text.title.as_str(), chart.text.creator.as_str()), ("夜明けの航路", "\u{fffd}uthor"));
+    assert_eq!(
+        (chart.metadata.title.as_str(), chart.metadata.creator.as_str()),
+        ("夜明けの航路", "\u{fffd}uthor")
+    );
 }

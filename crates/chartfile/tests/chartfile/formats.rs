@@ -1,6 +1,6 @@
 //! What each format's files may look like, and what is made of them.
 
-use chart_index_chartfile::{ChartFormat, Refusal, decode, decode_unless_stored};
+use chart_index_chartfile::{ChartFormat, Refusal, decode, decode_skipping_stored_rox};
 use chart_index_domain::{ChartDraft, ChartNumbers, InvalidKeyCount, SourceRef};
 
 use crate::support::{only_chart, osu};
@@ -43,7 +43,7 @@ fn names_are_those_of_the_author_and_romanised_ones_are_kept_beside_them() {
         ("Title:\nTitleUnicode:\n", "", None),
         ("Title:a\0b\u{1b}[0m\n", "ab[0m", None),
     ] {
-        let text = only_chart(ChartFormat::Osu, &osu_with(metadata)).text;
+        let text = only_chart(ChartFormat::Osu, &osu_with(metadata)).metadata;
         assert_eq!(
             (text.title.as_str(), text.title_romanised.as_deref()),
             (title, romanised),
@@ -51,7 +51,7 @@ fn names_are_those_of_the_author_and_romanised_ones_are_kept_beside_them() {
         );
     }
     let header = "#TITLE:あ;#TITLETRANSLIT:A;#ARTISTTRANSLIT:Band;#BPMS:0=120;";
-    let text = only_chart(ChartFormat::Sm, &simfile(header, &[("dance-single", "1000")])).text;
+    let text = only_chart(ChartFormat::Sm, &simfile(header, &[("dance-single", "1000")])).metadata;
     assert_eq!((text.title.as_str(), text.title_romanised.as_deref()), ("あ", Some("A")));
     assert_eq!((text.artist.as_str(), text.artist_romanised), ("Band", None));
     assert_eq!((text.creator.as_str(), text.difficulty.as_str()), ("Author", "Hard"));
@@ -76,7 +76,7 @@ fn ids_that_mean_not_published_are_dropped() {
             "- Lane: 1",
         );
         for draft in [only_chart(ChartFormat::Osu, &osu), only_chart(ChartFormat::Qua, &qua)] {
-            let declared = draft.declared.map(|source| source.reference);
+            let declared = draft.declared_source.map(|source| source.reference);
             assert_eq!(declared, expected.0.and_then(SourceRef::from_number), "{set}");
             assert_eq!(draft.alpha_beatmap_id, expected.1, "{chart}");
         }
@@ -87,11 +87,11 @@ fn ids_that_mean_not_published_are_dropped() {
 fn tags_are_words_or_stand_between_commas() {
     let tags = |list: &str| {
         let head = format!("Mode: Keys4\nTags: {list}");
-        only_chart(ChartFormat::Qua, &qua(&head, "- Bpm: 120", "- Lane: 1")).text.tags
+        only_chart(ChartFormat::Qua, &qua(&head, "- Bpm: 120", "- Lane: 1")).metadata.tags
     };
     assert_eq!(tags("chordjack, cj, electronic dance music"), ["chordjack", "cj", "electronic dance music"]);
     assert_eq!(tags("one two"), ["one", "two"]);
-    assert_eq!(only_chart(ChartFormat::Osu, &osu_with("Tags:a b  c\n")).text.tags, ["a", "b", "c"]);
+    assert_eq!(only_chart(ChartFormat::Osu, &osu_with("Tags:a b  c\n")).metadata.tags, ["a", "b", "c"]);
 }
 
 #[test]
@@ -241,10 +241,10 @@ fn charts_that_the_index_does_not_hold_are_left_out_and_the_rest_counts() {
     let decoded = decode(ChartFormat::Sm, text.as_bytes()).expect("charts");
     let keys: Vec<u8> = decoded.charts.iter().map(|chart| chart.numbers.keys.get()).collect();
     assert_eq!(keys, [4, 5], "the same notes a second time do not count");
-    let left_out: Vec<String> =
-        decoded.left_out.iter().map(|left_out| format!("{}: {}", left_out.chart, left_out.reason)).collect();
+    let skipped: Vec<String> =
+        decoded.skipped.iter().map(|skipped| format!("{}: {}", skipped.chart, skipped.reason)).collect();
     assert_eq!(
-        left_out,
+        skipped,
         [
             "dance-double Hard: 8 keys, where the index holds charts of 4 to 7",
             "dance-single Hard: no notes",
@@ -292,7 +292,7 @@ fn a_file_without_a_chart_is_refused_with_the_reasons() {
 fn a_rox_file_that_is_stored_is_not_made_again_and_nothing_else_changes() {
     let text = osu(4, "0,500,4,1,0,100,1,0", "64,192,1000,1,0");
     let made = decode(ChartFormat::Osu, text.as_bytes()).expect("a chart").charts.remove(0);
-    let unmade = decode_unless_stored(ChartFormat::Osu, text.as_bytes(), &|hash| *hash == made.hash);
+    let unmade = decode_skipping_stored_rox(ChartFormat::Osu, text.as_bytes(), &|hash| *hash == made.hash);
     let unmade = unmade.expect("a chart").charts.remove(0);
     assert!(made.rox.is_some() && unmade.rox.is_none());
     assert_eq!(unmade, ChartDraft { rox: None, ..made });

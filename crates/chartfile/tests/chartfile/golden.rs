@@ -1,6 +1,6 @@
 //! The published examples of the note hash, `golden/note_hash_v1.json`.
 
-use chart_index_chartfile::notes::{CanonicalNotes, TimedNote};
+use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
 use chart_index_domain::NOTE_HASH_VERSION;
 use serde::Deserialize;
 

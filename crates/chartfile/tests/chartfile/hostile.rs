@@ -71,12 +71,12 @@ fn quadratic_corners_of_simfiles_are_refused_beforehand() {
 fn long_notes_that_never_end_are_refused_beforehand() {
     let heads = "2000\n".repeat(100_000);
     let tails = "0200\n0300\n".repeat(100_000);
-    let Err(Refusal::NoChart { left_out }) =
+    let Err(Refusal::NoChart { skipped }) =
         decode(ChartFormat::Sm, simfile("", &(heads + &tails)).as_bytes())
     else {
         panic!("should be refused");
     };
-    assert_eq!(left_out[0].reason, Refusal::TooMuchWork { what: "open long notes" });
+    assert_eq!(skipped[0].reason, Refusal::TooMuchWork { what: "open long notes" });
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn samples() -> Vec<(ChartFormat, Vec<u8>)> {
     chart_files(&root)
         .into_iter()
         .map(|path| {
-            let format = ChartFormat::of(path.to_str().expect("a UTF-8 path")).expect("a chart");
+            let format = ChartFormat::from_path(path.to_str().expect("a UTF-8 path")).expect("a chart");
             (format, fs::read(root.join(path)).expect("a readable sample"))
         })
         .collect()
@@ -255,7 +255,7 @@ proptest! {
         if let Ok(decoded) = decode(read_as.unwrap_or(format), &bytes) {
             for chart in &decoded.charts {
                 prop_assert_eq!(inspect_rox(chart.rox.as_deref().expect("made")), Ok((chart.hash, chart.numbers)));
-                prop_assert!(!chart.text.title.contains('\0'));
+                prop_assert!(!chart.metadata.title.contains('\0'));
             }
         }
         prop_assert!(begin.elapsed() < PATIENCE);

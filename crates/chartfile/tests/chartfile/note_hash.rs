@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use chart_index_chartfile::notes::{CanonicalNotes, TimedNote};
+use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
 use chart_index_chartfile::{ChartFormat, decode};
 use chart_index_domain::NoteHash;
 use proptest::collection::vec;

@@ -33,8 +33,8 @@ fn charts() -> Vec<(String, ChartDraft)> {
     let mut charts = Vec::new();
     for (path, _) in library::files() {
         let decoded = decode_file(&root.join(&path)).unwrap_or_else(|refusal| panic!("{path}: {refusal}"));
-        for left_out in decoded.left_out {
-            assert_eq!(left_out.reason, Refusal::KeyCount(InvalidKeyCount(8)), "{path}");
+        for skipped in decoded.skipped {
+            assert_eq!(skipped.reason, Refusal::KeyCount(InvalidKeyCount(8)), "{path}");
         }
         let set = path.rsplit_once('/').expect("a file in a folder").0.to_owned();
         charts.extend(decoded.charts.into_iter().map(|chart| (set.clone(), chart)));
@@ -51,15 +51,15 @@ fn the_samples_show_what_the_index_can_hold() {
     let keys: BTreeSet<u8> = drafts().map(|chart| chart.numbers.keys.get()).collect();
     assert_eq!(keys, BTreeSet::from([4, 5, 6, 7]));
     assert!(drafts().any(|chart| chart.numbers.bpm_min < chart.numbers.bpm_max));
-    assert!(drafts().all(|chart| chart.numbers.notes > 10 && !chart.text.creator.is_empty()));
-    assert!(drafts().any(|chart| chart.text.title_romanised.as_deref() == Some("Yoake no Kouro")));
-    assert!(drafts().any(|chart| chart.text.artist_romanised.as_deref() == Some("Tikhaya Stantsiya")));
-    assert!(drafts().any(|chart| chart.text.tags == ["electronic", "slow jam", "glass"]));
+    assert!(drafts().all(|chart| chart.numbers.notes > 10 && !chart.metadata.creator.is_empty()));
+    assert!(drafts().any(|chart| chart.metadata.title_romanised.as_deref() == Some("Yoake no Kouro")));
+    assert!(drafts().any(|chart| chart.metadata.artist_romanised.as_deref() == Some("Tikhaya Stantsiya")));
+    assert!(drafts().any(|chart| chart.metadata.tags == ["electronic", "slow jam", "glass"]));
 
     let of_set = |name: &str| {
         charts.iter().filter(|(set, _)| set.contains(name)).map(|(_, chart)| chart).collect::<Vec<_>>()
     };
-    let declared = |name| of_set(name)[0].declared.as_ref().map(|source| source.reference.clone());
+    let declared = |name| of_set(name)[0].declared_source.as_ref().map(|source| source.reference.clone());
     assert_eq!(declared("borrowed umbrella"), SourceRef::from_number(900_108));
     assert_eq!(declared("workshop drafts"), None);
     assert_eq!(of_set("workshop drafts")[0].alpha_beatmap_id, None);

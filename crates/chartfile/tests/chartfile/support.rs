@@ -14,7 +14,7 @@ pub(crate) fn workspace_root() -> PathBuf {
 pub(crate) fn chart_files(root: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = files_below(root)
         .into_iter()
-        .filter(|path| ChartFormat::of(path.to_str().expect("paths of the tests are UTF-8")).is_some())
+        .filter(|path| ChartFormat::from_path(path.to_str().expect("paths of the tests are UTF-8")).is_some())
         .collect();
     files.sort();
     files
@@ -40,12 +40,18 @@ pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
 
 /// Decodes the file at `path` and checks what holds for every decoded file.
 pub(crate) fn decode_file(path: &Path) -> Result<DecodedFile, Refusal> {
-    let format = ChartFormat::of(path.to_str().expect("a UTF-8 path")).expect("a chart file");
+    let format = ChartFormat::from_path(path.to_str().expect("a UTF-8 path")).expect("a chart file");
     let decoded = decode(format, &fs::read(path).expect("a readable file"))?;
     assert!(!decoded.charts.is_empty(), "{}", path.display());
     for chart in &decoded.charts {
         let inspected = inspect_rox(chart.rox.as_deref().expect("made")).expect("the ROX file is readable");
-        assert_eq!(inspected, (chart.hash, chart.numbers), "{}: {}", path.display(), chart.text.difficulty);
+        assert_eq!(
+            inspected,
+            (chart.hash, chart.numbers),
+            "{}: {}",
+            path.display(),
+            chart.metadata.difficulty
+        );
     }
     Ok(decoded)
 }
@@ -61,6 +67,6 @@ pub(crate) fn osu(keys: u8, timing: &str, objects: &str) -> String {
 /// The only chart of a file that must decode.
 pub(crate) fn only_chart(format: ChartFormat, text: &str) -> chart_index_domain::ChartDraft {
     let mut decoded = decode(format, text.as_bytes()).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));
-    assert_eq!((decoded.charts.len(), decoded.left_out.len()), (1, 0), "{text}");
+    assert_eq!((decoded.charts.len(), decoded.skipped.len()), (1, 0), "{text}");
     decoded.charts.remove(0)
 }

@@ -67,7 +67,7 @@ pub trait CatalogueChanges: Send + Sync {
     ///
     /// # Errors
     /// [`ReadError::Unavailable`] while the record of changes cannot be read.
-    async fn oldest_after(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError>;
+    async fn oldest_unapplied_ms(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError>;
 }
 
 #[cfg(test)]

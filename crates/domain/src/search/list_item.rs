@@ -18,7 +18,7 @@ impl ListItem {
     ///
     /// # Errors
     /// When the chartset has no JSON; none that this crate makes.
-    pub fn of(chartset: &Chartset) -> Result<Self, serde_json::Error> {
+    pub fn new(chartset: &Chartset) -> Result<Self, serde_json::Error> {
         to_raw_value(chartset).map(Self)
     }
 
@@ -62,7 +62,7 @@ mod tests {
     fn an_item_is_the_list_item_of_the_contract() {
         let reference = SourceRef::from_number(577_617).unwrap();
         let source = Some(PublicSource { kind: SourceKind::AlphaSet, reference });
-        let item = ListItem::of(&Chartset { source, ..chartset() }).unwrap();
+        let item = ListItem::new(&Chartset { source, ..chartset() }).unwrap();
         let expected = concat!(
             r#"{"id":"a1a1a1a1a1a1a1a1","title":"旋 \"5\"","artist":"An artist","creator":"zoe, amy","#,
             r#""sourceKind":"alphaSet","keys":[4,7],"bpmMin":87.5,"bpmMax":175.0,"lengthMinMs":92000,"#,
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_set_without_a_public_source_has_no_kind_and_no_download() {
-        let item = ListItem::of(&chartset()).unwrap();
+        let item = ListItem::new(&chartset()).unwrap();
         for field in ["sourceKind", "downloadUrl", "null"] {
             assert!(!item.as_str().contains(field), "{field}: {item:?}");
         }

@@ -10,7 +10,7 @@ use crate::{KeyCount, SourceKind, text};
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SearchQuery {
     /// Every word of it must match in title, artist, creator or tags. Trimmed, never empty. A text without a letter or
-    /// digit matches no set ([`SearchQuery::finds_nothing`]).
+    /// digit matches no set ([`SearchQuery::matches_nothing`]).
     pub text: Option<String>,
     /// Sets that hold any of these key counts; empty for all.
     pub keys: KeySet,
@@ -35,7 +35,7 @@ pub struct SearchQuery {
 impl SearchQuery {
     /// Whether no set of any catalogue matches: the text holds no letter and no digit (docs/api.md, `q`).
     #[must_use]
-    pub fn finds_nothing(&self) -> bool {
+    pub fn matches_nothing(&self) -> bool {
         self.text.as_deref().is_some_and(|text| text::words(text).is_empty())
     }
 }
@@ -122,7 +122,7 @@ impl Sort {
 
     /// The direction when `order` does not say: names ascend, all else descends (decisions, "List").
     #[must_use]
-    pub const fn natural_direction(self) -> Direction {
+    pub const fn default_direction(self) -> Direction {
         match self {
             Self::Title | Self::Artist => Direction::Ascending,
             _ => Direction::Descending,

@@ -60,7 +60,7 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         length_ms: bounds(milliseconds, ("lengthMin", raw.length_min), ("lengthMax", raw.length_max))?,
         density_min: raw.density_min.map(|value| number("densityMin", &value)).transpose()?,
         sort,
-        direction: raw.order.map(|value| order(&value)).transpose()?.unwrap_or(sort.natural_direction()),
+        direction: raw.order.map(|value| order(&value)).transpose()?.unwrap_or(sort.default_direction()),
         page: PageRequest::clamped(
             raw.page.map_or(Ok(1), |value| integer("page", &value))?,
             raw.per_page.map_or(Ok(PageRequest::DEFAULT_SIZE.into()), |value| integer("perPage", &value))?,
@@ -298,8 +298,8 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_letters_or_digits_finds_nothing() {
-        for (text, finds_nothing) in [
+    fn a_text_without_letters_or_digits_matches_nothing() {
+        for (text, matches_nothing) in [
             ("%E2%99%A5", true),
             ("!!!", true),
             ("-+%22%22", true),
@@ -309,16 +309,16 @@ mod tests {
             ("%E6%97%8B", false),
             ("", false),
         ] {
-            assert_eq!(parsed(&format!("q={text}")).finds_nothing(), finds_nothing, "{text}");
+            assert_eq!(parsed(&format!("q={text}")).matches_nothing(), matches_nothing, "{text}");
         }
-        assert!(!parsed("creator=!!!").finds_nothing());
+        assert!(!parsed("creator=!!!").matches_nothing());
     }
 
     #[test]
     fn sorts_have_their_own_direction_unless_order_says_otherwise() {
         for sort in Sort::ALL {
             let query = parsed(&format!("q=x&sort={}", sort.as_str()));
-            assert_eq!((query.sort, query.direction), (sort, sort.natural_direction()));
+            assert_eq!((query.sort, query.direction), (sort, sort.default_direction()));
             let ascending = matches!(sort, Sort::Title | Sort::Artist);
             assert_eq!(query.direction == Direction::Ascending, ascending, "{sort:?}");
             let query = parsed(&format!("q=x&order=asc&sort={}", sort.as_str()));

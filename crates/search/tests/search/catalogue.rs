@@ -2,8 +2,8 @@
 
 use chart_index_domain::search::IndexedChartset;
 use chart_index_domain::{
-    ChartDraft, ChartNumbers, ChartText, Charted, ChartsetDraft, ChartsetId, KeyCount, NoteHash,
-    PublicSource, SourceKind, SourceRef, assemble, round_to_thousandths,
+    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, KeyCount, NoteHash,
+    PublicSource, SourceKind, SourceRef, assemble_chartset, round_to_thousandths,
 };
 use chart_index_tests::Random;
 
@@ -89,14 +89,15 @@ fn entry(number: u32, random: &mut Random) -> Entry {
     };
     // Spread, so that the order of the ids is not that of the numbers.
     let id = ChartsetId::from_bytes(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
-    let draft = ChartsetDraft { id, path: format!("alpha/{number}"), exact, charts };
+    let draft = ChartsetDraft { id, path: format!("alpha/{number}"), exact_source: exact, charts };
     let updated_at_ms = match random.below(20) {
         0 => i64::from(random.below(60)),
         1 => 4_102_444_800_000,
         // Most in the few minutes of one ingest.
         _ => 1_760_000_000_000 + i64::from(random.below(1_000_000)),
     };
-    let (chartset, keywords) = assemble(draft.id, draft.exact.as_ref(), &mut charted(&draft)).unwrap();
+    let (chartset, keywords) =
+        assemble_chartset(draft.id, draft.exact_source.as_ref(), &mut charted(&draft)).unwrap();
     Entry { draft, indexed: IndexedChartset { chartset, keywords, updated_at_ms } }
 }
 
@@ -110,13 +111,13 @@ pub(crate) fn thousandths(number: f64) -> u64 {
     (number * 1_000.0).round() as u64
 }
 
-fn charted(draft: &ChartsetDraft) -> Vec<Charted> {
-    let charted = |draft: &ChartDraft| Charted {
+fn charted(draft: &ChartsetDraft) -> Vec<ChartsetMember> {
+    let charted = |draft: &ChartDraft| ChartsetMember {
         hash: draft.hash,
         numbers: draft.numbers,
         rox_bytes: draft.rox.as_ref().map_or(0, Vec::len) as u64,
-        text: draft.text.clone(),
-        declared: draft.declared.clone(),
+        metadata: draft.metadata.clone(),
+        declared_source: draft.declared_source.clone(),
         alpha_beatmap_id: draft.alpha_beatmap_id,
     };
     draft.charts.iter().map(charted).collect()
@@ -133,8 +134,8 @@ fn chart(number: u32, random: &mut Random) -> ChartDraft {
         hash: NoteHash::from_bytes(hash),
         numbers: numbers(random),
         rox: Some(vec![1]),
-        text: words(random),
-        declared: None,
+        metadata: words(random),
+        declared_source: None,
         alpha_beatmap_id: None,
     }
 }
@@ -166,7 +167,7 @@ fn numbers(random: &mut Random) -> ChartNumbers {
     }
 }
 
-fn words(random: &mut Random) -> ChartText {
+fn words(random: &mut Random) -> ChartMetadata {
     let title = match random.below(12) {
         0 => String::new(),
         // Alike for longer than is compared.
@@ -179,7 +180,7 @@ fn words(random: &mut Random) -> ChartText {
         1 => (0..30).map(|_| phrase(random, 2)).collect::<Vec<_>>().join(", "),
         _ => phrase(random, 2),
     };
-    ChartText {
+    ChartMetadata {
         title,
         artist: phrase(random, 3),
         title_romanised: random.one_in(4).then(|| phrase(random, 2)),

@@ -160,7 +160,7 @@ async fn assert_agree(
         Err(error) => panic!("{query:?}: {error:?}"),
     };
     tally.found += u32::from(!expected.items.is_empty());
-    if query.text.is_none() || query.finds_nothing() {
+    if query.text.is_none() || query.matches_nothing() {
         assert_eq!(given, expected, "{query:?}");
         tally.equal += 1;
         return;

@@ -15,7 +15,7 @@ pub(crate) fn expected(entries: &[Entry], asked: &Asked) -> ChartsetPage {
     found.sort_by(|a, b| compare(a, b, asked));
     let offset = usize::try_from(asked.page.offset()).unwrap();
     let page = found.iter().skip(offset).take(asked.page.size() as usize);
-    let items = page.map(|set| ListItem::of(&set.chartset).unwrap()).collect();
+    let items = page.map(|set| ListItem::new(&set.chartset).unwrap()).collect();
     ChartsetPage { items, total: found.len() as u64 }
 }
 

@@ -88,7 +88,7 @@ impl Changes {
 
 #[async_trait]
 impl CatalogueChanges for Changes {
-    async fn oldest_after(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
+    async fn oldest_unapplied_ms(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         if self.silent.load(Ordering::SeqCst) {
             self.unanswered.fetch_add(1, Ordering::SeqCst);

@@ -35,9 +35,9 @@ async fn what_is_written_is_read_back_exactly() {
     held.sort_unstable();
     assert_eq!(held, all);
     let page = first_page(&engine(&[&server.config]).await).await.unwrap();
-    assert_eq!(page.items[0], ListItem::of(&sets[0].chartset).unwrap());
+    assert_eq!(page.items[0], ListItem::new(&sets[0].chartset).unwrap());
     for (item, set) in page.items[1..].iter().zip(sets[1..].iter().rev()) {
-        assert_eq!(*item, ListItem::of(&set.chartset).unwrap());
+        assert_eq!(*item, ListItem::new(&set.chartset).unwrap());
     }
     server.close().await;
 }

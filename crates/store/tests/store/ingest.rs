@@ -38,14 +38,14 @@ type Edit = fn(&mut ChartDraft);
 #[tokio::test]
 async fn every_word_of_a_file_is_a_change() {
     let edits: [(&str, Edit); 10] = [
-        ("title", |chart| chart.text.title.push('x')),
-        ("artist", |chart| chart.text.artist.push('x')),
-        ("romanised title", |chart| chart.text.title_romanised = Some(String::new())),
-        ("romanised artist", |chart| chart.text.artist_romanised = Some("x".into())),
-        ("creator", |chart| chart.text.creator.push('x')),
-        ("difficulty", |chart| chart.text.difficulty.push('x')),
-        ("tags", |chart| chart.text.tags.swap(0, 1)),
-        ("declared source", |chart| chart.declared = Some(alpha(5))),
+        ("title", |chart| chart.metadata.title.push('x')),
+        ("artist", |chart| chart.metadata.artist.push('x')),
+        ("romanised title", |chart| chart.metadata.title_romanised = Some(String::new())),
+        ("romanised artist", |chart| chart.metadata.artist_romanised = Some("x".into())),
+        ("creator", |chart| chart.metadata.creator.push('x')),
+        ("difficulty", |chart| chart.metadata.difficulty.push('x')),
+        ("tags", |chart| chart.metadata.tags.swap(0, 1)),
+        ("declared source", |chart| chart.declared_source = Some(alpha(5))),
         ("beatmap id", |chart| chart.alpha_beatmap_id = None),
         ("another chart", |chart| chart.hash = hash(99)),
     ];
@@ -59,7 +59,7 @@ async fn every_word_of_a_file_is_a_change() {
         assert_eq!(catalogue.put(&changed, 20).await, UNCHANGED, "{what}");
         catalogue.assert_consistent().await;
     }
-    let with_source = ChartsetDraft { exact: Some(alpha(5)), ..folder(1, [chart(1)]) };
+    let with_source = ChartsetDraft { exact_source: Some(alpha(5)), ..folder(1, [chart(1)]) };
     assert_eq!(
         catalogue.put(&with_source, 20).await,
         PutOutcome { dropped_charts: vec![hash(99)], ..UPDATED }
@@ -112,7 +112,7 @@ async fn the_first_file_of_a_hash_decides_numbers_and_rox_bytes_for_ever() {
     let mut second = chart(1);
     second.rox = Some(b"other bytes of the same notes".to_vec());
     second.numbers = numbers(7);
-    second.text.title = "Other".into();
+    second.metadata.title = "Other".into();
     catalogue.put(&folder(2, [second.clone()]), 20).await;
     let detail = catalogue.store.chartset(id(2)).await.unwrap().unwrap();
     assert_eq!(detail.charts[0].chart.numbers, numbers(1));
@@ -132,12 +132,12 @@ async fn the_first_file_of_a_hash_decides_numbers_and_rox_bytes_for_ever() {
 async fn hostile_text_is_stored_or_bounded_and_never_refused() {
     let catalogue = Catalogue::create().await;
     let mut hostile = chart(1);
-    hostile.text.title = format!("nul\0 {}", "Ж😀 ".repeat(20_000));
-    hostile.text.artist = "宙".repeat(30_000);
-    hostile.text.creator = "'; DROP TABLE charts; --\0".into();
-    hostile.text.title_romanised = Some("x".repeat(100_000));
-    hostile.text.tags = (0..20_000).map(|number| format!("tag{number}\0")).collect();
-    hostile.text.tags.push(String::new());
+    hostile.metadata.title = format!("nul\0 {}", "Ж😀 ".repeat(20_000));
+    hostile.metadata.artist = "宙".repeat(30_000);
+    hostile.metadata.creator = "'; DROP TABLE charts; --\0".into();
+    hostile.metadata.title_romanised = Some("x".repeat(100_000));
+    hostile.metadata.tags = (0..20_000).map(|number| format!("tag{number}\0")).collect();
+    hostile.metadata.tags.push(String::new());
     hostile.alpha_beatmap_id = Some(u64::MAX);
     let draft = ChartsetDraft { path: "nul\0".into(), ..folder(1, [hostile]) };
     assert_eq!(catalogue.put(&draft, 10).await, ADDED);

@@ -89,13 +89,13 @@ async fn a_transaction_that_commits_late_is_neither_skipped_nor_lost() {
     assert_eq!(first.chartsets, [id(1)], "what came after the open transaction has to wait for it");
     assert!(first.is_last && first.has_running_transactions && first.next.checkpoint < first.committed);
     assert_eq!(store.current_checkpoint().await.unwrap(), first.next);
-    assert_eq!(store.oldest_after(first.next).await.unwrap(), Some(3), "waiting is lagging");
+    assert_eq!(store.oldest_unapplied_ms(first.next).await.unwrap(), Some(3), "waiting is lagging");
 
     early.commit();
     let second = store.changes(first.next, 10).await.unwrap();
     assert_eq!(sorted(&second), [id(2), id(3)]);
     assert_eq!((second.next.checkpoint == second.committed, second.has_running_transactions), (true, false));
-    assert_eq!(store.oldest_after(second.next).await.unwrap(), None);
+    assert_eq!(store.oldest_unapplied_ms(second.next).await.unwrap(), None);
 
     let mut abandoned = OpenTransaction::begin(database.url());
     abandoned.run(&change(4));
@@ -140,7 +140,7 @@ async fn what_every_index_has_is_pruned_but_for_what_is_young_and_the_newest_row
 
     for pruned in [old, second, all] {
         assert_eq!(reason(store, pruned).await, RebuildReason::Pruned);
-        assert_eq!(store.oldest_after(pruned).await.unwrap(), Some(0));
+        assert_eq!(store.oldest_unapplied_ms(pruned).await.unwrap(), Some(0));
     }
     assert_eq!(reason(store, Checkpoint(0)).await, RebuildReason::Pruned);
     assert_eq!(settled_changes(store, last.next, 10_000).await.chartsets, []);
@@ -154,7 +154,7 @@ async fn a_checkpoint_of_another_database_is_an_error() {
     let known = settled_changes(store, Checkpoint(0), 10).await.next.checkpoint;
     for unknown in [Checkpoint(known.0 - 1), Checkpoint(known.0 + 1), Checkpoint(known.0 + (1 << 48))] {
         assert_eq!(reason(store, unknown).await, RebuildReason::UnknownCheckpoint);
-        assert_eq!(store.oldest_after(unknown.into()).await.unwrap(), Some(0));
+        assert_eq!(store.oldest_unapplied_ms(unknown.into()).await.unwrap(), Some(0));
     }
 }
 
@@ -172,7 +172,7 @@ async fn reused_transaction_ids_do_not_hide_lost_changes() {
         let _ = database.psql(&change(set));
     }
     let lost = store.changes(kept, 10).await.unwrap().next;
-    assert_eq!(store.oldest_after(lost).await.unwrap(), None);
+    assert_eq!(store.oldest_unapplied_ms(lost).await.unwrap(), None);
 
     server.stop_and_restore(&backup);
     server.restart();
@@ -184,7 +184,7 @@ async fn reused_transaction_ids_do_not_hide_lost_changes() {
     let recorded_nothing = RecordedCheckpoint { history: None, ..lost };
     assert_eq!(store.changes(recorded_nothing, 10).await.unwrap().chartsets, [id(4)], "ids are used again");
     assert_eq!(reason(store, lost).await, RebuildReason::HistoryDiverged);
-    assert_eq!(store.oldest_after(lost).await.unwrap(), Some(0));
+    assert_eq!(store.oldest_unapplied_ms(lost).await.unwrap(), Some(0));
     assert_eq!(sorted(&store.changes(kept, 10).await.unwrap()), [id(2), id(3), id(4)]);
     assert!(store.changes(store.current_checkpoint().await.unwrap(), 10).await.is_ok());
 }
@@ -241,7 +241,7 @@ async fn transaction_ids_of_another_cluster_are_an_error_until_the_outbox_begins
         assert_eq!(reason(store, before).await, RebuildReason::OtherCluster);
         assert_eq!(reason(store, Checkpoint(0)).await, RebuildReason::OtherCluster);
         assert!(store.current_checkpoint().await.is_err());
-        assert_eq!(store.oldest_after(before).await.unwrap(), Some(0));
+        assert_eq!(store.oldest_unapplied_ms(before).await.unwrap(), Some(0));
 
         assert!(store.start_outbox_epoch().await.unwrap());
         assert!(!store.start_outbox_epoch().await.unwrap());

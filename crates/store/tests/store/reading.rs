@@ -7,8 +7,8 @@ use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id};
 
 fn declaring(source: PublicSource, difficulty: &str) -> ChartDraft {
     let mut draft = chart(1);
-    draft.declared = Some(source);
-    draft.text.difficulty = difficulty.into();
+    draft.declared_source = Some(source);
+    draft.metadata.difficulty = difficulty.into();
     draft
 }
 
@@ -20,7 +20,7 @@ fn from(source: &PublicSource, confidence: Confidence, checked_at_ms: i64) -> So
 async fn a_chart_in_several_sets_lists_all_sources_in_order() {
     use Confidence::{Declared, Exact};
     let catalogue = Catalogue::create().await;
-    let exactly = |source, draft| ChartsetDraft { exact: Some(source), ..draft };
+    let exactly = |source, draft| ChartsetDraft { exact_source: Some(source), ..draft };
     catalogue.put(&folder(1, [declaring(alpha(9), "no folder id")]), 10).await;
     catalogue.put(&exactly(beta(3), folder(2, [declaring(alpha(8), "pack")])), 11).await;
     catalogue.put(&exactly(alpha(8), folder(3, [declaring(alpha(8), "set")])), 12).await;
@@ -47,8 +47,8 @@ async fn the_words_of_a_lookup_come_from_the_best_source_then_the_lowest_id() {
         (7, Some(alpha(3)), "declared alpha, high id"),
         (6, Some(alpha(3)), "declared alpha, low id"),
     ] {
-        plain.declared = source;
-        plain.text.difficulty = difficulty.into();
+        plain.declared_source = source;
+        plain.metadata.difficulty = difficulty.into();
         catalogue.put(&folder(number, [plain.clone()]), 10).await;
         let known = catalogue.store.chart(hash(1)).await.unwrap().unwrap();
         assert_eq!(known.chart.difficulty, difficulty);
@@ -64,7 +64,10 @@ async fn a_chart_reads_back_as_it_was_put() {
     assert_eq!((known.hash, known.numbers), (draft.hash, draft.numbers));
     assert_eq!(known.rox_bytes, draft.rox.as_ref().map_or(0, Vec::len) as u64);
     let text = (known.title, known.artist, known.creator, known.difficulty);
-    assert_eq!(text, (draft.text.title, draft.text.artist, draft.text.creator, draft.text.difficulty));
+    assert_eq!(
+        text,
+        (draft.metadata.title, draft.metadata.artist, draft.metadata.creator, draft.metadata.difficulty)
+    );
     assert_eq!(catalogue.store.rox(draft.hash).await.unwrap(), draft.rox);
 }
 
@@ -72,22 +75,22 @@ async fn a_chart_reads_back_as_it_was_put() {
 async fn tags_of_several_charts_do_not_run_into_each_other() {
     let catalogue = Catalogue::create().await;
     let (mut one, mut two, mut three) = (chart(4), chart(8), chart(12));
-    one.text.tags = vec!["b".into(), "a, {}\"\\".into()];
-    two.text.tags = vec![];
-    three.text.tags = vec!["c".into(), "b".into(), "d".into()];
+    one.metadata.tags = vec!["b".into(), "a, {}\"\\".into()];
+    two.metadata.tags = vec![];
+    three.metadata.tags = vec!["c".into(), "b".into(), "d".into()];
     catalogue.put(&folder(1, [one, two, three]), 10).await;
     let detail = catalogue.store.chartset(id(1)).await.unwrap().unwrap();
     assert_eq!(detail.tags, ["b", "a, {}\"\\", "c", "d"]);
     assert_eq!(
         catalogue.search(&SearchQuery::default()).await.items,
-        [ListItem::of(&detail.chartset).unwrap()]
+        [ListItem::new(&detail.chartset).unwrap()]
     );
 }
 
 #[tokio::test]
 async fn the_redirect_leads_to_the_exact_source_or_the_declared_one() {
     let catalogue = Catalogue::create().await;
-    let with_source = ChartsetDraft { exact: Some(beta(3)), ..folder(1, [declaring(alpha(9), "")]) };
+    let with_source = ChartsetDraft { exact_source: Some(beta(3)), ..folder(1, [declaring(alpha(9), "")]) };
     catalogue.put(&with_source, 10).await;
     catalogue.put(&folder(2, [declaring(alpha(9), "")]), 10).await;
     catalogue.put(&folder(3, [chart(1)]), 10).await;

@@ -56,7 +56,7 @@ async fn checking_a_chartset_does_not_write_its_row() {
 #[tokio::test]
 async fn the_time_of_the_last_check_is_given_with_sources() {
     let catalogue = Catalogue::create().await;
-    let draft = ChartsetDraft { exact: Some(alpha(5)), ..folder(1, [chart(1)]) };
+    let draft = ChartsetDraft { exact_source: Some(alpha(5)), ..folder(1, [chart(1)]) };
     catalogue.put(&draft, 10).await;
     for checked_at_ms in [10, 20] {
         let _ = catalogue.store.check_chartsets(&[expected(&draft)], checked_at_ms).await.unwrap();

@@ -55,7 +55,7 @@ async fn a_restored_chart_is_back_in_every_set_that_holds_it() {
 async fn a_removed_chartset_is_hidden_kept_up_to_date_and_can_come_back() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
-    let draft = ChartsetDraft { exact: Some(alpha(5)), ..folder(1, [chart(1), chart(2)]) };
+    let draft = ChartsetDraft { exact_source: Some(alpha(5)), ..folder(1, [chart(1), chart(2)]) };
     catalogue.put(&draft, 10).await;
     catalogue.put(&folder(2, [chart(1)]), 10).await;
     assert_eq!(store.remove_chartset(id(1), 20).await.unwrap(), RemovalOutcome::Changed);

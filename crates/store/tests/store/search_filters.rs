@@ -15,7 +15,7 @@ async fn three_sets() -> Catalogue {
         (draft.numbers.bpm_min, draft.numbers.bpm_max) = bpm;
         draft.numbers.length_ms = length_ms;
         draft.numbers.density_peak = density_peak;
-        draft.text.title = title.into();
+        draft.metadata.title = title.into();
         draft
     };
     let one = folder(1, [made(1, 4, (100.0, 110.0), 60_000, 10.0, "émile")]);
@@ -24,8 +24,8 @@ async fn three_sets() -> Catalogue {
         made(3, 7, (140.0, 200.0), 180_000, 25.0, "ignored"),
     ];
     let three = folder(3, [made(4, 7, (110.0, 110.0), 60_000, 20.0, "Élan")]);
-    catalogue.put(&ChartsetDraft { exact: Some(alpha(5)), ..one }, 30).await;
-    catalogue.put(&ChartsetDraft { exact: Some(beta(5)), ..folder(2, two) }, 20).await;
+    catalogue.put(&ChartsetDraft { exact_source: Some(alpha(5)), ..one }, 30).await;
+    catalogue.put(&ChartsetDraft { exact_source: Some(beta(5)), ..folder(2, two) }, 20).await;
     catalogue.put(&three, 10).await;
     catalogue
 }

@@ -22,8 +22,8 @@ async fn eleven_sets() -> Catalogue {
     let catalogue = Catalogue::create().await;
     for number in 1..=11 {
         let mut draft = titled(number, &format!("Title {}", number / 3));
-        draft.charts[0].text.artist = format!("Artist {}", number / 3);
-        draft.charts[0].text.creator = "Creator".into();
+        draft.charts[0].metadata.artist = format!("Artist {}", number / 3);
+        draft.charts[0].metadata.creator = "Creator".into();
         draft.charts[0].numbers = crate::support::numbers(number / 3);
         catalogue.put(&draft, i64::from(number / 3)).await;
     }
@@ -116,8 +116,8 @@ async fn an_unchanged_folder_writes_nothing_that_lists_read() {
     let rows = "SELECT string_agg(ctid::text || xmin, ' ' ORDER BY id) FROM shown_chartsets";
     let before = catalogue.database.psql(rows);
     let mut draft = titled(5, "Title 1");
-    draft.charts[0].text.artist = "Artist 1".into();
-    draft.charts[0].text.creator = "Creator".into();
+    draft.charts[0].metadata.artist = "Artist 1".into();
+    draft.charts[0].metadata.creator = "Creator".into();
     draft.charts[0].numbers = crate::support::numbers(1);
     draft.path = "elsewhere".into();
     catalogue.put(&draft, 99).await;

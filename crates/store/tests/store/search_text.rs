@@ -85,11 +85,11 @@ async fn text_with_a_meaning_in_postgresql_is_only_text() {
 async fn tags_creators_and_romanised_names_are_searched() {
     let catalogue = Catalogue::create().await;
     let mut draft = chart(1);
-    draft.text.title = "宙".into();
-    draft.text.title_romanised = Some("Sora".into());
-    draft.text.artist_romanised = Some("Someone Else".into());
-    draft.text.creator = "Mapper".into();
-    draft.text.tags = vec!["video-game".into()];
+    draft.metadata.title = "宙".into();
+    draft.metadata.title_romanised = Some("Sora".into());
+    draft.metadata.artist_romanised = Some("Someone Else".into());
+    draft.metadata.creator = "Mapper".into();
+    draft.metadata.tags = vec!["video-game".into()];
     catalogue.put(&folder(1, [draft]), 1).await;
     for text in ["sora", "someone else", "mapper", "game", "宙 video"] {
         assert_eq!(found(&catalogue, text).await, [1], "{text:?}");
@@ -121,7 +121,7 @@ async fn part_of_a_creators_name_is_found_as_it_is_written() {
     let names = ["100%_Real", "100xyReal", "back\\slash", "Ünïcode 作譜者", "it's \"quoted\"", "a😀b"];
     for (number, name) in (1..).zip(names) {
         let mut draft = chart(number);
-        draft.text.creator = name.into();
+        draft.metadata.creator = name.into();
         catalogue.put(&folder(number.into(), [draft]), 1).await;
     }
     for (creator, expected) in [

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use chart_index_domain::search::{ChartsetPage, Generation, ListItem, SearchIndex, SearchQuery};
 use chart_index_domain::{
-    ChartDraft, ChartNumbers, ChartText, ChartsetDraft, ChartsetId, KeyCount, NoteHash, PublicSource,
+    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, KeyCount, NoteHash, PublicSource,
     SourceKind, SourceRef,
 };
 use chart_index_store::{CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Store, StoreConfig};
@@ -156,15 +156,15 @@ pub(crate) fn chart(number: u32) -> ChartDraft {
         hash: hash(number.into()),
         numbers: numbers(number),
         rox: Some(format!("rox of {number}").into_bytes()),
-        text: ChartText {
+        metadata: ChartMetadata {
             title: format!("Title {number}"),
             artist: format!("Artist {number}"),
             creator: format!("Creator {number}"),
             difficulty: format!("Difficulty {number}"),
             tags: vec![format!("tag{number}"), "common".into()],
-            ..ChartText::default()
+            ..ChartMetadata::default()
         },
-        declared: None,
+        declared_source: None,
         alpha_beatmap_id: Some(1_000 + u64::from(number)),
     }
 }
@@ -172,14 +172,14 @@ pub(crate) fn chart(number: u32) -> ChartDraft {
 /// A folder without a source of its own.
 pub(crate) fn folder(number: u64, charts: impl IntoIterator<Item = ChartDraft>) -> ChartsetDraft {
     let path = format!("alpha/{number}");
-    ChartsetDraft { id: id(number), path, exact: None, charts: charts.into_iter().collect() }
+    ChartsetDraft { id: id(number), path, exact_source: None, charts: charts.into_iter().collect() }
 }
 
 /// A folder of one chart whose title is given.
 pub(crate) fn titled(number: u32, title: &str) -> ChartsetDraft {
     let mut chart = chart(number);
-    chart.text.title = title.into();
-    chart.text.tags.clear();
+    chart.metadata.title = title.into();
+    chart.metadata.tags.clear();
     folder(number.into(), [chart])
 }
 

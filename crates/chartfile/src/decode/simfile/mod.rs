@@ -4,9 +4,9 @@
 //! (`stepf2`), and timing below zero (`negative_timing`). A file without them is decoded as it stands, so
 //! that no repair can change the hash of a chart that is read without it.
 
-mod msd;
 mod negative_timing;
 mod stepf2;
+mod tag_text;
 
 use std::borrow::Cow;
 
@@ -17,9 +17,9 @@ use rox::formats::sm::msd::Tag;
 use rox::formats::sm::types::{SmChart, SmFile};
 use rox::formats::sm::{parser, ssc_parser};
 
-use super::{DecodedFile, IsStored, LeftOut, budget, collect, draft, guarded};
+use super::{DecodedFile, IsStored, SkippedChart, collect, draft, guarded, work_limits};
+use crate::metadata::{clean, excerpt};
 use crate::rox_file::MAX_NOTES;
-use crate::text::{clean, excerpt};
 use crate::{ChartFormat, Refusal};
 
 /// The latest time, either way, that is read: more than a century, in microseconds. Beyond it the decoder's
@@ -33,9 +33,10 @@ pub(super) fn read(
     names: &RomanisedNames,
     is_stored: IsStored<'_>,
 ) -> Result<DecodedFile, Refusal> {
-    let mut tags = budget::simfile_tags(text)?;
-    let text = if repair(format, &mut tags) { Cow::Owned(msd::text_of(&tags)) } else { Cow::Borrowed(text) };
-    budget::check_simfile(&tags)?;
+    let mut tags = work_limits::simfile_tags(text)?;
+    let text =
+        if repair(format, &mut tags) { Cow::Owned(tag_text::text_of(&tags)) } else { Cow::Borrowed(text) };
+    work_limits::check_simfile(&tags)?;
     drop(tags);
     let parsed = match format {
         ChartFormat::Sm => parser::parse(text.as_bytes()),
@@ -45,7 +46,7 @@ pub(super) fn read(
     let skipped = file.skipped.iter().map(|message| Err(skipped(message)));
     let charts = file.charts.iter().map(|chart| {
         guarded(|| draft(checked(&file, chart)?, names, is_stored))
-            .map_err(|reason| LeftOut { chart: name(chart), reason })
+            .map_err(|reason| SkippedChart { chart: name(chart), reason })
     });
     collect(charts.chain(skipped))
 }
@@ -66,9 +67,9 @@ fn repair(format: ChartFormat, tags: &mut Vec<Tag>) -> bool {
 }
 
 /// What the parser says of a chart that it skipped: `chart 6: the reason`.
-fn skipped(message: &str) -> LeftOut {
+fn skipped(message: &str) -> SkippedChart {
     let (chart, reason) = message.split_once(": ").unwrap_or(("a chart", message));
-    LeftOut { chart: clean(chart), reason: Refusal::unreadable(reason) }
+    SkippedChart { chart: clean(chart), reason: Refusal::unreadable(reason) }
 }
 
 fn name(chart: &SmChart) -> String {
@@ -86,6 +87,6 @@ fn checked(file: &SmFile, chart: &SmChart) -> Result<RoxChart, Refusal> {
     if times.chain(points).chain([offset]).any(|time_us| time_us.unsigned_abs() > MAX_TIME_US) {
         return Err(Refusal::TimeOutOfRange);
     }
-    budget::check_open_holds(&chart.notes)?;
+    work_limits::check_open_holds(&chart.notes)?;
     Ok(from_chart(file, chart))
 }

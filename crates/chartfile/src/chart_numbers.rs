@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chart_index_domain::{ChartNumbers, round_to_thousandths};
 use rox::{RoxChart, TimingPoint};
 
-use crate::notes::CanonicalNotes;
+use crate::note_hash::CanonicalNotes;
 
 /// The numbers of `chart`, whose canonical notes are `notes`.
 ///

@@ -1,6 +1,6 @@
 //! Text from a file, made fit to be stored and shown.
 
-use chart_index_domain::ChartText;
+use chart_index_domain::ChartMetadata;
 use rox::Metadata;
 use rox::formats::RomanisedNames;
 
@@ -12,9 +12,9 @@ pub(crate) const MAX_CHARACTERS: usize = 1_000;
 pub(crate) const MAX_TAGS: usize = 200;
 
 /// What the decoded metadata says of the chart, cleaned.
-pub(crate) fn chart_text(metadata: &Metadata, romanised: &RomanisedNames) -> ChartText {
+pub(crate) fn chart_metadata(metadata: &Metadata, romanised: &RomanisedNames) -> ChartMetadata {
     let (title, artist) = (clean(&metadata.title), clean(&metadata.artist));
-    ChartText {
+    ChartMetadata {
         title_romanised: differing(romanised.title.as_deref(), &title),
         artist_romanised: differing(romanised.artist.as_deref(), &artist),
         title,
@@ -103,7 +103,7 @@ mod tests {
     fn a_romanised_name_is_kept_only_where_it_differs() {
         let metadata = Metadata { title: "旋律".into(), artist: "Ann".into(), ..Metadata::default() };
         let romanised = RomanisedNames { title: Some("Senritsu".into()), artist: Some("Ann\0".into()) };
-        let text = chart_text(&metadata, &romanised);
+        let text = chart_metadata(&metadata, &romanised);
         assert_eq!((text.title_romanised.as_deref(), text.artist_romanised), (Some("Senritsu"), None));
     }
 
@@ -111,6 +111,6 @@ mod tests {
     fn no_more_tags_are_kept_than_the_limit() {
         let tags = (0..MAX_TAGS + 50).map(|number| format!("tag{number}").into()).collect();
         let metadata = Metadata { tags, ..Metadata::default() };
-        assert_eq!(chart_text(&metadata, &RomanisedNames::default()).tags.len(), MAX_TAGS);
+        assert_eq!(chart_metadata(&metadata, &RomanisedNames::default()).tags.len(), MAX_TAGS);
     }
 }

@@ -53,7 +53,7 @@ fn detect(bytes: &[u8]) -> &'static Encoding {
 /// The name of a file as text. On Unix, where a name is any bytes, one that is not UTF-8 is read in the encoding that
 /// it looks most like: no file is passed over because of its name.
 #[must_use]
-pub fn file_name(name: &OsStr) -> Cow<'_, str> {
+pub fn decode_file_name(name: &OsStr) -> Cow<'_, str> {
     match name.to_str() {
         Some(name) => Cow::Borrowed(name),
         None => Cow::Owned(decode_os_name(name)),
@@ -147,8 +147,8 @@ mod tests {
     fn names_of_files_are_read_in_any_encoding() {
         use std::os::unix::ffi::OsStrExt;
 
-        assert_eq!(file_name(OsStr::new("夜.osu")), "夜.osu");
+        assert_eq!(decode_file_name(OsStr::new("夜.osu")), "夜.osu");
         let name = "夜明けの航路.sm";
-        assert_eq!(file_name(OsStr::from_bytes(&SHIFT_JIS.encode(name).0)), name);
+        assert_eq!(decode_file_name(OsStr::from_bytes(&SHIFT_JIS.encode(name).0)), name);
     }
 }

@@ -1,7 +1,7 @@
 //! The rate limit and the cache in one round trip.
 
-use chart_index_ratelimit::redis_link::LinkError;
 use chart_index_ratelimit::{Decision, Limiter, PreparedCheck};
+use chart_index_redis::CommandError;
 use redis::Value;
 
 use crate::flights::Outcome;
@@ -29,13 +29,13 @@ impl<E: Send + Sync + 'static> Cache<E> {
     /// that the request waits for:
     ///
     /// - an answer in memory: one, for the limit;
-    /// - otherwise: one, for the limit and the answer in one pipeline. A ROX file comes over its own link at the
+    /// - otherwise: one, for the limit and the answer in one pipeline. A ROX file comes over its own connection at the
     ///   same time. While somebody else reads the same answer, the limit alone is asked for, and then waited.
     ///
     /// What is written to Redis after a fill is never waited for. A refused request reads nothing from the store.
     /// With Redis away, the stand-in of the limiter decides, and the fill follows at once.
     ///
-    /// The limiter is to share its link with [`CacheLinks::small`](crate::CacheLinks::small).
+    /// The limiter is to share its connection with [`CacheConnections::main`](crate::CacheConnections::main).
     pub async fn read_admitted<F, Fut>(
         &self,
         limiter: &Limiter,
@@ -114,15 +114,18 @@ impl<E: Send + Sync + 'static> Cache<E> {
         limiter: &Limiter,
         check: &PreparedCheck,
         key: &CacheKey,
-    ) -> (Result<Value, LinkError>, Option<Record>) {
+    ) -> (Result<Value, CommandError>, Option<Record>) {
         let (tier, deadline) = (&self.inner.tier, check.deadline());
         let (limit, read) = (check.command(), tier.read_command(key));
         let (limit, value) = if key.kind() == Kind::Rox {
-            tokio::join!(limiter.link().run(limit, deadline), tier.link(Kind::Rox).run(&read, deadline))
+            tokio::join!(
+                limiter.connection().run(limit, deadline),
+                tier.connection(Kind::Rox).run(&read, deadline)
+            )
         } else {
-            match limiter.link().run_all(vec![limit.clone(), read], deadline).await {
+            match limiter.connection().run_all(vec![limit.clone(), read], deadline).await {
                 Ok(answers) => both(answers),
-                Err(error) => (Err(error), Err(LinkError::Away)),
+                Err(error) => (Err(error), Err(CommandError::Unavailable)),
             }
         };
         (limit, tier.record(key, value))
@@ -130,8 +133,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
 }
 
 /// The two answers of a pipeline.
-fn both(answers: Vec<Result<Value, LinkError>>) -> (Result<Value, LinkError>, Result<Value, LinkError>) {
+fn both(
+    answers: Vec<Result<Value, CommandError>>,
+) -> (Result<Value, CommandError>, Result<Value, CommandError>) {
     let mut answers = answers.into_iter();
-    let mut next = || answers.next().unwrap_or(Err(LinkError::Away));
+    let mut next = || answers.next().unwrap_or(Err(CommandError::Unavailable));
     (next(), next())
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chart_index_ratelimit::redis_link::RedisLink;
+use chart_index_redis::RedisConnection;
 use redis::RedisError;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -13,18 +13,18 @@ use crate::{CacheConfig, CacheKey, CachedAnswer, CachedBody, FillError, Represen
 
 /// The ways to Redis that the cache takes.
 #[derive(Debug, Clone)]
-pub struct CacheLinks {
-    /// For small answers: the link of the limiter, so that a limit and an answer travel together.
-    pub small: RedisLink,
+pub struct CacheConnections {
+    /// For small answers: the connection of the limiter, so that a limit and an answer travel together.
+    pub main: RedisConnection,
     /// For ROX files.
-    pub large: RedisLink,
+    pub rox: RedisConnection,
 }
 
-impl CacheLinks {
+impl CacheConnections {
     /// No Redis: memory and the store alone.
     #[must_use]
     pub fn none() -> Self {
-        Self { small: RedisLink::none(), large: RedisLink::none() }
+        Self { main: RedisConnection::disabled(), rox: RedisConnection::disabled() }
     }
 }
 
@@ -70,7 +70,7 @@ pub struct CacheCounts {
 }
 
 impl<E: Send + Sync + 'static> Cache<E> {
-    /// An empty cache over these links, which begins to listen for invalidations.
+    /// An empty cache over these connections, which begins to listen for invalidations.
     ///
     /// # Errors
     ///
@@ -79,11 +79,11 @@ impl<E: Send + Sync + 'static> Cache<E> {
     /// # Panics
     ///
     /// Outside of a Tokio runtime, if the feed has nodes.
-    pub fn new(config: CacheConfig, links: CacheLinks) -> Result<Self, RedisError> {
-        let nodes = config.feed.clients()?;
+    pub fn new(config: CacheConfig, connections: CacheConnections) -> Result<Self, RedisError> {
+        let nodes = config.feed.node_clients()?;
         let channel = feed::channel(&config.key_prefix);
         let feed_config = config.feed.clone();
-        let inner = Arc::new(Inner::new(config, links));
+        let inner = Arc::new(Inner::new(config, connections));
         let feed = (!nodes.is_empty()).then(|| {
             let task = tokio::spawn(feed::follow(Arc::clone(&inner), nodes, feed_config, channel));
             Arc::new(AbortOnDropHandle::new(task))

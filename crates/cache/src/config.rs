@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use chart_index_ratelimit::redis_link::{RedisEndpoint, RedisLinkConfig};
+use chart_index_redis::{RedisConfig, RedisEndpoint};
 
 use crate::{CatalogueStatusSource, Clock, Kind};
 
@@ -100,7 +100,7 @@ pub struct CacheConfig {
     /// Where invalidations are heard: a message is heard at each node of a cluster, so one is listened to, and the
     /// next one after it fails. Without an endpoint, nothing in memory is served for more than three seconds without
     /// a check, see [`catalogue`](Self::catalogue).
-    pub feed: RedisLinkConfig,
+    pub feed: RedisConfig,
     /// The clock that ages are counted by.
     pub clock: Clock,
 }
@@ -124,7 +124,7 @@ impl Default for CacheConfig {
             permit_timeout: Duration::from_secs(2),
             max_waiting: Self::MAX_WAITING,
             catalogue: None,
-            feed: RedisLinkConfig::new(RedisEndpoint::None),
+            feed: RedisConfig::new(RedisEndpoint::None),
             clock: Clock::default(),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_ratelimit::redis_link::RedisLinkConfig;
+use chart_index_redis::RedisConfig;
 use futures_util::StreamExt;
 use redis::aio::PubSubSink;
 use redis::{Client, RedisResult};
@@ -46,7 +46,7 @@ fn keys(message: &[u8]) -> Option<Vec<CacheKey>> {
 pub(crate) async fn follow<E: Send + Sync + 'static>(
     inner: Arc<Inner<E>>,
     nodes: Vec<Client>,
-    config: RedisLinkConfig,
+    config: RedisConfig,
     channel: String,
 ) {
     let mut away = false;

@@ -16,8 +16,8 @@ use crate::record::Record;
 use crate::redis_tier::RedisTier;
 use crate::trust::{Stamp, Standing, Trust};
 use crate::{
-    AgesByKind, CacheConfig, CacheCounts, CacheKey, CacheLinks, CachedAnswer, CachedBody, Clock, FillError,
-    Lookup,
+    AgesByKind, CacheConfig, CacheConnections, CacheCounts, CacheKey, CachedAnswer, CachedBody, Clock,
+    FillError, Lookup,
 };
 
 /// Where a fill looks first.
@@ -66,11 +66,11 @@ pub(crate) struct Begun {
 }
 
 impl<E: Send + Sync + 'static> Inner<E> {
-    pub(crate) fn new(config: CacheConfig, links: CacheLinks) -> Self {
+    pub(crate) fn new(config: CacheConfig, connections: CacheConnections) -> Self {
         Self {
             memory: Memory::with_bytes(config.bytes),
             limits: FillLimits::new(&config),
-            tier: RedisTier::new(links, config.key_prefix),
+            tier: RedisTier::new(connections, config.key_prefix),
             flights: Arc::new(Flights::new()),
             trust: Trust::new(config.catalogue),
             clock: config.clock,

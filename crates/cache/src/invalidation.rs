@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::redis_link::{LinkError, RedisLinkConfig, RedisPool, Replication, Written};
+use chart_index_redis::{CommandError, RedisConfig, RedisPool, ReplicatedWrite, Replication};
 use redis::{Cmd, RedisError, Value, cmd};
 use tokio::time::{Instant, sleep};
 
@@ -21,7 +21,7 @@ pub struct Invalidator {
 /// The change could not be announced.
 #[derive(Debug, thiserror::Error)]
 #[error("announce changed answers")]
-pub struct InvalidationError(#[source] LinkError);
+pub struct InvalidationError(#[source] CommandError);
 
 /// How many keys travel together.
 const BATCH: usize = 256;
@@ -41,7 +41,7 @@ impl Invalidator {
     /// # Errors
     ///
     /// Where the endpoint cannot be used at all.
-    pub fn new(config: &RedisLinkConfig, key_prefix: impl Into<String>) -> Result<Self, RedisError> {
+    pub fn new(config: &RedisConfig, key_prefix: impl Into<String>) -> Result<Self, RedisError> {
         Ok(Self { pool: RedisPool::new(config, BATCH_TIMEOUT)?, key_prefix: key_prefix.into() })
     }
 
@@ -92,7 +92,7 @@ impl Invalidator {
     }
 
     /// First Redis, then the replicas: one that reads again at once must not find the old answer there.
-    async fn invalidate_once(&self, keys: &[CacheKey]) -> Result<(), LinkError> {
+    async fn invalidate_once(&self, keys: &[CacheKey]) -> Result<(), CommandError> {
         let answers = self.pool.run_all(&self.marks(keys)).await?;
         self.delete_unmarked(keys, answers).await?;
         self.publish(keys).await
@@ -102,8 +102,8 @@ impl Invalidator {
     async fn invalidate_replicated(
         &self,
         keys: &[CacheKey],
-    ) -> Result<Result<Replication, LinkError>, LinkError> {
-        let Written { answers, replication } =
+    ) -> Result<Result<Replication, CommandError>, CommandError> {
+        let ReplicatedWrite { replies: answers, replication } =
             self.pool.run_replicated(&self.marks(keys), REPLICATION_TIMEOUT).await?;
         self.delete_unmarked(keys, answers).await?;
         self.publish(keys).await?;
@@ -123,8 +123,8 @@ impl Invalidator {
     async fn delete_unmarked(
         &self,
         keys: &[CacheKey],
-        answers: Vec<Result<Value, LinkError>>,
-    ) -> Result<(), LinkError> {
+        answers: Vec<Result<Value, CommandError>>,
+    ) -> Result<(), CommandError> {
         let refused = keys.iter().zip(answers).filter(|(_, answer)| answer.is_err()).map(|(key, _)| {
             let mut delete = cmd("DEL");
             delete.arg(key.redis_key(&self.key_prefix));
@@ -133,14 +133,14 @@ impl Invalidator {
         self.succeed(refused.collect()).await
     }
 
-    async fn publish(&self, keys: &[CacheKey]) -> Result<(), LinkError> {
+    async fn publish(&self, keys: &[CacheKey]) -> Result<(), CommandError> {
         let mut publish = cmd("PUBLISH");
         publish.arg(feed::channel(&self.key_prefix)).arg(feed::message(keys));
         self.succeed(vec![publish]).await
     }
 
     /// Sends commands of which none may fail.
-    async fn succeed(&self, commands: Vec<Cmd>) -> Result<(), LinkError> {
+    async fn succeed(&self, commands: Vec<Cmd>) -> Result<(), CommandError> {
         if !commands.is_empty() {
             for answer in self.pool.run_all(&commands).await? {
                 answer?;
@@ -156,7 +156,7 @@ async fn until<Output, Attempt>(
     attempt: impl Fn() -> Attempt,
 ) -> Result<Output, InvalidationError>
 where
-    Attempt: Future<Output = Result<Output, LinkError>>,
+    Attempt: Future<Output = Result<Output, CommandError>>,
 {
     loop {
         match attempt().await {

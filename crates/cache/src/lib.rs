@@ -55,7 +55,7 @@ mod trust;
 
 pub use admission::Admission;
 pub use answer::{CachedAnswer, CachedBody, FillError, Representation};
-pub use cache::{Cache, CacheCounts, CacheLinks, Lookup};
+pub use cache::{Cache, CacheConnections, CacheCounts, Lookup};
 pub use catalogue::{CatalogueStatus, CatalogueStatusSource};
 pub use clock::Clock;
 pub use config::{Ages, AgesByKind, CacheConfig};

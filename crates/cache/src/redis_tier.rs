@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::redis_link::{LinkError, LinkState, RedisLink};
+use chart_index_redis::{CommandError, ConnectionState, RedisConnection};
 use redis::{Cmd, ErrorKind, Script, ServerErrorKind, Value, cmd};
 
 use crate::record::Record;
-use crate::{CacheKey, CacheLinks, Kind};
+use crate::{CacheConnections, CacheKey, Kind};
 
 /// The mark that takes the place of an invalidated answer for a while. Readers find no record in it, and the script
 /// that writes answers leaves it alone: an answer that was read before the change cannot come back.
@@ -19,7 +19,7 @@ const LONGEST_READ: Duration = Duration::from_secs(20);
 
 /// Reads and writes records.
 pub(crate) struct RedisTier {
-    links: CacheLinks,
+    connections: CacheConnections,
     key_prefix: String,
     script: Script,
 }
@@ -27,22 +27,22 @@ pub(crate) struct RedisTier {
 impl RedisTier {
     const CODE: &str = include_str!("store.lua");
 
-    pub(crate) fn new(links: CacheLinks, key_prefix: String) -> Self {
-        Self { links, key_prefix, script: Script::new(Self::CODE) }
+    pub(crate) fn new(connections: CacheConnections, key_prefix: String) -> Self {
+        Self { connections, key_prefix, script: Script::new(Self::CODE) }
     }
 
-    /// The link for values of this kind. ROX files have one of their own: on the way of the small answers, those
+    /// The connection for values of this kind. ROX files have one of their own: on the way of the small answers, those
     /// would wait behind them.
-    pub(crate) const fn link(&self, kind: Kind) -> &RedisLink {
+    pub(crate) const fn connection(&self, kind: Kind) -> &RedisConnection {
         match kind {
-            Kind::Rox => &self.links.large,
-            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source => &self.links.small,
+            Kind::Rox => &self.connections.rox,
+            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source => &self.connections.main,
         }
     }
 
     /// Whether there is no use in writing a record of this kind now.
     pub(crate) fn is_away(&self, kind: Kind) -> bool {
-        self.link(kind).state() == LinkState::Away
+        self.connection(kind).state() == ConnectionState::Unavailable
     }
 
     /// The command that reads a record.
@@ -53,7 +53,7 @@ impl RedisTier {
     }
 
     /// The record in the answer to that command. Whatever else it is, it is a miss.
-    pub(crate) fn record(&self, key: &CacheKey, answer: Result<Value, LinkError>) -> Option<Record> {
+    pub(crate) fn record(&self, key: &CacheKey, answer: Result<Value, CommandError>) -> Option<Record> {
         match answer {
             Ok(Value::BulkString(value)) => Record::decode(key, &key.redis_key(&self.key_prefix), &value),
             Ok(_) | Err(_) => None,
@@ -61,8 +61,8 @@ impl RedisTier {
     }
 
     pub(crate) async fn read(&self, key: &CacheKey) -> Option<Record> {
-        let link = self.link(key.kind());
-        let answer = link.run(&self.read_command(key), link.deadline()).await;
+        let connection = self.connection(key.kind());
+        let answer = connection.run(&self.read_command(key), connection.deadline()).await;
         self.record(key, answer)
     }
 
@@ -77,12 +77,12 @@ impl RedisTier {
             command.arg(script).arg(1).arg(&redis_key).arg(MARK).arg(&value).arg(lives_ms);
             command
         };
-        let link = self.link(key.kind());
-        let deadline = link.deadline();
-        let written = link.run(&command("EVALSHA", self.script.get_hash()), deadline).await;
-        if matches!(&written, Err(LinkError::Answer(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
+        let connection = self.connection(key.kind());
+        let deadline = connection.deadline();
+        let written = connection.run(&command("EVALSHA", self.script.get_hash()), deadline).await;
+        if matches!(&written, Err(CommandError::ErrorReply(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
         {
-            let _ = link.run(&command("EVAL", Self::CODE), deadline).await;
+            let _ = connection.run(&command("EVAL", Self::CODE), deadline).await;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The connections over which invalidations are received.
 
-use chart_index_ratelimit::redis_link::RedisLinkConfig;
+use chart_index_redis::RedisConfig;
 use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::cluster_routing::Slot;
 use redis::{Client, ConnectionAddr, ErrorKind, RedisResult, ServerErrorKind, Value, cmd};
@@ -22,7 +22,7 @@ pub(crate) struct Server {
 impl Subscription {
     /// Subscribes to a channel: at the server that it is published at. In a cluster that is the primary that holds the
     /// slot of the channel's name, so that no message has to travel between nodes.
-    pub(crate) async fn open(node: &Client, config: &RedisLinkConfig, channel: &str) -> RedisResult<Self> {
+    pub(crate) async fn open(node: &Client, config: &RedisConfig, channel: &str) -> RedisResult<Self> {
         let mut connection = node.get_multiplexed_async_connection().await?;
         let slots = cmd("CLUSTER").arg("SLOTS").query_async::<Value>(&mut connection).await;
         let is_cluster_node = slots.is_ok();

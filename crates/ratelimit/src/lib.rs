@@ -2,8 +2,6 @@
 //!
 //! - [`TrustedProxies`] finds the [`ClientAddress`] of a request.
 //! - [`Limiter`] decides: from memory, in Redis, or, while Redis is away, for this replica alone.
-//! - [`redis_link`] is the way to Redis, with its time-outs and circuit breaker. It knows nothing of limits, and is
-//!   there for everything else that asks Redis on the hot path.
 //!
 //! No HTTP types appear here: the layer in front turns a [`Decision`] into an answer.
 
@@ -13,7 +11,6 @@ mod decision;
 mod failures;
 mod group;
 mod limiter;
-pub mod redis_link;
 mod refusals;
 mod stand_in;
 mod trusted_proxies;

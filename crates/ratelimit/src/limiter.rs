@@ -8,11 +8,11 @@ use redis::{Cmd, ErrorKind, ServerErrorKind, Value};
 
 use crate::failures::Failures;
 use crate::group::network_limit;
-use crate::redis_link::{LinkError, RedisLink};
 use crate::refusals::Refusals;
 use crate::stand_in::StandIn;
 use crate::window_script::WindowScript;
 use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits, Scope};
+use chart_index_redis::{CommandError, RedisConnection};
 
 /// Decides which requests pass: never more than the limit of the group in any window, across all replicas that
 /// share one Redis, and never a refusal below it (docs/api.md, "Limits"). An IPv6 address passes where its /48, which
@@ -29,7 +29,7 @@ use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits, Scope};
 /// decides alone again, from what it still holds. A call that timed out may still be counted by Redis later.
 #[derive(Debug)]
 pub struct Limiter {
-    link: RedisLink,
+    connection: RedisConnection,
     limits: Limits,
     script: WindowScript,
     refusals: Refusals,
@@ -63,7 +63,7 @@ impl PreparedCheck {
         self.group
     }
 
-    /// When the round trip has to be over: the deadline for [`RedisLink::run_all`].
+    /// When the round trip has to be over: the deadline for [`RedisConnection::run_all`].
     #[must_use]
     pub const fn deadline(&self) -> tokio::time::Instant {
         self.deadline
@@ -89,12 +89,12 @@ struct Counts {
 }
 
 impl Limiter {
-    /// A limiter that asks over this link.
+    /// A limiter that asks over this connection.
     #[must_use]
-    pub fn new(config: LimiterConfig, link: RedisLink) -> Self {
+    pub fn new(config: LimiterConfig, connection: RedisConnection) -> Self {
         let window = config.window.get();
         Self {
-            link,
+            connection,
             limits: config.limits,
             script: WindowScript::new(config.key_prefix, window),
             refusals: Refusals::with_capacity(config.remembered_refusals),
@@ -114,12 +114,12 @@ impl Limiter {
 
     /// Asks for a check alone.
     pub async fn decide(&self, check: PreparedCheck) -> Decision {
-        let answer = self.link.run(&check.command, check.deadline).await;
+        let answer = self.connection.run(&check.command, check.deadline).await;
         self.finish(check, answer).await
     }
 
     /// The first half of [`check`](Self::check), for a caller that has something else to ask Redis in the same round
-    /// trip: it sends [`PreparedCheck::command`] with its own commands over [`RedisLink::run_all`], and hands the
+    /// trip: it sends [`PreparedCheck::command`] with its own commands over [`RedisConnection::run_all`], and hands the
     /// answer to [`finish`](Self::finish).
     ///
     /// # Errors
@@ -136,19 +136,19 @@ impl Limiter {
             return Err(Decision::Refused { scope, limit, retry_after });
         }
         let command = self.script.call(group, address, limit);
-        Ok(PreparedCheck { group, address, limit, command, begun, deadline: self.link.deadline() })
+        Ok(PreparedCheck { group, address, limit, command, begun, deadline: self.connection.deadline() })
     }
 
     /// The second half: the decision that follows from the answer to the command.
     ///
     /// Where Redis does not know the script, after a restart or a `SCRIPT FLUSH`, it is asked once more, within the
     /// same deadline. Where it gave no usable answer, the stand-in decides.
-    pub async fn finish(&self, check: PreparedCheck, answer: Result<Value, LinkError>) -> Decision {
+    pub async fn finish(&self, check: PreparedCheck, answer: Result<Value, CommandError>) -> Decision {
         let (group, address, limit) = (check.group, check.address, check.limit);
         let answer = match answer {
             Err(error) if is_unknown_script(&error) => {
                 let command = self.script.call_with_code(group, address, limit);
-                self.link.run(&command, check.deadline).await
+                self.connection.run(&command, check.deadline).await
             }
             answer => answer,
         };
@@ -171,10 +171,10 @@ impl Limiter {
         &self.limits
     }
 
-    /// The link to Redis.
+    /// The connection to Redis.
     #[must_use]
-    pub const fn link(&self) -> &RedisLink {
-        &self.link
+    pub const fn connection(&self) -> &RedisConnection {
+        &self.connection
     }
 
     /// How many decisions came from where.
@@ -189,9 +189,9 @@ impl Limiter {
 
     /// Logs the first error that Redis answers with, and none of the many that follow. That Redis is away is logged
     /// where it is found out.
-    fn note_failure(&self, error: Option<&LinkError>) {
+    fn note_failure(&self, error: Option<&CommandError>) {
         match error {
-            Some(error @ LinkError::Answer(_)) => {
+            Some(error @ CommandError::ErrorReply(_)) => {
                 if self.failures.failed(Instant::now()) {
                     let error = error as &dyn std::error::Error;
                     tracing::warn!(error, "redis cannot count requests: this replica limits on its own");
@@ -207,6 +207,6 @@ impl Limiter {
     }
 }
 
-fn is_unknown_script(error: &LinkError) -> bool {
-    matches!(error, LinkError::Answer(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
+fn is_unknown_script(error: &CommandError) -> bool {
+    matches!(error, CommandError::ErrorReply(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
 }

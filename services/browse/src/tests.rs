@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
-use chart_index_cache::{Cache, CacheConfig, CacheLinks};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_http::RateLimiting;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
@@ -177,7 +177,8 @@ async fn a_malformed_id_is_404_without_asking_the_store() {
 
 /// The limits of a service without Redis: far above what a test asks for.
 fn unlimited() -> Answers {
-    let link = chart_index_ratelimit::redis_link::RedisLink::none();
-    let limiting = RateLimiting::new(Limiter::new(LimiterConfig::default(), link), TrustedProxies::default());
-    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheLinks::none()).unwrap())
+    let redis = chart_index_redis::RedisConnection::disabled();
+    let limiting =
+        RateLimiting::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
+    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::none()).unwrap())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use chart_index_cache::{CacheConfig, CacheKey, Invalidator};
 use chart_index_domain::NoteHash;
-use chart_index_ratelimit::redis_link::{RedisArguments, RedisLinkConfig, Replication};
+use chart_index_redis::{RedisArguments, RedisConfig, Replication};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -30,7 +30,7 @@ impl Announcer {
     /// # Errors
     /// Redis cannot be used as it is configured.
     pub(crate) fn new(redis: &RedisArguments) -> Result<Self> {
-        let config = RedisLinkConfig::new(redis.endpoint());
+        let config = RedisConfig::new(redis.endpoint());
         let invalidator = Invalidator::new(&config, CacheConfig::KEY_PREFIX);
         Ok(Self(invalidator.context("REDIS_URL or REDIS_CLUSTER_URLS cannot be used")?))
     }

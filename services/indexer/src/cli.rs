@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chart_index_domain::{ChartsetId, NoteHash};
-use chart_index_ratelimit::redis_link::RedisArguments;
+use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseUrl, Store, StoreConfig};
 use chart_index_telemetry::LogConfig;

@@ -5,7 +5,7 @@ use axum::http::Request;
 use chart_index_store::StoreConfig;
 use tower::ServiceExt;
 
-use chart_index_cache::{Cache, CacheConfig, CacheLinks};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_http::RateLimiting;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
@@ -36,7 +36,8 @@ async fn a_store_that_is_away_is_503_and_never_unknown_or_404() {
 
 /// The limits of a service without Redis: far above what a test asks for.
 fn unlimited() -> Answers {
-    let link = chart_index_ratelimit::redis_link::RedisLink::none();
-    let limiting = RateLimiting::new(Limiter::new(LimiterConfig::default(), link), TrustedProxies::default());
-    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheLinks::none()).unwrap())
+    let redis = chart_index_redis::RedisConnection::disabled();
+    let limiting =
+        RateLimiting::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
+    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::none()).unwrap())
 }

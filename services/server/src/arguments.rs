@@ -5,11 +5,11 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::Context;
-use chart_index_cache::{Cache, CacheConfig, CacheLinks, CatalogueStatusSource};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatusSource};
 use chart_index_domain::ReadError;
 use chart_index_http::{Answers, LayerConfig, RateLimiting, ServerConfig, milliseconds};
-use chart_index_ratelimit::redis_link::{RedisArguments, RedisLink, RedisLinkConfig};
 use chart_index_ratelimit::{Limiter, LimiterConfig, Limits, TrustedProxies};
+use chart_index_redis::{RedisArguments, RedisConfig, RedisConnection};
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseUrl, StoreConfig};
 use chart_index_telemetry::LogConfig;
@@ -170,24 +170,24 @@ impl ServeArguments {
         &self,
         catalogue: CatalogueStatusSource,
     ) -> anyhow::Result<(RateLimiting, Answers)> {
-        let redis = RedisLinkConfig::new(self.redis.endpoint());
-        let (links, cache) =
+        let redis = RedisConfig::new(self.redis.endpoint());
+        let (connections, cache) =
             self.cache(redis, catalogue).context("REDIS_URL or REDIS_CLUSTER_URLS cannot be used")?;
         let config = LimiterConfig { limits: self.limits.limits(), ..LimiterConfig::default() };
-        // Over the link of the small answers, so that a limit and an answer travel together.
-        let limiter = Limiter::new(config, links.small);
+        // Over the main connection of the cache: a rate limit check and a cache read take one round trip.
+        let limiter = Limiter::new(config, connections.main);
         let limiting = RateLimiting::new(limiter, self.limits.trusted_proxies.clone());
         Ok((limiting.clone(), Answers::new(limiting, cache)))
     }
 
     fn cache(
         &self,
-        redis: RedisLinkConfig,
+        redis: RedisConfig,
         catalogue: CatalogueStatusSource,
-    ) -> anyhow::Result<(CacheLinks, Cache<ReadError>)> {
-        let links = CacheLinks {
-            small: RedisLink::connect(redis.clone())?,
-            large: RedisLink::connect(redis.clone())?,
+    ) -> anyhow::Result<(CacheConnections, Cache<ReadError>)> {
+        let connections = CacheConnections {
+            main: RedisConnection::connect(redis.clone())?,
+            rox: RedisConnection::connect(redis.clone())?,
         };
         let config = CacheConfig {
             bytes: self.cache_bytes.get(),
@@ -199,8 +199,8 @@ impl ServeArguments {
             feed: redis,
             ..CacheConfig::default()
         };
-        let cache = Cache::new(config, links.clone())?;
-        Ok((links, cache))
+        let cache = Cache::new(config, connections.clone())?;
+        Ok((connections, cache))
     }
 }
 

@@ -1,21 +1,19 @@
 //! A cluster of three nodes.
 
+use chart_index_redis::testing::{RedisCluster, RedisServer};
 use std::time::Duration;
 
 use chart_index_cache::{Admission, CacheConfig, Invalidator};
 use chart_index_ratelimit::Group;
-use chart_index_ratelimit::redis_link::{RedisLinkConfig, Replication};
+use chart_index_redis::Replication;
 
-use crate::support::cluster::RedisCluster;
-use crate::support::server::RedisServer;
 use crate::support::{IN_FORCE, Replica, Store, address, eventually, key, version};
 
 const KEYS: u64 = 30;
 const CHANNEL: &str = "ci:1:invalidate";
 
 async fn replica(cluster: &RedisCluster, listens_at: &RedisServer) -> Replica {
-    let link = RedisLinkConfig { request_timeout: Duration::from_secs(20), ..cluster.link() };
-    Replica::with(link, listens_at, CacheConfig::default()).await
+    Replica::with(cluster.patient_config(), listens_at, CacheConfig::default()).await
 }
 
 async fn records(cluster: &RedisCluster) -> Vec<u64> {
@@ -49,7 +47,7 @@ async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
 
     store.update();
     let keys: Vec<_> = (0..KEYS).map(key).collect();
-    let invalidator = Invalidator::new(&cluster.link(), CacheConfig::KEY_PREFIX).unwrap();
+    let invalidator = Invalidator::new(&cluster.config(), CacheConfig::KEY_PREFIX).unwrap();
     invalidator.invalidate(&keys, Duration::ZERO).await.unwrap();
     for replica in [&here, &there] {
         for key in &keys {
@@ -62,7 +60,7 @@ async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_cut_off_from_its_cluster_does_not_count_as_listening() {
     let cluster = RedisCluster::start();
-    let replica = Replica::starting(&cluster.link(), &cluster.nodes[1], CacheConfig::default());
+    let replica = Replica::starting(&cluster.config(), &cluster.nodes[1], CacheConfig::default());
     eventually(async || replica.cache.hears_invalidations()).await;
     let subscribed = |node: &&RedisServer| node.cli(&["PUBSUB", "NUMSUB", CHANNEL]).ends_with("\n1");
     let [node] = cluster.nodes.iter().filter(subscribed).collect::<Vec<_>>()[..] else {
@@ -83,7 +81,7 @@ async fn a_node_cut_off_from_its_cluster_does_not_count_as_listening() {
 async fn a_removal_over_a_cluster_is_confirmed_by_every_primary() {
     let cluster = RedisCluster::start();
     let keys: Vec<_> = (0..KEYS).map(key).collect();
-    let invalidator = Invalidator::new(&cluster.link(), CacheConfig::KEY_PREFIX).unwrap();
+    let invalidator = Invalidator::new(&cluster.config(), CacheConfig::KEY_PREFIX).unwrap();
     let confirmed = invalidator.invalidate_and_confirm(&keys, Duration::from_secs(10)).await.unwrap();
     assert_eq!(confirmed, Some(Replication::default()), "none has a replica");
     for node in &cluster.nodes {

@@ -1,5 +1,6 @@
 //! One fill per key and replica, whoever waits or leaves.
 
+use chart_index_redis::testing::RedisServer;
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use futures_util::future::join_all;
 use futures_util::poll;
 use tokio::sync::Notify;
 
-use crate::support::server::RedisServer;
 use crate::support::{Down, Replica, Store, eventually, key, version};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -152,7 +152,7 @@ async fn limited(server: &RedisServer, max_fills: usize, max_waiting: usize) -> 
         permit_timeout: Duration::from_millis(250),
         ..CacheConfig::default()
     };
-    Replica::with(server.link(), server, config).await
+    Replica::with(server.config(), server, config).await
 }
 
 /// A read of a store that never answers.

@@ -1,19 +1,19 @@
 //! What a change does to both tiers, and to the fills that began before it.
 
+use chart_index_redis::testing::RedisServer;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedAnswer, Invalidator, Lookup};
-use chart_index_ratelimit::redis_link::Replication;
+use chart_index_redis::Replication;
 use redis::cmd;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::support::server::RedisServer;
 use crate::support::{IN_FORCE, Replica, Store, eventually, hash, key, redis_key, version};
 
 fn invalidator(server: &RedisServer) -> Invalidator {
-    Invalidator::new(&server.link(), CacheConfig::KEY_PREFIX).unwrap()
+    Invalidator::new(&server.config(), CacheConfig::KEY_PREFIX).unwrap()
 }
 
 #[tokio::test]

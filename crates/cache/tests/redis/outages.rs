@@ -1,17 +1,17 @@
 //! Redis killed, frozen, restarted, flushed; the store failing meanwhile.
 
+use chart_index_redis::testing::{RedisServer, wait_for_state};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CatalogueStatus, CatalogueStatusSource, Invalidator, Lookup};
 use chart_index_domain::search::Generation;
-use chart_index_ratelimit::redis_link::LinkState;
+use chart_index_redis::ConnectionState;
 use futures_util::future::join_all;
 use redis::cmd;
 use tokio::time::Instant;
 
-use crate::support::server::RedisServer;
-use crate::support::{Down, IN_FORCE, PATIENCE, Replica, Store, eventually, key, reached, version};
+use crate::support::{Down, IN_FORCE, PATIENCE, Replica, Store, eventually, key, version};
 
 /// Reads cold keys one after the other; the longest that one took.
 async fn slowest(replica: &Replica, keys: std::ops::Range<u64>, store: &Store) -> Duration {
@@ -26,8 +26,8 @@ async fn slowest(replica: &Replica, keys: std::ops::Range<u64>, store: &Store) -
 
 /// What one replica writes, another finds.
 async fn is_back(server: &RedisServer, replica: &Replica, number: u64) {
-    for link in [&replica.links.small, &replica.links.large] {
-        reached(link, LinkState::Up).await;
+    for connection in [&replica.connections.main, &replica.connections.rox] {
+        wait_for_state(connection, ConnectionState::Connected).await;
     }
     replica.listens().await;
     replica.read(key(number), &Store::default()).await;
@@ -42,7 +42,7 @@ async fn a_killed_redis_costs_little_and_comes_back() {
     replica.read(key(1), &store).await;
     server.kill();
     assert!(slowest(&replica, 10..60, &store).await < PATIENCE);
-    reached(&replica.links.small, LinkState::Away).await;
+    wait_for_state(&replica.connections.main, ConnectionState::Unavailable).await;
     for _ in 0..1_000 {
         assert_eq!(replica.read(key(1), &store).await, version(0), "memory goes on");
     }
@@ -57,7 +57,7 @@ async fn a_frozen_redis_costs_its_time_and_then_nothing() {
     replica.read(key(1), &store).await;
     server.freeze();
     assert!(slowest(&replica, 10..30, &store).await < PATIENCE);
-    assert_eq!(replica.links.small.state(), LinkState::Away);
+    assert_eq!(replica.connections.main.state(), ConnectionState::Unavailable);
     let begun = Instant::now();
     slowest(&replica, 30..80, &store).await;
     assert!(begun.elapsed() < Duration::from_secs(2), "50 reads of 5 ms took {:?}", begun.elapsed());
@@ -136,8 +136,8 @@ async fn an_invalidation_waits_for_redis_as_long_as_it_is_told() {
     let (replica, store) = (Replica::of(&server).await, Store::default());
     replica.read(key(1), &store).await;
     server.kill();
-    reached(&replica.links.small, LinkState::Away).await;
-    let invalidator = Invalidator::new(&server.link(), "ci:1:").unwrap();
+    wait_for_state(&replica.connections.main, ConnectionState::Unavailable).await;
+    let invalidator = Invalidator::new(&server.config(), "ci:1:").unwrap();
     invalidator.invalidate(&[key(1)], Duration::ZERO).await.unwrap_err();
     let patient =
         tokio::spawn(async move { invalidator.invalidate(&[key(1)], Duration::from_secs(20)).await });
@@ -155,18 +155,18 @@ async fn a_full_redis_keeps_nothing_new_and_still_hears_of_changes() {
     cmd("CONFIG").arg("SET").arg("maxmemory").arg("1").exec_async(&mut connection).await.unwrap();
     slowest(&replica, 10..20, &store).await;
     store.update();
-    let invalidator = Invalidator::new(&server.link(), "ci:1:").unwrap();
+    let invalidator = Invalidator::new(&server.config(), "ci:1:").unwrap();
     invalidator.invalidate(&[key(1)], Duration::ZERO).await.unwrap();
     eventually(async || replica.read(key(1), &store).await == version(1)).await;
     assert_eq!(cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap(), 0);
-    assert_eq!(replica.links.small.state(), LinkState::Up);
+    assert_eq!(replica.connections.main.state(), ConnectionState::Connected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_redis_at_the_start_memory_and_store_do_the_work() {
     let mut server = RedisServer::start(&[]);
     server.kill();
-    let replica = Replica::starting(&server.link(), &server, CacheConfig::default());
+    let replica = Replica::starting(&server.config(), &server, CacheConfig::default());
     let store = Store::default();
     assert!(slowest(&replica, 0..20, &store).await < PATIENCE);
     slowest(&replica, 0..20, &store).await;
@@ -186,7 +186,7 @@ async fn with_catalogue(server: &RedisServer) -> (Replica, impl Fn(u64) + use<>)
         }
     });
     let config = CacheConfig { catalogue: Some(catalogue), ..CacheConfig::default() };
-    let replica = Replica::with(server.link(), server, config).await;
+    let replica = Replica::with(server.config(), server, config).await;
     (replica, move |changed| *generation.lock().unwrap() = changed)
 }
 

@@ -1,12 +1,12 @@
 //! How often Redis is asked, as Redis counts it.
 
+use chart_index_redis::testing::RedisServer;
 use std::num::NonZeroU32;
 
 use chart_index_cache::{Admission, CacheKey, CachedAnswer};
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig, Limits};
 use futures_util::future::join_all;
 
-use crate::support::server::RedisServer;
 use crate::support::{Replica, Store, address, calls, eventually, hash, info, key, version};
 
 async fn admitted(replica: &Replica, who: u32, key: CacheKey, store: &Store) -> Option<CachedAnswer> {
@@ -64,7 +64,7 @@ async fn a_remembered_refusal_costs_nothing_and_reads_nothing() {
     let (server, replica, store) = warm().await;
     let limits = Limits::all(NonZeroU32::new(1).unwrap());
     let limiter =
-        Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, replica.links.small.clone());
+        Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, replica.connections.main.clone());
     let replica = Replica { limiter, ..replica };
     assert!(admitted(&replica, 9, key(1), &store).await.is_some());
     assert_eq!(admitted(&replica, 9, key(2), &store).await, None, "refused by redis");

@@ -1,12 +1,9 @@
 //! Unknown hashes in great numbers.
 
-use std::time::Duration;
-
 use chart_index_cache::{CacheConfig, CachedAnswer};
-use chart_index_ratelimit::redis_link::RedisLinkConfig;
+use chart_index_redis::testing::RedisServer;
 use futures_util::StreamExt;
 
-use crate::support::server::RedisServer;
 use crate::support::{Down, Replica, Store, key, version};
 
 const KNOWN: u64 = 2_000;
@@ -34,8 +31,7 @@ async fn unknown_hashes_are_remembered_and_push_out_no_known_one() {
     // while this takes its time.
     let mut config = CacheConfig::default();
     config.ages.lookup.check = config.ages.lookup.soft;
-    let link = RedisLinkConfig { request_timeout: Duration::from_secs(20), ..server.link() };
-    let replica = Replica::with(link, &server, config).await;
+    let replica = Replica::with(server.patient_config(), &server, config).await;
     let (known, unknown) = (Store::default(), Store::default());
     ask(&replica, 0..KNOWN, &known).await;
     ask(&replica, KNOWN..KNOWN + UNKNOWN, &unknown).await;

@@ -1,8 +1,8 @@
 //! What is found in Redis that does not belong there.
 
+use chart_index_redis::testing::RedisServer;
 use redis::cmd;
 
-use crate::support::server::RedisServer;
 use crate::support::{Replica, Store, eventually, key, redis_key, version};
 
 /// A whole record of key 1, as a replica wrote it.

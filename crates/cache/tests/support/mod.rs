@@ -1,20 +1,16 @@
 //! Replicas with real Redis servers, and a store that counts what is asked of it.
 
-pub(crate) mod cluster;
-pub(crate) mod server;
-
+use chart_index_redis::testing::{RedisServer, wait_for_state};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use chart_index_cache::{Cache, CacheConfig, CacheKey, CacheLinks, CachedAnswer, Clock};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections, CacheKey, CachedAnswer, Clock};
 use chart_index_domain::NoteHash;
-use chart_index_ratelimit::redis_link::{LinkState, RedisLink, RedisLinkConfig};
 use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig};
-use tokio::time::{Instant, sleep, timeout};
-
-use self::server::RedisServer;
+use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection};
+use tokio::time::{Instant, sleep};
 
 /// The most that a request may wait for Redis, and what a busy machine with two cores may add to it.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50 + 150);
@@ -89,40 +85,39 @@ pub(crate) fn version(number: u64) -> CachedAnswer {
 pub(crate) struct Replica {
     pub(crate) cache: Cache<Down>,
     pub(crate) limiter: Limiter,
-    pub(crate) links: CacheLinks,
+    pub(crate) connections: CacheConnections,
     pub(crate) clock: Clock,
 }
 
 impl Replica {
     /// A replica that is connected and listens.
     pub(crate) async fn of(server: &RedisServer) -> Self {
-        Self::with(server.link(), server, CacheConfig::default()).await
+        Self::with(server.config(), server, CacheConfig::default()).await
     }
 
     /// A replica that gives Redis all the time that a busy machine may take: for tests of what Redis says.
     pub(crate) async fn patient(server: &RedisServer) -> Self {
-        let link = RedisLinkConfig { request_timeout: Duration::from_secs(20), ..server.link() };
-        Self::with(link, server, CacheConfig::default()).await
+        Self::with(server.patient_config(), server, CacheConfig::default()).await
     }
 
-    pub(crate) async fn with(link: RedisLinkConfig, server: &RedisServer, config: CacheConfig) -> Self {
-        let replica = Self::starting(&link, server, config);
-        for link in [&replica.links.small, &replica.links.large] {
-            reached(link, LinkState::Up).await;
+    pub(crate) async fn with(redis: RedisConfig, server: &RedisServer, config: CacheConfig) -> Self {
+        let replica = Self::starting(&redis, server, config);
+        for connection in [&replica.connections.main, &replica.connections.rox] {
+            wait_for_state(connection, ConnectionState::Connected).await;
         }
         replica.listens().await;
         replica
     }
 
     /// A replica that does not wait for its connections.
-    pub(crate) fn starting(link: &RedisLinkConfig, server: &RedisServer, config: CacheConfig) -> Self {
-        let connect = || RedisLink::connect(link.clone()).unwrap();
-        let links = CacheLinks { small: connect(), large: connect() };
+    pub(crate) fn starting(redis: &RedisConfig, server: &RedisServer, config: CacheConfig) -> Self {
+        let connect = || RedisConnection::connect(redis.clone()).unwrap();
+        let connections = CacheConnections { main: connect(), rox: connect() };
         let clock = config.clock.clone();
-        let feed = server.link();
-        let cache = Cache::new(CacheConfig { feed, ..config }, links.clone()).unwrap();
-        let limiter = Limiter::new(LimiterConfig::default(), links.small.clone());
-        Self { cache, limiter, links, clock }
+        let feed = server.config();
+        let cache = Cache::new(CacheConfig { feed, ..config }, connections.clone()).unwrap();
+        let limiter = Limiter::new(LimiterConfig::default(), connections.main.clone());
+        Self { cache, limiter, connections, clock }
     }
 
     /// Waits until it hears invalidations.
@@ -137,12 +132,6 @@ impl Replica {
         let store = store.clone();
         self.cache.read(key, || store.read()).await.unwrap()
     }
-}
-
-/// Waits until a link is in a state, and fails rather than wait for ever.
-pub(crate) async fn reached(link: &RedisLink, state: LinkState) {
-    let reached = timeout(Duration::from_secs(20), link.reached(state)).await;
-    assert!(reached.is_ok(), "the link is {:?}, not {state:?}", link.state());
 }
 
 /// Waits for something that happens in the background, and fails rather than wait for ever.

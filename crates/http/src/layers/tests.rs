@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode, Version, request};
 use axum::routing::get;
-use chart_index_ratelimit::redis_link::RedisLink;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
+use chart_index_redis::RedisConnection;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -51,7 +51,7 @@ fn bounded_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<N
 fn limited(limit: u32) -> RateLimiting {
     let limits = chart_index_ratelimit::Limits::all(NonZeroU32::new(limit).unwrap());
     let config = LimiterConfig { limits, ..LimiterConfig::default() };
-    RateLimiting::new(Limiter::new(config, RedisLink::none()), TrustedProxies::default())
+    RateLimiting::new(Limiter::new(config, RedisConnection::disabled()), TrustedProxies::default())
 }
 
 struct Answer {

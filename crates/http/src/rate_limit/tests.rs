@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use axum::routing::get;
-use chart_index_cache::{Cache, CacheConfig, CacheKey, CacheLinks};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections, CacheKey};
 use chart_index_domain::ReadError;
-use chart_index_ratelimit::redis_link::RedisLink;
 use chart_index_ratelimit::{LimiterConfig, Limits};
+use chart_index_redis::RedisConnection;
 use tower::ServiceExt;
 
 use super::*;
@@ -19,9 +19,10 @@ const LIMIT: u32 = 3;
 /// A route whose handler takes the check with its answer, one whose handler never does, and one that fails after it.
 fn app() -> Router {
     let limits = Limits::all(NonZeroU32::new(LIMIT).unwrap());
-    let limiter = Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, RedisLink::none());
+    let limiter =
+        Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, RedisConnection::disabled());
     let limiting = RateLimiting::new(limiter, "10.0.0.0/8".parse().unwrap());
-    let cache = Cache::<ReadError>::new(CacheConfig::default(), CacheLinks::none()).unwrap();
+    let cache = Cache::<ReadError>::new(CacheConfig::default(), CacheConnections::none()).unwrap();
     let answers = Answers::new(limiting.clone(), cache);
     let taking = async move |turn: Turn, HashParam(hash): HashParam, conditions: Conditions| {
         let fill = async move || Ok(JsonBody::render(&hash.to_string())?.keep());

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use axum::routing::get;
-use chart_index_ratelimit::redis_link::RedisLink;
 use chart_index_ratelimit::{Limiter, LimiterConfig};
+use chart_index_redis::RedisConnection;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpSocket;
 use tokio::sync::{Notify, oneshot};
@@ -56,7 +56,7 @@ impl Server {
             request_deadline: Duration::from_hours(1),
             max_requests_in_flight: NonZeroU32::new(16).unwrap(),
         };
-        let limiter = Limiter::new(LimiterConfig::default(), RedisLink::none());
+        let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
         let limiting = RateLimiting::new(limiter, trusted_proxies.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,16 +1,16 @@
 //! A cluster of three nodes.
 
+use chart_index_redis::testing::{RedisCluster, RedisServer, wait_for_state};
 use std::time::Duration;
 
 use chart_index_ratelimit::Group;
-use chart_index_ratelimit::redis_link::LinkState;
+use chart_index_redis::ConnectionState;
 use futures_util::future::join_all;
 use redis::cmd;
 use tokio::time::Instant;
 
-use crate::support::cluster::RedisCluster;
 use crate::support::history::{History, admissions};
-use crate::support::{PATIENCE, address, config, patient, reached, replica};
+use crate::support::{PATIENCE, address, config, replica};
 
 const LIMIT: u32 = 10;
 const WINDOW: Duration = Duration::from_millis(700);
@@ -19,7 +19,7 @@ const WINDOW: Duration = Duration::from_millis(700);
 async fn every_address_has_its_exact_window_on_one_of_the_nodes() {
     let cluster = RedisCluster::start();
     let config = config(LIMIT, WINDOW, "rl2:");
-    let replicas = join_all((0..2).map(|_| replica(&config, patient(cluster.link())))).await;
+    let replicas = join_all((0..2).map(|_| replica(&config, cluster.patient_config()))).await;
     let (history, until) = (History::default(), Instant::now() + 3 * WINDOW);
     let (replicas, history) = (&replicas, &history);
     let clients = (0..12).map(|who| async move {
@@ -44,14 +44,14 @@ async fn every_address_has_its_exact_window_on_one_of_the_nodes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_of_different_nodes_go_out_together_and_flushed_scripts_come_back() {
     let cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), patient(cluster.link())).await;
+    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.patient_config()).await;
     for node in &cluster.nodes {
         cmd("SCRIPT").arg("FLUSH").exec_async(&mut node.connection().await).await.unwrap();
     }
     for who in 0..20 {
         let check = limiter.prepare(Group::Lookup, address(who)).unwrap();
         let commands = vec![check.command().clone(), cmd("GET").arg("elsewhere").clone()];
-        let answers = limiter.link().run_all(commands, check.deadline()).await.unwrap();
+        let answers = limiter.connection().run_all(commands, check.deadline()).await.unwrap();
         let [limit, body] = <[_; 2]>::try_from(answers).unwrap();
         assert_eq!(body.unwrap(), redis::Value::Nil);
         assert!(limiter.finish(check, limit).await.is_admitted());
@@ -62,7 +62,7 @@ async fn commands_of_different_nodes_go_out_together_and_flushed_scripts_come_ba
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_node_costs_little_and_comes_back() {
     let mut cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.link()).await;
+    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.config()).await;
     cluster.nodes[1].kill();
     let mut who = 0..;
     let mut next_takes = async || {
@@ -70,17 +70,17 @@ async fn a_dead_node_costs_little_and_comes_back() {
         assert!(limiter.check(Group::Lookup, address(who.next().unwrap())).await.is_admitted());
         begun.elapsed()
     };
-    while limiter.link().state() != LinkState::Away {
+    while limiter.connection().state() != ConnectionState::Unavailable {
         assert!(next_takes().await < PATIENCE);
     }
     // It stays away, for every node, until all of them answer: nothing waits for attempts in between.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(2) {
         assert!(next_takes().await < PATIENCE);
-        assert_ne!(limiter.link().state(), LinkState::Up);
+        assert_ne!(limiter.connection().state(), ConnectionState::Connected);
     }
     cluster.nodes[1].restart();
-    reached(limiter.link(), LinkState::Up).await;
+    wait_for_state(limiter.connection(), ConnectionState::Connected).await;
     assert!(next_takes().await < PATIENCE);
     assert!(limiter.counts().by_redis > 0);
 }
@@ -88,7 +88,7 @@ async fn a_dead_node_costs_little_and_comes_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_cut_off_from_its_cluster_does_not_count_as_connected() {
     let cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.link()).await;
+    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.config()).await;
     // The state of a node in a minority: it answers and accepts no commands. A node that misses slots is in it as well.
     let node = &cluster.nodes[1];
     let slots = node.cli(&["CLUSTER", "SLOTS"]);
@@ -100,12 +100,12 @@ async fn a_node_cut_off_from_its_cluster_does_not_count_as_connected() {
     node.cli(&["CLUSTER", "DELSLOTS", &last]);
     eventually_fails(node).await;
     assert_eq!(node.cli(&["PING"]), "PONG");
-    reached(limiter.link(), LinkState::Away).await;
+    wait_for_state(limiter.connection(), ConnectionState::Unavailable).await;
     node.cli(&["CLUSTER", "ADDSLOTS", &last]);
-    reached(limiter.link(), LinkState::Up).await;
+    wait_for_state(limiter.connection(), ConnectionState::Connected).await;
 }
 
-async fn eventually_fails(node: &crate::support::server::RedisServer) {
+async fn eventually_fails(node: &RedisServer) {
     while !node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:fail") {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here waits for luck: that time passes is the subject.
 
+use chart_index_redis::testing::RedisServer;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
 use crate::support::history::{History, admissions};
-use crate::support::server::RedisServer;
-use crate::support::{address, config, patient, replica};
+use crate::support::{address, config, replica};
 
 const RECORDED: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "no"];
 
@@ -24,7 +24,7 @@ async fn replicas(
     prefix: &str,
 ) -> Vec<Limiter> {
     let config = config(limit, window, prefix);
-    join_all((0..count).map(|_| replica(&config, patient(server.link())))).await
+    join_all((0..count).map(|_| replica(&config, server.patient_config()))).await
 }
 
 /// One client of one address: bursts at any replica, between them pauses of which many end at an edge of the window.

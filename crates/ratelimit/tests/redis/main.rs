@@ -21,5 +21,3 @@ mod outages;
 mod cluster;
 /// The limit of an IPv6 /48 as a whole.
 mod networks;
-/// Passwords and TLS.
-mod secured;

@@ -1,5 +1,6 @@
 //! An IPv6 /48 as a whole has 16 times the limit of a /64.
 
+use chart_index_redis::testing::{RedisCluster, RedisServer};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,8 @@ use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
-use crate::support::cluster::RedisCluster;
 use crate::support::history::{History, admissions, info_number};
-use crate::support::server::RedisServer;
-use crate::support::{config, patient, replica, subnet};
+use crate::support::{config, replica, subnet};
 
 const LIMIT: u32 = 2;
 const NETWORK_LIMIT: usize = 32;
@@ -52,7 +51,7 @@ async fn addresses_and_networks_have_exact_windows() {
     const WINDOW: Duration = Duration::from_millis(600);
     let server = Arc::new(RedisServer::start(&["--appendonly", "yes", "--appendfsync", "no"]));
     let config = config(LIMIT, WINDOW, "rl2:");
-    let replicas = join_all((0..3).map(|_| replica(&config, patient(server.link())))).await;
+    let replicas = join_all((0..3).map(|_| replica(&config, server.patient_config()))).await;
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let (history, mut random) = (History::default(), Rng::with_seed(seed));
@@ -81,7 +80,7 @@ async fn addresses_and_networks_have_exact_windows() {
 async fn retry_after_of_a_network_is_true() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(300);
-    let limiter = replica(&config(LIMIT, window, "rl2:"), patient(server.link())).await;
+    let limiter = replica(&config(LIMIT, window, "rl2:"), server.patient_config()).await;
     fill(&limiter, 1).await;
     let Decision::Refused { scope, limit, retry_after } = limiter.check(Group::Lookup, subnet(1, 100)).await
     else {
@@ -99,7 +98,7 @@ async fn retry_after_of_a_network_is_true() {
 #[tokio::test]
 async fn an_address_at_both_limits_is_told_the_longer_wait() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), patient(server.link())).await;
+    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), server.patient_config()).await;
     let begun = Instant::now();
     for number in 0..15 {
         for _ in 0..LIMIT {
@@ -125,7 +124,7 @@ async fn fill_rest(limiter: &Limiter) {
 #[tokio::test]
 async fn a_network_costs_no_second_round_trip() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), patient(server.link())).await;
+    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), server.patient_config()).await;
     fill(&limiter, 1).await;
     let mut connection = server.connection().await;
     let mut calls = async || info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
@@ -140,7 +139,7 @@ async fn a_network_costs_no_second_round_trip() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_limits_networks() {
     let cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), patient(cluster.link())).await;
+    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), cluster.patient_config()).await;
     for network in 0..12 {
         fill(&limiter, network).await;
         assert!(!limiter.check(Group::Lookup, subnet(network, 100)).await.is_admitted());

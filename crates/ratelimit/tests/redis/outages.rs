@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::redis_link::{LinkError, LinkState, RedisEndpoint, RedisLink, RedisLinkConfig};
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
+use chart_index_redis::testing::{RedisServer, wait_for_state};
+use chart_index_redis::{ConnectionState, RedisConnection};
 use futures_util::future::join_all;
 use redis::cmd;
 use tokio::time::Instant;
 
-use crate::support::proxy::Proxy;
-use crate::support::server::RedisServer;
-use crate::support::{PATIENCE, address, config, reached, replica};
+use crate::support::{PATIENCE, address, config, replica};
 
 const LIMIT: u32 = 10;
 
@@ -31,7 +30,7 @@ async fn asked(limiter: &Limiter, who: u32, times: usize) -> (usize, Duration) {
 
 /// Redis decides again.
 async fn is_back(limiter: &Limiter) {
-    reached(limiter.link(), LinkState::Up).await;
+    wait_for_state(limiter.connection(), ConnectionState::Connected).await;
     let before = limiter.counts();
     // On a busy machine one answer may still come too late.
     let back = async {
@@ -53,7 +52,7 @@ async fn limits_alone_without_waiting(limiter: &Limiter, who: u32) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_redis_costs_nothing_and_comes_back() {
     let mut server = RedisServer::start(&[]);
-    let limiter = replica(&minute(), server.link()).await;
+    let limiter = replica(&minute(), server.config()).await;
     let (admitted, _) = asked(&limiter, 1, 5).await;
     assert_eq!(admitted, 5);
     server.kill();
@@ -61,7 +60,7 @@ async fn a_dead_redis_costs_nothing_and_comes_back() {
     // Whoever asks a server that does not answer is decided on by this replica alone, which has counted none so far.
     assert_eq!(admitted, LIMIT as usize, "neither more than the limit nor a refusal below it");
     assert!(longest < PATIENCE, "the slowest took {longest:?}");
-    reached(limiter.link(), LinkState::Away).await;
+    wait_for_state(limiter.connection(), ConnectionState::Unavailable).await;
     limits_alone_without_waiting(&limiter, 2).await;
     server.restart();
     is_back(&limiter).await;
@@ -72,7 +71,7 @@ async fn a_dead_redis_costs_nothing_and_comes_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_redis_costs_a_request_its_time_and_then_nothing() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&minute(), server.link()).await;
+    let limiter = replica(&minute(), server.config()).await;
     assert_eq!(asked(&limiter, 1, 1).await.0, 1);
     server.freeze();
     // A crowd that is under way when it happens, then one after the other.
@@ -83,7 +82,7 @@ async fn a_frozen_redis_costs_a_request_its_time_and_then_nothing() {
     // Whoever asks a server that does not answer is decided on by this replica alone, which has counted none so far.
     assert_eq!(admitted, LIMIT as usize, "neither more than the limit nor a refusal below it");
     assert!(longest < PATIENCE, "the slowest took {longest:?}");
-    assert_eq!(limiter.link().state(), LinkState::Away);
+    assert_eq!(limiter.connection().state(), ConnectionState::Unavailable);
     limits_alone_without_waiting(&limiter, 2).await;
     server.thaw();
     is_back(&limiter).await;
@@ -92,7 +91,7 @@ async fn a_frozen_redis_costs_a_request_its_time_and_then_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_redis_is_left_alone_until_it_is_fast_again() {
     let server = RedisServer::start(&["--enable-debug-command", "yes"]);
-    let limiter = replica(&minute(), server.link()).await;
+    let limiter = replica(&minute(), server.config()).await;
     // Twelve naps of a quarter of a second each, back to back: Redis answers, but never in time.
     let mut connection = server.connection().await;
     let mut naps = redis::pipe();
@@ -102,7 +101,7 @@ async fn a_slow_redis_is_left_alone_until_it_is_fast_again() {
     let napping = tokio::spawn(async move {
         let _: Result<(), _> = naps.exec_async(&mut connection).await;
     });
-    while limiter.link().state() == LinkState::Up {
+    while limiter.connection().state() == ConnectionState::Connected {
         assert!(asked(&limiter, 1, 1).await.1 < PATIENCE);
     }
     limits_alone_without_waiting(&limiter, 2).await;
@@ -114,7 +113,7 @@ async fn a_slow_redis_is_left_alone_until_it_is_fast_again() {
 async fn without_a_redis_at_the_start_the_first_request_waits_no_longer_than_any_other() {
     let mut server = RedisServer::start(&[]);
     server.kill();
-    let limiter = Limiter::new(minute(), RedisLink::connect(server.link()).unwrap());
+    let limiter = Limiter::new(minute(), RedisConnection::connect(server.config()).unwrap());
     let (admitted, longest) = asked(&limiter, 1, 50).await;
     assert_eq!(admitted, LIMIT as usize);
     assert!(longest < PATIENCE, "{longest:?}");
@@ -125,8 +124,8 @@ async fn without_a_redis_at_the_start_the_first_request_waits_no_longer_than_any
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_request_waits_for_the_connection_rather_than_decide_alone() {
     let server = RedisServer::start(&[]);
-    let link = RedisLink::connect(crate::support::patient(server.link())).unwrap();
-    assert_eq!(link.state(), LinkState::Connecting);
+    let link = RedisConnection::connect(server.patient_config()).unwrap();
+    assert_eq!(link.state(), ConnectionState::Connecting);
     let limiter = Limiter::new(minute(), link);
     assert_eq!(asked(&limiter, 1, 1).await.0, 1);
     assert_eq!((limiter.counts().by_redis, limiter.counts().by_stand_in), (1, 0));
@@ -135,7 +134,7 @@ async fn the_first_request_waits_for_the_connection_rather_than_decide_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_connection_is_opened_again() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&minute(), server.link()).await;
+    let limiter = replica(&minute(), server.config()).await;
     for _ in 0..3 {
         let mut connection = server.connection().await;
         cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal").exec_async(&mut connection).await.unwrap();
@@ -148,7 +147,7 @@ async fn a_lost_connection_is_opened_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flushed_redis_admits_the_limit_once_more_and_no_refusal_is_forgotten() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&minute(), crate::support::patient(server.link())).await;
+    let limiter = replica(&minute(), server.patient_config()).await;
     assert_eq!(asked(&limiter, 1, 9).await.0, 9);
     assert_eq!(asked(&limiter, 2, 20).await.0, LIMIT as usize);
     cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
@@ -159,52 +158,14 @@ async fn a_flushed_redis_admits_the_limit_once_more_and_no_refusal_is_forgotten(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_redis_leaves_each_replica_its_own_limit() {
     let server = RedisServer::start(&["--maxmemory-policy", "noeviction"]);
-    let limiter = replica(&minute(), crate::support::patient(server.link())).await;
+    let limiter = replica(&minute(), server.patient_config()).await;
     let mut connection = server.connection().await;
     assert_eq!(asked(&limiter, 1, 20).await.0, LIMIT as usize);
     cmd("CONFIG").arg("SET").arg("maxmemory").arg("1").exec_async(&mut connection).await.unwrap();
     assert_eq!(asked(&limiter, 1, 20).await.0, 0, "what was counted still counts");
     assert_eq!(asked(&limiter, 2, 50).await.0, LIMIT as usize);
     assert!(limiter.counts().by_stand_in > 0);
-    assert_eq!(limiter.link().state(), LinkState::Up, "redis is full, not away");
+    assert_eq!(limiter.connection().state(), ConnectionState::Connected, "redis is full, not away");
     cmd("CONFIG").arg("SET").arg("maxmemory").arg("0").exec_async(&mut connection).await.unwrap();
     is_back(&limiter).await;
-}
-
-#[tokio::test]
-async fn timeouts_of_an_earlier_connection_do_not_count_for_the_present_one() {
-    let server = RedisServer::start(&[]);
-    let proxy = Proxy::to_port(server.port).await;
-    let url = format!("redis://{}", proxy.address).parse().unwrap();
-    let request_timeout = Duration::from_millis(400);
-    let config = RedisLinkConfig { request_timeout, ..RedisLinkConfig::new(RedisEndpoint::Single(url)) };
-    let link = RedisLink::connect(config).unwrap();
-    reached(&link, LinkState::Up).await;
-    proxy.silence();
-    let command = |name: &str| {
-        let mut command = cmd(name);
-        command.arg("nothing");
-        command
-    };
-    let get = command("GET");
-    let ask = || {
-        let (link, get) = (link.clone(), get.clone());
-        tokio::spawn(async move { link.run(&get, link.deadline()).await })
-    };
-    let first: Vec<_> = (0..3).map(|_| ask()).collect();
-    tokio::time::sleep(request_timeout / 2).await;
-    let late: Vec<_> = (0..3).map(|_| ask()).collect();
-    for answer in join_all(first).await {
-        assert!(matches!(answer.unwrap(), Err(LinkError::TimedOut)), "the breaker opens");
-    }
-    reached(&link, LinkState::Up).await;
-    for answer in join_all(late).await {
-        assert!(matches!(answer.unwrap(), Err(LinkError::TimedOut)), "after there was another connection");
-    }
-    assert_eq!(link.state(), LinkState::Up);
-    let mut slow = command("BLPOP");
-    slow.arg("0.5");
-    let answer = link.run(&slow, link.deadline()).await;
-    assert!(matches!(answer, Err(LinkError::TimedOut)), "{answer:?}");
-    assert_eq!(link.state(), LinkState::Up, "one timeout of its own is no reason to give it up");
 }

@@ -1,5 +1,6 @@
 //! Values and clocks that are not as they should be, and limits that change.
 
+use chart_index_redis::testing::RedisServer;
 use std::time::Duration;
 
 use chart_index_ratelimit::{Decision, Group, Limiter, Scope};
@@ -8,9 +9,8 @@ use redis::cmd;
 use tokio::time::sleep;
 
 use crate::support::history::now_us;
-use crate::support::server::RedisServer;
 use crate::support::value::{ring, row, time_of};
-use crate::support::{address, config, patient, replica};
+use crate::support::{address, config, replica};
 
 const WINDOW: Duration = Duration::from_millis(400);
 const KEY: &str = "rl2:l:00000001";
@@ -18,7 +18,7 @@ const KEY: &str = "rl2:l:00000001";
 /// A server, a replica with a limit of 5, and a connection to plant values with.
 async fn planted() -> (RedisServer, Limiter, MultiplexedConnection) {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(5, WINDOW, "rl2:"), patient(server.link())).await;
+    let limiter = replica(&config(5, WINDOW, "rl2:"), server.patient_config()).await;
     let connection = server.connection().await;
     (server, limiter, connection)
 }
@@ -95,7 +95,7 @@ async fn a_clock_set_back_by_an_hour_refuses_for_one_window() {
 #[tokio::test]
 async fn replicas_with_different_limits_are_each_exact_by_their_own() {
     let (server, five, mut connection) = planted().await;
-    let three = replica(&config(3, WINDOW, "rl2:"), patient(server.link())).await;
+    let three = replica(&config(3, WINDOW, "rl2:"), server.patient_config()).await;
     assert_eq!(admitted_in_a_row(&five).await, 5);
     assert_eq!(admitted_in_a_row(&three).await, 0, "five are more than three");
     sleep(WINDOW).await;
@@ -118,7 +118,7 @@ async fn a_refusal_writes_and_prolongs_nothing() {
     let (_server, limiter, mut connection) = planted().await;
     assert_eq!(admitted_in_a_row(&limiter).await, 5);
     let before: (Vec<u8>, u64) = state(&mut connection).await;
-    let other = Limiter::new(config(5, WINDOW, "rl2:"), limiter.link().clone());
+    let other = Limiter::new(config(5, WINDOW, "rl2:"), limiter.connection().clone());
     assert_eq!(admitted_in_a_row(&other).await, 0);
     assert_eq!(state(&mut connection).await, before);
 }

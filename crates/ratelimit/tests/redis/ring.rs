@@ -1,5 +1,6 @@
 //! The ring of a window with many admissions. Values are planted, so that minutes pass without waiting for them.
 
+use chart_index_redis::testing::RedisServer;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -8,9 +9,8 @@ use redis::aio::MultiplexedConnection;
 use redis::cmd;
 
 use crate::support::history::{History, admissions, info_number, now_us};
-use crate::support::server::RedisServer;
 use crate::support::value::{ROW, header, moment_us, ring, ring_length, row, time_of, times};
-use crate::support::{address, config, patient, replica};
+use crate::support::{address, config, replica};
 
 const WINDOW: Duration = Duration::from_mins(1);
 const SECOND_US: u64 = 1_000_000;
@@ -22,7 +22,7 @@ async fn planted<const N: usize>(limits: [u32; N]) -> (RedisServer, [Limiter; N]
     let server = RedisServer::start(&[]);
     let mut replicas = Vec::new();
     for limit in limits {
-        replicas.push(replica(&config(limit, WINDOW, "rl2:"), patient(server.link())).await);
+        replicas.push(replica(&config(limit, WINDOW, "rl2:"), server.patient_config()).await);
     }
     let connection = server.connection().await;
     (server, replicas.try_into().unwrap(), connection)
@@ -111,7 +111,7 @@ async fn a_ring_that_turns_a_hundred_times_stays_exact() {
     const LIMIT: usize = 20;
     let window = Duration::from_millis(40);
     let server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "no"]);
-    let limiter = replica(&config(20, window, "rl2:"), patient(server.link())).await;
+    let limiter = replica(&config(20, window, "rl2:"), server.patient_config()).await;
     let (history, mut admitted) = (History::default(), 0);
     while admitted < 100 * LIMIT {
         match history.ask(&limiter, address(1)).await {

@@ -1,5 +1,6 @@
 //! How often Redis is asked, as Redis counts it.
 
+use chart_index_redis::testing::RedisServer;
 use std::time::Duration;
 
 use chart_index_ratelimit::{Decision, Group};
@@ -7,15 +8,14 @@ use redis::{Value, cmd};
 use tokio::time::sleep;
 
 use crate::support::history::info_number;
-use crate::support::server::RedisServer;
-use crate::support::{address, config, patient, replica};
+use crate::support::{address, config, replica};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn a_remembered_refusal_makes_no_round_trip() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(5, MINUTE, "rl2:"), patient(server.link())).await;
+    let limiter = replica(&config(5, MINUTE, "rl2:"), server.patient_config()).await;
     for _ in 0..1_005 {
         let _ = limiter.check(Group::Rox, address(1)).await;
     }
@@ -31,7 +31,7 @@ async fn a_remembered_refusal_makes_no_round_trip() {
 async fn redis_is_asked_again_only_when_it_may_admit() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(300);
-    let limiter = replica(&config(1, window, "rl2:"), patient(server.link())).await;
+    let limiter = replica(&config(1, window, "rl2:"), server.patient_config()).await;
     let mut waits = 0;
     for _ in 0..4 {
         assert!(limiter.check(Group::Rox, address(1)).await.is_admitted());
@@ -48,7 +48,7 @@ async fn redis_is_asked_again_only_when_it_may_admit() {
 #[tokio::test]
 async fn a_limit_and_a_read_share_one_round_trip() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(2, MINUTE, "rl2:"), patient(server.link())).await;
+    let limiter = replica(&config(2, MINUTE, "rl2:"), server.patient_config()).await;
     let mut connection = server.connection().await;
     cmd("SET").arg("cached").arg("body").exec_async(&mut connection).await.unwrap();
     assert!(limiter.check(Group::Lookup, address(1)).await.is_admitted());
@@ -58,7 +58,7 @@ async fn a_limit_and_a_read_share_one_round_trip() {
     let mut reads = async || info_number(&mut connection, "stats", "total_reads_processed:").await;
     let before = reads().await;
     let answers =
-        limiter.link().run_all(vec![check.command().clone(), read], check.deadline()).await.unwrap();
+        limiter.connection().run_all(vec![check.command().clone(), read], check.deadline()).await.unwrap();
     let after = reads().await;
     let [limit, body] = <[_; 2]>::try_from(answers).unwrap();
     assert_eq!(body.unwrap(), Value::BulkString(b"body".to_vec()));
@@ -78,7 +78,7 @@ async fn a_limit_and_a_read_share_one_round_trip() {
 #[tokio::test]
 async fn a_flushed_script_costs_one_more_round_trip_and_no_decision() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(10, MINUTE, "rl2:"), patient(server.link())).await;
+    let limiter = replica(&config(10, MINUTE, "rl2:"), server.patient_config()).await;
     let mut connection = server.connection().await;
     for remaining in (0..10).rev() {
         cmd("SCRIPT").arg("FLUSH").exec_async(&mut connection).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_flushed_script_costs_one_more_round_trip_and_no_decision() {
 #[tokio::test]
 async fn the_question_holds_no_clock() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(10, MINUTE, "rl2:"), server.link()).await;
+    let limiter = replica(&config(10, MINUTE, "rl2:"), server.config()).await;
     let question = limiter.prepare(Group::List, address(258)).unwrap();
     let arguments: Vec<_> =
         question.command().args_iter().skip(2).map(|argument| format!("{argument:?}")).collect();

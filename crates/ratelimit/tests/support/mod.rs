@@ -1,17 +1,15 @@
-//! Real Redis servers for the tests: started on free ports, ended by their process id.
+//! Limiters, addresses and configurations for tests.
 
-pub(crate) mod cluster;
 pub(crate) mod history;
-pub(crate) mod proxy;
-pub(crate) mod server;
 pub(crate) mod value;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use chart_index_ratelimit::redis_link::{LinkState, RedisLink, RedisLinkConfig};
 use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig, Limits};
+use chart_index_redis::testing::wait_for_state;
+use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection};
 
 /// The most that a request may wait for Redis, and what a busy machine with two cores may add to it.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50 + 150);
@@ -36,21 +34,9 @@ pub(crate) fn config(limit: u32, window: Duration, key_prefix: &str) -> LimiterC
     }
 }
 
-/// A replica: a limiter with a connection of its own, that is up.
-pub(crate) async fn replica(config: &LimiterConfig, link: RedisLinkConfig) -> Limiter {
-    let link = RedisLink::connect(link).unwrap();
-    reached(&link, LinkState::Up).await;
-    Limiter::new(config.clone(), link)
-}
-
-/// Waits until a link is in a state, and fails rather than wait for ever.
-pub(crate) async fn reached(link: &RedisLink, state: LinkState) {
-    let reached = tokio::time::timeout(Duration::from_secs(20), link.reached(state)).await;
-    assert!(reached.is_ok(), "the link is {:?}, not {state:?}", link.state());
-}
-
-/// For tests whose subject is what Redis decides: a busy machine may make them slow, but not wrong.
-pub(crate) fn patient(mut link: RedisLinkConfig) -> RedisLinkConfig {
-    link.request_timeout = Duration::from_secs(20);
-    link
+/// A replica: a limiter with an open connection of its own.
+pub(crate) async fn replica(config: &LimiterConfig, redis: RedisConfig) -> Limiter {
+    let connection = RedisConnection::connect(redis).unwrap();
+    wait_for_state(&connection, ConnectionState::Connected).await;
+    Limiter::new(config.clone(), connection)
 }

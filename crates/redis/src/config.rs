@@ -1,4 +1,4 @@
-//! Where Redis is, and how long it may take.
+//! Addresses and timeouts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,27 +6,25 @@ use std::time::Duration;
 
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::io::tcp::TcpSettings;
-use redis::{
-    Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisResult, TlsCertificates,
-};
+use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisResult, TlsCertificates};
 
 /// The address of one Redis server with its credentials: `redis://[user:password@]host:port[/database]`, or
 /// `rediss://` for TLS.
 ///
-/// Neither `Debug` nor the error of parsing shows any part of the credentials.
+/// `Debug` and parse errors do not show the credentials.
 #[derive(Clone)]
 pub struct RedisUrl(Box<ConnectionInfo>);
 
 impl FromStr for RedisUrl {
-    type Err = MalformedRedisUrl;
+    type Err = InvalidRedisUrl;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.into_connection_info().map(|info| Self(Box::new(info))).map_err(|_| MalformedRedisUrl)
+        text.into_connection_info().map(|info| Self(Box::new(info))).map_err(|_| InvalidRedisUrl)
     }
 }
 
 impl RedisUrl {
-    pub(super) fn connection_info(&self) -> &ConnectionInfo {
+    pub(crate) fn connection_info(&self) -> &ConnectionInfo {
         &self.0
     }
 }
@@ -37,40 +35,40 @@ impl fmt::Debug for RedisUrl {
     }
 }
 
-/// The text is not the address of a Redis server. It is not repeated here: it may hold a password.
+/// The text is not the address of a Redis server. The error does not repeat it, since it may hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "REDIS_URL and REDIS_CLUSTER_URLS take redis://[user:password@]host:port[/database], or rediss:// for TLS"
 )]
-pub struct MalformedRedisUrl;
+pub struct InvalidRedisUrl;
 
-/// What to connect to.
+/// The server or cluster to connect to.
 #[derive(Debug, Clone, Default)]
 pub enum RedisEndpoint {
-    /// No Redis: every question is answered with [`LinkError::Away`](super::LinkError::Away).
+    /// No Redis: every command fails with [`CommandError::Unavailable`](crate::CommandError::Unavailable).
     #[default]
     None,
     /// One server: `REDIS_URL`.
     Single(RedisUrl),
-    /// A Redis Cluster, known by some of its nodes: `REDIS_CLUSTER_URLS`. They share their credentials.
+    /// A Redis Cluster, of which these are some of the nodes: `REDIS_CLUSTER_URLS`. Their credentials must be equal.
     Cluster(Vec<RedisUrl>),
 }
 
-/// The configuration of a [`RedisLink`](super::RedisLink).
+/// The configuration of a [`RedisConnection`](crate::RedisConnection) or a [`RedisPool`](crate::RedisPool).
 #[derive(Clone)]
-pub struct RedisLinkConfig {
-    /// What to connect to.
+pub struct RedisConfig {
+    /// The server or cluster to connect to.
     pub endpoint: RedisEndpoint,
-    /// The most that one request waits for Redis: 50 ms.
+    /// How long a request may wait for Redis: 50 ms.
     pub request_timeout: Duration,
-    /// The most that one attempt to connect takes: 1 s. Only the background waits for it.
+    /// How long an attempt to connect may take: 1 s. Only background tasks wait for it.
     pub connect_timeout: Duration,
-    /// The certificate authority of the servers in PEM, where the system's store does not know it.
+    /// A certificate authority in PEM, for servers whose certificate none of the system's authorities signed.
     pub root_certificate: Option<Vec<u8>>,
 }
 
-impl RedisLinkConfig {
-    /// The configuration for an endpoint, with the default time-outs.
+impl RedisConfig {
+    /// The configuration for an endpoint, with the default timeouts.
     #[must_use]
     pub const fn new(endpoint: RedisEndpoint) -> Self {
         Self {
@@ -81,36 +79,35 @@ impl RedisLinkConfig {
         }
     }
 
-    /// What opens connections; `None` without an endpoint.
-    pub(super) fn opener(&self) -> RedisResult<Option<Opener>> {
+    /// The client of the endpoint, if there is one.
+    pub(crate) fn client(&self) -> RedisResult<Option<Client>> {
         Ok(match &self.endpoint {
             RedisEndpoint::None => None,
-            RedisEndpoint::Single(url) => Some(Opener::Single(Box::new(self.client(url)?))),
-            RedisEndpoint::Cluster(urls) => Some(Opener::Cluster(Box::new(self.cluster(urls)?))),
+            RedisEndpoint::Single(url) => Some(Client::Single(Box::new(self.server_client(url)?))),
+            RedisEndpoint::Cluster(urls) => Some(Client::Cluster(Box::new(self.cluster_client(urls)?))),
         })
     }
 
-    /// What opens connections to each of the servers by itself, as a subscription needs it.
+    /// One client for each configured server or node, for subscriptions.
     ///
     /// # Errors
     ///
-    /// Where an address cannot be used at all, e.g. for a certificate that does not parse.
-    pub fn clients(&self) -> RedisResult<Vec<Client>> {
-        self.prepare_tls();
+    /// An address is invalid, e.g. its certificate does not parse.
+    pub fn node_clients(&self) -> RedisResult<Vec<redis::Client>> {
+        self.install_tls_provider();
         match &self.endpoint {
             RedisEndpoint::None => Ok(Vec::new()),
-            RedisEndpoint::Single(url) => Ok(vec![self.client(url)?]),
-            RedisEndpoint::Cluster(urls) => urls.iter().map(|url| self.client(url)).collect(),
+            RedisEndpoint::Single(url) => Ok(vec![self.server_client(url)?]),
+            RedisEndpoint::Cluster(urls) => urls.iter().map(|url| self.server_client(url)).collect(),
         }
     }
 
-    /// What opens connections to the node of the cluster at this address, with the credentials and the TLS of the
-    /// endpoint.
+    /// A client for the cluster node at this address, with the credentials and the TLS settings of the endpoint.
     ///
     /// # Errors
     ///
-    /// Without an endpoint; for a certificate that does not parse.
-    pub fn client_at(&self, host: &str, port: u16) -> RedisResult<Client> {
+    /// No endpoint is configured, or a certificate does not parse.
+    pub fn client_at(&self, host: &str, port: u16) -> RedisResult<redis::Client> {
         let url = match &self.endpoint {
             RedisEndpoint::Single(url) => Some(url),
             RedisEndpoint::Cluster(urls) => urls.first(),
@@ -124,24 +121,24 @@ impl RedisLinkConfig {
             }
             _ => ConnectionAddr::Tcp(host, port),
         };
-        self.client(&RedisUrl(Box::new(ConnectionInfo::clone(&url.0).set_addr(address))))
+        self.server_client(&RedisUrl(Box::new(ConnectionInfo::clone(&url.0).set_addr(address))))
     }
 
-    pub(super) fn client(&self, url: &RedisUrl) -> RedisResult<Client> {
-        let address = without_delay(url);
+    pub(crate) fn server_client(&self, url: &RedisUrl) -> RedisResult<redis::Client> {
+        let address = with_nodelay(url);
         if uses_tls(url) {
-            Client::build_with_tls(address, self.certificates())
+            redis::Client::build_with_tls(address, self.certificates())
         } else {
-            Client::open(address)
+            redis::Client::open(address)
         }
     }
 
-    fn cluster(&self, urls: &[RedisUrl]) -> RedisResult<ClusterClient> {
-        let mut builder = ClusterClientBuilder::new(urls.iter().map(without_delay))
-            .tcp_settings(no_delay())
+    fn cluster_client(&self, urls: &[RedisUrl]) -> RedisResult<ClusterClient> {
+        let mut builder = ClusterClientBuilder::new(urls.iter().map(with_nodelay))
+            .tcp_settings(nodelay())
             .connection_timeout(self.connect_timeout)
             .response_timeout(self.connect_timeout)
-            // Every request has its own deadline, and what nobody waits for any more is not retried.
+            // Every command has its own deadline, after which it is dropped and not retried.
             .overall_response_timeout(None)
             .retries(3);
         if urls.iter().any(uses_tls) {
@@ -154,10 +151,10 @@ impl RedisLinkConfig {
         TlsCertificates { client_tls: None, root_cert: self.root_certificate.clone() }
     }
 
-    /// TLS needs a cryptography provider of the process.
-    pub(super) fn prepare_tls(&self) {
+    /// Installs the cryptography provider that rustls needs for TLS, unless the process has one.
+    pub(crate) fn install_tls_provider(&self) {
         if self.needs_tls() && rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Somebody else may have been faster, which is just as well.
+            // Fails if another thread has just installed one, which will do.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
     }
@@ -171,10 +168,10 @@ impl RedisLinkConfig {
     }
 }
 
-impl fmt::Debug for RedisLinkConfig {
+impl fmt::Debug for RedisConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("RedisLinkConfig")
+            .debug_struct("RedisConfig")
             .field("endpoint", &self.endpoint)
             .field("request_timeout", &self.request_timeout)
             .field("connect_timeout", &self.connect_timeout)
@@ -182,9 +179,9 @@ impl fmt::Debug for RedisLinkConfig {
     }
 }
 
-/// What opens connections.
-pub(super) enum Opener {
-    Single(Box<Client>),
+/// Opens connections to a server or a cluster.
+pub(crate) enum Client {
+    Single(Box<redis::Client>),
     Cluster(Box<ClusterClient>),
 }
 
@@ -192,14 +189,13 @@ fn uses_tls(url: &RedisUrl) -> bool {
     matches!(url.0.addr(), ConnectionAddr::TcpTls { .. })
 }
 
-/// Off in this client by default. With Nagle's algorithm a small command waits for the acknowledgement of the one
-/// before it.
-fn no_delay() -> TcpSettings {
+/// With Nagle's algorithm, a small command would wait for the acknowledgement of the one before it.
+fn nodelay() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }
 
-fn without_delay(url: &RedisUrl) -> ConnectionInfo {
-    ConnectionInfo::clone(&url.0).set_tcp_settings(no_delay())
+fn with_nodelay(url: &RedisUrl) -> ConnectionInfo {
+    ConnectionInfo::clone(&url.0).set_tcp_settings(nodelay())
 }
 
 #[cfg(test)]
@@ -207,16 +203,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_part_of_a_password_is_shown() {
+    fn debug_output_shows_no_credentials() {
         let url: RedisUrl = "rediss://someone:hunter2@redis.example:6380/3".parse().unwrap();
-        let config = RedisLinkConfig::new(RedisEndpoint::Single(url));
+        let config = RedisConfig::new(RedisEndpoint::Single(url));
         let shown = format!("{config:?}");
         assert!(shown.contains("redis.example:6380"), "{shown}");
         assert!(!shown.contains("hunter2") && !shown.contains("someone"), "{shown}");
     }
 
     #[test]
-    fn a_malformed_url_is_not_repeated() {
+    fn error_does_not_repeat_an_invalid_url() {
         let error = "redis//:hunter2@host".parse::<RedisUrl>().unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hunter2"));
     }

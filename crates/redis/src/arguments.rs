@@ -1,4 +1,4 @@
-//! `REDIS_URL` and `REDIS_CLUSTER_URLS` on the command lines of the programs.
+//! The settings `REDIS_URL` and `REDIS_CLUSTER_URLS`.
 
 use std::ffi::OsStr;
 
@@ -6,16 +6,16 @@ use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command, Error};
 
-use super::{MalformedRedisUrl, RedisEndpoint, RedisUrl};
+use crate::{InvalidRedisUrl, RedisEndpoint, RedisUrl};
 
-/// Which Redis a program uses.
+/// The Redis that a program uses.
 #[derive(Debug, Clone, Args)]
 pub struct RedisArguments {
-    /// The Redis that all replicas share, `redis://[user:password@]host:port[/database]`, or `rediss://` for TLS.
+    /// Redis shared by all replicas: `redis://[user:password@]host:port[/database]`, or `rediss://` for TLS
     #[arg(long, env = "REDIS_URL", hide_env_values = true, global = true, value_name = "URL")]
     redis_url: Option<RedisUrl>,
 
-    /// Some nodes of a Redis Cluster, separated by commas, in place of `REDIS_URL`.
+    /// Some nodes of a Redis Cluster, separated by commas, instead of `REDIS_URL`
     #[arg(
         long,
         env = "REDIS_CLUSTER_URLS",
@@ -29,7 +29,7 @@ pub struct RedisArguments {
 }
 
 impl RedisArguments {
-    /// What to connect to.
+    /// The server or cluster to connect to.
     #[must_use]
     pub fn endpoint(&self) -> RedisEndpoint {
         match (&self.redis_url, self.redis_cluster_urls.as_slice()) {
@@ -43,12 +43,12 @@ impl RedisArguments {
 impl ValueParserFactory for RedisUrl {
     type Parser = RedisUrlParser;
 
-    fn value_parser() -> RedisUrlParser {
+    fn value_parser() -> Self::Parser {
         RedisUrlParser
     }
 }
 
-/// Parses a Redis URL. Clap's own parsers repeat a value that they refuse, and this one may hold a password.
+/// Parses a Redis URL. Errors do not repeat the value, as those of Clap's parsers do: it may hold a password.
 #[derive(Debug, Clone, Copy)]
 pub struct RedisUrlParser;
 
@@ -57,7 +57,7 @@ impl TypedValueParser for RedisUrlParser {
 
     fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<RedisUrl, Error> {
         value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
-            let message = format!("invalid value: {MalformedRedisUrl}\n");
+            let message = format!("invalid value: {InvalidRedisUrl}\n");
             Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     }

@@ -1,0 +1,25 @@
+//! Redis connections with deadlines, automatic reconnects and a circuit breaker.
+//!
+//! - [`RedisConnection`] is for commands that a request waits for. All requests share its multiplexed connection, and
+//!   every command has a deadline. While Redis is unavailable, commands fail at once.
+//! - [`RedisPool`] is for commands in the background, on connections that may be idle for minutes.
+//! - [`RedisArguments`] reads the settings `REDIS_URL` and `REDIS_CLUSTER_URLS`.
+//!
+//! Both work with one server or with a Redis Cluster. The feature `testing` adds [`testing`], with servers for tests.
+
+mod arguments;
+mod circuit_breaker;
+mod config;
+mod connection;
+mod error;
+mod multiplexed;
+mod pool;
+mod supervisor;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use arguments::{RedisArguments, RedisUrlParser};
+pub use config::{InvalidRedisUrl, RedisConfig, RedisEndpoint, RedisUrl};
+pub use connection::{ConnectionState, RedisConnection};
+pub use error::CommandError;
+pub use pool::{RedisPool, ReplicatedWrite, Replication};

@@ -1,0 +1,88 @@
+//! The background task that connects, probes and reconnects.
+
+use std::error::Error;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::RedisResult;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use crate::RedisConfig;
+use crate::circuit_breaker::CircuitBreaker;
+use crate::config::Client;
+use crate::connection::{Connected, Shared, State};
+use crate::multiplexed::{Multiplexed, with_timeout};
+
+/// After a connection that lasted this long, the first attempt to reconnect comes without a delay.
+const STABLE_AFTER: Duration = Duration::from_secs(5);
+/// How often a connection is probed, so that a request does not have to find out that it is dead.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(50);
+const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(500);
+
+/// Keeps a connection open until the task is aborted.
+pub(crate) async fn run(shared: Arc<Shared>, client: Client, config: RedisConfig) {
+    let mut delay = Duration::ZERO;
+    let mut unavailable = false;
+    loop {
+        match connect(&shared, &client, &config).await {
+            Ok(connection) => {
+                if std::mem::take(&mut unavailable) {
+                    tracing::info!("redis is available again");
+                }
+                if use_until_discarded(&shared, connection).await >= STABLE_AFTER {
+                    delay = Duration::ZERO;
+                    continue;
+                }
+            }
+            Err(error) => {
+                shared.state.send_replace(State::Unavailable);
+                if !std::mem::replace(&mut unavailable, true) {
+                    tracing::warn!(error = &error as &dyn Error, "redis is unavailable");
+                }
+            }
+        }
+        if !delay.is_zero() {
+            shared.state.send_replace(State::Unavailable);
+            sleep(with_jitter(delay)).await;
+        }
+        delay = (delay * 2).clamp(MIN_RECONNECT_DELAY, MAX_RECONNECT_DELAY);
+    }
+}
+
+/// One attempt to connect. Requests wait for it for as long as for a reply; then Redis counts as unavailable.
+async fn connect(shared: &Shared, client: &Client, config: &RedisConfig) -> RedisResult<Multiplexed> {
+    // Bounds all steps together: resolving the name, TLS, AUTH, the slots of a cluster.
+    let attempt = with_timeout(2 * config.connect_timeout, Multiplexed::open(client, config));
+    let mut attempt = std::pin::pin!(attempt);
+    if let Ok(opened) = timeout(config.request_timeout, &mut attempt).await {
+        return opened;
+    }
+    shared.state.send_replace(State::Unavailable);
+    attempt.await
+}
+
+/// Lets requests use a connection, and probes it, until it is discarded. Returns how long that was.
+async fn use_until_discarded(shared: &Shared, connection: Multiplexed) -> Duration {
+    let opened_at = Instant::now();
+    let connected = Arc::new(Connected { connection, breaker: CircuitBreaker::default() });
+    shared.state.send_replace(State::Connected(Arc::clone(&connected)));
+    let mut probes = interval(PROBE_INTERVAL);
+    probes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = shared.discarded.notified() => return opened_at.elapsed(),
+            _ = probes.tick() => {
+                let reply = timeout(shared.request_timeout, connected.connection.clone().probe()).await;
+                let _ = shared.record(&connected, reply);
+            }
+        }
+    }
+}
+
+/// Adds up to a quarter, so that replicas do not reconnect in step.
+fn with_jitter(delay: Duration) -> Duration {
+    let random = u32::try_from(RandomState::new().hash_one(()) % 256).unwrap_or(0);
+    delay + delay / 4 * random / 256
+}

@@ -1,0 +1,8 @@
+//! Connections to real Redis servers.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+/// Passwords and TLS.
+mod security;
+/// Timeouts of commands and the circuit breaker.
+mod timeouts;

@@ -1,0 +1,197 @@
+//! The examples of docs/api.md: each is a request and the response of a service over the sample library.
+//!
+//! A block of the language `http` holds the request line and its headers, an empty line, the status line, and those
+//! response headers that the example shows. `UPDATE_DOCS=1` writes the status line, the values of these headers and
+//! the body.
+
+use chart_index_tests::{Client, Service, ServiceOptions, TestDatabase, indexer, samples, workspace_root};
+
+use super::{code_blocks, read};
+
+const API: &str = "docs/api.md";
+
+/// The values in the documentation of what differs in every run.
+const CHECKED_AT_MS: &str = "1790000000000";
+const RETRY_AFTER: &str = "42";
+
+/// The limit of a group, which an example of a 429 uses up.
+const LIMIT: usize = 240;
+
+#[tokio::test]
+async fn examples_match_the_responses() {
+    let database = TestDatabase::create().await;
+    indexer(database.url(), &["migrate"]).succeeded();
+    indexer(database.url(), &["ingest", samples().to_str().unwrap()]).succeeded();
+    // Each example is a client of its own, by its forwarded address.
+    let arguments = ["--trusted-proxies", "127.0.0.1/32", "--rate-limit-list", "240"];
+    let options = ServiceOptions { arguments: &arguments, ..ServiceOptions::default() };
+    let service = Service::start_with(database.url(), &options);
+
+    let documented = read(API);
+    let mut actual = documented.clone();
+    for (number, block) in code_blocks(&documented, "http").into_iter().enumerate() {
+        let address = format!("192.0.2.{number}");
+        let rendered = Example::parse(block).render(&service.client(), &address).await;
+        actual = actual.replacen(block, &rendered, 1);
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(workspace_root().join(API), actual).unwrap();
+        return;
+    }
+    for (documented, actual) in code_blocks(&documented, "http").into_iter().zip(code_blocks(&actual, "http"))
+    {
+        assert_eq!(documented, actual, "{API} is out of date: UPDATE_DOCS=1 rewrites its examples");
+    }
+}
+
+struct Example<'a> {
+    /// The request as it is documented.
+    request: &'a str,
+    method: &'a str,
+    target: &'a str,
+    request_headers: Vec<(&'a str, &'a str)>,
+    status_line: &'a str,
+    /// The names of the response headers that are shown.
+    shown: Vec<&'a str>,
+}
+
+impl<'a> Example<'a> {
+    fn parse(block: &'a str) -> Self {
+        let (request, response) = block.split_once("\n\n").expect("an empty line before the response");
+        let mut lines = request.lines();
+        let (method, target) = lines.next().and_then(|line| line.split_once(' ')).expect("a request line");
+        let (head, _) = response.split_once("\n\n").unwrap_or((response, ""));
+        let mut response_lines = head.lines();
+        let status_line = response_lines.next().expect("a status line");
+        let header =
+            |line: &'a str| line.split_once(':').map(|(name, value)| (name, value.trim())).expect("a header");
+        let shown = response_lines.map(|line| header(line).0).collect();
+        Self { request, method, target, request_headers: lines.map(header).collect(), status_line, shown }
+    }
+
+    /// The block as it should be.
+    async fn render(&self, client: &Client, address: &str) -> String {
+        let mut headers = self.request_headers.clone();
+        headers.push(("X-Forwarded-For", address));
+        if self.status_line.contains(" 429 ") {
+            for _ in 0..LIMIT {
+                client.get_with(self.target, &headers).await;
+            }
+        }
+        let method = self.method.parse().expect("a method");
+        let response = client.request(method, self.target, &headers).await;
+        let content = Content::new(response.header("content-type"), &response.body);
+        let mut lines = vec![self.request.to_owned(), String::new(), format!("HTTP/1.1 {}", response.status)];
+        lines.extend(self.shown.iter().map(|name| {
+            let value = content.fixed_header(name, response.header(name));
+            format!("{name}: {value}")
+        }));
+        if let Some(json) = content.json {
+            lines.extend([String::new(), indented(&json, 0)]);
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+/// A body with fixed values in the place of those that differ in every run.
+struct Content {
+    /// Its tag, and the one that the documentation shows.
+    tags: [String; 2],
+    json: Option<String>,
+}
+
+impl Content {
+    fn new(media_type: &str, body: &[u8]) -> Self {
+        let json = media_type.ends_with("json").then(|| std::str::from_utf8(body).expect("UTF-8"));
+        let fixed = json.map(with_fixed_times);
+        let shown = fixed.as_deref().map_or(body, str::as_bytes);
+        Self { tags: [tag(body), tag(shown)], json: fixed }
+    }
+
+    fn fixed_header(&self, name: &str, value: &str) -> String {
+        let seconds =
+            |digits: &str| assert!((1..=60).contains(&digits.parse().unwrap_or(0)), "{name}: {value}");
+        match (name, value.split_once(";t=")) {
+            ("ETag", _) if value == self.tags[0] => self.tags[1].clone(),
+            ("Retry-After", _) => {
+                seconds(value);
+                RETRY_AFTER.to_owned()
+            }
+            ("RateLimit", Some((state, reset))) => {
+                seconds(reset);
+                format!("{state};t={RETRY_AFTER}")
+            }
+            _ => value.to_owned(),
+        }
+    }
+}
+
+/// docs/api.md, "Caching and conditional requests": the tag of a JSON body is a digest of it.
+fn tag(body: &[u8]) -> String {
+    format!("\"{}\"", &blake3::hash(body).to_hex()[..32])
+}
+
+fn with_fixed_times(json: &str) -> String {
+    const FIELD: &str = "\"checkedAtMs\":";
+    let mut parts = json.split(FIELD);
+    let start = parts.next().unwrap_or_default();
+    let fixed = parts.map(|part| {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        format!("{FIELD}{CHECKED_AT_MS}{rest}")
+    });
+    std::iter::once(start.to_owned()).chain(fixed).collect()
+}
+
+/// Compact JSON as it is shown: what fits is on one line.
+fn indented(json: &str, depth: usize) -> String {
+    const WIDTH: usize = 100;
+    let Some(inside) = json.strip_prefix(['{', '[']).and_then(|rest| rest.strip_suffix(['}', ']'])) else {
+        return json.to_owned();
+    };
+    let (open, close) = (&json[..1], &json[json.len() - 1..]);
+    let parts: Vec<String> = elements(inside)
+        .into_iter()
+        .map(|element| match element.split_once("\":").filter(|_| open == "{") {
+            Some((name, value)) => format!("{name}\": {}", indented(value, depth + 1)),
+            None => indented(element, depth + 1),
+        })
+        .collect();
+    let line = parts.join(", ");
+    if depth > 0 && 2 * depth + line.len() <= WIDTH && !line.contains('\n') {
+        return format!("{open}{line}{close}");
+    }
+    let margin = "  ".repeat(depth);
+    let lines: Vec<String> = parts.into_iter().map(|part| format!("{margin}  {part}")).collect();
+    format!("{open}\n{}\n{margin}{close}", lines.join(",\n"))
+}
+
+/// The elements of an object or an array, of the text between its brackets.
+fn elements(inside: &str) -> Vec<&str> {
+    let (mut depth, mut in_string, mut escaped, mut start) = (0, false, false, 0);
+    let mut found = Vec::new();
+    for (index, byte) in inside.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b',' if depth == 0 => {
+                found.push(&inside[start..index]);
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    if !inside.is_empty() {
+        found.push(&inside[start..]);
+    }
+    found
+}
+
+#[test]
+fn json_is_indented() {
+    let json = r#"{"a":[1,2],"b":{"c":"x, {\"y"},"d":[]}"#;
+    assert_eq!(indented(json, 0), "{\n  \"a\": [1, 2],\n  \"b\": {\"c\": \"x, {\\\"y\"},\n  \"d\": []\n}");
+}

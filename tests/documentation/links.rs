@@ -1,0 +1,83 @@
+//! Relative links of the documentation lead to files and headings that exist.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use chart_index_tests::workspace_root;
+
+use super::read;
+
+#[test]
+fn relative_links_resolve() {
+    let documents = documents();
+    assert!(documents.len() > 5, "{documents:?}");
+    let mut broken = Vec::new();
+    for document in &documents {
+        for link in links(&read(document)) {
+            if !link.contains("://") && !resolves(document, &link) {
+                broken.push(format!("{document}: {link}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// The Markdown files of the repository.
+fn documents() -> Vec<String> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"])
+        .current_dir(workspace_root())
+        .output()
+        .expect("git is installed");
+    let listed = String::from_utf8(output.stdout).expect("UTF-8");
+    let names = listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned);
+    names.filter(|name| workspace_root().join(name).is_file()).collect()
+}
+
+/// The targets of inline links, outside of code.
+fn links(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in prose(text) {
+        // The parts with an odd number are between backticks.
+        let plain: String = line.split('`').step_by(2).collect();
+        found.extend(plain.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0.to_owned())));
+    }
+    found
+}
+
+/// The lines outside of fenced blocks.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+fn resolves(document: &str, link: &str) -> bool {
+    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let folder = Path::new(document).parent().unwrap_or(Path::new(""));
+    let target: PathBuf = if path.is_empty() { document.into() } else { folder.join(path) };
+    if !workspace_root().join(&target).exists() {
+        return false;
+    }
+    anchor.is_empty() || anchors(&read(target.to_str().expect("UTF-8"))).contains(anchor)
+}
+
+/// The anchors that a forge makes of headings: lower case, without punctuation, hyphens for spaces.
+fn anchors(text: &str) -> HashSet<String> {
+    let headings = prose(text).filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let lower = heading.trim_start_matches('#').trim().to_lowercase();
+        let word = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+        lower.chars().filter(word).collect::<String>().replace(' ', "-")
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn anchors_are_made_of_headings() {
+    assert!(anchors("## `POST /a`: the *first* one\n").contains("post-a-the-first-one"));
+}

@@ -8,7 +8,7 @@ use crate::flights::Outcome;
 use crate::inner::Source;
 use crate::record::Record;
 use crate::trust::Standing;
-use crate::{Cache, CacheKey, CachedAnswer, FillError, Kind, Lookup};
+use crate::{Cache, CacheKey, CachedResponse, FillError, Kind, Lookup};
 
 /// What became of a request that is limited and then answered.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub enum Admission<E> {
     Admitted {
         /// What the limiter says of it.
         decision: Decision,
-        /// Its answer.
-        answer: Result<CachedAnswer, FillError<E>>,
+        /// The response.
+        response: Result<CachedResponse, FillError<E>>,
     },
 }
 
@@ -36,7 +36,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
     /// With Redis away, the stand-in of the limiter decides, and the fill follows at once.
     ///
     /// The limiter is to share its connection with [`CacheConnections::main`](crate::CacheConnections::main).
-    pub async fn read_admitted<F, Fut>(
+    pub async fn get_or_fill_rate_limited<F, Fut>(
         &self,
         limiter: &Limiter,
         check: PreparedCheck,
@@ -45,9 +45,9 @@ impl<E: Send + Sync + 'static> Cache<E> {
     ) -> Admission<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        let kept = self.begin(&key);
+        let kept = self.get(&key);
         if kept == Lookup::Miss {
             return self.read_both(limiter, check, key, fill).await;
         }
@@ -58,12 +58,12 @@ impl<E: Send + Sync + 'static> Cache<E> {
         let answer = match kept {
             Lookup::Fresh(answer) => Ok(answer),
             Lookup::Stale(answer) => {
-                self.refresh_behind(key, fill);
+                self.refresh_in_background(key, fill);
                 Ok(answer)
             }
             Lookup::Miss => self.inner.fetch(key, Source::Store, fill).await,
         };
-        Admission::Admitted { decision, answer }
+        Admission::Admitted { decision, response: answer }
     }
 
     /// Asks Redis for the limit and for the answer.
@@ -76,7 +76,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
     ) -> Admission<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         let Some(begun) = self.inner.begun(&key) else {
             let decision = limiter.decide(check).await;
@@ -98,12 +98,12 @@ impl<E: Send + Sync + 'static> Cache<E> {
                 inner.fetch(key, Source::Store, fill).await
             }
         };
-        Admission::Admitted { decision, answer }
+        Admission::Admitted { decision, response: answer }
     }
 
     async fn admitted(&self, decision: Decision, answer: impl Future<Output = Outcome<E>>) -> Admission<E> {
         if decision.is_admitted() {
-            Admission::Admitted { decision, answer: answer.await }
+            Admission::Admitted { decision, response: answer.await }
         } else {
             Admission::Refused(decision)
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 /// What is kept of an answer, so that it can be given again without asking the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CachedAnswer {
+pub enum CachedResponse {
     /// The finished body: the JSON text, or the bytes of a ROX file.
     Found(CachedBody),
     /// The index does not hold it. No body is kept: what there is to say follows from the key, and so hundreds of
@@ -16,7 +16,7 @@ pub enum CachedAnswer {
     NotFound,
 }
 
-impl CachedAnswer {
+impl CachedResponse {
     /// A finished body with its tag.
     #[must_use]
     pub fn found(body: impl Into<Bytes>, tag: &str) -> Self {

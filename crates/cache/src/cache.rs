@@ -9,7 +9,7 @@ use redis::RedisError;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::inner::{Inner, Source};
-use crate::{CacheConfig, CacheKey, CachedAnswer, CachedBody, FillError, Representation, feed};
+use crate::{CacheConfig, CacheKey, CachedBody, CachedResponse, FillError, Representation, feed};
 
 /// The ways to Redis that the cache takes.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct CacheConnections {
 impl CacheConnections {
     /// No Redis: memory and the store alone.
     #[must_use]
-    pub fn none() -> Self {
+    pub fn disabled() -> Self {
         Self { main: RedisConnection::disabled(), rox: RedisConnection::disabled() }
     }
 }
@@ -39,16 +39,16 @@ pub struct Cache<E> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
     /// The answer.
-    Fresh(CachedAnswer),
-    /// The answer, for now: it is to be looked behind, see [`Cache::refresh_behind`].
-    Stale(CachedAnswer),
+    Fresh(CachedResponse),
+    /// The answer, for now: it is to be looked behind, see [`Cache::refresh_in_background`].
+    Stale(CachedResponse),
     /// Redis and the store are to be asked.
     Miss,
 }
 
 /// What the cache did since the start, and what it holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CacheCounts {
+pub struct CacheStats {
     /// Answers from memory, fresh or stale.
     pub from_memory: u64,
     /// Records found in Redis.
@@ -60,13 +60,13 @@ pub struct CacheCounts {
     /// Fills that were not started, and requests that did not wait for one, because too many are in flight.
     pub shed: u64,
     /// Answers of fills that Redis was not given, because too many were on their way to it.
-    pub unwritten: u64,
+    pub dropped_writes: u64,
     /// The bytes of memory in use.
     pub bytes: u64,
     /// The answers with a body in memory.
-    pub found_held: usize,
+    pub found_entries: usize,
     /// The keys in memory that are known not to be found.
-    pub not_found_held: usize,
+    pub not_found_entries: usize,
 }
 
 impl<E: Send + Sync + 'static> Cache<E> {
@@ -80,9 +80,9 @@ impl<E: Send + Sync + 'static> Cache<E> {
     ///
     /// Outside of a Tokio runtime, if the feed has nodes.
     pub fn new(config: CacheConfig, connections: CacheConnections) -> Result<Self, RedisError> {
-        let nodes = config.feed.node_clients()?;
+        let nodes = config.invalidations.node_clients()?;
         let channel = feed::channel(&config.key_prefix);
-        let feed_config = config.feed.clone();
+        let feed_config = config.invalidations.clone();
         let inner = Arc::new(Inner::new(config, connections));
         let feed = (!nodes.is_empty()).then(|| {
             let task = tokio::spawn(feed::follow(Arc::clone(&inner), nodes, feed_config, channel));
@@ -97,20 +97,24 @@ impl<E: Send + Sync + 'static> Cache<E> {
     /// that ask for the same key meanwhile share its outcome, also its error; then the next request tries again.
     /// While the store fails, or more fills are in flight than [`CacheConfig::max_fills`], an older answer is given if
     /// there is one.
-    pub async fn read<F, Fut>(&self, key: CacheKey, fill: F) -> Result<CachedAnswer, FillError<E>>
+    pub async fn get_or_fill<F, Fut>(&self, key: CacheKey, fill: F) -> Result<CachedResponse, FillError<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         self.read_from(Source::RedisThenStore, key, fill).await
     }
 
     /// Reads an answer from memory, or with the fill from the store, as [`read`](Self::read) does but without asking
     /// Redis: for a request that has asked it once already.
-    pub async fn read_here<F, Fut>(&self, key: CacheKey, fill: F) -> Result<CachedAnswer, FillError<E>>
+    pub async fn get_or_fill_without_redis<F, Fut>(
+        &self,
+        key: CacheKey,
+        fill: F,
+    ) -> Result<CachedResponse, FillError<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         self.read_from(Source::Store, key, fill).await
     }
@@ -120,12 +124,12 @@ impl<E: Send + Sync + 'static> Cache<E> {
         source: Source,
         key: CacheKey,
         fill: F,
-    ) -> Result<CachedAnswer, FillError<E>>
+    ) -> Result<CachedResponse, FillError<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        match self.begin(&key) {
+        match self.get(&key) {
             Lookup::Fresh(answer) => Ok(answer),
             Lookup::Stale(answer) => {
                 self.inner.refresh(key, source, fill);
@@ -137,15 +141,15 @@ impl<E: Send + Sync + 'static> Cache<E> {
 
     /// What memory alone says. Nothing is sent, and nobody waits.
     #[must_use]
-    pub fn begin(&self, key: &CacheKey) -> Lookup {
-        self.inner.begin(key)
+    pub fn get(&self, key: &CacheKey) -> Lookup {
+        self.inner.get(key)
     }
 
     /// Looks behind an answer that was stale, in Redis and then in the store, unless somebody does already.
-    pub fn refresh_behind<F, Fut>(&self, key: CacheKey, fill: F)
+    pub fn refresh_in_background<F, Fut>(&self, key: CacheKey, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         self.inner.refresh(key, Source::RedisThenStore, fill);
     }
@@ -172,21 +176,15 @@ impl<E: Send + Sync + 'static> Cache<E> {
         gzip
     }
 
-    /// Forgets answers in the memory of this replica, and lets no read that is under way bring them back. An
-    /// [`Invalidator`](crate::Invalidator) does so on every replica.
-    pub fn forget(&self, keys: &[CacheKey]) {
-        self.inner.invalidate(keys);
-    }
-
     /// Whether this replica hears invalidations now.
     #[must_use]
-    pub fn hears_invalidations(&self) -> bool {
+    pub fn is_listening(&self) -> bool {
         self.inner.is_heard()
     }
 
     /// What the cache did, and what it holds.
     #[must_use]
-    pub fn counts(&self) -> CacheCounts {
+    pub fn stats(&self) -> CacheStats {
         self.inner.counts()
     }
 }

@@ -14,7 +14,7 @@ use crate::{CacheConfig, Kind};
 pub(crate) struct FillLimits {
     store: Permits,
     search: Permits,
-    permit_timeout: Duration,
+    fill_permit_timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -27,14 +27,14 @@ impl FillLimits {
     pub(crate) fn new(config: &CacheConfig) -> Self {
         let permits = || Permits {
             fills: Semaphore::new(config.max_fills.get()),
-            waiting: Semaphore::new(config.max_waiting.get()),
+            waiting: Semaphore::new(config.max_waiting_requests.get()),
         };
-        Self { store: permits(), search: permits(), permit_timeout: config.permit_timeout }
+        Self { store: permits(), search: permits(), fill_permit_timeout: config.fill_permit_timeout }
     }
 
     /// A permit for a fill; `None` if none becomes free in time.
     pub(crate) async fn fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        timeout(self.permit_timeout, self.of(kind).fills.acquire()).await.ok()?.ok()
+        timeout(self.fill_permit_timeout, self.of(kind).fills.acquire()).await.ok()?.ok()
     }
 
     /// A permit for a request that waits for a fill, its own or that of another; `None` if too many do.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::Moment;
-use crate::{CacheKey, CachedAnswer, FillError};
+use crate::{CacheKey, CachedResponse, FillError};
 
 /// What a fill comes to; `None` while it is under way.
-pub(crate) type Outcome<E> = Result<CachedAnswer, FillError<E>>;
+pub(crate) type Outcome<E> = Result<CachedResponse, FillError<E>>;
 /// Where those that wait hear of it.
 pub(crate) type Arrival<E> = watch::Receiver<Option<Outcome<E>>>;
 

@@ -16,8 +16,8 @@ use crate::record::Record;
 use crate::redis_tier::RedisTier;
 use crate::trust::{Stamp, Standing, Trust};
 use crate::{
-    AgesByKind, CacheConfig, CacheConnections, CacheCounts, CacheKey, CachedAnswer, CachedBody, Clock,
-    FillError, Lookup,
+    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, Clock, FillError,
+    LifetimesByKind, Lookup,
 };
 
 /// Where a fill looks first.
@@ -33,8 +33,8 @@ pub(crate) struct Inner<E> {
     flights: Arc<Flights<E>>,
     trust: Trust,
     clock: Clock,
-    ages: AgesByKind,
-    patience: Duration,
+    ages: LifetimesByKind,
+    fallback_timeout: Duration,
     fill_timeout: Duration,
     limits: FillLimits,
     /// Places for records on their way to Redis.
@@ -52,7 +52,7 @@ struct Counts {
     fills: AtomicU64,
     failed_fills: AtomicU64,
     shed: AtomicU64,
-    unwritten: AtomicU64,
+    dropped_writes: AtomicU64,
 }
 
 /// When a read began.
@@ -74,8 +74,8 @@ impl<E: Send + Sync + 'static> Inner<E> {
             flights: Arc::new(Flights::new()),
             trust: Trust::new(config.catalogue),
             clock: config.clock,
-            ages: config.ages,
-            patience: config.patience,
+            ages: config.lifetimes,
+            fallback_timeout: config.fallback_timeout,
             fill_timeout: config.fill_timeout,
             writes: Arc::new(Semaphore::new(MAX_WRITES)),
             counts: Counts::default(),
@@ -83,7 +83,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
     }
 
     /// What memory alone says.
-    pub(crate) fn begin(&self, key: &CacheKey) -> Lookup {
+    pub(crate) fn get(&self, key: &CacheKey) -> Lookup {
         let Some((answer, standing)) = self.kept(key) else { return Lookup::Miss };
         let lookup = match standing {
             Standing::Fresh => Lookup::Fresh(answer),
@@ -99,7 +99,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
     pub(crate) async fn fetch<F, Fut>(self: &Arc<Self>, key: CacheKey, source: Source, fill: F) -> Outcome<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         let Some(_waiting) = self.limits.waiting(key.kind()) else {
             self.counts.shed.fetch_add(1, Ordering::Relaxed);
@@ -112,7 +112,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
         if self.usable(&key).is_none() {
             return passage.outcome().await;
         }
-        let outcome = tokio::time::timeout(self.patience, passage.outcome()).await;
+        let outcome = tokio::time::timeout(self.fallback_timeout, passage.outcome()).await;
         match (outcome, self.usable(&key)) {
             (Ok(Ok(answer)), _) => Ok(answer),
             (Ok(Err(_)) | Err(_), Some(old)) => {
@@ -129,7 +129,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
     pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, source: Source, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         if !self.is_paused(&key) {
             // Nobody waits: what was boarded goes on by itself.
@@ -143,10 +143,10 @@ impl<E: Send + Sync + 'static> Inner<E> {
         key: CacheKey,
         source: Source,
         fill: F,
-    ) -> Result<CachedAnswer, Passage<E>>
+    ) -> Result<CachedResponse, Passage<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, E>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         let (landing, arrival) = {
             let mut shard = self.flights.shard(&key);
@@ -173,7 +173,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
         fill: F,
     ) where
         F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<CachedAnswer, E>>,
+        Fut: Future<Output = Result<CachedResponse, E>>,
     {
         if source == Source::RedisThenStore
             && let Some(record) = self.tier.read(&key).await
@@ -203,20 +203,20 @@ impl<E: Send + Sync + 'static> Inner<E> {
         Begun { now: self.clock.now(), unix_ms: self.clock.unix_ms(), catalogue, epoch }
     }
 
-    fn land(self: &Arc<Self>, key: CacheKey, answer: CachedAnswer, begun: Begun, landing: Landing<E>) {
+    fn land(self: &Arc<Self>, key: CacheKey, answer: CachedResponse, begun: Begun, landing: Landing<E>) {
         let answer = self.memory.reuse(&key, answer);
         let generation = begun.catalogue.map_or(GenerationNumber::UNKNOWN, |seen| seen.number);
         let stamp = Stamp { read_at: begun.now.moment, checked_at: begun.now.moment, generation };
         let kept = landing
             .land(Ok(answer.clone()), |shard| self.keep(shard, key, answer.clone(), stamp, begun.epoch));
         if kept && !self.tier.is_away(key.kind()) {
-            let lives = self.trust.vary(&key, self.ages.of(key.kind()).hard);
+            let lives = self.trust.vary(&key, self.ages.of(key.kind()).revalidate_after);
             let generation = begun.catalogue.map(|seen| seen.generation);
             let record = Record { answer, read_unix_ms: begun.unix_ms, generation };
             // Where Redis, or this process, does not keep up with what is read, a copy that is not written costs another
             // replica a read; all that wait to be written would cost everyone.
             let Ok(place) = Arc::clone(&self.writes).try_acquire_owned() else {
-                self.counts.unwritten.fetch_add(1, Ordering::Relaxed);
+                self.counts.dropped_writes.fetch_add(1, Ordering::Relaxed);
                 return;
             };
             let inner = Arc::clone(self);
@@ -253,7 +253,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
         key: CacheKey,
         record: Record,
         begun: Begun,
-    ) -> (CachedAnswer, Standing) {
+    ) -> (CachedResponse, Standing) {
         self.counts.from_redis.fetch_add(1, Ordering::Relaxed);
         let age = Duration::from_millis(begun.unix_ms.saturating_sub(record.read_unix_ms));
         let generation = self.trust.catalogue.number_of(record.generation);
@@ -270,7 +270,7 @@ impl<E: Send + Sync + 'static> Inner<E> {
         &self,
         shard: &mut Shard<E>,
         key: CacheKey,
-        answer: CachedAnswer,
+        answer: CachedResponse,
         stamp: Stamp,
         epoch: u64,
     ) -> bool {
@@ -282,13 +282,13 @@ impl<E: Send + Sync + 'static> Inner<E> {
     }
 
     /// What memory has, and how it stands.
-    fn kept(&self, key: &CacheKey) -> Option<(CachedAnswer, Standing)> {
+    fn kept(&self, key: &CacheKey) -> Option<(CachedResponse, Standing)> {
         let (answer, stamp) = self.memory.get(key)?;
         Some((answer, self.trust.standing(key, stamp, self.ages.of(key.kind()), self.clock.now())))
     }
 
     /// What may be served if nothing better is to be had.
-    fn usable(&self, key: &CacheKey) -> Option<CachedAnswer> {
+    fn usable(&self, key: &CacheKey) -> Option<CachedResponse> {
         self.kept(key).filter(|(_, standing)| *standing != Standing::Dead).map(|(answer, _)| answer)
     }
 
@@ -322,19 +322,19 @@ impl<E: Send + Sync + 'static> Inner<E> {
         self.trust.is_heard(self.clock.now())
     }
 
-    pub(crate) fn counts(&self) -> CacheCounts {
+    pub(crate) fn counts(&self) -> CacheStats {
         let counts = &self.counts;
-        let (bytes, found_held, not_found_held) = self.memory.size();
-        CacheCounts {
+        let (bytes, found_entries, not_found_entries) = self.memory.size();
+        CacheStats {
             from_memory: counts.from_memory.load(Ordering::Relaxed),
             from_redis: counts.from_redis.load(Ordering::Relaxed),
             fills: counts.fills.load(Ordering::Relaxed),
             failed_fills: counts.failed_fills.load(Ordering::Relaxed),
             shed: counts.shed.load(Ordering::Relaxed),
-            unwritten: counts.unwritten.load(Ordering::Relaxed),
+            dropped_writes: counts.dropped_writes.load(Ordering::Relaxed),
             bytes,
-            found_held,
-            not_found_held,
+            found_entries,
+            not_found_entries,
         }
     }
 

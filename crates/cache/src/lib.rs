@@ -1,9 +1,9 @@
 //! Finished answers, kept in two tiers in front of the store: the memory of this process, then Redis.
 //!
 //! - [`Cache`] reads: from memory, else from Redis, else from the store through the fill that the caller brings,
-//!   one fill per key however many wait. [`Cache::read_admitted`] does so together with the rate limit, in at most
+//!   one fill per key however many wait. [`Cache::get_or_fill_rate_limited`] does so together with the rate limit, in at most
 //!   one round trip to Redis.
-//! - [`CacheKey`] names what is kept, [`CachedAnswer`] is what is kept of it.
+//! - [`CacheKey`] names what is kept, [`CachedResponse`] is what is kept of it.
 //! - [`Invalidator`] tells Redis and every replica that an answer has changed.
 //!
 //! The store is the truth. Nothing here is needed for a right answer: either tier may be lost, damaged or away at
@@ -11,7 +11,7 @@
 //!
 //! # How old an answer can be
 //!
-//! A change reaches Redis at once, and every replica as soon as the message travels. The ages in [`Ages`] are the
+//! A change reaches Redis at once, and every replica as soon as the message travels. The ages in [`Lifetimes`] are the
 //! net below: what they bound is how long a message that was lost without a trace can matter. A replica that
 //! cannot hear messages knows it within two seconds, and then serves nothing that it has not checked within the
 //! last three: answer by answer, or all of them at once by the generation of the catalogue, see
@@ -31,7 +31,7 @@
 //!
 //! What remains is what Redis itself forgets. If it loses the mark of a change (evicted, flushed, or lost with a
 //! server whose writes had not been copied) while a fill from before the change is under way, or comes back with a
-//! snapshot from before the change, it holds an old answer for [`Ages::soft`] at most, which is then read again. So
+//! snapshot from before the change, it holds an old answer for [`Lifetimes::stale_after`] at most, which is then read again. So
 //! a Redis for this cache is to keep no snapshots.
 
 mod admission;
@@ -54,10 +54,10 @@ mod subscription;
 mod trust;
 
 pub use admission::Admission;
-pub use answer::{CachedAnswer, CachedBody, FillError, Representation};
-pub use cache::{Cache, CacheConnections, CacheCounts, Lookup};
+pub use answer::{CachedBody, CachedResponse, FillError, Representation};
+pub use cache::{Cache, CacheConnections, CacheStats, Lookup};
 pub use catalogue::{CatalogueStatus, CatalogueStatusSource};
 pub use clock::Clock;
-pub use config::{Ages, AgesByKind, CacheConfig};
+pub use config::{CacheConfig, Lifetimes, LifetimesByKind};
 pub use invalidation::{InvalidationError, Invalidator};
 pub use key::{CacheKey, Kind};

@@ -6,7 +6,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::trust::Stamp;
-use crate::{CacheKey, CachedAnswer, CachedBody};
+use crate::{CacheKey, CachedBody, CachedResponse};
 
 /// Answers by their keys, bounded in bytes, in two regions: answers with a body, and what is not found.
 ///
@@ -68,22 +68,22 @@ impl Memory {
     }
 
     /// What is kept, whatever its age.
-    pub(crate) fn get(&self, key: &CacheKey) -> Option<(CachedAnswer, Stamp)> {
+    pub(crate) fn get(&self, key: &CacheKey) -> Option<(CachedResponse, Stamp)> {
         if let Some(Held { body, stamp, .. }) = self.found.get(key) {
-            return Some((CachedAnswer::Found(body), stamp));
+            return Some((CachedResponse::Found(body), stamp));
         }
-        self.absent.get(key).map(|stamp| (CachedAnswer::NotFound, Stamp::from_bytes(stamp)))
+        self.absent.get(key).map(|stamp| (CachedResponse::NotFound, Stamp::from_bytes(stamp)))
     }
 
     /// Keeps an answer in place of any other of the same key.
-    pub(crate) fn keep(&self, key: CacheKey, answer: CachedAnswer, stamp: Stamp) {
+    pub(crate) fn keep(&self, key: CacheKey, answer: CachedResponse, stamp: Stamp) {
         match answer {
-            CachedAnswer::Found(body) => {
+            CachedResponse::Found(body) => {
                 self.absent.remove(&key);
                 let bytes = body.size();
                 self.found.insert(key, Held { body, stamp, bytes });
             }
-            CachedAnswer::NotFound => {
+            CachedResponse::NotFound => {
                 self.found.remove(&key);
                 self.absent.insert(key, stamp.to_bytes());
             }
@@ -92,10 +92,10 @@ impl Memory {
 
     /// The equal answer that is cached already, if there is one, else this answer: so what was compressed is not
     /// compressed again because it was read again.
-    pub(crate) fn reuse(&self, key: &CacheKey, answer: CachedAnswer) -> CachedAnswer {
-        let CachedAnswer::Found(body) = answer else { return answer };
+    pub(crate) fn reuse(&self, key: &CacheKey, answer: CachedResponse) -> CachedResponse {
+        let CachedResponse::Found(body) = answer else { return answer };
         let cached = self.found.peek(key).map(|held| held.body).filter(|cached| *cached == body);
-        CachedAnswer::Found(cached.unwrap_or(body))
+        CachedResponse::Found(cached.unwrap_or(body))
     }
 
     /// Accounts for a body that was compressed meanwhile, if it is still the one that is cached. The caller sees to
@@ -155,10 +155,10 @@ mod tests {
     fn unknown_hashes_push_out_nothing_but_each_other() {
         let memory = Memory::with_bytes(4 << 20);
         for number in 0..1_000 {
-            memory.keep(key(number), CachedAnswer::found(vec![0; 700], "tag"), stamp());
+            memory.keep(key(number), CachedResponse::found(vec![0; 700], "tag"), stamp());
         }
         for number in 1_000..1_000_000 {
-            memory.keep(key(number), CachedAnswer::NotFound, stamp());
+            memory.keep(key(number), CachedResponse::NotFound, stamp());
         }
         assert!((0..1_000).all(|number| memory.get(&key(number)).is_some()));
         let (bytes, found, absent) = memory.size();
@@ -170,7 +170,7 @@ mod tests {
     fn answers_are_bounded_in_bytes() {
         let memory = Memory::with_bytes(4 << 20);
         for number in 0..10_000 {
-            memory.keep(key(number), CachedAnswer::found(vec![0; 6_000], "tag"), stamp());
+            memory.keep(key(number), CachedResponse::found(vec![0; 6_000], "tag"), stamp());
         }
         let (bytes, found, _) = memory.size();
         assert!(bytes <= 3 << 20 && found > 400, "{found} in {bytes} bytes");
@@ -183,16 +183,16 @@ mod tests {
             let gzip = Representation { bytes: vec![7; 1_000].into(), tag: "gzip".into() };
             body.gzip_or_compress(|_| Some(gzip)).unwrap().bytes.len()
         };
-        memory.keep(key(1), CachedAnswer::found(vec![0; 6_000], "tag"), stamp());
+        memory.keep(key(1), CachedResponse::found(vec![0; 6_000], "tag"), stamp());
         let (before, ..) = memory.size();
-        let Some((CachedAnswer::Found(body), _)) = memory.get(&key(1)) else { panic!("it is cached") };
+        let Some((CachedResponse::Found(body), _)) = memory.get(&key(1)) else { panic!("it is cached") };
         compressed(&body);
         assert_eq!(memory.size().0, before, "quick_cache still has the weight of the insertion");
         memory.weigh_again(key(1), &body);
         assert_eq!(memory.size().0, before + 1_000 + 4 + size_of::<Representation>() as u64);
 
-        let equal = CachedAnswer::found(vec![0; 6_000], "tag");
-        let CachedAnswer::Found(reused) = memory.reuse(&key(1), equal.clone()) else { panic!("a body") };
+        let equal = CachedResponse::found(vec![0; 6_000], "tag");
+        let CachedResponse::Found(reused) = memory.reuse(&key(1), equal.clone()) else { panic!("a body") };
         assert!(reused.is_clone_of(&body), "an equal body is not compressed again");
         memory.keep(key(1), equal, stamp());
         assert_eq!(memory.size().0, before, "replaced by one that is not compressed");
@@ -206,8 +206,8 @@ mod tests {
     fn compressed_bodies_are_bounded_in_bytes() {
         let memory = Memory::with_bytes(4 << 20);
         for number in 0..10_000 {
-            memory.keep(key(number), CachedAnswer::found(vec![0; 6_000], "tag"), stamp());
-            let Some((CachedAnswer::Found(body), _)) = memory.get(&key(number)) else { continue };
+            memory.keep(key(number), CachedResponse::found(vec![0; 6_000], "tag"), stamp());
+            let Some((CachedResponse::Found(body), _)) = memory.get(&key(number)) else { continue };
             let gzip = Representation { bytes: vec![7; 2_000].into(), tag: "gzip".into() };
             body.gzip_or_compress(|_| Some(gzip)).unwrap();
             memory.weigh_again(key(number), &body);
@@ -215,8 +215,8 @@ mod tests {
         let held: u64 = (0..10_000)
             .filter_map(|number| memory.get(&key(number)))
             .map(|(answer, _)| match answer {
-                CachedAnswer::Found(body) => body.size(),
-                CachedAnswer::NotFound => 0,
+                CachedResponse::Found(body) => body.size(),
+                CachedResponse::NotFound => 0,
             })
             .sum();
         assert!((2 << 20..=3 << 20).contains(&held), "{held} bytes");
@@ -225,12 +225,12 @@ mod tests {
     #[test]
     fn an_answer_moves_between_the_regions() {
         let memory = Memory::with_bytes(4 << 20);
-        let found = CachedAnswer::found("{}", "tag");
-        memory.keep(key(1), CachedAnswer::NotFound, stamp());
+        let found = CachedResponse::found("{}", "tag");
+        memory.keep(key(1), CachedResponse::NotFound, stamp());
         memory.keep(key(1), found.clone(), stamp());
         assert_eq!((memory.get(&key(1)).unwrap().0, memory.size().2), (found, 0));
-        memory.keep(key(1), CachedAnswer::NotFound, stamp());
-        assert_eq!((memory.get(&key(1)).unwrap().0, memory.size().1), (CachedAnswer::NotFound, 0));
+        memory.keep(key(1), CachedResponse::NotFound, stamp());
+        assert_eq!((memory.get(&key(1)).unwrap().0, memory.size().1), (CachedResponse::NotFound, 0));
         memory.forget(&key(1));
         assert!(memory.get(&key(1)).is_none());
     }

@@ -17,12 +17,12 @@
 use bytes::Bytes;
 use chart_index_domain::search::Generation;
 
-use crate::{CacheKey, CachedAnswer};
+use crate::{CacheKey, CachedResponse};
 
 /// An answer as Redis keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub(crate) answer: CachedAnswer,
+    pub(crate) answer: CachedResponse,
     /// When the read from the store began, in Unix milliseconds of the replica that read.
     pub(crate) read_unix_ms: u64,
     /// The generation of the catalogue that was read last before that. It is the same on every replica.
@@ -37,8 +37,8 @@ impl Record {
     /// The value to write. `None` for a tag that does not fit, which no caller has.
     pub(crate) fn encode(&self, key: &CacheKey, redis_key: &[u8]) -> Option<Vec<u8>> {
         let (found, tag, body) = match &self.answer {
-            CachedAnswer::Found(body) => (1, body.plain().tag.as_bytes(), &body.plain().bytes[..]),
-            CachedAnswer::NotFound => (0, &[][..], &[][..]),
+            CachedResponse::Found(body) => (1, body.plain().tag.as_bytes(), &body.plain().bytes[..]),
+            CachedResponse::NotFound => (0, &[][..], &[][..]),
         };
         let mut value = Vec::with_capacity(HEAD + tag.len() + body.len() + CHECKSUM);
         value.extend([VERSION, found, key.kind() as u8]);
@@ -65,8 +65,8 @@ impl Record {
         let (tag, body) = rest.split_at_checked(usize::from(tag_bytes))?;
         let answer = match found {
             // A copy of just the right size: what the client of Redis read into may be larger.
-            1 => CachedAnswer::found(Bytes::copy_from_slice(body), std::str::from_utf8(tag).ok()?),
-            0 if rest.is_empty() => CachedAnswer::NotFound,
+            1 => CachedResponse::found(Bytes::copy_from_slice(body), std::str::from_utf8(tag).ok()?),
+            0 if rest.is_empty() => CachedResponse::NotFound,
             _ => return None,
         };
         Some(Self {
@@ -96,9 +96,9 @@ mod tests {
     fn records() -> [Record; 3] {
         let record = |answer, generation| Record { answer, read_unix_ms: 1_790_000_000_000, generation };
         [
-            record(CachedAnswer::NotFound, None),
-            record(CachedAnswer::found("", ""), Some(Generation(1))),
-            record(CachedAnswer::found(vec![7; 300], "0123456789abcdef"), Some(Generation(u64::MAX))),
+            record(CachedResponse::NotFound, None),
+            record(CachedResponse::found("", ""), Some(Generation(1))),
+            record(CachedResponse::found(vec![7; 300], "0123456789abcdef"), Some(Generation(u64::MAX))),
         ]
     }
 

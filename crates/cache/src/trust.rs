@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::catalogue::{Catalogue, GenerationNumber};
 use crate::clock::{Moment, Now};
-use crate::{Ages, CacheKey, CatalogueStatusSource};
+use crate::{CacheKey, CatalogueStatusSource, Lifetimes};
 
 /// When an answer was read from the store, and when it was last known to be in force: both as of the beginning of
 /// the read, since what changes during a read may be missing in it.
@@ -100,17 +100,18 @@ impl Trust {
     }
 
     /// What may be done with an answer.
-    pub(crate) fn standing(&self, key: &CacheKey, stamp: Stamp, ages: &Ages, now: Now) -> Standing {
+    pub(crate) fn standing(&self, key: &CacheKey, stamp: Stamp, ages: &Lifetimes, now: Now) -> Standing {
         let read_ago = now.moment.since(stamp.read_at);
         let checked_ago = now.moment.since(stamp.checked_at);
         let vary = |age| self.vary(key, age);
-        if read_ago >= ages.if_error {
+        if read_ago >= ages.expire_after {
             Standing::Dead
-        } else if read_ago >= vary(ages.hard)
+        } else if read_ago >= vary(ages.revalidate_after)
             || self.is_unheard(checked_ago, now) && !self.is_unchanged(stamp)
         {
             Standing::Doubtful
-        } else if read_ago >= vary(ages.soft) || checked_ago >= vary(ages.check) && !self.is_unchanged(stamp)
+        } else if read_ago >= vary(ages.stale_after)
+            || checked_ago >= vary(ages.recheck_after) && !self.is_unchanged(stamp)
         {
             Standing::Stale
         } else {
@@ -149,7 +150,7 @@ mod tests {
     use chart_index_domain::search::Generation;
 
     use super::*;
-    use crate::{AgesByKind, CatalogueStatus, Clock};
+    use crate::{CatalogueStatus, Clock, LifetimesByKind};
 
     const KEY: CacheKey = CacheKey::lookup(NoteHash::from_bytes([3; 32]));
 
@@ -165,7 +166,8 @@ mod tests {
             let status = Arc::clone(&status);
             CatalogueStatusSource::new(move || Some(*status.lock().unwrap()))
         };
-        let (clock, ages, trust) = (Clock::default(), AgesByKind::default().lookup, Trust::new(Some(source)));
+        let (clock, ages, trust) =
+            (Clock::default(), LifetimesByKind::default().lookup, Trust::new(Some(source)));
         let generation = trust.catalogue.number_of(Some(Generation(1)));
         let proven = Stamp { generation, ..stamp(clock.now().moment, clock.now().moment) };
         clock.advance(Duration::from_mins(1));
@@ -192,7 +194,7 @@ mod tests {
 
     #[test]
     fn an_answer_ages_from_fresh_to_dead() {
-        let (clock, trust, ages) = (Clock::default(), Trust::new(None), AgesByKind::default().lookup);
+        let (clock, trust, ages) = (Clock::default(), Trust::new(None), LifetimesByKind::default().lookup);
         trust.begin(clock.now());
         clock.advance(Duration::from_hours(48));
         let now = clock.now();
@@ -212,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_was_checked_before_listening_began_is_doubted() {
-        let (clock, trust, ages) = (Clock::default(), Trust::new(None), AgesByKind::default().lookup);
+        let (clock, trust, ages) = (Clock::default(), Trust::new(None), LifetimesByKind::default().lookup);
         let stamp_now = || stamp(clock.now().moment, clock.now().moment);
         let unheard = stamp_now();
         assert_eq!(trust.standing(&KEY, unheard, &ages, clock.now()), Standing::Fresh, "for three seconds");

@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use chart_index_cache::{CachedAnswer, CachedBody, Representation};
+use chart_index_cache::{CachedBody, CachedResponse, Representation};
 use chart_index_domain::ReadError;
 use serde::Serialize;
 
@@ -78,8 +78,8 @@ impl JsonBody {
 
     /// What is cached of it.
     #[must_use]
-    pub fn keep(self) -> CachedAnswer {
-        CachedAnswer::Found(self.0)
+    pub fn keep(self) -> CachedResponse {
+        CachedResponse::Found(self.0)
     }
 
     /// A body from the cache.

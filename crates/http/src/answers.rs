@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use chart_index_cache::{Admission, Cache, CacheKey, CachedAnswer, FillError};
+use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError};
 use chart_index_domain::ReadError;
 use chart_index_ratelimit::Group;
 
@@ -41,25 +41,25 @@ impl Answers {
     }
 
     /// The answer of that name, if the request passes its limit: from memory, from Redis, or by the fill. Asks Redis
-    /// once, for the limit and the answer together, see [`Cache::read_admitted`].
+    /// once, for the limit and the answer together, see [`Cache::get_or_fill_rate_limited`].
     ///
     /// # Errors
     ///
     /// [`ApiError::RateLimited`]; where no older answer can stand in, what the fill failed with,
     /// [`ApiError::Unavailable`] when it took too long, or [`ApiError::Overloaded`] when too many are in flight.
-    pub async fn read<F, Fut>(&self, turn: &Turn, key: CacheKey, fill: F) -> Result<CachedAnswer, ApiError>
+    pub async fn read<F, Fut>(&self, turn: &Turn, key: CacheKey, fill: F) -> Result<CachedResponse, ApiError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, ReadError>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
     {
         let Some(check) = turn.take() else {
             // It passed already, with an answer that was not to be had.
-            return outcome(self.cache.read_here(key, fill).await);
+            return outcome(self.cache.get_or_fill_without_redis(key, fill).await);
         };
         let group = check.group();
-        match self.cache.read_admitted(self.limiting.limiter(), check, key, fill).await {
+        match self.cache.get_or_fill_rate_limited(self.limiting.limiter(), check, key, fill).await {
             Admission::Refused(decision) => Err(ApiError::RateLimited(group, decision)),
-            Admission::Admitted { answer, .. } => outcome(answer),
+            Admission::Admitted { response, .. } => outcome(response),
         }
     }
 
@@ -78,9 +78,9 @@ impl Answers {
     ) -> Result<Option<JsonBody>, ApiError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedAnswer, ReadError>> + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
     {
-        let CachedAnswer::Found(cached) = self.read(turn, key, fill).await? else { return Ok(None) };
+        let CachedResponse::Found(cached) = self.read(turn, key, fill).await? else { return Ok(None) };
         let body = JsonBody::cached(cached.clone());
         if body.is_for_gzip(conditions) {
             self.cache.gzip(&key, &cached, compressed);
@@ -89,7 +89,7 @@ impl Answers {
     }
 }
 
-fn outcome(answer: Result<CachedAnswer, FillError<ReadError>>) -> Result<CachedAnswer, ApiError> {
+fn outcome(answer: Result<CachedResponse, FillError<ReadError>>) -> Result<CachedResponse, ApiError> {
     answer.map_err(|error| match error {
         FillError::Failed(error) => ApiError::from(error),
         FillError::TimedOut => ApiError::Unavailable(TimedOut.into()),

@@ -6,7 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use chart_index_cache::{CacheKey, CachedAnswer};
+use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::parse_query_string;
 use chart_index_domain::{ChartsetId, PublicSource, ReadError, SourceRef};
 use chart_index_http::{ApiError, CachePolicy, ChartsetIdParam, Conditions, JsonBody, Missing, Turn};
@@ -46,8 +46,8 @@ pub(crate) async fn detail(
     Ok(body.answer(&conditions, CachePolicy::Listing))
 }
 
-async fn read_detail(store: Store, id: ChartsetId) -> Result<CachedAnswer, ReadError> {
-    let Some(detail) = store.chartset(id).await? else { return Ok(CachedAnswer::NotFound) };
+async fn read_detail(store: Store, id: ChartsetId) -> Result<CachedResponse, ReadError> {
+    let Some(detail) = store.chartset(id).await? else { return Ok(CachedResponse::NotFound) };
     Ok(JsonBody::render(&ChartsetAnswer::new(&detail))?.keep())
 }
 
@@ -66,14 +66,14 @@ pub(crate) async fn redirect(
 }
 
 /// What is kept is the source, `<kind>/<ref>`: where it has its page is a setting of each replica.
-async fn read_source(store: Store, id: ChartsetId) -> Result<CachedAnswer, ReadError> {
+async fn read_source(store: Store, id: ChartsetId) -> Result<CachedResponse, ReadError> {
     let source = store.public_source(id).await?;
     let kept = |source: PublicSource| format!("{}/{}", source.kind, source.reference);
-    Ok(source.map_or(CachedAnswer::NotFound, |source| CachedAnswer::found(kept(source), "")))
+    Ok(source.map_or(CachedResponse::NotFound, |source| CachedResponse::found(kept(source), "")))
 }
 
-fn kept_source(kept: &CachedAnswer) -> Option<PublicSource> {
-    let CachedAnswer::Found(body) = kept else { return None };
+fn kept_source(kept: &CachedResponse) -> Option<PublicSource> {
+    let CachedResponse::Found(body) = kept else { return None };
     let (kind, number) = std::str::from_utf8(&body.plain().bytes).ok()?.split_once('/')?;
     Some(PublicSource { kind: kind.parse().ok()?, reference: SourceRef::from_number(number.parse().ok()?)? })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chart_index_cache::{CacheKey, CachedAnswer};
+use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{Engine, Generation, SearchIndex, SearchQuery};
 use chart_index_http::{ApiError, Conditions, JsonBody, Turn};
@@ -67,7 +67,7 @@ async fn search(
     engine: Arc<dyn SearchIndex>,
     query: Arc<SearchQuery>,
     generation: Generation,
-) -> Result<CachedAnswer, ReadError> {
+) -> Result<CachedResponse, ReadError> {
     let page = engine.search(&query, generation).await?;
     let answer = ListAnswer::new(&page, query.page);
     Ok(JsonBody::render_sized(&answer, answer.expected_bytes())?.keep())

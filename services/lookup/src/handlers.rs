@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use chart_index_cache::{CacheKey, CachedAnswer};
+use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError};
 use chart_index_http::{
     ApiError, CachePolicy, Conditions, EntityTag, HashParam, JsonBody, Missing, Turn, not_modified,
@@ -27,8 +27,8 @@ pub(crate) async fn chart(
     Ok(body.answer(&conditions, CachePolicy::Lookup))
 }
 
-async fn read_chart(store: Store, hash: NoteHash) -> Result<CachedAnswer, ReadError> {
-    let Some(known) = store.chart(hash).await? else { return Ok(CachedAnswer::NotFound) };
+async fn read_chart(store: Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
+    let Some(known) = store.chart(hash).await? else { return Ok(CachedResponse::NotFound) };
     Ok(JsonBody::render(&LookupAnswer::new(hash, Some(&known)))?.keep())
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn rox(
     conditions: Conditions,
 ) -> Result<Response, ApiError> {
     let kept = answers.read(&turn, CacheKey::rox(hash), move || read_rox(store, hash)).await?;
-    let CachedAnswer::Found(file) = kept else { return Err(ApiError::NotFound(Missing::Rox)) };
+    let CachedResponse::Found(file) = kept else { return Err(ApiError::NotFound(Missing::Rox)) };
     let tag = EntityTag::from(hash);
     if conditions.has(&tag) {
         return Ok(not_modified(&tag, CachePolicy::Rox));
@@ -50,7 +50,7 @@ pub(crate) async fn rox(
 }
 
 /// The tag of a ROX file is its hash, which is its name already.
-async fn read_rox(store: Store, hash: NoteHash) -> Result<CachedAnswer, ReadError> {
+async fn read_rox(store: Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let bytes = store.rox(hash).await?;
-    Ok(bytes.map_or(CachedAnswer::NotFound, |bytes| CachedAnswer::found(bytes, "")))
+    Ok(bytes.map_or(CachedResponse::NotFound, |bytes| CachedResponse::found(bytes, "")))
 }

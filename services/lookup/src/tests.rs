@@ -39,5 +39,5 @@ fn unlimited() -> Answers {
     let redis = chart_index_redis::RedisConnection::disabled();
     let limiting =
         RateLimiting::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
-    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::none()).unwrap())
+    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap())
 }

@@ -194,9 +194,9 @@ impl ServeArguments {
             // No request waits longer.
             fill_timeout: self.layers.request_deadline,
             max_fills: self.max_fills_in_flight,
-            max_waiting: max_waiting(self.layers.max_requests_in_flight),
+            max_waiting_requests: max_waiting(self.layers.max_requests_in_flight),
             catalogue: Some(catalogue),
-            feed: redis,
+            invalidations: redis,
             ..CacheConfig::default()
         };
         let cache = Cache::new(config, connections.clone())?;

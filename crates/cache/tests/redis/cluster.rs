@@ -39,9 +39,10 @@ async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
     for number in 0..KEYS {
         let store = store.clone();
         let check = there.limiter.prepare(Group::Lookup, address(1)).unwrap();
-        let admission = there.cache.read_admitted(&there.limiter, check, key(number), || store.read()).await;
-        let Admission::Admitted { answer, .. } = admission else { panic!("below the limit") };
-        assert_eq!(answer.unwrap(), version(0));
+        let admission =
+            there.cache.get_or_fill_rate_limited(&there.limiter, check, key(number), || store.read()).await;
+        let Admission::Admitted { response, .. } = admission else { panic!("below the limit") };
+        assert_eq!(response.unwrap(), version(0));
     }
     assert_eq!(store.reads(), KEYS, "the other replica found them in the cluster");
 
@@ -61,7 +62,7 @@ async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
 async fn a_node_cut_off_from_its_cluster_does_not_count_as_listening() {
     let cluster = RedisCluster::start();
     let replica = Replica::starting(&cluster.config(), &cluster.nodes[1], CacheConfig::default());
-    eventually(async || replica.cache.hears_invalidations()).await;
+    eventually(async || replica.cache.is_listening()).await;
     let subscribed = |node: &&RedisServer| node.cli(&["PUBSUB", "NUMSUB", CHANNEL]).ends_with("\n1");
     let [node] = cluster.nodes.iter().filter(subscribed).collect::<Vec<_>>()[..] else {
         panic!("one node has the subscription")
@@ -72,9 +73,9 @@ async fn a_node_cut_off_from_its_cluster_does_not_count_as_listening() {
     node.cli(&["CLUSTER", "DELSLOTS", &slot]);
     eventually(async || node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:fail")).await;
     assert_eq!(node.cli(&["PING"]), "PONG");
-    eventually(async || !replica.cache.hears_invalidations()).await;
+    eventually(async || !replica.cache.is_listening()).await;
     node.cli(&["CLUSTER", "ADDSLOTS", &slot]);
-    eventually(async || replica.cache.hears_invalidations()).await;
+    eventually(async || replica.cache.is_listening()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{CacheConfig, CacheKey, CachedAnswer, FillError, Lookup, Representation};
+use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, FillError, Lookup, Representation};
 use chart_index_domain::search::Generation;
 use futures_util::future::join_all;
 use futures_util::poll;
@@ -33,7 +33,7 @@ async fn one_replica_fills_for_all() {
     let mut connection = server.connection().await;
     eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
     assert_eq!(second.read(key(1), &store).await, version(0));
-    assert_eq!((store.reads(), second.cache.counts().from_redis), (1, 1));
+    assert_eq!((store.reads(), second.cache.stats().from_redis), (1, 1));
 }
 
 #[tokio::test]
@@ -50,15 +50,15 @@ async fn a_client_that_leaves_does_not_stop_the_fill() {
         }
     };
     let cache = replica.cache.clone();
-    let client = tokio::spawn(async move { cache.read(key(1), || fill).await });
+    let client = tokio::spawn(async move { cache.get_or_fill(key(1), || fill).await });
     begun.notified().await;
-    let mut waiting = pin!(replica.cache.read(key(1), async || panic!("a fill is under way")));
+    let mut waiting = pin!(replica.cache.get_or_fill(key(1), async || panic!("a fill is under way")));
     assert!(poll!(&mut waiting).is_pending());
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
     go_on.notify_one();
     assert_eq!(waiting.await.unwrap(), version(0), "whoever else waits has its answer");
-    assert_eq!(replica.cache.begin(&key(1)), Lookup::Fresh(version(0)));
+    assert_eq!(replica.cache.get(&key(1)), Lookup::Fresh(version(0)));
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_failed_fill_gives_all_that_wait_one_error_and_the_next_request_tries_
     store.set_down(true);
     let outcomes = join_all((0..100).map(|_| {
         let store = store.clone();
-        replica.cache.read(key(1), || store.read())
+        replica.cache.get_or_fill(key(1), || store.read())
     }));
     assert!(outcomes.await.iter().all(|outcome| matches!(outcome, Err(FillError::Failed(_)))));
     assert_eq!(store.reads(), 1);
@@ -82,7 +82,7 @@ async fn a_panicking_fill_is_an_error_and_the_next_request_tries_again() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let outcomes = join_all((0..10).map(|_| {
-        replica.cache.read(key(1), || async {
+        replica.cache.get_or_fill(key(1), || async {
             tokio::task::yield_now().await;
             panic!("a defect in a fill")
         })
@@ -101,7 +101,7 @@ async fn a_stale_answer_is_served_at_once_and_refreshed_once_behind() {
     replica.clock.advance(Duration::from_mins(12));
     let answers = join_all((0..100).map(|_| replica.read(key(1), &store))).await;
     assert!(answers.iter().all(|answer| *answer == version(0)));
-    eventually(async || replica.cache.begin(&key(1)) == Lookup::Fresh(version(1))).await;
+    eventually(async || replica.cache.get(&key(1)) == Lookup::Fresh(version(1))).await;
     assert_eq!(store.reads(), 2);
 }
 
@@ -125,7 +125,7 @@ async fn past_the_hard_age_an_answer_is_served_only_while_the_store_fails() {
     store.set_down(true);
     redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
     replica.clock.advance(Duration::from_hours(25));
-    let outcome = replica.cache.read(key(1), move || store.read()).await;
+    let outcome = replica.cache.get_or_fill(key(1), move || store.read()).await;
     assert!(matches!(outcome, Err(FillError::Failed(_))), "too old for anything");
 }
 
@@ -136,7 +136,7 @@ async fn a_store_that_hangs_is_not_waited_for_where_an_old_answer_is_at_hand() {
     replica.read(key(1), &Store::default()).await;
     redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
     replica.clock.advance(Duration::from_hours(2));
-    let hanging = || replica.cache.read(key(1), std::future::pending::<Result<CachedAnswer, Down>>);
+    let hanging = || replica.cache.get_or_fill(key(1), std::future::pending::<Result<CachedResponse, Down>>);
     let begun = tokio::time::Instant::now();
     for _ in 0..20 {
         assert_eq!(hanging().await.unwrap(), version(0));
@@ -144,21 +144,24 @@ async fn a_store_that_hangs_is_not_waited_for_where_an_old_answer_is_at_hand() {
     assert!(begun.elapsed() < Duration::from_millis(1_500), "{:?}", begun.elapsed());
 }
 
-async fn limited(server: &RedisServer, max_fills: usize, max_waiting: usize) -> Replica {
+async fn limited(server: &RedisServer, max_fills: usize, max_waiting_requests: usize) -> Replica {
     let config = CacheConfig {
         max_fills: NonZeroUsize::new(max_fills).unwrap(),
-        max_waiting: NonZeroUsize::new(max_waiting).unwrap(),
+        max_waiting_requests: NonZeroUsize::new(max_waiting_requests).unwrap(),
         fill_timeout: Duration::from_secs(1),
-        permit_timeout: Duration::from_millis(250),
+        fill_permit_timeout: Duration::from_millis(250),
         ..CacheConfig::default()
     };
     Replica::with(server.config(), server, config).await
 }
 
 /// A read of a store that never answers.
-fn hanging(replica: &Replica, key: CacheKey) -> impl Future<Output = Result<CachedAnswer, FillError<Down>>> {
+fn hanging(
+    replica: &Replica,
+    key: CacheKey,
+) -> impl Future<Output = Result<CachedResponse, FillError<Down>>> {
     let cache = replica.cache.clone();
-    async move { cache.read(key, std::future::pending::<Result<CachedAnswer, Down>>).await }
+    async move { cache.get_or_fill(key, std::future::pending::<Result<CachedResponse, Down>>).await }
 }
 
 #[tokio::test]
@@ -169,7 +172,7 @@ async fn a_hanging_fill_times_out_and_the_next_request_fills_again() {
     let outcomes = join_all((0..10).map(|_| hanging(&replica, key(1)))).await;
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(FillError::TimedOut))), "{outcomes:?}");
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    assert_eq!((replica.cache.counts().fills, replica.cache.counts().failed_fills), (1, 1));
+    assert_eq!((replica.cache.stats().fills, replica.cache.stats().failed_fills), (1, 1));
     assert_eq!(replica.read(key(1), &Store::default()).await, version(0));
 }
 
@@ -179,7 +182,7 @@ async fn a_hanging_fill_times_out_after_its_request_was_given_up() {
     let replica = limited(&server, 64, 64).await;
     let given_up = tokio::time::timeout(Duration::from_millis(100), hanging(&replica, key(1))).await;
     assert!(given_up.is_err());
-    eventually(async || replica.cache.counts().failed_fills == 1).await;
+    eventually(async || replica.cache.stats().failed_fills == 1).await;
     assert_eq!(replica.read(key(1), &Store::default()).await, version(0));
 }
 
@@ -197,14 +200,14 @@ async fn fills_above_the_limit_are_shed_and_hits_are_not() {
         for fill in &mut in_flight {
             assert!(poll!(fill).is_pending());
         }
-        replica.cache.counts().fills == 5
+        replica.cache.stats().fills == 5
     })
     .await;
     let begun = tokio::time::Instant::now();
     assert!(matches!(hanging(&replica, key(20)).await, Err(FillError::Overloaded)));
     assert!(begun.elapsed() < Duration::from_millis(800), "before a permit is free: {:?}", begun.elapsed());
     assert_eq!(replica.read(key(1), &store).await, version(0));
-    assert_eq!((replica.cache.counts().fills, replica.cache.counts().shed), (5, 1));
+    assert_eq!((replica.cache.stats().fills, replica.cache.stats().shed), (5, 1));
 
     let list = CacheKey::list(b"", Generation(1));
     assert_eq!(replica.read(list, &store).await, version(0), "lists have permits of their own");
@@ -240,8 +243,8 @@ async fn a_body_is_compressed_once_until_it_changes() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let (store, compressions) = (Store::default(), std::cell::Cell::new(0));
-    let gzip = |answer: &CachedAnswer| {
-        let CachedAnswer::Found(body) = answer else { panic!("a body") };
+    let gzip = |answer: &CachedResponse| {
+        let CachedResponse::Found(body) = answer else { panic!("a body") };
         let gzip = replica.cache.gzip(&key(1), body, |plain| {
             compressions.set(compressions.get() + 1);
             Some(Representation { bytes: plain.slice(1..), tag: "gzip".into() })
@@ -249,24 +252,24 @@ async fn a_body_is_compressed_once_until_it_changes() {
         gzip.unwrap().bytes.len()
     };
     let plain = replica.read(key(1), &store).await;
-    let before = replica.cache.counts().bytes;
+    let before = replica.cache.stats().bytes;
     gzip(&plain);
     let both = before + (gzip(&plain) + "gzip".len() + size_of::<Representation>()) as u64;
-    assert_eq!(replica.cache.counts().bytes, both, "they count");
+    assert_eq!(replica.cache.stats().bytes, both, "they count");
     for _ in 0..10 {
         gzip(&replica.read(key(1), &store).await);
     }
     replica.clock.advance(Duration::from_mins(12));
     replica.read(key(1), &store).await;
-    eventually(async || matches!(replica.cache.begin(&key(1)), Lookup::Fresh(_))).await;
+    eventually(async || matches!(replica.cache.get(&key(1)), Lookup::Fresh(_))).await;
     gzip(&replica.read(key(1), &store).await);
     assert_eq!((store.reads(), compressions.get()), (2, 1), "read again, and the same");
-    assert_eq!(replica.cache.counts().bytes, both);
+    assert_eq!(replica.cache.stats().bytes, both);
 
     store.update();
     replica.clock.advance(Duration::from_mins(12));
     replica.read(key(1), &store).await;
-    eventually(async || replica.cache.begin(&key(1)) == Lookup::Fresh(version(1))).await;
+    eventually(async || replica.cache.get(&key(1)) == Lookup::Fresh(version(1))).await;
     gzip(&replica.read(key(1), &store).await);
     assert_eq!(compressions.get(), 2);
 }

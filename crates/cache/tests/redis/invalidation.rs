@@ -4,7 +4,7 @@ use chart_index_redis::testing::RedisServer;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{CacheConfig, CacheKey, CachedAnswer, Invalidator, Lookup};
+use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, Invalidator, Lookup};
 use chart_index_redis::Replication;
 use redis::cmd;
 use tokio::sync::Notify;
@@ -32,9 +32,9 @@ async fn a_removal_reaches_redis_at_once_and_the_other_replica_soon() {
         cmd("GET").arg(redis_key(1)).query_async(&mut server.connection().await).await.unwrap();
     assert_eq!(value, b"\x00ci:invalidated");
     for key in keys {
-        let took = eventually(async || there.cache.begin(&key) == Lookup::Miss).await;
+        let took = eventually(async || there.cache.get(&key) == Lookup::Miss).await;
         assert!(took < IN_FORCE, "{took:?}");
-        assert_eq!(there.read(key, &store).await, CachedAnswer::NotFound);
+        assert_eq!(there.read(key, &store).await, CachedResponse::NotFound);
     }
 }
 
@@ -52,7 +52,7 @@ async fn a_fill_that_began_before_the_change_brings_nothing_back() {
         }
     };
     let cache = replica.cache.clone();
-    let early = tokio::spawn(async move { cache.read(key(1), || slow).await.unwrap() });
+    let early = tokio::spawn(async move { cache.get_or_fill(key(1), || slow).await.unwrap() });
     begun.notified().await;
 
     let store = Store::default();
@@ -67,7 +67,7 @@ async fn a_fill_that_began_before_the_change_brings_nothing_back() {
     .await;
     go_on.notify_one();
     assert_eq!(early.await.unwrap(), version(0), "it asked before the change");
-    assert_eq!(replica.cache.begin(&key(1)), Lookup::Fresh(version(1)));
+    assert_eq!(replica.cache.get(&key(1)), Lookup::Fresh(version(1)));
     let late = Replica::patient(&server).await;
     assert_eq!(late.read(key(1), &store).await, version(1), "nor is it in redis");
 }
@@ -86,7 +86,7 @@ async fn a_replica_that_does_not_hear_cannot_write_the_old_answer_to_redis() {
         }
     };
     let cache = deaf.cache.clone();
-    let early = tokio::spawn(async move { cache.read(key(1), || slow).await.unwrap() });
+    let early = tokio::spawn(async move { cache.get_or_fill(key(1), || slow).await.unwrap() });
     begun.notified().await;
     // The mark alone, without the message.
     let mark = b"\x00ci:invalidated";
@@ -132,7 +132,7 @@ async fn a_message_that_is_not_understood_makes_everything_doubtful() {
         .exec_async(&mut connection)
         .await
         .unwrap();
-    eventually(async || replica.cache.begin(&key(1)) == Lookup::Miss).await;
+    eventually(async || replica.cache.get(&key(1)) == Lookup::Miss).await;
 }
 
 #[tokio::test]
@@ -144,15 +144,15 @@ async fn a_lost_message_heals_by_the_check_against_redis() {
     let mut connection = server.connection().await;
     eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
     replica.clock.advance(Duration::from_secs(40));
-    assert!(matches!(replica.cache.begin(&key(1)), Lookup::Stale(_)));
+    assert!(matches!(replica.cache.get(&key(1)), Lookup::Stale(_)));
     replica.read(key(1), &store).await;
-    eventually(async || matches!(replica.cache.begin(&key(1)), Lookup::Fresh(_))).await;
+    eventually(async || matches!(replica.cache.get(&key(1)), Lookup::Fresh(_))).await;
     assert_eq!(store.reads(), 1, "redis still had it");
     store.update();
     cmd("DEL").arg(redis_key(1)).exec_async(&mut connection).await.unwrap();
     replica.clock.advance(Duration::from_secs(40));
     replica.read(key(1), &store).await;
-    eventually(async || replica.cache.begin(&key(1)) == Lookup::Fresh(version(1))).await;
+    eventually(async || replica.cache.get(&key(1)) == Lookup::Fresh(version(1))).await;
 }
 
 /// A primary with one replica that is connected to it.
@@ -200,7 +200,7 @@ async fn a_replica_cut_off_from_its_primary_does_not_count_as_listening() {
     let reader = Replica::patient(&replica).await;
     primary.freeze();
     replica.cli(&["CONFIG", "SET", "repl-timeout", "1"]);
-    eventually(async || !reader.cache.hears_invalidations()).await;
+    eventually(async || !reader.cache.is_listening()).await;
     primary.thaw();
-    eventually(async || reader.cache.hears_invalidations()).await;
+    eventually(async || reader.cache.is_listening()).await;
 }

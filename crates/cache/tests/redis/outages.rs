@@ -74,7 +74,7 @@ async fn while_nothing_is_heard_a_change_is_in_force_within_five_seconds() {
     store.update();
     let took = eventually(async || replica.read(key(1), &store).await == version(1)).await;
     assert!(took < IN_FORCE, "{took:?}");
-    eventually(async || !replica.cache.hears_invalidations()).await;
+    eventually(async || !replica.cache.is_listening()).await;
     // And while the store fails as well, there is an answer all the same.
     store.set_down(true);
     replica.clock.advance(Duration::from_secs(10));
@@ -88,7 +88,7 @@ async fn what_a_slow_redis_is_given_does_not_pile_up() {
     server.freeze();
     let reads = (0..1_500).map(|number| {
         let store = store.clone();
-        replica.cache.read_here(key(number), move || async move {
+        replica.cache.get_or_fill_without_redis(key(number), move || async move {
             let _counted = store.count();
             Ok::<_, Down>(version(0))
         })
@@ -96,7 +96,7 @@ async fn what_a_slow_redis_is_given_does_not_pile_up() {
     for answer in join_all(reads).await {
         assert_eq!(answer.unwrap(), version(0));
     }
-    assert_eq!(replica.cache.counts().unwritten, 1_500 - 1_024);
+    assert_eq!(replica.cache.stats().dropped_writes, 1_500 - 1_024);
     server.thaw();
 }
 
@@ -124,7 +124,7 @@ async fn a_flushed_redis_is_filled_again() {
     eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
     cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
     cmd("SCRIPT").arg("FLUSH").exec_async(&mut server.connection().await).await.unwrap();
-    assert!(matches!(first.cache.begin(&key(1)), Lookup::Fresh(_)), "memory does not depend on it");
+    assert!(matches!(first.cache.get(&key(1)), Lookup::Fresh(_)), "memory does not depend on it");
     second.read(key(1), &store).await;
     assert_eq!(store.reads(), 2);
     is_back(&server, &second, 2).await;
@@ -201,13 +201,13 @@ async fn while_redis_is_unavailable_an_unchanged_catalogue_keeps_answers_fresh()
     eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
     replica.read(key(1), &store).await;
     replica.read(key(2), &store).await;
-    assert_eq!(replica.cache.counts().from_redis, 1, "the other replica read it");
+    assert_eq!(replica.cache.stats().from_redis, 1, "the other replica read it");
     server.kill();
-    eventually(async || !replica.cache.hears_invalidations()).await;
+    eventually(async || !replica.cache.is_listening()).await;
     replica.clock.advance(Duration::from_mins(5));
     for _ in 0..100 {
         for number in [1, 2] {
-            assert_eq!(replica.cache.begin(&key(number)), Lookup::Fresh(version(0)), "{number}");
+            assert_eq!(replica.cache.get(&key(number)), Lookup::Fresh(version(0)), "{number}");
         }
     }
     assert_eq!(store.reads(), 2);
@@ -218,7 +218,7 @@ async fn while_redis_is_unavailable_an_unchanged_catalogue_keeps_answers_fresh()
         assert_eq!(replica.read(key(number), &store).await, version(1));
     }
     replica.clock.advance(Duration::from_mins(5));
-    assert_eq!(replica.cache.begin(&key(1)), Lookup::Fresh(version(1)), "until the next change");
+    assert_eq!(replica.cache.get(&key(1)), Lookup::Fresh(version(1)), "until the next change");
     assert_eq!(store.reads(), 4);
 }
 

@@ -3,18 +3,18 @@
 use chart_index_redis::testing::RedisServer;
 use std::num::NonZeroU32;
 
-use chart_index_cache::{Admission, CacheKey, CachedAnswer};
+use chart_index_cache::{Admission, CacheKey, CachedResponse};
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig, Limits};
 use futures_util::future::join_all;
 
 use crate::support::{Replica, Store, address, calls, eventually, hash, info, key, version};
 
-async fn admitted(replica: &Replica, who: u32, key: CacheKey, store: &Store) -> Option<CachedAnswer> {
+async fn admitted(replica: &Replica, who: u32, key: CacheKey, store: &Store) -> Option<CachedResponse> {
     let store = store.clone();
     let check = replica.limiter.prepare(Group::Lookup, address(who)).ok()?;
-    match replica.cache.read_admitted(&replica.limiter, check, key, || store.read()).await {
+    match replica.cache.get_or_fill_rate_limited(&replica.limiter, check, key, || store.read()).await {
         Admission::Refused(_) => None,
-        Admission::Admitted { answer, .. } => Some(answer.unwrap()),
+        Admission::Admitted { response, .. } => Some(response.unwrap()),
     }
 }
 

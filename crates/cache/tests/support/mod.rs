@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use chart_index_cache::{Cache, CacheConfig, CacheConnections, CacheKey, CachedAnswer, Clock};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock};
 use chart_index_domain::NoteHash;
 use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig};
 use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection};
@@ -36,7 +36,7 @@ struct State {
 
 impl Store {
     /// Reads a chart, as long as it takes a database.
-    pub(crate) async fn read(self) -> Result<CachedAnswer, Down> {
+    pub(crate) async fn read(self) -> Result<CachedResponse, Down> {
         self.0.reads.fetch_add(1, Ordering::Relaxed);
         let answer = self.present();
         sleep(Duration::from_millis(5)).await;
@@ -44,12 +44,12 @@ impl Store {
     }
 
     /// What is in the store now.
-    pub(crate) fn present(&self) -> Result<CachedAnswer, Down> {
+    pub(crate) fn present(&self) -> Result<CachedResponse, Down> {
         if self.0.down.load(Ordering::Relaxed) {
             return Err(Down);
         }
         if self.0.removed.load(Ordering::Relaxed) {
-            return Ok(CachedAnswer::NotFound);
+            return Ok(CachedResponse::NotFound);
         }
         Ok(version(self.0.version.load(Ordering::Relaxed)))
     }
@@ -77,8 +77,8 @@ impl Store {
 }
 
 /// The answer of this version of the store.
-pub(crate) fn version(number: u64) -> CachedAnswer {
-    CachedAnswer::found(format!("{{\"version\":{number}}}"), &format!("tag-{number}"))
+pub(crate) fn version(number: u64) -> CachedResponse {
+    CachedResponse::found(format!("{{\"version\":{number}}}"), &format!("tag-{number}"))
 }
 
 /// One replica: a cache with its own connections and limiter.
@@ -114,23 +114,23 @@ impl Replica {
         let connect = || RedisConnection::connect(redis.clone()).unwrap();
         let connections = CacheConnections { main: connect(), rox: connect() };
         let clock = config.clock.clone();
-        let feed = server.config();
-        let cache = Cache::new(CacheConfig { feed, ..config }, connections.clone()).unwrap();
+        let config = CacheConfig { invalidations: server.config(), ..config };
+        let cache = Cache::new(config, connections.clone()).unwrap();
         let limiter = Limiter::new(LimiterConfig::default(), connections.main.clone());
         Self { cache, limiter, connections, clock }
     }
 
     /// Waits until it hears invalidations.
     pub(crate) async fn listens(&self) {
-        eventually(async || self.cache.hears_invalidations()).await;
+        eventually(async || self.cache.is_listening()).await;
         // What was kept in the very tick in which listening began is not trusted.
         self.clock.advance(Duration::from_millis(20));
     }
 
     /// Reads a key from the store behind this replica.
-    pub(crate) async fn read(&self, key: CacheKey, store: &Store) -> CachedAnswer {
+    pub(crate) async fn read(&self, key: CacheKey, store: &Store) -> CachedResponse {
         let store = store.clone();
-        self.cache.read(key, || store.read()).await.unwrap()
+        self.cache.get_or_fill(key, || store.read()).await.unwrap()
     }
 }
 

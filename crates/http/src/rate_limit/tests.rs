@@ -22,7 +22,7 @@ fn app() -> Router {
     let limiter =
         Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, RedisConnection::disabled());
     let limiting = RateLimiting::new(limiter, "10.0.0.0/8".parse().unwrap());
-    let cache = Cache::<ReadError>::new(CacheConfig::default(), CacheConnections::none()).unwrap();
+    let cache = Cache::<ReadError>::new(CacheConfig::default(), CacheConnections::disabled()).unwrap();
     let answers = Answers::new(limiting.clone(), cache);
     let taking = async move |turn: Turn, HashParam(hash): HashParam, conditions: Conditions| {
         let fill = async move || Ok(JsonBody::render(&hash.to_string())?.keep());

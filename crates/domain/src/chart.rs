@@ -1,13 +1,13 @@
-//! One chart: its numbers, its text, and the object of the contract that joins both.
+//! A chart: its numbers, its metadata, and the Chart object of the API, which has both.
 
 use serde::Serialize;
 
 use crate::{KeyCount, NoteHash};
 
-/// The numbers of a chart (decisions, "Chart numbers"). BPM and density are rounded to 3 decimals.
+/// The numbers of a chart (docs/api.md, "Chart numbers"). BPM and density are rounded to 3 decimals.
 ///
-/// They belong to the note hash: the file that was ingested first decides them, as it decides the ROX bytes, so
-/// that they can be computed again from those bytes at any time.
+/// They are stored once per note hash, computed from the ROX file of the chart that was ingested first, and can be
+/// recomputed from it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartNumbers {
@@ -17,40 +17,40 @@ pub struct ChartNumbers {
     pub bpm_min: f64,
     /// Highest beats per minute.
     pub bpm_max: f64,
-    /// The beats per minute in force for the longest time.
+    /// The beats per minute that apply for the longest time.
     pub bpm_main: f64,
-    /// From the start of the first note to the end of the last, in milliseconds.
+    /// Time from the start of the first note to the end of the last, in milliseconds.
     pub length_ms: u32,
-    /// Playable notes, long notes included.
+    /// Number of playable notes, including long notes.
     pub notes: u32,
-    /// Long notes.
+    /// Number of long notes.
     pub lns: u32,
-    /// Notes per second over the whole length; 0 for a zero length.
+    /// Average number of notes per second; 0 if the length is 0.
     pub density_avg: f64,
-    /// The most notes that start in any window of one second.
+    /// Maximum number of notes that start within one second.
     pub density_peak: f64,
 }
 
-/// What a chart file says of itself in words. Empty where the file says nothing.
+/// The metadata of a chart file. Strings are empty if the file does not have the field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChartMetadata {
-    /// Title as its author wrote it.
+    /// Original title.
     pub title: String,
-    /// Artist as its author wrote it.
+    /// Original artist.
     pub artist: String,
-    /// Title in Latin letters, where the file has another one.
+    /// Title in Latin letters, if it differs from the original one.
     pub title_romanised: Option<String>,
-    /// Artist in Latin letters, where the file has another one.
+    /// Artist in Latin letters, if it differs from the original one.
     pub artist_romanised: Option<String>,
-    /// Who made the chart.
+    /// Author of the chart.
     pub creator: String,
-    /// Name of the difficulty in its set.
+    /// Name of the difficulty.
     pub difficulty: String,
     /// Tags, in the order of the file.
     pub tags: Vec<String>,
 }
 
-/// The Chart object of the contract.
+/// The Chart object (docs/api.md, "Chart lookup").
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Chart {
@@ -63,17 +63,17 @@ pub struct Chart {
     pub numbers: ChartNumbers,
     /// Size of the ROX file in bytes.
     pub rox_bytes: u64,
-    /// Title as its author wrote it.
+    /// Original title.
     pub title: String,
-    /// Artist as its author wrote it.
+    /// Original artist.
     pub artist: String,
-    /// Who made the chart.
+    /// Author of the chart.
     pub creator: String,
     /// Name of the difficulty.
     pub difficulty: String,
 }
 
-/// Rounds to the 3 decimals in which the API gives BPM and density. What is not finite becomes 0.
+/// Rounds to 3 decimals, the precision of BPM and density in the API. Values that are not finite become 0.
 #[must_use]
 pub fn round_to_thousandths(value: f64) -> f64 {
     if value.is_finite() { (value * 1000.0).round() / 1000.0 } else { 0.0 }

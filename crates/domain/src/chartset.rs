@@ -1,4 +1,4 @@
-//! One chartset: the song folder with everything that follows from its charts.
+//! A chartset: a song folder, with everything that is derived from its charts.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -9,8 +9,7 @@ use crate::{
     Chart, ChartMetadata, ChartNumbers, ChartsetId, KeyCount, NoteHash, PublicSource, Source, SourceKind,
 };
 
-/// A chart as it stands in one chartset: its numbers, which belong to the hash, and its words, which belong to
-/// the file in this folder.
+/// A chart in a chartset: the numbers stored with its note hash, and the metadata of its file in this chartset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartsetMember {
     /// The note hash.
@@ -19,16 +18,16 @@ pub struct ChartsetMember {
     pub numbers: ChartNumbers,
     /// Size of the stored ROX file in bytes.
     pub rox_bytes: u64,
-    /// What the file in this folder says.
+    /// The metadata of the file in this chartset.
     pub metadata: ChartMetadata,
-    /// The source that the file in this folder names.
+    /// The source that the metadata of the file names.
     pub declared_source: Option<PublicSource>,
     /// The id of the chart in the first game.
     pub alpha_beatmap_id: Option<u64>,
 }
 
 impl ChartsetMember {
-    /// The Chart object of the contract.
+    /// The Chart object of the API.
     #[must_use]
     pub fn to_chart(&self) -> Chart {
         Chart {
@@ -44,22 +43,22 @@ impl ChartsetMember {
     }
 }
 
-/// A chartset as lists show it: every value follows from its charts, by [`assemble_chartset`] and nowhere else.
+/// A chartset with the fields that lists show, derived from its charts by [`assemble_chartset`].
 ///
-/// Serialised, it is the Chartset list item of the contract.
+/// Serialises as the list item of docs/api.md, "Chartset list".
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chartset {
     /// The id.
     pub id: ChartsetId,
-    /// Title of the first chart in the order of the detail.
+    /// Title of the first chart, in the order of the chartset detail.
     pub title: String,
-    /// Artist of the first chart in the order of the detail.
+    /// Artist of the first chart, in the order of the chartset detail.
     pub artist: String,
     /// The distinct creators, most charts first, joined by `, `.
     pub creator: String,
-    /// Where the set's page is; `None` for a set without a public source.
+    /// The public source of the chartset, if it has one.
     pub source: Option<PublicSource>,
-    /// The key counts in the set, ascending.
+    /// The distinct key counts of the charts, ascending.
     pub keys: Vec<KeyCount>,
     /// Lowest beats per minute of any chart.
     pub bpm_min: f64,
@@ -69,7 +68,7 @@ pub struct Chartset {
     pub length_min_ms: u32,
     /// Length of the longest chart in milliseconds.
     pub length_max_ms: u32,
-    /// Highest peak of notes per second of any chart.
+    /// Highest peak density of any chart, in notes per second.
     pub density_max: f64,
     /// Number of charts.
     pub chart_count: u32,
@@ -97,8 +96,8 @@ impl Serialize for Chartset {
     }
 }
 
-/// The fields of the Chartset list item, in the order of the contract. Indexes hold items as they are written here: a
-/// change is another format of the index, see `FORMAT` in `chart-index-search`.
+/// The fields of a list item, in the order of docs/api.md. Meilisearch indexes store serialised items: a change here
+/// changes the format of the index (`FORMAT` in `chart-index-search`).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ItemFields<'a> {
@@ -119,7 +118,7 @@ struct ItemFields<'a> {
     download_url: Option<DownloadUrl>,
 }
 
-/// The path of a chartset's redirect.
+/// The path of the source redirect of a chartset.
 struct DownloadUrl(ChartsetId);
 
 impl Serialize for DownloadUrl {
@@ -128,47 +127,46 @@ impl Serialize for DownloadUrl {
     }
 }
 
-/// What a chartset is found by beside its names, and lists do not show. Follows from its charts as the chartset
-/// does.
+/// Search terms of a chartset that lists do not show. Derived from its charts by [`assemble_chartset`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keywords {
-    /// The charts' tags, distinct, in order of appearance.
+    /// The distinct tags of the charts, in order of appearance.
     pub tags: Vec<String>,
-    /// The romanised titles and artists of the charts, distinct: searched, never shown.
+    /// The distinct romanised titles and artists of the charts.
     pub romanised_names: Vec<String>,
 }
 
-/// A chartset with all that its own page shows.
+/// The chartset detail (docs/api.md, "Chartset detail").
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartsetDetail {
     /// The list item.
     pub chartset: Chartset,
-    /// The charts' tags, distinct, in order of appearance.
+    /// The distinct tags of the charts, in order of appearance.
     pub tags: Vec<String>,
-    /// Where the set can be downloaded, in the order of the contract.
+    /// The sources of the chartset, in the order of [`Source::merge`].
     pub sources: Vec<Source>,
     /// The charts, ordered by keys, then average density, then hash.
     pub charts: Vec<ChartsetChart>,
 }
 
-/// One entry of the charts of a chartset's detail.
+/// A chart in a chartset detail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartsetChart {
-    /// The chart, with the words of the file in this set.
+    /// The chart, with the metadata of its file in this chartset.
     pub chart: Chart,
-    /// The id of the chart in the first game; never given in a pack of the second.
+    /// The id of the chart in the first game; always `None` in a pack of the second game.
     pub alpha_beatmap_id: Option<u64>,
 }
 
-/// Puts the charts into the order of the detail and derives the chartset and its keywords from them. `None` without
-/// charts: a set whose charts are all gone is not shown.
+/// Sorts the charts as in the chartset detail (by keys, then average density, then hash) and derives the chartset and its
+/// keywords from them. `exact_source` is the set or pack that the charts were read from. Returns `None` without charts:
+/// such a chartset is not listed.
 ///
-/// The one place where a chartset's values come from: ingest, removal, verification and every search engine use
-/// it.
+/// Ingest, removal, verification and all search engines call this function, so that their results agree.
 #[must_use]
 pub fn assemble_chartset(
     id: ChartsetId,
-    exact: Option<&PublicSource>,
+    exact_source: Option<&PublicSource>,
     charts: &mut [ChartsetMember],
 ) -> Option<(Chartset, Keywords)> {
     charts.sort_by(|a, b| {
@@ -178,8 +176,9 @@ pub fn assemble_chartset(
     });
     let first = charts.first()?;
     let (title, artist) = (first.metadata.title.clone(), first.metadata.artist.clone());
-    let source =
-        exact.or_else(|| charts.iter().filter_map(|chart| chart.declared_source.as_ref()).min()).cloned();
+    let source = exact_source
+        .or_else(|| charts.iter().filter_map(|chart| chart.declared_source.as_ref()).min())
+        .cloned();
     if source.as_ref().is_some_and(|source| source.kind == SourceKind::BetaPack) {
         for chart in &mut *charts {
             chart.alpha_beatmap_id = None;
@@ -214,7 +213,7 @@ pub fn assemble_chartset(
     Some((chartset, keywords))
 }
 
-/// The distinct non-empty creators, most charts first, ties in order of appearance.
+/// The distinct non-empty creators, by number of charts (highest first), then by order of appearance.
 fn joined_creators(charts: &[ChartsetMember]) -> String {
     let creators =
         || charts.iter().map(|chart| &chart.metadata.creator).filter(|creator| !creator.is_empty());
@@ -260,7 +259,7 @@ mod tests {
         }
     }
 
-    fn by(creator: &str, title: &str, tags: &[&str]) -> ChartMetadata {
+    fn metadata(creator: &str, title: &str, tags: &[&str]) -> ChartMetadata {
         let tags = tags.iter().map(ToString::to_string).collect();
         ChartMetadata { creator: creator.into(), title: title.into(), tags, ..ChartMetadata::default() }
     }
@@ -273,24 +272,24 @@ mod tests {
 
     #[test]
     fn charts_are_ordered_by_keys_then_average_density_then_hash() {
-        let metadata = ChartMetadata::default;
+        let empty = ChartMetadata::default;
         let mut charts = [
-            member(4, 7, 1.0, metadata()),
-            member(3, 4, 2.0, metadata()),
-            member(2, 4, 2.0, metadata()),
-            member(1, 4, 9.0, metadata()),
+            member(4, 7, 1.0, empty()),
+            member(3, 4, 2.0, empty()),
+            member(2, 4, 2.0, empty()),
+            member(1, 4, 9.0, empty()),
         ];
         assert!(assemble_chartset(ID, None, &mut charts).is_some());
         assert_eq!(charts.map(|chart| chart.hash.as_bytes()[0]), [2, 3, 1, 4]);
     }
 
     #[test]
-    fn a_chartset_spans_its_charts() {
+    fn chartset_spans_its_charts() {
         let mut charts = [
-            member(1, 7, 3.0, by("zoe", "third", &["b", "c"])),
-            member(2, 4, 2.0, by("zoe", "second", &["a", "b"])),
-            member(3, 4, 1.0, by("amy", "first", &["a", ""])),
-            member(4, 4, 4.0, by("", "fourth", &[])),
+            member(1, 7, 3.0, metadata("zoe", "third", &["b", "c"])),
+            member(2, 4, 2.0, metadata("zoe", "second", &["a", "b"])),
+            member(3, 4, 1.0, metadata("amy", "first", &["a", ""])),
+            member(4, 4, 4.0, metadata("", "fourth", &[])),
         ];
         let (set, keywords) = assemble_chartset(ID, None, &mut charts).unwrap();
         assert_eq!((set.title.as_str(), set.creator.as_str()), ("first", "zoe, amy"));
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_an_id_takes_the_source_that_its_charts_declare() {
+    fn exact_source_precedes_declared_ones() {
         let mut charts =
             [member(1, 4, 1.0, ChartMetadata::default()), member(2, 4, 2.0, ChartMetadata::default())];
         charts[1].declared_source = Some(source(SourceKind::AlphaSet, 12));
@@ -316,28 +315,28 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_of_the_second_game_gives_no_beatmap_ids() {
+    fn beta_packs_have_no_beatmap_ids() {
         let mut charts = [member(1, 4, 1.0, ChartMetadata::default())];
         assert!(assemble_chartset(ID, Some(&source(SourceKind::BetaPack, 5)), &mut charts).is_some());
         assert_eq!(charts[0].alpha_beatmap_id, None);
     }
 
-    /// Counting the charts of each creator one by one took minutes here.
+    /// A quadratic count of the charts of each creator would take minutes.
     #[test]
-    fn assembling_takes_time_in_proportion_to_the_charts() {
+    fn assembling_takes_linear_time() {
         let mut charts: Vec<ChartsetMember> = (0..20_000)
             .map(|number: u32| {
-                member(u8::try_from(number % 100).unwrap(), 4, 1.0, by(&number.to_string(), "", &[]))
+                member(u8::try_from(number % 100).unwrap(), 4, 1.0, metadata(&number.to_string(), "", &[]))
             })
             .collect();
-        let begun = std::time::Instant::now();
+        let start = std::time::Instant::now();
         let (set, _) = assemble_chartset(ID, None, &mut charts).unwrap();
         assert_eq!(set.creator.split(", ").count(), 20_000);
-        assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
     }
 
     #[test]
-    fn a_set_without_charts_is_no_set() {
+    fn chartset_without_charts_is_none() {
         assert_eq!(assemble_chartset(ID, None, &mut []), None);
     }
 }

@@ -1,43 +1,42 @@
-//! What an ingest hands to the store.
+//! Drafts: charts and chartsets that were read from files and are not stored yet.
 
 use crate::{ChartMetadata, ChartNumbers, ChartsetId, NoteHash, SourceKind, SourceRef};
 
-/// A set or a pack that a chart or a chartset is published in.
+/// A published set or pack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicSource {
-    /// Which game's.
+    /// The kind of the source.
     pub kind: SourceKind,
-    /// Its id there.
+    /// The id of the set or pack.
     pub reference: SourceRef,
 }
 
-/// One chart as it was read from one file.
+/// A chart, as read from a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartDraft {
     /// The note hash.
     pub hash: NoteHash,
     /// The numbers computed from this file.
     pub numbers: ChartNumbers,
-    /// The canonical ROX bytes made from this file; `None` where the store has those of this hash already, which
-    /// it never replaces.
+    /// The ROX file; `None` if the store already has the one of this hash, which is never replaced.
     pub rox: Option<Vec<u8>>,
-    /// What this file says of the chart.
+    /// The metadata of the file.
     pub metadata: ChartMetadata,
-    /// The source that this file's own metadata names.
+    /// The source that the metadata names.
     pub declared_source: Option<PublicSource>,
-    /// The id of the chart in the first game, where the file has one.
+    /// The id of the chart in the first game, if the file has one.
     pub alpha_beatmap_id: Option<u64>,
 }
 
-/// One song folder as it was read: everything the index keeps of it.
+/// A chartset, as read from a song folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartsetDraft {
-    /// Derived from what identifies the folder.
+    /// The id, derived from what identifies the folder.
     pub id: ChartsetId,
-    /// Path below the library root, `/` between its parts, for the people who run the index.
+    /// The path below the library root, with `/` between its components, for reports.
     pub path: String,
-    /// The set or pack that the folder belongs to; `None` for a folder without an id.
+    /// The set or pack that the folder belongs to; `None` for a folder without a set or pack id.
     pub exact_source: Option<PublicSource>,
-    /// The charts in the order of their files. Each note hash once: the first file that has it counts.
+    /// The charts, in the order of their files. Each note hash once, from the first file that has it.
     pub charts: Vec<ChartDraft>,
 }

@@ -1,4 +1,15 @@
-//! How a chart and a chartset are named.
+//! Note hashes, chartset ids and key counts.
+//!
+//! A chartset id is derived from what identifies the song folder, so that ingesting it again, as a folder or as an
+//! archive, gives the same id. The library layout determines what that is:
+//!
+//! | Path below the library root | Identified by | Id | Source |
+//! |---|---|---|---|
+//! | `alpha/5 name/a.osu` | set id 5 | `from_alpha_set(5)` = `6be52ff8bb930b9a` | set 5 |
+//! | `alpha/no id/a.osu` | its path | `from_path("alpha/no id")` = `3a96fb6c74905fbc` | none |
+//! | `beta/5 name/Goin' Under/a.sm` | pack id 5 and folder name | `from_beta_song(5, "Goin' Under")` = `28d0cdf5bf00c1d9` | pack 5 |
+//!
+//! `services/indexer/src/library.rs` has the complete table, which is also its test.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,19 +17,19 @@ use std::str::FromStr;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::SourceRef;
+use crate::{SourceRef, hex};
 
-/// The version of the note hash that [`NoteHash`] holds, `noteHashVersion` on the wire.
+/// The version of the note hash, `noteHashVersion` in the API.
 pub const NOTE_HASH_VERSION: u32 = 1;
 
-/// The identity of a chart: the BLAKE3 digest of its canonical notes.
+/// Identifies a chart: the BLAKE3 digest of its canonical notes (docs/api.md, "Note hash").
 ///
-/// Written as exactly 64 lower-case hexadecimal characters; nothing else parses (contract, "Chart identity").
+/// Its text form is exactly 64 lower-case hexadecimal digits; nothing else parses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NoteHash([u8; 32]);
 
 impl NoteHash {
-    /// Wraps a digest that was computed, or stored, elsewhere.
+    /// Wraps a digest.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -35,7 +46,7 @@ impl FromStr for NoteHash {
     type Err = MalformedNoteHash;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse_lower_hex(text).map(Self).ok_or(MalformedNoteHash)
+        hex::decode(text).map(Self).ok_or(MalformedNoteHash)
     }
 }
 
@@ -44,15 +55,15 @@ impl FromStr for NoteHash {
 #[error("a chart hash is exactly 64 lower-case hexadecimal characters")]
 pub struct MalformedNoteHash;
 
-/// The identity of a chartset: 16 lower-case hexadecimal characters.
+/// Identifies a chartset: 16 lower-case hexadecimal digits (docs/api.md, "Chartsets and ids").
 ///
-/// Derived from what identifies the set in its game, never from its content, so that ingesting again, from a
-/// folder or from an archive, gives the same id (decisions, "Chartset").
+/// Derived from what identifies the chartset in its game, not from its content, so that it does not change when the
+/// chartset does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChartsetId([u8; 8]);
 
 impl ChartsetId {
-    /// Wraps an id that was derived before.
+    /// Wraps the bytes of an id.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 8]) -> Self {
         Self(bytes)
@@ -64,7 +75,7 @@ impl ChartsetId {
         &self.0
     }
 
-    /// The id of a set of the first game: its set id says it all.
+    /// The id of a set of the first game.
     #[must_use]
     pub fn from_alpha_set(set: &SourceRef) -> Self {
         Self::derive("alpha set", &[set.as_str()])
@@ -76,14 +87,14 @@ impl ChartsetId {
         Self::derive("beta song", &[pack.as_str(), song_folder])
     }
 
-    /// The id of a folder without a source: its path below the library root, `/` between the parts.
+    /// The id of a folder without a source, from its path below the library root with `/` between its components.
     #[must_use]
     pub fn from_path(path_below_root: &str) -> Self {
         Self::derive("path", &[path_below_root])
     }
 
-    /// The first 8 bytes of a BLAKE3 digest over the parts, each with its length before it, so that no two
-    /// lists of parts give the same input.
+    /// The first 8 bytes of a BLAKE3 digest over the parts. Each is preceded by its length, so that different lists of
+    /// parts never give the same input.
     fn derive(scheme: &str, parts: &[&str]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 chartset id v1");
         for part in std::iter::once(&scheme).chain(parts) {
@@ -100,7 +111,7 @@ impl FromStr for ChartsetId {
     type Err = MalformedChartsetId;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse_lower_hex(text).map(Self).ok_or(MalformedChartsetId)
+        hex::decode(text).map(Self).ok_or(MalformedChartsetId)
     }
 }
 
@@ -109,14 +120,14 @@ impl FromStr for ChartsetId {
 #[error("a chartset id is exactly 16 lower-case hexadecimal characters")]
 pub struct MalformedChartsetId;
 
-/// The number of keys of a chart: 4 to 7 (contract, "Limits").
+/// The number of keys of an indexed chart: 4 to 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct KeyCount(u8);
 
 impl KeyCount {
-    /// The fewest keys that the index holds.
+    /// The minimum.
     pub const MIN: u8 = 4;
-    /// The most keys that the index holds.
+    /// The maximum.
     pub const MAX: u8 = 7;
 
     /// The key count as a number.
@@ -136,45 +147,15 @@ impl TryFrom<u8> for KeyCount {
 
 /// A key count outside 4 to 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} keys, where the index holds charts of 4 to 7")]
+#[error("unsupported key count {0} (only 4 to 7 are indexed)")]
 pub struct InvalidKeyCount(pub u8);
 
-fn parse_lower_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digits = text.as_bytes();
-    if digits.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-    }
-    Some(bytes)
-}
-
-const fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    }
-}
-
-/// The digits of the bytes, in a buffer of twice their length. A page of a list is full of ids, and a formatter that
-/// is called for every byte of one takes longer than all else that is written of a chartset.
-fn lower_hex<'a>(bytes: &[u8], buffer: &'a mut [u8]) -> &'a str {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (pair, byte) in buffer.chunks_exact_mut(2).zip(bytes) {
-        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
-    }
-    // Digits are always text.
-    std::str::from_utf8(buffer).unwrap_or_default()
-}
-
-macro_rules! written_as_hex {
+/// Implements `Display`, `Debug` and `Serialize` as lower-case hexadecimal.
+macro_rules! impl_hex_format {
     ($name:ident, $digits:literal) => {
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(lower_hex(&self.0, &mut [0; $digits]))
+                f.write_str(hex::encode(&self.0, &mut [0; $digits]))
             }
         }
 
@@ -186,14 +167,14 @@ macro_rules! written_as_hex {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(lower_hex(&self.0, &mut [0; $digits]))
+                serializer.serialize_str(hex::encode(&self.0, &mut [0; $digits]))
             }
         }
     };
 }
 
-written_as_hex!(NoteHash, 64);
-written_as_hex!(ChartsetId, 16);
+impl_hex_format!(NoteHash, 64);
+impl_hex_format!(ChartsetId, 16);
 
 impl<'de> Deserialize<'de> for ChartsetId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -220,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_hash_is_64_lower_case_hexadecimal_characters_and_nothing_else() {
+    fn note_hashes_are_64_lower_case_hex_digits() {
         let good = "0123456789abcdef".repeat(4);
         assert_eq!(good.parse::<NoteHash>().unwrap().to_string(), good);
         let upper = good.to_uppercase();
@@ -232,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn a_chartset_id_is_16_lower_case_hexadecimal_characters_and_nothing_else() {
+    fn chartset_ids_are_16_lower_case_hex_digits() {
         assert_eq!("00ff00ff00ff00ff".parse::<ChartsetId>().unwrap().to_string(), "00ff00ff00ff00ff");
         for bad in ["", "00ff00ff00ff00f", "00ff00ff00ff00ff0", "00FF00FF00FF00FF", "00ff00ff00ff00fg"] {
             assert_eq!(bad.parse::<ChartsetId>(), Err(MalformedChartsetId), "{bad:?}");
         }
     }
 
-    /// These ids are in databases and in links: a change here is a change of every address.
+    /// Databases and links contain these ids.
     #[test]
     fn chartset_ids_never_change() {
         let five = SourceRef::from_number(5).unwrap();
@@ -255,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_an_id_do_not_run_into_each_other() {
+    fn parts_of_an_id_are_delimited() {
         let (one, eleven) = (SourceRef::from_number(1).unwrap(), SourceRef::from_number(11).unwrap());
         assert_ne!(ChartsetId::from_beta_song(&one, "1 a"), ChartsetId::from_beta_song(&eleven, " a"));
         assert_ne!(ChartsetId::from_alpha_set(&one), ChartsetId::from_path("1"));

@@ -1,18 +1,20 @@
-//! The words of the catalogue: charts, chartsets, sources, note hashes and search queries.
+//! The domain types: charts, chartsets, sources, note hashes and search queries.
 //!
-//! Everything here is a value. Nothing reads a file, opens a socket or asks the clock, so every rule of the
-//! contract that is a rule about values is written, and tested, in this crate:
+//! All types are plain values: nothing here performs I/O or reads the clock. The rules of docs/api.md that concern values
+//! are implemented and tested in this crate:
 //!
-//! - [`NoteHash`] and [`ChartsetId`]: how a chart and a chartset are named;
-//! - [`Chart`], [`Source`], [`Chartset`], [`ChartsetDetail`]: what the API answers with;
-//! - [`ChartDraft`], [`ChartsetDraft`]: what an ingest hands to the store;
-//! - [`limits`]: how large a chartset may be;
-//! - [`search`]: the query of the Browse page, and the trait that every search engine implements;
-//! - [`text`]: the one way in which text is folded for sorting and split into words for searching.
+//! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets;
+//! - [`Chart`], [`Source`], [`Chartset`] and [`ChartsetDetail`] are the objects of API responses;
+//! - [`ChartDraft`] and [`ChartsetDraft`] are what an ingest passes to the store;
+//! - [`limits`] bounds the size of a chartset;
+//! - [`search`] has the query of the chartset list, and the trait that search engines implement;
+//! - [`hex`] encodes and decodes hexadecimal;
+//! - [`text`] folds text for sorting and splits it into words for searching.
 
 mod chart;
 mod chartset;
 mod draft;
+pub mod hex;
 mod identity;
 pub mod limits;
 mod read_error;

@@ -1,40 +1,39 @@
-//! How large a chartset may be.
+//! Limits for the size of a chartset.
 //!
-//! A chartset is read, stored, indexed and sent as a whole, so its size bounds the memory and the time of each of
-//! those. The limits lie several times above the largest published sets; a set beyond one is refused as a whole,
-//! since a part of it would be another set.
+//! A chartset is read, stored, indexed and sent as a whole, so its size determines the memory and time of all of these.
+//! The limits are several times above the largest published sets. A chartset beyond a limit is refused entirely: indexed
+//! in part, it would appear as a different set.
 
 use std::collections::HashSet;
 
 use crate::{ChartMetadata, ChartsetDraft};
 
-/// The most charts of a chartset. Sets of practice charts, the largest that are published, have about 100.
+/// The maximum number of charts. The largest published sets, of practice charts, have about 100.
 pub const MAX_CHARTS: usize = 512;
 
-/// The most chart files of a chartset: the second game keeps a chart in two files, one for older versions of it.
+/// The maximum number of chart files. The second game may have each chart in two files, one for its older versions.
 pub const MAX_CHART_FILES: usize = 2 * MAX_CHARTS;
 
-/// The most bytes of chart files of a chartset: 64 MiB. A file of a long chart has 200 KB, one with a storyboard
+/// The maximum total size of the chart files in bytes: 64 MiB. The file of a long chart has 200 KB, one with a storyboard
 /// a few MB.
 pub const MAX_CHART_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The most distinct creators of a chartset. Collaborations name about 20; all creators are one text in lists.
+/// The maximum number of distinct creators, whose names lists join to one string. Collaborations have about 20.
 pub const MAX_CREATORS: usize = 64;
 
-/// The most distinct tags of a chartset. A chart has up to about 150, and those of one set share most of them.
+/// The maximum number of distinct tags. A chart has up to about 150; charts of the same set share most of them.
 pub const MAX_TAGS: usize = 1_024;
 
-/// The most bytes of text of a chartset, that of all its charts together: 1 MiB. A chart has 1 to 2 KB, most of
-/// it tags.
-pub const MAX_TEXT_BYTES: usize = 1024 * 1024;
+/// The maximum total size of the metadata of all charts in bytes: 1 MiB. A chart has 1 to 2 KB, most of it tags.
+pub const MAX_METADATA_BYTES: usize = 1024 * 1024;
 
-/// A chartset beyond one of the limits.
+/// A chartset exceeds one of the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("chartset too large: {count} {what}, at most {limit} are allowed")]
+#[error("chartset too large: {count} {what} (limit {limit})")]
 pub struct ChartsetTooLarge {
-    /// What there is too much of, in the plural.
+    /// What was counted, in the plural.
     pub what: &'static str,
-    /// How much there is, as far as it was counted.
+    /// The count. Counting may stop early.
     pub count: u64,
     /// The limit.
     pub limit: u64,
@@ -44,17 +43,17 @@ impl ChartsetTooLarge {
     /// Checks a count against a limit.
     ///
     /// # Errors
-    /// The count is above it.
+    /// The count exceeds the limit.
     pub const fn check(what: &'static str, count: u64, limit: u64) -> Result<(), Self> {
         if count > limit { Err(Self { what, count, limit }) } else { Ok(()) }
     }
 }
 
 impl ChartsetDraft {
-    /// Checks the charts and their text against the limits of a chartset.
+    /// Checks the charts and their metadata against the limits.
     ///
     /// # Errors
-    /// The first limit that the draft is beyond.
+    /// The first limit that the draft exceeds.
     pub fn check_limits(&self) -> Result<(), ChartsetTooLarge> {
         let all_metadata = || self.charts.iter().map(|chart| &chart.metadata);
         let creators: HashSet<&String> = all_metadata().map(|metadata| &metadata.creator).collect();
@@ -63,7 +62,7 @@ impl ChartsetDraft {
             ("charts", self.charts.len(), MAX_CHARTS),
             ("creators", creators.len(), MAX_CREATORS),
             ("tags", tags.len(), MAX_TAGS),
-            ("bytes of text", all_metadata().map(text_bytes).sum(), MAX_TEXT_BYTES),
+            ("bytes of metadata", all_metadata().map(metadata_bytes).sum(), MAX_METADATA_BYTES),
         ] {
             ChartsetTooLarge::check(what, count as u64, limit as u64)?;
         }
@@ -71,7 +70,7 @@ impl ChartsetDraft {
     }
 }
 
-fn text_bytes(metadata: &ChartMetadata) -> usize {
+fn metadata_bytes(metadata: &ChartMetadata) -> usize {
     let names = [&metadata.title, &metadata.artist, &metadata.creator, &metadata.difficulty];
     let romanised = [&metadata.title_romanised, &metadata.artist_romanised].into_iter().flatten();
     names.into_iter().chain(romanised).chain(&metadata.tags).map(String::len).sum()
@@ -122,26 +121,26 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_is_refused_beyond_each_limit_and_not_at_it() {
+    fn drafts_above_a_limit_are_refused() {
         let same = |_| ChartMetadata::default();
-        for (at, beyond, what) in [
+        for (allowed, refused, what) in [
             (draft(MAX_CHARTS, same), draft(MAX_CHARTS + 1, same), "charts"),
             (draft(MAX_CREATORS, with_creator), draft(MAX_CREATORS + 1, with_creator), "creators"),
             (draft(2, with_tags(MAX_TAGS)), draft(2, with_tags(MAX_TAGS + 1)), "tags"),
             (
-                draft(2, with_title(MAX_TEXT_BYTES / 2)),
-                draft(2, with_title(MAX_TEXT_BYTES / 2 + 1)),
-                "bytes of text",
+                draft(2, with_title(MAX_METADATA_BYTES / 2)),
+                draft(2, with_title(MAX_METADATA_BYTES / 2 + 1)),
+                "bytes of metadata",
             ),
         ] {
-            assert_eq!(at.check_limits(), Ok(()), "{what}");
-            assert_eq!(beyond.check_limits().unwrap_err().what, what);
+            assert_eq!(allowed.check_limits(), Ok(()), "{what}");
+            assert_eq!(refused.check_limits().unwrap_err().what, what);
         }
     }
 
     #[test]
-    fn the_reason_names_the_count_and_the_limit() {
+    fn error_names_count_and_limit() {
         let reason = draft(513, |_| ChartMetadata::default()).check_limits().unwrap_err().to_string();
-        assert_eq!(reason, "chartset too large: 513 charts, at most 512 are allowed");
+        assert_eq!(reason, "chartset too large: 513 charts (limit 512)");
     }
 }

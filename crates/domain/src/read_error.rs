@@ -1,26 +1,26 @@
-//! What can go wrong when the index is read.
+//! The error of reads from the store and from search engines.
 
 use std::error::Error;
 
-/// A read of the index that gave no answer. Whether to come back later is all that a caller can act on; the
-/// cause is for the log.
+/// A read from the store or a search engine failed. Callers only distinguish whether a retry may succeed; the source is
+/// for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The store or engine is away, starting, or too busy: the same read may succeed later.
-    #[error("{operation}: not available")]
+    /// The store or engine is unavailable, starting or overloaded: a retry may succeed.
+    #[error("{operation}: unavailable")]
     Unavailable {
-        /// What was being read, e.g. `look up chart`.
+        /// The operation, e.g. `look up chart`.
         operation: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The store or engine answered with something that a correct index never holds or says.
+    /// The store or engine returned invalid data.
     #[error("{operation}: failed")]
     Failed {
-        /// What was being read.
+        /// The operation.
         operation: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },

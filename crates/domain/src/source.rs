@@ -1,11 +1,11 @@
-//! Where a chart can be downloaded.
+//! Sources: where a chart can be downloaded (docs/api.md, "Sources").
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// The kinds of source that the index knows. On the wire the set is open: clients ignore unknown kinds.
+/// The kinds of source. Clients must ignore unknown kinds, since later versions may add some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SourceKind {
@@ -16,7 +16,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// The name on the wire and in the database.
+    /// The name in the API and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,25 +43,25 @@ impl FromStr for SourceKind {
     }
 }
 
-/// The text names no source kind of this index.
+/// The text is not the name of a source kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a source is alphaSet or betaPack")]
+#[error("source kind must be alphaSet or betaPack")]
 pub struct UnknownSourceKind;
 
-/// The identifier of a set or a pack in its game: a decimal number, never a URL (contract, "Source").
+/// The id of a set or a pack: a decimal number, never a URL (docs/api.md, "Sources").
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SourceRef(String);
 
 impl SourceRef {
-    /// The identifier for a set or pack number; `None` for 0, which games write for "not published", and for
-    /// numbers above `i32::MAX`, which is how a decoder shows a negative one.
+    /// The reference for a set or pack number. `None` for 0, which means "not published", and for numbers above
+    /// `i32::MAX`: the decoder returns negative numbers, which also mean "not published", as large positive ones.
     #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         (1..=i32::MAX as u64).contains(&number).then(|| Self(number.to_string()))
     }
 
-    /// The identifier at the start of a folder name such as `577617 Various Artists`: digits up to a space or
-    /// the end of the name. `None` for a folder without one.
+    /// The id at the start of a folder name such as `577617 Various Artists`: digits up to a space or the end of the
+    /// name. `None` for a folder without one.
     #[must_use]
     pub fn from_folder_name(name: &str) -> Option<Self> {
         let digits = name.split(' ').next()?;
@@ -82,43 +82,41 @@ impl fmt::Display for SourceRef {
     }
 }
 
-/// How sure the index is that a chart is in a source. Exact comes before declared.
+/// How certain it is that a source has a chart. `Exact` sorts before `Declared`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Confidence {
-    /// The chart was read from that very set or pack.
+    /// The chart was read from this set or pack.
     Exact,
-    /// Only the chart's own metadata names it.
+    /// Only the metadata of the chart names this source.
     Declared,
 }
 
-/// A place where a chart can be downloaded (contract, "Source").
-///
-/// Ordered as answers list them: exact before declared, then by kind and ref.
+/// The Source object (docs/api.md, "Sources"): a set or pack that has a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
-    /// What `ref` is an identifier of.
+    /// Whether `ref` is the id of a set or of a pack.
     pub kind: SourceKind,
     /// The set or pack id.
     #[serde(rename = "ref")]
     pub reference: SourceRef,
-    /// How sure the index is.
+    /// Whether the chart was read from this source.
     pub confidence: Confidence,
-    /// When the indexer last saw the chart there, in Unix epoch milliseconds.
+    /// When the indexer last found the chart in this source, in Unix epoch milliseconds.
     pub checked_at_ms: i64,
 }
 
 impl Source {
-    /// Merges what several chartsets and files say into the list of an answer: each source once, with its best
-    /// confidence and its latest check, in the order of the contract.
+    /// Merges the sources of several chartsets and files: each source once, with its best confidence and the latest check
+    /// at that confidence, ordered exact before declared, then by kind and ref.
     #[must_use]
     pub fn merge(mut found: Vec<Self>) -> Vec<Self> {
         found.sort_by(|a, b| (a.kind, &a.reference, a.confidence).cmp(&(b.kind, &b.reference, b.confidence)));
-        found.dedup_by(|next, kept| {
-            let same = (next.kind, &next.reference) == (kept.kind, &kept.reference);
-            if same && next.confidence == kept.confidence {
-                kept.checked_at_ms = kept.checked_at_ms.max(next.checked_at_ms);
+        found.dedup_by(|next, first| {
+            let same = (next.kind, &next.reference) == (first.kind, &first.reference);
+            if same && next.confidence == first.confidence {
+                first.checked_at_ms = first.checked_at_ms.max(next.checked_at_ms);
             }
             same
         });
@@ -136,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_name_gives_the_id_before_its_first_space() {
+    fn folder_name_starts_with_the_id() {
         for (name, expected) in [
             ("577617 Various Artists - Piano 7K BMS Pack", Some("577617")),
             ("577617", Some("577617")),
@@ -157,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_sources_are_exact_before_declared_then_by_kind_and_ref() {
+    fn exact_sources_sort_before_declared_ones() {
         use Confidence::{Declared, Exact};
         use SourceKind::{AlphaSet, BetaPack};
         let merged = Source::merge(vec![

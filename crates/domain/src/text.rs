@@ -1,17 +1,15 @@
-//! The one way in which text is folded for sorting and split into words for searching.
+//! Folds text for sorting and splits it into words for searching.
 //!
-//! Every engine sorts by the strings of [`fold`], byte by byte, so that two engines cannot disagree about the
-//! collation of a language.
+//! All search engines sort by the bytes of [`fold`]ed text, so that none depends on a collation of its own.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Folds case, accents and compatibility forms: `Ｃafé ` and `cafe` become the same.
+/// Folds case, accents, compatibility forms and white space: `Ｃafé ` and `cafe` become equal.
 ///
-/// Only the combining marks of Latin, Greek and Cyrillic letters are dropped; the marks that tell kana apart
-/// stay.
+/// Only the combining marks of Latin, Greek and Cyrillic letters are removed, not those that distinguish kana.
 #[must_use]
 pub fn fold(text: &str) -> String {
-    // Most names, and there is nothing in them to take apart.
+    // Fast path for most names.
     let lower = if text.is_ascii() { text.to_ascii_lowercase() } else { fold_characters(text) };
     lower.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -21,12 +19,12 @@ fn fold_characters(text: &str) -> String {
     without_accents.nfc().flat_map(char::to_lowercase).collect()
 }
 
-/// The longest sort key in bytes: as many as Meilisearch compares of a string when each is written as two digits,
-/// and few enough for an entry of a b-tree index.
+/// The maximum length of a sort key in bytes. In hexadecimal, 224 bytes are as many as Meilisearch compares of a string,
+/// and they fit into an entry of a B-tree index.
 const MAX_SORT_KEY_BYTES: usize = 224;
 
-/// What a title or an artist is sorted by, byte by byte: the folded text, cut at 224 bytes between characters.
-/// Chartsets that agree so far are a tie.
+/// The sort key of a title or an artist, compared by bytes: the folded text, truncated to 224 bytes at a character
+/// boundary. Texts with equal keys are a tie.
 #[must_use]
 pub fn sort_key(text: &str) -> String {
     let mut key = fold(text);
@@ -34,14 +32,14 @@ pub fn sort_key(text: &str) -> String {
     key
 }
 
-/// Lower case and nothing else, for matching part of a name as it is written.
+/// Converts to lower case without folding accents, for matching part of a name.
 #[must_use]
 pub fn lower_case(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// The folded words of a text: runs of letters and digits, cut also where a script written without spaces meets
-/// one written with them.
+/// The folded words of a text: runs of letters and digits, also split between a script that is written with spaces and
+/// one that is not.
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -63,8 +61,8 @@ pub fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether the character belongs to a script that writes no spaces between words (Thai, Lao, Burmese, Khmer,
-/// kana, Han), where a word to look for may begin anywhere inside a run.
+/// Whether the character belongs to a script without spaces between words (Thai, Lao, Burmese, Khmer, kana, Han). A
+/// search term in such a script may start anywhere in a run.
 #[must_use]
 pub const fn is_written_without_spaces(character: char) -> bool {
     matches!(character,
@@ -99,20 +97,20 @@ mod tests {
     }
 
     #[test]
-    fn ascii_is_folded_as_every_other_text() {
+    fn ascii_is_folded_like_other_text() {
         let ascii: String = (0..=0x7f_u8).map(char::from).collect();
         assert_eq!(ascii.to_ascii_lowercase(), fold_characters(&ascii));
     }
 
     #[test]
-    fn sort_keys_are_folded_and_cut_between_characters() {
+    fn sort_keys_are_folded_and_truncated() {
         assert_eq!(sort_key("Ärger "), "arger");
         assert_eq!(sort_key(&"x".repeat(1_000)), "x".repeat(224));
         assert_eq!(sort_key(&"律".repeat(1_000)), "律".repeat(74));
     }
 
     #[test]
-    fn words_are_runs_of_letters_and_digits_of_one_kind_of_script() {
+    fn words_are_runs_of_letters_and_digits() {
         for (text, expected) in [
             ("Goin' Under", vec!["goin", "under"]),
             ("Y.E.A.H", vec!["y", "e", "a", "h"]),

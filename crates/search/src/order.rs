@@ -13,10 +13,10 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use chart_index_domain::search::{Direction, IndexedChartset, Sort};
-use chart_index_domain::{ChartsetId, text};
+use chart_index_domain::{ChartsetId, hex, text};
 use serde::de::{self, IntoDeserializer as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -81,9 +81,7 @@ impl SortKeys {
 /// So many bytes of a name in digits. A letter stands before them, so that they are never taken for a number.
 fn name_step(key: &str, bytes: usize) -> KeyPart {
     let mut digits = String::from("x");
-    for byte in key.bytes().take(bytes) {
-        let _ = write!(digits, "{byte:02x}");
-    }
+    hex::push(&mut digits, &key.as_bytes()[..bytes.min(key.len())]);
     KeyPart::Digits(digits)
 }
 

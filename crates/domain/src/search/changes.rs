@@ -1,4 +1,4 @@
-//! How far an engine that keeps documents of its own has followed the catalogue.
+//! Checkpoints: up to which change a search engine with its own documents is up to date.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -8,10 +8,10 @@ use async_trait::async_trait;
 
 use crate::ReadError;
 
-/// A point in the history of the catalogue: every change of a transaction before this one is applied.
+/// A point in the history of the catalogue: all changes of transactions before this one are applied.
 ///
-/// It is a transaction horizon of PostgreSQL, not the number of a change: a change that was numbered early and
-/// committed late lies on the right side of it. It never goes back.
+/// A checkpoint is a transaction id of PostgreSQL, not a sequence number of a change: sequence numbers can become visible
+/// out of order. It never decreases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Checkpoint(pub u64);
 
@@ -21,10 +21,10 @@ impl fmt::Display for Checkpoint {
     }
 }
 
-/// Identifies the history that a checkpoint belongs to: a digest of random values that the last changes before it have.
+/// Identifies the history that a checkpoint belongs to: a digest of the random tokens of the last changes before it.
 ///
-/// A database that goes back to an earlier state gives the ids and numbers of lost changes to other ones. Those have
-/// other random values.
+/// A database that is restored to an earlier state assigns the transaction ids and sequence numbers of lost changes
+/// again, to changes with other tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HistoryDigest(pub u64);
 
@@ -48,8 +48,8 @@ impl FromStr for HistoryDigest {
 pub struct RecordedCheckpoint {
     /// Which changes the index holds.
     pub checkpoint: Checkpoint,
-    /// Of which history; `None` where there is no change yet, or where the index was last written by a version that did
-    /// not record it.
+    /// The history of the checkpoint. `None` if there is no change yet, or if a version that did not record it wrote the
+    /// index.
     pub history: Option<HistoryDigest>,
 }
 
@@ -59,14 +59,14 @@ impl From<Checkpoint> for RecordedCheckpoint {
     }
 }
 
-/// Tells how old a checkpoint has become: implemented where the changes of the catalogue are recorded.
+/// Reports how far a checkpoint lags behind the catalogue. Implemented by the store.
 #[async_trait]
 pub trait CatalogueChanges: Send + Sync {
-    /// When the oldest change was made that the checkpoint does not hold, in Unix epoch milliseconds; `None` when
-    /// it holds all of them. 0 for a checkpoint of another history of the catalogue.
+    /// When the oldest change after the checkpoint was made, in Unix epoch milliseconds; `None` if there is none. 0 for a
+    /// checkpoint of another history.
     ///
     /// # Errors
-    /// [`ReadError::Unavailable`] while the record of changes cannot be read.
+    /// [`ReadError::Unavailable`] while the changes cannot be read.
     async fn oldest_unapplied_ms(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError>;
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_read_back_as_it_is_written() {
+    fn digest_round_trips_through_text() {
         for digest in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef].map(HistoryDigest) {
             assert_eq!(digest.to_string().len(), 16);
             assert_eq!(digest.to_string().parse(), Ok(digest));

@@ -1,23 +1,23 @@
-//! List items as they are sent.
+//! Serialised list items.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::Chartset;
 
-/// A chartset as a list shows it, in the JSON of the contract: written once and sent as it is.
+/// A chartset as JSON, in the form in which list responses contain it.
 ///
-/// An engine that keeps documents of its own writes it when it indexes the set. A page of such an engine is then made
-/// without reading and writing every field of every set. Read back, it is what was written: nothing looks inside.
+/// A search engine with its own documents stores this JSON, so that it can return a page without deserialising and
+/// serialising every field of every chartset. The JSON is not validated when it is read back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ListItem(Box<RawValue>);
 
 impl ListItem {
-    /// The item of a chartset.
+    /// Serialises a chartset.
     ///
     /// # Errors
-    /// When the chartset has no JSON; none that this crate makes.
+    /// The chartset cannot be serialised, which does not happen with the types of this crate.
     pub fn new(chartset: &Chartset) -> Result<Self, serde_json::Error> {
         to_raw_value(chartset).map(Self)
     }
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_the_list_item_of_the_contract() {
+    fn item_has_the_documented_fields() {
         let reference = SourceRef::from_number(577_617).unwrap();
         let source = Some(PublicSource { kind: SourceKind::AlphaSet, reference });
         let item = ListItem::new(&Chartset { source, ..chartset() }).unwrap();
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_without_a_public_source_has_no_kind_and_no_download() {
+    fn item_without_source_has_no_download_url() {
         let item = ListItem::new(&chartset()).unwrap();
         for field in ["sourceKind", "downloadUrl", "null"] {
             assert!(!item.as_str().contains(field), "{field}: {item:?}");

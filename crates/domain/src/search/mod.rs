@@ -1,4 +1,4 @@
-//! Browsing: the query, the page, and the trait between them.
+//! The chartset list: query, page, and the trait of search engines.
 
 mod changes;
 mod list_item;
@@ -21,32 +21,32 @@ use crate::{Chartset, Keywords, ReadError};
 pub struct ChartsetPage {
     /// The chartsets of the page, in order.
     pub items: Vec<ListItem>,
-    /// How many chartsets match the query in all: exact at any size.
+    /// The exact number of chartsets that match the query.
     pub total: u64,
 }
 
-/// A chartset as an engine that keeps documents of its own holds it.
+/// A chartset in the form in which a search engine with its own documents indexes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedChartset {
-    /// What lists show.
+    /// The chartset.
     pub chartset: Chartset,
-    /// What it is found by beside its names.
+    /// Further search terms.
     pub keywords: Keywords,
-    /// When the set last changed in the index, in Unix epoch milliseconds.
+    /// When the chartset last changed, in Unix epoch milliseconds.
     pub updated_at_ms: i64,
 }
 
-/// The engines that list chartsets.
+/// The search engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// A Meilisearch server.
     Meilisearch,
-    /// PostgreSQL itself.
+    /// PostgreSQL.
     Postgres,
 }
 
 impl Engine {
-    /// The name, as the answer header `X-Search-Engine` and the metrics give it.
+    /// The name in the response header `X-Search-Engine` and in metrics.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -56,8 +56,8 @@ impl Engine {
     }
 }
 
-/// A state of what an engine holds: two equal generations of one engine give the same pages, on every replica.
-/// Later ones are greater where the engine says so; otherwise they only differ.
+/// Identifies a state of the data of a search engine. For the same generation of an engine, every replica returns the same
+/// pages. Whether a later generation is greater, or only different, depends on the engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u64);
 
@@ -67,21 +67,21 @@ impl fmt::Display for Generation {
     }
 }
 
-/// A search engine over the chartsets that are shown.
+/// A search engine over the listed chartsets.
 ///
-/// For the same catalogue every engine gives the same order and the same total for every query; only free text
-/// may match differently, where an engine tolerates typing errors.
+/// For the same catalogue, all engines return the same order and total for every query, with the exception of free text,
+/// for which an engine may tolerate typing errors.
 #[async_trait]
 pub trait SearchIndex: Send + Sync {
     /// Which engine this is.
     fn engine(&self) -> Engine;
 
-    /// The state that a search that begins now would see, or an older one. Asks nobody: it is what was last heard.
+    /// The generation that was last received, without I/O: that of a search that starts now, or an older one.
     fn generation(&self) -> Generation;
 
-    /// One page of the chartsets that match, from the given generation or a newer one.
+    /// Returns a page of the matching chartsets, from this generation or a newer one.
     ///
     /// # Errors
-    /// [`ReadError::Unavailable`] while the engine cannot answer, or can no longer answer for that generation.
+    /// [`ReadError::Unavailable`] if the engine is unavailable, or can no longer serve the generation.
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError>;
 }

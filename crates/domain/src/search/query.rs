@@ -1,51 +1,52 @@
-//! A query of the Browse page, with every default applied and every value in range.
+//! The query of the chartset list, with defaults applied and all values in range.
 
 use serde::Serialize;
 
 use crate::{KeyCount, SourceKind, text};
 
-/// What to list, in which order, and which page of it. The default is the whole catalogue, newest first.
+/// A query of the chartset list: filters, order and page. The default is the whole catalogue, newest first.
 ///
-/// Serialised, queries that differ are different: answers are kept by that. Numbers are finite.
+/// Different queries serialise differently, because responses are cached by the serialised query. Numbers are finite.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SearchQuery {
-    /// Every word of it must match in title, artist, creator or tags. Trimmed, never empty. A text without a letter or
-    /// digit matches no set ([`SearchQuery::matches_nothing`]).
+    /// Free text: every word must match in title, artist, creator or tags. Trimmed, never empty. A text without letters
+    /// and digits matches nothing ([`SearchQuery::matches_nothing`]).
     pub text: Option<String>,
-    /// Sets that hold any of these key counts; empty for all.
+    /// Chartsets with any of these key counts; all if empty.
     pub keys: KeySet,
-    /// Only sets of this source.
+    /// Chartsets with this kind of source.
     pub source: Option<SourceKind>,
-    /// Part of the creator's name, whatever its case. Trimmed, never empty.
+    /// Part of the creator's name, case-insensitive. Trimmed, never empty.
     pub creator: Option<String>,
-    /// The set's BPM range overlaps this one.
+    /// Chartsets whose BPM range overlaps this range.
     pub bpm: Bounds,
-    /// The set's range of lengths overlaps this one, in whole milliseconds.
+    /// Chartsets whose range of lengths overlaps this range, in whole milliseconds.
     pub length_ms: Bounds,
-    /// The set's highest peak density is at least this many notes per second.
+    /// Chartsets with at least this peak density, in notes per second.
     pub density_min: Option<f64>,
-    /// What the sets are ordered by; ties are broken by id, ascending.
+    /// Sort key; ties are broken by id, ascending.
     pub sort: Sort,
-    /// Which way.
+    /// Sort direction.
     pub direction: Direction,
-    /// Which page.
+    /// Page number and size.
     pub page: PageRequest,
 }
 
 impl SearchQuery {
-    /// Whether no set of any catalogue matches: the text holds no letter and no digit (docs/api.md, `q`).
+    /// Whether the query matches no chartset of any catalogue: the text has no letter or digit (docs/api.md, "Chartset
+    /// list").
     #[must_use]
     pub fn matches_nothing(&self) -> bool {
         self.text.as_deref().is_some_and(|text| text::words(text).is_empty())
     }
 }
 
-/// A range, both ends inclusive, either of which may be open.
+/// A range with inclusive bounds, each optional.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Bounds {
-    /// The lower end.
+    /// The lower bound.
     pub min: Option<f64>,
-    /// The upper end.
+    /// The upper bound.
     pub max: Option<f64>,
 }
 
@@ -59,7 +60,7 @@ impl KeySet {
         self.0 |= 1 << keys.get();
     }
 
-    /// Whether there is no key count in it.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -81,10 +82,10 @@ impl FromIterator<KeyCount> for KeySet {
     }
 }
 
-/// What chartsets are ordered by.
+/// Sort keys of the chartset list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Sort {
-    /// When the set last changed in the index.
+    /// Time of the last change of the chartset.
     #[default]
     Updated,
     /// Folded title.
@@ -97,12 +98,12 @@ pub enum Sort {
     Length,
     /// Highest peak density.
     Density,
-    /// How well the text matches, then newest first. Only with a text: without one it is [`Sort::Updated`].
+    /// Quality of the text match, then time of the last change. Without a text, [`Sort::Updated`] is used instead.
     Relevance,
 }
 
 impl Sort {
-    /// Every sort, in the order in which the documentation names them.
+    /// All sort keys, in the order of the documentation.
     pub const ALL: [Self; 7] =
         [Self::Updated, Self::Title, Self::Artist, Self::Bpm, Self::Length, Self::Density, Self::Relevance];
 
@@ -120,7 +121,7 @@ impl Sort {
         }
     }
 
-    /// The direction when `order` does not say: names ascend, all else descends (decisions, "List").
+    /// The direction if `order` is absent: ascending for names, else descending (docs/api.md, "Chartset list").
     #[must_use]
     pub const fn default_direction(self) -> Direction {
         match self {
@@ -130,7 +131,7 @@ impl Sort {
     }
 }
 
-/// Which way a sort goes. For [`Sort::Relevance`], descending is the best match first.
+/// Sort direction. For [`Sort::Relevance`], descending is best match first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Direction {
     /// Smallest first.
@@ -151,7 +152,7 @@ impl Direction {
     }
 }
 
-/// A page by number and size, both within their limits.
+/// Page number and size, both within their limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct PageRequest {
     number: u32,
@@ -159,33 +160,33 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// The size of a page that does not ask for one.
+    /// The default page size.
     pub const DEFAULT_SIZE: u32 = 30;
-    /// The largest page (contract, "Limits").
+    /// The maximum page size (docs/api.md, "Chartset list").
     pub const MAX_SIZE: u32 = 60;
-    /// The highest page number that is told apart. With the largest page it lies past any catalogue.
+    /// The maximum page number, which is past the end of any catalogue.
     pub const MAX_NUMBER: u32 = i32::MAX as u32;
 
-    /// The page with both values clamped into their limits.
+    /// Clamps both values to their limits.
     #[must_use]
     pub fn clamped(number: i64, size: i64) -> Self {
         let clamp = |value: i64, max: u32| u32::try_from(value.clamp(1, i64::from(max))).unwrap_or(max);
         Self { number: clamp(number, Self::MAX_NUMBER), size: clamp(size, Self::MAX_SIZE) }
     }
 
-    /// The page number; the first page is 1.
+    /// The page number, from 1.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.number
     }
 
-    /// How many items fill the page.
+    /// The maximum number of items on the page.
     #[must_use]
     pub const fn size(self) -> u32 {
         self.size
     }
 
-    /// How many items lie before the page.
+    /// The number of items before the page.
     #[must_use]
     pub const fn offset(self) -> u64 {
         (self.number as u64 - 1) * self.size as u64

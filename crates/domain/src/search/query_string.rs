@@ -1,4 +1,4 @@
-//! Every rule of the list's query string (decisions, "List"), in one place.
+//! Parses the query string of the chartset list (docs/api.md, "Chartset list").
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use percent_encoding::percent_decode_str;
 use super::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
 use crate::KeyCount;
 
-/// The longest text of `q` and `creator`, in characters.
+/// The maximum length of `q` and `creator`, in characters.
 const MAX_TEXT_CHARACTERS: usize = 200;
 
-/// A query parameter whose value cannot be used.
+/// A query parameter has an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{parameter}: {reason}")]
 pub struct ParameterError {
-    /// The parameter, as the contract spells it.
+    /// The name of the parameter.
     pub parameter: &'static str,
-    /// What is wrong and what the parameter accepts.
+    /// What is wrong, and what the parameter accepts.
     pub reason: Cow<'static, str>,
 }
 
-/// The parameters as they stand in the query string: decoded, trimmed, empty ones absent.
+/// The parameters of the query string, decoded and trimmed. Empty ones are `None`.
 #[derive(Default)]
 struct RawQuery<'a> {
     q: Option<Cow<'a, str>>,
@@ -38,12 +38,12 @@ struct RawQuery<'a> {
     per_page: Option<Cow<'a, str>>,
 }
 
-/// Reads the query string of `GET /api/chartsets`, without its `?`.
+/// Parses the query string of `GET /api/chartsets`, without its `?`.
 ///
-/// Unknown parameters are ignored, empty values count as absent, numbers out of range are clamped.
+/// Unknown parameters are ignored, empty values are treated as absent, and numbers out of range are clamped.
 ///
 /// # Errors
-/// The first parameter that is given twice, is not UTF-8, does not parse, or contradicts another.
+/// The first parameter that occurs twice, is not UTF-8, is malformed, or contradicts another one.
 pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterError> {
     let raw = RawQuery::split(query_string)?;
     let text = raw.q.map(|value| text("q", &value)).transpose()?;
@@ -73,7 +73,7 @@ impl<'a> RawQuery<'a> {
         let mut raw = Self::default();
         for pair in query_string.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // A name that is not UTF-8 is none of ours.
+            // No known parameter has a name that is not UTF-8.
             let Ok(name) = percent_decode_str(name).decode_utf8() else { continue };
             let Some((parameter, field)) = raw.field(&name) else { continue };
             let value = decode(parameter, value)?;
@@ -81,7 +81,7 @@ impl<'a> RawQuery<'a> {
                 continue;
             }
             if field.replace(value).is_some() {
-                return Err(refuse(parameter, "is given more than once"));
+                return Err(error(parameter, "occurs more than once"));
             }
         }
         Ok(raw)
@@ -112,21 +112,21 @@ fn decode<'a>(parameter: &'static str, value: &'a str) -> Result<Cow<'a, str>, P
     let spaced = if value.contains('+') { Cow::Owned(value.replace('+', " ")) } else { Cow::Borrowed(value) };
     let decoded = percent_decode_str(&spaced)
         .decode_utf8()
-        .map_err(|_| refuse(parameter, "is not UTF-8 after percent-decoding"))?;
+        .map_err(|_| error(parameter, "is not UTF-8 after percent-decoding"))?;
     if decoded.contains(|c: char| c.is_control() && !c.is_whitespace()) {
-        return Err(refuse(parameter, "holds a control character"));
+        return Err(error(parameter, "contains a control character"));
     }
     let trimmed = decoded.trim();
     Ok(if trimmed == value { Cow::Borrowed(value) } else { Cow::Owned(trimmed.to_owned()) })
 }
 
-fn refuse(parameter: &'static str, reason: impl Into<Cow<'static, str>>) -> ParameterError {
+fn error(parameter: &'static str, reason: impl Into<Cow<'static, str>>) -> ParameterError {
     ParameterError { parameter, reason: reason.into() }
 }
 
 fn text(parameter: &'static str, value: &str) -> Result<String, ParameterError> {
     if value.chars().count() > MAX_TEXT_CHARACTERS {
-        return Err(refuse(parameter, format!("accepts at most {MAX_TEXT_CHARACTERS} characters")));
+        return Err(error(parameter, format!("accepts at most {MAX_TEXT_CHARACTERS} characters")));
     }
     Ok(value.to_owned())
 }
@@ -137,50 +137,50 @@ fn keys(value: &str) -> Result<KeySet, ParameterError> {
         .split(',')
         .map(|part| {
             key_count(part)
-                .ok_or_else(|| refuse("keys", "accepts key counts from 4 to 7, separated by commas"))
+                .ok_or_else(|| error("keys", "accepts key counts from 4 to 7, separated by commas"))
         })
         .collect()
 }
 
 fn source(value: &str) -> Result<crate::SourceKind, ParameterError> {
-    value.parse().map_err(|_| refuse("source", "accepts alphaSet or betaPack"))
+    value.parse().map_err(|_| error("source", "accepts alphaSet or betaPack"))
 }
 
 fn sort(value: &str) -> Result<Sort, ParameterError> {
     Sort::ALL
         .into_iter()
         .find(|sort| sort.as_str() == value)
-        .ok_or_else(|| refuse("sort", format!("accepts {}", Sort::ALL.map(Sort::as_str).join(", "))))
+        .ok_or_else(|| error("sort", format!("accepts {}", Sort::ALL.map(Sort::as_str).join(", "))))
 }
 
 fn order(value: &str) -> Result<Direction, ParameterError> {
     [Direction::Ascending, Direction::Descending]
         .into_iter()
         .find(|direction| direction.as_str() == value)
-        .ok_or_else(|| refuse("order", "accepts asc or desc"))
+        .ok_or_else(|| error("order", "accepts asc or desc"))
 }
 
-/// A decimal number; below 0 it is clamped to 0.
+/// Parses a decimal number. Negative numbers are clamped to 0.
 fn number(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
     decimal(parameter, value, "")
 }
 
-/// A decimal number of seconds, in milliseconds and rounded to whole ones (docs/api.md).
+/// Parses a decimal number of seconds and rounds it to whole milliseconds.
 fn milliseconds(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
-    // The exponent is part of the text that is parsed: multiplied as a binary fraction, 64.1 seconds would come out
-    // below 64,100 milliseconds.
+    // Appending the exponent to the text is exact. Multiplying the parsed number is not: 64.1 s would become less than
+    // 64,100 ms.
     decimal(parameter, value, "e3").map(f64::round)
 }
 
 fn decimal(parameter: &'static str, value: &str, exponent: &str) -> Result<f64, ParameterError> {
     let plain = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
     let parsed = if plain { format!("{value}{exponent}").parse::<f64>().ok() } else { None };
-    let number = parsed.ok_or_else(|| refuse(parameter, "accepts a decimal number such as 174 or 174.5"))?;
-    // Nothing is below zero, not even its negative.
+    let number = parsed.ok_or_else(|| error(parameter, "accepts a decimal number such as 174 or 174.5"))?;
+    // Adding 0 turns -0 into 0.
     Ok(number.clamp(0.0, MAX_NUMBER) + 0.0)
 }
 
-/// Larger than any value of a chart, and small enough to be compared exactly as an integer.
+/// Larger than any number of a chart, and exact as an integer.
 const MAX_NUMBER: f64 = 1e12;
 
 fn bounds(
@@ -193,19 +193,19 @@ fn bounds(
     if let (Some(min), Some(max)) = (min, max)
         && min > max
     {
-        return Err(refuse(min_name, format!("must not be above {max_name}")));
+        return Err(error(min_name, format!("must not be above {max_name}")));
     }
     Ok(Bounds { min, max })
 }
 
-/// An integer of any size: one that does not fit is out of range, which is for the caller to clamp.
+/// Parses an integer of any size; one that does not fit into `i64` saturates.
 fn integer(parameter: &'static str, value: &str) -> Result<i64, ParameterError> {
     let digits = value.strip_prefix('-').unwrap_or(value);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(refuse(parameter, "accepts a whole number"));
+        return Err(error(parameter, "accepts a whole number"));
     }
-    let out_of_range = if value.starts_with('-') { i64::MIN } else { i64::MAX };
-    Ok(value.parse().unwrap_or(out_of_range))
+    let saturated = if value.starts_with('-') { i64::MIN } else { i64::MAX };
+    Ok(value.parse().unwrap_or(saturated))
 }
 
 #[cfg(test)]
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_query_is_the_whole_catalogue_newest_first() {
+    fn empty_query_lists_everything_newest_first() {
         let query = parsed("");
         assert_eq!(query, SearchQuery::default());
         assert_eq!((query.sort, query.direction), (Sort::Updated, Direction::Descending));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_is_read() {
+    fn every_parameter_is_parsed() {
         let query = parsed(
             "q=a+b%20%E6%97%8B&keys=7,4&source=betaPack&creator=%20Ann%20&bpmMin=100.5&bpmMax=200&lengthMin=60\
              &lengthMax=90.5&densityMin=3.25&sort=title&order=desc&page=3&perPage=10",
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_values_count_as_absent_and_unknown_parameters_are_ignored() {
+    fn empty_and_unknown_parameters_are_ignored() {
         let query = "q=&keys=&source=&creator=+&bpmMin=&lengthMax=&densityMin=&sort=&order=&page=&perPage=&x=1&%FF=2&&=";
         assert_eq!(parsed(query), SearchQuery::default());
     }
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_read_as_decimals_and_rounded_to_milliseconds() {
+    fn lengths_are_rounded_to_milliseconds() {
         for (seconds, length_ms) in [
             ("64.1", 64_100.0),
             ("1.001", 1_001.0),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_letters_or_digits_matches_nothing() {
+    fn text_without_letters_or_digits_matches_nothing() {
         for (text, matches_nothing) in [
             ("%E2%99%A5", true),
             ("!!!", true),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn sorts_have_their_own_direction_unless_order_says_otherwise() {
+    fn every_sort_has_a_default_direction() {
         for sort in Sort::ALL {
             let query = parsed(&format!("q=x&sort={}", sort.as_str()));
             assert_eq!((query.sort, query.direction), (sort, sort.default_direction()));
@@ -327,26 +327,26 @@ mod tests {
     }
 
     #[test]
-    fn relevance_without_a_text_is_newest_first() {
+    fn relevance_without_text_is_newest_first() {
         assert_eq!(parsed("sort=relevance").sort, Sort::Updated);
         assert_eq!(parsed("sort=relevance&q=x").sort, Sort::Relevance);
     }
 
     #[test]
-    fn a_text_has_at_most_200_characters() {
+    fn text_is_limited_to_200_characters() {
         let longest = "旋".repeat(200);
         assert_eq!(parsed(&format!("q=++{longest}++")).text, Some(longest.clone()));
         for parameter in ["q", "creator"] {
-            let error = parse_query_string(&format!("{parameter}={longest}x")).unwrap_err();
+            let invalid = parse_query_string(&format!("{parameter}={longest}x")).unwrap_err();
             assert_eq!(
-                (error.parameter, error.reason.as_ref()),
+                (invalid.parameter, invalid.reason.as_ref()),
                 (parameter, "accepts at most 200 characters")
             );
         }
     }
 
     #[test]
-    fn what_does_not_parse_names_the_parameter_and_what_it_accepts() {
+    fn errors_name_parameter_and_accepted_values() {
         for (query, parameter, reason) in [
             ("keys=3", "keys", "4 to 7"),
             ("keys=4,8", "keys", "4 to 7"),
@@ -370,14 +370,14 @@ mod tests {
             ("creator=a%00b", "creator", "control character"),
             ("keys=4&keys=5", "keys", "more than once"),
         ] {
-            let error = parse_query_string(query).expect_err(query);
-            assert_eq!(error.parameter, parameter, "{query}");
-            assert!(error.reason.contains(reason), "{query}: {}", error.reason);
+            let invalid = parse_query_string(query).expect_err(query);
+            assert_eq!(invalid.parameter, parameter, "{query}");
+            assert!(invalid.reason.contains(reason), "{query}: {}", invalid.reason);
         }
     }
 
     #[test]
-    fn serialised_only_the_same_queries_are_the_same() {
+    fn only_equal_queries_serialise_equally() {
         let serialised = |query: &str| serde_json::to_string(&parse_query_string(query).unwrap()).unwrap();
         let different = [
             "",
@@ -418,7 +418,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_query_string_is_a_query_within_its_limits_or_an_error(text in "(([a-zA-Z]{1,10}|q|page|perPage|bpmMin|bpmMax|keys)=[^&]{0,12}&?){0,6}|.{0,80}") {
+        fn parsed_queries_are_within_limits(text in "(([a-zA-Z]{1,10}|q|page|perPage|bpmMin|bpmMax|keys)=[^&]{0,12}&?){0,6}|.{0,80}") {
             if let Ok(query) = parse_query_string(&text) {
                 let page = query.page;
                 proptest::prop_assert!((1..=PageRequest::MAX_SIZE).contains(&page.size()) && page.number() >= 1);

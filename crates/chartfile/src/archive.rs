@@ -1,8 +1,7 @@
-//! The chart files in an `.osz` or `.zip`, read into memory.
+//! Reads the chart files in an `.osz` or `.zip` into memory.
 //!
-//! Nothing is written to disk, and nothing but chart files is inflated. What an archive says of itself is never
-//! believed: sizes are counted as they come out, and entries are walked one by one, so that memory is bounded
-//! whatever the directory of the archive claims.
+//! Only chart files are inflated, and nothing is written to disk. Sizes in the archive's directory are not trusted:
+//! inflated bytes are counted, and entries are read one by one, so that memory use is bounded for any archive.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,51 +11,52 @@ use zip::ZipReadOptions;
 use zip::read::{ArchiveOffset, Config, ZipFileEntry};
 use zip::unstable::read::ZipIterable;
 
-use crate::decode::guarded;
-use crate::format::is_junk;
+use crate::format::is_system_file;
 use crate::metadata::excerpt;
-use crate::text_encoding::EntryNames;
+use crate::panic_guard::catch_panic;
+use crate::text_encoding::EntryNameEncoding;
 use crate::{ChartFormat, MAX_FILE_BYTES, Refusal};
 
-/// The most entries of an archive. A pack of several hundred songs has some ten thousand, and so has a set that
-/// brings each of its samples as a file.
+/// The maximum number of entries of an archive. A pack of several hundred songs has about ten thousand, and so has a set
+/// with one file per sound sample.
 pub const MAX_ENTRIES: usize = 50_000;
 
-/// The most chart files of one archive: a pack of two thousand songs in two formats. They are counted before any of
-/// them is read.
+/// The maximum number of chart files of an archive, checked before any is read. Enough for a pack of 2,000 songs in two
+/// formats.
 pub const MAX_CHART_FILES: usize = 4_096;
 
-/// The most bytes of chart files of one archive, all together. A pack of several hundred songs has some
-/// fifty MiB.
+/// The maximum total size of an archive's chart files in bytes: 192 MiB. A pack of several hundred songs has about
+/// 50 MiB.
 pub const MAX_ARCHIVE_CHART_BYTES: u64 = 192 * 1024 * 1024;
 
-/// The longest path of a chart file, in bytes.
+/// The maximum length of a chart file's path, in bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// From how many bytes of names that are not UTF-8 their encoding is detected.
+/// The maximum number of bytes of file names from which their encoding is detected.
 const MAX_NAME_SAMPLE_BYTES: usize = 64 * 1024;
 
-/// One chart file of an archive.
+/// A chart file of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedFile {
-    /// Its path in the archive: relative, `/` between the parts. For an entry refused because of its path, that
-    /// path as it stands, shortened: to be shown, never to be followed.
+    /// The path in the archive: relative, with `/` between its components. The path of an entry with
+    /// [`Refusal::UnsafePath`] is unchecked and truncated, and is for display only.
     pub path: String,
-    /// Its bytes, or why they are not there.
+    /// The bytes of the file, or why they are missing.
     pub content: Result<Vec<u8>, EntryError>,
 }
 
-/// Why an entry of an archive has no bytes. The difference decides what becomes of the chartset.
+/// Why the content of an archive's entry is missing. The caller ignores a refused entry, and leaves a chartset with an
+/// unreadable one unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// The entry is no chart file, which is certain without its content. The other files count.
+    /// The entry is certainly not a chart that can be indexed, whatever its content.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The entry is a chart file whose content cannot be read: damaged, encrypted, or compressed with a method that
-    /// is not supported. What it holds is not known.
+    /// The entry is a chart file that cannot be read: it is damaged, encrypted, or compressed with an unsupported
+    /// method. Its content is unknown.
     #[error("cannot be read: {reason}")]
     Unreadable {
-        /// The reader's words, shortened.
+        /// The error message of the ZIP reader, truncated.
         reason: String,
     },
 }
@@ -67,50 +67,49 @@ impl EntryError {
     }
 }
 
-/// Whether the file at `path` is an archive that stands for the folder it holds: `.osz` or `.zip`, any case.
+/// Whether the file at `path` is an archive, by its extension (case-insensitive): `.osz` or `.zip`.
 #[must_use]
 pub fn is_archive(path: &str) -> bool {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-    !is_junk(path) && matches!(extension.as_deref(), Some("osz" | "zip"))
+    !is_system_file(path) && matches!(extension.as_deref(), Some("osz" | "zip"))
 }
 
-/// The chart files of the archive, sorted by path. What is neither a chart nor an archive is passed over.
+/// Reads the chart files of an archive, sorted by path. Entries that are neither chart files nor archives are ignored.
 ///
-/// An entry that cannot be read, or must not be, has a [`EntryError`] in the place of its bytes; the others are not
-/// affected. The archive as a whole is refused where its directory is damaged, where it has more than
-/// [`MAX_ENTRIES`] entries or [`MAX_CHART_FILES`] chart files, or where these have more than
-/// [`MAX_ARCHIVE_CHART_BYTES`] bytes together: which of them are read must not depend on their order.
+/// An entry that is refused or cannot be read has an [`EntryError`] in place of its bytes; other entries are not
+/// affected. The whole archive is refused if its directory is damaged, if it has more than [`MAX_ENTRIES`] entries or
+/// [`MAX_CHART_FILES`] chart files, or if these have more than [`MAX_ARCHIVE_CHART_BYTES`] bytes in total: otherwise the
+/// order of the entries would decide which of them are read.
 ///
-/// A name that is not UTF-8 is read in the encoding that all such names of the archive look most like, else in code
-/// page 437.
+/// File names that are not UTF-8 are decoded with the one encoding detected from all of them, else as code page 437.
 pub fn read_chart_files(reader: impl Read + Seek) -> Result<Vec<ArchivedFile>, Refusal> {
-    guarded(|| {
+    catch_panic(|| {
         let config = Config { archive_offset: ArchiveOffset::Detect };
         let mut archive = ZipIterable::try_new(reader, config).map_err(|error| damaged(&error))?;
         if archive.len() > MAX_ENTRIES {
             return Err(Refusal::TooManyEntries { limit: MAX_ENTRIES });
         }
-        let names = survey(&mut archive)?;
+        let names = scan_names(&mut archive)?;
         let entries = archive.files().map_err(|error| damaged(&error))?;
-        let mut gathered = Gathered::default();
+        let mut collected = CollectedFiles::default();
         while let Some(entry) = entries.next() {
             let entry = entry.map_err(|error| damaged(&error))?;
             let name = names.decode(entry.name_raw(), || entry.name().ok().map(Cow::into_owned));
-            gathered.take(name, entry, entries.reader_mut())?;
+            collected.add(name, entry, entries.reader_mut())?;
         }
-        gathered.files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(gathered.files)
+        collected.files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(collected.files)
     })
 }
 
-/// A first walk over the directory, which reads no content: the number of chart files is checked and the encoding of
-/// the names detected.
-fn survey(archive: &mut ZipIterable<impl Read + Seek>) -> Result<EntryNames, Refusal> {
+/// Scans the directory of the archive without reading content: checks the number of chart files and detects the encoding
+/// of the file names.
+fn scan_names(archive: &mut ZipIterable<impl Read + Seek>) -> Result<EntryNameEncoding, Refusal> {
     let (mut chart_files, mut sample) = (0, Vec::new());
     for entry in archive.files().map_err(|error| damaged(&error))? {
         let entry = entry.map_err(|error| damaged(&error))?;
         let raw = entry.name_raw();
-        // The extension, by which a chart file is known, is ASCII.
+        // The extension is ASCII in every encoding.
         chart_files += usize::from(ChartFormat::from_path(&String::from_utf8_lossy(raw)).is_some());
         if str::from_utf8(raw).is_err() && sample.len() < MAX_NAME_SAMPLE_BYTES {
             sample.extend_from_slice(raw);
@@ -120,20 +119,21 @@ fn survey(archive: &mut ZipIterable<impl Read + Seek>) -> Result<EntryNames, Ref
     if chart_files > MAX_CHART_FILES {
         return Err(Refusal::TooManyChartFiles { limit: MAX_CHART_FILES });
     }
-    Ok(EntryNames::detect(&sample))
+    Ok(EntryNameEncoding::detect(&sample))
 }
 
-/// What has been read of an archive so far.
+/// The chart files read so far.
 #[derive(Default)]
-struct Gathered {
+struct CollectedFiles {
     files: Vec<ArchivedFile>,
     paths: HashSet<String>,
+    /// Inflated bytes.
     bytes: u64,
 }
 
-impl Gathered {
-    /// Reads the entry if it is a chart file. Refuses the archive where its chart files are too large together.
-    fn take(
+impl CollectedFiles {
+    /// Reads the entry if it is a chart file. Refuses the archive if its chart files are too large in total.
+    fn add(
         &mut self,
         name: String,
         entry: ZipFileEntry<'_>,
@@ -156,7 +156,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Why the content of the entry is not looked at.
+    /// Why the entry is refused without reading its content.
     fn refusal(&mut self, path: &str, entry: &ZipFileEntry<'_>, nested: bool) -> Option<Refusal> {
         if nested {
             Some(Refusal::NestedArchive)
@@ -177,8 +177,8 @@ impl Gathered {
         if entry.encrypted() {
             return Ok(Err(EntryError::unreadable(&"encrypted")));
         }
-        let left = MAX_ARCHIVE_CHART_BYTES - self.bytes;
-        let limit = left.min(MAX_FILE_BYTES);
+        let remaining = MAX_ARCHIVE_CHART_BYTES - self.bytes;
+        let limit = remaining.min(MAX_FILE_BYTES);
         let inflated = match entry.with_reader(reader, ZipReadOptions::new()) {
             Ok(inflated) => inflated,
             Err(error) => return Ok(Err(EntryError::unreadable(&error))),
@@ -186,10 +186,10 @@ impl Gathered {
         let mut content = Vec::new();
         let outcome = inflated.take(limit + 1).read_to_end(&mut content);
         let length = content.len() as u64;
-        // Also what turns out too large, or damaged, was work.
+        // Bytes of entries that are too large or damaged count, too: inflating them took as long.
         self.bytes += limit.min(length);
         if length > limit {
-            if left < MAX_FILE_BYTES {
+            if remaining < MAX_FILE_BYTES {
                 return Err(Refusal::ArchiveTooLarge { limit: MAX_ARCHIVE_CHART_BYTES });
             }
             return Ok(Err(Refusal::TooLarge { limit: MAX_FILE_BYTES }.into()));
@@ -202,15 +202,15 @@ fn damaged(error: &impl ToString) -> Refusal {
     Refusal::UnreadableArchive { reason: excerpt(&error.to_string()) }
 }
 
-/// Whether the path stays inside the archive on every system: relative, without `..`, without the separators and
-/// drive letters of another system.
+/// Whether the path stays inside the archive on every operating system: relative, without `..`, and without the
+/// separators and drive letters of Windows.
 fn is_safe_path(path: &str) -> bool {
     let safe_part = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', '\0']);
     let drive = path.as_bytes().get(1) == Some(&b':');
     path.len() <= MAX_PATH_BYTES && !drive && path.split('/').all(safe_part)
 }
 
-/// Whether the entry is a file, or of a system that does not say.
+/// Whether the entry is a regular file. Archives from systems without file types do not record one.
 fn is_regular_file(entry: &ZipFileEntry<'_>) -> bool {
     const TYPE: u32 = 0o170_000;
     const REGULAR: u32 = 0o100_000;

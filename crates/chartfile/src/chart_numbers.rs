@@ -1,4 +1,4 @@
-//! The numbers of a chart (decisions, "Chart numbers").
+//! Computes the numbers of a chart (docs/api.md, "Chart numbers").
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::note_hash::CanonicalNotes;
 
 /// The numbers of `chart`, whose canonical notes are `notes`.
 ///
-/// Everything is computed from what a ROX file keeps, tempo as `f32` included, so that a stored ROX file gives
-/// the identical numbers again.
+/// They depend only on what a ROX file stores (BPM as `f32`, for example), so that a stored ROX file gives identical
+/// numbers.
 pub(crate) fn chart_numbers(chart: &RoxChart, notes: &CanonicalNotes) -> ChartNumbers {
     let length_ms = notes.length_ms();
     let count = notes.notes().len();
@@ -30,15 +30,16 @@ pub(crate) fn chart_numbers(chart: &RoxChart, notes: &CanonicalNotes) -> ChartNu
     }
 }
 
-/// The most notes that start in any `[t, t + 1000 ms)`. Such a window can always be moved to begin at a note.
+/// The maximum number of notes that start in any window `[t, t + 1000 ms)`. Only windows that start at a note need to be
+/// counted.
 fn density_peak(notes: &CanonicalNotes) -> usize {
     let notes = notes.notes();
     let (mut peak, mut end) = (0, 0);
-    for (begin, note) in notes.iter().enumerate() {
+    for (start, note) in notes.iter().enumerate() {
         while notes.get(end).is_some_and(|later| later.start_ms - note.start_ms < 1000) {
             end += 1;
         }
-        peak = peak.max(end - begin);
+        peak = peak.max(end - start);
     }
     peak
 }
@@ -50,8 +51,8 @@ struct Bpm {
     main: f64,
 }
 
-/// Lowest, highest and main BPM, each rounded. Points whose BPM is not finite (a beat of almost no length,
-/// written for its visual effect) have no number to give and are passed over; 0 without any other.
+/// Lowest, highest and main BPM, rounded. Infinite BPMs (beats of almost no length, used for visual effects) are ignored;
+/// all three are 0 if there is no other.
 fn bpm_numbers(chart: &RoxChart) -> Bpm {
     let points: Vec<(i64, f64)> = chart.timing_points.iter().filter_map(bpm_point).collect();
     let values = || points.iter().map(|&(_, bpm)| bpm);
@@ -64,36 +65,36 @@ fn bpm_numbers(chart: &RoxChart) -> Bpm {
 fn bpm_point(point: &TimingPoint) -> Option<(i64, f64)> {
     match *point {
         TimingPoint::Bpm { time_us, bpm, .. } if bpm.is_finite() => {
-            // Adding 0 turns a negative zero into the ordinary one.
+            // Adding 0 turns -0 into 0.
             Some((time_us, round_to_thousandths(f64::from(bpm)) + 0.0))
         }
         _ => None,
     }
 }
 
-/// The BPM in force for the longest time from the start of the first note to the end of the last, the higher
-/// one on a tie. Times of one BPM add up. The first point also covers the time before it.
+/// The BPM that applies for the longest total time between the start of the first note and the end of the last; on a tie
+/// the higher one. The first BPM also applies before its point.
 fn main_bpm(chart: &RoxChart, points: &[(i64, f64)]) -> Option<f64> {
-    let counted = || chart.notes.iter().filter(|note| !note.is_mine() && !note.is_burst());
-    let first_us = counted().map(|note| note.time_us).min()?;
-    let last_us = counted().map(|note| note.time_us.saturating_add(note.duration_us())).max()?;
-    let mut in_force: BTreeMap<i64, (i64, f64)> = BTreeMap::new();
+    let playable = || chart.notes.iter().filter(|note| !note.is_mine() && !note.is_burst());
+    let first_us = playable().map(|note| note.time_us).min()?;
+    let last_us = playable().map(|note| note.time_us.saturating_add(note.duration_us())).max()?;
+    let mut durations: BTreeMap<i64, (i64, f64)> = BTreeMap::new();
     for (index, &(time_us, bpm)) in points.iter().enumerate() {
         let from_us = if index == 0 { first_us } else { time_us.clamp(first_us, last_us) };
         let next_us = points.get(index + 1).map(|&(next_us, _)| next_us);
-        // In force nowhere: it begins after the last note, or the next one has begun by the first note.
+        // Skip points that start after the last note, or end before the first.
         if (index > 0 && time_us > last_us) || next_us.is_some_and(|next_us| next_us <= first_us) {
             continue;
         }
         let until_us = next_us.unwrap_or(last_us).clamp(first_us, last_us);
-        let entry = in_force.entry(thousandths(bpm)).or_insert((0, bpm));
+        let entry = durations.entry(thousandths(bpm)).or_insert((0, bpm));
         entry.0 = entry.0.saturating_add(until_us.saturating_sub(from_us));
     }
-    // Ascending by BPM, and the last of equals wins.
-    in_force.into_values().max_by_key(|&(duration_us, _)| duration_us).map(|(_, bpm)| bpm)
+    // `max_by_key` returns the last of several equal elements, here the highest BPM.
+    durations.into_values().max_by_key(|&(duration_us, _)| duration_us).map(|(_, bpm)| bpm)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "an order is all that is needed, and a cast saturates")]
+#[expect(clippy::cast_possible_truncation, reason = "the value is only a key, and the cast saturates")]
 fn thousandths(bpm: f64) -> i64 {
     (bpm * 1000.0).round() as i64
 }

@@ -1,4 +1,4 @@
-//! Which files are charts, by their names.
+//! Recognises chart files by their names.
 
 /// The chart file formats that the index reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -7,22 +7,22 @@ pub enum ChartFormat {
     Osu,
     /// `.sm`: the charts of one song of the second game.
     Sm,
-    /// `.ssc`: the charts of one song of the second game, with timing of their own.
+    /// `.ssc`: the charts of one song of the second game, each of which may have its own timing.
     Ssc,
     /// `.qua`: one chart, as YAML.
     Qua,
 }
 
 impl ChartFormat {
-    /// The format of the file at `path`, by its extension in any case. `None` for every other file and for
-    /// what is no file of the chart's author: dotfiles, `AppleDouble` companions (`._steps.sm`), and
-    /// everything in a `__MACOSX` folder.
+    /// The format of the file at `path`, by its extension (case-insensitive). `None` for all other files, and for files
+    /// that operating systems create: dotfiles, `AppleDouble` companions (`._steps.sm`), and everything below a
+    /// `__MACOSX` folder.
     #[must_use]
     pub fn from_path(path: &str) -> Option<Self> {
-        if is_junk(path) {
+        if is_system_file(path) {
             return None;
         }
-        match file_name(path).rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
+        match last_component(path).rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
             "osu" => Some(Self::Osu),
             "sm" => Some(Self::Sm),
             "ssc" => Some(Self::Ssc),
@@ -31,7 +31,7 @@ impl ChartFormat {
         }
     }
 
-    /// A file name with this format's extension, for the parts of the decoder that go by it.
+    /// A file name with this format's extension, for functions of the decoder that choose a parser by file name.
     pub(crate) const fn example_name(self) -> &'static str {
         match self {
             Self::Osu => "chart.osu",
@@ -42,12 +42,12 @@ impl ChartFormat {
     }
 }
 
-/// Whether the file at `path` was left by an operating system rather than made by an author.
-pub(crate) fn is_junk(path: &str) -> bool {
-    file_name(path).starts_with('.') || path.split(['/', '\\']).any(|part| part == "__MACOSX")
+/// Whether an operating system, rather than an author, created the file at `path`.
+pub(crate) fn is_system_file(path: &str) -> bool {
+    last_component(path).starts_with('.') || path.split(['/', '\\']).any(|part| part == "__MACOSX")
 }
 
-fn file_name(path: &str) -> &str {
+fn last_component(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chart_files_are_known_by_their_extension_and_junk_is_not() {
+    fn chart_files_are_recognised_by_extension() {
         for (path, expected) in [
             ("a.osu", Some(ChartFormat::Osu)),
             ("pack/song/STEPS.SM", Some(ChartFormat::Sm)),

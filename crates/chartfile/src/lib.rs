@@ -1,13 +1,13 @@
-//! From the bytes of a chart file to what the index keeps of it: note hash, ROX file, numbers and text.
+//! Decodes chart files: from the bytes of a file to note hash, ROX file, numbers and metadata.
 //!
-//! - [`decode`] and [`decode_skipping_stored_rox`] read one file of the two games, with one chart or many;
-//! - [`archive`] finds the chart files in an `.osz` or `.zip`, in memory;
-//! - [`inspect_rox`] computes hash and numbers again from a stored ROX file;
-//! - [`notes`] is the note hash itself.
+//! - [`decode`] reads a chart file of either game, with one chart or several;
+//! - [`archive`] reads the chart files of an `.osz` or `.zip` into memory;
+//! - [`inspect_rox`] recomputes note hash and numbers from a stored ROX file;
+//! - [`note_hash`] defines the note hash.
 //!
-//! Parsing is the work of the `rhythm-open-exchange` crate. This crate repairs what the games play and that
-//! decoder refuses, bounds the work that a hostile file can cause, and says in a [`Refusal`] why a file or a
-//! chart is left out. No input makes it panic, and no input makes it write to disk.
+//! The parsers are those of the `rhythm-open-exchange` crate, called "the decoder" below. This crate repairs files that
+//! the games play and the decoder rejects (see `repairs`), limits the CPU time and memory that a hostile file can use,
+//! and gives a [`Refusal`] for every file or chart that is not indexed. It never panics and never writes to disk.
 
 pub mod archive;
 mod chart_numbers;
@@ -15,12 +15,14 @@ mod decode;
 mod format;
 mod metadata;
 pub mod note_hash;
+mod panic_guard;
 mod refusal;
+mod repairs;
 mod rox_file;
 mod text_encoding;
 
-pub use decode::{DecodedFile, IsStored, MAX_FILE_BYTES, SkippedChart, decode, decode_skipping_stored_rox};
+pub use decode::{DecodedFile, MAX_FILE_BYTES, decode, decode_skipping_stored_rox};
 pub use format::ChartFormat;
-pub use refusal::Refusal;
-pub use rox_file::inspect_rox;
+pub use refusal::{Refusal, SkippedChart};
+pub use rox_file::{IsStored, inspect_rox};
 pub use text_encoding::decode_file_name;

@@ -1,17 +1,17 @@
-//! Text from a file, made fit to be stored and shown.
+//! Cleans the metadata of a chart for storage and display.
 
 use chart_index_domain::ChartMetadata;
 use rox::Metadata;
 use rox::formats::RomanisedNames;
 
-/// The most characters kept of a title, artist, creator, difficulty or tag. The longest real ones have a few
-/// hundred; a longer one is cut, which harms nobody, where a refusal would lose the chart.
+/// The maximum length of a title, artist, creator, difficulty or tag, in characters. The longest real ones have a few
+/// hundred; longer ones are truncated rather than refused together with their chart.
 pub(crate) const MAX_CHARACTERS: usize = 1_000;
 
-/// The most tags kept of a chart. Real charts have up to about 150.
+/// The maximum number of tags of a chart; further ones are dropped. Real charts have up to about 150.
 pub(crate) const MAX_TAGS: usize = 200;
 
-/// What the decoded metadata says of the chart, cleaned.
+/// The cleaned metadata of a chart.
 pub(crate) fn chart_metadata(metadata: &Metadata, romanised: &RomanisedNames) -> ChartMetadata {
     let (title, artist) = (clean(&metadata.title), clean(&metadata.artist));
     ChartMetadata {
@@ -31,23 +31,23 @@ pub(crate) fn chart_metadata(metadata: &Metadata, romanised: &RomanisedNames) ->
     }
 }
 
-/// The romanised name, where it says more than the name itself.
+/// The romanised name, if it differs from the name.
 fn differing(romanised: Option<&str>, name: &str) -> Option<String> {
     romanised.map(clean).filter(|romanised| !romanised.is_empty() && romanised != name)
 }
 
-/// `text` without control characters (`PostgreSQL` stores no NUL), without white space around it, and at most
-/// [`MAX_CHARACTERS`] long. Line breaks and tabs become spaces.
+/// Removes control characters (`PostgreSQL` cannot store NUL), trims white space, and truncates to [`MAX_CHARACTERS`].
+/// Line breaks and tabs become spaces.
 pub(crate) fn clean(text: &str) -> String {
-    let kept = text
+    let printable = text
         .chars()
         .map(|character| if character.is_whitespace() { ' ' } else { character })
         .filter(|character| !character.is_control());
-    let cleaned: String = kept.skip_while(|&character| character == ' ').take(MAX_CHARACTERS).collect();
+    let cleaned: String = printable.skip_while(|&character| character == ' ').take(MAX_CHARACTERS).collect();
     cleaned.trim_end().to_owned()
 }
 
-/// The start of what a decoder said: its messages quote the file, which can be any text of any length.
+/// The start of a decoder's message, which may quote any text of any length from the file.
 pub(crate) fn excerpt(message: &str) -> String {
     const MAX_EXCERPT: usize = 200;
     let cleaned = clean(message);
@@ -57,7 +57,7 @@ pub(crate) fn excerpt(message: &str) -> String {
     }
 }
 
-/// The tags of a list written in one line: between commas where it has any, else between white space.
+/// Splits a list of tags: at commas if it has any, else at white space.
 pub(crate) fn split_tags(list: &str) -> impl Iterator<Item = &str> {
     let by_comma = list.contains(',');
     list.split(move |character: char| if by_comma { character == ',' } else { character.is_whitespace() })
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_stripped_of_control_characters_and_cut() {
+    fn text_loses_control_characters_and_is_truncated() {
         let long = "音".repeat(MAX_CHARACTERS + 1);
         for (text, expected) in [
             ("  Title ", "Title"),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_split_at_commas_where_there_are_any() {
+    fn tags_are_split_at_commas_or_else_at_spaces() {
         for (list, expected) in [
             (
                 "chordjack, cj, hard-techno, electronic dance music",
@@ -100,15 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn a_romanised_name_is_kept_only_where_it_differs() {
+    fn equal_romanised_name_is_omitted() {
         let metadata = Metadata { title: "旋律".into(), artist: "Ann".into(), ..Metadata::default() };
         let romanised = RomanisedNames { title: Some("Senritsu".into()), artist: Some("Ann\0".into()) };
-        let text = chart_metadata(&metadata, &romanised);
-        assert_eq!((text.title_romanised.as_deref(), text.artist_romanised), (Some("Senritsu"), None));
+        let cleaned = chart_metadata(&metadata, &romanised);
+        assert_eq!((cleaned.title_romanised.as_deref(), cleaned.artist_romanised), (Some("Senritsu"), None));
     }
 
     #[test]
-    fn no_more_tags_are_kept_than_the_limit() {
+    fn tags_beyond_the_limit_are_dropped() {
         let tags = (0..MAX_TAGS + 50).map(|number| format!("tag{number}").into()).collect();
         let metadata = Metadata { tags, ..Metadata::default() };
         assert_eq!(chart_metadata(&metadata, &RomanisedNames::default()).tags.len(), MAX_TAGS);

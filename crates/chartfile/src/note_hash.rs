@@ -1,23 +1,32 @@
-//! The note hash, version 1: which notes count, in which order, and the bytes that are hashed.
+//! The note hash, version 1 (docs/api.md, "Note hash"): which notes count, their order, and the bytes that are hashed.
 //!
-//! The rule, complete (times in microseconds, as the decoder gives them):
+//! With times in microseconds, as the decoder gives them:
 //!
-//! 1. Mines and bursts (rolls) do not count. Every other note does.
-//! 2. `first` is the smallest start time. A time in milliseconds is `floor((time - first + 500) / 1000)`, for
-//!    starts and for ends: relative first, then rounded, so that moving the whole chart changes nothing.
-//! 3. The notes are ordered by start, column, kind, end.
-//! 4. Hashed with BLAKE3 are: the key count as 1 byte; then for each note its start as `u32` little-endian, its
-//!    column from 0 as 1 byte, its kind as 1 byte (0 a tap, 1 a long note), and for a long note its end as `u32`
-//!    little-endian.
+//! 1. Mines and bursts (rolls) are ignored; every other note counts.
+//! 2. `first` is the smallest start time. Start and end times are converted to milliseconds by
+//!    `floor((time - first + 500) / 1000)`. They are made relative before they are rounded, so that shifting the whole
+//!    chart does not change the hash.
+//! 3. Notes are sorted by start, column, kind, end.
+//! 4. The hash is BLAKE3 over the key count as 1 byte; then, for each note, its start as little-endian `u32`, its column
+//!    from 0 as 1 byte, its kind as 1 byte (0 for a tap, 1 for a long note), and for a long note its end as
+//!    little-endian `u32`.
 //!
-//! `golden/note_hash_v1.json` beside this crate's sources holds examples for whoever implements it anew.
+//! An example, with 4 keys: a tap in column 0 at 1.000 s, and a long note in column 2 from 1.500 s to 2.000 s.
+//!
+//! ```text
+//! 04                              4 keys
+//! 00000000 00 00                  start    0 ms, column 0, tap
+//! f4010000 02 01 e8030000         start  500 ms, column 2, long note, end 1000 ms
+//! ```
+//!
+//! `golden/note_hash_v1.json` in this crate has test vectors for other implementations.
 
 use chart_index_domain::{KeyCount, NoteHash};
 use rox::{NoteType, RoxChart};
 
 use crate::Refusal;
 
-/// One note that counts, in the time of its file.
+/// A note on the timeline of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedNote {
     /// Start in microseconds.
@@ -28,19 +37,19 @@ pub struct TimedNote {
     pub end_us: Option<i64>,
 }
 
-/// One note in milliseconds from the first. Ordered as the hash orders notes: a tap, which has no end, comes
-/// before a long note.
+/// A note with its times in milliseconds after the first note's start. Ordered as in the note hash: a tap, which has no
+/// end, sorts before a long note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CanonicalNote {
-    /// Start.
+    /// Start in milliseconds.
     pub start_ms: u32,
     /// Column, from 0.
     pub column: u8,
-    /// End, for a long note.
+    /// End in milliseconds, for a long note.
     pub end_ms: Option<u32>,
 }
 
-/// The notes of a chart as they are hashed: at least one, sorted, all within the key count.
+/// The notes of a chart in the form that is hashed: at least one, sorted, with all columns below the key count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanonicalNotes {
     keys: KeyCount,
@@ -50,8 +59,8 @@ pub struct CanonicalNotes {
 impl CanonicalNotes {
     /// The canonical form of notes in any order.
     ///
-    /// Refuses a key count outside 4 to 7, no notes, a column outside the key count, and a time that does not
-    /// fit `u32` milliseconds.
+    /// Refuses a key count outside 4 to 7, a chart without notes, a column not below the key count, and a time that
+    /// does not fit into `u32` milliseconds.
     pub fn new(keys: u8, notes: &[TimedNote]) -> Result<Self, Refusal> {
         let keys = KeyCount::try_from(keys)?;
         let first_us = notes.iter().map(|note| note.start_us).min().ok_or(Refusal::NoNotes)?;
@@ -71,7 +80,7 @@ impl CanonicalNotes {
     }
 
     /// The canonical form of a decoded chart.
-    pub(crate) fn of(chart: &RoxChart) -> Result<Self, Refusal> {
+    pub(crate) fn from_chart(chart: &RoxChart) -> Result<Self, Refusal> {
         let mut notes = Vec::with_capacity(chart.notes.len());
         for note in &chart.notes {
             let end_us = match note.note_type {
@@ -98,7 +107,7 @@ impl CanonicalNotes {
         &self.notes
     }
 
-    /// The end of the last note in milliseconds from the start of the first.
+    /// The time from the start of the first note to the end of the last, in milliseconds.
     #[must_use]
     pub fn length_ms(&self) -> u32 {
         self.notes.iter().map(|note| note.end_ms.unwrap_or(note.start_ms)).max().unwrap_or(0)

@@ -1,124 +1,134 @@
-//! Why a file, or one chart of it, is not indexed.
+//! The reasons why a file, or one chart of it, is not indexed.
 
 use chart_index_domain::InvalidKeyCount;
 use rox::RoxError;
 
-use crate::SkippedChart;
 use crate::metadata::excerpt;
 
-/// Why a file, a chart of a file, or an entry of an archive is refused.
+/// Why a chart file, one of its charts, or an entry of an archive is not indexed. Ingest reports show these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The file is larger than any chart.
+    /// The file is larger than [`MAX_FILE_BYTES`](crate::MAX_FILE_BYTES).
     #[error("larger than {limit} bytes")]
     TooLarge {
-        /// The most that is read.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The file would keep the decoder busy, or fill its memory, far beyond what a chart does.
-    #[error("too much work for one file: {what}")]
-    TooMuchWork {
-        /// What there is too much of.
+    /// Decoding the file would take far more time or memory than any real chart file.
+    #[error("decoding limit exceeded: {what}")]
+    LimitExceeded {
+        /// What the limit counts.
         what: &'static str,
     },
     /// The file is a chart of another mode of the first game.
-    #[error("another game mode ({mode}, where the index holds mode 3)")]
+    #[error("unsupported game mode {mode} (only mode 3 is indexed)")]
     OtherGameMode {
         /// The number of the mode.
         mode: u8,
     },
-    /// The file is a chart of a mode that is not known.
+    /// The file names a mode that its game does not have.
     #[error("unknown game mode {mode:?}")]
     UnknownMode {
-        /// The mode as the file has it, shortened.
+        /// The mode as the file spells it, truncated.
         mode: String,
     },
-    /// The chart has no note that is played.
+    /// The chart has no playable note.
     #[error("no notes")]
     NoNotes,
-    /// The index does not hold charts of this key count.
+    /// Charts with this number of keys are not indexed.
     #[error(transparent)]
     KeyCount(#[from] InvalidKeyCount),
-    /// A note lies outside the chart's columns.
-    #[error("note in column {column} of a chart with {keys} keys")]
+    /// A note is in a column that the chart does not have.
+    #[error("note in column {column} (from 0) of a chart with {keys} keys")]
     Column {
         /// The column, from 0.
         column: u8,
         /// The chart's key count.
         keys: u8,
     },
-    /// A note lies on a long note of the same column, which no player could press.
-    #[error("note inside a long note in column {column} at {time_ms} ms")]
+    /// A note starts while a long note in the same column is held: no player can hit it.
+    #[error("note inside a long note in column {column} (from 0) at {time_ms} ms")]
     NoteInsideLongNote {
         /// The column, from 0.
         column: u8,
-        /// Start of the note inside, in the time of the file.
+        /// When the inner note starts, on the timeline of the file.
         time_ms: i64,
     },
-    /// A time is not a number, or too far from the first note to be written in milliseconds.
-    #[error("a time is out of range")]
+    /// A time is not a number, or does not fit into `u32` milliseconds after the first note.
+    #[error("time out of range")]
     TimeOutOfRange,
-    /// The chart has no tempo.
+    /// The chart has no BPM.
     #[error("no BPM")]
     NoBpm,
-    /// The decoder could not make a chart of it.
-    #[error("not readable: {reason}")]
-    Unreadable {
-        /// The decoder's words, shortened.
+    /// The decoder rejected the file or the chart.
+    #[error("cannot be decoded: {reason}")]
+    Undecodable {
+        /// The decoder's error message, truncated.
         reason: String,
     },
-    /// The decoder panicked. The file is at fault until a person has looked at it.
-    #[error("the decoder panicked")]
+    /// The decoder panicked on this file, which is a bug in the decoder.
+    #[error("decoder panicked")]
     DecoderPanicked,
-    /// The ROX file made from the chart does not give the chart's own hash and numbers back.
-    #[error("the ROX file differs from the chart")]
-    RoxDiffers,
-    /// The file has no chart that can be indexed.
-    #[error("no chart: {}", reasons(.skipped))]
+    /// Decoding the chart's ROX file gives another note hash or other numbers.
+    #[error("ROX file does not reproduce the chart")]
+    RoxMismatch,
+    /// No chart of the file can be indexed.
+    #[error("no indexable chart: {}", reasons(.skipped))]
     NoChart {
-        /// Its charts, and why each is left out.
+        /// The charts of the file, each with its reason.
         skipped: Vec<SkippedChart>,
     },
-    /// The archive is damaged, or of a kind that is not read.
-    #[error("not a readable archive: {reason}")]
+    /// The archive is damaged or not a ZIP archive.
+    #[error("unreadable archive: {reason}")]
     UnreadableArchive {
-        /// The reader's words, shortened.
+        /// The error message of the ZIP reader, truncated.
         reason: String,
     },
-    /// The archive holds more entries than a pack does.
-    #[error("archive of more than {limit} entries")]
+    /// The archive has more entries than [`MAX_ENTRIES`](crate::archive::MAX_ENTRIES).
+    #[error("archive has more than {limit} entries")]
     TooManyEntries {
-        /// The most that is read.
+        /// The limit.
         limit: usize,
     },
-    /// The archive holds more chart files than a pack does.
-    #[error("archive of more than {limit} chart files")]
+    /// The archive has more chart files than [`MAX_CHART_FILES`](crate::archive::MAX_CHART_FILES).
+    #[error("archive has more than {limit} chart files")]
     TooManyChartFiles {
-        /// The most that is read.
+        /// The limit.
         limit: usize,
     },
-    /// The chart files of the archive are larger than those of any pack.
-    #[error("archive of more than {limit} bytes of chart files")]
+    /// The chart files of the archive are larger than
+    /// [`MAX_ARCHIVE_CHART_BYTES`](crate::archive::MAX_ARCHIVE_CHART_BYTES) in total.
+    #[error("archive has more than {limit} bytes of chart files")]
     ArchiveTooLarge {
-        /// The most that is read.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The name of the entry leads out of the archive, or is no path at all.
-    #[error("not a path inside the archive")]
+    /// The name of the entry is an absolute path, leads out of the archive, or is not a portable path.
+    #[error("unsafe path")]
     UnsafePath,
-    /// The entry is a symbolic link or another thing that is no file.
+    /// The entry is a symbolic link, a device or the like.
     #[error("not a regular file")]
     NotAFile,
     /// An earlier entry of the archive has the same name.
-    #[error("a second entry of the same name")]
+    #[error("duplicate entry name")]
     DuplicateName,
-    /// The entry is an archive itself.
-    #[error("archive inside an archive")]
+    /// The entry is itself an archive.
+    #[error("nested archive")]
     NestedArchive,
 }
 
+/// A chart that is not indexed although its file has others that are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedChart {
+    /// Identifies the chart: its position in the file (`chart 6`), or its step type and difficulty
+    /// (`dance-double Challenge`).
+    pub chart: String,
+    /// Why it is not indexed.
+    pub reason: Refusal,
+}
+
 impl Refusal {
-    /// What the decoder says, in the words of the index.
+    /// Translates an error of the decoder.
     pub(crate) fn from_decoder(error: &RoxError) -> Self {
         match error {
             RoxError::OverlappingNotes { column, time_us } => {
@@ -128,23 +138,26 @@ impl Refusal {
                 Self::Column { column: *column, keys: *key_count }
             }
             RoxError::NoBpmTimingPoint => Self::NoBpm,
-            other => Self::unreadable(&other.to_string()),
+            other => Self::undecodable(&other.to_string()),
         }
     }
 
-    pub(crate) fn unreadable(reason: &str) -> Self {
-        Self::Unreadable { reason: excerpt(reason) }
+    pub(crate) fn undecodable(reason: &str) -> Self {
+        Self::Undecodable { reason: excerpt(reason) }
     }
 }
 
-/// The first reasons of a list that a hostile file can make long.
+/// The first reasons: a hostile file can have any number of charts.
 fn reasons(skipped: &[SkippedChart]) -> String {
     const SHOWN: usize = 8;
     if skipped.is_empty() {
-        return "none in the file".to_owned();
+        return "the file has no charts".to_owned();
     }
-    let mut parts: Vec<String> =
-        skipped.iter().take(SHOWN).map(|skipped| format!("{}: {}", skipped.chart, skipped.reason)).collect();
+    let mut parts: Vec<String> = skipped
+        .iter()
+        .take(SHOWN)
+        .map(|SkippedChart { chart, reason }| format!("{chart}: {reason}"))
+        .collect();
     if skipped.len() > SHOWN {
         parts.push(format!("and {} more", skipped.len() - SHOWN));
     }

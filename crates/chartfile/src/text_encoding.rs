@@ -1,8 +1,7 @@
-//! Text and names in encodings other than UTF-8.
+//! Detects and decodes the encodings of chart files and file names.
 //!
-//! Charts were written by the tools of many systems and years: in Shift-JIS, EUC-KR, GBK or a code page of Windows,
-//! and in UTF-16. A byte order mark decides; what is valid UTF-8 is UTF-8; anything else is what the detector of
-//! Firefox (`chardetng`) takes it for.
+//! Old tools write charts as Shift-JIS, EUC-KR, GBK, UTF-16 or in a Windows code page. A byte order mark takes
+//! precedence; valid UTF-8 is UTF-8; for anything else the detector of Firefox (`chardetng`) guesses.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -12,13 +11,13 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 /// The text of a file.
 pub(crate) enum Text<'a> {
-    /// The text is UTF-8, perhaps damaged.
+    /// UTF-8, possibly with invalid bytes replaced.
     Utf8(Cow<'a, str>),
-    /// The text was read in another encoding, which need not be the right one.
+    /// Decoded from another encoding, which may be a wrong guess.
     Detected(String),
 }
 
-/// The text in the bytes of a file. At most three times as large as they are.
+/// Decodes the bytes of a file. The text is at most three times as large.
 pub(crate) fn decode_text(bytes: &[u8]) -> Text<'_> {
     if let Some((encoding, length)) = Encoding::for_bom(bytes)
         && encoding != UTF_8
@@ -33,7 +32,7 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Text<'_> {
     }
 }
 
-/// Whether most of what is not ASCII is valid UTF-8. In text of another encoding that happens by chance only.
+/// Whether most non-ASCII sequences are valid UTF-8, which is unlikely in any other encoding.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -43,15 +42,15 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
     valid > invalid
 }
 
-/// The encoding that the bytes look most like.
+/// The most likely encoding.
 fn detect(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(bytes, true);
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// The name of a file as text. On Unix, where a name is any bytes, one that is not UTF-8 is read in the encoding that
-/// it looks most like: no file is passed over because of its name.
+/// Decodes a file name. On Unix, where names are arbitrary bytes, the encoding of a name that is not UTF-8 is detected, so
+/// that no file is ignored because of its name.
 #[must_use]
 pub fn decode_file_name(name: &OsStr) -> Cow<'_, str> {
     match name.to_str() {
@@ -73,17 +72,17 @@ fn decode_os_name(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// How those names of an archive are encoded that are not UTF-8.
-pub(crate) struct EntryNames(&'static Encoding);
+/// The encoding of those names in an archive that are not UTF-8.
+pub(crate) struct EntryNameEncoding(&'static Encoding);
 
-impl EntryNames {
-    /// The encoding that these names, one after the other, look most like.
+impl EntryNameEncoding {
+    /// Detects the encoding from the concatenated names.
     pub(crate) fn detect(names: &[u8]) -> Self {
         Self(detect(names))
     }
 
-    /// The name as text. Where no other encoding is found it is code page 437, the one that the zip format itself
-    /// names (APPNOTE.TXT, appendix D), which `code_page_437` reads.
+    /// Decodes a name. If no encoding was detected, `code_page_437` decodes it, the encoding that the ZIP specification
+    /// requires (APPNOTE.TXT, appendix D).
     pub(crate) fn decode(&self, raw: &[u8], code_page_437: impl FnOnce() -> Option<String>) -> String {
         if let Ok(name) = str::from_utf8(raw) {
             return name.to_owned();
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_other_encodings_is_detected() {
+    fn other_encodings_are_detected() {
         for (expected, encoding) in [
             ("#TITLE:夜明けの航路;#ARTIST:灯火ノート;", SHIFT_JIS),
             ("#TITLE:별빛 정원;#ARTIST:하늘연못;", EUC_KR),
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_decides() {
+    fn byte_order_mark_takes_precedence() {
         let expected = "Title: 旋律";
         let little: Vec<u8> = "\u{feff}Title: 旋律".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let big: Vec<u8> = "\u{feff}Title: 旋律".encode_utf16().flat_map(u16::to_be_bytes).collect();
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn valid_utf_8_is_utf_8_and_damaged_utf_8_too() {
+    fn damaged_utf_8_is_still_utf_8() {
         for bytes in [&b"plain"[..], "\u{a9}\u{ae}".as_bytes(), "ｶﾀｶﾅ".as_bytes()] {
             assert!(matches!(decode_text(bytes), Text::Utf8(Cow::Borrowed(_))), "{bytes:?}");
         }
@@ -144,7 +143,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn names_of_files_are_read_in_any_encoding() {
+    fn file_names_of_other_encodings_are_decoded() {
         use std::os::unix::ffi::OsStrExt;
 
         assert_eq!(decode_file_name(OsStr::new("夜.osu")), "夜.osu");

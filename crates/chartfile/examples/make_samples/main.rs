@@ -1,4 +1,4 @@
-//! Writes the sample library, `samples/` at the root of the workspace, byte for byte the same each time.
+//! Writes the sample library, `samples/` in the workspace root. The output is reproducible byte for byte.
 
 mod library;
 

@@ -1,4 +1,4 @@
-//! Writes the seeds of the fuzz targets, `fuzz/seeds/` of this crate, byte for byte the same each time.
+//! Writes the seeds of the fuzz targets, `fuzz/seeds/` of this crate. The output is reproducible byte for byte.
 
 mod seeds;
 

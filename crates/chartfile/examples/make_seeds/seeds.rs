@@ -1,4 +1,4 @@
-//! The seeds: small inputs, one for each form that the formats have, from which a fuzzer finds the rest.
+//! The seeds: small inputs that together use every feature of the formats.
 
 use std::fmt::Write as _;
 use std::io::{self, Cursor, Write};
@@ -19,10 +19,10 @@ const QUA: &str = "Mode: Keys7\nMapId: 7\nMapSetId: 9\nTitle: あ\nTags: a, b\nT
 const TIMING: &str =
     "#OFFSET:-0.5;\n#BPMS:0=120,2=240;\n#STOPS:1=0.25;\n#DELAYS:2=0.25;\n#WARPS:3=0.5;\n#FAKES:4=1;\n";
 
-/// Paths below the folder of the seeds, and contents.
+/// Paths below the seed folder, with contents.
 pub(crate) fn files() -> io::Result<Vec<(String, Vec<u8>)>> {
     let charts = charts().into_iter().map(|(name, format, content)| {
-        // The first byte chooses the format.
+        // The first byte selects the format.
         (format!("parse_to_hash/{name}"), [&[format][..], &content].concat())
     });
     let archives = archives()?.into_iter().map(|(name, content)| (format!("archive/{name}"), content));
@@ -48,7 +48,7 @@ fn utf_16(text: &str) -> Vec<u8> {
     std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
 }
 
-/// Name, format as `fuzz_targets/parse_to_hash.rs` numbers them, and content.
+/// Name, format as numbered in `fuzz_targets/parse_to_hash.rs`, and content.
 fn charts() -> Vec<(&'static str, u8, Vec<u8>)> {
     let columns = [
         ("dance-single", "1000\n0M00\n2004\n3003\n,\n00L0\n0F0K"),
@@ -127,7 +127,7 @@ fn link() -> io::Result<Vec<u8>> {
     Ok(writer.finish()?.into_inner())
 }
 
-/// Changes a byte of the first header that begins with `magic`.
+/// Flips bits of one byte of the first header that starts with `magic`.
 fn changed(archive: &[u8], magic: &[u8], offset: usize, value: u8) -> Vec<u8> {
     let mut bytes = archive.to_vec();
     let header = bytes.windows(magic.len()).position(|window| window == magic);
@@ -137,7 +137,7 @@ fn changed(archive: &[u8], magic: &[u8], offset: usize, value: u8) -> Vec<u8> {
     bytes
 }
 
-/// Overwrites a name wherever it is, since the writer takes names in UTF-8 only.
+/// Replaces every occurrence of a name: the writer accepts only UTF-8 names.
 fn renamed(archive: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = archive.to_vec();
     for at in 0..bytes.len().saturating_sub(to.len()) {

@@ -1,4 +1,4 @@
-//! From arbitrary bytes to the chart files of an archive.
+//! Reads the chart files of an archive from arbitrary bytes.
 
 #![no_main]
 

@@ -1,20 +1,20 @@
-//! `.osu`: one chart of the first game.
+//! Decodes `.osu` files: one chart of the first game.
 
+use rox::RoxChart;
 use rox::codec::Decoder;
-use rox::formats::{OsuDecoder, RomanisedNames, osu};
-use rox::{RoxChart, formats::osu::OsuHitObject};
+use rox::formats::{OsuDecoder, RomanisedNames};
 
-use crate::Refusal;
+use crate::{Refusal, repairs};
 
-/// The only mode of the first game that the index holds.
+/// The only mode of the first game that is indexed.
 const MODE: u8 = 3;
 
-/// The latest time and the longest note, either way, that is read: 12 days, in microseconds. The decoder subtracts
-/// in 32-bit milliseconds: within this limit that is right, and what wrapped around is beyond it.
+/// The limit for times and lengths, negative ones included: 12 days, in microseconds. The decoder subtracts 32-bit
+/// milliseconds; within this limit the result is right, and a result that wrapped around is beyond it.
 const MAX_TIME_US: u64 = (1 << 30) * 1000;
 
-/// The chart of the file, before mending and checking.
-pub(super) fn read(text: &str, names: &RomanisedNames) -> Result<RoxChart, Refusal> {
+/// The chart of the file, before validation.
+pub(super) fn decode(text: &str, names: &RomanisedNames) -> Result<RoxChart, Refusal> {
     if let Some(mode) = OsuDecoder::peek_mode(text.as_bytes(), true)
         && mode != MODE
     {
@@ -26,37 +26,7 @@ pub(super) fn read(text: &str, names: &RomanisedNames) -> Result<RoxChart, Refus
     if !chart.notes.iter().all(|note| in_range(note.time_us) && in_range(note.duration_us())) {
         return Err(Refusal::TimeOutOfRange);
     }
-    fill_empty_names(&mut chart, names);
-    if chart.notes.iter().any(|note| note.column >= chart.key_count) {
-        clamp_columns(&mut chart, text)?;
-    }
+    repairs::fill_empty_names(&mut chart, names);
+    repairs::clamp_columns(&mut chart, text)?;
     Ok(chart)
-}
-
-/// A `TitleUnicode` that is present but empty hides the title: the decoder then gives the plain one as the
-/// romanised name only.
-fn fill_empty_names(chart: &mut RoxChart, names: &RomanisedNames) {
-    let metadata = &mut chart.metadata;
-    for (name, plain) in [(&mut metadata.title, &names.title), (&mut metadata.artist, &names.artist)] {
-        if name.trim().is_empty()
-            && let Some(plain) = plain
-        {
-            *name = plain.as_str().into();
-        }
-    }
-}
-
-/// Puts notes beside the playfield into its outermost columns, as the game does: a position of exactly 512, the
-/// right edge, is common in files that were made by hand or by converters.
-fn clamp_columns(chart: &mut RoxChart, text: &str) -> Result<(), Refusal> {
-    let beatmap = osu::parser::parse(text.as_bytes()).map_err(|error| Refusal::from_decoder(&error))?;
-    let mut objects: Vec<&OsuHitObject> = beatmap.hit_objects.iter().collect();
-    // The stable order in which the decoder put the notes.
-    objects.sort_by_key(|object| object.time);
-    for (note, object) in chart.notes.iter_mut().zip(objects) {
-        if note.column >= chart.key_count {
-            note.column = if object.x < 0 { 0 } else { chart.key_count.saturating_sub(1) };
-        }
-    }
-    Ok(())
 }

@@ -1,70 +1,71 @@
-//! Bounds on the work that one file can cause, checked before the decoder begins.
+//! Limits on the time and memory that decoding one file can take, checked before the decoder runs.
 //!
-//! The decoder is linear in its input but for a few corners, which a hostile file of a few MiB can turn into
-//! hours. Each function names its corner. The limits are at least twenty times what any known real file needs.
+//! The decoder is linear in its input, apart from a few quadratic cases for which a hostile file of a few MiB could take
+//! hours. Each function names its cases. The limits are at least twenty times what any known real file needs.
 
 use rox::formats::sm::msd::{Tag, tokenize};
 use rox::formats::sm::types::{SmNote, SmNoteType};
 
 use crate::Refusal;
 
-/// The most charts of one simfile. Real ones have up to about 30.
+/// The maximum number of charts of a simfile. Real ones have up to about 30.
 const MAX_CHARTS: usize = 300;
 
-/// The most notes of all charts of one simfile together, of which the decoder keeps several copies.
+/// The maximum number of notes of all charts of a simfile together, of which the decoder holds several copies.
 const MAX_SIMFILE_NOTES: usize = 2_000_000;
 
-/// The most tags and parameters of one simfile, of which the tokenizer keeps each as a string. Real ones have
-/// some thousands.
+/// The maximum number of tags and parameters of a simfile, each of which the tokenizer stores as a string. Real ones
+/// have a few thousand.
 const MAX_SIMFILE_PARAMETERS: usize = 500_000;
 
-/// The most steps of any one quadratic corner: about a second.
+/// The maximum number of steps of a quadratic case: about a second.
 const MAX_STEPS: usize = 100_000_000;
 
-/// The most nodes of a YAML file, of which the parser keeps each as an event of about a hundred bytes. A chart of
-/// 100,000 notes has about a million.
+/// The maximum number of nodes of a YAML file, each of which the parser stores as an event of about 100 bytes. A chart
+/// of 100,000 notes has about a million.
 const MAX_YAML_NODES: usize = 3_000_000;
 
-/// The deepest nesting of flow collections in a YAML file. Charts have one level.
+/// The maximum nesting depth of flow collections in a YAML file. Charts have one level.
 const MAX_YAML_DEPTH: usize = 100;
 
-/// The most bytes that the aliases of a YAML file may repeat, at worst.
+/// The maximum number of bytes to which the aliases of a YAML file may expand, in the worst case.
 const MAX_YAML_REPEATED: usize = 4 * 1024 * 1024;
 
-/// The tags of a simfile, each of which takes memory, as does each parameter.
-pub(super) fn simfile_tags(text: &str) -> Result<Vec<Tag>, Refusal> {
+/// Tokenizes a simfile into its tags, with a limit for the memory that tags and parameters take.
+pub(super) fn tokenize_simfile(text: &str) -> Result<Vec<Tag>, Refusal> {
     if text.bytes().filter(|byte| matches!(byte, b'#' | b':')).count() > MAX_SIMFILE_PARAMETERS {
-        return Err(Refusal::TooMuchWork { what: "tags" });
+        return Err(Refusal::LimitExceeded { what: "tags" });
     }
     Ok(tokenize(text))
 }
 
-/// Simfiles: each chart copies the timing of its song; each row of notes is looked up in the list of fake regions.
+/// Checks a simfile: the decoder copies the timing of the song for each chart, and searches the list of fake regions for
+/// each row of notes.
 pub(super) fn check_simfile(tags: &[Tag]) -> Result<(), Refusal> {
-    let of = |name: &'static str| tags.iter().filter(move |tag| tag.name == name);
-    let charts = of("NOTES").count().max(of("NOTEDATA").count());
+    let named = |name: &'static str| tags.iter().filter(move |tag| tag.name == name);
+    let charts = named("NOTES").count().max(named("NOTEDATA").count());
     if charts > MAX_CHARTS {
-        return Err(Refusal::TooMuchWork { what: "charts" });
+        return Err(Refusal::LimitExceeded { what: "charts" });
     }
-    let most_entries = |name| of(name).map(|tag| count(tag, b'=')).max().unwrap_or(0);
+    let most_entries = |name| named(name).map(|tag| count_byte(tag, b'=')).max().unwrap_or(0);
     let fakes = most_entries("FAKES");
     let timing = fakes + ["BPMS", "STOPS", "DELAYS", "WARPS"].map(most_entries).iter().sum::<usize>();
-    // 20 steps for sorting, which takes the logarithm.
+    // Sorting n entries takes up to n * log2(n) steps, with a logarithm of about 20.
     if timing.saturating_mul(charts + 1).saturating_mul(20) > MAX_STEPS {
-        return Err(Refusal::TooMuchWork { what: "timing" });
+        return Err(Refusal::LimitExceeded { what: "timing changes" });
     }
-    let measures = || of("NOTES").chain(of("NOTES2"));
-    let rows: usize = measures().map(|tag| count(tag, b'\n') + 1).sum();
+    let measures = || named("NOTES").chain(named("NOTES2"));
+    let rows: usize = measures().map(|tag| count_byte(tag, b'\n') + 1).sum();
     if rows.saturating_mul(fakes) > MAX_STEPS {
-        return Err(Refusal::TooMuchWork { what: "fake regions" });
+        return Err(Refusal::LimitExceeded { what: "fake regions" });
     }
     if measures().map(note_count).sum::<usize>() > MAX_SIMFILE_NOTES {
-        return Err(Refusal::TooMuchWork { what: "notes" });
+        return Err(Refusal::LimitExceeded { what: "notes" });
     }
     Ok(())
 }
 
-fn count(tag: &Tag, byte: u8) -> usize {
+fn count_byte(tag: &Tag, byte: u8) -> usize {
     tag.params.iter().flat_map(|part| part.bytes()).filter(|&each| each == byte).count()
 }
 
@@ -73,7 +74,7 @@ fn note_count(tag: &Tag) -> usize {
     measures.filter(|byte| matches!(byte, b'1'..=b'4' | b'L' | b'l' | b'M' | b'm')).count()
 }
 
-/// Simfiles: the tail of each long note is looked up in the list of the heads that are still open.
+/// Checks a chart of a simfile: for the tail of each long note, the decoder searches the heads without a tail.
 pub(super) fn check_open_holds(notes: &[SmNote]) -> Result<(), Refusal> {
     let (mut open, mut steps) = (0_usize, 0_usize);
     for note in notes {
@@ -86,11 +87,11 @@ pub(super) fn check_open_holds(notes: &[SmNote]) -> Result<(), Refusal> {
             _ => {}
         }
     }
-    if steps > MAX_STEPS { Err(Refusal::TooMuchWork { what: "open long notes" }) } else { Ok(()) }
+    if steps > MAX_STEPS { Err(Refusal::LimitExceeded { what: "open long notes" }) } else { Ok(()) }
 }
 
-/// YAML: memory for each node, time for each level of flow collections at each token, and aliases, each of which
-/// repeats what it stands for.
+/// Checks a YAML file: each node takes memory, each token takes time for each level of nested flow collections, and each
+/// alias repeats the node that it refers to.
 pub(super) fn check_yaml(text: &str) -> Result<(), Refusal> {
     let (mut nodes, mut depth, mut deepest) = (0_usize, 0_usize, 0_usize);
     for byte in text.bytes() {
@@ -106,21 +107,21 @@ pub(super) fn check_yaml(text: &str) -> Result<(), Refusal> {
         }
     }
     if nodes > MAX_YAML_NODES {
-        return Err(Refusal::TooMuchWork { what: "yaml nodes" });
+        return Err(Refusal::LimitExceeded { what: "YAML nodes" });
     }
     if deepest > MAX_YAML_DEPTH {
-        return Err(Refusal::TooMuchWork { what: "nested yaml" });
+        return Err(Refusal::LimitExceeded { what: "YAML nesting" });
     }
-    let aliases = marks(text, b'*');
-    if marks(text, b'&') > 0 && aliases.saturating_mul(text.len()) > MAX_YAML_REPEATED {
-        return Err(Refusal::TooMuchWork { what: "yaml aliases" });
+    let aliases = count_marks(text, b'*');
+    if count_marks(text, b'&') > 0 && aliases.saturating_mul(text.len()) > MAX_YAML_REPEATED {
+        return Err(Refusal::LimitExceeded { what: "YAML aliases" });
     }
     Ok(())
 }
 
-/// How often `mark` stands where YAML reads an anchor or an alias: at the start of a word. Text that only looks
-/// like one is counted too, which takes a chart of several MiB with stars in its name to matter.
-fn marks(text: &str, mark: u8) -> usize {
+/// Counts `mark` where YAML may read an anchor or an alias: at the start of a word. Plain text that looks like one is
+/// counted, too, which only a chart of several MiB with stars in its names would notice.
+fn count_marks(text: &str, mark: u8) -> usize {
     let starts_word = |pair: &&[u8]| {
         pair[1] == mark
             && (pair[0].is_ascii_whitespace() || matches!(pair[0], b'[' | b'{' | b',' | b':' | b'-'))

@@ -1,4 +1,4 @@
-//! Archives, well-meant and hostile.
+//! Reading ordinary, damaged and hostile archives.
 
 use std::io::{Cursor, Write};
 
@@ -28,7 +28,7 @@ fn read(archive: &[u8]) -> Result<Vec<ArchivedFile>, Refusal> {
     read_chart_files(Cursor::new(archive))
 }
 
-/// Paths, and contents as text or the refusal.
+/// The paths, each with the content as text or the error.
 fn listed(archive: &[u8]) -> Vec<(String, String)> {
     let files = read(archive).expect("a readable archive");
     let text = |content: Result<Vec<u8>, EntryError>| match content {
@@ -42,30 +42,30 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|&(path, content)| (path.to_owned(), content.to_owned())).collect()
 }
 
-/// Overwrites every place where `from` stands.
+/// Replaces every occurrence of `from`.
 fn patched(archive: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = archive.to_vec();
-    let places: Vec<usize> = bytes
+    let offsets: Vec<usize> = bytes
         .windows(from.len())
         .enumerate()
         .filter(|(_, window)| *window == from)
         .map(|(at, _)| at)
         .collect();
-    assert!(!places.is_empty());
-    for place in places {
-        bytes[place..place + to.len()].copy_from_slice(to);
+    assert!(!offsets.is_empty());
+    for offset in offsets {
+        bytes[offset..offset + to.len()].copy_from_slice(to);
     }
     bytes
 }
 
-/// Where the headers of the central directory begin.
+/// The offsets of the headers in the central directory.
 fn directory_headers(archive: &[u8]) -> Vec<usize> {
     archive.windows(4).enumerate().filter(|(_, window)| window == b"PK\x01\x02").map(|(at, _)| at).collect()
 }
 
 #[test]
-fn archives_are_known_by_their_extension() {
+fn archives_are_recognised_by_extension() {
     for (path, expected) in [
         ("a.osz", true),
         ("a/B.ZIP", true),
@@ -79,7 +79,7 @@ fn archives_are_known_by_their_extension() {
 }
 
 #[test]
-fn chart_files_come_sorted_and_everything_else_is_passed_over() {
+fn only_chart_files_are_read_and_sorted() {
     let archive = zip_of(&[
         ("song b/steps.ssc", b"b"),
         ("song a/Steps.SM", b"a"),
@@ -95,8 +95,8 @@ fn chart_files_come_sorted_and_everything_else_is_passed_over() {
 }
 
 #[test]
-fn a_path_that_leads_elsewhere_is_refused_and_the_others_are_read() {
-    let unsafe_path = "not a path inside the archive";
+fn unsafe_paths_are_refused() {
+    let unsafe_path = "unsafe path";
     for name in [
         "../up.osu",
         "a/../../up.osu",
@@ -108,7 +108,7 @@ fn a_path_that_leads_elsewhere_is_refused_and_the_others_are_read() {
         "c:a.osu",
         "..\\up.osu",
     ] {
-        // The writer tidies names, so the name is put in afterwards.
+        // The writer normalises names, so the name is patched in afterwards.
         let placeholder = format!("{}.osu", "x".repeat(name.len() - 4));
         let archive = zip_of(&[(&placeholder, b"bad"), ("good.osu", b"good")]);
         let archive = patched(&archive, placeholder.as_bytes(), name.as_bytes());
@@ -131,15 +131,12 @@ fn links_and_nested_archives_are_refused() {
     writer.start_file("good.osu", options()).expect("written");
     writer.write_all(b"good").expect("written");
     let archive = writer.finish().expect("finished").into_inner();
-    let expected = [
-        ("good.osu", "good"),
-        ("inner.osz", "archive inside an archive"),
-        ("link.osu", "not a regular file"),
-    ];
+    let expected =
+        [("good.osu", "good"), ("inner.osz", "nested archive"), ("link.osu", "not a regular file")];
     assert_eq!(listed(&archive), pairs(&expected));
 }
 
-/// Which entries are read, and of which the content is not known.
+/// The paths, each with `read`, `refused` or `unreadable`.
 fn outcomes(archive: &[u8]) -> Vec<(String, &'static str)> {
     let outcome = |content: &Result<Vec<u8>, EntryError>| match content {
         Ok(_) => "read",
@@ -151,7 +148,7 @@ fn outcomes(archive: &[u8]) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn content_that_cannot_be_read_is_not_the_same_as_no_chart() {
+fn unreadable_entries_are_not_refused() {
     let archive = zip_of(&[("a.osu", b"some content"), ("b.osu", b"other content"), ("c.zip", b"nested")]);
     let first = directory_headers(&archive)[0];
     let changed = |changes: &[(usize, u8)]| {
@@ -170,25 +167,25 @@ fn content_that_cannot_be_read_is_not_the_same_as_no_chart() {
     ] {
         let expected = [("a.osu", "unreadable"), ("b.osu", "read"), ("c.zip", "refused")];
         assert_eq!(outcomes(&archive), expected.map(|(path, outcome)| (path.to_owned(), outcome)), "{name}");
-        let words = &listed(&archive)[0].1;
-        assert!(words.starts_with("cannot be read: ") && words.contains(reason), "{name}: {words}");
+        let message = &listed(&archive)[0].1;
+        assert!(message.starts_with("cannot be read: ") && message.contains(reason), "{name}: {message}");
     }
 }
 
 #[test]
-fn of_entries_with_one_name_the_first_counts() {
+fn first_of_several_entries_with_one_name_is_read() {
     let archive = patched(&zip_of(&[("a.osu", b"first"), ("b.osu", b"second")]), b"b.osu", b"a.osu");
-    assert_eq!(listed(&archive), pairs(&[("a.osu", "first"), ("a.osu", "a second entry of the same name")]));
+    assert_eq!(listed(&archive), pairs(&[("a.osu", "first"), ("a.osu", "duplicate entry name")]));
 }
 
 #[test]
-fn an_entry_that_inflates_beyond_the_limit_is_refused_whatever_it_declares() {
+fn declared_sizes_are_not_trusted() {
     let bomb = vec![b'0'; usize::try_from(MAX_FILE_BYTES).expect("fits") + 1];
     let mut archive = zip_of(&[("bomb.osu", &bomb), ("good.osu", b"good")]);
     assert!(archive.len() < 64 * 1024);
     let too_large = Refusal::TooLarge { limit: MAX_FILE_BYTES }.to_string();
     assert_eq!(listed(&archive), pairs(&[("bomb.osu", &too_large), ("good.osu", "good")]));
-    // Now it claims to have 10 bytes.
+    // The directory declares 10 bytes.
     let first = directory_headers(&archive)[0];
     archive[first + 24..first + 28].copy_from_slice(&10_u32.to_le_bytes());
     let listed = listed(&archive);
@@ -197,7 +194,7 @@ fn an_entry_that_inflates_beyond_the_limit_is_refused_whatever_it_declares() {
 }
 
 #[test]
-fn all_chart_files_together_have_a_limit() {
+fn total_size_of_chart_files_is_limited() {
     let bytes = vec![b'0'; usize::try_from(MAX_FILE_BYTES).expect("fits")];
     let count = MAX_ARCHIVE_CHART_BYTES / MAX_FILE_BYTES + 2;
     let names: Vec<String> = (0..count).map(|number| format!("{number:03}.osu")).collect();
@@ -209,7 +206,7 @@ fn all_chart_files_together_have_a_limit() {
 }
 
 #[test]
-fn too_many_chart_files_are_refused_before_any_is_read() {
+fn number_of_chart_files_is_limited() {
     let names: Vec<String> = (0..=MAX_CHART_FILES).map(|number| format!("{number}.osu")).collect();
     let mut entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
     assert_eq!(read(&zip_of(&entries)), Err(Refusal::TooManyChartFiles { limit: MAX_CHART_FILES }));
@@ -218,7 +215,7 @@ fn too_many_chart_files_are_refused_before_any_is_read() {
     assert_eq!(read(&zip_of(&entries)).map(|files| files.len()), Ok(MAX_CHART_FILES));
 }
 
-/// An archive with these names in the bytes of an encoding, as tools wrote them before UTF-8.
+/// An archive with names in this encoding, as tools wrote them before UTF-8.
 fn zip_with_names(names: &[&str], encoding: &'static Encoding) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     let raw: Vec<Vec<u8>> = names.iter().map(|name| encoding.encode(name).0.into_owned()).collect();
@@ -234,7 +231,7 @@ fn zip_with_names(names: &[&str], encoding: &'static Encoding) -> Vec<u8> {
 }
 
 #[test]
-fn names_that_are_not_utf_8_are_read_in_their_encoding() {
+fn names_of_other_encodings_are_decoded() {
     let japanese = ["夜明けの航路/表紙.osu", "夜明けの航路/能力.osu"];
     let korean = ["별빛 정원/가나다라.sm"];
     for (names, encoding) in [(&japanese[..], SHIFT_JIS), (&korean, EUC_KR)] {
@@ -244,13 +241,13 @@ fn names_that_are_not_utf_8_are_read_in_their_encoding() {
         expected.sort_unstable();
         assert_eq!(paths, expected, "{}", encoding.name());
     }
-    // Code page 437, the one of the zip format.
+    // Code page 437, the default of the ZIP format.
     let archive = patched(&zip_of(&[("caf0.osu", b"a")]), b"caf0.osu", b"caf\x82.osu");
     assert_eq!(listed(&archive), pairs(&[("café.osu", "a")]));
 }
 
 #[test]
-fn too_many_entries_are_refused_before_they_are_read() {
+fn number_of_entries_is_limited() {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for number in 0..=MAX_ENTRIES {
@@ -261,7 +258,7 @@ fn too_many_entries_are_refused_before_they_are_read() {
 }
 
 #[test]
-fn what_is_no_archive_or_a_damaged_one_is_refused() {
+fn damaged_archives_are_refused() {
     let archive = zip_of(&[("a.osu", b"some content"), ("b.osu", b"other content")]);
     for damaged in [&b""[..], b"PK", b"not an archive at all", &archive[..archive.len() / 2]] {
         assert!(matches!(read(damaged), Err(Refusal::UnreadableArchive { .. })), "{damaged:?}");
@@ -269,7 +266,7 @@ fn what_is_no_archive_or_a_damaged_one_is_refused() {
 }
 
 #[test]
-fn no_damage_makes_the_reader_panic() {
+fn damaged_archives_do_not_cause_panics() {
     let archive = zip_of(&[("a.osu", b"some content"), ("song/b.sm", b"other content"), ("c.qua", b"")]);
     for at in 0..archive.len() {
         for value in [0x00, 0xff, archive[at] ^ 0x01, archive[at] ^ 0x80] {

@@ -1,5 +1,5 @@
-//! Real charts. They belong to their creators and are not part of the project, so these tests are ignored unless they are
-//! asked for. `CHARTS_DIR` names the folder; without it, `../shared/charts` beside the workspace is looked for.
+//! Tests with real charts. The charts belong to their creators and are not part of the project, so these tests are
+//! ignored by default. `CHARTS_DIR` names the folder, by default `../shared/charts` next to the workspace.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn corpus() -> PathBuf {
     root
 }
 
-fn to_be_refused(path: &Path) -> bool {
+fn must_be_refused(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "no id - to be refused")
 }
 
@@ -39,10 +39,10 @@ fn files_in(root: &Path, folder: &str) -> Vec<PathBuf> {
 
 #[test]
 #[ignore = "needs the real charts: make test"]
-fn every_real_chart_is_read_and_its_rox_file_gives_its_hash_and_numbers() {
+fn every_real_chart_survives_the_rox_round_trip() {
     let root = corpus();
     let mut count = 0;
-    for path in chart_files(&root).into_iter().filter(|path| !to_be_refused(path)) {
+    for path in chart_files(&root).into_iter().filter(|path| !must_be_refused(path)) {
         let decoded =
             decode_file(&root.join(&path)).unwrap_or_else(|refusal| panic!("{}: {refusal}", path.display()));
         for chart in &decoded.charts {
@@ -58,7 +58,7 @@ fn every_real_chart_is_read_and_its_rox_file_gives_its_hash_and_numbers() {
 
 #[test]
 #[ignore = "needs the real charts: make test"]
-fn real_files_that_are_no_charts_of_the_index_are_refused_with_the_reason() {
+fn unsupported_real_files_are_refused() {
     let root = corpus();
     let refusals = files_in(&root, "alpha/no id - to be refused").into_iter().map(|path| {
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a UTF-8 name").to_owned();
@@ -77,7 +77,7 @@ fn real_files_that_are_no_charts_of_the_index_are_refused_with_the_reason() {
 
 #[test]
 #[ignore = "needs the real charts: make test"]
-fn one_chart_in_two_formats_of_the_first_game_has_one_hash() {
+fn osu_and_qua_of_one_chart_have_one_hash() {
     let root = corpus();
     let osu = files_in(&root, "alpha/577617");
     let qua = files_in(&root, "alpha/no id - megalovania");
@@ -90,7 +90,7 @@ fn one_chart_in_two_formats_of_the_first_game_has_one_hash() {
 
 #[test]
 #[ignore = "needs the real charts: make test"]
-fn an_sm_beside_its_ssc_has_the_same_charts_and_leaves_the_same_ones_out() {
+fn sm_and_ssc_of_one_song_have_the_same_charts() {
     let root = corpus();
     let files = files_in(&root, "beta/5 ");
     let [sm, ssc, _] = &files[..] else { panic!("{files:?}") };

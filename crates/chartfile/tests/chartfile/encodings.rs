@@ -26,7 +26,7 @@ fn encoded(text: &str, encoding: &'static Encoding) -> Vec<u8> {
 }
 
 #[test]
-fn text_is_read_in_its_encoding_and_the_hash_stays_the_same() {
+fn encoding_does_not_change_the_hash() {
     for (title, artist, encoding) in [
         ("夜明けの航路", "灯火ノート", SHIFT_JIS),
         ("별빛 정원", "하늘연못", EUC_KR),
@@ -43,7 +43,7 @@ fn text_is_read_in_its_encoding_and_the_hash_stays_the_same() {
 }
 
 #[test]
-fn utf_16_is_read_in_both_byte_orders() {
+fn utf_16_is_decoded_in_both_byte_orders() {
     let sm = simfile("旋律", "夜市楽団");
     let osu = osu(4, "0,500,4,1,0,100,1,0", "64,192,1000,1,0,").replace("Title:Test", "Title:旋律");
     for (format, text) in [(ChartFormat::Sm, sm), (ChartFormat::Osu, osu)] {
@@ -58,22 +58,21 @@ fn utf_16_is_read_in_both_byte_orders() {
     }
 }
 
-/// In Shift-JIS the second byte of some characters is a backslash, which in a simfile keeps the next character from
-/// ending its tag.
+/// In Shift-JIS the second byte of some characters equals a backslash, which in a simfile escapes the next character.
 #[test]
-fn a_second_byte_that_is_a_backslash_ends_in_the_right_title() {
+fn backslash_as_second_byte_does_not_escape() {
     let text = simfile("夜明けの表", "灯火のソ");
     let chart = only(ChartFormat::Sm, &encoded(&text, SHIFT_JIS));
     assert_eq!((chart.metadata.title.as_str(), chart.metadata.artist.as_str()), ("夜明けの表", "灯火のソ"));
-    // On one line the bytes read as UTF-8 swallow the stop; that reading fixed the hash before encodings were
-    // detected, and goes on to do so.
+    // On one line, the text decoded as UTF-8 loses the stop. Charts keep the hash of that reading, which they had before
+    // encodings were detected.
     let one_line = simfile("夜明けの表;#STOPS:0.5=1", "灯火");
     let without = only(ChartFormat::Sm, simfile("a", "b").as_bytes());
     assert_eq!(only(ChartFormat::Sm, &encoded(&one_line, SHIFT_JIS)).hash, without.hash);
 }
 
 #[test]
-fn a_byte_order_mark_that_is_wrong_does_no_harm() {
+fn wrong_byte_order_mark_is_harmless() {
     let text = simfile("Title", "Artist");
     let chart = only(ChartFormat::Sm, &[b"\xff\xfe", text.as_bytes()].concat());
     assert_eq!(
@@ -83,7 +82,7 @@ fn a_byte_order_mark_that_is_wrong_does_no_harm() {
 }
 
 #[test]
-fn a_wrong_byte_does_not_turn_utf_8_into_something_else() {
+fn invalid_byte_does_not_change_the_encoding() {
     let mut bytes = simfile("夜明けの航路", "灯火").into_bytes();
     let at = bytes.windows(6).position(|window| window == b"Author").expect("the creator");
     bytes[at] = 0xff;

@@ -1,4 +1,4 @@
-//! What each format's files may look like, and what is made of them.
+//! Metadata, numbers and refusals of each format.
 
 use chart_index_chartfile::{ChartFormat, Refusal, decode, decode_skipping_stored_rox};
 use chart_index_domain::{ChartDraft, ChartNumbers, InvalidKeyCount, SourceRef};
@@ -27,13 +27,13 @@ fn refusal(format: ChartFormat, text: &str) -> Refusal {
     decode(format, text.as_bytes()).expect_err(text)
 }
 
-/// The numbers of a chart of four keys with these timing points and objects.
+/// The numbers of a 4-key chart with these timing points and hit objects.
 fn numbers(timing: &str, objects: &str) -> ChartNumbers {
     only_chart(ChartFormat::Osu, &osu(4, timing, objects)).numbers
 }
 
 #[test]
-fn names_are_those_of_the_author_and_romanised_ones_are_kept_beside_them() {
+fn original_and_romanised_names_are_read() {
     for (metadata, title, romanised) in [
         ("Title:Senritsu\nTitleUnicode:旋律\n", "旋律", Some("Senritsu")),
         ("Title:Same\nTitleUnicode:Same\n", "Same", None),
@@ -43,22 +43,22 @@ fn names_are_those_of_the_author_and_romanised_ones_are_kept_beside_them() {
         ("Title:\nTitleUnicode:\n", "", None),
         ("Title:a\0b\u{1b}[0m\n", "ab[0m", None),
     ] {
-        let text = only_chart(ChartFormat::Osu, &osu_with(metadata)).metadata;
+        let names = only_chart(ChartFormat::Osu, &osu_with(metadata)).metadata;
         assert_eq!(
-            (text.title.as_str(), text.title_romanised.as_deref()),
+            (names.title.as_str(), names.title_romanised.as_deref()),
             (title, romanised),
             "{metadata:?}"
         );
     }
     let header = "#TITLE:あ;#TITLETRANSLIT:A;#ARTISTTRANSLIT:Band;#BPMS:0=120;";
-    let text = only_chart(ChartFormat::Sm, &simfile(header, &[("dance-single", "1000")])).metadata;
-    assert_eq!((text.title.as_str(), text.title_romanised.as_deref()), ("あ", Some("A")));
-    assert_eq!((text.artist.as_str(), text.artist_romanised), ("Band", None));
-    assert_eq!((text.creator.as_str(), text.difficulty.as_str()), ("Author", "Hard"));
+    let names = only_chart(ChartFormat::Sm, &simfile(header, &[("dance-single", "1000")])).metadata;
+    assert_eq!((names.title.as_str(), names.title_romanised.as_deref()), ("あ", Some("A")));
+    assert_eq!((names.artist.as_str(), names.artist_romanised), ("Band", None));
+    assert_eq!((names.creator.as_str(), names.difficulty.as_str()), ("Author", "Hard"));
 }
 
 #[test]
-fn ids_that_mean_not_published_are_dropped() {
+fn ids_of_unpublished_charts_are_dropped() {
     for (set, chart, expected) in [
         ("577617", "1234", (Some(577_617), Some(1234))),
         ("-1", "0", (None, None)),
@@ -84,7 +84,7 @@ fn ids_that_mean_not_published_are_dropped() {
 }
 
 #[test]
-fn tags_are_words_or_stand_between_commas() {
+fn tags_are_split_at_commas_or_else_at_spaces() {
     let tags = |list: &str| {
         let head = format!("Mode: Keys4\nTags: {list}");
         only_chart(ChartFormat::Qua, &qua(&head, "- Bpm: 120", "- Lane: 1")).metadata.tags
@@ -95,7 +95,7 @@ fn tags_are_words_or_stand_between_commas() {
 }
 
 #[test]
-fn length_counts_and_average_density_follow_the_decisions() {
+fn length_counts_and_average_density() {
     let beat = "0,500,4,1,0,100,1,0";
     for (objects, notes, lns, length_ms, density_avg) in [
         (TAP, 1, 0, 0, "0"),
@@ -109,7 +109,7 @@ fn length_counts_and_average_density_follow_the_decisions() {
 }
 
 #[test]
-fn the_density_window_is_one_second_half_open() {
+fn density_window_is_one_second_half_open() {
     let peak = |times: &[u32]| {
         let objects: String = times.iter().map(|time| format!("64,192,{time},1,0,\n")).collect();
         numbers("0,500,4,1,0,100,1,0", &objects).density_peak
@@ -125,8 +125,8 @@ fn the_density_window_is_one_second_half_open() {
 }
 
 #[test]
-#[expect(clippy::float_cmp, reason = "rounded numbers are the same or are not")]
-fn the_main_bpm_is_in_force_for_the_longest_time_and_the_higher_one_on_a_tie() {
+#[expect(clippy::float_cmp, reason = "rounded numbers compare exactly")]
+fn main_bpm_applies_for_the_longest_time() {
     let bpms = |timing: &str, last_ms: u32| {
         let objects = format!("64,192,1000,1,0,\n192,192,1000,128,0,{last_ms}:0:0:0:0:");
         let numbers = numbers(timing, &objects);
@@ -137,17 +137,17 @@ fn the_main_bpm_is_in_force_for_the_longest_time_and_the_higher_one_on_a_tie() {
         (format!("0,{slow}"), 5000, [100.0, 100.0, 100.0]),
         // 100 for 1 s and 200 for 3 s.
         (format!("0,{slow}\n2000,{fast}"), 5000, [100.0, 200.0, 200.0]),
-        // Two seconds each.
+        // On a tie, 2 s each, the higher BPM.
         (format!("0,{fast}\n3000,{slow}"), 5000, [100.0, 200.0, 200.0]),
         (format!("0,{slow}\n3000,{fast}"), 5000, [100.0, 200.0, 200.0]),
-        // The times of one BPM add up: 100 for 1 + 2 s, 200 for 2 s.
+        // Total time counts: 100 for 1 + 2 s, 200 for 2 s.
         (format!("0,{slow}\n2000,{fast}\n4000,{slow}"), 6000, [100.0, 100.0, 200.0]),
-        // The first point covers the time before it; before the first note and after the last nothing counts.
+        // The first point applies before its time; time before the first note and after the last does not count.
         (format!("4000,{slow}\n4500,{fast}"), 5000, [100.0, 100.0, 200.0]),
         (format!("-90000,{fast}\n900,{slow}\n5000,{fast}\n90000,{fast}"), 5000, [100.0, 100.0, 200.0]),
-        // Of points at one time the last is in force.
+        // Of several points at the same time the last one applies.
         (format!("0,{fast}\n0,{slow}"), 5000, [100.0, 100.0, 200.0]),
-        // Points out of order are put in order.
+        // Points are sorted.
         (format!("4500,{fast}\n0,{slow}"), 5000, [100.0, 100.0, 200.0]),
     ] {
         assert_eq!(bpms(&timing, last_ms), expected, "{timing}");
@@ -155,14 +155,14 @@ fn the_main_bpm_is_in_force_for_the_longest_time_and_the_higher_one_on_a_tie() {
 }
 
 #[test]
-fn a_chart_without_length_has_the_bpm_of_its_first_note() {
+fn chart_without_length_has_the_bpm_of_its_first_note() {
     let numbers = numbers("0,600,4,1,0,100,1,0\n5000,300,4,1,0,100,1,0", TAP);
     let bpms = [numbers.bpm_min, numbers.bpm_main, numbers.bpm_max];
     assert_eq!(bpms.map(|bpm| bpm.to_string()), ["100", "100", "200"]);
 }
 
 #[test]
-fn what_the_games_play_and_the_decoder_refuses_is_mended() {
+fn defective_osu_files_have_the_hash_of_the_plain_one() {
     let beat = "0,500,4,1,0,100,1,0";
     let plain = only_chart(ChartFormat::Osu, &osu(4, beat, "64,192,1000,1,0,\n192,192,2000,1,0,")).hash;
     for (name, text) in [
@@ -179,8 +179,8 @@ fn what_the_games_play_and_the_decoder_refuses_is_mended() {
         ("long note without length", osu(4, beat, "64,192,1000,128,0,1000:0:0:0:0:\n192,192,2000,1,0,")),
         ("long note without end", osu(4, beat, "64,192,1000,128,0\n192,192,2000,1,0,")),
         ("byte order mark", format!("\u{feff}{}", osu(4, beat, "64,192,1000,1,0,\n192,192,2000,1,0,"))),
-        ("beside the field, left", osu(4, beat, "-200,192,1000,1,0,\n192,192,2000,1,0,")),
-        ("Windows lines", osu(4, beat, "64,192,1000,1,0,\n192,192,2000,1,0,").replace('\n', "\r\n")),
+        ("left of the playfield", osu(4, beat, "-200,192,1000,1,0,\n192,192,2000,1,0,")),
+        ("Windows line endings", osu(4, beat, "64,192,1000,1,0,\n192,192,2000,1,0,").replace('\n', "\r\n")),
     ] {
         assert_eq!(only_chart(ChartFormat::Osu, &text).hash, plain, "{name}");
     }
@@ -189,7 +189,7 @@ fn what_the_games_play_and_the_decoder_refuses_is_mended() {
 }
 
 #[test]
-fn a_yaml_chart_may_have_numbers_for_signatures_ends_of_zero_and_other_modes() {
+fn defective_qua_files_have_the_hash_of_the_plain_one() {
     let plain = qua("Mode: Keys4", "- Bpm: 120", "- StartTime: 10\n  Lane: 2");
     let hash = only_chart(ChartFormat::Qua, &plain).hash;
     for text in [
@@ -203,6 +203,14 @@ fn a_yaml_chart_may_have_numbers_for_signatures_ends_of_zero_and_other_modes() {
     ] {
         assert_eq!(only_chart(ChartFormat::Qua, &text).hash, hash, "{text}");
     }
+    for mode in ["\"Keys4\"", "Keys4 # four"] {
+        let text = qua(&format!("Mode: {mode}"), "- Bpm: 120", "- StartTime: 10\n  Lane: 2");
+        assert_eq!(only_chart(ChartFormat::Qua, &text).hash, hash);
+    }
+}
+
+#[test]
+fn qua_modes_are_1_to_10_keys() {
     for keys in [5, 6] {
         let text = qua(&format!("Mode: Keys{keys}"), "- Bpm: 120", &format!("- Lane: {keys}"));
         assert_eq!(only_chart(ChartFormat::Qua, &text).numbers.keys.get(), keys);
@@ -216,16 +224,12 @@ fn a_yaml_chart_may_have_numbers_for_signatures_ends_of_zero_and_other_modes() {
         let refusal = refusal(ChartFormat::Qua, &text).to_string();
         assert!(refusal.contains("unknown variant"), "{refusal}");
     }
-    for mode in ["\"Keys4\"", "Keys4 # four"] {
-        let text = qua(&format!("Mode: {mode}"), "- Bpm: 120", "- StartTime: 10\n  Lane: 2");
-        assert_eq!(only_chart(ChartFormat::Qua, &text).hash, hash);
-    }
     let eight = qua("Mode: Keys8", "- Bpm: 120", "- Lane: 1");
     assert_eq!(refusal(ChartFormat::Qua, &eight), Refusal::KeyCount(InvalidKeyCount(8)));
 }
 
 #[test]
-fn charts_that_the_index_does_not_hold_are_left_out_and_the_rest_counts() {
+fn unsupported_charts_are_skipped() {
     let text = simfile(
         "#BPMS:0=120;",
         &[
@@ -240,48 +244,48 @@ fn charts_that_the_index_does_not_hold_are_left_out_and_the_rest_counts() {
     );
     let decoded = decode(ChartFormat::Sm, text.as_bytes()).expect("charts");
     let keys: Vec<u8> = decoded.charts.iter().map(|chart| chart.numbers.keys.get()).collect();
-    assert_eq!(keys, [4, 5], "the same notes a second time do not count");
+    assert_eq!(keys, [4, 5], "duplicate notes are ignored");
     let skipped: Vec<String> =
         decoded.skipped.iter().map(|skipped| format!("{}: {}", skipped.chart, skipped.reason)).collect();
     assert_eq!(
         skipped,
         [
-            "dance-double Hard: 8 keys, where the index holds charts of 4 to 7",
+            "dance-double Hard: unsupported key count 8 (only 4 to 7 are indexed)",
             "dance-single Hard: no notes",
-            "chart 4: not readable: unsupported step type `unknown-game`",
-            "chart 5: not readable: dance-single: measure 1: row `010` has 3 columns, expected 4",
+            "chart 4: cannot be decoded: unsupported step type `unknown-game`",
+            "chart 5: cannot be decoded: dance-single: measure 1: row `010` has 3 columns, expected 4",
         ]
     );
 }
 
 #[test]
-fn a_file_without_a_chart_is_refused_with_the_reasons() {
+fn refusals_name_the_reason() {
     let beat = "0,500,4,1,0,100,1,0";
     let mode = osu(4, beat, TAP).replace("Mode: 3", "Mode: 0");
     let inside = osu(4, beat, "64,192,1000,128,0,3000:0\n64,192,2000,1,0,");
     let only_mines = simfile("#BPMS:0=120;", &[("dance-single", "M00M\n4000\n3000\n0000")]);
     for (format, text, expected) in [
-        (ChartFormat::Osu, mode, "another game mode (0, where the index holds mode 3)"),
+        (ChartFormat::Osu, mode, "unsupported game mode 0 (only mode 3 is indexed)"),
         (ChartFormat::Osu, osu(4, beat, ""), "no notes"),
-        (ChartFormat::Osu, osu(3, beat, TAP), "3 keys, where the index holds charts of 4 to 7"),
-        (ChartFormat::Osu, osu(18, beat, TAP), "18 keys, where the index holds charts of 4 to 7"),
+        (ChartFormat::Osu, osu(3, beat, TAP), "unsupported key count 3 (only 4 to 7 are indexed)"),
+        (ChartFormat::Osu, osu(18, beat, TAP), "unsupported key count 18 (only 4 to 7 are indexed)"),
         (ChartFormat::Osu, osu(4, "0,-100,4,1,0,100,0,0", TAP), "no BPM"),
-        (ChartFormat::Osu, inside, "note inside a long note in column 0 at 2000 ms"),
-        (ChartFormat::Osu, String::new(), "another game mode (0, where the index holds mode 3)"),
+        (ChartFormat::Osu, inside, "note inside a long note in column 0 (from 0) at 2000 ms"),
+        (ChartFormat::Osu, String::new(), "unsupported game mode 0 (only mode 3 is indexed)"),
         (
             ChartFormat::Qua,
             qua("Mode: Keys4", "- Bpm: 120", "- Lane: 5"),
-            "note in column 4 of a chart with 4 keys",
+            "note in column 4 (from 0) of a chart with 4 keys",
         ),
-        (ChartFormat::Qua, "- [".into(), "not readable: "),
-        (ChartFormat::Sm, only_mines, "no chart: dance-single Hard: no notes"),
+        (ChartFormat::Qua, "- [".into(), "cannot be decoded: "),
+        (ChartFormat::Sm, only_mines, "no indexable chart: dance-single Hard: no notes"),
         (
             ChartFormat::Sm,
             simfile("", &[("dance-single", "1000")]),
-            "no chart: chart 1: not readable: dance-single: no valid #BPMS",
+            "no indexable chart: chart 1: cannot be decoded: dance-single: no valid #BPMS",
         ),
-        (ChartFormat::Sm, String::new(), "no chart: none in the file"),
-        (ChartFormat::Ssc, String::new(), "not readable: "),
+        (ChartFormat::Sm, String::new(), "no indexable chart: the file has no charts"),
+        (ChartFormat::Ssc, String::new(), "cannot be decoded: "),
     ] {
         let refusal = refusal(format, &text).to_string();
         assert!(refusal.starts_with(expected), "{refusal:?} should be {expected:?}");
@@ -289,11 +293,12 @@ fn a_file_without_a_chart_is_refused_with_the_reasons() {
 }
 
 #[test]
-fn a_rox_file_that_is_stored_is_not_made_again_and_nothing_else_changes() {
+fn stored_rox_files_are_not_encoded_again() {
     let text = osu(4, "0,500,4,1,0,100,1,0", "64,192,1000,1,0");
-    let made = decode(ChartFormat::Osu, text.as_bytes()).expect("a chart").charts.remove(0);
-    let unmade = decode_skipping_stored_rox(ChartFormat::Osu, text.as_bytes(), &|hash| *hash == made.hash);
-    let unmade = unmade.expect("a chart").charts.remove(0);
-    assert!(made.rox.is_some() && unmade.rox.is_none());
-    assert_eq!(unmade, ChartDraft { rox: None, ..made });
+    let encoded = decode(ChartFormat::Osu, text.as_bytes()).expect("a chart").charts.remove(0);
+    let skipped =
+        decode_skipping_stored_rox(ChartFormat::Osu, text.as_bytes(), &|hash| *hash == encoded.hash);
+    let skipped = skipped.expect("a chart").charts.remove(0);
+    assert!(encoded.rox.is_some() && skipped.rox.is_none());
+    assert_eq!(skipped, ChartDraft { rox: None, ..encoded });
 }

@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets are what the generator writes, and do no harm here either.
+//! The committed fuzz seeds equal those of the generator and decode without error.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ mod seeds;
 const FORMATS: [ChartFormat; 4] = [ChartFormat::Osu, ChartFormat::Sm, ChartFormat::Ssc, ChartFormat::Qua];
 
 #[test]
-fn the_committed_seeds_are_what_the_generator_writes() {
+fn committed_seeds_equal_the_generated_ones() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
     let written: BTreeMap<PathBuf, Vec<u8>> =
         seeds::files().expect("seeds").into_iter().map(|(path, content)| (path.into(), content)).collect();
@@ -30,7 +30,7 @@ fn the_committed_seeds_are_what_the_generator_writes() {
 }
 
 #[test]
-fn every_seed_of_a_chart_is_read() {
+fn every_seed_is_decoded() {
     for (path, content) in seeds::files().expect("seeds") {
         if path.starts_with("parse_to_hash/") {
             let decoded = decode(FORMATS[usize::from(content[0])], &content[1..]);

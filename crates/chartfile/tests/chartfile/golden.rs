@@ -1,4 +1,4 @@
-//! The published examples of the note hash, `golden/note_hash_v1.json`.
+//! The published test vectors of the note hash, `golden/note_hash_v1.json`.
 
 use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
 use chart_index_domain::NOTE_HASH_VERSION;
@@ -56,7 +56,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_golden_vector_is_reproduced() {
+fn every_vector_is_reproduced() {
     let golden = golden();
     assert!(golden.vectors.len() > 10);
     for vector in golden.vectors {
@@ -68,17 +68,16 @@ fn every_golden_vector_is_reproduced() {
 }
 
 #[test]
-fn what_the_rule_refuses_has_no_hash() {
+fn refused_charts_have_no_hash() {
     for refused in golden().refused {
         let outcome = CanonicalNotes::new(refused.keys, &timed(&refused.notes));
         assert!(outcome.is_err(), "{}", refused.name);
     }
 }
 
-/// The layout of the rule written out a second time, without this crate: 128-bit arithmetic, a list of tuples,
-/// one byte after the other.
+/// A second implementation of the rule, independent of the crate: 128-bit arithmetic, tuples, byte by byte.
 #[test]
-fn the_vectors_follow_the_rule_as_it_is_written() {
+fn vectors_match_an_independent_implementation() {
     for vector in golden().vectors {
         let first = vector.notes.iter().map(|note| i128::from(note.start_us)).min().expect("notes");
         let ms = |time_us: i64| (i128::from(time_us) - first + 500).div_euclid(1000);
@@ -102,4 +101,15 @@ fn the_vectors_follow_the_rule_as_it_is_written() {
         }
         assert_eq!(text, vector.canonical_hex, "{}", vector.name);
     }
+}
+
+/// The example in the documentation of `note_hash`.
+#[test]
+fn documented_example_is_right() {
+    let notes = [
+        TimedNote { start_us: 1_000_000, column: 0, end_us: None },
+        TimedNote { start_us: 1_500_000, column: 2, end_us: Some(2_000_000) },
+    ];
+    let bytes = CanonicalNotes::new(4, &notes).expect("a valid chart").canonical_bytes();
+    assert_eq!(hex(&bytes), concat!("04", "000000000000", "f40100000201e8030000"));
 }

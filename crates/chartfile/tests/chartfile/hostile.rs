@@ -1,4 +1,4 @@
-//! Files made to do harm: the decoder's corners, and samples with arbitrary damage.
+//! Hostile files: worst cases of the decoder, and samples with random damage.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,18 +9,18 @@ use proptest::sample::{Index, select};
 
 use crate::support::{chart_files, osu, workspace_root};
 
-/// Far above what any file may take, far below what a quadratic corner would.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Far more than any file may take, and far less than a quadratic case would.
+const MAX_DURATION: Duration = Duration::from_secs(20);
 
 fn decoded_in_time(format: ChartFormat, bytes: &[u8]) -> Result<usize, Refusal> {
-    let begin = Instant::now();
+    let start = Instant::now();
     let outcome = decode(format, bytes).map(|decoded| decoded.charts.len());
-    assert!(begin.elapsed() < PATIENCE, "took {:?}", begin.elapsed());
+    assert!(start.elapsed() < MAX_DURATION, "took {:?}", start.elapsed());
     outcome
 }
 
-fn too_much(what: &'static str) -> Result<usize, Refusal> {
-    Err(Refusal::TooMuchWork { what })
+fn limit_exceeded(what: &'static str) -> Result<usize, Refusal> {
+    Err(Refusal::LimitExceeded { what })
 }
 
 fn simfile(header: &str, measures: &str) -> String {
@@ -38,7 +38,7 @@ fn pairs(count: usize) -> String {
 }
 
 #[test]
-fn a_file_beyond_the_limit_is_not_looked_at() {
+fn too_large_files_are_refused() {
     let bytes = vec![b'\n'; usize::try_from(MAX_FILE_BYTES).expect("fits") + 1];
     for format in [ChartFormat::Osu, ChartFormat::Sm, ChartFormat::Ssc, ChartFormat::Qua] {
         assert_eq!(decode(format, &bytes).err(), Some(Refusal::TooLarge { limit: MAX_FILE_BYTES }));
@@ -46,7 +46,7 @@ fn a_file_beyond_the_limit_is_not_looked_at() {
 }
 
 #[test]
-fn quadratic_corners_of_simfiles_are_refused_beforehand() {
+fn quadratic_simfiles_are_refused() {
     let fakes = format!("#FAKES:{};", pairs(100_000));
     let many_rows = "1000\n".repeat(100_000);
     let stops = format!("#STOPS:{};", pairs(300_000));
@@ -55,20 +55,20 @@ fn quadratic_corners_of_simfiles_are_refused_beforehand() {
         (simfile(&fakes, &many_rows), "fake regions"),
         (simfile("", &"1111\n".repeat(600_000)), "notes"),
         (simfile("", "1000") + &"#NOTES:;\n".repeat(1000), "charts"),
-        (many_charts, "timing"),
+        (many_charts, "timing changes"),
         ("#a;".repeat(1_000_000), "tags"),
         (":".repeat(1_000_000), "tags"),
     ] {
-        assert_eq!(decoded_in_time(ChartFormat::Sm, text.as_bytes()), too_much(what));
+        assert_eq!(decoded_in_time(ChartFormat::Sm, text.as_bytes()), limit_exceeded(what));
     }
     assert_eq!(
         decoded_in_time(ChartFormat::Ssc, ssc(&fakes, &many_rows).as_bytes()),
-        too_much("fake regions")
+        limit_exceeded("fake regions")
     );
 }
 
 #[test]
-fn long_notes_that_never_end_are_refused_beforehand() {
+fn unterminated_long_notes_are_refused() {
     let heads = "2000\n".repeat(100_000);
     let tails = "0200\n0300\n".repeat(100_000);
     let Err(Refusal::NoChart { skipped }) =
@@ -76,24 +76,24 @@ fn long_notes_that_never_end_are_refused_beforehand() {
     else {
         panic!("should be refused");
     };
-    assert_eq!(skipped[0].reason, Refusal::TooMuchWork { what: "open long notes" });
+    assert_eq!(skipped[0].reason, Refusal::LimitExceeded { what: "open long notes" });
 }
 
 #[test]
-fn yaml_that_nests_repeats_or_fills_memory_is_refused_beforehand() {
+fn hostile_yaml_is_refused() {
     let nested = "[".repeat(1_000_000);
     let repeated = format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(500_000), "*a,".repeat(10_000));
     let notes = format!("HitObjects: [{}]", "{},".repeat(3_000_000));
     let laughs: String = (1..30).map(|n| format!("l{n}: &l{n} [*l{0}, *l{0}, *l{0}]\n", n - 1)).collect();
     let laughs = format!("l0: &l0 [1]\n{laughs}HitObjects: *l29\n");
-    for (text, what) in [(nested, "nested yaml"), (repeated, "yaml aliases"), (notes, "yaml nodes")] {
-        assert_eq!(decoded_in_time(ChartFormat::Qua, text.as_bytes()), too_much(what));
+    for (text, what) in [(nested, "YAML nesting"), (repeated, "YAML aliases"), (notes, "YAML nodes")] {
+        assert_eq!(decoded_in_time(ChartFormat::Qua, text.as_bytes()), limit_exceeded(what));
     }
     assert!(decoded_in_time(ChartFormat::Qua, laughs.as_bytes()).is_err());
 }
 
 #[test]
-fn the_largest_files_that_pass_the_limits_are_done_in_time() {
+fn largest_allowed_files_are_decoded_in_time() {
     let objects = "64,192,0,1,0\n".repeat(400_000);
     let scrolls = "0,-100\n".repeat(400_000);
     let osu = osu(4, &format!("0,500,4,1,0,100,1,0\n{scrolls}"), &objects);
@@ -109,7 +109,7 @@ fn the_largest_files_that_pass_the_limits_are_done_in_time() {
 }
 
 #[test]
-fn times_that_cannot_be_computed_with_are_refused() {
+fn overflowing_times_are_refused() {
     let beat = "0,500,4,1,0,100,1,0";
     let qua = |notes: &str| format!("Mode: Keys4\nTimingPoints:\n- Bpm: 120\nHitObjects:\n{notes}\n");
     for (format, text) in [
@@ -124,13 +124,13 @@ fn times_that_cannot_be_computed_with_are_refused() {
         (ChartFormat::Sm, simfile("#DELAYS:0=5000000;", "1000\n0100").replace("0=120", "0=1e-300")),
     ] {
         let refusal = decoded_in_time(format, text.as_bytes()).expect_err(&text);
-        assert!(refusal.to_string().ends_with("a time is out of range"), "{refusal}: {text}");
+        assert!(refusal.to_string().ends_with("time out of range"), "{refusal}: {text}");
     }
 }
 
-/// Where arithmetic is checked, as in tests, the decoder panics; where it wraps around, the time is refused.
+/// With checked arithmetic, as in tests, the decoder panics; with wrapping arithmetic, the time is refused.
 #[test]
-fn a_length_that_the_decoder_cannot_subtract_is_refused() {
+fn overflowing_length_is_refused() {
     for object in ["64,192,2147483647,128,0,-5:0", "64,192,-1073741825,128,0,2147483647:0"] {
         let refusal =
             decode(ChartFormat::Osu, osu(4, "0,500,4,1,0,100,1,0", object).as_bytes()).expect_err(object);
@@ -139,7 +139,7 @@ fn a_length_that_the_decoder_cannot_subtract_is_refused() {
 }
 
 #[test]
-fn strange_tempos_give_numbers_that_can_be_stored() {
+fn extreme_tempos_give_finite_numbers() {
     for beat_length in ["1e-300", "1e300", "1e-30", "NaN", "inf"] {
         let timing = format!("0,500,4,1,0,100,1,0\n500,{beat_length},4,1,0,100,1,0");
         let decoded =
@@ -152,9 +152,10 @@ fn strange_tempos_give_numbers_that_can_be_stored() {
 }
 
 #[test]
-fn a_damaged_rox_file_is_refused_or_read_and_never_a_panic() {
+fn damaged_rox_files_do_not_cause_panics() {
     let text = osu(4, "0,500,4,1,0,100,1,0", "64,192,1000,1,0\n192,192,2000,128,0,3000:0");
-    let rox = decode(ChartFormat::Osu, text.as_bytes()).expect("a chart").charts.remove(0).rox.expect("made");
+    let rox =
+        decode(ChartFormat::Osu, text.as_bytes()).expect("a chart").charts.remove(0).rox.expect("a ROX file");
     for at in 0..rox.len() {
         assert!(inspect_rox(&rox[..at]).is_err());
         let mut bytes = rox.clone();
@@ -163,8 +164,8 @@ fn a_damaged_rox_file_is_refused_or_read_and_never_a_panic() {
     }
 }
 
-/// Pieces of chart files that change much.
-const PIECES: [&str; 18] = [
+/// Fragments of chart files with large effects.
+const FRAGMENTS: [&str; 18] = [
     "\n[HitObjects]\n",
     "\n#NOTES:",
     "#NOTEDATA:;",
@@ -198,7 +199,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     let index = any::<Index>;
     prop_oneof![
         4 => (index(), any::<u8>()).prop_map(|(at, value)| Damage::Flip(at, value)),
-        3 => (index(), select(&PIECES[..])).prop_map(|(at, piece)| Damage::Insert(at, piece)),
+        3 => (index(), select(&FRAGMENTS[..])).prop_map(|(at, fragment)| Damage::Insert(at, fragment)),
         1 => (index(), index()).prop_map(|(from, to)| Damage::Cut(from, to)),
         1 => (index(), index()).prop_map(|(from, to)| Damage::Double(from, to)),
         1 => index().prop_map(Damage::Truncate),
@@ -216,9 +217,9 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
     let length = bytes.len();
     match damage {
         Damage::Flip(at, value) => bytes[at.index(length)] = *value,
-        Damage::Insert(at, piece) => {
+        Damage::Insert(at, fragment) => {
             let at = at.index(length);
-            bytes.splice(at..at, piece.bytes());
+            bytes.splice(at..at, fragment.bytes());
         }
         Damage::Cut(from, to) => drop(bytes.drain(range(from, to, length))),
         Damage::Double(from, to) => bytes.extend_from_within(range(from, to, length)),
@@ -240,9 +241,9 @@ fn samples() -> Vec<(ChartFormat, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Stands in for the fuzzer, which needs another toolchain, in every run of the tests.
+    /// Covers what the fuzzer does, which needs another toolchain, in every test run.
     #[test]
-    fn a_damaged_file_is_refused_or_read_in_time_and_never_a_panic(
+    fn damaged_files_are_decoded_or_refused_in_time(
         (format, original) in select(samples()),
         read_as in prop::option::weighted(0.1, select(vec![ChartFormat::Osu, ChartFormat::Sm, ChartFormat::Ssc, ChartFormat::Qua])),
         damages in prop::collection::vec(damage(), 1..8),
@@ -251,13 +252,13 @@ proptest! {
         for damage in &damages {
             apply(&mut bytes, damage);
         }
-        let begin = Instant::now();
+        let start = Instant::now();
         if let Ok(decoded) = decode(read_as.unwrap_or(format), &bytes) {
             for chart in &decoded.charts {
-                prop_assert_eq!(inspect_rox(chart.rox.as_deref().expect("made")), Ok((chart.hash, chart.numbers)));
+                prop_assert_eq!(inspect_rox(chart.rox.as_deref().expect("a ROX file")), Ok((chart.hash, chart.numbers)));
                 prop_assert!(!chart.metadata.title.contains('\0'));
             }
         }
-        prop_assert!(begin.elapsed() < PATIENCE);
+        prop_assert!(start.elapsed() < MAX_DURATION);
     }
 }

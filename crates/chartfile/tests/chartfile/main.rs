@@ -1,10 +1,10 @@
-//! The crate as its users see it.
+//! Tests of the public API of the crate.
 
 #![cfg(test)]
 #![expect(
     clippy::format_collect,
     clippy::format_push_string,
-    reason = "the files of the tests are easiest to read where each line is put together in its place"
+    reason = "test files are easiest to read when each line is formatted in place"
 )]
 
 mod archives;

@@ -13,10 +13,10 @@ use proptest::sample::Index;
 use crate::support::{only_chart, osu};
 
 fn hash_of(keys: u8, notes: &[TimedNote]) -> NoteHash {
-    CanonicalNotes::new(keys, notes).expect("notes within the rule").hash()
+    CanonicalNotes::new(keys, notes).expect("a valid chart").hash()
 }
 
-/// Notes of a chart with `keys` keys, at any microsecond of an hour.
+/// Notes in `keys` columns, at any microsecond of an hour.
 fn notes(keys: u8) -> impl Strategy<Value = Vec<TimedNote>> {
     let note = (0..3_600_000_000_i64, 0..keys, option::weighted(0.3, 1..10_000_000_i64)).prop_map(
         |(start_us, column, length_us)| TimedNote {
@@ -32,8 +32,8 @@ fn chart() -> impl Strategy<Value = (u8, Vec<TimedNote>)> {
     (4_u8..=7).prop_flat_map(|keys| (Just(keys), notes(keys)))
 }
 
-/// A chart in whole milliseconds whose notes leave each other room, as every format can hold it: column after
-/// column of gaps and lengths.
+/// A chart that every format can represent: times in whole milliseconds, without overlapping notes. Generated column by
+/// column from gaps and lengths.
 fn playable() -> impl Strategy<Value = (u8, Vec<(i64, u8, Option<i64>)>)> {
     let column = vec((2..2_000_i64, option::weighted(0.3, 1..3_000_i64)), 0..12);
     (prop_oneof![Just(4_u8), Just(7)], vec(column, 7))
@@ -78,7 +78,7 @@ fn qua_of(keys: u8, notes: &[(i64, u8, Option<i64>)]) -> String {
 
 proptest! {
     #[test]
-    fn the_order_of_the_notes_does_not_matter(
+    fn order_of_notes_does_not_matter(
         ((keys, notes), order) in chart().prop_flat_map(|chart| {
             let order = Just((0..chart.1.len()).collect::<Vec<_>>()).prop_shuffle();
             (Just(chart), order)
@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn moving_the_whole_chart_by_any_time_does_not_matter(
+    fn shifting_the_whole_chart_does_not_matter(
         (keys, notes) in chart(),
         shift_us in -1_000_000_000_000_i64..1_000_000_000_000,
     ) {
@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn less_than_half_a_millisecond_around_whole_ones_does_not_matter(
+    fn less_than_half_a_millisecond_does_not_matter(
         whole in vec((0..600_000_i64, 0..4_u8), 1..40),
         jitter in vec(-500_i64..500, 40),
     ) {
@@ -114,7 +114,7 @@ proptest! {
             column,
             end_us: None,
         };
-        // The first note fixes where milliseconds begin: it stays where it is.
+        // Times are relative to the first note, so it is not moved.
         let first = TimedNote { start_us: 0, column: 0, end_us: None };
         let exact: Vec<TimedNote> =
             [first].into_iter().chain(whole.iter().map(|&(time, column)| at(time, column, 0))).collect();
@@ -126,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn a_note_moved_by_a_millisecond_or_more_matters(
+    fn moving_one_note_by_a_millisecond_matters(
         (keys, notes) in chart(), index in any::<Index>(), by_us in 1_000_i64..5_000_000,
     ) {
         let mut changed = notes.clone();
@@ -134,7 +134,7 @@ proptest! {
         note.start_us += by_us;
         note.end_us = note.end_us.map(|end_us| end_us + by_us);
         let note = *note;
-        // A chart of one note has no other time; equal notes may take each other's place.
+        // Moving the only note changes nothing, and a moved note may become equal to another one.
         prop_assume!(canonical(keys, &notes) != canonical(keys, &changed));
         prop_assume!(notes.len() > 1 && !notes.contains(&note));
         prop_assert_ne!(hash_of(keys, &notes), hash_of(keys, &changed));
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn file_format_audio_offset_and_order_in_the_file_do_not_matter(
+    fn format_offset_and_file_order_do_not_matter(
         (keys, notes) in playable(), shift_ms in -1_500_i64..100_000,
     ) {
         let reversed: Vec<_> = notes.iter().rev().copied().collect();
@@ -178,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn mines_rolls_and_text_of_a_simfile_do_not_matter(
+    fn mines_rolls_and_metadata_do_not_matter(
         rows in vec("[01]{4}", 16), extra in vec("[0M]{4}", 16), title in "[a-zA-Z ]{0,20}",
     ) {
         let merged: Vec<String> = rows
@@ -204,5 +204,5 @@ proptest! {
 }
 
 fn canonical(keys: u8, notes: &[TimedNote]) -> Vec<u8> {
-    CanonicalNotes::new(keys, notes).expect("notes within the rule").canonical_bytes()
+    CanonicalNotes::new(keys, notes).expect("a valid chart").canonical_bytes()
 }

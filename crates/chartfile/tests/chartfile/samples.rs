@@ -1,4 +1,4 @@
-//! The sample library of the project: what the generator writes, and indexed to the last chart.
+//! The sample library: the committed files equal the generated ones, and every chart is decoded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,10 +12,10 @@ use crate::support::{decode_file, files_below, workspace_root};
 mod library;
 
 #[test]
-fn the_committed_samples_are_what_the_generator_writes() {
+fn committed_samples_equal_the_generated_ones() {
     let root = workspace_root().join("samples");
     let written: BTreeMap<String, String> = library::files().into_iter().collect();
-    assert_eq!(written.len(), library::files().len(), "two files of one path");
+    assert_eq!(written.len(), library::files().len(), "duplicate path");
     for (path, content) in &written {
         let committed = fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
         assert!(committed == *content, "{path} differs: run the example make_samples");
@@ -23,11 +23,11 @@ fn the_committed_samples_are_what_the_generator_writes() {
     }
     for path in files_below(&root) {
         let path = path.to_str().expect("a UTF-8 path").replace('\\', "/");
-        assert!(path == "README.md" || written.contains_key(&path), "{path} is not from the generator");
+        assert!(path == "README.md" || written.contains_key(&path), "{path} is not generated");
     }
 }
 
-/// The charts of all samples: set, and chart.
+/// The charts of all samples, each with its set.
 fn charts() -> Vec<(String, ChartDraft)> {
     let root = workspace_root().join("samples");
     let mut charts = Vec::new();
@@ -43,7 +43,7 @@ fn charts() -> Vec<(String, ChartDraft)> {
 }
 
 #[test]
-fn the_samples_show_what_the_index_can_hold() {
+fn samples_cover_every_feature() {
     let charts = charts();
     let sets: BTreeSet<&String> = charts.iter().map(|(set, _)| set).collect();
     assert_eq!(sets.len(), 14);
@@ -67,7 +67,7 @@ fn the_samples_show_what_the_index_can_hold() {
 }
 
 #[test]
-fn one_chart_in_two_sets_and_formats_has_one_hash() {
+fn charts_shared_between_sets_have_one_hash() {
     let mut sets_of: BTreeMap<NoteHash, BTreeSet<String>> = BTreeMap::new();
     for (set, chart) in charts() {
         sets_of.entry(chart.hash).or_default().insert(set);

@@ -1,4 +1,4 @@
-//! What the tests share: finding chart files on disk and reading them.
+//! Shared helpers: finding chart files on disk and decoding them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(crate) fn workspace_root() -> PathBuf {
 pub(crate) fn chart_files(root: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = files_below(root)
         .into_iter()
-        .filter(|path| ChartFormat::from_path(path.to_str().expect("paths of the tests are UTF-8")).is_some())
+        .filter(|path| ChartFormat::from_path(path.to_str().expect("a UTF-8 path")).is_some())
         .collect();
     files.sort();
     files
@@ -38,13 +38,13 @@ pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Decodes the file at `path` and checks what holds for every decoded file.
+/// Decodes the file at `path` and checks the invariants of every decoded file.
 pub(crate) fn decode_file(path: &Path) -> Result<DecodedFile, Refusal> {
     let format = ChartFormat::from_path(path.to_str().expect("a UTF-8 path")).expect("a chart file");
     let decoded = decode(format, &fs::read(path).expect("a readable file"))?;
     assert!(!decoded.charts.is_empty(), "{}", path.display());
     for chart in &decoded.charts {
-        let inspected = inspect_rox(chart.rox.as_deref().expect("made")).expect("the ROX file is readable");
+        let inspected = inspect_rox(chart.rox.as_deref().expect("a ROX file")).expect("a readable ROX file");
         assert_eq!(
             inspected,
             (chart.hash, chart.numbers),
@@ -56,7 +56,7 @@ pub(crate) fn decode_file(path: &Path) -> Result<DecodedFile, Refusal> {
     Ok(decoded)
 }
 
-/// A file of the first game, with these timing points and objects.
+/// An `.osu` file with these timing points and hit objects.
 pub(crate) fn osu(keys: u8, timing: &str, objects: &str) -> String {
     format!(
         "osu file format v14\n\n[General]\nMode: 3\n\n[Metadata]\nTitle:Test\nArtist:Tester\nCreator:Someone\n\
@@ -64,7 +64,7 @@ pub(crate) fn osu(keys: u8, timing: &str, objects: &str) -> String {
     )
 }
 
-/// The only chart of a file that must decode.
+/// Decodes a file that must have exactly one chart and no skipped ones.
 pub(crate) fn only_chart(format: ChartFormat, text: &str) -> chart_index_domain::ChartDraft {
     let mut decoded = decode(format, text.as_bytes()).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));
     assert_eq!((decoded.charts.len(), decoded.skipped.len()), (1, 0), "{text}");

@@ -27,7 +27,7 @@ fn qua_file(folder: &str, song: &Song, chart: &Chart) -> (String, String) {
     (format!("alpha/{folder}/{}.qua", chart.difficulty), qua(song, chart))
 }
 
-/// This chart is also in the set `900105`, as the other format.
+/// A chart that set `900105` also contains, in the other format.
 fn harbour_normal(difficulty: &'static str, creator: &'static str, id: u32) -> Chart {
     chart(difficulty, creator, id, Pattern { seed: 101, step: 4, ..PLAIN })
 }
@@ -61,7 +61,7 @@ fn harbour_lights() -> Vec<(String, String)> {
     .collect()
 }
 
-/// Japanese names with romanised ones, 7 keys, and changes of tempo.
+/// Japanese names with romanised ones, 7 keys, and BPM changes.
 fn yoake_no_kouro() -> Vec<(String, String)> {
     let song = Song {
         title: "夜明けの航路",
@@ -83,7 +83,7 @@ fn yoake_no_kouro() -> Vec<(String, String)> {
     .collect()
 }
 
-/// YAML files, with tags between commas.
+/// `.qua` files, with comma-separated tags.
 fn slow_glass() -> Vec<(String, String)> {
     let song = Song {
         title: "Slow Glass",
@@ -123,7 +123,7 @@ fn severny_veter() -> Vec<(String, String)> {
     .collect()
 }
 
-/// A compilation that holds a chart of another set, in another format.
+/// A compilation with a chart of another set, in another format.
 fn key_sampler() -> Vec<(String, String)> {
     let song = Song { set_id: 900_105, tags: "compilation, calm", ..harbour_song() };
     let folder = "900105 Various Artists - Key Sampler";
@@ -153,7 +153,7 @@ fn byeolbit_jeongwon() -> Vec<(String, String)> {
     vec![osu_file("900106 Haneul Yeonmot - Byeolbit Jeongwon", &song, &chart)]
 }
 
-/// A folder without an id, of charts that declare none: no public source.
+/// A folder without a set id, with charts that declare none: no public source.
 fn workshop_drafts() -> Vec<(String, String)> {
     let song = Song {
         title: "Untitled Sketch",
@@ -166,7 +166,7 @@ fn workshop_drafts() -> Vec<(String, String)> {
     vec![osu_file("workshop drafts", &song, &chart)]
 }
 
-/// A folder without an id, of a chart that declares the set it comes from.
+/// A folder without a set id, with a chart that declares one.
 fn borrowed_umbrella() -> Vec<(String, String)> {
     let song = Song {
         title: "Borrowed Umbrella",

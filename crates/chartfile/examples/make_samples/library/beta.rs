@@ -13,7 +13,7 @@ pub(super) fn files() -> Vec<(String, String)> {
     songs.into_iter().flatten().collect()
 }
 
-/// An `.sm` beside its `.ssc`, with mines and rolls. The second pack has the song again.
+/// An `.sm` and an `.ssc` of the same song, with mines and rolls. The second pack contains the song, too.
 fn copper_kettle() -> Vec<(String, String)> {
     let song = Song {
         title: "Copper Kettle",
@@ -33,7 +33,7 @@ fn copper_kettle() -> Vec<(String, String)> {
     ]
 }
 
-/// Every key count that the index holds, and one that it leaves out; changes of tempo and stops.
+/// Every indexed key count and an unsupported one; BPM changes and stops.
 fn night_bus() -> Vec<(String, String)> {
     let song = Song {
         title: "Night Bus",

@@ -1,4 +1,4 @@
-//! The sample library. All titles, artists and creators are made up.
+//! The sample library. All titles, artists and creators are fictional.
 
 mod alpha;
 mod beta;
@@ -8,14 +8,14 @@ mod write;
 use pattern::Pattern;
 use write::Chart;
 
-/// The files of the library: path below its root, and text.
+/// The files of the library: paths below its root, with contents.
 pub(crate) fn files() -> Vec<(String, String)> {
     let mut files = alpha::files();
     files.extend(beta::files());
     files
 }
 
-/// A pattern of eight measures; the fields that make it what it is are set with `..`.
+/// The default pattern, eight measures long.
 const PLAIN: Pattern = Pattern {
     seed: 0,
     keys: 4,
@@ -26,7 +26,7 @@ const PLAIN: Pattern = Pattern {
     mines_and_rolls: false,
 };
 
-/// A chart with the notes of a pattern.
+/// A chart with the notes of `pattern`.
 fn chart(difficulty: &'static str, creator: &'static str, id: u32, pattern: Pattern) -> Chart {
     Chart { difficulty, creator, keys: pattern.keys, id, notes: pattern.notes() }
 }

@@ -1,20 +1,20 @@
-//! Notes made up by a generator of pseudo-random numbers: playable, and the same each time.
+//! Generates playable notes from pseudo-random numbers, reproducibly.
 
-/// Rows of notes in one beat.
+/// Rows per beat.
 pub(crate) const ROWS_PER_BEAT: usize = 4;
-/// Rows of notes in one measure.
+/// Rows per measure.
 pub(crate) const ROWS_PER_MEASURE: usize = 4 * ROWS_PER_BEAT;
 
-/// What a note is.
+/// The kind of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Pressed once.
+    /// A tap.
     Tap,
-    /// Held for this many rows.
+    /// A long note over this number of rows.
     Long(usize),
-    /// Pressed again and again for this many rows. Only in simfiles.
+    /// A roll (burst) over this number of rows. Only in simfiles.
     Roll(usize),
-    /// Not to be pressed. Only in simfiles.
+    /// A mine. Only in simfiles.
     Mine,
 }
 
@@ -25,34 +25,34 @@ pub(crate) struct Note {
     pub(crate) row: usize,
     /// Column, from 0.
     pub(crate) column: usize,
-    /// What it is.
+    /// Kind.
     pub(crate) kind: Kind,
 }
 
-/// What the notes of a chart are like.
+/// Parameters of the notes of a chart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pattern {
-    /// Where the generator starts: another seed, another chart.
+    /// Seed of the random numbers.
     pub(crate) seed: u64,
-    /// Columns.
+    /// Number of columns.
     pub(crate) keys: usize,
-    /// Length.
+    /// Length in measures.
     pub(crate) measures: usize,
-    /// Rows from one note to the next.
+    /// Rows between notes.
     pub(crate) step: usize,
-    /// Of ten notes, how many are long.
+    /// Number of long notes among ten notes.
     pub(crate) long_of_ten: u64,
-    /// Of ten notes, how many are chords.
+    /// Number of chords among ten notes.
     pub(crate) chords_of_ten: u64,
-    /// Whether there are mines and rolls.
+    /// Whether to generate mines and rolls.
     pub(crate) mines_and_rolls: bool,
 }
 
 impl Pattern {
-    /// The notes, by row and column.
+    /// The notes, sorted by row and column.
     pub(crate) fn notes(self) -> Vec<Note> {
         let mut random = Random(self.seed);
-        // The first row at which each column is free again, with one row to lift the finger.
+        // For each column, the first row that is free again, after one row to release the key.
         let mut free_from = vec![0; self.keys];
         let mut notes = Vec::new();
         let last_row = self.measures * ROWS_PER_MEASURE;
@@ -94,7 +94,7 @@ impl Pattern {
     }
 }
 
-/// The linear congruential generator of Knuth's MMIX, of which the upper bits are used.
+/// The linear congruential generator of Knuth's MMIX. Only its upper bits are used.
 struct Random(u64);
 
 impl Random {

@@ -1,25 +1,25 @@
-//! The text of chart files.
+//! Writes chart files.
 
 use std::fmt::Write as _;
 
 use super::pattern::{Kind, Note, ROWS_PER_BEAT, ROWS_PER_MEASURE};
 
-/// What is said of a song.
+/// The metadata and timing of a song.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Song {
-    /// Title, as its author writes it.
+    /// Original title.
     pub(crate) title: &'static str,
-    /// Title in Latin letters, where it has another one.
+    /// Title in Latin letters; empty if the original one is.
     pub(crate) title_romanised: &'static str,
     /// Artist.
     pub(crate) artist: &'static str,
-    /// Artist in Latin letters.
+    /// Artist in Latin letters; empty if the original one is.
     pub(crate) artist_romanised: &'static str,
-    /// Tags, as the file writes them.
+    /// Tags, as written in the file.
     pub(crate) tags: &'static str,
-    /// Tempo from a beat on.
+    /// BPMs, each with the beat at which it starts.
     pub(crate) bpms: Vec<(usize, f64)>,
-    /// Seconds for which the song stands still at a beat. Only in simfiles.
+    /// Stops in seconds, each with its beat. Only in simfiles.
     pub(crate) stops: Vec<(usize, f64)>,
     /// Set id that the files declare; 0 for none.
     pub(crate) set_id: u32,
@@ -45,22 +45,22 @@ impl Song {
         if romanised.is_empty() { name } else { romanised }
     }
 
-    /// Milliseconds from the start of the audio, rounded as editors do.
+    /// The time of a row in whole milliseconds after the start of the audio, as editors write it.
     fn time_ms(&self, row: usize) -> f64 {
         const START_MS: f64 = 1_250.0;
         let mut time = START_MS;
         for (index, &(beat, bpm)) in self.bpms.iter().enumerate() {
-            let begin = beat * ROWS_PER_BEAT;
+            let start = beat * ROWS_PER_BEAT;
             let end = self.bpms.get(index + 1).map_or(row, |&(next, _)| row.min(next * ROWS_PER_BEAT));
-            if end > begin {
-                time += as_f64(end - begin) * 60_000.0 / bpm / as_f64(ROWS_PER_BEAT);
+            if end > start {
+                time += as_f64(end - start) * 60_000.0 / bpm / as_f64(ROWS_PER_BEAT);
             }
         }
         time.round()
     }
 }
 
-/// A file of the first game.
+/// The text of an `.osu` file.
 pub(crate) fn osu(song: &Song, chart: &Chart) -> String {
     let mut text = String::from("osu file format v14\n\n[General]\nAudioFilename: audio.mp3\nMode: 3\n\n");
     let (title, artist) = (song.title, song.artist);
@@ -89,7 +89,7 @@ pub(crate) fn osu(song: &Song, chart: &Chart) -> String {
     text
 }
 
-/// A YAML file.
+/// The text of a `.qua` file.
 pub(crate) fn qua(song: &Song, chart: &Chart) -> String {
     let mut text = String::from("AudioFile: audio.mp3\nSongPreviewTime: 4000\nBackgroundFile: ''\n");
     let id = |id: u32| if id == 0 { "-1".to_owned() } else { id.to_string() };
@@ -110,7 +110,7 @@ pub(crate) fn qua(song: &Song, chart: &Chart) -> String {
     text
 }
 
-/// A simfile of the older kind.
+/// The text of an `.sm` file.
 pub(crate) fn sm(song: &Song, charts: &[Chart]) -> String {
     let mut text = simfile_header(song, charts.first().map_or("", |chart| chart.creator));
     for chart in charts {
@@ -126,7 +126,7 @@ pub(crate) fn sm(song: &Song, charts: &[Chart]) -> String {
     text
 }
 
-/// A simfile of the newer kind.
+/// The text of an `.ssc` file.
 pub(crate) fn ssc(song: &Song, charts: &[Chart]) -> String {
     let header = simfile_header(song, charts.first().map_or("", |chart| chart.creator));
     let mut text = format!("#VERSION:0.83;\n{header}");
@@ -168,7 +168,7 @@ fn step_type(keys: usize) -> &'static str {
     }
 }
 
-/// The rows of a simfile's chart, a line each, a comma between measures.
+/// The notes of a chart in a simfile: one line per row, with commas between measures.
 fn measures(chart: &Chart) -> String {
     let end_row = |note: &Note| match note.kind {
         Kind::Long(rows) | Kind::Roll(rows) => note.row + rows,

@@ -1,46 +1,57 @@
-//! BPMs and stops below zero, which the decoder refuses, made into what the game plays.
+//! Negative BPMs, stops and delays, which the decoder rejects, converted to what the game plays.
 //!
-//! The facts are those of StepMania 5 (commit d55acb1): an `.sm` file goes through `SMLoader::ProcessBPMsAndStops` in
-//! `src/NotesLoaderSM.cpp`, which turns every stretch in which time runs backwards into a warp, the old way to write
-//! one. An `.ssc` file has `#WARPS`, and `ProcessBPMs`, `ProcessStops` and `ProcessDelays` of
-//! `src/NotesLoaderSSC.cpp` pass over entries that are not positive.
+//! The rules are those of StepMania 5 (commit d55acb1). For `.sm` files, `SMLoader::ProcessBPMsAndStops` in
+//! `src/NotesLoaderSM.cpp` replaces every stretch in which time runs backwards by a warp; negative values were the way
+//! to write warps before `#WARPS` existed. For `.ssc` files, `ProcessBPMs`, `ProcessStops` and `ProcessDelays` in
+//! `src/NotesLoaderSSC.cpp` ignore entries that are not positive.
+//!
+//! An example at 120 BPM, two beats a second. The stop of -1 s at beat 3 jumps back to where time was at beat 1, so that
+//! beats 3 to 5 play in no time and the notes between them are skipped:
+//!
+//! ```text
+//! #BPMS:0=120; #STOPS:3=-1;            #BPMS:0=120; #WARPS:3=2;
+//!
+//! beat     0    1    2    3    4    5    6
+//! time, s  0   0.5   1   1.5   1   1.5   2      with the negative stop, after beat 3
+//! time, s  0   0.5   1   1.5  1.5  1.5   2      with the warp
+//! ```
 
 use std::collections::BTreeMap;
 
 use rox::formats::sm::msd::Tag;
 use rox::formats::sm::types::timing::ROWS_PER_BEAT;
 
-/// Above this BPM the game lets no time pass at all: another old way to write a warp (`FAST_BPM_WARP`).
+/// The game treats a BPM above this as a warp (`FAST_BPM_WARP`).
 const FAST_BPM: f64 = 9_999_999.0;
 
-/// The length in beats of a warp that never ends.
-const ENDLESS: f64 = 99_999_999.0;
+/// The end, in beats, of a warp to the end of the chart.
+const ENDLESS_BEAT: f64 = 99_999_999.0;
 
-/// A beat, and the BPM or the seconds that begin there.
+/// A beat, and the BPM or the seconds that start there.
 type Entry = (f64, f64);
 
-/// Repairs the timing of an `.sm` file. Reports whether there was anything to repair.
+/// Repairs the timing of an `.sm` file. Reports whether anything changed.
 pub(super) fn repair_sm(tags: &mut Vec<Tag>) -> bool {
     let bpms = entries(tags, "BPMS");
     let stops = entries(tags, "STOPS");
     let mut changed = remove_where(tags, "DELAYS", |delay| delay < 0.0);
     let all_finite = bpms.iter().chain(&stops).all(|(beat, value)| beat.is_finite() && value.is_finite());
-    let any_unplayable = bpms.iter().any(|&(_, bpm)| bpm <= 0.0) || stops.iter().any(|&(_, stop)| stop < 0.0);
-    if all_finite && any_unplayable {
+    let any_negative = bpms.iter().any(|&(_, bpm)| bpm <= 0.0) || stops.iter().any(|&(_, stop)| stop < 0.0);
+    if all_finite && any_negative {
         let before_first_beat =
             stops.iter().filter(|&&(beat, _)| beat < 0.0).map(|&(_, seconds)| seconds).sum();
-        let timing = Timing::of(bpms, stops);
+        let timing = Timing::without_negative(bpms, stops);
         let warps = entries(tags, "WARPS").into_iter().chain(in_beats(&timing.warps)).collect::<Vec<_>>();
-        set(tags, "BPMS", written(&in_beats(&timing.bpms)));
-        set(tags, "STOPS", written(&in_beats(&timing.stops)));
-        set(tags, "WARPS", written(&warps));
+        set(tags, "BPMS", to_text(&in_beats(&timing.bpms)));
+        set(tags, "STOPS", to_text(&in_beats(&timing.stops)));
+        set(tags, "WARPS", to_text(&warps));
         move_offset(tags, before_first_beat);
         changed = true;
     }
     changed
 }
 
-/// Repairs the timing of an `.ssc` file, song and charts. Reports whether there was anything to repair.
+/// Repairs the timing of an `.ssc` file, for the song and for each chart. Reports whether anything changed.
 pub(super) fn repair_ssc(tags: &mut [Tag]) -> bool {
     let bpms = remove_where(tags, "BPMS", |bpm| bpm <= 0.0);
     let stops = remove_where(tags, "STOPS", |seconds| seconds < 0.0);
@@ -48,35 +59,35 @@ pub(super) fn repair_ssc(tags: &mut [Tag]) -> bool {
     bpms || stops || delays
 }
 
-/// Removes entries from every tag of the name. A tag with no other entry stays as it is, since one without any
-/// means that the chart has the timing of its song.
+/// Removes entries from every tag with this name. A `#BPMS` tag without other entries is left unchanged: an empty one
+/// would give a chart the timing of its song.
 fn remove_where(tags: &mut [Tag], name: &str, remove: impl Fn(f64) -> bool) -> bool {
     let mut changed = false;
     for tag in tags.iter_mut().filter(|tag| tag.name == name) {
         let all = entries_of(tag);
-        let left: Vec<Entry> = all.iter().copied().filter(|&(_, value)| !remove(value)).collect();
-        let emptied_bpms = left.is_empty() && name == "BPMS";
-        if left.len() < all.len() && !emptied_bpms {
-            tag.params = vec![written(&left)];
+        let remaining: Vec<Entry> = all.iter().copied().filter(|&(_, value)| !remove(value)).collect();
+        let is_empty_bpms = remaining.is_empty() && name == "BPMS";
+        if remaining.len() < all.len() && !is_empty_bpms {
+            tag.params = vec![to_text(&remaining)];
             changed = true;
         }
     }
     changed
 }
 
-/// The entries of the last tag of the name, which is the one that counts.
+/// The entries of the last tag with this name, which overrides earlier ones.
 fn entries(tags: &[Tag], name: &str) -> Vec<Entry> {
     tags.iter().rfind(|tag| tag.name == name).map(entries_of).unwrap_or_default()
 }
 
-/// The entries of a tag that the decoder understands.
+/// The entries of a tag, without malformed ones, which the decoder ignores.
 fn entries_of(tag: &Tag) -> Vec<Entry> {
     let text = tag.text();
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
     pairs.filter_map(|(beat, value)| Some((beat.trim().parse().ok()?, value.trim().parse().ok()?))).collect()
 }
 
-fn written(entries: &[Entry]) -> String {
+fn to_text(entries: &[Entry]) -> String {
     let pairs: Vec<String> = entries.iter().map(|(beat, value)| format!("{beat}={value}")).collect();
     pairs.join(",")
 }
@@ -88,7 +99,8 @@ fn set(tags: &mut Vec<Tag>, name: &str, value: String) {
     }
 }
 
-/// Stops before the first beat only move the notes against the audio: the game takes them off the offset.
+/// Subtracts the stops before the first beat from the offset, as the game does: they only move the notes against the
+/// audio.
 fn move_offset(tags: &mut Vec<Tag>, seconds: f64) {
     if seconds != 0.0 {
         let offset = tags.iter().rfind(|tag| tag.name == "OFFSET");
@@ -97,7 +109,7 @@ fn move_offset(tags: &mut Vec<Tag>, seconds: f64) {
     }
 }
 
-/// Timing by rows of 1/48 beat, on which the game puts every change. A later change of a row replaces an earlier one.
+/// Timing by row, in which a later change replaces an earlier one. The game rounds every change to a row, 1/48 of a beat.
 #[derive(Default)]
 struct Timing {
     bpms: BTreeMap<i64, f64>,
@@ -116,16 +128,16 @@ fn row_of(beat: f64) -> i64 {
     (beat * ROWS_PER_BEAT).round_ties_even() as i64
 }
 
-/// A warp that has begun.
+/// A warp whose end is not known yet.
 struct OpenWarp {
     start_beat: f64,
     bpm_before: f64,
-    /// Seconds since the start: below zero until the time of the start is reached again.
+    /// Seconds since the start: negative until time is back at the start, where the warp ends.
     elapsed_s: f64,
 }
 
-/// The walk over all changes in the order of their beats.
-struct Walk {
+/// Converts the changes in the order of their beats.
+struct Converter {
     timing: Timing,
     beat: f64,
     bpm: f64,
@@ -133,50 +145,51 @@ struct Walk {
 }
 
 impl Timing {
-    fn of(mut bpms: Vec<Entry>, mut stops: Vec<Entry>) -> Self {
+    /// The equivalent timing without negative values.
+    fn without_negative(mut bpms: Vec<Entry>, mut stops: Vec<Entry>) -> Self {
         bpms.retain(|&(_, bpm)| bpm != 0.0);
         stops.retain(|&(beat, seconds)| seconds != 0.0 && beat >= 0.0);
         bpms.sort_by(|a, b| a.0.total_cmp(&b.0));
         stops.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let Some(mut walk) = Walk::from_first_beat(&bpms) else { return Self::default() };
+        let Some(mut converter) = Converter::at_first_beat(&bpms) else { return Self::default() };
         let (mut bpms, mut stops) =
             (bpms.into_iter().filter(|&(beat, _)| beat > 0.0).peekable(), stops.into_iter().peekable());
         loop {
-            // Of changes on one beat the BPM comes first.
+            // On the same beat the BPM changes first.
             match (bpms.peek(), stops.peek()) {
-                (Some(bpm), Some(stop)) if stop.0 < bpm.0 => walk.stop(*stop),
+                (Some(bpm), Some(stop)) if stop.0 < bpm.0 => converter.stop(*stop),
                 (Some(bpm), _) => {
-                    walk.change_bpm(*bpm);
+                    converter.change_bpm(*bpm);
                     bpms.next();
                     continue;
                 }
-                (None, Some(stop)) => walk.stop(*stop),
-                (None, None) => return walk.finish(),
+                (None, Some(stop)) => converter.stop(*stop),
+                (None, None) => return converter.finish(),
             }
             stops.next();
         }
     }
 }
 
-/// Whether time runs backwards or not at all at this BPM.
+/// Whether time runs backwards or stands still at this BPM.
 fn warps_time(bpm: f64) -> bool {
     !(0.0..=FAST_BPM).contains(&bpm)
 }
 
-impl Walk {
-    /// The last BPM at or before beat 0 is the first one, or else the next; none gives no timing.
-    fn from_first_beat(bpms: &[Entry]) -> Option<Self> {
+impl Converter {
+    /// Starts with the last BPM at or before beat 0, else with the first one after it. `None` without any BPM.
+    fn at_first_beat(bpms: &[Entry]) -> Option<Self> {
         let at_start = bpms.iter().rev().find(|&&(beat, _)| beat <= 0.0);
         let &(_, bpm) = at_start.or(bpms.first())?;
         let mut timing = Timing::default();
-        // A first BPM that is no tempo begins no warp: the first tempo after it also counts before its beat.
+        // A first BPM that warps time is ignored: the next one is extended backwards.
         if !warps_time(bpm) {
             timing.bpms.insert(0, bpm);
         }
         Some(Self { timing, beat: 0.0, bpm, warp: None })
     }
 
-    /// Lets the time up to `beat` pass, in which a warp may end.
+    /// Advances to `beat`. A warp may end before it.
     fn advance(&mut self, beat: f64) {
         let beats = beat - self.beat;
         self.beat = beat;
@@ -214,11 +227,11 @@ impl Walk {
             return;
         };
         warp.elapsed_s += seconds;
-        let left_s = warp.elapsed_s;
-        if seconds > 0.0 && left_s > 0.0 {
-            // The stop is longer than what was missing: the warp ends here, and the rest of the stop is one.
+        let remaining_s = warp.elapsed_s;
+        if seconds > 0.0 && remaining_s > 0.0 {
+            // The stop ends the warp, and what remains of it is an ordinary stop.
             let bpm_before = warp.bpm_before;
-            self.timing.stops.insert(row_of(beat), left_s);
+            self.timing.stops.insert(row_of(beat), remaining_s);
             if warps_time(self.bpm) {
                 self.insert_warp(beat);
                 self.warp = Some(OpenWarp { start_beat: beat, bpm_before, elapsed_s: 0.0 });
@@ -230,14 +243,17 @@ impl Walk {
 
     fn finish(mut self) -> Timing {
         if let Some(warp) = &self.warp {
-            let end_beat =
-                if warps_time(self.bpm) { ENDLESS } else { self.beat - warp.elapsed_s * self.bpm / 60.0 };
+            let end_beat = if warps_time(self.bpm) {
+                ENDLESS_BEAT
+            } else {
+                self.beat - warp.elapsed_s * self.bpm / 60.0
+            };
             self.close_warp(end_beat);
         }
         self.timing
     }
 
-    /// Ends the warp. A BPM that began in it counts from its start on.
+    /// Ends the warp. A BPM that changed within it applies from its start.
     fn close_warp(&mut self, end_beat: f64) {
         self.insert_warp(end_beat);
         if let Some(warp) = self.warp.take()

@@ -1,37 +1,36 @@
-//! The JSON bodies of the list and the detail (docs/api.md, "Chartset list" and "Chartset detail").
+//! The list and detail answers of the contract.
 
 use chart_index_domain::search::{ChartsetPage, ListItem, PageRequest};
 use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
 use serde::Serialize;
 
-/// One page of the list, with its number and size after clamping.
+/// One page of the list, and which page it is after clamping.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ListBody<'a> {
+pub(crate) struct ListAnswer<'a> {
     items: &'a [ListItem],
     total: u64,
     page: u32,
     per_page: u32,
 }
 
-impl<'a> ListBody<'a> {
+impl<'a> ListAnswer<'a> {
     pub(crate) fn new(page: &'a ChartsetPage, request: PageRequest) -> Self {
         Self { items: &page.items, total: page.total, page: request.number(), per_page: request.size() }
     }
 
-    /// The capacity to reserve: the length of the JSON, or a few bytes more.
-    pub(crate) fn capacity(&self) -> usize {
-        /// `{"items":[…],"total":…,"page":…,"perPage":…}` with the longest numbers.
-        const ENVELOPE: usize = 96;
+    /// How long it becomes, and a few bytes more.
+    pub(crate) fn expected_bytes(&self) -> usize {
+        const AROUND: usize = 96;
         const COMMA: usize = 1;
-        ENVELOPE + self.items.iter().map(|item| item.as_str().len() + COMMA).sum::<usize>()
+        AROUND + self.items.iter().map(|item| item.as_str().len() + COMMA).sum::<usize>()
     }
 }
 
-/// The detail of a chartset: the fields of a list item and more.
+/// The chartset detail of the contract: a list item and more.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct DetailBody<'a> {
+pub(crate) struct ChartsetAnswer<'a> {
     #[serde(flatten)]
     item: &'a Chartset,
     tags: &'a [String],
@@ -39,7 +38,7 @@ pub(crate) struct DetailBody<'a> {
     charts: Vec<ChartEntry<'a>>,
 }
 
-impl<'a> DetailBody<'a> {
+impl<'a> ChartsetAnswer<'a> {
     pub(crate) fn new(detail: &'a ChartsetDetail) -> Self {
         Self {
             item: &detail.chartset,
@@ -50,7 +49,7 @@ impl<'a> DetailBody<'a> {
     }
 }
 
-/// A chart of the chartset, with its difficulty name in this set.
+/// A chart of a chartset, with the name of its difficulty there.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ChartEntry<'a> {
@@ -80,24 +79,24 @@ mod tests {
     }
 
     #[test]
-    fn list_has_items_total_and_the_clamped_page() {
+    fn a_list_has_its_items_the_total_and_the_page_that_was_used() {
         let [one, other] =
             [detail(), without_source()].map(|detail| ListItem::new(&detail.chartset).unwrap());
         let expected =
             format!(r#"{{"items":[{},{}],"total":62,"page":2,"perPage":60}}"#, one.as_str(), other.as_str());
         let page = ChartsetPage { items: vec![one, other], total: 62 };
-        let body = ListBody::new(&page, PageRequest::clamped(2, 500));
-        assert_eq!(serde_json::to_string(&body).unwrap(), expected);
-        assert!((expected.len()..expected.len() + 96).contains(&body.capacity()));
+        let answer = ListAnswer::new(&page, PageRequest::clamped(2, 500));
+        assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
+        assert!((expected.len()..expected.len() + 96).contains(&answer.expected_bytes()));
         let longest = ChartsetPage { items: Vec::new(), total: u64::MAX };
-        let body = ListBody::new(&longest, PageRequest::clamped(i64::MAX, 60));
-        assert!(serde_json::to_string(&body).unwrap().len() <= body.capacity());
+        let answer = ListAnswer::new(&longest, PageRequest::clamped(i64::MAX, 60));
+        assert!(serde_json::to_string(&answer).unwrap().len() <= answer.expected_bytes());
     }
 
     #[test]
-    fn page_past_the_last_is_empty_with_the_true_total() {
+    fn a_page_past_the_last_is_empty_with_the_true_total() {
         let page = ChartsetPage { items: Vec::new(), total: 62 };
-        insta::assert_snapshot!(pretty(&ListBody::new(&page, PageRequest::clamped(9, 30))), @r#"
+        insta::assert_snapshot!(pretty(&ListAnswer::new(&page, PageRequest::clamped(9, 30))), @r#"
         {
           "items": [],
           "total": 62,
@@ -108,8 +107,8 @@ mod tests {
     }
 
     #[test]
-    fn detail_has_the_list_item_tags_sources_and_charts() {
-        insta::assert_snapshot!(pretty(&DetailBody::new(&detail())), @r#"
+    fn a_detail_has_the_list_item_tags_sources_and_charts() {
+        insta::assert_snapshot!(pretty(&ChartsetAnswer::new(&detail())), @r#"
         {
           "id": "a1a1a1a1a1a1a1a1",
           "title": "旋",
@@ -167,11 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn detail_without_a_source_has_no_source_fields() {
-        let detail = pretty(&DetailBody::new(&without_source()));
+    fn a_detail_without_a_public_source_has_no_source_kind_and_no_download() {
+        let answer = pretty(&ChartsetAnswer::new(&without_source()));
         for field in ["sourceKind", "downloadUrl", "alphaBeatmapId", "null"] {
-            assert!(!detail.contains(field), "{field}: {detail}");
+            assert!(!answer.contains(field), "{field}: {answer}");
         }
-        assert!(detail.contains("\"sources\": []") && detail.contains("\"tags\": []"), "{detail}");
+        assert!(answer.contains("\"sources\": []") && answer.contains("\"tags\": []"), "{answer}");
     }
 }

@@ -1,9 +1,9 @@
-//! Writing the tags of a simfile as text again, after a repair.
+//! Serialises the tags of a simfile after a repair.
 
 use rox::formats::sm::msd::Tag;
 
-/// The text from which the decoder's tokenizer reads exactly these tags.
-pub(super) fn text_of(tags: &[Tag]) -> String {
+/// The text that the decoder tokenizes into exactly these tags.
+pub(super) fn to_text(tags: &[Tag]) -> String {
     let mut text = String::new();
     for tag in tags {
         text.push('#');
@@ -17,7 +17,7 @@ pub(super) fn text_of(tags: &[Tag]) -> String {
     text
 }
 
-/// A backslash keeps the next character from being read as the end of a parameter, a tag or a comment's start.
+/// Escapes what would end a parameter or a tag, or start a comment.
 fn push_escaped(text: &mut String, part: &str) {
     for character in part.chars() {
         if matches!(character, '\\' | ':' | ';' | '#' | '/') {
@@ -36,9 +36,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tags_survive_being_written_and_read(text in r"([#:;\\/ \n]|[aN1,=]|//|#A:|é){0,60}") {
+        fn serialised_tags_tokenize_to_themselves(text in r"([#:;\\/ \n]|[aN1,=]|//|#A:|é){0,60}") {
             let tags = tokenize(&text);
-            prop_assert_eq!(tokenize(&text_of(&tags)), tags);
+            prop_assert_eq!(tokenize(&to_text(&tags)), tags);
         }
     }
 }

@@ -1,0 +1,64 @@
+//! Builds chart drafts from decoded charts.
+
+use std::collections::HashSet;
+
+use chart_index_domain::{ChartDraft, PublicSource, SourceKind, SourceRef};
+use rox::RoxChart;
+use rox::formats::RomanisedNames;
+
+use crate::metadata::chart_metadata;
+use crate::{IsStored, Refusal, SkippedChart, rox_file};
+
+/// The charts of one file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecodedFile {
+    /// The indexable charts, at least one, in the order of the file. Each note hash once: if a file contains the same
+    /// notes twice, the first chart is used.
+    pub charts: Vec<ChartDraft>,
+    /// The charts that cannot be indexed.
+    pub skipped: Vec<SkippedChart>,
+}
+
+/// The draft of a decoded chart.
+pub(super) fn draft(
+    chart: RoxChart,
+    names: &RomanisedNames,
+    is_stored: IsStored<'_>,
+) -> Result<ChartDraft, Refusal> {
+    let encoded = rox_file::encode(chart, is_stored)?;
+    let metadata = &encoded.metadata;
+    let declared_source = metadata
+        .chartset_id
+        .and_then(SourceRef::from_number)
+        .map(|reference| PublicSource { kind: SourceKind::AlphaSet, reference });
+    Ok(ChartDraft {
+        hash: encoded.hash,
+        numbers: encoded.numbers,
+        metadata: chart_metadata(metadata, names),
+        declared_source,
+        // Unpublished charts have 0 or a negative number, which the decoder converts to a very large one.
+        alpha_beatmap_id: metadata.chart_id.filter(|id| (1..=i32::MAX as u64).contains(id)),
+        rox: encoded.rox,
+    })
+}
+
+/// A file with one chart.
+pub(super) fn single_chart(chart: ChartDraft) -> DecodedFile {
+    DecodedFile { charts: vec![chart], skipped: Vec::new() }
+}
+
+/// A file with several charts, of which some may be skipped.
+pub(super) fn collect_charts(
+    charts: impl Iterator<Item = Result<ChartDraft, SkippedChart>>,
+) -> Result<DecodedFile, Refusal> {
+    let mut seen = HashSet::new();
+    let mut file = DecodedFile { charts: Vec::new(), skipped: Vec::new() };
+    for chart in charts {
+        match chart {
+            Ok(chart) if seen.insert(chart.hash) => file.charts.push(chart),
+            Ok(_) => {}
+            Err(skipped) => file.skipped.push(skipped),
+        }
+    }
+    if file.charts.is_empty() { Err(Refusal::NoChart { skipped: file.skipped }) } else { Ok(file) }
+}

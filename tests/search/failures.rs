@@ -119,7 +119,7 @@ async fn a_database_that_went_back_wants_a_rebuild() {
     for command in [&["sync"][..], &["verify", "--search"], &["sync"]] {
         let run = catalogue.try_run(command);
         assert_eq!(run.code, Some(1), "{command:?}: {}", run.stdout);
-        assert!(run.stderr.contains("a rebuild is needed"), "{command:?}: {}", run.stderr);
+        assert!(run.stderr.contains("needs a rebuild"), "{command:?}: {}", run.stderr);
     }
     catalogue.run(&["rebuild"]);
     catalogue.run(&["sync"]);

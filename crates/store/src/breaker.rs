@@ -1,8 +1,8 @@
 //! A circuit breaker: after consecutive connection failures, reads fail at once until PostgreSQL responds again.
 //!
-//! Without it every cache miss during an outage waits for a connection up to the acquire timeout, and the requests
-//! that wait take the place of those that the cache can answer. A background task tests new connections, so that no
-//! request has to.
+//! Without it, every cache miss during an outage waits for a connection up to the acquire timeout, and the waiting
+//! requests take the permits of those that the cache could serve. A background task probes with new connections, so that
+//! no request has to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,15 +16,15 @@ use crate::error::is_connection_failure;
 
 /// Consecutive failures that open the breaker. A single one may be a failover or a restart that is over already.
 const FAILURES: u32 = 3;
-/// How long to wait after a failed probe before the next one.
+/// Pause after a failed probe.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a probe may take, connecting included.
+/// Timeout of a probe, including connecting.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// What a probe reads: a row of each table that lookups read. Where those are locked, lookups fail as well.
+/// Reads a row of each table that lookups read. While a table is locked, lookups fail as well.
 const PROBE: &str = "SELECT (SELECT true FROM charts LIMIT 1), (SELECT true FROM chartset_charts LIMIT 1),
                             (SELECT true FROM chartsets LIMIT 1), (SELECT true FROM rox_files LIMIT 1)";
 
-/// Whether reads are let through. Clones share the state.
+/// Whether reads may use PostgreSQL. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Breaker {
     state: Arc<State>,
@@ -38,39 +38,39 @@ struct State {
 
 /// The breaker is open.
 #[derive(Debug, thiserror::Error)]
-#[error("PostgreSQL is unavailable, the next connection attempt is pending")]
+#[error("PostgreSQL is unavailable (circuit breaker open)")]
 pub(crate) struct BreakerOpen;
 
 impl Breaker {
-    /// Whether a read may go to PostgreSQL.
+    /// Fails while the breaker is open.
     pub(crate) fn check(&self) -> Result<(), BreakerOpen> {
         if self.state.is_open.load(Ordering::Acquire) { Err(BreakerOpen) } else { Ok(()) }
     }
 
-    /// A read reached PostgreSQL, whatever it answered.
+    /// Records that a read reached PostgreSQL, even if it returned an error.
     pub(crate) fn succeeded(&self) {
-        // As a rule a read of a value that stays in the cache of every core.
+        // Usually only a load, so that the value stays in the cache of every core.
         if self.state.failures.load(Ordering::Relaxed) > 0 {
             self.state.failures.store(0, Ordering::Relaxed);
         }
     }
 
-    /// A read did not reach PostgreSQL. Returns whether this opened the breaker, which the caller then has to
-    /// [`close`](Self::close) once PostgreSQL responds.
+    /// Records that a read did not reach PostgreSQL. Returns whether this opened the breaker; the caller must then
+    /// [`close`](Self::close) it once PostgreSQL responds.
     #[must_use]
     pub(crate) fn failed(&self) -> bool {
         let failures = self.state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         failures >= FAILURES && !self.state.is_open.swap(true, Ordering::AcqRel)
     }
 
-    /// Lets reads through again.
+    /// Closes the breaker.
     pub(crate) fn close(&self) {
         self.state.failures.store(0, Ordering::Relaxed);
         self.state.is_open.store(false, Ordering::Release);
     }
 }
 
-/// Probes PostgreSQL until it responds. Returns how long that took.
+/// Probes PostgreSQL until it responds. Returns the time until then.
 pub(crate) async fn wait_for_response(options: &PgConnectOptions) -> Duration {
     let start = Instant::now();
     while !matches!(timeout(PROBE_TIMEOUT, probe(options)).await, Ok(true)) {
@@ -79,7 +79,7 @@ pub(crate) async fn wait_for_response(options: &PgConnectOptions) -> Duration {
     start.elapsed()
 }
 
-/// Whether PostgreSQL responds on a new connection, be it with an error.
+/// Whether PostgreSQL responds on a new connection, even with an error.
 async fn probe(options: &PgConnectOptions) -> bool {
     let result = async {
         let mut connection = PgConnection::connect_with(options).await?;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_after_consecutive_failures_only() {
+    fn only_consecutive_failures_open_it() {
         let breaker = Breaker::default();
         for _ in 0..10 {
             assert!(!breaker.failed() && !breaker.failed());
@@ -103,9 +103,9 @@ mod tests {
         assert!(breaker.check().is_ok());
         assert_eq!([(); 4].map(|()| breaker.failed()), [false, false, true, false], "opens once");
         breaker.succeeded();
-        assert!(breaker.check().is_err(), "a read that was in flight does not close it");
+        assert!(breaker.check().is_err(), "a late success does not close it");
         breaker.close();
         assert!(breaker.check().is_ok());
-        assert!(!breaker.failed(), "closing it starts the count again");
+        assert!(!breaker.failed(), "closing it resets the count");
     }
 }

@@ -1,33 +1,32 @@
-//! Where the database is and how patient to be with it.
+//! Configuration: the database, its connections and timeouts.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::DatabaseUrl;
 
-/// How to reach PostgreSQL.
+/// The configuration of a [`Store`](crate::Store).
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
-    /// The database.
+    /// Address of the database.
     pub url: DatabaseUrl,
-    /// The most connections at a time.
+    /// Maximum number of open connections.
     pub max_connections: u32,
-    /// How long a caller waits for a connection, new ones included.
+    /// Timeout for getting a connection, including opening a new one.
     pub acquire_timeout: Duration,
-    /// How long a lookup by key may take before its connection is taken for silent and closed. The lookup is then
-    /// repeated once, so a caller waits at most twice this and twice `acquire_timeout`. Shorter than
-    /// `acquire_timeout`, so that those who wait for a connection still get one after that.
+    /// Timeout of a lookup by key. Its connection then counts as half-open and is closed, and the lookup is retried
+    /// once, so that a caller waits at most twice this and twice `acquire_timeout`. Shorter than `acquire_timeout`, so
+    /// that callers that wait for a connection still get one afterwards.
     pub lookup_timeout: Duration,
-    /// How long one statement may run before PostgreSQL ends it; zero for as long as it takes. Migrations are
-    /// never ended.
+    /// `statement_timeout` of PostgreSQL; zero for none. Migrations have none.
     pub statement_timeout: Duration,
-    /// The most searches in flight in the PostgreSQL engine, and never more than half of the connections.
+    /// Maximum number of searches in flight in the PostgreSQL engine; at most half of the connections.
     pub max_searches: NonZeroUsize,
 }
 
 impl StoreConfig {
-    /// The values for a server that answers requests: 16 connections, 1.5 seconds to get one, 1 second a lookup, 5
-    /// seconds a statement, 4 searches.
+    /// The defaults for a server: 16 connections, 1.5 seconds to get one, 1 second per lookup, 5 seconds per statement,
+    /// 4 searches.
     #[must_use]
     pub const fn new(url: DatabaseUrl) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! `DATABASE_URL`, which may hold a password.
+//! The address of the database, which may contain a password.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -12,7 +12,7 @@ use url::Url;
 
 /// The address of a PostgreSQL database, `postgres://user:password@host:port/database`.
 ///
-/// A secret: [`Debug`] shows host, port and database only.
+/// A secret: [`Debug`] prints host, port and database only.
 #[derive(Clone)]
 pub struct DatabaseUrl(PgConnectOptions);
 
@@ -41,9 +41,9 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// The text is not the address of a PostgreSQL database. Says nothing of the text: it may hold a password.
+/// The text is not the address of a PostgreSQL database. It is not repeated, since it may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a database URL is postgres://user:password@host:port/database")]
+#[error("expected postgres://user:password@host:port/database")]
 pub struct InvalidDatabaseUrl;
 
 impl ValueParserFactory for DatabaseUrl {
@@ -54,8 +54,8 @@ impl ValueParserFactory for DatabaseUrl {
     }
 }
 
-/// Reads a database URL from a command line or a variable. Clap's own parsers repeat a value that they refuse,
-/// and this one may hold a password.
+/// Parses a database URL from a command line or an environment variable. The parsers of clap print a value that they
+/// reject, and this one may contain a password.
 #[derive(Debug, Clone, Copy)]
 pub struct DatabaseUrlParser;
 
@@ -82,7 +82,7 @@ mod tests {
     use crate::StoreConfig;
 
     #[test]
-    fn a_database_url_never_shows_its_password() {
+    fn debug_output_contains_no_password() {
         let url: DatabaseUrl = "postgres://someone:hunter2@db.example:5433/charts".parse().unwrap();
         assert_eq!(format!("{url:?}"), "DatabaseUrl(db.example:5433/charts)");
         let config = StoreConfig::new(url);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_postgresql_parse() {
+    fn only_postgresql_urls_parse() {
         for bad in ["", "charts", "mysql://a:hunter2@b/c", "postgres://a:hunter2@b:port/c", "http://a/b"] {
             let error = bad.parse::<DatabaseUrl>().unwrap_err();
             assert!(!error.to_string().contains("hunter2"), "{bad}");

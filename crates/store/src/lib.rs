@@ -1,56 +1,70 @@
 //! The catalogue in PostgreSQL: migrations, reads, writes, and the PostgreSQL search engine.
 //!
-//! The only crate that knows SQL. What belongs to a note hash (numbers, ROX bytes) is in `charts` and
-//! `rox_files`, what belongs to a file in a folder is in `chartset_charts`, and what follows from the charts of a
-//! folder is in `chartsets`, always computed by [`chart_index_domain::assemble_chartset`].
+//! This is the only crate that contains SQL. The tables and what they hold:
 //!
-//! A chart is known while it is not removed and stands in a chartset that is not removed. A chartset is shown
-//! while it is not removed and holds a chart that is not removed. No read ever sees anything else.
+//! | Table | One row per | Holds |
+//! |---|---|---|
+//! | `charts`, `rox_files` | note hash | numbers and ROX bytes of the first file ingested with this hash |
+//! | `chartset_charts` | chart in a chartset | metadata from the file in that song folder |
+//! | `chartsets` | chartset | values derived from its charts by [`chart_index_domain::assemble_chartset`] |
+//! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
+//! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | what lets an ingest skip unchanged files |
+//! | `search_changes`, `search_outbox` | change; one row | the outbox of the search indexes |
+//!
+//! A chart is *known* if it is not removed and at least one chartset that is not removed contains it. A chartset is
+//! *shown* if it is not removed and contains a chart that is not removed. Lookups and searches return nothing else.
 
 mod breaker;
-mod columns;
+mod catalogue_watch;
+mod changes_listener;
+mod column_values;
 mod config;
-mod counts;
+mod connection_health;
+mod content_fingerprint;
 mod database_url;
+mod derive;
+mod derived_columns;
 mod error;
-mod fingerprint;
 mod generation;
-mod indexed;
-mod lease;
-mod listener;
-mod members;
+mod incremental_ingest;
+mod index_source;
+mod lookups;
 mod migration;
 mod node_locks;
 mod outbox;
-mod pool;
-mod put;
-mod put_sql;
-mod read;
-mod reingest;
+mod outbox_maintenance;
+mod outbox_state;
+mod pooled_connection;
+mod postgres_search;
+mod put_chartset;
+mod put_chartset_sql;
 mod removal;
 mod removal_lock;
 mod rows;
-mod search;
 mod search_limit;
 #[cfg(test)]
-mod search_plans;
+mod search_plan_tests;
 mod search_sql;
-mod text_columns;
+mod sql_text;
+mod store;
+mod text_search;
+mod time_limit;
+mod total_cache;
 mod verify;
-mod words;
 
+pub use catalogue_watch::CatalogueWatch;
+pub use changes_listener::ChangesListener;
 pub use config::StoreConfig;
+pub use content_fingerprint::content_fingerprint;
 pub use database_url::{DatabaseUrl, DatabaseUrlParser, InvalidDatabaseUrl};
 pub use error::StoreError;
-pub use generation::CatalogueWatch;
-pub use indexed::{ShownCount, Snapshot};
-pub use listener::ChangesListener;
+pub use incremental_ingest::{CheckedChartset, ExpectedChartset, IngestFingerprint};
+pub use index_source::{ShownCount, Snapshot};
+pub use lookups::KnownChart;
 pub use node_locks::{NodeLocks, NodeRole};
 pub use outbox::{Changes, ChangesError, RebuildReason};
-pub use pool::Store;
-pub use put::{PutEffect, PutOutcome, content_fingerprint};
-pub use read::KnownChart;
-pub use reingest::{CheckedChartset, ExpectedChartset, IngestFingerprint};
+pub use postgres_search::PostgresSearch;
+pub use put_chartset::{PutEffect, PutOutcome};
 pub use removal::RemovalOutcome;
-pub use search::PostgresSearch;
+pub use store::Store;
 pub use verify::{AggregateMismatch, Counts, StoredChart};

@@ -1,44 +1,44 @@
-//! The schema: bringing it up, taking it down, and knowing whether it is recent enough.
+//! Schema migrations, and the check whether the schema is recent enough.
 
 use chart_index_domain::ReadError;
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use crate::error::{is_lock_timeout, is_undefined_table};
-use crate::lease::Lease;
+use crate::pooled_connection::PooledConnection;
 use crate::{Store, StoreError};
 
-/// How long a migration waits for the lock of a table. All reads of the table queue behind it meanwhile, and a lookup
-/// gives up after twice [`StoreConfig::lookup_timeout`](crate::StoreConfig::lookup_timeout).
+/// `lock_timeout` of a migration. While it waits for a table, all reads of the table queue behind it, and a lookup times
+/// out after twice [`StoreConfig::lookup_timeout`](crate::StoreConfig::lookup_timeout).
 const LOCK_TIMEOUT: &str = "1s";
 
 static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 
-/// The database lacks migrations that this binary needs.
+/// The database lacks migrations that this program needs.
 #[derive(Debug, thiserror::Error)]
-#[error("the schema is at version {found:?}, this binary needs {needed}")]
+#[error("schema version {} is too old, this program needs {needed}", .found.unwrap_or(0))]
 struct SchemaTooOld {
     found: Option<i64>,
     needed: i64,
 }
 
-/// A migration did not get a lock within [`LOCK_TIMEOUT`].
+/// A migration did not get the lock of a table within [`LOCK_TIMEOUT`].
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "a statement or transaction that is still running holds a table that the migration has to lock, and it waits no \
-     longer than {LOCK_TIMEOUT}, since all reads wait with it; this migration changed nothing: run it again, when no \
-     ingest or other long transaction runs"
+    "lock timeout: a running transaction holds a table that the migration must lock, and all reads of the table wait \
+     with it, so it waits {LOCK_TIMEOUT} at most; this migration changed nothing: run it again when no ingest or other \
+     long transaction is running"
 )]
 struct LockTimedOut(#[source] sqlx::Error);
 
 impl Store {
-    /// Whether reads can be answered: PostgreSQL is there and has the schema that this binary needs.
+    /// Checks that PostgreSQL is available and has the schema that this program needs.
     ///
-    /// A newer schema is fine: migrations expand before they contract.
+    /// A newer schema is accepted: migrations expand before they contract.
     ///
     /// # Errors
-    /// [`ReadError::Unavailable`] while PostgreSQL is away, and also while the schema is older: both pass without
-    /// a change to this process.
+    /// [`ReadError::Unavailable`] while PostgreSQL is unavailable or the schema is older: neither needs a restart of this
+    /// process.
     pub async fn ping(&self) -> Result<(), ReadError> {
         let operation = "check the schema";
         let found = self.lookup(operation, Self::schema_version).await?;
@@ -50,20 +50,20 @@ impl Store {
         Ok(())
     }
 
-    async fn schema_version(mut lease: Lease) -> Result<Option<i64>, sqlx::Error> {
+    async fn schema_version(mut connection: PooledConnection) -> Result<Option<i64>, sqlx::Error> {
         let newest = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success");
-        let version = match newest.fetch_one(lease.connection()).await {
+        let version = match newest.fetch_one(&mut *connection).await {
             Err(error) if is_undefined_table(&error) => None,
             result => result?,
         };
         Ok(version)
     }
 
-    /// Brings the schema to the version of this binary. Safe to run from several processes at once.
+    /// Applies the pending migrations. Several processes may call it at once.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] also where a table could not be locked within a second: the migrations before are
-    /// applied, and the call may be repeated.
+    /// [`StoreError::Unavailable`] also if a table could not be locked within a second. The previous migrations are
+    /// applied, and the call may be retried.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let operation = "migrate";
         let mut connection = self.migration_connection(operation).await?;
@@ -71,7 +71,7 @@ impl Store {
         finish(operation, connection, result).await
     }
 
-    /// Takes back the newest migration, with its data.
+    /// Reverts the newest migration and deletes its data.
     pub async fn revert_last(&self) -> Result<(), StoreError> {
         let operation = "revert the last migration";
         let version = self.run_once(operation, Self::schema_version).await?;
@@ -79,7 +79,7 @@ impl Store {
         self.revert_above(operation, version - 1).await
     }
 
-    /// Takes back every migration, with all data.
+    /// Reverts every migration and deletes all data.
     pub async fn revert_all(&self) -> Result<(), StoreError> {
         self.revert_above("revert all migrations", 0).await
     }
@@ -90,13 +90,12 @@ impl Store {
         finish(operation, connection, result).await
     }
 
-    /// A connection of its own: a migration that fails leaves its lock behind, which must end with the
-    /// connection and not go back to the pool.
+    /// Opens a connection outside of the pool: a failed migration leaves its lock behind, which ends with the connection.
     async fn migration_connection(&self, operation: &'static str) -> Result<PgConnection, StoreError> {
         let result = async {
             let mut connection = self.connect(self.unlimited_options()).await?;
-            // Waits for other processes that migrate, for as long as it takes them. The migrator takes the same lock
-            // again, and could not tell it from that of a table.
+            // Waits without a limit for other processes that migrate. The migrator takes the same lock again, when
+            // `lock_timeout` is set already.
             connection.lock().await?;
             connection.execute(AssertSqlSafe(format!("SET lock_timeout = '{LOCK_TIMEOUT}'"))).await?;
             Ok(connection)

@@ -1,11 +1,11 @@
-//! Who may write to a search node: one process at a time, kept by advisory locks of PostgreSQL.
+//! Advisory locks for search nodes: one process at a time may write to a node.
 //!
-//! The locks of a process belong to one connection and end with it, so a process that dies leaves none behind. A
-//! process that lives and loses the connection has lost them as well: it may no longer write.
+//! The locks of a process belong to one connection and end with it, so a process that crashes leaves none behind. A
+//! process that loses the connection has lost its locks and must stop writing.
 //!
-//! A lock that another process holds is polled. A statement that waits for it on the server would keep a snapshot open
-//! all the while, which holds up vacuum, and a connection that goes silent meanwhile would not be noticed. Every
-//! statement here ends within [`STATEMENT_TIMEOUT`]; a connection that exceeds it counts as lost.
+//! A lock that another process holds is polled. A statement that waits for it would keep a snapshot open, which holds
+//! back vacuum, and a half-open connection would not be detected. Every statement here has the limit
+//! [`STATEMENT_TIMEOUT`]; a connection that exceeds it counts as lost.
 
 use std::fmt;
 use std::future::Future;
@@ -14,31 +14,28 @@ use std::time::Duration;
 
 use sqlx::{Connection, PgConnection};
 use tokio::sync::Mutex;
-use tokio::time::error::Elapsed;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::time_limit::{STATEMENT_TIMEOUT, is_no_response, with_time_limit};
 use crate::{Store, StoreError};
 
-/// How often the connection is tried while nothing else uses it.
+/// Interval of pings while the connection is not in use.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How long a statement on it, or the attempt to connect, may take.
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The interval between two attempts to take a lock that another process holds, at first and at most.
+/// First and longest pause between two attempts to take a lock that another process holds.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
 
 const TRY_LOCK: &str = "SELECT pg_try_advisory_lock($1)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock($1)";
 
-/// What a process does with a node. Different roles do not exclude each other.
+/// What a process does with a node. Each role has its own lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeRole {
-    /// Follows the catalogue, for as long as the process runs.
+    /// Keeps the node in sync with the catalogue for as long as the process runs.
     Sync,
     /// Fills a new index.
     Rebuild,
-    /// Writes to the live index, or puts another in its place.
+    /// Writes to the live index, or swaps it.
     Write,
 }
 
@@ -52,7 +49,7 @@ impl NodeRole {
     }
 }
 
-/// The locks that this process has on one node. Dropped, they are all free again.
+/// The locks of this process on one node. Dropping it releases them.
 pub struct NodeLocks {
     node: String,
     connection: Arc<Mutex<PgConnection>>,
@@ -60,62 +57,61 @@ pub struct NodeLocks {
     _heartbeat: AbortOnDropHandle<()>,
 }
 
-/// The connection that held the locks is gone.
+/// The connection that held the locks was lost.
 #[derive(Debug, thiserror::Error)]
-#[error("the connection that held the locks of the node is lost")]
+#[error("lost the connection that held the locks of the node")]
 struct LocksLost;
 
 impl Store {
-    /// Connects to take locks on the node with that name. Every process has to give it the same one.
+    /// Opens a connection for locks on the node with this name. Every process must use the same name.
     pub async fn node_locks(&self, node: &str) -> Result<NodeLocks, StoreError> {
         let options = self.unlimited_options().clone().options([
             ("idle_session_timeout", "0"),
-            // A machine that vanished keeps its locks for about half a minute, not for the two hours of the default.
+            // The locks of a machine that vanished end after about half a minute instead of two hours, the default.
             ("tcp_keepalives_idle", "10"),
             ("tcp_keepalives_interval", "5"),
             ("tcp_keepalives_count", "4"),
         ]);
-        let connecting = timeout(STATEMENT_TIMEOUT, PgConnection::connect_with(&options)).await;
-        let connection = connecting.map_err(timed_out)?.map_err(lock_error)?;
+        let connecting = with_time_limit(STATEMENT_TIMEOUT, PgConnection::connect_with(&options));
+        let connection = connecting.await.map_err(lock_error)?;
         let (connection, lost) = (Arc::new(Mutex::new(connection)), CancellationToken::new());
-        let heartbeat = tokio::spawn(watch(Arc::clone(&connection), lost.clone()));
+        let heartbeat = tokio::spawn(send_heartbeats(Arc::clone(&connection), lost.clone()));
         let heartbeat = AbortOnDropHandle::new(heartbeat);
         Ok(NodeLocks { node: node.to_owned(), connection, lost, _heartbeat: heartbeat })
     }
 }
 
 impl NodeLocks {
-    /// Takes the lock of a role, unless another process has it: then `false`.
+    /// Tries to take the lock of a role. Returns `false` if another process holds it.
     pub async fn try_acquire(&self, role: NodeRole) -> Result<bool, StoreError> {
-        self.ask(TRY_LOCK, key(&self.node, role)).await
+        self.run(TRY_LOCK, key(&self.node, role)).await
     }
 
-    /// Takes the lock of a role as soon as no other process holds it. Whoever holds it and asks again comes after a
-    /// process that is already waiting.
+    /// Waits for the lock of a role. A process that releases it and takes it again queues behind one that is waiting.
     ///
     /// # Errors
-    /// The connection is lost, and all locks of the process with it.
+    /// The connection was lost, and with it all locks of the process.
     pub async fn acquire(&self, role: NodeRole) -> Result<(), StoreError> {
-        // Only one of those that wait polls the lock itself. Without that, a process that takes it again and again
-        // would rarely leave it free when another one looks.
-        let turn = turn_key(&self.node, role);
-        self.poll(turn).await?;
+        // Only one of the waiting processes polls the lock itself, and holds the queue lock. Without that, a process that
+        // takes the lock again and again would rarely leave it free when another one polls.
+        let queue = queue_key(&self.node, role);
+        self.poll(queue).await?;
         self.poll(key(&self.node, role)).await?;
-        self.ask(UNLOCK, turn).await.map(|_| ())
+        self.run(UNLOCK, queue).await.map(|_| ())
     }
 
-    /// Gives the lock of a role back.
+    /// Releases the lock of a role.
     pub async fn release(&self, role: NodeRole) -> Result<(), StoreError> {
-        self.ask(UNLOCK, key(&self.node, role)).await.map(|_| ())
+        self.run(UNLOCK, key(&self.node, role)).await.map(|_| ())
     }
 
-    /// Makes sure, by asking PostgreSQL, that the locks are still held: right before a write.
+    /// Checks with PostgreSQL that the locks are still held. Call it right before a write.
     pub async fn check(&self) -> Result<(), StoreError> {
         let mut connection = self.connection.lock().await;
-        self.bounded(connection.ping()).await
+        self.with_time_limit(connection.ping()).await
     }
 
-    /// Does something for which the locks are needed, and ends it where it stands when they are lost.
+    /// Runs work that needs the locks, and cancels it when they are lost.
     pub async fn while_held<T>(&self, work: impl Future<Output = T>) -> Result<T, StoreError> {
         tokio::select! {
             biased;
@@ -124,32 +120,34 @@ impl NodeLocks {
         }
     }
 
-    /// Tries to take a lock until no other process holds it.
+    /// Polls a lock until this process holds it.
     async fn poll(&self, key: i64) -> Result<(), StoreError> {
         let (mut pause, longest) = POLL_INTERVAL;
-        while !self.ask(TRY_LOCK, key).await? {
+        while !self.run(TRY_LOCK, key).await? {
             tokio::time::sleep(pause).await;
             pause = longest.min(pause * 2);
         }
         Ok(())
     }
 
-    async fn ask(&self, statement: &'static str, key: i64) -> Result<bool, StoreError> {
+    async fn run(&self, statement: &'static str, key: i64) -> Result<bool, StoreError> {
         let mut connection = self.connection.lock().await;
-        self.bounded(sqlx::query_scalar(statement).bind(key).fetch_one(&mut *connection)).await
+        self.with_time_limit(sqlx::query_scalar(statement).bind(key).fetch_one(&mut *connection)).await
     }
 
-    /// Runs something on the connection. After a timeout the connection is not used again: the response to the old
-    /// statement could be taken for that to the next one.
-    async fn bounded<T>(
+    /// Runs a statement on the connection. After a timeout the connection is not used again: the response to this
+    /// statement could be mistaken for that to the next one.
+    async fn with_time_limit<T>(
         &self,
         statement: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, StoreError> {
         if self.lost.is_cancelled() {
             return Err(lost());
         }
-        let result = timeout(STATEMENT_TIMEOUT, statement).await;
-        let result = result.inspect_err(|_| self.lost.cancel()).map_err(timed_out)?;
+        let result = with_time_limit(STATEMENT_TIMEOUT, statement).await;
+        if result.as_ref().is_err_and(is_no_response) {
+            self.lost.cancel();
+        }
         result.map_err(lock_error)
     }
 }
@@ -160,17 +158,17 @@ impl fmt::Debug for NodeLocks {
     }
 }
 
-/// The number of the lock. That two names share one by chance would only make one process wait for another.
+/// The key of a lock. If two nodes had the same key by chance, their processes would only wait for each other.
 fn key(node: &str, role: NodeRole) -> i64 {
-    number("chart-index 2026 lock of a search node", node, role)
+    lock_key("chart-index 2026 lock of a search node", node, role)
 }
 
-/// The number of the lock that is held while the lock itself is waited for.
-fn turn_key(node: &str, role: NodeRole) -> i64 {
-    number("chart-index 2026 next holder of a lock of a search node", node, role)
+/// The key of the lock that a process holds while it polls the lock itself.
+fn queue_key(node: &str, role: NodeRole) -> i64 {
+    lock_key("chart-index 2026 next holder of a lock of a search node", node, role)
 }
 
-fn number(context: &str, node: &str, role: NodeRole) -> i64 {
+fn lock_key(context: &str, node: &str, role: NodeRole) -> i64 {
     let mut hasher = blake3::Hasher::new_derive_key(context);
     hasher.update(role.as_str().as_bytes()).update(b"\0").update(node.as_bytes());
     let mut bytes = [0; 8];
@@ -178,12 +176,12 @@ fn number(context: &str, node: &str, role: NodeRole) -> i64 {
     i64::from_le_bytes(bytes)
 }
 
-/// Tries the connection now and then. While somebody else uses it, they find out themselves.
-async fn watch(connection: Arc<Mutex<PgConnection>>, lost: CancellationToken) {
+/// Pings the connection while it is not in use. Its users detect a loss by themselves.
+async fn send_heartbeats(connection: Arc<Mutex<PgConnection>>, lost: CancellationToken) {
     loop {
         tokio::time::sleep(HEARTBEAT).await;
         let Ok(mut connection) = connection.try_lock() else { continue };
-        if !matches!(timeout(STATEMENT_TIMEOUT, connection.ping()).await, Ok(Ok(()))) {
+        if with_time_limit(STATEMENT_TIMEOUT, connection.ping()).await.is_err() {
             lost.cancel();
             return;
         }
@@ -192,10 +190,6 @@ async fn watch(connection: Arc<Mutex<PgConnection>>, lost: CancellationToken) {
 
 fn lock_error(error: sqlx::Error) -> StoreError {
     StoreError::new("lock the node", error)
-}
-
-fn timed_out(_: Elapsed) -> StoreError {
-    lock_error(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
 }
 
 fn lost() -> StoreError {

@@ -1,85 +1,94 @@
-//! Taking charts and chartsets out of the index, and back in.
+//! Removes charts and chartsets from the index, and restores them.
 
 use chart_index_domain::{ChartsetId, NoteHash};
 use sqlx::{Connection, PgConnection, Postgres, Transaction};
 
-use crate::columns::{DerivedColumns, bind_derived_columns};
-use crate::lease::Lease;
-use crate::members::{SetRow, derive};
+use crate::column_values::to_json;
+use crate::derive::{ChartsetRow, derive_columns};
+use crate::derived_columns::{DerivedColumns, derived_columns};
+use crate::pooled_connection::PooledConnection;
 use crate::{Store, StoreError, removal_lock};
 
-/// What a removal or a restoration did.
+/// The result of a removal or restoration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalOutcome {
-    /// It is removed, or restored, now.
+    /// It was removed or restored.
     Changed,
-    /// It was so before.
+    /// It had been removed or restored before.
     Unchanged,
-    /// The index never held it.
+    /// The index does not contain it.
     NotFound,
 }
 
 impl Store {
-    /// Removes a chart: it is unknown from now on, also when it is ingested again, and leaves every chartset
-    /// that holds it; one that holds nothing else is no longer shown.
+    /// Removes a chart from the index and from every chartset. It stays unknown even if it is ingested again. A
+    /// chartset without other charts is no longer shown.
     pub async fn remove_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("remove chart", |lease| Self::set_chart_removed(lease, hash, true, now_ms)).await
+        self.run_once("remove chart", |connection| Self::set_chart_removed(connection, hash, true, now_ms))
+            .await
     }
 
-    /// Takes the removal of a chart back.
+    /// Restores a removed chart.
     pub async fn restore_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("restore chart", |lease| Self::set_chart_removed(lease, hash, false, now_ms)).await
+        self.run_once("restore chart", |connection| Self::set_chart_removed(connection, hash, false, now_ms))
+            .await
     }
 
-    /// Removes a chartset: it is not shown from now on, also when it is ingested again. Its charts stay known
-    /// where other chartsets hold them.
+    /// Removes a chartset from the index. It is not shown even if it is ingested again. Its charts stay known if other
+    /// chartsets contain them.
     pub async fn remove_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("remove chartset", |lease| Self::set_chartset_removed(lease, id, true, now_ms)).await
+        self.run_once("remove chartset", |connection| {
+            Self::set_chartset_removed(connection, id, true, now_ms)
+        })
+        .await
     }
 
-    /// Takes the removal of a chartset back.
+    /// Restores a removed chartset.
     pub async fn restore_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("restore chartset", |lease| Self::set_chartset_removed(lease, id, false, now_ms)).await
+        self.run_once("restore chartset", |connection| {
+            Self::set_chartset_removed(connection, id, false, now_ms)
+        })
+        .await
     }
 
     async fn set_chart_removed(
-        mut lease: Lease,
+        mut connection: PooledConnection,
         hash: NoteHash,
-        remove: bool,
+        removed: bool,
         now_ms: i64,
     ) -> Result<RemovalOutcome, sqlx::Error> {
-        let mut transaction = lease.connection().begin().await?;
+        let mut transaction = connection.begin().await?;
         removal_lock::wait_for_ingests(&mut transaction).await?;
         match is_chart_removed(&mut transaction, hash).await? {
             None => return Ok(RemovalOutcome::NotFound),
-            Some(removed) if removed == remove => return Ok(RemovalOutcome::Unchanged),
+            Some(was_removed) if was_removed == removed => return Ok(RemovalOutcome::Unchanged),
             Some(_) => (),
         }
         sqlx::query("UPDATE charts SET removed_at_ms = $2 WHERE hash = $1")
             .bind(hash.as_bytes())
-            .bind(remove.then_some(now_ms))
+            .bind(removed.then_some(now_ms))
             .execute(&mut *transaction)
             .await?;
-        reassemble_sets_with(&mut transaction, hash, now_ms).await?;
+        derive_chartsets_with(&mut transaction, hash, now_ms).await?;
         transaction.commit().await?;
         Ok(RemovalOutcome::Changed)
     }
 
     async fn set_chartset_removed(
-        mut lease: Lease,
+        mut connection: PooledConnection,
         id: ChartsetId,
-        remove: bool,
+        removed: bool,
         now_ms: i64,
     ) -> Result<RemovalOutcome, sqlx::Error> {
-        let mut transaction = lease.connection().begin().await?;
-        let removed: Option<bool> =
+        let mut transaction = connection.begin().await?;
+        let was_removed: Option<bool> =
             sqlx::query_scalar("SELECT removed_at_ms IS NOT NULL FROM chartsets WHERE id = $1 FOR UPDATE")
                 .bind(id.to_string())
                 .fetch_optional(&mut *transaction)
                 .await?;
-        match removed {
+        match was_removed {
             None => return Ok(RemovalOutcome::NotFound),
-            Some(removed) if removed == remove => return Ok(RemovalOutcome::Unchanged),
+            Some(was_removed) if was_removed == removed => return Ok(RemovalOutcome::Unchanged),
             Some(_) => (),
         }
         sqlx::query(
@@ -87,7 +96,7 @@ impl Store {
              UPDATE chartsets SET removed_at_ms = $2, updated_at_ms = $3 WHERE id = $1",
         )
         .bind(id.to_string())
-        .bind(remove.then_some(now_ms))
+        .bind(removed.then_some(now_ms))
         .bind(now_ms)
         .execute(&mut *transaction)
         .await?;
@@ -96,7 +105,7 @@ impl Store {
     }
 }
 
-/// Whether the chart is removed; `None` for a chart that was never stored.
+/// Whether the chart is removed; `None` if it is not stored.
 async fn is_chart_removed(
     connection: &mut PgConnection,
     hash: NoteHash,
@@ -107,14 +116,16 @@ async fn is_chart_removed(
         .await
 }
 
-/// Locks the sets in the order of their ids, and only then reads their charts: what another removal did to one
-/// of those charts is either seen here, or waits for this lock and sees what is done here.
-async fn reassemble_sets_with(
+/// Derives the chartsets that contain the chart again.
+///
+/// It locks them in the order of their ids before it reads their charts: another removal has either finished and is
+/// visible here, or waits for this lock and will see this removal.
+async fn derive_chartsets_with(
     transaction: &mut Transaction<'_, Postgres>,
     hash: NoteHash,
     now_ms: i64,
 ) -> Result<(), sqlx::Error> {
-    let sets: Vec<SetRow> = sqlx::query_as(
+    let sets: Vec<ChartsetRow> = sqlx::query_as(
         "SELECT id, exact_kind, exact_ref FROM chartsets
          WHERE id IN (SELECT chartset_id FROM chartset_charts WHERE chart_hash = $1)
          ORDER BY id FOR UPDATE",
@@ -122,7 +133,7 @@ async fn reassemble_sets_with(
     .bind(hash.as_bytes())
     .fetch_all(&mut **transaction)
     .await?;
-    let columns = derive(transaction, &sets).await?;
+    let columns = derive_columns(transaction, &sets).await?;
     for (set, columns) in sets.iter().zip(&columns) {
         update_derived(transaction, set.id()?, columns, now_ms).await?;
     }
@@ -135,17 +146,20 @@ async fn update_derived(
     columns: &DerivedColumns,
     now_ms: i64,
 ) -> Result<(), sqlx::Error> {
-    let query = sqlx::query(
+    sqlx::query(concat!(
         "WITH change AS (INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ($1, $2))
-         UPDATE chartsets SET
-             updated_at_ms = $2, title = $3, artist = $4, creator = $5, source_kind = $6, source_ref = $7,
-             keys = $8, bpm_min = $9, bpm_max = $10, length_min_ms = $11, length_max_ms = $12,
-             density_max = $13, chart_count = $14, tags = $15, romanised_names = $16, title_sort = $17,
-             artist_sort = $18, creator_search = $19, search_words = array_to_tsvector($20)
-         WHERE id = $1",
-    )
+         UPDATE chartsets SET updated_at_ms = $2, search_words = array_to_tsvector($4), (",
+        derived_columns!(),
+        ") = (SELECT ",
+        derived_columns!(),
+        " FROM json_populate_record(NULL::chartsets, $3::json))
+         WHERE id = $1"
+    ))
     .bind(id.to_string())
-    .bind(now_ms);
-    bind_derived_columns!(query, columns).execute(connection).await?;
+    .bind(now_ms)
+    .bind(to_json(columns)?)
+    .bind(&columns.search.lexemes)
+    .execute(connection)
+    .await?;
     Ok(())
 }

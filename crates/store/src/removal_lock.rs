@@ -1,27 +1,29 @@
-//! Keeps ingests and removals of charts apart.
+//! The advisory lock that ingests share and the removal of a chart takes exclusively.
 //!
-//! An ingest reads which of its charts are removed and derives the chartset from the others; a removal marks a chart
-//! and derives every chartset that holds it anew. Were both under way at once, each could miss the other. So
-//! ingests share an advisory lock, which costs them nothing, and a removal, which is rare, has it alone.
+//! An ingest reads which of its charts are removed and derives the chartset from the others. A removal marks a chart and
+//! derives every chartset that contains it again. Concurrently, each could miss the change of the other. Ingests share
+//! the lock, so they do not wait for each other; removals are rare.
 //!
-//! Locks on the rows of the charts would do as well, but each is a write: charts that many sets share, ingested
-//! side by side, spent a tenth of the time of the database on them.
+//! Row locks on the charts would do as well, but each is a write: with charts that many chartsets share, they took a
+//! tenth of the time of the database in an ingest.
 
 use chart_index_domain::ChartsetId;
 use sqlx::{AssertSqlSafe, PgConnection};
 
-/// Begins a transaction that no removal of a chart runs beside, and no other ingest of this chartset: the statement
-/// that stores a set would not see, and so not delete, charts that another one added after it had begun. The first
-/// number is that of [`wait_for_ingests`]; pairs of numbers are apart from it. Sets whose hashes are equal by chance
-/// wait for each other, and each transaction has one set, so that none wait in a circle.
+/// The statement that begins the transaction of an ingest. No removal of a chart and no other ingest of this chartset
+/// runs concurrently: the statement that stores a chartset would not see, and so not delete, charts that another
+/// ingest inserted after it had begun.
+///
+/// The first key is that of [`wait_for_ingests`]; keys of two numbers are distinct from it. Chartsets with the same
+/// `hashtext` by chance wait for each other. A transaction locks one chartset, so there is no deadlock.
 pub(crate) fn begin_ingest(id: ChartsetId) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "BEGIN; SELECT pg_advisory_xact_lock_shared(7105212083226935400), pg_advisory_xact_lock(0, hashtext('{id}'))"
     ))
 }
 
-/// Waits until the ingests under way have ended, and holds up others until the transaction ends. Whatever the
-/// transaction reads from now on, it sees what they wrote.
+/// Waits for the running ingests to end, and blocks others until this transaction ends. From then on the transaction
+/// sees what those ingests wrote.
 pub(crate) async fn wait_for_ingests(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query("SELECT pg_advisory_xact_lock(7105212083226935400)").execute(connection).await?;
     Ok(())

@@ -1,16 +1,14 @@
-//! Rows as PostgreSQL gives them, and the values of the domain that they stand for.
+//! Rows of `charts` and `chartset_charts`, and their column lists.
 
-use chart_index_domain::{
-    ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember, NoteHash, PublicSource, SourceRef,
-};
+use chart_index_domain::{ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember, NoteHash};
 
-use crate::columns::parse_keys;
+use crate::column_values::{parse_chartset_id, parse_hash, parse_keys, parse_source};
 use crate::error::corrupt;
 
-/// What belongs to a note hash.
+/// What is stored per note hash: the columns of [`chart_columns`].
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct ChartRow {
-    pub(crate) hash: Vec<u8>,
+    hash: Vec<u8>,
     keys: i16,
     bpm_min: f64,
     bpm_max: f64,
@@ -24,7 +22,7 @@ pub(crate) struct ChartRow {
     pub(crate) removed: bool,
 }
 
-/// The columns of [`ChartRow`], of `charts AS chart`.
+/// The columns of [`ChartRow`], from `charts AS chart`.
 macro_rules! chart_columns {
     () => {
         "chart.hash, chart.keys, chart.bpm_min, chart.bpm_max, chart.bpm_main, chart.length_ms, chart.notes, \
@@ -34,9 +32,9 @@ macro_rules! chart_columns {
 }
 pub(crate) use chart_columns;
 
-/// What belongs to a file in a folder.
+/// A chart in a chartset, with the metadata from its file there: the columns of [`member_columns`].
 #[derive(Debug, sqlx::FromRow)]
-pub(crate) struct MembershipRow {
+pub(crate) struct MemberRow {
     chartset_id: String,
     title: String,
     artist: String,
@@ -49,11 +47,11 @@ pub(crate) struct MembershipRow {
     declared_ref: Option<String>,
     alpha_beatmap_id: Option<i64>,
     #[sqlx(flatten)]
-    pub(crate) chart: ChartRow,
+    chart: ChartRow,
 }
 
-/// The columns of [`MembershipRow`], of `chartset_charts AS member` and `charts AS chart`.
-macro_rules! membership_columns {
+/// The columns of [`MemberRow`], from `chartset_charts AS member` and `charts AS chart`.
+macro_rules! member_columns {
     () => {
         concat!(
             "member.chartset_id, member.title, member.artist, member.title_romanised, \
@@ -63,9 +61,9 @@ macro_rules! membership_columns {
         )
     };
 }
-pub(crate) use membership_columns;
+pub(crate) use member_columns;
 
-/// When `chartsets AS chartset` was last checked. An ingest that finds it unchanged writes to `chartset_checks`.
+/// When `chartsets AS chartset` was last checked. An ingest that finds it unchanged writes to `chartset_checks` only.
 macro_rules! checked_at_ms {
     () => {
         "greatest(chartset.checked_at_ms, (SELECT checks.checked_at_ms FROM chartset_checks AS checks \
@@ -98,12 +96,12 @@ impl ChartRow {
     }
 }
 
-impl MembershipRow {
+impl MemberRow {
     pub(crate) fn chartset_id(&self) -> Result<ChartsetId, sqlx::Error> {
-        self.chartset_id.parse().map_err(corrupt)
+        parse_chartset_id(&self.chartset_id)
     }
 
-    pub(crate) fn into_charted(self) -> Result<ChartsetMember, sqlx::Error> {
+    pub(crate) fn into_member(self) -> Result<ChartsetMember, sqlx::Error> {
         Ok(ChartsetMember {
             hash: self.chart.hash()?,
             numbers: self.chart.numbers()?,
@@ -121,24 +119,4 @@ impl MembershipRow {
             },
         })
     }
-}
-
-pub(crate) fn parse_hash(bytes: &[u8]) -> Result<NoteHash, sqlx::Error> {
-    bytes.try_into().map(NoteHash::from_bytes).map_err(corrupt)
-}
-
-/// The source in a pair of columns that are null together.
-pub(crate) fn parse_source(
-    kind: Option<&str>,
-    reference: Option<&str>,
-) -> Result<Option<PublicSource>, sqlx::Error> {
-    let (Some(kind), Some(reference)) = (kind, reference) else { return Ok(None) };
-    let number: u64 = reference.parse().map_err(corrupt)?;
-    let reference = SourceRef::from_number(number).ok_or_else(|| corrupt("a source ref out of range"))?;
-    Ok(Some(PublicSource { kind: kind.parse().map_err(corrupt)?, reference }))
-}
-
-/// The pair of columns that holds the source.
-pub(crate) fn source_columns(source: Option<&PublicSource>) -> (Option<String>, Option<String>) {
-    source.map(|source| (source.kind.to_string(), source.reference.to_string())).unzip()
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// How many searches may wait for a permit. Beyond that they are shed at once: each of them occupies a request, and
-/// lookups need some as well.
+/// Maximum number of searches that wait for a permit. Above it searches fail at once: each of them occupies a request,
+/// and lookups need some as well.
 const MAX_QUEUED: usize = 256;
-/// How long a search waits for a permit: what a request usually has, less the time of the search itself.
+/// Longest time that a search waits for a permit: the usual deadline of a request, less the time of the search itself.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Bounds the searches in flight, since one may take as long as hundreds of lookups, and the searches that wait.
-/// Clones share the permits.
+/// Limits the searches in flight, since one may take as long as hundreds of lookups, and the searches that wait. Clones
+/// share the permits.
 #[derive(Debug, Clone)]
 pub(crate) struct SearchLimit {
     permits: Arc<Permits>,
@@ -21,38 +21,38 @@ pub(crate) struct SearchLimit {
 
 #[derive(Debug)]
 struct Permits {
-    running: Semaphore,
+    in_flight: Semaphore,
     queued: Semaphore,
 }
 
-/// More searches were asked for than the engine runs.
+/// A search was rejected because too many others are running.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SearchShed {
-    /// The queue is full.
-    #[error("too many searches are waiting")]
+    /// Too many searches are waiting.
+    #[error("search queue full ({MAX_QUEUED} waiting)")]
     QueueFull,
-    /// No permit came free in time.
+    /// No permit was available in time.
     #[error("no search permit within {} ms", QUEUE_TIMEOUT.as_millis())]
     TimedOut,
 }
 
 impl SearchLimit {
-    /// A limit of so many searches in flight, and never more than half of the connections, so that lookups have some.
+    /// Creates a limit of `max_searches`, and of half of the connections, so that lookups have some.
     pub(crate) fn new(max_searches: usize, max_connections: u32) -> Self {
         let half = usize::try_from(max_connections / 2).unwrap_or(usize::MAX).max(1);
-        let running = Semaphore::new(max_searches.min(half));
-        Self { permits: Arc::new(Permits { running, queued: Semaphore::new(MAX_QUEUED) }) }
+        let in_flight = Semaphore::new(max_searches.min(half));
+        Self { permits: Arc::new(Permits { in_flight, queued: Semaphore::new(MAX_QUEUED) }) }
     }
 
-    /// Waits for the permit of a search, first come, first served.
+    /// Waits for a permit, in the order of the calls.
     pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, SearchShed> {
-        if let Ok(permit) = self.permits.running.try_acquire() {
+        if let Ok(permit) = self.permits.in_flight.try_acquire() {
             return Ok(permit);
         }
         let _queued = self.permits.queued.try_acquire().map_err(|_| SearchShed::QueueFull)?;
-        match timeout(QUEUE_TIMEOUT, self.permits.running.acquire()).await {
+        match timeout(QUEUE_TIMEOUT, self.permits.in_flight.acquire()).await {
             Ok(Ok(permit)) => Ok(permit),
-            // Nothing ever closes the semaphore.
+            // The semaphore is never closed.
             Ok(Err(_)) | Err(_) => Err(SearchShed::TimedOut),
         }
     }
@@ -63,17 +63,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_connections_are_left_to_lookups() {
+    fn lookups_keep_half_of_the_connections() {
         for (max_searches, max_connections, expected) in
             [(4, 16, 4), (4, 8, 4), (4, 4, 2), (4, 1, 1), (1, 16, 1), (100, 16, 8)]
         {
             let limit = SearchLimit::new(max_searches, max_connections);
-            assert_eq!(limit.permits.running.available_permits(), expected);
+            assert_eq!(limit.permits.in_flight.available_permits(), expected);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_search_waits_for_a_permit_and_is_shed_when_none_comes_free() {
+    async fn a_search_waits_for_a_permit_up_to_a_timeout() {
         let limit = SearchLimit::new(1, 16);
         let running = limit.acquire().await.unwrap();
         assert!(matches!(limit.acquire().await, Err(SearchShed::TimedOut)));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_full_queue_sheds_at_once() {
+    async fn a_full_queue_rejects_at_once() {
         let limit = SearchLimit::new(1, 16);
         let _running = limit.acquire().await.unwrap();
         let queue: Vec<_> = (0..MAX_QUEUED)

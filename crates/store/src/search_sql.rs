@@ -1,32 +1,33 @@
-//! The statements behind a page of the list.
+//! Builds the statements of a search.
 
 use chart_index_domain::search::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
 use chart_index_domain::{KeyCount, text};
 use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
-use crate::columns::listed_columns;
-use crate::generation::outbox_state;
-use crate::text_columns::{like_anywhere, storable};
-use crate::words::tsquery;
+use crate::derived_columns::listed_columns;
+use crate::generation::generation_row;
+use crate::sql_text::{contains_pattern, replace_nul};
+use crate::text_search::tsquery;
 
-/// From how many matches on a text is looked up in one chartset after the other, in the order of the list, rather than
-/// all matches being sorted: of 300,000 chartsets, one in 15 matches by then.
+/// Number of matches from which a text is common: then chartsets are tested one by one in the order of the list, instead
+/// of sorting all matches. Of 300,000 chartsets, one in 15 matches a common text.
 const COMMON_TEXT_MATCHES: u64 = 20_000;
-/// How many matches may be passed over and shown in that way.
-const MAX_PROBED_MATCHES: u64 = 300;
-/// Up to how many matches on part of a creator's name are found by their trigrams and sorted. In the index of the sort
-/// they would be too far apart.
+/// Maximum end of a page, in matches, that is read by testing chartsets one by one.
+const MAX_TESTED_MATCHES: u64 = 300;
+/// Maximum number of matches for part of a creator's name that are found by trigrams and then sorted. So few are too far
+/// apart in the index of the sort.
 const MAX_SORTED_MATCHES: u64 = 5_000;
 
-/// Writes the statement for a page: its rows, the total, and the state of the catalogue, all of one snapshot.
+/// Appends the statement for a page: its rows, the total and the generation, all of one snapshot.
 ///
-/// Counts where no total is given. Counting and paging apart lets each have its own plan: the page walks the index of
-/// its sort and stops. The page is found by id and key alone; only its own rows are joined with what lists show.
+/// It counts if no total is given. Separate subqueries for the count and the page have separate plans: the page is read
+/// from the index of its sort up to its end. The page is found by id and sort key; only its own rows are joined with the
+/// columns that lists show.
 pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, total: Option<u64>) {
     let order = Order::new(query);
     let slice = Slice::new(query.page, total);
     sql.push("SELECT newest, sum, total, chartset.id, ").push(listed_columns!());
-    sql.push(" FROM ").push(outbox_state!()).push(" AS state CROSS JOIN ");
+    sql.push(" FROM ").push(generation_row!()).push(" AS generation CROSS JOIN ");
     match total {
         Some(total) => _ = sql.push("(SELECT ").push_bind(bigint(total)).push(" AS total) AS counted"),
         None => push_total(sql, query),
@@ -34,10 +35,10 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
     sql.push(" LEFT JOIN (SELECT listed.id AS page_id, ");
     order.push_keys(sql);
     sql.push(" FROM ");
-    if is_sorted_after(query, total) {
-        // OFFSET 0 keeps the planner from looking for the matches in the index of the sort.
+    if filters_before_sorting(query, total) {
+        // OFFSET 0 keeps the planner from searching for the matches in the index of the sort.
         sql.push("(SELECT listed.* FROM ");
-        push_filter(sql, query, TextLookup::All);
+        push_filter(sql, query, TextLookup::Index);
         sql.push(" OFFSET 0) AS listed");
     } else {
         push_filter(sql, query, TextLookup::new(query, total, &slice));
@@ -49,21 +50,21 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
     sql.push(order.terms(false));
 }
 
-/// Whether the matches are found first and then sorted. For parts of names the planner cannot estimate how many match.
-fn is_sorted_after(query: &SearchQuery, total: Option<u64>) -> bool {
+/// Whether the matches are found first and then sorted. The planner cannot estimate the matches for part of a name.
+fn filters_before_sorting(query: &SearchQuery, total: Option<u64>) -> bool {
     query.creator.is_some() && total.is_some_and(|total| total <= MAX_SORTED_MATCHES)
 }
 
-/// Writes the statement for the total and the state of the catalogue, both of one snapshot.
-pub(crate) fn push_count(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
-    sql.push("SELECT newest, sum, total FROM ").push(outbox_state!()).push(" AS state CROSS JOIN ");
+/// Appends the statement for the total and the generation, both of one snapshot.
+pub(crate) fn push_total_with_generation(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
+    sql.push("SELECT newest, sum, total FROM ").push(generation_row!()).push(" AS generation CROSS JOIN ");
     push_total(sql, query);
 }
 
-/// The count of everything that matches, as a table of one row.
+/// Appends a subquery for the number of all matches.
 fn push_total(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
     sql.push("(SELECT count(*) AS total FROM ");
-    push_filter(sql, query, TextLookup::All);
+    push_filter(sql, query, TextLookup::Index);
     sql.push(") AS counted");
 }
 
@@ -71,31 +72,31 @@ fn bigint(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Where the words of a text are looked up.
+/// How the matches of a text are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextLookup {
-    /// In the index of words, for everything that matches.
-    All,
-    /// In one chartset after the other, in the order of the list.
-    EachInOrder,
+    /// All at once, in the index of the lexemes.
+    Index,
+    /// By testing chartsets one by one, in the order of the list.
+    OneByOne,
 }
 
 impl TextLookup {
     fn new(query: &SearchQuery, total: Option<u64>, slice: &Slice) -> Self {
         let is_common = total.is_some_and(|total| total >= COMMON_TEXT_MATCHES);
-        let is_near = slice.offset.saturating_add(slice.limit) <= MAX_PROBED_MATCHES;
-        // No index has the order of relevance.
-        if is_common && is_near && query.sort != Sort::Relevance { Self::EachInOrder } else { Self::All }
+        let is_near = slice.offset.saturating_add(slice.limit) <= MAX_TESTED_MATCHES;
+        // Relevance has no index.
+        if is_common && is_near && query.sort != Sort::Relevance { Self::OneByOne } else { Self::Index }
     }
 }
 
-/// The table, as `listed`, and every condition of the query on it: the narrow table of what lists filter and sort by,
-/// or, to find all that match a text, the wide one, which has the words and everything else as well.
+/// Appends the table, as `listed`, and the conditions of the query: `shown_chartsets`, which is narrow, or `chartsets`,
+/// which also contains the lexemes.
 fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: TextLookup) {
     let tsquery = query.text.as_deref().and_then(tsquery);
-    let is_wide = tsquery.is_some() && lookup == TextLookup::All;
+    let is_wide = tsquery.is_some() && lookup == TextLookup::Index;
     match tsquery {
-        // A text without words finds nothing (docs/api.md, `q`).
+        // A text without words matches nothing (docs/api.md, "Chartset list").
         None if query.text.is_some() => _ = sql.push("shown_chartsets AS listed WHERE false"),
         None => _ = sql.push("shown_chartsets AS listed WHERE true"),
         Some(tsquery) if is_wide => {
@@ -119,8 +120,8 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Te
         sql.push(" AND source_kind = ").push_bind(source.as_str());
     }
     if let Some(creator) = &query.creator {
-        let part = text::lower_case(&storable(creator));
-        sql.push(" AND creator_search LIKE ").push_bind(like_anywhere(&part));
+        let part = text::lower_case(&replace_nul(creator));
+        sql.push(" AND creator_search LIKE ").push_bind(contains_pattern(&part));
     }
     push_overlap(sql, ("bpm_min", "bpm_max"), query.bpm.min, query.bpm.max);
     let (shortest, longest) = whole_milliseconds(query.length_ms);
@@ -130,15 +131,14 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Te
     }
 }
 
-/// The values of `key_counts` with any of these bits. As a list of values, so that the planner estimates well how many
-/// rows match.
+/// All values of `key_counts` with any of these bits. A list of values lets the planner estimate the number of matches.
 fn key_counts_with_any(keys: KeySet) -> Vec<i16> {
     let bits = keys.iter().fold(0_i16, |bits, keys| bits | 1 << keys.get());
     let all: i16 = (KeyCount::MIN..=KeyCount::MAX).map(|keys| 1 << keys).sum();
     (1..=all).filter(|counts| counts & !all == 0 && counts & bits != 0).collect()
 }
 
-/// The range between the two columns has a value in common with the bounds, both ends inclusive.
+/// Appends the condition that the range between two columns overlaps the bounds, all ends inclusive.
 fn push_overlap<T>(
     sql: &mut QueryBuilder<Postgres>,
     (low, high): (&'static str, &'static str),
@@ -155,13 +155,13 @@ fn push_overlap<T>(
     }
 }
 
-/// The bounds as the type of the columns: compared with a float, every row would be converted, and no index used.
+/// Converts the bounds to the type of the columns. A comparison with a float would convert every row and use no index.
 #[expect(clippy::cast_possible_truncation, reason = "the parser clamps bounds to 1e15, and a cast saturates")]
 fn whole_milliseconds(bounds: Bounds) -> (Option<i64>, Option<i64>) {
     (bounds.min.map(|min| min.ceil() as i64), bounds.max.map(|max| max.floor() as i64))
 }
 
-/// Where the rows of a page are, counted from one end of the list.
+/// The rows of a page, counted from one end of the list.
 #[derive(Debug, PartialEq, Eq)]
 struct Slice {
     limit: u64,
@@ -170,7 +170,7 @@ struct Slice {
 }
 
 impl Slice {
-    /// From the nearer end where the total is known, so that no more than half of the list is skipped.
+    /// Counts from the nearer end if the total is known, so that at most half of the list is skipped.
     fn new(page: PageRequest, total: Option<u64>) -> Self {
         let (size, before) = (u64::from(page.size()), page.offset());
         let Some(total) = total else { return Self { limit: size, offset: before, from_end: false } };
@@ -179,15 +179,15 @@ impl Slice {
         if limit > 0 && after < before {
             Self { limit, offset: after, from_end: true }
         } else {
-            // Past the last page nothing has to be skipped to find nothing.
+            // After the last page the result is empty, so no rows need to be skipped.
             Self { limit, offset: if limit == 0 { 0 } else { before }, from_end: false }
         }
     }
 }
 
-/// What a page is ordered by: one key, or how well the text matches and then when the set changed.
+/// The order of a page: one key, or the relevance and then the time of the last change.
 struct Order {
-    /// The folded text, where the order is by relevance.
+    /// The folded text, if the order is by relevance.
     relevance_to: Option<String>,
     column: &'static str,
     direction: Direction,
@@ -204,13 +204,13 @@ impl Order {
             Sort::Density => "density_max",
         };
         let relevance_to = match (query.sort, &query.text) {
-            (Sort::Relevance, Some(text)) => Some(text::sort_key(&storable(text))),
+            (Sort::Relevance, Some(text)) => Some(text::sort_key(&replace_nul(text))),
             _ => None,
         };
         Self { relevance_to, column, direction: query.direction }
     }
 
-    /// Selects the keys of the order beside the id.
+    /// Appends the sort keys to the selected columns.
     fn push_keys(&self, sql: &mut QueryBuilder<Postgres>) {
         if let Some(text) = &self.relevance_to {
             sql.push("CASE WHEN title_sort = ").push_bind(text.clone());
@@ -220,8 +220,8 @@ impl Order {
         sql.push("listed.").push(self.column).push(" AS key");
     }
 
-    /// The terms of the order, or of its reverse. The id always ascends, so that ties come in one order whichever way
-    /// the keys go; in the reverse it descends.
+    /// The terms of `ORDER BY`, or of the reverse order. Ties are ordered by ascending id in both directions of the key;
+    /// the reverse order has descending ids.
     fn terms(&self, reversed: bool) -> String {
         let (direction, id_direction) = match (self.direction, reversed) {
             (Direction::Ascending, false) => ("asc", "asc"),
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_counts_are_those_with_any_of_the_keys() {
+    fn key_counts_include_every_combination() {
         let values = |keys: &[u8]| {
             key_counts_with_any(keys.iter().map(|keys| KeyCount::try_from(*keys).unwrap()).collect())
         };
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_read_from_the_nearer_end() {
+    fn pages_are_read_from_the_nearer_end() {
         let slice = |limit, offset, from_end| Slice { limit, offset, from_end };
         for (page, total, expected) in [
             (1, None, slice(30, 0, false)),

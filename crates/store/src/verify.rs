@@ -1,48 +1,48 @@
-//! What `verify` compares.
+//! Reads what `chart-indexer verify` compares.
 
 use std::fmt::Debug;
 
 use chart_index_domain::{ChartNumbers, ChartsetId, NoteHash};
 use sqlx::{Connection, PgConnection};
 
-use crate::columns::{DerivedColumns, keyword_columns, listed_columns};
-use crate::lease::Lease;
-use crate::members::{SetRow, derive};
+use crate::derive::{ChartsetRow, derive_columns};
+use crate::derived_columns::{DerivedColumns, derived_columns};
+use crate::pooled_connection::PooledConnection;
 use crate::rows::{ChartRow, chart_columns};
 use crate::{Store, StoreError};
 
-/// A chart as it is stored, known or not.
+/// A stored chart, whether or not it is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredChart {
-    /// The note hash.
+    /// Its note hash.
     pub hash: NoteHash,
-    /// The numbers stored with it.
+    /// Its stored numbers.
     pub numbers: ChartNumbers,
-    /// The stored size of the ROX file, as answers give it.
+    /// Its stored `roxBytes`, the size of the ROX file in responses.
     pub rox_bytes: u64,
-    /// The ROX file; empty where it is missing.
+    /// Its ROX file; empty if it is missing.
     pub rox: Vec<u8>,
 }
 
-/// A stored value of a chartset that does not follow from its charts.
+/// A stored value of a chartset that differs from the value derived from its charts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregateMismatch {
     /// The chartset.
     pub id: ChartsetId,
-    /// The column.
+    /// The name of the column.
     pub column: &'static str,
-    /// What is stored.
+    /// The stored value.
     pub stored: String,
-    /// What follows from the charts.
+    /// The derived value.
     pub expected: String,
 }
 
-/// How much the index shows.
+/// The size of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// Chartsets that are shown.
+    /// Number of shown chartsets.
     pub chartsets: u64,
-    /// Charts that are known.
+    /// Number of known charts.
     pub charts: u64,
 }
 
@@ -56,24 +56,24 @@ struct StoredRow {
 #[derive(sqlx::FromRow)]
 struct AggregateRow {
     #[sqlx(flatten)]
-    set: SetRow,
+    set: ChartsetRow,
     #[sqlx(flatten)]
     columns: DerivedColumns,
 }
 
 impl Store {
-    /// The next stored charts in the order of their hashes: all of them, also removed ones and those that no
-    /// chartset holds any more. Empty after the last.
+    /// Returns the next stored charts in the order of their hashes, including removed charts and those in no chartset.
+    /// Empty after the last.
     pub async fn stored_charts_after(
         &self,
         after: Option<NoteHash>,
         limit: u32,
     ) -> Result<Vec<StoredChart>, StoreError> {
-        self.run_once("read stored charts", |lease| Self::stored_charts(lease, after, limit)).await
+        self.run_once("read stored charts", |connection| Self::stored_charts(connection, after, limit)).await
     }
 
     async fn stored_charts(
-        mut lease: Lease,
+        mut connection: PooledConnection,
         after: Option<NoteHash>,
         limit: u32,
     ) -> Result<Vec<StoredChart>, sqlx::Error> {
@@ -84,48 +84,48 @@ impl Store {
              FROM charts AS chart LEFT JOIN rox_files AS rox ON rox.hash = chart.hash
              WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
         ))
-        // No hash is empty, so this lies before the first.
+        // The empty value sorts before every hash.
         .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
         .bind(i64::from(limit))
-        .fetch_all(lease.connection())
+        .fetch_all(&mut *connection)
         .await?;
         rows.into_iter().map(StoredRow::parse).collect()
     }
 
-    /// Puts the next chartsets together again from their charts and compares every stored column. Gives what
-    /// differs, and where to go on; `None` after the last.
+    /// Derives the next chartsets from their charts again and compares every stored column. Returns the differences, and
+    /// the id to continue after; `None` after the last.
     pub async fn aggregate_mismatches(
         &self,
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<(Vec<AggregateMismatch>, Option<ChartsetId>), StoreError> {
-        self.run_once("check chartsets", |lease| Self::compare_aggregates(lease, after, limit)).await
+        self.run_once("check chartsets", |connection| Self::compare_aggregates(connection, after, limit))
+            .await
     }
 
     async fn compare_aggregates(
-        mut lease: Lease,
+        mut connection: PooledConnection,
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<(Vec<AggregateMismatch>, Option<ChartsetId>), sqlx::Error> {
-        // Sets and charts of one moment: an ingest in between would look like a mismatch.
-        let connection = lease.connection();
+        // Chartsets and charts of one snapshot: a concurrent ingest would look like a mismatch.
         let mut snapshot =
             connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
         let (sets, stored) = stored_aggregates(&mut snapshot, after, limit).await?;
-        let expected = derive(&mut snapshot, &sets).await?;
+        let expected = derive_columns(&mut snapshot, &sets).await?;
         snapshot.commit().await?;
         let mut mismatches = Vec::new();
         for ((set, stored), expected) in sets.iter().zip(&stored).zip(&expected) {
             compare(set.id()?, stored, expected, &mut mismatches);
         }
-        let next = sets.last().map(SetRow::id).transpose()?;
+        let next = sets.last().map(ChartsetRow::id).transpose()?;
         Ok((mismatches, next))
     }
 
-    /// How many chartsets are shown and how many charts are known.
+    /// Counts the shown chartsets and the known charts.
     pub async fn counts(&self) -> Result<Counts, StoreError> {
         let (chartsets, charts): (i64, i64) = self
-            .run_once("count", |mut lease| async move {
+            .run_once("count", |mut connection| async move {
                 sqlx::query_as(
                     "SELECT (SELECT count(*) FROM chartsets WHERE shown),
                             (SELECT count(*) FROM charts AS chart WHERE chart.removed_at_ms IS NULL AND EXISTS (
@@ -133,7 +133,7 @@ impl Store {
                                 JOIN chartsets AS chartset ON chartset.id = member.chartset_id
                                 WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL))",
                 )
-                .fetch_one(lease.connection())
+                .fetch_one(&mut *connection)
                 .await
             })
             .await?;
@@ -156,13 +156,11 @@ async fn stored_aggregates(
     connection: &mut PgConnection,
     after: Option<ChartsetId>,
     limit: u32,
-) -> Result<(Vec<SetRow>, Vec<DerivedColumns>), sqlx::Error> {
+) -> Result<(Vec<ChartsetRow>, Vec<DerivedColumns>), sqlx::Error> {
     let rows: Vec<AggregateRow> = sqlx::query_as(concat!(
         "SELECT id, exact_kind, exact_ref, ",
-        listed_columns!(),
-        ", ",
-        keyword_columns!(),
-        ", title_sort, artist_sort, creator_search, tsvector_to_array(search_words) AS lexemes
+        derived_columns!(),
+        ", tsvector_to_array(search_words) AS lexemes
          FROM chartsets WHERE id > $1 ORDER BY id LIMIT $2"
     ))
     .bind(after.map(|id| id.to_string()).unwrap_or_default())
@@ -184,7 +182,7 @@ fn compare(
         };
     }
     let mut stored = stored.clone();
-    // PostgreSQL orders lexemes by their lengths first.
+    // PostgreSQL sorts lexemes by length first.
     stored.search.lexemes.sort_unstable();
     let differences = compare_columns! {
         listed: title, artist, creator, source_kind, source_ref, keys, bpm_min, bpm_max, length_min_ms,

@@ -1,4 +1,4 @@
-//! The generation of the catalogue tells that something changed.
+//! The generation changes with every change of the catalogue.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use chart_index_store::CatalogueWatch;
 use crate::support::{Catalogue, chart, folder, hash};
 
 #[tokio::test]
-async fn every_change_of_what_is_shown_is_another_generation() {
+async fn every_shown_change_changes_the_generation() {
     let catalogue = Catalogue::create().await;
     let generation = async || catalogue.store.generation().await.unwrap();
     let mut seen = vec![generation().await];
@@ -23,10 +23,10 @@ async fn every_change_of_what_is_shown_is_another_generation() {
     assert_eq!(seen.len(), 4, "{seen:?}");
 }
 
-/// What is cached of charts counts as unchanged while the generation is: so no change of a lookup or a ROX file may leave
-/// it as it was, however little of the list is concerned.
+/// Cached charts count as current while the generation is unchanged, so every change of a lookup or a ROX file must change
+/// it, even if no list changes.
 #[tokio::test]
-async fn every_change_of_a_lookup_is_another_generation() {
+async fn every_lookup_change_changes_the_generation() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     let state = async || {
@@ -57,7 +57,7 @@ async fn every_change_of_a_lookup_is_another_generation() {
             4 => {
                 store.remove_chartset(other.id, 4).await.unwrap();
             }
-            // The chart is in removed chartsets only.
+            // The chart is only in removed chartsets.
             5 => {
                 catalogue.put(&one, 1).await;
             }
@@ -80,7 +80,7 @@ async fn every_change_of_a_lookup_is_another_generation() {
 }
 
 #[tokio::test]
-async fn a_watch_reports_when_the_generation_was_read() {
+async fn a_watch_reports_the_time_of_its_last_read() {
     let catalogue = Catalogue::create().await;
     let before = std::time::Instant::now();
     let watch = CatalogueWatch::start(&catalogue.store, Duration::from_secs(20)).await;
@@ -91,9 +91,9 @@ async fn a_watch_reports_when_the_generation_was_read() {
     assert_eq!(CatalogueWatch::disabled().last_read(), None);
 }
 
-/// "Numbers are handed out before they become visible": a row that commits late counts as well.
+/// A row may become visible after rows with a higher sequence.
 #[tokio::test]
-async fn a_change_that_becomes_visible_late_is_another_generation() {
+async fn a_late_commit_changes_the_generation() {
     let catalogue = Catalogue::create().await;
     let insert = |seq| {
         format!(
@@ -108,19 +108,19 @@ async fn a_change_that_becomes_visible_late_is_another_generation() {
 }
 
 #[tokio::test]
-async fn a_watch_hears_of_changes_and_knows_the_present_when_it_begins() {
+async fn a_watch_follows_the_generation() {
     let catalogue = Catalogue::create().await;
     let watch = CatalogueWatch::start(&catalogue.store, Duration::from_millis(50)).await;
-    let present = catalogue.store.generation().await.unwrap();
-    while watch.generation() != present {
+    let current = catalogue.store.generation().await.unwrap();
+    while watch.generation() != current {
         tokio::task::yield_now().await;
     }
     catalogue.put(&folder(1, [chart(1)]), 1).await;
     let next = catalogue.store.generation().await.unwrap();
-    let hears = async {
+    let follows = async {
         while watch.generation() != next {
             tokio::task::yield_now().await;
         }
     };
-    assert!(tokio::time::timeout(Duration::from_secs(10), hears).await.is_ok());
+    assert!(tokio::time::timeout(Duration::from_secs(10), follows).await.is_ok());
 }

@@ -1,4 +1,4 @@
-//! Ingesting folders, again and changed.
+//! Ingesting new, unchanged and changed folders.
 
 use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{ChartDraft, ChartsetDraft};
@@ -13,7 +13,7 @@ const UPDATED: PutOutcome =
     PutOutcome { effect: PutEffect::Updated, removed: false, dropped_charts: Vec::new() };
 
 #[tokio::test]
-async fn ingesting_again_changes_nothing_but_the_time_of_the_check() {
+async fn unchanged_folders_only_update_the_last_check() {
     let catalogue = Catalogue::create().await;
     let draft = folder(1, [chart(1), chart(2)]);
     assert_eq!(catalogue.put(&draft, 10).await, ADDED);
@@ -25,7 +25,7 @@ async fn ingesting_again_changes_nothing_but_the_time_of_the_check() {
 }
 
 #[tokio::test]
-async fn the_order_of_the_files_and_the_path_are_no_change() {
+async fn file_order_and_path_are_not_content() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     let moved = ChartsetDraft { path: "elsewhere".into(), ..folder(1, [chart(2), chart(1)]) };
@@ -36,7 +36,7 @@ async fn the_order_of_the_files_and_the_path_are_no_change() {
 type Edit = fn(&mut ChartDraft);
 
 #[tokio::test]
-async fn every_word_of_a_file_is_a_change() {
+async fn all_metadata_is_content() {
     let edits: [(&str, Edit); 10] = [
         ("title", |chart| chart.metadata.title.push('x')),
         ("artist", |chart| chart.metadata.artist.push('x')),
@@ -67,7 +67,7 @@ async fn every_word_of_a_file_is_a_change() {
 }
 
 #[tokio::test]
-async fn a_changed_folder_updates_its_set_and_drops_charts_that_left_it() {
+async fn a_changed_folder_updates_its_chartset() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(3)]), 11).await;
@@ -93,7 +93,7 @@ fn change((id, time): (&chart_index_domain::ChartsetId, i32)) -> String {
 }
 
 #[tokio::test]
-async fn a_chart_that_left_one_set_stays_known_by_the_other() {
+async fn a_dropped_chart_stays_known_in_other_sets() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(1)]), 10).await;
@@ -106,7 +106,7 @@ async fn a_chart_that_left_one_set_stays_known_by_the_other() {
 }
 
 #[tokio::test]
-async fn the_first_file_of_a_hash_decides_numbers_and_rox_bytes_for_ever() {
+async fn the_first_file_of_a_hash_decides_its_numbers() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let mut second = chart(1);
@@ -119,7 +119,7 @@ async fn the_first_file_of_a_hash_decides_numbers_and_rox_bytes_for_ever() {
     assert_eq!(detail.charts[0].chart.rox_bytes, 8);
     assert_eq!((detail.chartset.title.as_str(), detail.chartset.keys[0].get()), ("Other", 5));
 
-    // Not even when no set holds the chart any more and it comes back.
+    // Even if the chart returns after no set contained it any more.
     catalogue.put(&folder(1, []), 30).await;
     catalogue.put(&folder(2, []), 30).await;
     assert_eq!(catalogue.store.rox(hash(1)).await.unwrap(), None);
@@ -129,17 +129,17 @@ async fn the_first_file_of_a_hash_decides_numbers_and_rox_bytes_for_ever() {
 }
 
 #[tokio::test]
-async fn hostile_text_is_stored_or_bounded_and_never_refused() {
+async fn malicious_text_is_stored() {
     let catalogue = Catalogue::create().await;
-    let mut hostile = chart(1);
-    hostile.metadata.title = format!("nul\0 {}", "Ж😀 ".repeat(20_000));
-    hostile.metadata.artist = "宙".repeat(30_000);
-    hostile.metadata.creator = "'; DROP TABLE charts; --\0".into();
-    hostile.metadata.title_romanised = Some("x".repeat(100_000));
-    hostile.metadata.tags = (0..20_000).map(|number| format!("tag{number}\0")).collect();
-    hostile.metadata.tags.push(String::new());
-    hostile.alpha_beatmap_id = Some(u64::MAX);
-    let draft = ChartsetDraft { path: "nul\0".into(), ..folder(1, [hostile]) };
+    let mut malicious = chart(1);
+    malicious.metadata.title = format!("nul\0 {}", "Ж😀 ".repeat(20_000));
+    malicious.metadata.artist = "宙".repeat(30_000);
+    malicious.metadata.creator = "'; DROP TABLE charts; --\0".into();
+    malicious.metadata.title_romanised = Some("x".repeat(100_000));
+    malicious.metadata.tags = (0..20_000).map(|number| format!("tag{number}\0")).collect();
+    malicious.metadata.tags.push(String::new());
+    malicious.alpha_beatmap_id = Some(u64::MAX);
+    let draft = ChartsetDraft { path: "nul\0".into(), ..folder(1, [malicious]) };
     assert_eq!(catalogue.put(&draft, 10).await, ADDED);
     assert_eq!(catalogue.put(&draft, 20).await, UNCHANGED);
     let known = catalogue.store.chart(hash(1)).await.unwrap().unwrap();
@@ -148,7 +148,7 @@ async fn hostile_text_is_stored_or_bounded_and_never_refused() {
 }
 
 #[tokio::test]
-async fn an_empty_folder_is_kept_and_not_shown() {
+async fn an_empty_folder_is_stored_and_not_shown() {
     let catalogue = Catalogue::create().await;
     assert_eq!(catalogue.put(&folder(1, []), 10).await, ADDED);
     assert_eq!(catalogue.put(&folder(1, []), 10).await, UNCHANGED);
@@ -158,12 +158,12 @@ async fn an_empty_folder_is_kept_and_not_shown() {
 }
 
 #[tokio::test]
-async fn a_chart_without_its_rox_file_is_taken_only_where_that_is_stored() {
+async fn a_new_chart_needs_its_rox_file() {
     let catalogue = Catalogue::create().await;
     let without = || ChartDraft { rox: None, ..chart(1) };
     let refused = catalogue.store.put_chartset(&folder(1, [without()]), 10).await.unwrap_err();
     assert!(!refused.is_unavailable());
-    assert_eq!(catalogue.store.counts().await.unwrap().chartsets, 0, "nothing of it was kept");
+    assert_eq!(catalogue.store.counts().await.unwrap().chartsets, 0, "nothing was stored");
     assert_eq!(catalogue.database.psql("SELECT count(*) FROM rox_files"), "0");
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     catalogue.put(&folder(2, [without()]), 20).await;

@@ -1,20 +1,20 @@
-//! The store against a real PostgreSQL.
-#![expect(clippy::unwrap_used, reason = "what a test is made of is there, or the test fails")]
+//! Tests of the store with a real PostgreSQL.
+#![expect(clippy::unwrap_used, reason = "a test fails if its setup does")]
 
+mod concurrent_ingest;
 mod generation;
+mod half_open_connections;
+mod incremental_ingest;
 mod ingest;
-mod load;
+mod lookups;
 mod migrations;
 mod node_locks;
 mod outage;
 mod outbox;
-mod parallel;
-mod reading;
-mod reingest;
 mod removal;
 mod search_filters;
+mod search_limit;
 mod search_pages;
 mod search_text;
-mod silence;
 mod support;
 mod verification;

@@ -1,4 +1,4 @@
-//! The schema goes up, down, and up again.
+//! Migrations are applied and reverted.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const TABLES: &str = "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_c
                       WHERE relkind IN ('r', 'S') AND relnamespace = 'public'::regnamespace";
 
 #[tokio::test]
-async fn migrations_go_up_and_down_and_up_again() {
+async fn migrations_can_be_reverted_and_applied_again() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let up = catalogue.database.psql(TABLES);
@@ -25,7 +25,7 @@ async fn migrations_go_up_and_down_and_up_again() {
 }
 
 #[tokio::test]
-async fn each_migration_can_be_taken_back() {
+async fn each_migration_can_be_reverted() {
     let catalogue = Catalogue::create().await;
     let applied = "SELECT count(*) FROM _sqlx_migrations";
     let count: u32 = catalogue.database.psql(applied).parse().unwrap();
@@ -37,7 +37,7 @@ async fn each_migration_can_be_taken_back() {
 }
 
 #[tokio::test]
-async fn migrating_from_several_processes_at_once_is_safe() {
+async fn several_processes_can_migrate_at_once() {
     let database = TestDatabase::create().await;
     let stores = [(); 4].map(|()| Store::new(&config(database.url())));
     let [a, b, c, d] = &stores;
@@ -47,9 +47,9 @@ async fn migrating_from_several_processes_at_once_is_safe() {
     }
 }
 
-/// All reads of a table queue behind a migration that waits for its lock.
+/// A migration that waits for a lock would block all reads of the table.
 #[tokio::test]
-async fn a_migration_that_cannot_lock_a_table_fails_and_can_be_repeated() {
+async fn a_migration_without_its_lock_can_be_retried() {
     let catalogue = Catalogue::create().await;
     catalogue.store.revert_last().await.unwrap();
     let mut ingest = OpenTransaction::begin(catalogue.database.url());
@@ -63,7 +63,7 @@ async fn a_migration_that_cannot_lock_a_table_fails_and_can_be_repeated() {
     catalogue.store.migrate().await.unwrap();
 }
 
-/// Processes that migrate wait for each other with an advisory lock, for longer than a migration waits for a table.
+/// They wait for an advisory lock, for longer than a migration waits for a table.
 #[tokio::test]
 async fn a_migration_waits_for_another_one() {
     let catalogue = Catalogue::create().await;

@@ -7,8 +7,8 @@ use chart_index_tests::Proxy;
 
 use crate::support::{Catalogue, config};
 
-/// Everything that a test waits for comes long before.
-const PROMISED: Duration = Duration::from_secs(10);
+/// Longer than anything that a test waits for.
+const TIMEOUT: Duration = Duration::from_secs(10);
 const NODE: &str = "http://node:7700";
 
 async fn locks(store: &Store) -> NodeLocks {
@@ -22,19 +22,19 @@ async fn waiting_for_a_lock_keeps_no_statement_open() {
     first.acquire(NodeRole::Write).await.unwrap();
     let waiting = second.acquire(NodeRole::Write);
     tokio::pin!(waiting);
-    // It waits for longer than the interval of the polls.
+    // Longer than the poll interval.
     assert!(tokio::time::timeout(Duration::from_millis(500), waiting.as_mut()).await.is_err());
     let blocked = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
     assert_eq!(catalogue.database.psql(blocked), "0");
     first.release(NodeRole::Write).await.unwrap();
-    tokio::time::timeout(PROMISED, waiting).await.unwrap().unwrap();
+    tokio::time::timeout(TIMEOUT, waiting).await.unwrap().unwrap();
     second.release(NodeRole::Write).await.unwrap();
     assert!(first.try_acquire(NodeRole::Write).await.unwrap());
 }
 
 #[tokio::test]
-async fn a_busy_lock_goes_to_a_process_that_waits() {
+async fn a_waiting_process_gets_a_busy_lock() {
     let catalogue = Catalogue::create().await;
     let (first, second) = (locks(&catalogue.store).await, locks(&catalogue.store).await);
     first.acquire(NodeRole::Write).await.unwrap();
@@ -48,12 +48,12 @@ async fn a_busy_lock_goes_to_a_process_that_waits() {
     tokio::select! {
         () = again_and_again => unreachable!(),
         acquired = second.acquire(NodeRole::Write) => acquired.unwrap(),
-        () = tokio::time::sleep(PROMISED) => panic!("the lock never goes to the process that waits"),
+        () = tokio::time::sleep(TIMEOUT) => panic!("the waiting process never gets the lock"),
     }
 }
 
 #[tokio::test]
-async fn a_silent_connection_ends_the_wait_for_a_lock() {
+async fn a_half_open_connection_ends_the_wait() {
     let catalogue = Catalogue::create().await;
     let proxy = Proxy::start(catalogue.database.url()).await;
     let behind_proxy = Store::new(&config(proxy.url()));
@@ -64,28 +64,28 @@ async fn a_silent_connection_ends_the_wait_for_a_lock() {
     tokio::pin!(waiting);
     assert!(tokio::time::timeout(Duration::from_millis(100), waiting.as_mut()).await.is_err());
     proxy.silence_open_connections();
-    let ended = tokio::time::timeout(PROMISED, waiting).await;
+    let ended = tokio::time::timeout(TIMEOUT, waiting).await;
     assert!(ended.is_ok_and(|acquired| acquired.is_err()), "{:?}", start.elapsed());
     assert!(second.check().await.is_err(), "the other locks are lost as well");
     let start = Instant::now();
     assert!(second.try_acquire(NodeRole::Rebuild).await.is_err());
-    assert!(start.elapsed() < Duration::from_secs(1), "a silent connection is not used again");
+    assert!(start.elapsed() < Duration::from_secs(1), "a half-open connection is not used again");
 }
 
 #[tokio::test]
-async fn a_listener_replaces_a_silent_connection() {
+async fn a_listener_replaces_a_half_open_connection() {
     let catalogue = Catalogue::create().await;
     let proxy = Proxy::start(catalogue.database.url()).await;
     let mut listener = Store::new(&config(proxy.url())).changes_listener();
     let start = Instant::now();
-    listener.changed(PROMISED).await;
+    listener.changed(TIMEOUT).await;
     proxy.silence_open_connections();
-    // It says so once when it begins on another connection.
-    listener.changed(PROMISED).await;
-    assert!(start.elapsed() < PROMISED, "{:?}", start.elapsed());
+    // Notifies once after reconnecting.
+    listener.changed(TIMEOUT).await;
+    assert!(start.elapsed() < TIMEOUT, "{:?}", start.elapsed());
     let change = "INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ('0000000000000001', 1)";
     let start = Instant::now();
     let _ = catalogue.database.psql(change);
-    listener.changed(PROMISED).await;
+    listener.changed(TIMEOUT).await;
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL is away.
+//! PostgreSQL is unavailable.
 
 use std::time::{Duration, Instant};
 
@@ -28,11 +28,11 @@ async fn assert_every_read_is_unavailable(store: &Store) {
 }
 
 #[tokio::test]
-async fn without_postgresql_every_call_is_unavailable_and_quickly_so() {
-    // Bound and not listening: nobody else takes the port, and connections are refused.
+async fn calls_fail_quickly_without_postgresql() {
+    // Bound and not listening: the port is reserved, and connections are refused.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let url = format!("postgres://nobody@{}/nothing", socket.local_addr().unwrap());
+    let url = format!("postgres://user@{}/nothing", socket.local_addr().unwrap());
     let store = Store::new(&config(&url));
     let start = Instant::now();
     assert_every_read_is_unavailable(&store).await;
@@ -50,14 +50,14 @@ async fn a_closed_store_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_there_is_a_failure_to_tell_and_not_an_unknown_chart() {
+async fn a_missing_database_is_an_error() {
     let catalogue = Catalogue::create().await;
     let url = format!("{}_elsewhere", catalogue.database.url());
     assert!(Store::new(&config(&url)).chart(hash(1)).await.is_err());
 }
 
 #[tokio::test]
-async fn reads_pass_over_connections_that_a_restart_broke() {
+async fn reads_survive_a_restart_of_postgresql() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 1).await;
     let mut proxy = Proxy::start(catalogue.database.url()).await;
@@ -73,9 +73,9 @@ async fn reads_pass_over_connections_that_a_restart_broke() {
     open_several().await;
 }
 
-/// A cache miss during an outage must not wait for a connection: the requests that wait are missing for hits.
+/// Cache misses that wait for a connection during an outage would take the permits of requests that hit the cache.
 #[tokio::test]
-async fn reads_fail_at_once_during_an_outage_and_work_soon_after_it() {
+async fn reads_fail_at_once_during_an_outage() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 1).await;
     let mut proxy = Proxy::start(catalogue.database.url()).await;
@@ -94,7 +94,7 @@ async fn reads_fail_at_once_during_an_outage_and_work_soon_after_it() {
     }
 }
 
-/// Lookups that fail together, over connections that are lost, are no outage while new connections work.
+/// Lookups that fail on lost connections do not open the circuit breaker while new connections work.
 #[tokio::test]
 async fn lost_connections_are_not_an_outage() {
     let catalogue = Catalogue::create().await;
@@ -109,7 +109,7 @@ async fn lost_connections_are_not_an_outage() {
 }
 
 #[tokio::test]
-async fn connections_on_which_nothing_answers_are_given_up() {
+async fn unresponsive_connections_are_closed() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 1).await;
     let proxy = Proxy::start(catalogue.database.url()).await;
@@ -122,11 +122,11 @@ async fn connections_on_which_nothing_answers_are_given_up() {
     proxy.silence_open_connections();
     let deadline = Duration::from_millis(50);
     assert!(tokio::time::timeout(deadline, store.chart(hash(1))).await.is_err());
-    assert!(store.chart(hash(1)).await.unwrap().is_some(), "on the only connection, a new one");
+    assert!(store.chart(hash(1)).await.unwrap().is_some(), "the only connection was replaced");
 }
 
 #[tokio::test]
-async fn reads_pass_over_connections_that_an_administrator_ended() {
+async fn reads_survive_terminated_connections() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     catalogue.put(&folder(1, [chart(1)]), 1).await;
@@ -141,18 +141,17 @@ async fn reads_pass_over_connections_that_an_administrator_ended() {
 }
 
 #[tokio::test]
-async fn a_statement_that_takes_too_long_is_ended_and_unavailable() {
+async fn a_slow_statement_is_cancelled() {
     let catalogue = Catalogue::create().await;
     let mut config = config(catalogue.database.url());
     config.statement_timeout = Duration::from_millis(50);
-    let impatient = Store::new(&config);
-    let patient = &catalogue.store;
+    let store = Store::new(&config);
     catalogue.put(&folder(1, [chart(1)]), 1).await;
     let _ = catalogue.database.psql(
         "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql
              AS 'BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END';
          CREATE TRIGGER wait BEFORE UPDATE ON charts FOR EACH ROW EXECUTE FUNCTION wait()",
     );
-    assert!(impatient.remove_chart(hash(1), 2).await.unwrap_err().is_unavailable());
-    assert!(patient.chart(hash(1)).await.unwrap().is_some(), "nothing of it was kept");
+    assert!(store.remove_chart(hash(1), 2).await.unwrap_err().is_unavailable());
+    assert!(catalogue.store.chart(hash(1)).await.unwrap().is_some(), "the transaction was rolled back");
 }

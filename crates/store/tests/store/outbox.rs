@@ -1,4 +1,4 @@
-//! Following the outbox: nothing is skipped, nothing is lost, and what cannot be told is an error.
+//! Following the outbox: no change is skipped or lost, and an invalid checkpoint is an error.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use chart_index_tests::{PrivatePostgres, TestDatabase};
 
 use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash, id};
 
-/// Everything that a test waits for comes long before.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than anything that a test waits for.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The changes after a checkpoint, when everything that is committed can be taken: other tests run transactions on
-/// the same server.
+/// Returns the changes after a checkpoint as soon as no running transaction holds any back: other tests run transactions
+/// on the same server.
 async fn settled_changes(store: &Store, from: impl Into<RecordedCheckpoint>, limit: u32) -> Changes {
     let from = from.into();
     let start = Instant::now();
@@ -22,7 +22,7 @@ async fn settled_changes(store: &Store, from: impl Into<RecordedCheckpoint>, lim
         if changes.next.checkpoint == changes.committed {
             return store.changes(from, limit).await.unwrap();
         }
-        assert!(start.elapsed() < PATIENCE, "a transaction runs on and on");
+        assert!(start.elapsed() < TIMEOUT, "a transaction never ends");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -40,13 +40,13 @@ async fn reason(store: &Store, from: impl Into<RecordedCheckpoint>) -> RebuildRe
     }
 }
 
-/// A change of a set as any writer makes it.
+/// The statement with which a writer adds a change to the outbox.
 fn change(set: u64) -> String {
     format!("INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ('{}', {set})", id(set))
 }
 
 #[tokio::test]
-async fn changes_are_told_once_each_and_nothing_follows_the_last() {
+async fn each_change_is_returned_once() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     let none = store.changes(Checkpoint(0).into(), 10).await.unwrap();
@@ -62,7 +62,7 @@ async fn changes_are_told_once_each_and_nothing_follows_the_last() {
 }
 
 #[tokio::test]
-async fn a_limit_never_cuts_a_transaction() {
+async fn a_limit_never_splits_a_transaction() {
     let catalogue = Catalogue::create().await;
     let _ = catalogue.database.psql(&change(1));
     let _ = catalogue.database.psql(&[change(2), change(3), change(4)].join(";"));
@@ -73,9 +73,9 @@ async fn a_limit_never_cuts_a_transaction() {
     assert_eq!((sorted(&second), second.is_last), (vec![id(5)], true));
 }
 
-/// Numbered early, committed late: the rows of the older transaction appear below those of the younger.
+/// The rows of the older transaction become visible below those of the newer one.
 #[tokio::test]
-async fn a_transaction_that_commits_late_is_neither_skipped_nor_lost() {
+async fn a_late_commit_is_not_skipped() {
     let server = PrivatePostgres::start();
     let database = TestDatabase::create_on(server.url());
     let store = Store::new(&config(database.url()));
@@ -86,10 +86,14 @@ async fn a_transaction_that_commits_late_is_neither_skipped_nor_lost() {
     let _ = database.psql(&change(3));
 
     let first = store.changes(Checkpoint(0).into(), 10).await.unwrap();
-    assert_eq!(first.chartsets, [id(1)], "what came after the open transaction has to wait for it");
+    assert_eq!(first.chartsets, [id(1)], "later changes wait for the open transaction");
     assert!(first.is_last && first.has_running_transactions && first.next.checkpoint < first.committed);
     assert_eq!(store.current_checkpoint().await.unwrap(), first.next);
-    assert_eq!(store.oldest_unapplied_ms(first.next).await.unwrap(), Some(3), "waiting is lagging");
+    assert_eq!(
+        store.oldest_unapplied_ms(first.next).await.unwrap(),
+        Some(3),
+        "a waiting change is unapplied"
+    );
 
     early.commit();
     let second = store.changes(first.next, 10).await.unwrap();
@@ -97,16 +101,16 @@ async fn a_transaction_that_commits_late_is_neither_skipped_nor_lost() {
     assert_eq!((second.next.checkpoint == second.committed, second.has_running_transactions), (true, false));
     assert_eq!(store.oldest_unapplied_ms(second.next).await.unwrap(), None);
 
-    let mut abandoned = OpenTransaction::begin(database.url());
-    abandoned.run(&change(4));
+    let mut rolled_back = OpenTransaction::begin(database.url());
+    rolled_back.run(&change(4));
     let _ = database.psql(&change(5));
     assert_eq!(store.changes(second.next, 10).await.unwrap().chartsets, []);
-    abandoned.roll_back();
+    rolled_back.roll_back();
     assert_eq!(store.changes(second.next, 10).await.unwrap().chartsets, [id(5)]);
 }
 
 #[tokio::test]
-async fn what_every_index_has_is_pruned_but_for_what_is_young_and_the_newest_rows() {
+async fn applied_rows_are_pruned_except_new_ones() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     let insert = |rows: &str, time: u32| {
@@ -125,10 +129,10 @@ async fn what_every_index_has_is_pruned_but_for_what_is_young_and_the_newest_row
         store.prune_changes(applied.checkpoint, before_ms).await.unwrap()
     };
 
-    assert_eq!(prune(old, 5).await, 0, "the history of the lowest checkpoint stays");
-    assert_eq!(prune(second, 5).await, 100, "no more than every index has");
-    assert_eq!(prune(all, 5).await, 200, "up to the first that is young");
-    assert_eq!(prune(all, 10).await, 100, "the newest rows stay");
+    assert_eq!(prune(old, 5).await, 0, "the history of the lowest checkpoint is retained");
+    assert_eq!(prune(second, 5).await, 100, "only rows that every index has applied");
+    assert_eq!(prune(all, 5).await, 200, "up to the first new one");
+    assert_eq!(prune(all, 10).await, 100, "the newest rows are retained");
     assert_eq!(rows(), "4100");
     let _ = insert("5000", 3);
     assert_eq!(prune(all, 10).await, 100);
@@ -158,40 +162,44 @@ async fn a_checkpoint_of_another_database_is_an_error() {
     }
 }
 
-/// The time, the number and the transaction id of the lost change are given once more to another one.
+/// The sequence and the transaction id of the lost change are assigned to another one.
 #[tokio::test]
 async fn reused_transaction_ids_do_not_hide_lost_changes() {
     let server = PrivatePostgres::start();
     let catalogue = Catalogue::create_on(server.url()).await;
     let (store, database) = (&catalogue.store, &catalogue.database);
     let _ = database.psql(&change(1));
-    let kept = store.changes(Checkpoint(0).into(), 10).await.unwrap().next;
+    let retained = store.changes(Checkpoint(0).into(), 10).await.unwrap().next;
     let backup = server.stop_and_copy();
     server.restart();
     for set in [2, 3] {
         let _ = database.psql(&change(set));
     }
-    let lost = store.changes(kept, 10).await.unwrap().next;
+    let lost = store.changes(retained, 10).await.unwrap().next;
     assert_eq!(store.oldest_unapplied_ms(lost).await.unwrap(), None);
 
     server.stop_and_restore(&backup);
     server.restart();
-    assert_eq!(store.changes(kept, 10).await.unwrap().chartsets, [], "what is not lost leads on");
+    assert_eq!(store.changes(retained, 10).await.unwrap().chartsets, [], "the retained checkpoint is valid");
     assert_eq!(reason(store, lost).await, RebuildReason::UnknownCheckpoint);
     for set in [2, 3, 4] {
         let _ = database.psql(&change(set));
     }
-    let recorded_nothing = RecordedCheckpoint { history: None, ..lost };
-    assert_eq!(store.changes(recorded_nothing, 10).await.unwrap().chartsets, [id(4)], "ids are used again");
+    let without_history = RecordedCheckpoint { history: None, ..lost };
+    assert_eq!(
+        store.changes(without_history, 10).await.unwrap().chartsets,
+        [id(4)],
+        "ids are assigned again"
+    );
     assert_eq!(reason(store, lost).await, RebuildReason::HistoryDiverged);
     assert_eq!(store.oldest_unapplied_ms(lost).await.unwrap(), Some(0));
-    assert_eq!(sorted(&store.changes(kept, 10).await.unwrap()), [id(2), id(3), id(4)]);
+    assert_eq!(sorted(&store.changes(retained, 10).await.unwrap()), [id(2), id(3), id(4)]);
     assert!(store.changes(store.current_checkpoint().await.unwrap(), 10).await.is_ok());
 }
 
-/// Two transactions overlap, the younger commits first, and only the commit of the older is lost.
+/// Two transactions overlap, the newer one commits first, and only the commit of the older one is lost.
 #[tokio::test]
-async fn a_lost_change_is_noticed_also_below_one_that_is_not_lost() {
+async fn a_lost_change_below_a_newer_one_is_detected() {
     let server = PrivatePostgres::start();
     let catalogue = Catalogue::create_on(server.url()).await;
     let (store, database) = (&catalogue.store, &catalogue.database);
@@ -221,12 +229,12 @@ async fn a_checkpoint_without_a_history_gets_one() {
     let recorded = settled_changes(store, Checkpoint(0), 10).await.next;
     assert!(recorded.history.is_some());
     assert_eq!(store.current_checkpoint().await.unwrap(), recorded);
-    let of_older_version = recorded.checkpoint;
-    assert_eq!(settled_changes(store, of_older_version, 10).await.next, recorded);
+    let from_older_version = recorded.checkpoint;
+    assert_eq!(settled_changes(store, from_older_version, 10).await.next, recorded);
 }
 
 #[tokio::test]
-async fn transaction_ids_of_another_cluster_are_an_error_until_the_outbox_begins_anew() {
+async fn another_cluster_needs_a_new_epoch() {
     let from_the_future = "UPDATE search_changes SET transaction_id = '1000000000000'";
     let other_cluster = "UPDATE search_outbox SET cluster = cluster + 1";
     for restored in [from_the_future, other_cluster] {
@@ -234,7 +242,7 @@ async fn transaction_ids_of_another_cluster_are_an_error_until_the_outbox_begins
         let store = &catalogue.store;
         catalogue.put(&folder(1, [chart(1)]), 10).await;
         let before = settled_changes(store, Checkpoint(0), 10).await.next;
-        assert!(!store.start_outbox_epoch().await.unwrap(), "nothing is wrong with it");
+        assert!(!store.start_outbox_epoch().await.unwrap(), "the cluster is the same");
         let generation = store.generation().await.unwrap();
         let _ = catalogue.database.psql(restored);
 
@@ -245,17 +253,17 @@ async fn transaction_ids_of_another_cluster_are_an_error_until_the_outbox_begins
 
         assert!(store.start_outbox_epoch().await.unwrap());
         assert!(!store.start_outbox_epoch().await.unwrap());
-        assert_eq!(store.generation().await.unwrap(), generation, "nothing that is shown changed");
-        assert_eq!(reason(store, before).await, RebuildReason::UnknownCheckpoint, "of a time before");
-        let present = store.current_checkpoint().await.unwrap();
-        assert!(present.checkpoint > before.checkpoint);
+        assert_eq!(store.generation().await.unwrap(), generation, "no chartset changed");
+        assert_eq!(reason(store, before).await, RebuildReason::UnknownCheckpoint, "of the previous epoch");
+        let current = store.current_checkpoint().await.unwrap();
+        assert!(current.checkpoint > before.checkpoint);
         catalogue.put(&folder(2, [chart(1)]), 20).await;
-        assert_eq!(settled_changes(store, present, 10).await.chartsets, [id(2)]);
+        assert_eq!(settled_changes(store, current, 10).await.chartsets, [id(2)]);
     }
 }
 
 #[tokio::test]
-async fn what_is_shown_is_read_as_it_is_now_and_page_by_page() {
+async fn shown_chartsets_are_read_by_id_and_by_page() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     for set in [3, 1, 2] {
@@ -274,7 +282,7 @@ async fn what_is_shown_is_read_as_it_is_now_and_page_by_page() {
 }
 
 #[tokio::test]
-async fn sets_are_counted_beside_what_changed_since() {
+async fn shown_count_excludes_changed_chartsets() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     for set in 1..=3 {
@@ -297,16 +305,16 @@ async fn sets_are_counted_beside_what_changed_since() {
 }
 
 #[tokio::test]
-async fn a_listener_hears_of_changes() {
+async fn a_listener_is_notified_of_changes() {
     let catalogue = Catalogue::create().await;
     let mut listener = catalogue.store.changes_listener();
-    // It says so once when it begins, since it cannot know what was before.
-    listener.changed(PATIENCE).await;
+    // Notifies once when it starts, since it may have missed changes.
+    listener.changed(TIMEOUT).await;
     for set in 1..=3 {
         let start = Instant::now();
         catalogue.put(&folder(set, [chart(1)]), 10).await;
-        listener.changed(PATIENCE).await;
-        assert!(start.elapsed() < PATIENCE, "heard");
+        listener.changed(TIMEOUT).await;
+        assert!(start.elapsed() < TIMEOUT, "notified");
     }
     let start = Instant::now();
     listener.changed(Duration::from_millis(50)).await;
@@ -314,25 +322,25 @@ async fn a_listener_hears_of_changes() {
 }
 
 #[tokio::test]
-async fn a_listener_comes_back_when_postgresql_does() {
+async fn a_listener_reconnects_after_a_restart() {
     let server = PrivatePostgres::start();
     let database = TestDatabase::create_on(server.url());
     let store = Store::new(&config(database.url()));
     store.migrate().await.unwrap();
     let mut listener = store.changes_listener();
-    listener.changed(PATIENCE).await;
+    listener.changed(TIMEOUT).await;
     server.kill();
     server.restart();
     let start = Instant::now();
-    listener.changed(PATIENCE).await;
+    listener.changed(TIMEOUT).await;
     let _ = database.psql(&change(1));
-    listener.changed(PATIENCE).await;
-    assert!(start.elapsed() < PATIENCE, "it heard, and sooner than it would have given up");
+    listener.changed(TIMEOUT).await;
+    assert!(start.elapsed() < TIMEOUT, "notified before the timeout");
 }
 
 /// PostgreSQL commits notifications one at a time; ingests must not wait for each other because of that.
 #[tokio::test]
-async fn of_transactions_that_run_at_the_same_time_one_notifies() {
+async fn one_of_concurrent_transactions_notifies() {
     let catalogue = Catalogue::create().await;
     let mut first = OpenTransaction::begin(catalogue.database.url());
     first.run(&change(1));
@@ -341,16 +349,16 @@ async fn of_transactions_that_run_at_the_same_time_one_notifies() {
     assert_eq!(catalogue.database.psql(held), "1");
     let _ = catalogue.database.psql(&change(2));
     let mut listener = catalogue.store.changes_listener();
-    listener.changed(PATIENCE).await;
+    listener.changed(TIMEOUT).await;
     let start = Instant::now();
     first.commit();
-    listener.changed(PATIENCE).await;
-    assert!(start.elapsed() < PATIENCE);
+    listener.changed(TIMEOUT).await;
+    assert!(start.elapsed() < TIMEOUT);
     assert_eq!(catalogue.database.psql(held), "0");
 }
 
 #[tokio::test]
-async fn a_node_has_one_writer_for_each_role_and_a_lost_connection_ends_it() {
+async fn a_role_has_one_holder_until_its_connection_ends() {
     let catalogue = Catalogue::create().await;
     let (store, node) = (&catalogue.store, catalogue.database.url());
     let first = store.node_locks(node).await.unwrap();
@@ -369,7 +377,7 @@ async fn a_node_has_one_writer_for_each_role_and_a_lost_connection_ends_it() {
          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
     );
     let forever = std::future::pending::<()>();
-    assert!(tokio::time::timeout(PATIENCE, second.while_held(forever)).await.unwrap().is_err());
+    assert!(tokio::time::timeout(TIMEOUT, second.while_held(forever)).await.unwrap().is_err());
     assert!(second.check().await.is_err());
     first.acquire(NodeRole::Sync).await.unwrap();
 }

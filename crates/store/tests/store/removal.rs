@@ -1,4 +1,4 @@
-//! What is removed stays removed, until it is restored.
+//! Removed charts and chartsets stay removed until they are restored.
 
 use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{ChartsetDraft, ReadError};
@@ -7,7 +7,7 @@ use chart_index_store::{Counts, PutEffect, PutOutcome, RemovalOutcome};
 use crate::support::{Catalogue, alpha, chart, folder, hash, id, ids};
 
 #[tokio::test]
-async fn a_removed_chart_is_gone_everywhere_and_stays_so_when_ingested_again() {
+async fn a_removed_chart_stays_removed() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
@@ -29,7 +29,7 @@ async fn a_removed_chart_is_gone_everywhere_and_stays_so_when_ingested_again() {
 }
 
 #[tokio::test]
-async fn a_restored_chart_is_back_in_every_set_that_holds_it() {
+async fn a_restored_chart_is_back_in_every_set() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
@@ -52,7 +52,7 @@ async fn a_restored_chart_is_back_in_every_set_that_holds_it() {
 }
 
 #[tokio::test]
-async fn a_removed_chartset_is_hidden_kept_up_to_date_and_can_come_back() {
+async fn a_removed_chartset_can_be_restored() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     let draft = ChartsetDraft { exact_source: Some(alpha(5)), ..folder(1, [chart(1), chart(2)]) };
@@ -70,7 +70,7 @@ async fn a_removed_chartset_is_hidden_kept_up_to_date_and_can_come_back() {
     assert_eq!(store.chart(hash(2)).await.unwrap(), None);
     assert_eq!(store.rox(hash(2)).await.unwrap(), None);
     let shared = store.chart(hash(1)).await.unwrap().unwrap();
-    assert_eq!(shared.sources, [], "a removed set is no source");
+    assert_eq!(shared.sources, [], "a removed set is not a source");
     assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [2]);
     assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 1, charts: 1 });
 
@@ -83,7 +83,7 @@ async fn a_removed_chartset_is_hidden_kept_up_to_date_and_can_come_back() {
 }
 
 #[tokio::test]
-async fn a_chart_removed_while_its_set_is_removed_stays_out_when_the_set_comes_back() {
+async fn a_chart_removed_in_a_removed_set_stays_removed() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
@@ -96,7 +96,7 @@ async fn a_chart_removed_while_its_set_is_removed_stays_out_when_the_set_comes_b
 }
 
 #[tokio::test]
-async fn what_the_index_never_held_is_not_found() -> Result<(), ReadError> {
+async fn unknown_charts_and_sets_are_not_found() -> Result<(), ReadError> {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     for outcome in [

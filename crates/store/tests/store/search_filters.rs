@@ -1,4 +1,4 @@
-//! Every filter, sort and page on a handful of chartsets.
+//! Every filter, sort and page on three chartsets.
 
 use chart_index_domain::search::{Bounds, Direction, PageRequest, SearchQuery, Sort};
 use chart_index_domain::{ChartsetDraft, KeyCount, SourceKind};
@@ -9,7 +9,7 @@ use crate::support::{Catalogue, alpha, beta, chart, folder, ids};
 /// Set 3: 7 keys, 110 to 110, 60 s, density 20.
 async fn three_sets() -> Catalogue {
     let catalogue = Catalogue::create().await;
-    let made = |number, keys: u8, bpm: (f64, f64), length_ms, density_peak, title: &str| {
+    let draft = |number, keys: u8, bpm: (f64, f64), length_ms, density_peak, title: &str| {
         let mut draft = chart(number);
         draft.numbers.keys = KeyCount::try_from(keys).unwrap();
         (draft.numbers.bpm_min, draft.numbers.bpm_max) = bpm;
@@ -18,12 +18,12 @@ async fn three_sets() -> Catalogue {
         draft.metadata.title = title.into();
         draft
     };
-    let one = folder(1, [made(1, 4, (100.0, 110.0), 60_000, 10.0, "émile")]);
+    let one = folder(1, [draft(1, 4, (100.0, 110.0), 60_000, 10.0, "émile")]);
     let two = [
-        made(2, 4, (120.0, 150.0), 90_000, 30.0, "Zoo"),
-        made(3, 7, (140.0, 200.0), 180_000, 25.0, "ignored"),
+        draft(2, 4, (120.0, 150.0), 90_000, 30.0, "Zoo"),
+        draft(3, 7, (140.0, 200.0), 180_000, 25.0, "ignored"),
     ];
-    let three = folder(3, [made(4, 7, (110.0, 110.0), 60_000, 20.0, "Élan")]);
+    let three = folder(3, [draft(4, 7, (110.0, 110.0), 60_000, 20.0, "Élan")]);
     catalogue.put(&ChartsetDraft { exact_source: Some(alpha(5)), ..one }, 30).await;
     catalogue.put(&ChartsetDraft { exact_source: Some(beta(5)), ..folder(2, two) }, 20).await;
     catalogue.put(&three, 10).await;
@@ -47,12 +47,12 @@ fn density(min: f64) -> SearchQuery {
     SearchQuery { density_min: Some(min), ..SearchQuery::default() }
 }
 
-fn of_source(kind: SourceKind) -> SearchQuery {
+fn from_source(kind: SourceKind) -> SearchQuery {
     SearchQuery { source: Some(kind), ..SearchQuery::default() }
 }
 
 #[tokio::test]
-async fn filters_keep_what_they_say() {
+async fn filters_select_matching_sets() {
     let catalogue = three_sets().await;
     for (query, expected) in [
         (SearchQuery::default(), vec![1, 2, 3]),
@@ -60,8 +60,8 @@ async fn filters_keep_what_they_say() {
         (keys(&[7]), vec![2, 3]),
         (keys(&[4, 7]), vec![1, 2, 3]),
         (keys(&[5, 6]), vec![]),
-        (of_source(SourceKind::AlphaSet), vec![1]),
-        (of_source(SourceKind::BetaPack), vec![2]),
+        (from_source(SourceKind::AlphaSet), vec![1]),
+        (from_source(SourceKind::BetaPack), vec![2]),
         (bpm(Some(110.0), None), vec![1, 2, 3]),
         (bpm(Some(110.001), None), vec![2]),
         (bpm(None, Some(110.0)), vec![1, 3]),
@@ -84,7 +84,7 @@ async fn filters_keep_what_they_say() {
 }
 
 #[tokio::test]
-async fn sorts_go_both_ways_and_ties_are_broken_by_id_ascending() {
+async fn ties_are_ordered_by_ascending_id() {
     use Direction::{Ascending, Descending};
     let catalogue = three_sets().await;
     for (sort, direction, expected) in [
@@ -107,7 +107,7 @@ async fn sorts_go_both_ways_and_ties_are_broken_by_id_ascending() {
 }
 
 #[tokio::test]
-async fn past_the_last_page_there_is_nothing_but_the_total() {
+async fn pages_after_the_last_are_empty() {
     let catalogue = three_sets().await;
     for number in [3, 4, i64::MAX] {
         let page = PageRequest::clamped(number, 2);

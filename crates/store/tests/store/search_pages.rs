@@ -1,4 +1,4 @@
-//! Pages whose total is cached: whichever end of the list they are read from, and whatever changes in between.
+//! Pages whose total is cached, read from both ends of the list, with changes in between.
 
 use chart_index_domain::search::{
     ChartsetPage, Direction, Generation, PageRequest, SearchIndex, SearchQuery, Sort,
@@ -7,7 +7,7 @@ use chart_index_store::{CatalogueWatch, PostgresSearch};
 
 use crate::support::{Catalogue, chart, folder, hash, id, ids, titled};
 
-/// An engine whose cached totals stay, since its generation never changes.
+/// An engine that keeps its cached totals, since its generation never changes.
 fn engine(catalogue: &Catalogue) -> PostgresSearch {
     PostgresSearch::new(catalogue.store.clone(), CatalogueWatch::disabled())
 }
@@ -17,7 +17,7 @@ async fn page(engine: &PostgresSearch, query: &SearchQuery, number: i64, size: i
     engine.search(&query, Generation::default()).await.unwrap()
 }
 
-/// Sets 1 to 11, of which each three have one title, one artist and one time of their last change.
+/// Sets 1 to 11 with ties: every three have the same title, artist and time of the last change.
 async fn eleven_sets() -> Catalogue {
     let catalogue = Catalogue::create().await;
     for number in 1..=11 {
@@ -31,7 +31,7 @@ async fn eleven_sets() -> Catalogue {
 }
 
 #[tokio::test]
-async fn pages_from_both_ends_make_up_the_whole_list() {
+async fn pages_from_both_ends_make_up_the_list() {
     let catalogue = eleven_sets().await;
     for text in [None, Some("title".to_owned())] {
         for sort in Sort::ALL {
@@ -74,9 +74,9 @@ async fn a_cached_total_is_counted_again_after_a_change() {
     assert_eq!(last().await, (vec![10, 11, 12], 12));
 }
 
-/// What lists read follows from the chartsets, whatever wrote them.
+/// Triggers keep `shown_chartsets` consistent with every write to `chartsets`.
 #[tokio::test]
-async fn the_narrow_table_holds_what_is_shown() {
+async fn the_narrow_table_matches_chartsets() {
     let catalogue = eleven_sets().await;
     let differing = "SELECT count(*) FROM shown_chartsets AS listed
          FULL JOIN (SELECT * FROM chartsets WHERE shown) AS chartset USING (id)
@@ -92,7 +92,7 @@ async fn the_narrow_table_holds_what_is_shown() {
         assert_eq!(catalogue.database.psql("SELECT count(*) FROM shown_chartsets"), shown.to_string());
     };
     assert_equal(11);
-    // One of 4 and one of 7 keys, then others.
+    // Charts with 4 and 7 keys.
     catalogue.put(&folder(20, [chart(20), chart(23)]), 20).await;
     assert_eq!(catalogue.database.psql("SELECT max(key_counts) FROM shown_chartsets"), "144");
     catalogue.put(&folder(20, [chart(24)]), 21).await;
@@ -109,9 +109,9 @@ async fn the_narrow_table_holds_what_is_shown() {
     assert_equal(11);
 }
 
-/// Without writing to the narrow table, whose pages would no longer be all-visible.
+/// A write would clear the all-visible bits of its pages.
 #[tokio::test]
-async fn an_unchanged_folder_writes_nothing_that_lists_read() {
+async fn unchanged_folders_do_not_write_the_narrow_table() {
     let catalogue = eleven_sets().await;
     let rows = "SELECT string_agg(ctid::text || xmin, ' ' ORDER BY id) FROM shown_chartsets";
     let before = catalogue.database.psql(rows);
@@ -121,6 +121,6 @@ async fn an_unchanged_folder_writes_nothing_that_lists_read() {
     draft.charts[0].numbers = crate::support::numbers(1);
     draft.path = "elsewhere".into();
     catalogue.put(&draft, 99).await;
-    assert_eq!(catalogue.times(id(5)), "1|99", "the check alone");
+    assert_eq!(catalogue.times(id(5)), "1|99", "only the check");
     assert_eq!(catalogue.database.psql(rows), before);
 }

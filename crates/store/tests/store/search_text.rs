@@ -1,4 +1,4 @@
-//! Free text: words, scripts without spaces, and text that means something to PostgreSQL.
+//! Full-text search: words, scripts without spaces, and text with operators of PostgreSQL.
 
 use chart_index_domain::search::{Direction, SearchQuery, Sort};
 
@@ -17,7 +17,7 @@ async fn found(catalogue: &Catalogue, text: &str) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
+async fn every_word_is_required_and_the_last_is_a_prefix() {
     let catalogue = Catalogue::create().await;
     for (number, title) in [
         (1, "Goin' Under"),
@@ -50,7 +50,7 @@ async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
 }
 
 #[tokio::test]
-async fn text_with_a_meaning_in_postgresql_is_only_text() {
+async fn operators_of_postgresql_are_plain_text() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&titled(1, "100% :* & | ! (x) 'quoted' \\back 😀 a_b"), 1).await;
     catalogue.put(&titled(2, "other"), 2).await;
@@ -98,12 +98,12 @@ async fn tags_creators_and_romanised_names_are_searched() {
 }
 
 #[tokio::test]
-async fn the_best_match_of_a_title_comes_first() {
+async fn the_best_title_match_comes_first() {
     let catalogue = Catalogue::create().await;
     for (number, title) in
         [(1, "Night"), (2, "Nightfall"), (3, "Last Night"), (4, "NIGHT"), (5, "Night Sky"), (6, "A Night")]
     {
-        // Two of them of one time, so that the id decides.
+        // Pairs have the same time, so that the id decides.
         catalogue.put(&titled(number, title), i64::from(number / 2)).await;
     }
     let mut query =
@@ -116,7 +116,7 @@ async fn the_best_match_of_a_title_comes_first() {
 }
 
 #[tokio::test]
-async fn part_of_a_creators_name_is_found_as_it_is_written() {
+async fn creator_parts_match_literally() {
     let catalogue = Catalogue::create().await;
     let names = ["100%_Real", "100xyReal", "back\\slash", "Ünïcode 作譜者", "it's \"quoted\"", "a😀b"];
     for (number, name) in (1..).zip(names) {

@@ -1,4 +1,4 @@
-//! A catalogue of its own for every test, and drafts to fill it with.
+//! A catalogue for every test, and drafts to fill it with.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -23,7 +23,7 @@ impl Catalogue {
         Self::over(TestDatabase::create().await).await
     }
 
-    /// One on a server of the test's own.
+    /// Creates the catalogue on a private server.
     pub(crate) async fn create_on(server_url: &str) -> Self {
         Self::over(TestDatabase::create_on(server_url)).await
     }
@@ -45,13 +45,13 @@ impl Catalogue {
             .unwrap()
     }
 
-    /// The outbox as `id@time`, oldest first.
+    /// Returns the outbox as `id@time`, oldest first.
     pub(crate) fn changes(&self) -> Vec<String> {
         let changes = "SELECT chartset_id || '@' || changed_at_ms FROM search_changes ORDER BY seq";
         self.database.psql(changes).lines().map(str::to_owned).collect()
     }
 
-    /// `updated` and the last check of a chartset.
+    /// Returns the last change and the last check of a chartset.
     pub(crate) fn times(&self, id: ChartsetId) -> String {
         let times = format!(
             "SELECT updated_at_ms, greatest(chartsets.checked_at_ms, chartset_checks.checked_at_ms)
@@ -60,14 +60,14 @@ impl Catalogue {
         self.database.psql(&times)
     }
 
-    /// Fails unless every stored aggregate follows from its charts.
+    /// Fails unless every derived column matches the charts.
     pub(crate) async fn assert_consistent(&self) {
         let (mismatches, _) = self.store.aggregate_mismatches(None, 100_000).await.unwrap();
         assert_eq!(mismatches, []);
     }
 }
 
-/// A transaction that stays open while the test does something else.
+/// A transaction that stays open until the test ends it.
 pub(crate) struct OpenTransaction {
     psql: Child,
     input: ChildStdin,
@@ -85,7 +85,7 @@ impl OpenTransaction {
         transaction
     }
 
-    /// Runs a statement that gives no rows, and waits until it has run.
+    /// Runs a statement that returns no rows, and waits for its end.
     pub(crate) fn run(&mut self, statement: &str) {
         writeln!(self.input, "{statement};\n\\echo done").unwrap();
         assert_eq!(self.output.next().unwrap().unwrap(), "done");
@@ -113,7 +113,7 @@ pub(crate) fn config(url: &str) -> StoreConfig {
 
 pub(crate) fn hash(number: u64) -> NoteHash {
     let mut bytes = [0; 32];
-    // Spread, so that the order of the hashes is not the order of the numbers.
+    // Scattered, so that the hashes are not in the order of the numbers.
     bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
     bytes[24..].copy_from_slice(&number.to_be_bytes());
     NoteHash::from_bytes(bytes)
@@ -150,7 +150,7 @@ pub(crate) fn numbers(number: u32) -> ChartNumbers {
     }
 }
 
-/// The chart with that number; the words come from the number as well.
+/// A chart whose metadata is derived from its number.
 pub(crate) fn chart(number: u32) -> ChartDraft {
     ChartDraft {
         hash: hash(number.into()),
@@ -169,13 +169,13 @@ pub(crate) fn chart(number: u32) -> ChartDraft {
     }
 }
 
-/// A folder without a source of its own.
+/// A folder without an exact source.
 pub(crate) fn folder(number: u64, charts: impl IntoIterator<Item = ChartDraft>) -> ChartsetDraft {
     let path = format!("alpha/{number}");
     ChartsetDraft { id: id(number), path, exact_source: None, charts: charts.into_iter().collect() }
 }
 
-/// A folder of one chart whose title is given.
+/// A folder with one chart of this title.
 pub(crate) fn titled(number: u32, title: &str) -> ChartsetDraft {
     let mut chart = chart(number);
     chart.metadata.title = title.into();
@@ -183,7 +183,7 @@ pub(crate) fn titled(number: u32, title: &str) -> ChartsetDraft {
     folder(number.into(), [chart])
 }
 
-/// The numbers of the sets on a page.
+/// Returns the numbers of the sets on a page.
 pub(crate) fn ids(page: &ChartsetPage) -> Vec<u64> {
     let number = |item: &ListItem| {
         let item: Value = serde_json::from_str(item.as_str()).unwrap();

@@ -1,4 +1,4 @@
-//! Checks find what does not fit.
+//! Verification finds stored values that differ from derived ones.
 
 use chart_index_domain::NoteHash;
 
@@ -30,7 +30,7 @@ async fn a_tampered_aggregate_is_found() {
 }
 
 #[tokio::test]
-async fn checks_go_through_every_page() {
+async fn checks_cover_every_page() {
     let catalogue = Catalogue::create().await;
     for number in 1..=5 {
         let charts = [chart(number), chart(number + 10)];
@@ -60,11 +60,11 @@ async fn checks_go_through_every_page() {
     }
     let mut expected: Vec<NoteHash> = (1..=5).chain(11..=15).map(hash).collect();
     expected.sort();
-    assert_eq!(seen, expected, "removed and orphaned charts are stored charts");
+    assert_eq!(seen, expected, "including removed charts and those in no set");
 }
 
 #[tokio::test]
-async fn a_missing_rox_file_shows_as_an_empty_one() {
+async fn a_missing_rox_file_is_read_as_empty() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let _ = catalogue.database.psql("DELETE FROM rox_files");

@@ -1,14 +1,14 @@
-//! Text as the columns can hold it.
+//! Text in the form that PostgreSQL accepts.
 
 use std::borrow::Cow;
 
-/// A text without the character NUL, which PostgreSQL cannot store. Hostile files hold it.
-pub(crate) fn storable(text: &str) -> Cow<'_, str> {
+/// Replaces the character NUL, which PostgreSQL cannot store, by U+FFFD. Malicious files contain it.
+pub(crate) fn replace_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
-/// The pattern of LIKE that matches any text with this one in it.
-pub(crate) fn like_anywhere(part: &str) -> String {
+/// The `LIKE` pattern for every text that contains `part`.
+pub(crate) fn contains_pattern(part: &str) -> String {
     let mut pattern = String::with_capacity(part.len() + 2);
     pattern.push('%');
     for character in part.chars() {
@@ -26,12 +26,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wildcards_of_like_stand_for_themselves() {
-        assert_eq!(like_anywhere(r"100%_a\b"), r"%100\%\_a\\b%");
+    fn like_wildcards_are_escaped() {
+        assert_eq!(contains_pattern(r"100%_a\b"), r"%100\%\_a\\b%");
     }
 
     #[test]
     fn nul_is_replaced() {
-        assert_eq!(storable("a\0b"), "a\u{fffd}b");
+        assert_eq!(replace_nul("a\0b"), "a\u{fffd}b");
     }
 }

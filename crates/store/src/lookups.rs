@@ -1,4 +1,4 @@
-//! What the services ask. Every read is one statement, so that it sees one state of the catalogue.
+//! The lookups of the API. Each is one statement, so that it reads one snapshot of the catalogue.
 
 use chart_index_domain::{
     Chart, ChartsetChart, ChartsetDetail, ChartsetId, ChartsetMember, Confidence, NoteHash, PublicSource,
@@ -6,62 +6,64 @@ use chart_index_domain::{
 };
 
 use crate::Store;
-use crate::rows::{MembershipRow, checked_at_ms, membership_columns, parse_hash, parse_source};
+use crate::column_values::{parse_hash, parse_source};
+use crate::rows::{MemberRow, checked_at_ms, member_columns};
 
-/// A chart that is known: the answer of a lookup.
+/// A chart that is known, as a lookup returns it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownChart {
-    /// The Chart object. Its words come from the file with the best source: exact before declared before none,
-    /// then by kind and ref, then by the id of its chartset.
+    /// The chart. Its metadata comes from the file with the best source: exact before declared before none, then by
+    /// kind and ref, then by the id of its chartset.
     pub chart: Chart,
-    /// Where it can be downloaded, in the order of the contract.
+    /// Where the chart can be downloaded, in the order of docs/api.md, "Chart lookup".
     pub sources: Vec<Source>,
 }
 
-/// A chart in a folder, with what the folder says of its source.
+/// A chart in a chartset, with the exact source and the last check of the chartset.
 #[derive(Debug, sqlx::FromRow)]
-struct PlacedRow {
+struct LookupRow {
     exact_kind: Option<String>,
     exact_ref: Option<String>,
     checked_at_ms: i64,
     #[sqlx(flatten)]
-    membership: MembershipRow,
+    member: MemberRow,
 }
 
-struct Placed {
+/// A [`LookupRow`] in values of the domain.
+struct Occurrence {
     chartset_id: ChartsetId,
-    exact: Option<PublicSource>,
+    exact_source: Option<PublicSource>,
     checked_at_ms: i64,
-    charted: ChartsetMember,
+    member: ChartsetMember,
 }
 
 impl Store {
-    /// The chart, if it is known.
+    /// Returns the chart, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
-        self.lookup("look up chart", |mut lease| async move {
-            let places: Vec<PlacedRow> = sqlx::query_as(concat!(
+        self.lookup("look up chart", |mut connection| async move {
+            let rows: Vec<LookupRow> = sqlx::query_as(concat!(
                 "SELECT chartset.exact_kind, chartset.exact_ref, ",
                 checked_at_ms!(),
                 ", ",
-                membership_columns!(),
+                member_columns!(),
                 " FROM charts AS chart
                   JOIN chartset_charts AS member ON member.chart_hash = chart.hash
                   JOIN chartsets AS chartset ON chartset.id = member.chartset_id
                   WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chartset.removed_at_ms IS NULL"
             ))
             .bind(hash.as_bytes())
-            .fetch_all(lease.connection())
+            .fetch_all(&mut *connection)
             .await?;
-            let places = places.into_iter().map(PlacedRow::parse).collect::<Result<Vec<_>, _>>()?;
-            Ok(known_chart(&places))
+            let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
+            Ok(known_chart(&occurrences))
         })
         .await
     }
 
-    /// The ROX file of the chart, if the chart is known.
+    /// Returns the ROX file of the chart, if the chart is known.
     pub async fn rox(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
-        self.lookup("read ROX file", |mut lease| async move {
-            let rox = sqlx::query_scalar(
+        self.lookup("read ROX file", |mut connection| async move {
+            sqlx::query_scalar(
                 "SELECT rox.bytes FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
                  WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND EXISTS (
                      SELECT 1 FROM chartset_charts AS member
@@ -69,55 +71,54 @@ impl Store {
                      WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL)",
             )
             .bind(hash.as_bytes())
-            .fetch_optional(lease.connection())
-            .await?;
-            Ok(rox)
+            .fetch_optional(&mut *connection)
+            .await
         })
         .await
     }
 
-    /// The chartset with its charts and sources, if it is shown.
+    /// Returns the chartset with its charts and sources, if it is shown.
     pub async fn chartset(&self, id: ChartsetId) -> Result<Option<ChartsetDetail>, ReadError> {
-        self.lookup("read chartset", |mut lease| async move {
-            let places: Vec<PlacedRow> = sqlx::query_as(concat!(
+        self.lookup("read chartset", |mut connection| async move {
+            let rows: Vec<LookupRow> = sqlx::query_as(concat!(
                 "SELECT chartset.exact_kind, chartset.exact_ref, ",
                 checked_at_ms!(),
                 ", ",
-                membership_columns!(),
+                member_columns!(),
                 " FROM chartsets AS chartset
                   JOIN chartset_charts AS member ON member.chartset_id = chartset.id
                   JOIN charts AS chart ON chart.hash = member.chart_hash
                   WHERE chartset.id = $1 AND chartset.shown AND chart.removed_at_ms IS NULL"
             ))
             .bind(id.to_string())
-            .fetch_all(lease.connection())
+            .fetch_all(&mut *connection)
             .await?;
-            let places = places.into_iter().map(PlacedRow::parse).collect::<Result<Vec<_>, _>>()?;
-            Ok(detail(id, places))
+            let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
+            Ok(chartset_detail(id, occurrences))
         })
         .await
     }
 
-    /// Every chart that stands in the chartset, whatever is removed.
+    /// Returns the hashes of all charts in the chartset, including removed ones.
     pub async fn chart_hashes(&self, id: ChartsetId) -> Result<Vec<NoteHash>, ReadError> {
-        self.lookup("read charts of chartset", |mut lease| async move {
+        self.lookup("read charts of chartset", |mut connection| async move {
             let hashes: Vec<Vec<u8>> =
                 sqlx::query_scalar("SELECT chart_hash FROM chartset_charts WHERE chartset_id = $1")
                     .bind(id.to_string())
-                    .fetch_all(lease.connection())
+                    .fetch_all(&mut *connection)
                     .await?;
             hashes.iter().map(|hash| parse_hash(hash)).collect()
         })
         .await
     }
 
-    /// The public source of the chartset, if it is shown and has one.
+    /// Returns the public source of the chartset, if it is shown and has one.
     pub async fn public_source(&self, id: ChartsetId) -> Result<Option<PublicSource>, ReadError> {
-        self.lookup("read source of chartset", |mut lease| async move {
+        self.lookup("read source of chartset", |mut connection| async move {
             let source: Option<(Option<String>, Option<String>)> =
                 sqlx::query_as("SELECT source_kind, source_ref FROM chartsets WHERE id = $1 AND shown")
                     .bind(id.to_string())
-                    .fetch_optional(lease.connection())
+                    .fetch_optional(&mut *connection)
                     .await?;
             let (kind, reference) = source.unwrap_or_default();
             parse_source(kind.as_deref(), reference.as_deref())
@@ -126,22 +127,22 @@ impl Store {
     }
 }
 
-impl PlacedRow {
-    fn parse(self) -> Result<Placed, sqlx::Error> {
-        Ok(Placed {
-            chartset_id: self.membership.chartset_id()?,
-            exact: parse_source(self.exact_kind.as_deref(), self.exact_ref.as_deref())?,
+impl LookupRow {
+    fn parse(self) -> Result<Occurrence, sqlx::Error> {
+        Ok(Occurrence {
+            chartset_id: self.member.chartset_id()?,
+            exact_source: parse_source(self.exact_kind.as_deref(), self.exact_ref.as_deref())?,
             checked_at_ms: self.checked_at_ms,
-            charted: self.membership.into_charted()?,
+            member: self.member.into_member()?,
         })
     }
 }
 
-impl Placed {
-    /// The sources that this place names, the best first.
+impl Occurrence {
+    /// The sources of this occurrence, the best first.
     fn sources(&self) -> impl Iterator<Item = Source> {
-        let exact = self.exact.iter().map(|source| (source, Confidence::Exact));
-        let declared = self.charted.declared_source.iter().map(|source| (source, Confidence::Declared));
+        let exact = self.exact_source.iter().map(|source| (source, Confidence::Exact));
+        let declared = self.member.declared_source.iter().map(|source| (source, Confidence::Declared));
         exact.chain(declared).map(|(source, confidence)| Source {
             kind: source.kind,
             reference: source.reference.clone(),
@@ -150,9 +151,9 @@ impl Placed {
         })
     }
 
-    /// Orders the files that may describe a chart in a lookup, so that every replica takes the same one.
+    /// Orders the occurrences of a chart, so that every replica takes the metadata from the same file.
     fn rank(&self) -> impl Ord + use<'_> {
-        let confidence = match (&self.exact, &self.charted.declared_source) {
+        let confidence = match (&self.exact_source, &self.member.declared_source) {
             (Some(source), _) => Some((Confidence::Exact, source)),
             (None, Some(source)) => Some((Confidence::Declared, source)),
             (None, None) => None,
@@ -161,28 +162,26 @@ impl Placed {
     }
 }
 
-fn known_chart(places: &[Placed]) -> Option<KnownChart> {
-    let mut best = places.first()?;
-    for place in places {
-        if place.rank() < best.rank() {
-            best = place;
+fn known_chart(occurrences: &[Occurrence]) -> Option<KnownChart> {
+    let mut best = occurrences.first()?;
+    for occurrence in occurrences {
+        if occurrence.rank() < best.rank() {
+            best = occurrence;
         }
     }
-    let sources = Source::merge(places.iter().flat_map(Placed::sources).collect());
-    Some(KnownChart { chart: best.charted.to_chart(), sources })
+    let sources = Source::merge(occurrences.iter().flat_map(Occurrence::sources).collect());
+    Some(KnownChart { chart: best.member.to_chart(), sources })
 }
 
-fn detail(id: ChartsetId, places: Vec<Placed>) -> Option<ChartsetDetail> {
-    let exact = places.first()?.exact.clone();
-    let sources = Source::merge(places.iter().flat_map(Placed::sources).collect());
-    let mut charts: Vec<ChartsetMember> = places.into_iter().map(|place| place.charted).collect();
-    let (chartset, keywords) = assemble_chartset(id, exact.as_ref(), &mut charts)?;
-    let charts = charts
+fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<ChartsetDetail> {
+    let exact_source = occurrences.first()?.exact_source.clone();
+    let sources = Source::merge(occurrences.iter().flat_map(Occurrence::sources).collect());
+    let mut members: Vec<ChartsetMember> =
+        occurrences.into_iter().map(|occurrence| occurrence.member).collect();
+    let (chartset, keywords) = assemble_chartset(id, exact_source.as_ref(), &mut members)?;
+    let charts = members
         .iter()
-        .map(|charted| ChartsetChart {
-            chart: charted.to_chart(),
-            alpha_beatmap_id: charted.alpha_beatmap_id,
-        })
+        .map(|member| ChartsetChart { chart: member.to_chart(), alpha_beatmap_id: member.alpha_beatmap_id })
         .collect();
     Some(ChartsetDetail { chartset, tags: keywords.tags, sources, charts })
 }

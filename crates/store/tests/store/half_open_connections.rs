@@ -1,4 +1,4 @@
-//! Connections on which nothing arrives any more and which nothing closes, while new ones work.
+//! Connections on which nothing arrives and that nothing closes, while new ones work.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash};
 
-/// A request has 5 seconds.
-const IN_TIME: Duration = Duration::from_secs(5);
+/// The deadline of a request.
+const DEADLINE: Duration = Duration::from_secs(5);
 
-/// A catalogue with one chart, and the way to it.
+/// A catalogue with one chart, and a proxy in front of it.
 struct Network {
     catalogue: Catalogue,
     proxy: Proxy,
@@ -33,37 +33,37 @@ impl Network {
     }
 }
 
-/// Looks the chart up many times at once, and gives how many lookups fail.
+/// Looks the chart up many times at once and returns the number of failures.
 async fn failed_lookups(store: &Store) -> usize {
     let mut lookups = JoinSet::new();
     for _ in 0..64 {
         let store = store.clone();
-        lookups.spawn(async move { timeout(IN_TIME, store.chart(hash(1))).await });
+        lookups.spawn(async move { timeout(DEADLINE, store.chart(hash(1))).await });
     }
     lookups.join_all().await.iter().filter(|outcome| !matches!(outcome, Ok(Ok(Some(_))))).count()
 }
 
 #[tokio::test]
-async fn no_lookup_fails_over_silent_connections() {
+async fn lookups_survive_half_open_connections() {
     let network = Network::start().await;
     let store = Store::new(&StoreConfig { max_connections: 4, ..network.config() });
     assert_eq!(failed_lookups(&store).await, 0);
     network.proxy.silence_open_connections();
     let silenced = Instant::now();
     assert_eq!(failed_lookups(&store).await, 0);
-    assert!(silenced.elapsed() < IN_TIME, "{:?}", silenced.elapsed());
+    assert!(silenced.elapsed() < DEADLINE, "{:?}", silenced.elapsed());
     assert_eq!(failed_lookups(&store).await, 0);
 }
 
 #[tokio::test]
-async fn a_search_over_a_silent_connection_succeeds_on_another_one() {
+async fn a_search_survives_a_half_open_connection() {
     let network = Network::start().await;
     let store = Store::new(&network.config());
     let search = PostgresSearch::new(store, CatalogueWatch::disabled());
     let total = async || {
         let query = SearchQuery::default();
         let page = search.search(&query, Generation::default());
-        timeout(IN_TIME, page).await.unwrap().unwrap().total
+        timeout(DEADLINE, page).await.unwrap().unwrap().total
     };
     assert_eq!(total().await, 1);
     network.proxy.silence_open_connections();
@@ -71,7 +71,7 @@ async fn a_search_over_a_silent_connection_succeeds_on_another_one() {
 }
 
 #[tokio::test]
-async fn a_write_over_a_silent_connection_fails_and_the_next_one_succeeds() {
+async fn only_the_write_on_a_half_open_connection_fails() {
     let network = Network::start().await;
     let store = Store::new(&StoreConfig { statement_timeout: Duration::from_secs(1), ..network.config() });
     let database = &network.catalogue.database;
@@ -79,40 +79,40 @@ async fn a_write_over_a_silent_connection_fails_and_the_next_one_succeeds() {
     lock.run("LOCK TABLE chartsets IN EXCLUSIVE MODE");
     let put = tokio::spawn({
         let store = store.clone();
-        async move { timeout(IN_TIME, store.put_chartset(&folder(2, [chart(2)]), 2)).await }
+        async move { timeout(DEADLINE, store.put_chartset(&folder(2, [chart(2)]), 2)).await }
     });
     let waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'chartsets'::regclass AND NOT granted";
-    within(IN_TIME, async || (database.psql(waiting) == "1").then_some(())).await;
+    within(DEADLINE, async || (database.psql(waiting) == "1").then_some(())).await;
     network.proxy.silence_open_connections();
     lock.roll_back();
     assert!(put.await.unwrap().unwrap().unwrap_err().is_unavailable());
-    // PostgreSQL has yet to notice that the client of the first one is gone, so its chartset is still locked.
+    // Another chartset: PostgreSQL has not detected the loss of the first client, whose chartset is still locked.
     store.put_chartset(&folder(3, [chart(3)]), 2).await.unwrap();
 }
 
 #[tokio::test]
-async fn the_watch_of_the_catalogue_goes_on() {
+async fn the_catalogue_watch_reconnects() {
     let network = Network::start().await;
     let monitoring = Store::new(&network.config()).monitoring();
     let watch = CatalogueWatch::start(&monitoring, Duration::from_millis(50)).await;
     network.proxy.silence_open_connections();
     let before = watch.generation();
     network.catalogue.put(&folder(2, [chart(2)]), 2).await;
-    within(IN_TIME, async || (watch.generation() != before).then_some(())).await;
+    within(DEADLINE, async || (watch.generation() != before).then_some(())).await;
 }
 
 #[tokio::test]
-async fn the_listener_for_changes_connects_again() {
+async fn the_changes_listener_reconnects() {
     let network = Network::start().await;
     let mut listener = Store::new(&network.config()).changes_listener();
     let wait = async |listener: &mut chart_index_store::ChangesListener| {
         let start = Instant::now();
-        listener.changed(4 * IN_TIME).await;
+        listener.changed(4 * DEADLINE).await;
         start.elapsed()
     };
-    assert!(wait(&mut listener).await < IN_TIME, "it has connected");
+    assert!(wait(&mut listener).await < DEADLINE, "it has connected");
     network.proxy.silence_open_connections();
-    assert!(wait(&mut listener).await < 3 * IN_TIME, "it has connected again");
+    assert!(wait(&mut listener).await < 3 * DEADLINE, "it has connected again");
     network.catalogue.put(&folder(2, [chart(2)]), 2).await;
-    assert!(wait(&mut listener).await < IN_TIME, "it has received the notification");
+    assert!(wait(&mut listener).await < DEADLINE, "it has received the notification");
 }

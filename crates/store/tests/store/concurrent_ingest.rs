@@ -1,4 +1,4 @@
-//! Many workers at once.
+//! Concurrent ingests.
 
 use chart_index_store::{PutEffect, Store};
 use chart_index_tests::Random;
@@ -6,7 +6,7 @@ use chart_index_tests::Random;
 use crate::support::{Catalogue, chart, config, folder, hash, id};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn overlapping_sets_put_from_many_tasks_end_consistent() {
+async fn overlapping_sets_stay_consistent() {
     let catalogue = Catalogue::create().await;
     let workers: Vec<_> = (0..8)
         .map(|worker| {
@@ -14,7 +14,7 @@ async fn overlapping_sets_put_from_many_tasks_end_consistent() {
             tokio::spawn(async move {
                 let mut random = Random::new(worker);
                 for round in 0..30 {
-                    // 6 sets over 20 charts, so that most rounds meet another worker.
+                    // 6 sets of 20 charts, so that most rounds overlap with another worker.
                     let set = random.below(6);
                     let charts: Vec<_> = (0..8).map(|_| chart(random.below(20))).collect();
                     let mut draft = folder(set.into(), charts);
@@ -39,7 +39,7 @@ async fn overlapping_sets_put_from_many_tasks_end_consistent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_new_set_put_by_many_workers_is_added_once() {
+async fn concurrent_ingests_add_a_set_once() {
     let catalogue = Catalogue::create().await;
     let mut config = config(catalogue.database.url());
     config.max_connections = 8;

@@ -1,30 +1,31 @@
-//! The connections, and the attempts that are made over them.
+//! [`Store`]: the connection pool, and the timeouts and retries of every statement.
 
 use std::future::Future;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_domain::ReadError;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::breaker::{Breaker, wait_for_response};
+use crate::connection_health::ConnectionHealth;
 use crate::error::{is_connection_failure, is_connection_lost, read_error};
-use crate::lease::{Lease, Suspicion};
+use crate::pooled_connection::PooledConnection;
 use crate::search_limit::SearchLimit;
+use crate::time_limit::{no_response, with_time_limit};
 use crate::{StoreConfig, StoreError};
 
-/// How long after the time limit of a statement its connection may take to report the end.
+/// Time after `statement_timeout` for the response to arrive.
 const RESPONSE_SLACK: Duration = Duration::from_secs(1);
-/// The limit of an attempt where statements have none.
+/// Limit of an attempt if statements have none.
 const UNLIMITED: Duration = Duration::from_hours(24 * 365);
-/// The connections of [`Store::monitoring`]: one to use while the other one is replaced.
+/// Number of connections of [`Store::monitoring`]: one in use while the other one is replaced.
 const MONITORING_CONNECTIONS: u32 = 2;
 
-/// What PostgreSQL does about a client that vanished: it ends the session after about half a minute, with its locks
-/// and its transaction. On a Unix socket these settings have no effect.
+/// Makes PostgreSQL end the session of a client that vanished after about half a minute, with its locks and its
+/// transaction. On a Unix socket these settings have no effect.
 const SERVER_KEEPALIVE: [(&str, &str); 4] = [
     ("tcp_keepalives_idle", "10"),
     ("tcp_keepalives_interval", "5"),
@@ -32,29 +33,28 @@ const SERVER_KEEPALIVE: [(&str, &str); 4] = [
     ("tcp_user_timeout", "30s"),
 ];
 
-/// The catalogue in PostgreSQL. Cheap to clone: every clone shares the connections.
+/// The catalogue in PostgreSQL. Clones are cheap and share the connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
-    suspicion: Suspicion,
-    /// `None` for monitoring, which finds out about PostgreSQL by itself.
+    health: ConnectionHealth,
+    /// `None` for monitoring, which detects outages by itself.
     breaker: Option<Breaker>,
     searches: SearchLimit,
-    /// Without the time limits of serving, for migrations.
+    /// Without `statement_timeout`, for migrations and other long-lived connections.
     unlimited: Arc<PgConnectOptions>,
     config: Arc<StoreConfig>,
 }
 
 impl Store {
-    /// A store that connects when it is first used, so it can be made while PostgreSQL is away. Needs a Tokio
-    /// runtime.
+    /// Creates a store. It connects when it is first used, so PostgreSQL may be unavailable. Needs a Tokio runtime.
     #[must_use]
     pub fn new(config: &StoreConfig) -> Self {
         Self::with_breaker(config, Some(Breaker::default()))
     }
 
-    /// The same catalogue over connections of its own, for health checks and for those that follow changes: they go
-    /// on while requests use up all connections of this store, or while its reads fail at once.
+    /// Returns a store of the same catalogue with connections of its own, for health checks and for following changes.
+    /// It works while requests use all connections of this store, or while the circuit breaker of this store is open.
     #[must_use]
     pub fn monitoring(&self) -> Self {
         let config = StoreConfig { max_connections: MONITORING_CONNECTIONS, ..(*self.config).clone() };
@@ -64,27 +64,27 @@ impl Store {
     fn with_breaker(config: &StoreConfig, breaker: Option<Breaker>) -> Self {
         let unlimited = config.url.options().application_name("chart-index").options(SERVER_KEEPALIVE);
         let limit = format!("{}ms", config.statement_timeout.as_millis());
-        // Compiling a plan takes longer than any statement of a service should.
+        // JIT compilation takes longer than a statement of a service should.
         let options = unlimited.clone().options([("statement_timeout", &*limit), ("jit", "off")]);
-        let suspicion = Suspicion::default();
+        let health = ConnectionHealth::default();
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)
             .acquire_timeout(config.acquire_timeout)
             .test_before_acquire(false)
             .before_acquire({
-                let suspicion = suspicion.clone();
+                let health = health.clone();
                 move |connection, metadata| {
-                    let suspicion = suspicion.clone();
-                    Box::pin(async move { Ok(suspicion.permits(connection, metadata).await) })
+                    let health = health.clone();
+                    Box::pin(async move { Ok(health.allows_reuse(connection, metadata).await) })
                 }
             })
             .connect_lazy_with(options);
         let searches = SearchLimit::new(config.max_searches.get(), config.max_connections);
         let (unlimited, config) = (Arc::new(unlimited), Arc::new(config.clone()));
-        Self { pool, suspicion, breaker, searches, unlimited, config }
+        Self { pool, health, breaker, searches, unlimited, config }
     }
 
-    /// Closes every connection; calls that come later are [`ReadError::Unavailable`].
+    /// Closes every connection. Later calls return [`ReadError::Unavailable`].
     pub async fn close(&self) {
         self.pool.close().await;
     }
@@ -97,45 +97,43 @@ impl Store {
         &self.unlimited
     }
 
-    /// Opens a connection that is not of the pool, within the time that one of the pool would have.
+    /// Opens a connection outside of the pool, with the same timeout.
     pub(crate) async fn connect(&self, options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
-        let limit = self.config.acquire_timeout;
-        timeout(limit, PgConnection::connect_with(options)).await.unwrap_or_else(|_| Err(no_response(limit)))
+        with_time_limit(self.config.acquire_timeout, PgConnection::connect_with(options)).await
     }
 
-    /// Runs a read of a few rows by their keys, which takes milliseconds: an attempt that takes longer than
-    /// [`StoreConfig::lookup_timeout`] is repeated once, on another connection.
+    /// Runs a read of a few rows by key, which takes milliseconds. An attempt that takes longer than
+    /// [`StoreConfig::lookup_timeout`] is retried once on another connection.
     pub(crate) async fn lookup<T, R>(
         &self,
         operation: &'static str,
-        work: impl Fn(Lease) -> R,
+        work: impl Fn(PooledConnection) -> R,
     ) -> Result<T, ReadError>
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
         let limit = self.config.lookup_timeout;
-        self.guard(operation, || async { self.attempt(self.lease(limit).await?, &work).await }).await
+        self.guard(operation, || async { self.attempt(self.acquire(limit).await?, &work).await }).await
     }
 
-    /// Runs a read that may take as long as a statement may. Its connection has to respond to a ping first: over a
-    /// silent one, the timeout would come too late for a client that waits.
+    /// Runs a read that may take up to `statement_timeout`. Its connection is pinged first: on a half-open one, the
+    /// timeout would come too late for a waiting client.
     pub(crate) async fn read<T, R>(
         &self,
         operation: &'static str,
-        work: impl Fn(Lease) -> R,
+        work: impl Fn(PooledConnection) -> R,
     ) -> Result<T, ReadError>
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        self.guard(operation, || async { self.attempt(self.responding_lease().await?, &work).await }).await
+        self.guard(operation, || async { self.attempt(self.acquire_responding().await?, &work).await }).await
     }
 
-    /// Runs a write, or a check, without repeating it: whether a transaction whose connection was lost is committed is
-    /// not known.
+    /// Runs a write, or a check, without a retry: if the connection is lost, the transaction may have been committed.
     pub(crate) async fn run_once<T, R>(
         &self,
         operation: &'static str,
-        work: impl FnOnce(Lease) -> R,
+        work: impl FnOnce(PooledConnection) -> R,
     ) -> Result<T, StoreError>
     where
         R: Future<Output = Result<T, sqlx::Error>>,
@@ -143,21 +141,23 @@ impl Store {
         self.try_run_once(work).await.map_err(|error| StoreError::new(operation, error))
     }
 
-    /// As [`run_once`](Self::run_once), with the error of sqlx.
-    pub(crate) async fn try_run_once<T, R>(&self, work: impl FnOnce(Lease) -> R) -> Result<T, sqlx::Error>
+    /// Like [`run_once`](Self::run_once), but returns the error of sqlx.
+    pub(crate) async fn try_run_once<T, R>(
+        &self,
+        work: impl FnOnce(PooledConnection) -> R,
+    ) -> Result<T, sqlx::Error>
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        let result = self.attempt(self.lease(self.statement_limit()).await?, work).await;
+        let result = self.attempt(self.acquire(self.statement_limit()).await?, work).await;
         if result.as_ref().is_err_and(is_connection_lost) {
-            self.suspicion.raise();
+            self.health.record_failure();
         }
         result
     }
 
-    /// Makes an attempt unless the breaker is open, and a second one if the connection of the first was lost: after
-    /// a restart of the server every connection of the pool is dead, and a read changes nothing, so it can simply be
-    /// repeated.
+    /// Makes an attempt unless the breaker is open, and a second one if the connection of the first was lost: after a
+    /// restart of the server every connection of the pool is broken, and a read is safe to retry.
     async fn guard<T, A>(&self, operation: &'static str, attempt: impl Fn() -> A) -> Result<T, ReadError>
     where
         A: Future<Output = Result<T, sqlx::Error>>,
@@ -169,39 +169,43 @@ impl Store {
         if let Err(error) = &result
             && is_connection_lost(error)
         {
-            tracing::debug!(%error, operation, "connection lost, trying another one");
-            self.suspicion.raise();
+            tracing::debug!(%error, operation, "connection lost, retrying on another one");
+            self.health.record_failure();
             result = attempt().await;
         }
         self.record(&result);
         result.map_err(|error| read_error(operation, error))
     }
 
-    /// One attempt, within the deadline of its connection.
-    async fn attempt<T, R>(&self, lease: Lease, work: impl FnOnce(Lease) -> R) -> Result<T, sqlx::Error>
+    /// Makes one attempt, up to the deadline of its connection.
+    async fn attempt<T, R>(
+        &self,
+        connection: PooledConnection,
+        work: impl FnOnce(PooledConnection) -> R,
+    ) -> Result<T, sqlx::Error>
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        let (start, deadline) = (Instant::now(), lease.deadline());
-        timeout_at(deadline, work(lease)).await.unwrap_or_else(|_| Err(no_response(start.elapsed())))
+        let (start, deadline) = (Instant::now(), connection.deadline());
+        timeout_at(deadline, work(connection)).await.unwrap_or_else(|_| Err(no_response(start.elapsed())))
     }
 
-    async fn lease(&self, limit: Duration) -> Result<Lease, sqlx::Error> {
+    async fn acquire(&self, limit: Duration) -> Result<PooledConnection, sqlx::Error> {
         let connection = self.pool.acquire().await?;
-        Ok(Lease::new(connection, Instant::now() + limit, self.suspicion.clone()))
+        Ok(PooledConnection::new(connection, Instant::now() + limit, self.health.clone()))
     }
 
-    async fn responding_lease(&self) -> Result<Lease, sqlx::Error> {
-        let mut lease = self.lease(self.statement_limit()).await?;
-        if !lease.responds().await {
-            self.suspicion.raise();
-            drop(lease);
-            lease = self.lease(self.statement_limit()).await?;
+    async fn acquire_responding(&self) -> Result<PooledConnection, sqlx::Error> {
+        let mut connection = self.acquire(self.statement_limit()).await?;
+        if !connection.responds().await {
+            self.health.record_failure();
+            drop(connection);
+            connection = self.acquire(self.statement_limit()).await?;
         }
-        Ok(lease)
+        Ok(connection)
     }
 
-    /// How long an attempt may take whose statement has the time limit of the configuration.
+    /// The limit of an attempt whose statement has the configured `statement_timeout`.
     fn statement_limit(&self) -> Duration {
         match self.config.statement_timeout {
             Duration::ZERO => UNLIMITED,
@@ -209,7 +213,7 @@ impl Store {
         }
     }
 
-    /// Counts the outcome of a read for the breaker.
+    /// Records the result of a read in the breaker.
     fn record<T>(&self, result: &Result<T, sqlx::Error>) {
         let Some(breaker) = &self.breaker else { return };
         match result {
@@ -224,20 +228,15 @@ impl Store {
 
     fn close_when_postgresql_responds(&self, breaker: Breaker, error: &sqlx::Error) {
         tracing::warn!(%error, "PostgreSQL is unavailable");
-        let (options, suspicion) = (Arc::clone(&self.unlimited), self.suspicion.clone());
-        // Not the pool itself: its connections end with the last store.
+        let (options, health) = (Arc::clone(&self.unlimited), self.health.clone());
+        // Not the pool itself, so that its connections are closed with the last store.
         let mut closed = self.pool.close_event();
         tokio::spawn(async move {
-            // An error when the pool is closed first.
+            // Err if the pool was closed first.
             let Ok(outage) = closed.do_until(wait_for_response(&options)).await else { return };
-            suspicion.raise();
+            health.record_failure();
             breaker.close();
             tracing::info!(outage_ms = outage.as_millis(), "PostgreSQL responds again");
         });
     }
-}
-
-fn no_response(limit: Duration) -> sqlx::Error {
-    let message = format!("no response within {} ms", limit.as_millis());
-    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, message))
 }

@@ -1,4 +1,4 @@
-//! What is known of folders that were ingested before.
+//! Incremental ingest: checks and fingerprints.
 
 use chart_index_domain::ChartsetDraft;
 use chart_index_store::{CheckedChartset, ExpectedChartset, IngestFingerprint, content_fingerprint};
@@ -24,8 +24,8 @@ async fn unchanged_chartsets_are_checked_together() {
     catalogue.store.remove_chartset(id(2), 11).await.unwrap();
     let changed = folder(3, [chart(4)]);
     let unknown = folder(9, [chart(9)]);
-    let asked = [&drafts[1], &drafts[0], &drafts[0], &changed, &unknown].map(expected);
-    let mut checked = catalogue.store.check_chartsets(&asked, 20).await.unwrap();
+    let requested = [&drafts[1], &drafts[0], &drafts[0], &changed, &unknown].map(expected);
+    let mut checked = catalogue.store.check_chartsets(&requested, 20).await.unwrap();
     checked.sort_by_key(|chartset| chartset.id);
     checked.dedup();
     let found = [(0, false), (1, true)].map(|(at, removed)| {
@@ -34,14 +34,14 @@ async fn unchanged_chartsets_are_checked_together() {
     });
     assert_eq!(checked, found);
     assert_eq!([1, 2, 3].map(|number| catalogue.times(id(number))), ["10|20", "11|20", "10|10"]);
-    let _ = catalogue.store.check_chartsets(&asked, 15).await.unwrap();
-    assert_eq!(catalogue.times(id(1)), "10|20", "a check never moves back");
+    let _ = catalogue.store.check_chartsets(&requested, 15).await.unwrap();
+    assert_eq!(catalogue.times(id(1)), "10|20", "the last check never decreases");
     assert_eq!(catalogue.changes().len(), 4, "three ingests and a removal");
 }
 
-/// The width of a row that is written for an unchanged chartset decides how fast a library is ingested again.
+/// The row of a chartset is wide, and a new version of it is written to every index.
 #[tokio::test]
-async fn checking_a_chartset_does_not_write_its_row() {
+async fn a_check_does_not_write_the_chartset_row() {
     let catalogue = Catalogue::create().await;
     let draft = folder(1, [chart(1)]);
     catalogue.put(&draft, 10).await;
@@ -54,7 +54,7 @@ async fn checking_a_chartset_does_not_write_its_row() {
 }
 
 #[tokio::test]
-async fn the_time_of_the_last_check_is_given_with_sources() {
+async fn sources_have_the_time_of_the_last_check() {
     let catalogue = Catalogue::create().await;
     let draft = ChartsetDraft { exact_source: Some(alpha(5)), ..folder(1, [chart(1)]) };
     catalogue.put(&draft, 10).await;
@@ -70,7 +70,7 @@ async fn the_time_of_the_last_check_is_given_with_sources() {
 }
 
 #[tokio::test]
-async fn what_was_recorded_is_read_back() {
+async fn fingerprints_are_read_as_they_were_stored() {
     let catalogue = Catalogue::create().await;
     let without = IngestFingerprint { metadata: None, ..fingerprint(2, 2) };
     catalogue.store.put_ingest_fingerprints(&[fingerprint(1, 1), without.clone()]).await.unwrap();
@@ -85,7 +85,7 @@ async fn what_was_recorded_is_read_back() {
 }
 
 #[tokio::test]
-async fn the_charts_of_chartsets_are_known_without_reading_all() {
+async fn chart_hashes_of_several_chartsets() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(2), chart(3)]), 10).await;
@@ -99,7 +99,7 @@ async fn the_charts_of_chartsets_are_known_without_reading_all() {
 }
 
 #[tokio::test]
-async fn taking_the_schema_back_leaves_the_times_of_the_checks() {
+async fn reverting_the_schema_preserves_check_times() {
     let catalogue = Catalogue::create().await;
     let draft = folder(1, [chart(1)]);
     catalogue.put(&draft, 10).await;
@@ -111,7 +111,7 @@ async fn taking_the_schema_back_leaves_the_times_of_the_checks() {
 }
 
 #[tokio::test]
-async fn rejected_values_are_told_from_other_failures() {
+async fn rejected_values_differ_from_other_failures() {
     let catalogue = Catalogue::create().await;
     let _ = catalogue.database.psql("ALTER TABLE chartsets ADD CHECK (path <> 'alpha/1')");
     let rejected = catalogue.store.put_chartset(&folder(1, [chart(1)]), 10).await.unwrap_err();

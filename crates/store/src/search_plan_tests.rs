@@ -1,17 +1,16 @@
-//! How PostgreSQL runs the statements of the list: which index gives the order, and that nothing is sorted or read as a
-//! whole that need not be.
+//! Checks the query plans of searches: which index they use, and that they sort or read no whole table unnecessarily.
 
 use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort, parse_query_string};
 use chart_index_tests::TestDatabase;
 use serde_json::Value;
 use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
 
-use crate::search_sql::{push_count, push_page};
+use crate::search_sql::{push_page, push_total_with_generation};
 use crate::{Store, StoreConfig};
 
 const CHARTSETS: u64 = 5_000;
 
-/// Every filter without a text that half of the chartsets pass, or more.
+/// Filters without a text that at least half of the chartsets pass.
 const FILTERS: [&str; 7] = [
     "",
     "keys=4",
@@ -22,7 +21,7 @@ const FILTERS: [&str; 7] = [
     "keys=4,7&source=alphaSet&bpmMin=90&lengthMin=61&densityMin=5",
 ];
 
-/// Chartsets with many ties, each a function of its number.
+/// Inserts chartsets with many ties, each a function of its number.
 const FILL: &str = "INSERT INTO chartsets
     (id, path, content_fingerprint, checked_at_ms, updated_at_ms, title, artist, creator, source_kind, source_ref, keys,
      bpm_min, bpm_max, length_min_ms, length_max_ms, density_max, chart_count, tags, romanised_names, title_sort,
@@ -55,14 +54,14 @@ impl Catalogue {
         self.store.connect(self.store.unlimited_options()).await.unwrap()
     }
 
-    /// The plan of the statement for a page.
+    /// Returns the plan of the statement for a page.
     async fn page_plan(&self, query: &SearchQuery, total: Option<u64>) -> Plan {
         let mut statement = QueryBuilder::new("EXPLAIN (FORMAT JSON) ");
         push_page(&mut statement, query, total);
         plan(statement, &mut self.connection().await).await
     }
 
-    /// The ids of a page.
+    /// Returns the ids of a page.
     async fn page_ids(&self, query: &SearchQuery, total: Option<u64>) -> Vec<Option<String>> {
         let mut statement = QueryBuilder::new("");
         push_page(&mut statement, query, total);
@@ -70,15 +69,15 @@ impl Catalogue {
         rows.iter().map(|row| row.try_get("id").unwrap()).collect()
     }
 
-    /// The plan of the statement for a total.
+    /// Returns the plan of the statement for a total.
     async fn count_plan(&self, query: &SearchQuery) -> Plan {
         let mut statement = QueryBuilder::new("EXPLAIN (FORMAT JSON) ");
-        push_count(&mut statement, query);
+        push_total_with_generation(&mut statement, query);
         plan(statement, &mut self.connection().await).await
     }
 }
 
-/// A node of a plan, with those below it.
+/// A node of a plan, with its children.
 #[derive(Debug)]
 struct Plan(Value);
 
@@ -90,7 +89,7 @@ async fn plan(mut statement: QueryBuilder<Postgres>, connection: &mut PgConnecti
 }
 
 impl Plan {
-    /// Every node, this one first.
+    /// All nodes, this one first.
     fn nodes(&self) -> Vec<&Value> {
         let mut nodes = vec![&self.0];
         let mut next = 0;
@@ -101,7 +100,7 @@ impl Plan {
         nodes
     }
 
-    /// The part that finds the ids of a page: what is below the limit.
+    /// The part of the plan that finds the ids of a page: the node of the limit and those below it.
     fn page(&self) -> Self {
         let is_page = |node: &&&Value| {
             let text = node.to_string();
@@ -111,23 +110,23 @@ impl Plan {
         Self((*self.nodes().iter().find(is_page).unwrap()).clone())
     }
 
-    /// What the nodes are, each with its index or else its table.
+    /// The types of the nodes, each with its index or its table.
     fn steps(&self) -> Vec<String> {
         let step = |node: &&Value| {
-            let of = ["Index Name", "Relation Name"].iter().find_map(|name| node[name].as_str());
-            [node["Node Type"].as_str(), of].into_iter().flatten().collect::<Vec<_>>().join(" ")
+            let name = ["Index Name", "Relation Name"].iter().find_map(|key| node[key].as_str());
+            [node["Node Type"].as_str(), name].into_iter().flatten().collect::<Vec<_>>().join(" ")
         };
         self.nodes().iter().map(step).collect()
     }
 
-    /// Whether the page comes out of that index in its order, without another look at the table.
-    fn is_walk_of(&self, index: &str) -> bool {
+    /// Whether the page is read from that index in its order, without access to the table.
+    fn is_index_only_scan(&self, index: &str) -> bool {
         let steps = self.page().steps();
         steps.contains(&format!("Index Only Scan {index}")) && !steps.iter().any(|step| step == "Sort")
     }
 
-    /// Whether the page comes out of that index in its order.
-    fn is_ordered_by(&self, index: &str) -> bool {
+    /// Whether the page is read from that index in its order.
+    fn is_index_scan(&self, index: &str) -> bool {
         let steps = self.page().steps();
         steps.contains(&format!("Index Scan {index}")) && !steps.iter().any(|step| step == "Sort")
     }
@@ -147,7 +146,7 @@ fn orders() -> impl Iterator<Item = (Sort, Direction)> {
 }
 
 #[tokio::test]
-async fn pages_walk_the_index_of_their_sort() {
+async fn pages_use_the_index_of_their_sort() {
     let catalogue = Catalogue::create().await;
     for filter in FILTERS {
         for (sort, direction) in orders() {
@@ -155,23 +154,23 @@ async fn pages_walk_the_index_of_their_sort() {
             let last = SearchQuery { page: PageRequest::clamped(80, 30), ..query.clone() };
             for (query, total) in [(&query, None), (&query, Some(2_400)), (&last, Some(2_400))] {
                 let plan = catalogue.page_plan(query, total).await;
-                assert!(plan.is_walk_of(&index_of(sort)), "{query:?}: {:?}", plan.steps());
+                assert!(plan.is_index_only_scan(&index_of(sort)), "{query:?}: {:?}", plan.steps());
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_missing_index_is_noticed() {
+async fn a_missing_index_changes_the_plan() {
     let catalogue = Catalogue::create().await;
     let query = SearchQuery { sort: Sort::Title, ..SearchQuery::default() };
-    assert!(catalogue.page_plan(&query, None).await.is_walk_of(&index_of(Sort::Title)));
+    assert!(catalogue.page_plan(&query, None).await.is_index_only_scan(&index_of(Sort::Title)));
     let _ = catalogue.database.psql("DROP INDEX shown_chartsets_by_title");
-    assert!(!catalogue.page_plan(&query, None).await.is_walk_of(&index_of(Sort::Title)));
+    assert!(!catalogue.page_plan(&query, None).await.is_index_only_scan(&index_of(Sort::Title)));
 }
 
 #[tokio::test]
-async fn the_last_page_is_read_from_the_end() {
+async fn the_last_page_scans_backward() {
     let catalogue = Catalogue::create().await;
     let first = SearchQuery::default();
     let last = SearchQuery {
@@ -183,13 +182,13 @@ async fn the_last_page_is_read_from_the_end() {
         let directions: Vec<_> =
             page.nodes().iter().filter_map(|node| node["Scan Direction"].as_str()).collect();
         assert_eq!(directions, [direction]);
-        // What is passed over is no more than what is shown.
+        // As cheap as the first page.
         assert!(page.0["Total Cost"].as_f64().unwrap() < 10.0, "{page:?}");
     }
 }
 
 #[tokio::test]
-async fn totals_without_a_text_never_read_the_wide_table() {
+async fn totals_without_a_text_read_the_narrow_table() {
     let catalogue = Catalogue::create().await;
     for filter in FILTERS.into_iter().chain(["creator=r+0", "creator=creator+0"]) {
         let plan = catalogue.count_plan(&parse_query_string(filter).unwrap()).await;
@@ -199,7 +198,7 @@ async fn totals_without_a_text_never_read_the_wide_table() {
 }
 
 #[tokio::test]
-async fn part_of_a_creators_name_is_looked_up_by_trigrams() {
+async fn creator_parts_use_the_trigram_index() {
     let catalogue = Catalogue::create().await;
     let query = parse_query_string("creator=2723d0").unwrap();
     for plan in [catalogue.count_plan(&query).await, catalogue.page_plan(&query, Some(10)).await] {
@@ -208,17 +207,17 @@ async fn part_of_a_creators_name_is_looked_up_by_trigrams() {
         assert!(steps.contains(&lookup), "{steps:?}");
         assert!(!steps.contains(&"Seq Scan shown_chartsets".to_owned()), "{steps:?}");
     }
-    // However many the planner expects: every name has this part.
+    // Although every name contains this part.
     let query = parse_query_string("creator=creator").unwrap();
     let plan = catalogue.page_plan(&query, Some(10)).await;
-    assert!(!plan.is_walk_of("shown_chartsets_by_updated"), "{:?}", plan.steps());
+    assert!(!plan.is_index_only_scan("shown_chartsets_by_updated"), "{:?}", plan.steps());
     assert!(
-        catalogue.page_plan(&query, Some(CHARTSETS + 1)).await.is_ordered_by("shown_chartsets_by_updated")
+        catalogue.page_plan(&query, Some(CHARTSETS + 1)).await.is_index_scan("shown_chartsets_by_updated")
     );
 }
 
 #[tokio::test]
-async fn a_rare_text_is_looked_up_and_a_common_one_in_order() {
+async fn rare_and_common_texts_have_different_plans() {
     let catalogue = Catalogue::create().await;
     let rare = parse_query_string("q=word7&sort=title").unwrap();
     for plan in [catalogue.count_plan(&rare).await, catalogue.page_plan(&rare, Some(10)).await.page()] {
@@ -228,11 +227,11 @@ async fn a_rare_text_is_looked_up_and_a_common_one_in_order() {
     }
     let common = parse_query_string("q=common&sort=title").unwrap();
     let plan = catalogue.page_plan(&common, Some(100_000)).await;
-    assert!(plan.is_walk_of("shown_chartsets_by_title"), "{:?}", plan.steps());
+    assert!(plan.is_index_only_scan("shown_chartsets_by_title"), "{:?}", plan.steps());
     assert!(plan.page().steps().contains(&"Index Scan chartsets_pkey".to_owned()), "{:?}", plan.steps());
     assert_eq!(
         catalogue.page_ids(&common, Some(100_000)).await,
         catalogue.page_ids(&common, Some(CHARTSETS)).await,
-        "both ways give the same page"
+        "both plans return the same page"
     );
 }

@@ -1,4 +1,4 @@
-//! More searches at once than PostgreSQL should run.
+//! More concurrent searches than the limit.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ async fn searches_leave_connections_to_lookups() {
     let mut searches = JoinSet::new();
     for number in 0..20 {
         let search = PostgresSearch::new(store.clone(), CatalogueWatch::disabled());
-        // Each another query, so that none is answered by another one.
+        // All different, so that no two share a count.
         let length_ms = Bounds { min: Some(f64::from(number)), max: None };
         let query = SearchQuery { length_ms, ..SearchQuery::default() };
         searches.spawn(async move { search.search(&query, Generation::default()).await });

@@ -1,4 +1,4 @@
-//! Sources of a chart in several sets, and the words that describe it.
+//! Lookups: the sources and the metadata of a chart in several sets.
 
 use chart_index_domain::search::{ListItem, SearchQuery};
 use chart_index_domain::{ChartDraft, ChartsetDraft, Confidence, PublicSource, Source};
@@ -33,11 +33,11 @@ async fn a_chart_in_several_sets_lists_all_sources_in_order() {
     let detail = catalogue.store.chartset(id(2)).await.unwrap().unwrap();
     assert_eq!(detail.sources, [from(&beta(3), Exact, 11), from(&alpha(8), Declared, 11)]);
     assert_eq!(detail.charts[0].chart.difficulty, "pack");
-    assert_eq!(detail.charts[0].alpha_beatmap_id, None, "a pack gives no beatmap ids");
+    assert_eq!(detail.charts[0].alpha_beatmap_id, None, "a pack has no beatmap ids");
 }
 
 #[tokio::test]
-async fn the_words_of_a_lookup_come_from_the_best_source_then_the_lowest_id() {
+async fn metadata_comes_from_the_best_source() {
     let catalogue = Catalogue::create().await;
     let mut plain = chart(1);
     for (number, source, difficulty) in [
@@ -56,7 +56,7 @@ async fn the_words_of_a_lookup_come_from_the_best_source_then_the_lowest_id() {
 }
 
 #[tokio::test]
-async fn a_chart_reads_back_as_it_was_put() {
+async fn a_chart_is_read_as_it_was_stored() {
     let catalogue = Catalogue::create().await;
     let draft = chart(3);
     catalogue.put(&folder(1, [draft.clone()]), 10).await;
@@ -72,7 +72,7 @@ async fn a_chart_reads_back_as_it_was_put() {
 }
 
 #[tokio::test]
-async fn tags_of_several_charts_do_not_run_into_each_other() {
+async fn tags_of_several_charts_stay_separate() {
     let catalogue = Catalogue::create().await;
     let (mut one, mut two, mut three) = (chart(4), chart(8), chart(12));
     one.metadata.tags = vec!["b".into(), "a, {}\"\\".into()];
@@ -88,7 +88,7 @@ async fn tags_of_several_charts_do_not_run_into_each_other() {
 }
 
 #[tokio::test]
-async fn the_redirect_leads_to_the_exact_source_or_the_declared_one() {
+async fn the_public_source_is_exact_before_declared() {
     let catalogue = Catalogue::create().await;
     let with_source = ChartsetDraft { exact_source: Some(beta(3)), ..folder(1, [declaring(alpha(9), "")]) };
     catalogue.put(&with_source, 10).await;

@@ -1,21 +1,22 @@
-//! Free text: the words that a chartset is found by, and the query that finds them.
+//! Full-text search: the lexemes of a chartset, and the `tsquery` that matches them.
 //!
-//! A word of the query matches a whole word of the chartset; the last one, which may still be being typed, matches
-//! its beginning. A word in a script written without spaces matches anywhere in a run of that script: each run
-//! is indexed by all its suffixes and looked up by prefix.
+//! A word of the query matches a whole word of the chartset. The last word of the query, which the user may still be
+//! typing, matches a prefix. A word in a script without spaces matches anywhere in a run of that script: all suffixes
+//! of a run are indexed, and the query matches them by prefix.
 
 use std::collections::BTreeSet;
 
 use chart_index_domain::{Chartset, Keywords, text};
 
-/// The longest lexeme of a word, in characters: at 4 bytes each well below the 2,046 bytes of PostgreSQL.
+/// Maximum length of the lexeme of a word, in characters of up to 4 bytes. PostgreSQL accepts 2,046 bytes.
 const MAX_WORD_CHARACTERS: usize = 256;
-/// The longest lexeme of a suffix. More than anybody types of one run, and it bounds what a long run costs.
+/// Maximum length of the lexeme of a suffix, in characters. Longer than queries are, and it bounds the size of the
+/// index for a long run.
 const MAX_RUN_CHARACTERS: usize = 64;
-/// What all lexemes of a chartset may take. A tsvector holds 1 MiB; only hostile files come near this.
+/// Maximum size of all lexemes of a chartset. A `tsvector` holds 1 MiB; only malicious files get near this limit.
 const MAX_LEXEME_BYTES: usize = 128 * 1024;
 
-/// The lexemes of a chartset, distinct and in the order of their bytes.
+/// Returns the lexemes of a chartset, distinct and in the order of their bytes.
 pub(crate) fn lexemes(set: &Chartset, keywords: &Keywords) -> Vec<String> {
     let names = [&set.title, &set.artist, &set.creator];
     let texts = names.into_iter().chain(&keywords.romanised_names).chain(&keywords.tags);
@@ -40,25 +41,26 @@ fn lexemes_of(word: &str) -> Vec<String> {
     word.char_indices().map(|(start, _)| first_characters(&word[start..], MAX_RUN_CHARACTERS)).collect()
 }
 
-/// The tsquery, as text for a cast, that every word of the text must match. `None` for a text without words, which
-/// finds nothing.
+/// Returns the `tsquery`, as text for a cast, that requires every word of a text. `None` for a text without words,
+/// which matches nothing.
 pub(crate) fn tsquery(text: &str) -> Option<String> {
     let words = text::words(text);
     let last = words.len().checked_sub(1)?;
     let terms = words.iter().enumerate().map(|(position, word)| {
-        let run = is_run(word);
-        let limit = if run { MAX_RUN_CHARACTERS } else { MAX_WORD_CHARACTERS };
+        let is_run = is_run(word);
+        let limit = if is_run { MAX_RUN_CHARACTERS } else { MAX_WORD_CHARACTERS };
         let lexeme = quoted(&first_characters(word, limit));
-        if run || position == last { lexeme + ":*" } else { lexeme }
+        if is_run || position == last { lexeme + ":*" } else { lexeme }
     });
     Some(terms.collect::<Vec<_>>().join(" & "))
 }
 
-/// Words are letters and digits, so that there is nothing to escape today; this does not rely on it.
+/// Quotes a lexeme. Words consist of letters and digits, so nothing needs escaping today; this does not rely on it.
 fn quoted(lexeme: &str) -> String {
     format!("'{}'", lexeme.replace('\\', r"\\").replace('\'', "''"))
 }
 
+/// Whether the word is a run of a script without spaces.
 fn is_run(word: &str) -> bool {
     word.starts_with(text::is_written_without_spaces)
 }
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_must_match_and_the_last_may_be_unfinished() {
+    fn every_word_is_required_and_the_last_is_a_prefix() {
         for (text, expected) in [
             ("Goin' Un", Some("'goin' & 'un':*")),
             ("旋律 op", Some("'旋律':* & 'op':*")),
@@ -85,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_spaces_is_indexed_by_its_suffixes() {
+    fn runs_without_spaces_are_indexed_by_suffix() {
         assert_eq!(lexemes_of("宙の旋律"), ["宙の旋律", "の旋律", "旋律", "律"]);
         assert_eq!(lexemes_of("melody"), ["melody"]);
     }
 
     #[test]
-    fn lexemes_are_bounded_whatever_a_file_holds() {
+    fn lexemes_have_a_maximum_length() {
         let long_run = lexemes_of(&"宙".repeat(5_000));
         assert!(long_run.iter().all(|lexeme| lexeme.chars().count() <= MAX_RUN_CHARACTERS));
         let long_word = lexemes_of(&"\u{10400}".repeat(5_000));
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_end_a_lexeme_is_escaped() {
+    fn quotes_and_backslashes_are_escaped() {
         assert_eq!(quoted(r"a'b\c"), r"'a''b\\c'");
     }
 }

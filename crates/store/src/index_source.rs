@@ -1,4 +1,4 @@
-//! What an engine that keeps documents of its own is filled from and compared with.
+//! Reads chartsets for search indexes outside of PostgreSQL: to fill them, and to compare them with the catalogue.
 
 use std::collections::HashSet;
 
@@ -6,20 +6,20 @@ use chart_index_domain::search::{Checkpoint, IndexedChartset};
 use chart_index_domain::{ChartsetId, ReadError};
 
 use crate::Store;
-use crate::columns::{KeywordColumns, ListedColumns, keyword_columns, listed_columns};
-use crate::error::corrupt;
-use crate::outbox::transaction_of;
+use crate::column_values::parse_chartset_id;
+use crate::derived_columns::{KeywordColumns, ListedColumns, keyword_columns, listed_columns};
+use crate::outbox_state::Position;
 
-/// The chartsets that are shown, counted beside the changes that an index may not hold yet.
+/// The number of shown chartsets, excluding those that an index may not contain yet. All values are of one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownCount {
-    /// How many sets are shown that did not change since the checkpoint.
+    /// Number of shown chartsets that have not changed since the checkpoint.
     pub unchanged: u64,
-    /// The sets that changed since, shown or not.
+    /// The chartsets that have changed since, shown or not.
     pub changed: Vec<ChartsetId>,
 }
 
-/// A snapshot in the history of the catalogue, to ask later what changed since.
+/// A snapshot of the catalogue, for [`Store::changed_since`].
 #[derive(Debug, Clone)]
 pub struct Snapshot(String);
 
@@ -35,17 +35,17 @@ struct IndexedRow {
 
 impl IndexedRow {
     fn parse(self) -> Result<IndexedChartset, sqlx::Error> {
-        let chartset = self.listed.into_chartset(self.id.parse().map_err(corrupt)?)?;
+        let chartset = self.listed.into_chartset(parse_chartset_id(&self.id)?)?;
         let keywords = self.keywords.into_keywords();
         Ok(IndexedChartset { chartset, keywords, updated_at_ms: self.updated_at_ms })
     }
 }
 
 impl Store {
-    /// Those of the sets that are shown, as they are now, in the order of their ids.
+    /// Returns the current state of those of the chartsets that are shown, in the order of their ids.
     pub async fn indexed_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<IndexedChartset>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
-        self.read("read chartsets to index", |mut lease| async move {
+        self.read("read chartsets to index", |mut connection| async move {
             let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
                 "SELECT id, updated_at_ms, ",
                 listed_columns!(),
@@ -54,20 +54,20 @@ impl Store {
                 " FROM chartsets WHERE id = ANY($1) AND shown ORDER BY id"
             ))
             .bind(ids)
-            .fetch_all(lease.connection())
+            .fetch_all(&mut *connection)
             .await?;
             rows.into_iter().map(IndexedRow::parse).collect()
         })
         .await
     }
 
-    /// The next shown sets in the order of their ids. Empty after the last.
+    /// Returns the next shown chartsets in the order of their ids. Empty after the last.
     pub async fn indexed_chartsets_after(
         &self,
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<Vec<IndexedChartset>, ReadError> {
-        self.read("read chartsets to index", |mut lease| async move {
+        self.read("read chartsets to index", |mut connection| async move {
             let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
                 "SELECT id, updated_at_ms, ",
                 listed_columns!(),
@@ -75,20 +75,19 @@ impl Store {
                 keyword_columns!(),
                 " FROM chartsets WHERE id > $1 AND shown ORDER BY id LIMIT $2"
             ))
-            // No id is empty, so this lies before the first.
+            // The empty text sorts before every id.
             .bind(after.map(|id| id.to_string()).unwrap_or_default())
             .bind(i64::from(limit))
-            .fetch_all(lease.connection())
+            .fetch_all(&mut *connection)
             .await?;
             rows.into_iter().map(IndexedRow::parse).collect()
         })
         .await
     }
 
-    /// How many sets are shown, and which of them an index at that checkpoint need not hold as they are: all of it
-    /// of one snapshot.
+    /// Counts the shown chartsets for a comparison with an index at this checkpoint.
     pub async fn shown_count(&self, since: Checkpoint) -> Result<ShownCount, ReadError> {
-        self.read("count chartsets", |mut lease| async move {
+        self.read("count chartsets", |mut connection| async move {
             let (unchanged, changed): (i64, Vec<String>) = sqlx::query_as(
                 "WITH changed AS MATERIALIZED (
                      SELECT DISTINCT chartset_id AS id FROM search_changes
@@ -98,32 +97,32 @@ impl Store {
                         - (SELECT count(*) FROM chartsets JOIN changed USING (id) WHERE shown),
                         (SELECT coalesce(array_agg(id), '{}') FROM changed)",
             )
-            .bind(transaction_of(since).to_string())
-            .fetch_one(lease.connection())
+            .bind(Position::from(since).transaction_id.to_string())
+            .fetch_one(&mut *connection)
             .await?;
-            let changed = changed.iter().map(|id| id.parse().map_err(corrupt)).collect::<Result<_, _>>()?;
+            let changed = changed.iter().map(|id| parse_chartset_id(id)).collect::<Result<_, _>>()?;
             Ok(ShownCount { unchanged: unchanged.unsigned_abs(), changed })
         })
         .await
     }
 
-    /// The present snapshot.
+    /// Returns the current snapshot.
     pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
-        self.read("read the snapshot", |mut lease| async move {
+        self.read("read the current snapshot", |mut connection| async move {
             let snapshot = sqlx::query_scalar("SELECT pg_current_snapshot()::text");
-            snapshot.fetch_one(lease.connection()).await.map(Snapshot)
+            snapshot.fetch_one(&mut *connection).await.map(Snapshot)
         })
         .await
     }
 
-    /// Those of the sets that changed since that snapshot.
+    /// Returns those of the chartsets that have changed since the snapshot.
     pub async fn changed_since(
         &self,
         snapshot: &Snapshot,
         ids: &[ChartsetId],
     ) -> Result<HashSet<ChartsetId>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
-        self.read("read what changed", |mut lease| async move {
+        self.read("read changed chartsets", |mut connection| async move {
             let changed: Vec<String> = sqlx::query_scalar(
                 "SELECT DISTINCT chartset_id FROM search_changes
                  WHERE transaction_id >= pg_snapshot_xmin($1::text::pg_snapshot)
@@ -132,9 +131,9 @@ impl Store {
             )
             .bind(&snapshot.0)
             .bind(ids)
-            .fetch_all(lease.connection())
+            .fetch_all(&mut *connection)
             .await?;
-            changed.iter().map(|id| id.parse().map_err(corrupt)).collect()
+            changed.iter().map(|id| parse_chartset_id(id)).collect()
         })
         .await
     }

@@ -1,13 +1,14 @@
-//! The columns of a chartset that follow from its charts.
+//! The columns of `chartsets` that are derived from the charts of a chartset.
 
-use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, text};
+use chart_index_domain::{Chartset, ChartsetId, Keywords, text};
+use serde::Serialize;
 
+use crate::column_values::{parse_keys, parse_source, source_columns};
 use crate::error::corrupt;
-use crate::rows::{self, parse_source};
-use crate::words::lexemes;
+use crate::text_search::lexemes;
 
-/// The derived columns that lists show, in the order of [`listed_columns`].
-#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
+/// The columns that lists show, in the order of [`listed_columns`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, sqlx::FromRow)]
 pub(crate) struct ListedColumns {
     pub(crate) title: String,
     pub(crate) artist: String,
@@ -23,35 +24,42 @@ pub(crate) struct ListedColumns {
     pub(crate) chart_count: i32,
 }
 
-/// The derived columns of the keywords, in the order of [`keyword_columns`].
-#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
+/// The columns with keywords, in the order of [`keyword_columns`]. Searches match them; lists do not show them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, sqlx::FromRow)]
 pub(crate) struct KeywordColumns {
     pub(crate) tags: Vec<String>,
     pub(crate) romanised_names: Vec<String>,
 }
 
-/// The derived columns that searches use.
-#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
+/// The columns that searches use, in the order of [`search_columns`], and the lexemes of `search_words`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, sqlx::FromRow)]
 pub(crate) struct SearchColumns {
     pub(crate) title_sort: String,
     pub(crate) artist_sort: String,
     pub(crate) creator_search: String,
-    /// The lexemes of `search_words`.
+    /// Not a column: a statement converts between these and a `tsvector`.
+    #[serde(skip)]
     pub(crate) lexemes: Vec<String>,
 }
 
-/// Every derived column. The default is a set without visible charts, which is not shown.
-#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
+/// Every derived column. The default is that of a chartset without visible charts, which is not shown.
+///
+/// Serialised, it is a record for `json_populate_record(NULL::chartsets, …)`: PostgreSQL assigns its fields to columns
+/// by their names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, sqlx::FromRow)]
 pub(crate) struct DerivedColumns {
     #[sqlx(flatten)]
+    #[serde(flatten)]
     pub(crate) listed: ListedColumns,
     #[sqlx(flatten)]
+    #[serde(flatten)]
     pub(crate) keywords: KeywordColumns,
     #[sqlx(flatten)]
+    #[serde(flatten)]
     pub(crate) search: SearchColumns,
 }
 
-/// The names of the columns of [`ListedColumns`].
+/// The column names of [`ListedColumns`].
 macro_rules! listed_columns {
     () => {
         "title, artist, creator, source_kind, source_ref, keys, bpm_min, bpm_max, length_min_ms, \
@@ -60,7 +68,7 @@ macro_rules! listed_columns {
 }
 pub(crate) use listed_columns;
 
-/// The names of the columns of [`KeywordColumns`].
+/// The column names of [`KeywordColumns`].
 macro_rules! keyword_columns {
     () => {
         "tags, romanised_names"
@@ -68,36 +76,30 @@ macro_rules! keyword_columns {
 }
 pub(crate) use keyword_columns;
 
-/// Binds every derived column to a query: those of [`listed_columns`], of [`keyword_columns`], then of
-/// [`SearchColumns`], in order.
-macro_rules! bind_derived_columns {
-    ($query:expr, $columns:expr) => {{
-        let crate::columns::DerivedColumns { listed, keywords, search } = $columns;
-        $query
-            .bind(&listed.title)
-            .bind(&listed.artist)
-            .bind(&listed.creator)
-            .bind(&listed.source_kind)
-            .bind(&listed.source_ref)
-            .bind(&listed.keys)
-            .bind(listed.bpm_min)
-            .bind(listed.bpm_max)
-            .bind(listed.length_min_ms)
-            .bind(listed.length_max_ms)
-            .bind(listed.density_max)
-            .bind(listed.chart_count)
-            .bind(&keywords.tags)
-            .bind(&keywords.romanised_names)
-            .bind(&search.title_sort)
-            .bind(&search.artist_sort)
-            .bind(&search.creator_search)
-            .bind(&search.lexemes)
-    }};
+/// The column names of [`SearchColumns`].
+macro_rules! search_columns {
+    () => {
+        "title_sort, artist_sort, creator_search"
+    };
 }
-pub(crate) use bind_derived_columns;
+pub(crate) use search_columns;
+
+/// The column names of [`DerivedColumns`].
+macro_rules! derived_columns {
+    () => {
+        concat!(
+            crate::derived_columns::listed_columns!(),
+            ", ",
+            crate::derived_columns::keyword_columns!(),
+            ", ",
+            crate::derived_columns::search_columns!()
+        )
+    };
+}
+pub(crate) use derived_columns;
 
 impl DerivedColumns {
-    /// The columns of a chartset as [`chart_index_domain::assemble_chartset`] gives it.
+    /// Converts the result of [`chart_index_domain::assemble_chartset`].
     pub(crate) fn new(assembled: Option<(Chartset, Keywords)>) -> Self {
         let Some((set, keywords)) = assembled else { return Self::default() };
         let search = SearchColumns {
@@ -112,7 +114,7 @@ impl DerivedColumns {
 
 impl ListedColumns {
     fn new(set: Chartset) -> Self {
-        let (source_kind, source_ref) = rows::source_columns(set.source.as_ref());
+        let (source_kind, source_ref) = source_columns(set.source.as_ref());
         Self {
             title: set.title,
             artist: set.artist,
@@ -155,9 +157,4 @@ impl KeywordColumns {
     pub(crate) fn into_keywords(self) -> Keywords {
         Keywords { tags: self.tags, romanised_names: self.romanised_names }
     }
-}
-
-pub(crate) fn parse_keys(keys: i16) -> Result<KeyCount, sqlx::Error> {
-    let keys = u8::try_from(keys).map_err(corrupt)?;
-    KeyCount::try_from(keys).map_err(corrupt)
 }

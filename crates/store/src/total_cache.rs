@@ -1,44 +1,44 @@
-//! Totals of lists that were counted before.
+//! Caches the totals of lists.
 
 use std::fmt;
 
 use chart_index_domain::search::{Direction, Generation, PageRequest, SearchQuery, Sort};
 use quick_cache::sync::Cache;
 
-/// How many totals are cached. An entry takes about 100 bytes.
+/// Maximum number of cached totals. An entry takes about 100 bytes.
 const CAPACITY: usize = 4_096;
 
-/// A total, and the state of the catalogue that it was counted in.
+/// A total, and the generation of the catalogue in which it was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counted {
-    pub(crate) total: u64,
+pub(crate) struct Total {
+    pub(crate) count: u64,
     pub(crate) generation: Generation,
 }
 
-/// Totals by filter, bounded in number.
+/// Totals by filter.
 ///
-/// Counting reads every chartset that matches, a page only as many as lie before it. So the totals are cached, and used
-/// where the statement that reads the page finds the catalogue in the state that was counted.
-pub(crate) struct Counts(pub(crate) Cache<CountKey, Counted>);
+/// Counting reads every chartset that matches; reading a page only reads those before its end. A cached total is used if
+/// the statement that reads the page finds the generation in which it was counted.
+pub(crate) struct TotalCache(pub(crate) Cache<TotalKey, Total>);
 
-impl Default for Counts {
+impl Default for TotalCache {
     fn default() -> Self {
         Self(Cache::new(CAPACITY))
     }
 }
 
-impl fmt::Debug for Counts {
+impl fmt::Debug for TotalCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Counts").field("len", &self.0.len()).finish_non_exhaustive()
+        f.debug_struct("TotalCache").field("len", &self.0.len()).finish_non_exhaustive()
     }
 }
 
-/// What a total is cached under: the filter of a query, and the generation that the caller asked for, so that after a
-/// change the totals of before are not found any more.
+/// The key of a cached total: the filter of a query, and the generation that the caller requested, so that earlier
+/// totals are no longer found after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct CountKey([u8; 32]);
+pub(crate) struct TotalKey([u8; 32]);
 
-impl CountKey {
+impl TotalKey {
     pub(crate) fn new(query: &SearchQuery, generation: Generation) -> Self {
         let filter = SearchQuery {
             sort: Sort::default(),
@@ -54,19 +54,19 @@ impl CountKey {
 mod tests {
     use super::*;
 
-    fn key(query_string: &str) -> CountKey {
+    fn key(query_string: &str) -> TotalKey {
         let query = chart_index_domain::search::parse_query_string(query_string).unwrap();
-        CountKey::new(&query, Generation(1))
+        TotalKey::new(&query, Generation(1))
     }
 
     #[test]
-    fn lists_with_one_filter_have_one_total() {
+    fn equal_filters_have_equal_keys() {
         let lists = ["q=x&keys=4,7", "q=x&keys=7,4&sort=title&order=desc", "q=x&keys=4,7&page=9&perPage=60"];
         assert!(lists.iter().all(|list| key(list) == key(lists[0])));
     }
 
     #[test]
-    fn every_part_of_a_filter_is_part_of_the_key() {
+    fn every_part_of_a_filter_changes_the_key() {
         let filters = [
             "",
             "q=x",
@@ -90,8 +90,8 @@ mod tests {
     }
 
     #[test]
-    fn another_generation_is_another_key() {
+    fn generations_have_different_keys() {
         let query = SearchQuery::default();
-        assert_ne!(CountKey::new(&query, Generation(1)), CountKey::new(&query, Generation(2)));
+        assert_ne!(TotalKey::new(&query, Generation(1)), TotalKey::new(&query, Generation(2)));
     }
 }

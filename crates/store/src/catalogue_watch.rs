@@ -1,0 +1,96 @@
+//! Follows the generation of the catalogue.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chart_index_domain::search::Generation;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::Store;
+
+/// The last known generation of the catalogue, read in an interval. Clones share it.
+///
+/// A value cached under a generation is invalid as soon as the next generation is read, so at most one interval after
+/// a change. While PostgreSQL is unavailable the generation does not change, so cached values stay valid.
+#[derive(Clone)]
+pub struct CatalogueWatch {
+    generation: Arc<AtomicU64>,
+    last_read: LastRead,
+    /// Aborted with the last clone.
+    _task: Option<Arc<AbortOnDropHandle<()>>>,
+}
+
+/// The result of the last successful read, and when that read began.
+type LastRead = Arc<Mutex<Option<(Generation, std::time::Instant)>>>;
+
+impl CatalogueWatch {
+    /// A watch that never reads the generation, for programs that cache nothing.
+    #[must_use]
+    pub fn disabled() -> Self {
+        Self { generation: Arc::default(), last_read: LastRead::default(), _task: None }
+    }
+
+    /// Reads the generation once, waiting up to `interval` for it, and then once per interval.
+    ///
+    /// Until the first read succeeds the generation is a random number, so that nothing cached by another process
+    /// counts as current.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime.
+    pub async fn start(store: &Store, interval: Duration) -> Self {
+        let (generation, last_read) = (Arc::new(AtomicU64::new(fastrand::u64(..))), LastRead::default());
+        let _ = tokio::time::timeout(interval, refresh(store, &generation, &last_read)).await;
+        let refreshing =
+            refresh_in_intervals(store.clone(), Arc::clone(&generation), last_read.clone(), interval);
+        let task = Some(Arc::new(AbortOnDropHandle::new(tokio::spawn(refreshing))));
+        Self { generation, last_read, _task: task }
+    }
+
+    /// The generation that was last read, and when that read began; `None` before the first success.
+    #[must_use]
+    pub fn last_read(&self) -> Option<(Generation, std::time::Instant)> {
+        *self.last_read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The generation that was last read.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        Generation(self.generation.load(Ordering::Acquire))
+    }
+}
+
+impl fmt::Debug for CatalogueWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CatalogueWatch").field(&self.generation()).finish()
+    }
+}
+
+async fn refresh_in_intervals(
+    store: Store,
+    generation: Arc<AtomicU64>,
+    last_read: LastRead,
+    interval: Duration,
+) {
+    let mut ticks = interval_at(Instant::now() + interval, interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        refresh(&store, &generation, &last_read).await;
+    }
+}
+
+async fn refresh(store: &Store, generation: &AtomicU64, last_read: &LastRead) {
+    let began = std::time::Instant::now();
+    match store.generation().await {
+        Ok(read) => {
+            generation.store(read.0, Ordering::Release);
+            *last_read.lock().unwrap_or_else(PoisonError::into_inner) = Some((read, began));
+        }
+        // Requests report an outage; this task only misses changes.
+        Err(error) => tracing::debug!(%error, "reading the generation of the catalogue failed"),
+    }
+}

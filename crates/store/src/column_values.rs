@@ -1,0 +1,50 @@
+//! Conversions between column values and values of the domain, shared by all row types.
+
+use chart_index_domain::{ChartsetId, KeyCount, NoteHash, PublicSource, SourceRef};
+use serde::Serialize;
+
+use crate::error::corrupt;
+
+pub(crate) fn parse_hash(bytes: &[u8]) -> Result<NoteHash, sqlx::Error> {
+    bytes.try_into().map(NoteHash::from_bytes).map_err(corrupt)
+}
+
+pub(crate) fn parse_digest(bytes: &[u8]) -> Result<[u8; 32], sqlx::Error> {
+    bytes.try_into().map_err(corrupt)
+}
+
+pub(crate) fn parse_chartset_id(id: &str) -> Result<ChartsetId, sqlx::Error> {
+    id.parse().map_err(corrupt)
+}
+
+pub(crate) fn parse_keys(keys: i16) -> Result<KeyCount, sqlx::Error> {
+    let keys = u8::try_from(keys).map_err(corrupt)?;
+    KeyCount::try_from(keys).map_err(corrupt)
+}
+
+/// Parses a source from its pair of columns; `None` if both are `NULL`.
+pub(crate) fn parse_source(
+    kind: Option<&str>,
+    reference: Option<&str>,
+) -> Result<Option<PublicSource>, sqlx::Error> {
+    let (Some(kind), Some(reference)) = (kind, reference) else { return Ok(None) };
+    let number: u64 = reference.parse().map_err(corrupt)?;
+    let reference = SourceRef::from_number(number).ok_or_else(|| corrupt("a source ref out of range"))?;
+    Ok(Some(PublicSource { kind: kind.parse().map_err(corrupt)?, reference }))
+}
+
+/// The pair of columns that stores a source.
+pub(crate) fn source_columns(source: Option<&PublicSource>) -> (Option<String>, Option<String>) {
+    source.map(|source| (source.kind.to_string(), source.reference.to_string())).unzip()
+}
+
+/// Serialises one or more rows for `json_populate_record` or `json_populate_recordset`. The result is bound as text,
+/// since building a `jsonb` value first would cost more.
+pub(crate) fn to_json(rows: &impl Serialize) -> Result<String, sqlx::Error> {
+    serde_json::to_string(rows).map_err(|error| sqlx::Error::Encode(error.into()))
+}
+
+/// The text form of a `bytea`, for a field of such a row.
+pub(crate) fn hex_bytea(bytes: &[u8; 32]) -> String {
+    format!("\\x{}", blake3::Hash::from_bytes(*bytes).to_hex())
+}

@@ -1,0 +1,69 @@
+//! Detects half-open connections and keeps the pool from reusing them.
+//!
+//! On a half-open connection nothing arrives any more and nothing closes it: a firewall or NAT gateway dropped its
+//! state, or the server vanished without a FIN or RST. sqlx sets no TCP keepalive, so only a timeout finds it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sqlx::pool::PoolConnectionMetadata;
+use sqlx::{Connection, PgConnection};
+use tokio::time::timeout;
+
+/// Idle time after which a connection is pinged before it is used. A ping before every use would double the round
+/// trips of a lookup.
+const PING_AFTER_IDLE: Duration = Duration::from_secs(5);
+/// Timeout of a ping.
+const PING_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Remembers when a connection last failed. Connections that were idle at that time are closed instead of reused: the
+/// same cause has usually broken all of them, and a new connection costs less than a timeout. Clones share the state.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionHealth {
+    start: std::time::Instant,
+    last_failure_ms: Arc<AtomicU64>,
+}
+
+impl Default for ConnectionHealth {
+    fn default() -> Self {
+        Self { start: std::time::Instant::now(), last_failure_ms: Arc::default() }
+    }
+}
+
+impl ConnectionHealth {
+    /// Records that a connection is lost or half-open.
+    pub(crate) fn record_failure(&self) {
+        self.last_failure_ms.fetch_max(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Whether an idle connection of the pool may be reused. Takes at most [`PING_TIMEOUT`].
+    pub(crate) async fn allows_reuse(
+        &self,
+        connection: &mut PgConnection,
+        metadata: PoolConnectionMetadata,
+    ) -> bool {
+        if self.failed_while_idle(metadata.idle_for) {
+            return false;
+        }
+        if metadata.idle_for < PING_AFTER_IDLE || responds(connection).await {
+            return true;
+        }
+        self.record_failure();
+        false
+    }
+
+    fn failed_while_idle(&self, idle_for: Duration) -> bool {
+        let idle_ms = u64::try_from(idle_for.as_millis()).unwrap_or(u64::MAX);
+        self.now_ms().saturating_sub(idle_ms) <= self.last_failure_ms.load(Ordering::Relaxed)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Whether a connection responds to a ping within [`PING_TIMEOUT`].
+pub(crate) async fn responds(connection: &mut PgConnection) -> bool {
+    matches!(timeout(PING_TIMEOUT, connection.ping()).await, Ok(Ok(())))
+}

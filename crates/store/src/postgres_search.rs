@@ -1,0 +1,159 @@
+//! The PostgreSQL search engine.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chart_index_domain::ReadError;
+use chart_index_domain::search::{ChartsetPage, Engine, Generation, ListItem, SearchIndex, SearchQuery};
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, Postgres, QueryBuilder, Row};
+
+use crate::column_values::parse_chartset_id;
+use crate::derived_columns::ListedColumns;
+use crate::error::{corrupt, read_error};
+use crate::generation::GenerationRow;
+use crate::pooled_connection::PooledConnection;
+use crate::search_limit::SearchShed;
+use crate::search_sql::{push_page, push_total_with_generation};
+use crate::total_cache::{Total, TotalCache, TotalKey};
+use crate::{CatalogueWatch, Store};
+
+/// Maximum offset of a page that is read together with its total. Above it the total is counted first, since it
+/// determines which end of the list is nearer to the page.
+const MAX_OFFSET_WITHOUT_TOTAL: u64 = 1_000;
+
+const OPERATION: &str = "search chartsets";
+
+/// A search engine that queries PostgreSQL: always current, and exact. Clones share the cached totals.
+#[derive(Debug, Clone)]
+pub struct PostgresSearch {
+    store: Store,
+    watch: CatalogueWatch,
+    totals: Arc<TotalCache>,
+}
+
+/// The columns that every row of a page has in addition to its chartset.
+#[derive(sqlx::FromRow)]
+struct TotalRow {
+    #[sqlx(flatten)]
+    generation: GenerationRow,
+    total: i64,
+}
+
+impl PostgresSearch {
+    /// Creates a search engine over the catalogue of the store, with the generation of the watch.
+    #[must_use]
+    pub fn new(store: Store, watch: CatalogueWatch) -> Self {
+        Self { store, watch, totals: Arc::default() }
+    }
+
+    /// Returns a page. Of concurrent searches with the same filter, one counts the total.
+    async fn page(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
+        let key = TotalKey::new(query, generation);
+        let (page, total) = match self.totals.0.get_value_or_guard_async(&key).await {
+            Ok(cached) => self.page_with_total(query, cached).await?,
+            Err(guard) => {
+                let (page, total) = self.page_and_total(query).await?;
+                // Fails only if the entry was evicted in the meantime, which costs one count.
+                let _ = guard.insert(total);
+                return Ok(page);
+            }
+        };
+        self.totals.0.insert(key, total);
+        Ok(page)
+    }
+
+    /// Reads a page whose total is not cached.
+    async fn page_and_total(&self, query: &SearchQuery) -> Result<(ChartsetPage, Total), ReadError> {
+        // The total for a text or for part of a name also determines how to find the matches.
+        let has_text = query.text.is_some() || query.creator.is_some();
+        if !has_text && query.page.offset() <= MAX_OFFSET_WITHOUT_TOTAL {
+            return self.read_page(query, None).await;
+        }
+        let total = self.count(query).await?;
+        self.page_with_total(query, total).await
+    }
+
+    /// Reads a page whose total was counted before. If the catalogue has changed since, counts it again in the snapshot
+    /// of the page.
+    async fn page_with_total(
+        &self,
+        query: &SearchQuery,
+        total: Total,
+    ) -> Result<(ChartsetPage, Total), ReadError> {
+        let (page, found) = self.read_page(query, Some(total.count)).await?;
+        if found == total {
+            return Ok((page, found));
+        }
+        self.read_page(query, None).await
+    }
+
+    async fn count(&self, query: &SearchQuery) -> Result<Total, ReadError> {
+        let rows = self.fetch(|statement| push_total_with_generation(statement, query)).await?;
+        parse_total(&rows).map_err(decode_error)
+    }
+
+    /// Reads a page and its total in one statement, which counts if no total is given.
+    async fn read_page(
+        &self,
+        query: &SearchQuery,
+        total: Option<u64>,
+    ) -> Result<(ChartsetPage, Total), ReadError> {
+        let rows = self.fetch(|statement| push_page(statement, query, total)).await?;
+        let total = parse_total(&rows).map_err(decode_error)?;
+        let items = rows.iter().filter_map(|row| parse_item(row).transpose());
+        let items = items.collect::<Result<_, _>>().map_err(decode_error)?;
+        Ok((ChartsetPage { items, total: total.count }, total))
+    }
+
+    /// Runs a statement. It acquires a connection here, so that a search that waits for the count of another holds none.
+    async fn fetch(&self, push: impl Fn(&mut QueryBuilder<Postgres>)) -> Result<Vec<PgRow>, ReadError> {
+        let run = |mut connection: PooledConnection| {
+            let mut statement = QueryBuilder::new("");
+            push(&mut statement);
+            // Not prepared: a generic plan, for any text or range, is a bad plan for most of them.
+            async move { statement.build().persistent(false).fetch_all(&mut *connection).await }
+        };
+        self.store.read(OPERATION, run).await
+    }
+}
+
+fn parse_total(rows: &[PgRow]) -> Result<Total, sqlx::Error> {
+    let row = TotalRow::from_row(rows.first().ok_or(sqlx::Error::RowNotFound)?)?;
+    let count = u64::try_from(row.total).map_err(corrupt)?;
+    Ok(Total { count, generation: row.generation.generation() })
+}
+
+fn decode_error(error: sqlx::Error) -> ReadError {
+    read_error(OPERATION, error)
+}
+
+/// Parses the chartset of a row; `None` for the single row of an empty page, which contains only the total.
+fn parse_item(row: &PgRow) -> Result<Option<ListItem>, sqlx::Error> {
+    let Some(id) = row.try_get::<Option<String>, _>("id")? else { return Ok(None) };
+    let columns = ListedColumns::from_row(row)?;
+    let chartset = columns.into_chartset(parse_chartset_id(&id)?)?;
+    ListItem::new(&chartset).map(Some).map_err(corrupt)
+}
+
+#[async_trait]
+impl SearchIndex for PostgresSearch {
+    fn engine(&self) -> Engine {
+        Engine::Postgres
+    }
+
+    fn generation(&self) -> Generation {
+        self.watch.generation()
+    }
+
+    /// The page is always current, whichever generation is requested. Above
+    /// [`StoreConfig::max_searches`](crate::StoreConfig) in flight, searches wait. Those that would wait too long fail
+    /// with [`ReadError::Unavailable`].
+    async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
+        let permit = self.store.searches().acquire().await;
+        let unavailable =
+            |shed: SearchShed| ReadError::Unavailable { operation: OPERATION, source: shed.into() };
+        let _permit = permit.map_err(unavailable)?;
+        self.page(query, generation).await
+    }
+}

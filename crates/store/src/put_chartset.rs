@@ -1,0 +1,183 @@
+//! Stores a song folder in one transaction.
+
+use std::collections::HashMap;
+
+use chart_index_domain::{
+    ChartDraft, ChartMetadata, ChartsetDraft, ChartsetMember, NoteHash, assemble_chartset,
+};
+use sqlx::{Connection, PgConnection, Postgres, Transaction};
+
+use crate::content_fingerprint::{charts_by_hash, fingerprint};
+use crate::derived_columns::DerivedColumns;
+use crate::error::is_lost_race;
+use crate::incremental_ingest::{CheckedChartset, ExpectedChartset, mark_checked};
+use crate::pooled_connection::PooledConnection;
+use crate::put_chartset_sql::{self as sql, CanonicalChart, Upserted};
+use crate::removal_lock;
+use crate::sql_text::replace_nul;
+use crate::{Store, StoreError};
+
+/// Maximum number of attempts of a transaction that conflicts with others. In each conflict another one succeeds.
+const MAX_ATTEMPTS: u32 = 8;
+
+/// The result of [`Store::put_chartset`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutOutcome {
+    /// What changed.
+    pub effect: PutEffect,
+    /// Whether the chartset is removed from the index. Its rows were updated, but it is not shown.
+    pub removed: bool,
+    /// The charts that the chartset no longer contains.
+    pub dropped_charts: Vec<NoteHash>,
+}
+
+/// What [`Store::put_chartset`] changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutEffect {
+    /// The chartset was added.
+    Added,
+    /// The chartset was stored with the same content. Only the time of its last check, and its path, were updated.
+    Unchanged,
+    /// The chartset was stored with other content, and was updated.
+    Updated,
+}
+
+/// A song folder to store. Its charts are in the order of their hashes, so that concurrent transactions lock the same
+/// charts in the same order and cannot deadlock.
+struct Folder<'a> {
+    draft: &'a ChartsetDraft,
+    charts: Vec<&'a ChartDraft>,
+    fingerprint: [u8; 32],
+    now_ms: i64,
+}
+
+impl Store {
+    /// Stores a song folder: its new charts with their ROX files, and the chartset with the metadata from this folder.
+    ///
+    /// The first file ingested with a note hash decides the numbers and the ROX bytes. A folder with unchanged content
+    /// only updates the time of its last check. Charts that the folder no longer contains leave the chartset. Removed
+    /// charts and chartsets stay removed. Every change adds a row to the outbox `search_changes` in the same transaction.
+    pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
+        let folder = Folder::new(draft, now_ms);
+        let mut attempt = 1;
+        loop {
+            match self.try_run_once(|connection| Self::try_put(&folder, connection)).await {
+                Ok(Some(outcome)) => return Ok(outcome),
+                Ok(None) if attempt < MAX_ATTEMPTS => (),
+                Err(error) if is_lost_race(&error) && attempt < MAX_ATTEMPTS => (),
+                Ok(None) => return Err(put_error(sqlx::Error::RowNotFound)),
+                Err(error) => return Err(put_error(error)),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Returns `None` if another process stored the same content after this one had checked.
+    async fn try_put(
+        folder: &Folder<'_>,
+        mut connection: PooledConnection,
+    ) -> Result<Option<PutOutcome>, sqlx::Error> {
+        let id = folder.draft.id;
+        // Most folders that get here are new or changed, so the cheaper statement comes first.
+        if sql::has_content(&mut connection, id, &folder.fingerprint).await? {
+            let checked = mark_checked(&mut connection, &[folder.expected()], folder.now_ms).await?;
+            if let Some(CheckedChartset { removed, .. }) = checked.first().copied() {
+                let effect = PutEffect::Unchanged;
+                return Ok(Some(PutOutcome { effect, removed, dropped_charts: Vec::new() }));
+            }
+        }
+        let mut transaction = connection.begin_with(removal_lock::begin_ingest(id)).await?;
+        let Some(upserted) = folder.write(&mut transaction).await? else { return Ok(None) };
+        transaction.commit().await?;
+        let effect = if upserted.added { PutEffect::Added } else { PutEffect::Updated };
+        let dropped_charts = upserted.dropped_charts()?;
+        Ok(Some(PutOutcome { effect, removed: upserted.removed, dropped_charts }))
+    }
+}
+
+fn put_error(error: sqlx::Error) -> StoreError {
+    StoreError::new("put chartset", error)
+}
+
+impl<'a> Folder<'a> {
+    fn new(draft: &'a ChartsetDraft, now_ms: i64) -> Self {
+        let charts = charts_by_hash(draft);
+        let fingerprint = fingerprint(draft, &charts);
+        Self { draft, charts, fingerprint, now_ms }
+    }
+
+    fn expected(&self) -> ExpectedChartset {
+        let (id, path) = (self.draft.id, self.draft.path.clone());
+        ExpectedChartset { id, fingerprint: self.fingerprint, path }
+    }
+
+    async fn write(
+        &self,
+        transaction: &mut Transaction<'_, Postgres>,
+    ) -> Result<Option<Upserted>, sqlx::Error> {
+        let canonical = self.store_charts(transaction).await?;
+        let members: Vec<ChartsetMember> =
+            self.charts.iter().filter_map(|chart| Some(member(chart, canonical.get(&chart.hash)?))).collect();
+        let is_visible =
+            |member: &&ChartsetMember| canonical.get(&member.hash).is_some_and(|chart| !chart.removed);
+        let mut visible: Vec<ChartsetMember> = members.iter().filter(is_visible).cloned().collect();
+        let (id, exact_source) = (self.draft.id, self.draft.exact_source.as_ref());
+        let derived = DerivedColumns::new(assemble_chartset(id, exact_source, &mut visible));
+        sql::upsert_chartset(transaction, self.draft, &self.fingerprint, &derived, &members, self.now_ms)
+            .await
+    }
+
+    /// Stores the new charts. Returns what is stored for every hash of the folder.
+    async fn store_charts(
+        &self,
+        connection: &mut PgConnection,
+    ) -> Result<HashMap<NoteHash, CanonicalChart>, sqlx::Error> {
+        let hashes: Vec<&[u8]> = self.charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
+        let mut stored = sql::stored_charts(connection, &hashes).await?;
+        let missing: Vec<&ChartDraft> =
+            self.charts.iter().copied().filter(|chart| !stored.contains_key(&chart.hash)).collect();
+        if missing.is_empty() {
+            return Ok(stored);
+        }
+        let inserted = sql::insert_charts(connection, &missing, self.now_ms).await?;
+        if inserted < missing.len() {
+            // Another transaction has stored some of them first, so its numbers count.
+            return sql::stored_charts(connection, &hashes).await;
+        }
+        stored.extend(missing.iter().map(|chart| (chart.hash, canonical(chart))));
+        Ok(stored)
+    }
+}
+
+fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> ChartsetMember {
+    ChartsetMember {
+        hash: draft.hash,
+        numbers: canonical.numbers,
+        rox_bytes: canonical.rox_bytes,
+        metadata: storable(&draft.metadata),
+        declared_source: draft.declared_source.clone(),
+        alpha_beatmap_id: draft.alpha_beatmap_id,
+    }
+}
+
+fn canonical(draft: &ChartDraft) -> CanonicalChart {
+    CanonicalChart {
+        numbers: draft.numbers,
+        rox_bytes: draft.rox.as_ref().map_or(0, |rox| rox.len() as u64),
+        removed: false,
+    }
+}
+
+/// The metadata without the characters that PostgreSQL cannot store.
+fn storable(metadata: &ChartMetadata) -> ChartMetadata {
+    let owned = |text: &String| replace_nul(text).into_owned();
+    ChartMetadata {
+        title: owned(&metadata.title),
+        artist: owned(&metadata.artist),
+        title_romanised: metadata.title_romanised.as_ref().map(owned),
+        artist_romanised: metadata.artist_romanised.as_ref().map(owned),
+        creator: owned(&metadata.creator),
+        difficulty: owned(&metadata.difficulty),
+        tags: metadata.tags.iter().map(owned).collect(),
+    }
+}

@@ -1,8 +1,8 @@
-//! The examples of docs/api.md: each is a request and the response of a service over the sample library.
+//! The examples of docs/api.md and README.md: requests and the responses of a service over the sample library.
 //!
-//! A block of the language `http` holds the request line and its headers, an empty line, the status line, and those
+//! In docs/api.md a block of the language `http` holds the request line and its headers, an empty line, the status line, and those
 //! response headers that the example shows. `UPDATE_DOCS=1` writes the status line, the values of these headers and
-//! the body.
+//! the body. In README.md a line with a `curl` command is followed by a line of output.
 
 use chart_index_tests::{Client, Service, ServiceOptions, TestDatabase, indexer, samples, workspace_root};
 
@@ -17,31 +17,64 @@ const RETRY_AFTER: &str = "42";
 /// The limit of a group, which an example of a 429 uses up.
 const LIMIT: usize = 240;
 
-#[tokio::test]
-async fn examples_match_the_responses() {
+/// A service over the sample library, with its database.
+async fn serve_samples() -> (TestDatabase, Service) {
     let database = TestDatabase::create().await;
     indexer(database.url(), &["migrate"]).succeeded();
-    indexer(database.url(), &["ingest", samples().to_str().unwrap()]).succeeded();
+    indexer(database.url(), &["ingest", samples().to_str().expect("UTF-8")]).succeeded();
     // Each example is a client of its own, by its forwarded address.
     let arguments = ["--trusted-proxies", "127.0.0.1/32", "--rate-limit-list", "240"];
     let options = ServiceOptions { arguments: &arguments, ..ServiceOptions::default() };
     let service = Service::start_with(database.url(), &options);
+    (database, service)
+}
 
-    let documented = read(API);
-    let mut actual = documented.clone();
-    for (number, block) in code_blocks(&documented, "http").into_iter().enumerate() {
-        let address = format!("192.0.2.{number}");
-        let rendered = Example::parse(block).render(&service.client(), &address).await;
-        actual = actual.replacen(block, &rendered, 1);
-    }
+/// Compares the parts of a document with what they should be, or writes them.
+fn check_or_update(path: &str, parts: &[(&str, String)]) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(workspace_root().join(API), actual).unwrap();
+        let document = read(path);
+        let updated = parts.iter().fold(document, |text, (old, new)| text.replacen(old, new, 1));
+        std::fs::write(workspace_root().join(path), updated).expect("the document is written");
         return;
     }
-    for (documented, actual) in code_blocks(&documented, "http").into_iter().zip(code_blocks(&actual, "http"))
-    {
-        assert_eq!(documented, actual, "{API} is out of date: UPDATE_DOCS=1 rewrites its examples");
+    for (documented, actual) in parts {
+        assert_eq!(documented, actual, "{path} is out of date: UPDATE_DOCS=1 rewrites its examples");
     }
+}
+
+#[tokio::test]
+async fn api_examples_match_the_responses() {
+    let (_database, service) = serve_samples().await;
+    let document = read(API);
+    let mut parts = Vec::new();
+    for (number, block) in code_blocks(&document, "http").into_iter().enumerate() {
+        let address = format!("192.0.2.{number}");
+        parts.push((block, Example::parse(block).render(&service.client(), &address).await));
+    }
+    assert!(parts.len() > 10);
+    check_or_update(API, &parts);
+}
+
+#[tokio::test]
+async fn readme_examples_match_the_responses() {
+    let (_database, service) = serve_samples().await;
+    let document = read("README.md");
+    let [block] = code_blocks(&document, "console")[..] else { panic!("one block of commands") };
+    let commands = block.split("$ curl ").skip(1);
+    let mut parts = Vec::new();
+    for example in commands {
+        let command = example.lines().next().unwrap_or_default();
+        let path = command.split("127.0.0.1:8080").nth(1).expect("an address").trim_end_matches('\'');
+        let response = service.client().get(path).await;
+        let output = if command.contains("redirect_url") {
+            format!("{} {}", response.status.as_u16(), response.header("location"))
+        } else {
+            with_fixed_times(std::str::from_utf8(&response.body).expect("UTF-8"))
+        };
+        parts.push((example, format!("{command}\n{output}\n")));
+    }
+    assert!(parts.len() > 1);
+    check_or_update("README.md", &parts);
 }
 
 struct Example<'a> {

@@ -5,6 +5,7 @@ mod api_examples;
 mod errors;
 mod links;
 mod note_hash;
+mod settings;
 
 use chart_index_tests::workspace_root;
 

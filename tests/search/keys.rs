@@ -1,4 +1,4 @@
-//! The API keys of docs/operations.md, exactly as they stand there.
+//! The API keys of docs/operations/install.md, exactly as they stand there.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const MASTER_KEY: &str = "a-master-key-of-more-than-16-bytes";
 
 /// The key descriptions of the documentation, in their order: that of the service and that of the indexer.
 fn documented_keys() -> Vec<String> {
-    let text = std::fs::read_to_string(workspace_root().join("docs/operations.md")).unwrap();
+    let text = std::fs::read_to_string(workspace_root().join("docs/operations/install.md")).unwrap();
     let blocks = text.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
     blocks.filter(|block| block.contains("\"actions\"")).collect()
 }

@@ -1,4 +1,4 @@
-//! The handlers: each extracts, reads through what is kept, and answers.
+//! The handlers: each extracts its parameters, reads through the response cache and responds.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use chart_index_domain::{ChartsetId, PublicSource, ReadError, SourceRef};
 use chart_index_http::{ApiError, CachePolicy, ChartsetIdParam, Conditions, JsonBody, Missing, Turn};
 use chart_index_store::Store;
 
-use crate::wire::ChartsetAnswer;
-use crate::{BrowseState, listing};
+use crate::BrowseState;
+use crate::json_bodies::DetailBody;
 
-/// Which engine answered, for those who run the service.
+/// Names the engine that the page of a list comes from.
 const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
 
 /// `GET /api/chartsets`.
@@ -26,7 +26,7 @@ pub(crate) async fn list(
     conditions: Conditions,
 ) -> Result<Response, ApiError> {
     let query = parse_query_string(query_string.as_deref().unwrap_or_default())?;
-    let (engine, body) = listing::read(&state, &turn, query, &conditions).await?;
+    let (engine, body) = state.engines.page(&state.answers, &turn, query, &conditions).await?;
     let mut response = body.answer(&conditions, CachePolicy::Listing);
     response.headers_mut().insert(X_SEARCH_ENGINE, HeaderValue::from_static(engine.as_str()));
     Ok(response)
@@ -48,10 +48,10 @@ pub(crate) async fn detail(
 
 async fn read_detail(store: Store, id: ChartsetId) -> Result<CachedResponse, ReadError> {
     let Some(detail) = store.chartset(id).await? else { return Ok(CachedResponse::NotFound) };
-    Ok(JsonBody::render(&ChartsetAnswer::new(&detail))?.keep())
+    Ok(JsonBody::render(&DetailBody::new(&detail))?.keep())
 }
 
-/// `GET /go/chartset/{id}`: to the page where the chartset is published.
+/// `GET /go/chartset/{id}`: redirects to the public page of the chartset.
 pub(crate) async fn redirect(
     State(state): State<Arc<BrowseState>>,
     turn: Turn,
@@ -59,21 +59,21 @@ pub(crate) async fn redirect(
 ) -> Result<Response, ApiError> {
     let key = CacheKey::source(id, state.watch.generation());
     let store = state.store.clone();
-    let kept = state.answers.read(&turn, key, move || read_source(store, id)).await?;
-    let source = kept_source(&kept).ok_or(ApiError::NotFound(Missing::PublicSource))?;
+    let cached = state.answers.read(&turn, key, move || read_source(store, id)).await?;
+    let source = cached_source(&cached).ok_or(ApiError::NotFound(Missing::PublicSource))?;
     let location = [(LOCATION, state.source_pages.page_of(&source))];
     Ok((StatusCode::FOUND, CachePolicy::Redirect, location).into_response())
 }
 
-/// What is kept is the source, `<kind>/<ref>`: where it has its page is a setting of each replica.
+/// Caches the source as `<kind>/<ref>`. The address of its page is a setting of each replica.
 async fn read_source(store: Store, id: ChartsetId) -> Result<CachedResponse, ReadError> {
     let source = store.public_source(id).await?;
-    let kept = |source: PublicSource| format!("{}/{}", source.kind, source.reference);
-    Ok(source.map_or(CachedResponse::NotFound, |source| CachedResponse::found(kept(source), "")))
+    let body = |source: PublicSource| format!("{}/{}", source.kind, source.reference);
+    Ok(source.map_or(CachedResponse::NotFound, |source| CachedResponse::found(body(source), "")))
 }
 
-fn kept_source(kept: &CachedResponse) -> Option<PublicSource> {
-    let CachedResponse::Found(body) = kept else { return None };
+fn cached_source(cached: &CachedResponse) -> Option<PublicSource> {
+    let CachedResponse::Found(body) = cached else { return None };
     let (kind, number) = std::str::from_utf8(&body.plain().bytes).ok()?.split_once('/')?;
     Some(PublicSource { kind: kind.parse().ok()?, reference: SourceRef::from_number(number.parse().ok()?)? })
 }

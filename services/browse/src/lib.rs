@@ -1,38 +1,36 @@
-//! The browse service: the list of chartsets, one chartset, and the redirect to where it is published.
+//! The browse service: the list of chartsets, the detail of one, and the redirect to its source page.
 
 mod handlers;
-mod listing;
+mod json_bodies;
+mod search_engines;
 mod source_pages;
-mod wire;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
-use chart_index_domain::search::SearchIndex;
 use chart_index_http::Answers;
 use chart_index_ratelimit::Group;
 use chart_index_store::{CatalogueWatch, Store};
 
+pub use search_engines::SearchEngines;
 pub use source_pages::{InvalidSourcePage, SourcePage, SourcePages};
 
-/// What the handlers of this service work on.
+/// The state of the handlers.
 pub struct BrowseState {
-    /// The engine that lists chartsets.
-    pub search: Arc<dyn SearchIndex>,
-    /// The engine that lists them while that one cannot.
-    pub stand_in: Option<Arc<dyn SearchIndex>>,
+    /// The engines that list chartsets.
+    pub engines: SearchEngines,
     /// The catalogue.
     pub store: Store,
-    /// The generation of the catalogue, under which details are kept.
+    /// The generation of the catalogue, which is part of the cache keys of details.
     pub watch: CatalogueWatch,
-    /// The limits, and what is kept of finished answers.
+    /// The rate limits and the response cache.
     pub answers: Answers,
-    /// Where the sources have their pages.
+    /// The public pages of the sources.
     pub source_pages: SourcePages,
 }
 
-/// The routes of the service, each group with its limit.
+/// The routes of the service, each group with its rate limit.
 pub fn router(state: BrowseState) -> Router {
     let list = Router::new().route("/api/chartsets", get(handlers::list));
     let detail = Router::new()

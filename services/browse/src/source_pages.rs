@@ -1,4 +1,4 @@
-//! The settings of this service: each a flag and an environment variable.
+//! The settings for the public pages of the sources, each a flag and an environment variable.
 
 use std::str::FromStr;
 
@@ -6,20 +6,20 @@ use chart_index_domain::{PublicSource, SourceKind};
 use clap::Args;
 use url::Url;
 
-/// Where the sources have their public pages.
+/// The addresses of the public pages of the sources.
 #[derive(Debug, Clone, Args)]
 pub struct SourcePages {
-    /// The address below which the first game has its set pages; a chartset is redirected to `<page>/<set id>`.
+    /// Base URL of the set pages of the first game: a chartset is redirected to `<URL>/<set id>`
     #[arg(long, env = "ALPHA_SOURCE_PAGE", default_value = "https://alpha.example/sets")]
     pub alpha_source_page: SourcePage,
 
-    /// The address below which the second game has its pack pages; a chartset is redirected to `<page>/<pack id>`.
+    /// Base URL of the pack pages of the second game: a chartset is redirected to `<URL>/<pack id>`
     #[arg(long, env = "BETA_SOURCE_PAGE", default_value = "https://beta.example/packs")]
     pub beta_source_page: SourcePage,
 }
 
 impl SourcePages {
-    /// The page of a set or a pack (contract, "Source").
+    /// The page of a set or a pack (docs/api.md, "Source redirect").
     #[must_use]
     pub fn page_of(&self, source: &PublicSource) -> String {
         let page = match source.kind {
@@ -30,8 +30,8 @@ impl SourcePages {
     }
 }
 
-/// The address below which a source has its pages: `http` or `https`, without query and fragment, so that an id
-/// can be put after it.
+/// The base URL of the pages of a source: `http` or `https`, without query and fragment, so that an id can be
+/// appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcePage(Url);
 
@@ -49,13 +49,13 @@ impl FromStr for SourcePage {
     }
 }
 
-/// The text is not the address of source pages.
+/// The text is not the base URL of source pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSourcePage {
     /// It is not an absolute URL.
     #[error("not an absolute URL")]
     NotAUrl(#[from] url::ParseError),
-    /// It is a URL that no id can be put after.
+    /// It is a URL to which no id can be appended.
     #[error("a source page is an http or https URL without query and fragment")]
     NotAPage,
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_page_is_followed_by_the_ref() {
+    fn source_page_ends_with_the_reference() {
         let source = |kind| PublicSource { kind, reference: SourceRef::from_number(577_617).unwrap() };
         for (page, expected) in [
             ("https://alpha.example/sets", "https://alpha.example/sets/577617"),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_that_an_id_can_follow_are_source_pages() {
+    fn only_base_urls_are_source_pages() {
         for bad in [
             "",
             "alpha.example/sets",

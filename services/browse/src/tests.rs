@@ -1,4 +1,4 @@
-//! The routes over an engine that remembers its query, and a store whose database is away.
+//! The routes over engines that record their queries, and a store whose database is unavailable.
 
 use std::sync::Mutex;
 
@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
-use chart_index_domain::search::{self, ChartsetPage, Generation, ListItem, SearchQuery, Sort};
+use chart_index_domain::search::{
+    ChartsetPage, Engine, Generation, ListItem, SearchIndex, SearchQuery, Sort,
+};
 use chart_index_domain::{
     Chart, ChartNumbers, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, Confidence, KeyCount,
     NOTE_HASH_VERSION, NoteHash, PublicSource, ReadError, Source, SourceKind, SourceRef,
@@ -85,17 +87,23 @@ pub(crate) fn without_source() -> ChartsetDetail {
     detail
 }
 
-/// An engine that holds one chartset, or is away.
-#[derive(Default)]
-struct Engine {
-    is_away: bool,
-    asked: Mutex<Vec<SearchQuery>>,
+/// An engine that holds one chartset, or is unavailable.
+struct FakeEngine {
+    engine: Engine,
+    is_available: bool,
+    queries: Mutex<Vec<SearchQuery>>,
+}
+
+impl FakeEngine {
+    fn new(engine: Engine, is_available: bool) -> Arc<Self> {
+        Arc::new(Self { engine, is_available, queries: Mutex::default() })
+    }
 }
 
 #[async_trait]
-impl SearchIndex for Engine {
-    fn engine(&self) -> search::Engine {
-        search::Engine::Meilisearch
+impl SearchIndex for FakeEngine {
+    fn engine(&self) -> Engine {
+        self.engine
     }
 
     fn generation(&self) -> Generation {
@@ -103,32 +111,29 @@ impl SearchIndex for Engine {
     }
 
     async fn search(&self, query: &SearchQuery, _: Generation) -> Result<ChartsetPage, ReadError> {
-        self.asked.lock().unwrap().push(query.clone());
-        if self.is_away {
-            return Err(ReadError::Unavailable { operation: "search chartsets", source: "away".into() });
+        self.queries.lock().unwrap().push(query.clone());
+        if !self.is_available {
+            return Err(ReadError::Unavailable { operation: "search chartsets", source: "test".into() });
         }
         Ok(ChartsetPage { items: vec![ListItem::new(&detail().chartset).unwrap()], total: 1 })
     }
 }
 
-async fn ask(engine: &Arc<Engine>, path: &str) -> Response {
+async fn get(engines: &SearchEngines, path: &str) -> Response {
     let source_pages = SourcePages {
         alpha_source_page: "https://alpha.example/sets".parse().unwrap(),
         beta_source_page: "https://beta.example/packs".parse().unwrap(),
     };
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
-    let search: Arc<dyn SearchIndex> = Arc::<Engine>::clone(engine);
-    let request = Request::get(path).body(Body::empty()).unwrap();
     let state = BrowseState {
-        search,
-        stand_in: None,
+        engines: engines.clone(),
         store,
         watch: CatalogueWatch::disabled(),
         answers: unlimited(),
         source_pages,
     };
-    router(state).oneshot(request).await.unwrap()
+    router(state).oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap()
 }
 
 async fn json(response: Response) -> Value {
@@ -136,9 +141,10 @@ async fn json(response: Response) -> Value {
 }
 
 #[tokio::test]
-async fn the_list_asks_the_engine_and_names_it() {
-    let engine = Arc::<Engine>::default();
-    let response = ask(&engine, "/api/chartsets?sort=title&page=0&perPage=500&unknown=1").await;
+async fn list_searches_the_engine_and_names_it() {
+    let engine = FakeEngine::new(Engine::Meilisearch, true);
+    let engines = SearchEngines::new(Arc::<FakeEngine>::clone(&engine));
+    let response = get(&engines, "/api/chartsets?sort=title&page=0&perPage=500&unknown=1").await;
     assert_eq!(
         (response.status().as_u16(), &response.headers()["x-search-engine"]),
         (200, &"meilisearch".parse().unwrap())
@@ -146,36 +152,54 @@ async fn the_list_asks_the_engine_and_names_it() {
     let body = json(response).await;
     assert_eq!((&body["page"], &body["perPage"], &body["total"]), (&1.into(), &60.into(), &1.into()));
     assert_eq!(body["items"][0]["downloadUrl"], "/go/chartset/a1a1a1a1a1a1a1a1");
-    let asked = engine.asked.lock().unwrap();
-    assert_eq!(asked.iter().map(|query| query.sort).collect::<Vec<_>>(), [Sort::Title]);
+    let queries = engine.queries.lock().unwrap();
+    assert_eq!(queries.iter().map(|query| query.sort).collect::<Vec<_>>(), [Sort::Title]);
 }
 
 #[tokio::test]
-async fn a_bad_parameter_is_a_400_that_names_it_and_never_reaches_the_engine() {
-    let engine = Arc::<Engine>::default();
-    let response = ask(&engine, "/api/chartsets?keys=8").await;
+async fn fallback_is_searched_only_when_the_primary_fails() {
+    for (is_available, expected, searches) in [(true, "meilisearch", 0), (false, "postgres", 1)] {
+        let fallback = FakeEngine::new(Engine::Postgres, true);
+        let engines = SearchEngines::with_fallback(
+            FakeEngine::new(Engine::Meilisearch, is_available),
+            Arc::<FakeEngine>::clone(&fallback),
+        );
+        let response = get(&engines, "/api/chartsets").await;
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["x-search-engine"]),
+            (200, &expected.parse().unwrap())
+        );
+        assert_eq!(fallback.queries.lock().unwrap().len(), searches, "{expected}");
+    }
+}
+
+#[tokio::test]
+async fn bad_parameter_is_400_without_a_search() {
+    let engine = FakeEngine::new(Engine::Meilisearch, true);
+    let response = get(&SearchEngines::new(Arc::<FakeEngine>::clone(&engine)), "/api/chartsets?keys=8").await;
     assert_eq!(response.status(), 400);
     assert_eq!(json(response).await["parameter"], "keys");
-    assert!(engine.asked.lock().unwrap().is_empty());
+    assert!(engine.queries.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn an_engine_or_a_store_that_is_away_is_503_and_never_404() {
-    let engine = Arc::new(Engine { is_away: true, ..Engine::default() });
+async fn unavailable_engine_or_store_is_503() {
+    let engines = SearchEngines::new(FakeEngine::new(Engine::Meilisearch, false));
     for path in ["/api/chartsets", "/api/chartsets/a1a1a1a1a1a1a1a1", "/go/chartset/a1a1a1a1a1a1a1a1"] {
-        assert_eq!(ask(&engine, path).await.status(), 503, "{path}");
+        assert_eq!(get(&engines, path).await.status(), 503, "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_malformed_id_is_404_without_asking_the_store() {
+async fn malformed_id_is_404_without_asking_the_store() {
+    let engines = SearchEngines::new(FakeEngine::new(Engine::Meilisearch, true));
     for id in ["A1A1A1A1A1A1A1A1", "a1", "%FF", "%2F"] {
-        assert_eq!(ask(&Arc::default(), &format!("/api/chartsets/{id}")).await.status(), 404, "{id}");
-        assert_eq!(ask(&Arc::default(), &format!("/go/chartset/{id}")).await.status(), 404, "{id}");
+        assert_eq!(get(&engines, &format!("/api/chartsets/{id}")).await.status(), 404, "{id}");
+        assert_eq!(get(&engines, &format!("/go/chartset/{id}")).await.status(), 404, "{id}");
     }
 }
 
-/// The limits of a service without Redis: far above what a test asks for.
+/// Rate limits far above what a test requests, and a cache in memory alone.
 fn unlimited() -> Answers {
     let redis = chart_index_redis::RedisConnection::disabled();
     let limiting =

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use chart_index_browse::BrowseState;
+use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_cache::{CatalogueStatus, CatalogueStatusSource};
-use chart_index_domain::search::{Engine, SearchIndex};
+use chart_index_domain::search::Engine;
 use chart_index_http::{Answers, ServerConfig};
 use chart_index_lookup::LookupState;
 use chart_index_search::{MeilisearchEngine, SearchConfig};
@@ -44,7 +44,7 @@ pub(crate) async fn run(
     // The service also starts without PostgreSQL: readiness is then checked again whenever it is asked for.
     let (watch, _) = tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
     let (limiting, answers) = arguments.answers(catalogue_status(&watch))?;
-    let engines = Engines::connect(arguments, &store, &monitoring, &watch).await?;
+    let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
 
     announce("public", &public)?;
     announce("private", &private)?;
@@ -93,43 +93,32 @@ fn catalogue_status(watch: &CatalogueWatch) -> CatalogueStatusSource {
     })
 }
 
-/// Who answers searches.
-struct Engines {
-    first: Arc<dyn SearchIndex>,
-    stand_in: Option<Arc<dyn SearchIndex>>,
-}
-
-impl Engines {
-    /// Meilisearch where there are nodes, with PostgreSQL as the fallback; else PostgreSQL.
-    async fn connect(
-        arguments: &ServeArguments,
-        store: &Store,
-        monitoring: &Store,
-        watch: &CatalogueWatch,
-    ) -> anyhow::Result<Self> {
-        let postgres = PostgresSearch::new(store.clone(), watch.clone());
-        let nodes = arguments.meilisearch.nodes()?;
-        if nodes.is_empty() {
-            tracing::info!(engine = Engine::Postgres.as_str(), "an engine answers searches");
-            return Ok(Self { first: Arc::new(postgres), stand_in: None });
-        }
-        let config = SearchConfig { max_lag: arguments.search_max_lag, ..SearchConfig::new(nodes) };
-        tracing::info!(
-            engine = Engine::Meilisearch.as_str(),
-            nodes = config.nodes.len(),
-            "an engine answers searches"
-        );
-        let meilisearch = MeilisearchEngine::connect(config, Arc::new(monitoring.clone()))
-            .await
-            .context("MEILISEARCH_URL cannot be used")?;
-        Ok(Self { first: Arc::new(meilisearch), stand_in: Some(Arc::new(postgres)) })
+/// Meilisearch where there are nodes, with PostgreSQL as the fallback; else PostgreSQL alone.
+async fn connect_engines(
+    arguments: &ServeArguments,
+    store: &Store,
+    monitoring: &Store,
+    watch: &CatalogueWatch,
+) -> anyhow::Result<SearchEngines> {
+    let postgres = Arc::new(PostgresSearch::new(store.clone(), watch.clone()));
+    let nodes = arguments.meilisearch.nodes()?;
+    if nodes.is_empty() {
+        tracing::info!(engine = Engine::Postgres.as_str(), "search engine selected");
+        return Ok(SearchEngines::new(postgres));
     }
+    let config = SearchConfig { max_lag: arguments.search_max_lag, ..SearchConfig::new(nodes) };
+    let nodes = config.nodes.len();
+    tracing::info!(engine = Engine::Meilisearch.as_str(), nodes, "search engine selected");
+    let meilisearch = MeilisearchEngine::connect(config, Arc::new(monitoring.clone()))
+        .await
+        .context("MEILISEARCH_URL cannot be used")?;
+    Ok(SearchEngines::with_fallback(Arc::new(meilisearch), postgres))
 }
 
 /// The routes of the chosen services.
 fn routes(
     arguments: &ServeArguments,
-    engines: Engines,
+    engines: SearchEngines,
     store: &Store,
     watch: &CatalogueWatch,
     answers: &Answers,
@@ -143,8 +132,7 @@ fn routes(
     }
     if arguments.services.contains(&Service::Browse) {
         let state = BrowseState {
-            search: engines.first,
-            stand_in: engines.stand_in,
+            engines,
             store: store.clone(),
             watch: watch.clone(),
             answers: answers.clone(),

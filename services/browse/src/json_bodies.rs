@@ -1,36 +1,37 @@
-//! The list and detail answers of the contract.
+//! The JSON bodies of the list and the detail (docs/api.md, "Chartset list" and "Chartset detail").
 
 use chart_index_domain::search::{ChartsetPage, ListItem, PageRequest};
 use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
 use serde::Serialize;
 
-/// One page of the list, and which page it is after clamping.
+/// One page of the list, with its number and size after clamping.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ListAnswer<'a> {
+pub(crate) struct ListBody<'a> {
     items: &'a [ListItem],
     total: u64,
     page: u32,
     per_page: u32,
 }
 
-impl<'a> ListAnswer<'a> {
+impl<'a> ListBody<'a> {
     pub(crate) fn new(page: &'a ChartsetPage, request: PageRequest) -> Self {
         Self { items: &page.items, total: page.total, page: request.number(), per_page: request.size() }
     }
 
-    /// How long it becomes, and a few bytes more.
-    pub(crate) fn expected_bytes(&self) -> usize {
-        const AROUND: usize = 96;
+    /// The capacity to reserve: the length of the JSON, or a few bytes more.
+    pub(crate) fn capacity(&self) -> usize {
+        /// `{"items":[…],"total":…,"page":…,"perPage":…}` with the longest numbers.
+        const ENVELOPE: usize = 96;
         const COMMA: usize = 1;
-        AROUND + self.items.iter().map(|item| item.as_str().len() + COMMA).sum::<usize>()
+        ENVELOPE + self.items.iter().map(|item| item.as_str().len() + COMMA).sum::<usize>()
     }
 }
 
-/// The chartset detail of the contract: a list item and more.
+/// The detail of a chartset: the fields of a list item and more.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ChartsetAnswer<'a> {
+pub(crate) struct DetailBody<'a> {
     #[serde(flatten)]
     item: &'a Chartset,
     tags: &'a [String],
@@ -38,7 +39,7 @@ pub(crate) struct ChartsetAnswer<'a> {
     charts: Vec<ChartEntry<'a>>,
 }
 
-impl<'a> ChartsetAnswer<'a> {
+impl<'a> DetailBody<'a> {
     pub(crate) fn new(detail: &'a ChartsetDetail) -> Self {
         Self {
             item: &detail.chartset,
@@ -49,7 +50,7 @@ impl<'a> ChartsetAnswer<'a> {
     }
 }
 
-/// A chart of a chartset, with the name of its difficulty there.
+/// A chart of the chartset, with its difficulty name in this set.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ChartEntry<'a> {
@@ -79,24 +80,24 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_its_items_the_total_and_the_page_that_was_used() {
+    fn list_has_items_total_and_the_clamped_page() {
         let [one, other] =
             [detail(), without_source()].map(|detail| ListItem::new(&detail.chartset).unwrap());
         let expected =
             format!(r#"{{"items":[{},{}],"total":62,"page":2,"perPage":60}}"#, one.as_str(), other.as_str());
         let page = ChartsetPage { items: vec![one, other], total: 62 };
-        let answer = ListAnswer::new(&page, PageRequest::clamped(2, 500));
-        assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
-        assert!((expected.len()..expected.len() + 96).contains(&answer.expected_bytes()));
+        let body = ListBody::new(&page, PageRequest::clamped(2, 500));
+        assert_eq!(serde_json::to_string(&body).unwrap(), expected);
+        assert!((expected.len()..expected.len() + 96).contains(&body.capacity()));
         let longest = ChartsetPage { items: Vec::new(), total: u64::MAX };
-        let answer = ListAnswer::new(&longest, PageRequest::clamped(i64::MAX, 60));
-        assert!(serde_json::to_string(&answer).unwrap().len() <= answer.expected_bytes());
+        let body = ListBody::new(&longest, PageRequest::clamped(i64::MAX, 60));
+        assert!(serde_json::to_string(&body).unwrap().len() <= body.capacity());
     }
 
     #[test]
-    fn a_page_past_the_last_is_empty_with_the_true_total() {
+    fn page_past_the_last_is_empty_with_the_true_total() {
         let page = ChartsetPage { items: Vec::new(), total: 62 };
-        insta::assert_snapshot!(pretty(&ListAnswer::new(&page, PageRequest::clamped(9, 30))), @r#"
+        insta::assert_snapshot!(pretty(&ListBody::new(&page, PageRequest::clamped(9, 30))), @r#"
         {
           "items": [],
           "total": 62,
@@ -107,8 +108,8 @@ mod tests {
     }
 
     #[test]
-    fn a_detail_has_the_list_item_tags_sources_and_charts() {
-        insta::assert_snapshot!(pretty(&ChartsetAnswer::new(&detail())), @r#"
+    fn detail_has_the_list_item_tags_sources_and_charts() {
+        insta::assert_snapshot!(pretty(&DetailBody::new(&detail())), @r#"
         {
           "id": "a1a1a1a1a1a1a1a1",
           "title": "旋",
@@ -166,11 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn a_detail_without_a_public_source_has_no_source_kind_and_no_download() {
-        let answer = pretty(&ChartsetAnswer::new(&without_source()));
+    fn detail_without_a_source_has_no_source_fields() {
+        let detail = pretty(&DetailBody::new(&without_source()));
         for field in ["sourceKind", "downloadUrl", "alphaBeatmapId", "null"] {
-            assert!(!answer.contains(field), "{field}: {answer}");
+            assert!(!detail.contains(field), "{field}: {detail}");
         }
-        assert!(answer.contains("\"sources\": []") && answer.contains("\"tags\": []"), "{answer}");
+        assert!(detail.contains("\"sources\": []") && detail.contains("\"tags\": []"), "{detail}");
     }
 }

@@ -1,0 +1,145 @@
+//! Chooses the search engine of a list request, and falls back to the second one.
+//!
+//! With Meilisearch nodes there are two engines: Meilisearch is the primary one, PostgreSQL the fallback. Without
+//! nodes PostgreSQL is the only engine. Nothing outside this module knows that there may be two.
+//!
+//! | Cached page of the primary engine | Search in the primary engine | Response | `X-Search-Engine` |
+//! |---|---|---|---|
+//! | fresh, or stale and refreshed in the background | not awaited | the cached page | primary |
+//! | has to be revalidated | succeeds | the new page | primary |
+//! | has to be revalidated | fails | the cached page | primary |
+//! | none, or expired | succeeds | the new page | primary |
+//! | none, or expired | fails | the page of the fallback: cached, else searched | fallback |
+//! | none, or expired | fails, and there is no fallback | 503 | |
+//!
+//! A search fails when no node can be searched, and for the few queries that Meilisearch cannot run exactly. A request
+//! above its rate limit, or one that finds too many fills in flight ([`ApiError::Overloaded`]), is refused without
+//! asking the fallback: that would only move the load.
+//!
+//! Both engines return the same list, but not at the same moment, so their pages never share a cache entry. The key of
+//! a page is made of the name of the engine, the parsed query and the engine's generation:
+//!
+//! ```text
+//! /api/chartsets?sort=title&page=2   meilisearch at checkpoint 5012   ("meilisearch", {sort: title, page: 2, …}), 5012
+//! the same request                   postgres at generation 5013      ("postgres",    {sort: title, page: 2, …}), 5013
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::ReadError;
+use chart_index_domain::search::{Engine, Generation, SearchIndex, SearchQuery};
+use chart_index_http::{Answers, ApiError, Conditions, JsonBody, Turn};
+
+use crate::json_bodies::ListBody;
+
+/// The engine that lists chartsets, and the one that lists them while it cannot.
+#[derive(Clone)]
+pub struct SearchEngines {
+    primary: Arc<dyn SearchIndex>,
+    fallback: Option<Arc<dyn SearchIndex>>,
+}
+
+impl SearchEngines {
+    /// One engine alone. While it fails, a list that is not cached is 503.
+    pub fn new(engine: Arc<dyn SearchIndex>) -> Self {
+        Self { primary: engine, fallback: None }
+    }
+
+    /// An engine, and the one that is asked for the pages that it can neither find nor has in the cache.
+    pub fn with_fallback(primary: Arc<dyn SearchIndex>, fallback: Arc<dyn SearchIndex>) -> Self {
+        Self { primary, fallback: Some(fallback) }
+    }
+
+    /// A page of the list, and the engine that it comes from.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::RateLimited`], [`ApiError::Overloaded`], or the error of the last engine that was asked.
+    pub(crate) async fn page(
+        &self,
+        responses: &Answers,
+        rate_limit: &Turn,
+        query: SearchQuery,
+        conditions: &Conditions,
+    ) -> Result<(Engine, JsonBody), ApiError> {
+        let query = Arc::new(query);
+        let page = page_of(&self.primary, responses, rate_limit, &query, conditions).await;
+        match (page, &self.fallback) {
+            (Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))), Some(fallback)) => {
+                tracing::debug!(%error, "falling back to the second search engine");
+                page_of(fallback, responses, rate_limit, &query, conditions).await
+            }
+            (page, _) => page,
+        }
+    }
+}
+
+impl fmt::Debug for SearchEngines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SearchEngines")
+            .field("primary", &self.primary.engine())
+            .field("fallback", &self.fallback.as_ref().map(|fallback| fallback.engine()))
+            .finish()
+    }
+}
+
+/// The page of one engine, from the cache or by a search.
+async fn page_of(
+    engine: &Arc<dyn SearchIndex>,
+    responses: &Answers,
+    rate_limit: &Turn,
+    query: &Arc<SearchQuery>,
+    conditions: &Conditions,
+) -> Result<(Engine, JsonBody), ApiError> {
+    let generation = engine.generation();
+    let key = cache_key(engine.engine(), query, generation)?;
+    let fill = {
+        let (engine, query) = (Arc::clone(engine), Arc::clone(query));
+        move || search(engine, query, generation)
+    };
+    let body = responses.read_json(rate_limit, key, conditions, fill).await?;
+    let body = body.ok_or_else(|| ApiError::Internal(CachedWithoutPage.into()))?;
+    Ok((engine.engine(), body))
+}
+
+/// The name under which the page of that engine is cached.
+fn cache_key(engine: Engine, query: &SearchQuery, generation: Generation) -> Result<CacheKey, ApiError> {
+    let normalised_query =
+        serde_json::to_vec(&(engine.as_str(), query)).map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(CacheKey::list(&normalised_query, generation))
+}
+
+async fn search(
+    engine: Arc<dyn SearchIndex>,
+    query: Arc<SearchQuery>,
+    generation: Generation,
+) -> Result<CachedResponse, ReadError> {
+    let page = engine.search(&query, generation).await?;
+    let list = ListBody::new(&page, query.page);
+    Ok(JsonBody::render_sized(&list, list.capacity())?.keep())
+}
+
+/// Every query has a page, an empty one at least: "not found" is never cached under the key of a list.
+#[derive(Debug, thiserror::Error)]
+#[error("the cache entry of a list holds no page")]
+struct CachedWithoutPage;
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::search::parse_query_string;
+
+    use super::*;
+
+    #[test]
+    fn engines_and_generations_never_share_a_cache_entry() {
+        let query = parse_query_string("sort=title&page=2").unwrap();
+        let same = parse_query_string("page=2&sort=title&order=asc&ignored=1").unwrap();
+        let key = |engine, query, generation| cache_key(engine, query, Generation(generation)).unwrap();
+        let cached = key(Engine::Meilisearch, &query, 5_012);
+        assert_eq!(cached, key(Engine::Meilisearch, &same, 5_012), "an equal query in other words");
+        assert_ne!(cached, key(Engine::Meilisearch, &query, 5_013));
+        assert_ne!(cached, key(Engine::Postgres, &query, 5_012));
+    }
+}

@@ -69,9 +69,7 @@ async fn an_outage_does_not_fill_the_log() {
     let of_requests = || -> Vec<serde_json::Value> {
         let lines = service.log();
         let entries = lines.iter().filter_map(|line| serde_json::from_str(line).ok());
-        entries
-            .filter(|entry: &serde_json::Value| entry["fields"]["message"] == "request not answered")
-            .collect()
+        entries.filter(|entry: &serde_json::Value| entry["fields"]["message"] == "request failed").collect()
     };
     let told = |lines: &[serde_json::Value]| -> u64 {
         lines.iter().map(|line| 1 + line["fields"]["suppressed"].as_u64().unwrap()).sum()

@@ -1,8 +1,7 @@
-//! Cross-origin reads: any origin, GET and HEAD, no credentials (decisions, "CORS and headers").
+//! CORS: any origin may read with GET and HEAD, without credentials (docs/api.md, "CORS").
 //!
-//! Written out rather than taken from tower-http, whose layer answers every OPTIONS request as if it were a
-//! preflight, on paths that do not exist and instead of the 405 of those that do. The headers are the same for
-//! every origin, so an answer that may be shared needs no `Vary: Origin`.
+//! Not tower-http's `CorsLayer`, which treats every OPTIONS request as a preflight, even for unknown paths and instead of
+//! a 405. The headers are the same for every origin, so shared caches need no `Vary: Origin`.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -14,15 +13,15 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::answer::NoBody;
 use crate::host;
+use crate::json_body::NoBody;
 
-/// The headers of an answer that a script of another origin may read.
+/// The response headers that scripts of other origins may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "ETag, Retry-After, RateLimit, RateLimit-Policy, Content-Disposition, X-Search-Engine, X-Request-Id",
 );
 
-/// Answers preflights of any path, and lets any origin read every other answer, errors included.
+/// Answers preflights of any path, and allows any origin to read all other responses, errors included.
 pub(crate) async fn allow_any_origin(request: Request, next: Next) -> Response {
     let mut response = if is_preflight(&request) { preflight() } else { next.run(request).await };
     let headers = response.headers_mut();
@@ -31,8 +30,8 @@ pub(crate) async fn allow_any_origin(request: Request, next: Next) -> Response {
     response
 }
 
-/// A CORS preflight, as the Fetch standard defines it; any other OPTIONS request is an ordinary one,
-/// as is a malformed one.
+/// Whether this is a CORS preflight as defined by the Fetch standard. Other OPTIONS requests, and those without a valid
+/// `Host`, are handled like any request.
 fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)

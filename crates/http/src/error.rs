@@ -1,4 +1,4 @@
-//! One error type, one status mapping, one JSON form.
+//! The errors of the API and their responses: status, headers and problem document (docs/api.md, "Errors").
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -16,70 +16,70 @@ use serde::Serialize;
 use crate::CachePolicy;
 use crate::log_limit::LogLimit;
 
-/// Everything that a request can be refused or fail with.
+/// An error response.
 ///
-/// Sent as a problem document (RFC 9457). What caused an error is logged, once, when the answer is made, and
-/// never sent.
+/// Sent as a problem document (RFC 9457). Its causes are logged once, when it is converted into a response, and never
+/// sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// A query parameter cannot be used.
+    /// A query parameter is invalid.
     #[error("bad parameter")]
     BadParameter(#[from] ParameterError),
     /// The hash in the path is not a note hash.
     #[error("malformed hash")]
     MalformedHash(#[from] MalformedNoteHash),
-    /// There is nothing at this address.
+    /// The resource does not exist.
     #[error("not found: {0}")]
-    NotFound(Missing),
-    /// The address answers GET and HEAD only.
+    NotFound(Resource),
+    /// The method is neither GET nor HEAD.
     #[error("method not allowed")]
     MethodNotAllowed,
-    /// The address is longer than any that the API gives or takes.
-    #[error("address too long")]
+    /// Path and query are too long.
+    #[error("URI too long")]
     UriTooLong,
-    /// The request has no `Host`, more than one, or an invalid one.
+    /// The request has no `Host` header, more than one, or an invalid one.
     #[error("bad host")]
     BadHost,
-    /// The address has asked as often as it may.
+    /// The client has exceeded its rate limit.
     #[error("rate limited")]
     RateLimited(Group, Decision),
-    /// The index cannot be read at present.
+    /// The database, or another server that the response depends on, is unavailable.
     #[error("unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
-    /// As many requests are in flight as the server takes on.
+    /// Too many requests are in flight.
     #[error("overloaded")]
     Overloaded,
-    /// No answer was ready in time.
+    /// The response was not ready before the deadline of the request.
     #[error("deadline exceeded")]
     DeadlineExceeded,
-    /// The server is about to stop.
+    /// The server is shutting down.
     #[error("shutting down")]
     ShuttingDown,
-    /// A fault of the service.
+    /// A bug or a misconfiguration of the service.
     #[error("internal error")]
     Internal(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// What a 404 is about.
+/// What was not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    /// No endpoint has this path.
-    Path,
-    /// The index holds no chartset with this id.
+pub enum Resource {
+    /// An endpoint with the path of the request.
+    Endpoint,
+    /// A chartset with this id.
     Chartset,
-    /// The chartset has no page to be redirected to.
-    PublicSource,
-    /// The chart is unknown, or was removed.
-    Rox,
+    /// The source page of a chartset.
+    SourcePage,
+    /// The ROX file of a chart: the chart is unknown or has been removed.
+    RoxFile,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Path => "nothing has this address",
-            Self::Chartset => "no chartset has this id",
-            Self::PublicSource => "no chartset with this id has a public source",
-            Self::Rox => "the chart is unknown or was removed",
+            Self::Endpoint => "no such endpoint",
+            Self::Chartset => "no such chartset",
+            Self::SourcePage => "no such chartset, or it has no source page",
+            Self::RoxFile => "the chart is unknown or has been removed",
         })
     }
 }
@@ -106,7 +106,7 @@ struct Problem {
 }
 
 impl ApiError {
-    /// The status of the answer.
+    /// The status code of the response.
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         match self {
@@ -115,7 +115,7 @@ impl ApiError {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::RateLimited(..) => StatusCode::TOO_MANY_REQUESTS,
-            // Not 504: that speaks of a server behind a gateway, and tells nobody when to come back.
+            // Not 504: this server is not a gateway, and only 503 comes with `Retry-After` (RFC 9110, section 15.6).
             Self::Unavailable(_) | Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -123,8 +123,7 @@ impl ApiError {
         }
     }
 
-    /// The `type` and the `title` of the problem. A type is a reference relative to the base address; it names
-    /// the kind of problem for programs, for good.
+    /// The `type` and the `title` of the problem. Clients match on `type`, a relative reference: it never changes.
     const fn kind(&self) -> (&'static str, &'static str) {
         match self {
             Self::BadParameter(_) => ("/problems/bad-parameter", "A parameter cannot be used"),
@@ -146,21 +145,20 @@ impl ApiError {
         match self {
             Self::BadParameter(error) => error.to_string().into(),
             Self::MalformedHash(error) => error.to_string().into(),
-            Self::NotFound(missing) => missing.to_string().into(),
-            Self::MethodNotAllowed => "this address answers GET and HEAD".into(),
-            Self::UriTooLong => "shorten the query".into(),
-            Self::BadHost => "send one Host header with the host and perhaps the port of the address".into(),
+            Self::NotFound(resource) => resource.to_string().into(),
+            Self::MethodNotAllowed => "only GET and HEAD are supported".into(),
+            Self::UriTooLong => "path and query must not exceed 8 KiB".into(),
+            Self::BadHost => "send exactly one Host header with a valid host and optional port".into(),
             Self::RateLimited(group, decision) => {
-                let (client, limit) = (client_of(decision), decision.limit());
-                let group = group.as_str();
-                format!("at most {limit} requests of {client} in 60 seconds to this group of addresses ({group}); come back later")
+                let (client, limit, group) = (client_of(decision), decision.limit(), group.as_str());
+                format!("at most {limit} requests per {client} in 60 seconds (group {group}); retry later")
                     .into()
             }
-            Self::Unavailable(_) => "the index cannot be read at present; try again".into(),
-            Self::Overloaded => "too many requests are in flight; try again".into(),
-            Self::DeadlineExceeded => "the answer was not ready in time; try again".into(),
-            Self::ShuttingDown => "this server takes no further requests".into(),
-            Self::Internal(_) => "the request failed through a fault of the service".into(),
+            Self::Unavailable(_) => "the index is temporarily unavailable; retry later".into(),
+            Self::Overloaded => "too many requests are in flight; retry later".into(),
+            Self::DeadlineExceeded => "the response was not ready in time; retry later".into(),
+            Self::ShuttingDown => "the server accepts no more requests; retry later".into(),
+            Self::Internal(_) => "the request failed because of an internal error".into(),
         }
     }
 
@@ -172,11 +170,11 @@ impl ApiError {
         }
     }
 
-    /// When to come back, in seconds.
+    /// The value of `Retry-After`, in seconds.
     fn retry_after(&self) -> Option<HeaderValue> {
         match self {
             Self::RateLimited(_, decision) => decision.retry_after_seconds().map(HeaderValue::from),
-            // About as long as a database takes to fail over or a pool to reconnect.
+            // About the time that a failover of the database or a reconnect takes.
             Self::Unavailable(_) => Some(HeaderValue::from_static("5")),
             Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
                 Some(HeaderValue::from_static("1"))
@@ -187,13 +185,13 @@ impl ApiError {
 
     const fn cache_policy(&self) -> CachePolicy {
         match self {
-            Self::NotFound(Missing::Rox) => CachePolicy::RoxMissing,
+            Self::NotFound(Resource::RoxFile) => CachePolicy::RoxMissing,
             _ => CachePolicy::NoStore,
         }
     }
 
-    /// Logs what the operator has to know of, at most one line a second of a kind. The others are at the level of debug,
-    /// as is what clients do wrong.
+    /// Logs server errors that operators should see, at most once a second per kind. Suppressed ones and client errors
+    /// are logged at debug level.
     fn log(&self) {
         static INTERNAL: LogLimit = LogLimit::new();
         static UNAVAILABLE: LogLimit = LogLimit::new();
@@ -209,9 +207,9 @@ impl ApiError {
                 tracing::error!(error = %Chain(self), suppressed, "request failed");
             }
             (_, Some(suppressed)) => {
-                tracing::warn!(error = %Chain(self), suppressed, "request not answered");
+                tracing::warn!(error = %Chain(self), suppressed, "request failed");
             }
-            (_, None) => tracing::debug!(error = %Chain(self), "request refused"),
+            (_, None) => tracing::debug!(error = %Chain(self), "request failed"),
         }
     }
 
@@ -224,7 +222,7 @@ impl ApiError {
             detail: self.detail(),
             parameter: self.parameter(),
         };
-        // Texts and a number: there is nothing in it that could fail, and no better answer if it did.
+        // Strings and a number always serialize.
         serde_json::to_vec(&problem).unwrap_or_default()
     }
 }
@@ -250,11 +248,11 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What a refusal says of its limit (draft-ietf-httpapi-ratelimit-headers): `q` requests in `w` seconds, `r` left, one
-/// more in `t` seconds.
+/// The `RateLimit-Policy` and `RateLimit` headers of a 429 (draft-ietf-httpapi-ratelimit-headers): a quota of `q`
+/// requests in `w` seconds, `r` remaining, the next one in `t` seconds.
 fn rate_limit_headers(group: Group, decision: &Decision) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     let limit = decision.limit();
-    let suffix = if is_of_network(decision) { "-network" } else { "" };
+    let suffix = if is_network_limit(decision) { "-network" } else { "" };
     let name = format!("\"{}{suffix}\"", group.as_str());
     let policy = format!("{name};q={limit};w=60");
     let state = format!("{name};r={};t={}", decision.remaining(), decision.reset_seconds());
@@ -264,16 +262,16 @@ fn rate_limit_headers(group: Group, decision: &Decision) -> impl Iterator<Item =
     })
 }
 
-const fn is_of_network(decision: &Decision) -> bool {
+const fn is_network_limit(decision: &Decision) -> bool {
     matches!(decision, Decision::Refused { scope: Scope::Network, .. })
 }
 
-/// Whom the limit of a refusal is for.
+/// What the exceeded limit applies to.
 const fn client_of(decision: &Decision) -> &'static str {
-    if is_of_network(decision) { "an IPv6 /48 network" } else { "an address" }
+    if is_network_limit(decision) { "IPv6 /48 network" } else { "address" }
 }
 
-/// An error with all that caused it, on one line.
+/// Displays an error with its chain of causes, on one line.
 struct Chain<'a>(&'a dyn Error);
 
 impl fmt::Display for Chain<'_> {
@@ -317,10 +315,10 @@ mod tests {
         for (error, status, retry_after, policy) in [
             (bad_parameter().into(), 400, None, CachePolicy::NoStore),
             (MalformedNoteHash.into(), 400, None, CachePolicy::NoStore),
-            (ApiError::NotFound(Missing::Path), 404, None, CachePolicy::NoStore),
-            (ApiError::NotFound(Missing::Chartset), 404, None, CachePolicy::NoStore),
-            (ApiError::NotFound(Missing::PublicSource), 404, None, CachePolicy::NoStore),
-            (ApiError::NotFound(Missing::Rox), 404, None, CachePolicy::RoxMissing),
+            (ApiError::NotFound(Resource::Endpoint), 404, None, CachePolicy::NoStore),
+            (ApiError::NotFound(Resource::Chartset), 404, None, CachePolicy::NoStore),
+            (ApiError::NotFound(Resource::SourcePage), 404, None, CachePolicy::NoStore),
+            (ApiError::NotFound(Resource::RoxFile), 404, None, CachePolicy::RoxMissing),
             (ApiError::MethodNotAllowed, 405, None, CachePolicy::NoStore),
             (ApiError::UriTooLong, 414, None, CachePolicy::NoStore),
             (ApiError::BadHost, 400, None, CachePolicy::NoStore),
@@ -342,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_problem_says_what_kind_it_is_and_names_the_parameter() {
+    async fn problem_has_its_type_and_names_the_parameter() {
         insta::assert_snapshot!(
             body(bad_parameter().into()).await,
             @r#"{"type":"/problems/bad-parameter","title":"A parameter cannot be used","status":400,"detail":"keys: accepts key counts from 4 to 7","parameter":"keys"}"#
@@ -352,8 +350,8 @@ mod tests {
             @r#"{"type":"/problems/malformed-hash","title":"The chart hash is malformed","status":400,"detail":"a chart hash is exactly 64 lower-case hexadecimal characters","parameter":"hash"}"#
         );
         insta::assert_snapshot!(
-            body(ApiError::NotFound(Missing::Path)).await,
-            @r#"{"type":"/problems/not-found","title":"Not found","status":404,"detail":"nothing has this address"}"#
+            body(ApiError::NotFound(Resource::Endpoint)).await,
+            @r#"{"type":"/problems/not-found","title":"Not found","status":404,"detail":"no such endpoint"}"#
         );
     }
 

@@ -4,7 +4,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use chart_index_domain::{ChartsetId, MalformedNoteHash, NoteHash};
 
-use crate::{ApiError, Missing};
+use crate::{ApiError, Resource};
 
 /// The path parameter `hash`. What is not a note hash is a 400.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ChartsetIdParam {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        parameter(parts, state, "id").await.map(Self).ok_or(ApiError::NotFound(Missing::Chartset))
+        parameter(parts, state, "id").await.map(Self).ok_or(ApiError::NotFound(Resource::Chartset))
     }
 }
 

@@ -10,7 +10,7 @@ use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::limits::{self, Limits};
-use crate::{ApiError, LayerConfig, Missing, RateLimiting, cache_policy, cors, host, request_span};
+use crate::{ApiError, LayerConfig, RateLimiting, Resource, cache_policy, cors, host, request_span};
 
 /// Puts the layers of the public API around its routes, the outermost first:
 /// the request's id and span; the headers of every answer; CORS around all that can fail; panics become answers;
@@ -51,7 +51,7 @@ pub fn private(routes: Router) -> Router {
 }
 
 const fn no_such_path() -> ApiError {
-    ApiError::NotFound(Missing::Path)
+    ApiError::NotFound(Resource::Endpoint)
 }
 
 const fn other_method() -> ApiError {

@@ -1,4 +1,4 @@
-//! The limit of requests per address, around the routes of a group (docs/api.md, "Limits").
+//! Rate limits per client address and group of routes (docs/api.md, "Rate limits").
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,41 +13,45 @@ use chart_index_ratelimit::{ClientAddress, Group, Limiter, PreparedCheck, Truste
 
 use crate::ApiError;
 
-/// The address of the peer of a connection, put into each of its requests by the server.
+/// The peer address of a connection. The server adds it to the extensions of every request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// What the routes of all groups share: the limiter, and whose word on a client's address is taken.
+/// The rate limiter, and the proxies whose `X-Forwarded-For` is trusted.
 #[derive(Debug, Clone)]
 pub struct RateLimiting {
     limiter: Arc<Limiter>,
     trusted_proxies: Arc<TrustedProxies>,
 }
 
-/// The question whether a request passes, ready to be asked: once, by whoever asks Redis for the request first.
+/// The rate limit check of a request, which runs once: in [`ResponseCache`](crate::ResponseCache), in the same Redis
+/// round trip as the read of the response, or else in the layer after the handler.
 ///
-/// A handler that reads through [`Answers`](crate::Answers) hands it on, so that the limit and the answer travel
-/// together. Where no handler takes it, as for a path that is malformed, the layer asks for itself: every request
-/// counts.
+/// The layer runs the check of a request whose handler did not, such as one with a malformed path: every request counts.
 #[derive(Debug, Clone)]
-pub struct Turn(Arc<Mutex<Option<PreparedCheck>>>);
+pub struct RateLimitCheck(Arc<Mutex<Option<PreparedCheck>>>);
 
-impl Turn {
+impl RateLimitCheck {
+    fn new(check: PreparedCheck) -> Self {
+        Self(Arc::new(Mutex::new(Some(check))))
+    }
+
+    /// The check, unless it has been taken.
     pub(crate) fn take(&self) -> Option<PreparedCheck> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// A handler asked for a turn and its route has no limit.
+/// A handler extracts a [`RateLimitCheck`], but its route is not in a group.
 #[derive(Debug, thiserror::Error)]
-#[error("the route belongs to no group of limits")]
-pub(crate) struct Unlimited;
+#[error("route has no rate limit")]
+pub(crate) struct NoRateLimit;
 
-impl<S: Sync> FromRequestParts<S> for Turn {
+impl<S: Sync> FromRequestParts<S> for RateLimitCheck {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        parts.extensions.get().cloned().ok_or_else(|| ApiError::Internal(Unlimited.into()))
+        parts.extensions.get().cloned().ok_or_else(|| ApiError::Internal(NoRateLimit.into()))
     }
 }
 
@@ -92,14 +96,14 @@ async fn enforce(
     next: Next,
 ) -> Result<Response, ApiError> {
     let limiter = &limiting.limiter;
-    let check = limiter
+    let prepared = limiter
         .prepare(group, limiting.client_address(&request))
         .map_err(|refused| ApiError::RateLimited(group, refused))?;
-    let turn = Turn(Arc::new(Mutex::new(Some(check))));
-    request.extensions_mut().insert(turn.clone());
+    let check = RateLimitCheck::new(prepared);
+    request.extensions_mut().insert(check.clone());
     let response = next.run(request).await;
-    let Some(check) = turn.take() else { return Ok(response) };
-    let decision = limiter.decide(check).await;
+    let Some(prepared) = check.take() else { return Ok(response) };
+    let decision = limiter.decide(prepared).await;
     if decision.is_admitted() { Ok(response) } else { Err(ApiError::RateLimited(group, decision)) }
 }
 

@@ -161,7 +161,7 @@ async fn connection(
     >,
     watcher: Watcher,
 ) {
-    // Answers are written whole: to wait for more to send only delays them.
+    // ResponseCache are written whole: to wait for more to send only delays them.
     if let Err(error) = stream.get_ref().set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY not set");
     }

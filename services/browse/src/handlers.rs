@@ -9,7 +9,9 @@ use axum::response::{IntoResponse, Response};
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::parse_query_string;
 use chart_index_domain::{ChartsetId, PublicSource, ReadError, SourceRef};
-use chart_index_http::{ApiError, CachePolicy, ChartsetIdParam, Conditions, JsonBody, Missing, Turn};
+use chart_index_http::{
+    ApiError, CachePolicy, ChartsetIdParam, JsonBody, RateLimitCheck, RequestHeaders, Resource,
+};
 use chart_index_store::Store;
 
 use crate::BrowseState;
@@ -21,13 +23,13 @@ const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
 /// `GET /api/chartsets`.
 pub(crate) async fn list(
     State(state): State<Arc<BrowseState>>,
-    turn: Turn,
+    check: RateLimitCheck,
     RawQuery(query_string): RawQuery,
-    conditions: Conditions,
+    headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let query = parse_query_string(query_string.as_deref().unwrap_or_default())?;
-    let (engine, body) = state.engines.page(&state.answers, &turn, query, &conditions).await?;
-    let mut response = body.answer(&conditions, CachePolicy::Listing);
+    let (engine, body) = state.engines.page(&state.cache, &check, query, &headers).await?;
+    let mut response = body.into_response(&headers, CachePolicy::Listing);
     response.headers_mut().insert(X_SEARCH_ENGINE, HeaderValue::from_static(engine.as_str()));
     Ok(response)
 }
@@ -35,32 +37,32 @@ pub(crate) async fn list(
 /// `GET /api/chartsets/{id}`.
 pub(crate) async fn detail(
     State(state): State<Arc<BrowseState>>,
-    turn: Turn,
+    check: RateLimitCheck,
     ChartsetIdParam(id): ChartsetIdParam,
-    conditions: Conditions,
+    headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::detail(id, state.watch.generation());
     let store = state.store.clone();
-    let body = state.answers.read_json(&turn, key, &conditions, move || read_detail(store, id)).await?;
-    let body = body.ok_or(ApiError::NotFound(Missing::Chartset))?;
-    Ok(body.answer(&conditions, CachePolicy::Listing))
+    let body = state.cache.read_json(&check, key, &headers, move || read_detail(store, id)).await?;
+    let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;
+    Ok(body.into_response(&headers, CachePolicy::Listing))
 }
 
 async fn read_detail(store: Store, id: ChartsetId) -> Result<CachedResponse, ReadError> {
     let Some(detail) = store.chartset(id).await? else { return Ok(CachedResponse::NotFound) };
-    Ok(JsonBody::render(&DetailBody::new(&detail))?.keep())
+    Ok(JsonBody::render(&DetailBody::new(&detail))?.into_cached())
 }
 
 /// `GET /go/chartset/{id}`: redirects to the public page of the chartset.
 pub(crate) async fn redirect(
     State(state): State<Arc<BrowseState>>,
-    turn: Turn,
+    check: RateLimitCheck,
     ChartsetIdParam(id): ChartsetIdParam,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::source(id, state.watch.generation());
     let store = state.store.clone();
-    let cached = state.answers.read(&turn, key, move || read_source(store, id)).await?;
-    let source = cached_source(&cached).ok_or(ApiError::NotFound(Missing::PublicSource))?;
+    let cached = state.cache.read(&check, key, move || read_source(store, id)).await?;
+    let source = cached_source(&cached).ok_or(ApiError::NotFound(Resource::SourcePage))?;
     let location = [(LOCATION, state.source_pages.page_of(&source))];
     Ok((StatusCode::FOUND, CachePolicy::Redirect, location).into_response())
 }

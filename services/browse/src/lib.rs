@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
-use chart_index_http::Answers;
+use chart_index_http::ResponseCache;
 use chart_index_ratelimit::Group;
 use chart_index_store::{CatalogueWatch, Store};
 
@@ -25,7 +25,7 @@ pub struct BrowseState {
     /// The generation of the catalogue, which is part of the cache keys of details.
     pub watch: CatalogueWatch,
     /// The rate limits and the response cache.
-    pub answers: Answers,
+    pub cache: ResponseCache,
     /// The public pages of the sources.
     pub source_pages: SourcePages,
 }
@@ -36,8 +36,8 @@ pub fn router(state: BrowseState) -> Router {
     let detail = Router::new()
         .route("/api/chartsets/{id}", get(handlers::detail))
         .route("/go/chartset/{id}", get(handlers::redirect));
-    let answers = &state.answers;
-    answers.limit(Group::List, list).merge(answers.limit(Group::Detail, detail)).with_state(Arc::new(state))
+    let cache = &state.cache;
+    cache.limit(Group::List, list).merge(cache.limit(Group::Detail, detail)).with_state(Arc::new(state))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{Engine, Generation, SearchIndex, SearchQuery};
-use chart_index_http::{Answers, ApiError, Conditions, JsonBody, Turn};
+use chart_index_http::{ApiError, JsonBody, RateLimitCheck, RequestHeaders, ResponseCache};
 
 use crate::json_bodies::ListBody;
 
@@ -59,17 +59,17 @@ impl SearchEngines {
     /// [`ApiError::RateLimited`], [`ApiError::Overloaded`], or the error of the last engine that was asked.
     pub(crate) async fn page(
         &self,
-        responses: &Answers,
-        rate_limit: &Turn,
+        responses: &ResponseCache,
+        rate_limit: &RateLimitCheck,
         query: SearchQuery,
-        conditions: &Conditions,
+        headers: &RequestHeaders,
     ) -> Result<(Engine, JsonBody), ApiError> {
         let query = Arc::new(query);
-        let page = page_of(&self.primary, responses, rate_limit, &query, conditions).await;
+        let page = page_of(&self.primary, responses, rate_limit, &query, headers).await;
         match (page, &self.fallback) {
             (Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))), Some(fallback)) => {
                 tracing::debug!(%error, "falling back to the second search engine");
-                page_of(fallback, responses, rate_limit, &query, conditions).await
+                page_of(fallback, responses, rate_limit, &query, headers).await
             }
             (page, _) => page,
         }
@@ -88,10 +88,10 @@ impl fmt::Debug for SearchEngines {
 /// The page of one engine, from the cache or by a search.
 async fn page_of(
     engine: &Arc<dyn SearchIndex>,
-    responses: &Answers,
-    rate_limit: &Turn,
+    responses: &ResponseCache,
+    rate_limit: &RateLimitCheck,
     query: &Arc<SearchQuery>,
-    conditions: &Conditions,
+    headers: &RequestHeaders,
 ) -> Result<(Engine, JsonBody), ApiError> {
     let generation = engine.generation();
     let key = cache_key(engine.engine(), query, generation)?;
@@ -99,7 +99,7 @@ async fn page_of(
         let (engine, query) = (Arc::clone(engine), Arc::clone(query));
         move || search(engine, query, generation)
     };
-    let body = responses.read_json(rate_limit, key, conditions, fill).await?;
+    let body = responses.read_json(rate_limit, key, headers, fill).await?;
     let body = body.ok_or_else(|| ApiError::Internal(CachedWithoutPage.into()))?;
     Ok((engine.engine(), body))
 }
@@ -118,7 +118,7 @@ async fn search(
 ) -> Result<CachedResponse, ReadError> {
     let page = engine.search(&query, generation).await?;
     let list = ListBody::new(&page, query.page);
-    Ok(JsonBody::render_sized(&list, list.capacity())?.keep())
+    Ok(JsonBody::render_sized(&list, list.capacity())?.into_cached())
 }
 
 /// Every query has a page, an empty one at least: "not found" is never cached under the key of a list.

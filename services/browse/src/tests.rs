@@ -130,7 +130,7 @@ async fn get(engines: &SearchEngines, path: &str) -> Response {
         engines: engines.clone(),
         store,
         watch: CatalogueWatch::disabled(),
-        answers: unlimited(),
+        cache: unlimited(),
         source_pages,
     };
     router(state).oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap()
@@ -200,9 +200,9 @@ async fn malformed_id_is_404_without_asking_the_store() {
 }
 
 /// Rate limits far above what a test requests, and a cache in memory alone.
-fn unlimited() -> Answers {
+fn unlimited() -> ResponseCache {
     let redis = chart_index_redis::RedisConnection::disabled();
     let limiting =
         RateLimiting::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
-    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap())
+    ResponseCache::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap())
 }

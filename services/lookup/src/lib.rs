@@ -6,7 +6,7 @@ mod wire;
 
 use axum::Router;
 use axum::routing::get;
-use chart_index_http::Answers;
+use chart_index_http::ResponseCache;
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 
@@ -15,16 +15,16 @@ use chart_index_store::Store;
 pub struct LookupState {
     /// The catalogue.
     pub store: Store,
-    /// The limits, and what is kept of finished answers.
-    pub answers: Answers,
+    /// The rate limits and the cached responses.
+    pub cache: ResponseCache,
 }
 
 /// The routes of the service, each group with its limit.
 pub fn router(state: LookupState) -> Router {
     let charts = Router::new().route("/api/charts/{hash}", get(handlers::chart));
     let rox_files = Router::new().route("/api/charts/{hash}/rox", get(handlers::rox));
-    let answers = &state.answers;
-    answers.limit(Group::Lookup, charts).merge(answers.limit(Group::Rox, rox_files)).with_state(state)
+    let cache = &state.cache;
+    cache.limit(Group::Lookup, charts).merge(cache.limit(Group::Rox, rox_files)).with_state(state)
 }
 
 #[cfg(test)]

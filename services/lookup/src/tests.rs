@@ -15,7 +15,7 @@ async fn status(path: &str) -> u16 {
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
     let request = Request::get(path).body(Body::empty()).unwrap();
-    router(LookupState { store, answers: unlimited() }).oneshot(request).await.unwrap().status().as_u16()
+    router(LookupState { store, cache: unlimited() }).oneshot(request).await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
@@ -35,9 +35,9 @@ async fn a_store_that_is_away_is_503_and_never_unknown_or_404() {
 }
 
 /// The limits of a service without Redis: far above what a test asks for.
-fn unlimited() -> Answers {
+fn unlimited() -> ResponseCache {
     let redis = chart_index_redis::RedisConnection::disabled();
     let limiting =
         RateLimiting::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
-    Answers::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap())
+    ResponseCache::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatusSource};
 use chart_index_domain::ReadError;
-use chart_index_http::{Answers, LayerConfig, RateLimiting, ServerConfig, milliseconds};
+use chart_index_http::{LayerConfig, RateLimiting, ResponseCache, ServerConfig, milliseconds};
 use chart_index_ratelimit::{Limiter, LimiterConfig, Limits, TrustedProxies};
 use chart_index_redis::{RedisArguments, RedisConfig, RedisConnection};
 use chart_index_search::MeilisearchArguments;
@@ -166,10 +166,10 @@ impl ServeArguments {
     ///
     /// # Errors
     /// Redis cannot be used as it is configured.
-    pub(crate) fn answers(
+    pub(crate) fn response_cache(
         &self,
         catalogue: CatalogueStatusSource,
-    ) -> anyhow::Result<(RateLimiting, Answers)> {
+    ) -> anyhow::Result<(RateLimiting, ResponseCache)> {
         let redis = RedisConfig::new(self.redis.endpoint());
         let (connections, cache) =
             self.cache(redis, catalogue).context("REDIS_URL or REDIS_CLUSTER_URLS cannot be used")?;
@@ -177,7 +177,7 @@ impl ServeArguments {
         // Over the main connection of the cache: a rate limit check and a cache read take one round trip.
         let limiter = Limiter::new(config, connections.main);
         let limiting = RateLimiting::new(limiter, self.limits.trusted_proxies.clone());
-        Ok((limiting.clone(), Answers::new(limiting, cache)))
+        Ok((limiting.clone(), ResponseCache::new(limiting, cache)))
     }
 
     fn cache(

@@ -9,7 +9,7 @@ use axum::Router;
 use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_cache::{CatalogueStatus, CatalogueStatusSource};
 use chart_index_domain::search::Engine;
-use chart_index_http::{Answers, ServerConfig};
+use chart_index_http::{ResponseCache, ServerConfig};
 use chart_index_lookup::LookupState;
 use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
@@ -43,7 +43,7 @@ pub(crate) async fn run(
     let readiness = Readiness::new(monitoring.clone());
     // The service also starts without PostgreSQL: readiness is then checked again whenever it is asked for.
     let (watch, _) = tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
-    let (limiting, answers) = arguments.answers(catalogue_status(&watch))?;
+    let (limiting, cache) = arguments.response_cache(catalogue_status(&watch))?;
     let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
 
     announce("public", &public)?;
@@ -61,7 +61,7 @@ pub(crate) async fn run(
         tracing::info!("shutting down");
         readiness.drain();
     };
-    let routes = routes(arguments, engines, &store, &watch, &answers);
+    let routes = routes(arguments, engines, &store, &watch, &cache);
     let routes = chart_index_http::public(routes, &limiting, &arguments.layers);
     let proxies = &arguments.limits.trusted_proxies;
     chart_index_http::serve(public, routes, &public_config, proxies, stopping).await;
@@ -121,21 +121,19 @@ fn routes(
     engines: SearchEngines,
     store: &Store,
     watch: &CatalogueWatch,
-    answers: &Answers,
+    cache: &ResponseCache,
 ) -> Router {
     let mut routes = Router::new();
     if arguments.services.contains(&Service::Lookup) {
-        routes = routes.merge(chart_index_lookup::router(LookupState {
-            store: store.clone(),
-            answers: answers.clone(),
-        }));
+        routes = routes
+            .merge(chart_index_lookup::router(LookupState { store: store.clone(), cache: cache.clone() }));
     }
     if arguments.services.contains(&Service::Browse) {
         let state = BrowseState {
             engines,
             store: store.clone(),
             watch: watch.clone(),
-            answers: answers.clone(),
+            cache: cache.clone(),
             source_pages: arguments.source_pages.clone(),
         };
         routes = routes.merge(chart_index_browse::router(state));

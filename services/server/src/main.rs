@@ -14,7 +14,7 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command, ServeArguments};
 
-/// Answers are made of many small texts: with glibc's allocator a list takes a seventh more instructions.
+/// Responses are made of many small texts: with glibc's allocator a list takes a seventh more instructions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -15,14 +15,14 @@ use tokio::sync::Notify;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{CachePolicy, Conditions, JsonBody};
+use crate::{CachePolicy, JsonBody, RequestHeaders};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Routes that answer, panic, fail, never come to an end, and wait to be let go.
 fn routes(entered: Arc<Notify>, release: Arc<Notify>) -> Router {
-    let large = async |conditions: Conditions| {
-        Ok::<_, ApiError>(JsonBody::render(&"x".repeat(5000))?.answer(&conditions, CachePolicy::Lookup))
+    let large = async |headers: RequestHeaders| {
+        Ok::<_, ApiError>(JsonBody::render(&"x".repeat(5000))?.into_response(&headers, CachePolicy::Lookup))
     };
     let wait = async move || {
         entered.notify_one();

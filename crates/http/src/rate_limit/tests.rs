@@ -12,7 +12,7 @@ use chart_index_redis::RedisConnection;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{Answers, CachePolicy, Conditions, HashParam, JsonBody};
+use crate::{CachePolicy, HashParam, JsonBody, RequestHeaders, ResponseCache};
 
 const LIMIT: u32 = 3;
 
@@ -23,12 +23,12 @@ fn app() -> Router {
         Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, RedisConnection::disabled());
     let limiting = RateLimiting::new(limiter, "10.0.0.0/8".parse().unwrap());
     let cache = Cache::<ReadError>::new(CacheConfig::default(), CacheConnections::disabled()).unwrap();
-    let answers = Answers::new(limiting.clone(), cache);
-    let taking = async move |turn: Turn, HashParam(hash): HashParam, conditions: Conditions| {
-        let fill = async move || Ok(JsonBody::render(&hash.to_string())?.keep());
-        let found = answers.read_json(&turn, CacheKey::lookup(hash), &conditions, fill).await?;
-        let body = found.ok_or(ApiError::NotFound(crate::Missing::Path))?;
-        Ok::<_, ApiError>(body.answer(&conditions, CachePolicy::Lookup))
+    let cache = ResponseCache::new(limiting.clone(), cache);
+    let taking = async move |check: RateLimitCheck, HashParam(hash): HashParam, headers: RequestHeaders| {
+        let fill = async move || Ok(JsonBody::render(&hash.to_string())?.into_cached());
+        let found = cache.read_json(&check, CacheKey::lookup(hash), &headers, fill).await?;
+        let body = found.ok_or(ApiError::NotFound(crate::Resource::Endpoint))?;
+        Ok::<_, ApiError>(body.into_response(&headers, CachePolicy::Lookup))
     };
     let routes = Router::new()
         .route("/taking/{hash}", get(taking))
@@ -102,9 +102,9 @@ async fn a_failure_counts() {
     counts(Method::GET, "/failing", None, 503).await;
 }
 
-/// One limit over all kinds of answers.
+/// One limit for all responses of a group.
 #[tokio::test]
-async fn all_answers_of_a_group_share_its_limit() {
+async fn all_responses_of_a_group_share_its_limit() {
     let app = app();
     let path = taking();
     for (method, path, condition) in [

@@ -1,4 +1,4 @@
-//! Finished bodies, answered as the request's conditions ask.
+//! JSON response bodies: conditional requests, gzip, and conversion to and from cache entries.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,25 +17,25 @@ use serde::Serialize;
 
 use crate::{CachePolicy, EntityTag, encoding};
 
-/// More than a lookup has, and most details.
-const USUAL_BYTES: usize = 2_048;
+/// Larger than the body of a lookup and of most chartset details.
+const TYPICAL_BYTES: usize = 2_048;
 
-/// What a request asks of the form of its answer: `If-None-Match` and `Accept-Encoding`.
+/// Extracts the request headers that decide how a body is sent: `If-None-Match` and `Accept-Encoding`.
 #[derive(Debug, Clone, Default)]
-pub struct Conditions {
+pub struct RequestHeaders {
     if_none_match: Vec<HeaderValue>,
     accepts_gzip: bool,
 }
 
-impl Conditions {
-    /// Whether the client has the representation with this tag already.
+impl RequestHeaders {
+    /// Whether `If-None-Match` matches this tag, so that the response is 304.
     #[must_use]
-    pub fn has(&self, tag: &EntityTag) -> bool {
+    pub fn matches(&self, tag: &EntityTag) -> bool {
         tag.is_named_by(&self.if_none_match)
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Conditions {
+impl<S: Sync> FromRequestParts<S> for RequestHeaders {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
@@ -46,23 +46,23 @@ impl<S: Sync> FromRequestParts<S> for Conditions {
     }
 }
 
-/// A finished JSON body with its tag, and the same in gzip once a request asked for that: all that has to be cached
-/// of an answer to give it again.
+/// A serialized JSON body with its entity tag, and its gzip representation once a request has asked for one. This is
+/// what the cache stores of a response.
 #[derive(Debug, Clone)]
 pub struct JsonBody(CachedBody);
 
 impl JsonBody {
-    /// Renders a value and tags it by its content.
+    /// Serializes a value and computes the entity tag of the JSON text.
     ///
     /// # Errors
     ///
-    /// [`ReadError::Failed`] for a value that has no JSON: rendering is the last step of reading an answer.
+    /// [`ReadError::Failed`] if the value cannot be serialized: serialization is the last step of a read.
     pub fn render(value: &impl Serialize) -> Result<Self, ReadError> {
-        Self::render_sized(value, USUAL_BYTES)
+        Self::render_sized(value, TYPICAL_BYTES)
     }
 
-    /// [`JsonBody::render`], where it is known how long the body becomes: if not longer, it is not moved while it
-    /// grows.
+    /// Like [`JsonBody::render`], for a body of known size: a buffer of `expected_bytes` is not reallocated unless the
+    /// body is longer.
     ///
     /// # Errors
     ///
@@ -70,21 +70,21 @@ impl JsonBody {
     pub fn render_sized(value: &impl Serialize, expected_bytes: usize) -> Result<Self, ReadError> {
         let mut bytes = Vec::with_capacity(expected_bytes);
         serde_json::to_writer(&mut bytes, value)
-            .map_err(|error| ReadError::Failed { operation: "render answer", source: error.into() })?;
-        // What is kept takes no more memory than it is long.
+            .map_err(|error| ReadError::Failed { operation: "serialize response", source: error.into() })?;
+        // The cache accounts for the length of a body: it must not have spare capacity.
         let bytes = Bytes::from(bytes.into_boxed_slice());
         Ok(Self(CachedBody::new(representation(bytes))))
     }
 
-    /// What is cached of it.
+    /// The cache entry of this body.
     #[must_use]
-    pub fn keep(self) -> CachedResponse {
+    pub fn into_cached(self) -> CachedResponse {
         CachedResponse::Found(self.0)
     }
 
-    /// A body from the cache.
+    /// The body of a cache entry.
     #[must_use]
-    pub const fn cached(body: CachedBody) -> Self {
+    pub const fn from_cached(body: CachedBody) -> Self {
         Self(body)
     }
 
@@ -94,23 +94,23 @@ impl JsonBody {
         &self.0.plain().bytes
     }
 
-    /// Whether a request with these conditions is answered in gzip, if that makes the body smaller.
-    pub(crate) fn is_for_gzip(&self, conditions: &Conditions) -> bool {
-        conditions.accepts_gzip && self.bytes().len() >= encoding::MIN_GZIP_BYTES
+    /// Whether to send this body in gzip, provided that gzip makes it smaller.
+    pub(crate) fn prefers_gzip(&self, request: &RequestHeaders) -> bool {
+        request.accepts_gzip && self.bytes().len() >= encoding::MIN_GZIP_BYTES
     }
 
-    /// The response to a request with these conditions: 200 in the encoding that it accepts, or 304 when the client
-    /// has just that. Each encoding has a tag of its own, made from the very bytes that are sent: a strong tag stands
-    /// for those (RFC 9110, section 8.8.1).
+    /// The response to a request with these headers: 200 in an encoding that it accepts, or 304 if its `If-None-Match`
+    /// matches. Plain and gzip representations have different strong tags, each computed from the bytes that are sent
+    /// (RFC 9110, section 8.8.1).
     #[must_use]
-    pub fn answer(self, conditions: &Conditions, policy: CachePolicy) -> Response {
-        let gzip = if self.is_for_gzip(conditions) { self.0.gzip_or_compress(compressed) } else { None };
-        let sent = gzip.unwrap_or_else(|| self.0.plain());
-        let tag = tag_of(sent);
-        let mut response = if conditions.has(&tag) {
+    pub fn into_response(self, request: &RequestHeaders, policy: CachePolicy) -> Response {
+        let gzip = if self.prefers_gzip(request) { self.0.gzip_or_compress(compressed) } else { None };
+        let selected = gzip.unwrap_or_else(|| self.0.plain());
+        let tag = tag_of(selected);
+        let mut response = if request.matches(&tag) {
             not_modified(&tag, policy)
         } else {
-            found(sent.bytes.clone(), &tag, policy)
+            full_response(selected.bytes.clone(), &tag, policy)
         };
         let headers = response.headers_mut();
         if gzip.is_some() && headers.contains_key(CONTENT_TYPE) {
@@ -121,37 +121,37 @@ impl JsonBody {
     }
 }
 
-/// These bytes, tagged by their content.
+/// A representation with the entity tag of its bytes.
 fn representation(bytes: Bytes) -> Representation {
     let tag = EntityTag::of_content(&bytes).as_str().into();
     Representation { bytes, tag }
 }
 
-/// A body in gzip, if that is smaller. The encoder writes to memory, so it does not fail; if it did, the plain body
-/// would be the right response.
+/// The body in gzip, unless that is not smaller. Writing to memory does not fail; if it did, the plain body would be
+/// sent.
 pub(crate) fn compressed(plain: &Bytes) -> Option<Representation> {
     let gzip = encoding::gzip(plain).ok().filter(|gzip| gzip.len() < plain.len());
     gzip.map(representation)
 }
 
-fn tag_of(sent: &Representation) -> EntityTag {
-    sent.tag.parse().unwrap_or_else(|_| EntityTag::of_content(&sent.bytes))
+fn tag_of(selected: &Representation) -> EntityTag {
+    selected.tag.parse().unwrap_or_else(|_| EntityTag::of_content(&selected.bytes))
 }
 
-fn found(body: Bytes, tag: &EntityTag, policy: CachePolicy) -> Response {
+fn full_response(body: Bytes, tag: &EntityTag, policy: CachePolicy) -> Response {
     let headers =
         [(CONTENT_TYPE, HeaderValue::from_static("application/json")), (ETAG, tag.to_header_value())];
     (policy, headers, Body::from(body)).into_response()
 }
 
-/// 304 with the tag and the cache policy that the full answer would have. The caller adds its `Vary`, if any.
+/// A 304 with the tag and the cache policy of the full response. The caller adds `Vary`, if the response has one.
 #[must_use]
 pub fn not_modified(tag: &EntityTag, policy: CachePolicy) -> Response {
     (StatusCode::NOT_MODIFIED, policy, [(ETAG, tag.to_header_value())], Body::new(NoBody)).into_response()
 }
 
-/// A body that is none, where an empty one would still be given the header `Content-Length: 0`: on 304 it would
-/// describe the full answer, on 204 it is forbidden (RFC 9110, section 8.6).
+/// The absence of a body. For an empty body hyper sends `Content-Length: 0`, which is wrong on a 304, where it describes
+/// the full response, and forbidden on a 204 (RFC 9110, section 8.6).
 pub(crate) struct NoBody;
 
 impl HttpBody for NoBody {
@@ -177,63 +177,63 @@ mod tests {
 
     use super::*;
 
-    async fn conditions(headers: &[(HeaderName, &str)]) -> Conditions {
+    async fn request_headers(lines: &[(HeaderName, &str)]) -> RequestHeaders {
         let mut request = Request::new(());
-        for (name, value) in headers {
+        for (name, value) in lines {
             request.headers_mut().append(name, value.parse().unwrap());
         }
-        Conditions::from_request_parts(&mut request.into_parts().0, &()).await.unwrap()
+        RequestHeaders::from_request_parts(&mut request.into_parts().0, &()).await.unwrap()
     }
 
     fn body_of(size: usize) -> JsonBody {
         JsonBody::render(&"x".repeat(size - 2)).unwrap()
     }
 
-    async fn sent(response: Response) -> Bytes {
+    async fn body_bytes(response: Response) -> Bytes {
         http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes()
     }
 
     #[tokio::test]
-    async fn bodies_from_1024_bytes_up_are_compressed() {
-        let gzip = conditions(&[(ACCEPT_ENCODING, "gzip")]).await;
+    async fn bodies_of_1024_bytes_or_more_are_compressed() {
+        let gzip = request_headers(&[(ACCEPT_ENCODING, "gzip")]).await;
         for (size, compressed) in [(1023, false), (1024, true)] {
-            let response = body_of(size).answer(&gzip, CachePolicy::Lookup);
+            let response = body_of(size).into_response(&gzip, CachePolicy::Lookup);
             assert_eq!(response.headers().contains_key(CONTENT_ENCODING), compressed, "{size}");
             assert_eq!(response.headers()[VARY], "Accept-Encoding");
         }
     }
 
     #[tokio::test]
-    async fn a_strong_tag_is_the_digest_of_the_bytes_sent() {
+    async fn strong_tag_is_the_digest_of_the_bytes_sent() {
         for accepted in ["gzip", "identity"] {
-            let conditions = conditions(&[(ACCEPT_ENCODING, accepted)]).await;
-            let response = body_of(2000).answer(&conditions, CachePolicy::Lookup);
+            let request = request_headers(&[(ACCEPT_ENCODING, accepted)]).await;
+            let response = body_of(2000).into_response(&request, CachePolicy::Lookup);
             let tag = response.headers()[ETAG].clone();
-            assert_eq!(tag, EntityTag::of_content(&sent(response).await).to_string(), "{accepted}");
+            assert_eq!(tag, EntityTag::of_content(&body_bytes(response).await).to_string(), "{accepted}");
         }
     }
 
     #[tokio::test]
-    async fn a_body_that_gzip_makes_larger_is_sent_plain() {
+    async fn body_that_gzip_makes_larger_is_sent_plain() {
         let random: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(2_000).collect();
-        let body = JsonBody::cached(CachedBody::new(representation(random.into())));
-        let (gzip, plain) = (conditions(&[(ACCEPT_ENCODING, "gzip")]).await, body.bytes().clone());
-        let response = body.answer(&gzip, CachePolicy::Lookup);
+        let body = JsonBody::from_cached(CachedBody::new(representation(random.into())));
+        let (gzip, plain) = (request_headers(&[(ACCEPT_ENCODING, "gzip")]).await, body.bytes().clone());
+        let response = body.into_response(&gzip, CachePolicy::Lookup);
         assert!(!response.headers().contains_key(CONTENT_ENCODING));
-        assert_eq!(sent(response).await, plain);
+        assert_eq!(body_bytes(response).await, plain);
     }
 
     #[tokio::test]
-    async fn a_body_is_compressed_once_for_all_requests() {
+    async fn body_is_compressed_once_for_all_requests() {
         let body = body_of(2000);
-        let gzip = conditions(&[(ACCEPT_ENCODING, "gzip")]).await;
-        let first = sent(body.clone().answer(&gzip, CachePolicy::Lookup)).await;
-        let again = sent(body.answer(&gzip, CachePolicy::Lookup)).await;
+        let gzip = request_headers(&[(ACCEPT_ENCODING, "gzip")]).await;
+        let first = body_bytes(body.clone().into_response(&gzip, CachePolicy::Lookup)).await;
+        let again = body_bytes(body.into_response(&gzip, CachePolicy::Lookup)).await;
         assert_eq!(first.as_ptr(), again.as_ptr(), "the same memory");
     }
 
     #[tokio::test]
-    async fn a_tag_matches_only_the_encoding_that_would_be_sent() {
+    async fn tag_matches_only_the_encoding_that_would_be_sent() {
         let body = body_of(2000);
         let gzip = compressed(body.bytes()).unwrap();
         let (plain, gzip) = (tag_of(body.0.plain()).to_string(), tag_of(&gzip).to_string());
@@ -245,8 +245,8 @@ mod tests {
             ("identity", &format!("W/{plain}"), 304),
             ("gzip", &format!("{plain}, {gzip}"), 304),
         ] {
-            let conditions = conditions(&[(ACCEPT_ENCODING, accepted), (IF_NONE_MATCH, tag)]).await;
-            let response = body.clone().answer(&conditions, CachePolicy::Lookup);
+            let request = request_headers(&[(ACCEPT_ENCODING, accepted), (IF_NONE_MATCH, tag)]).await;
+            let response = body.clone().into_response(&request, CachePolicy::Lookup);
             assert_eq!(response.status(), status, "{accepted} {tag}");
             assert_eq!(response.headers()[VARY], "Accept-Encoding");
             if status == 304 {
@@ -260,10 +260,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_header_lines_are_one_condition() {
+    async fn if_none_match_lines_are_combined() {
         let body = body_of(10);
         let tag = tag_of(body.0.plain()).to_string();
-        let conditions = conditions(&[(IF_NONE_MATCH, "\"x\""), (IF_NONE_MATCH, &tag)]).await;
-        assert_eq!(body.answer(&conditions, CachePolicy::Lookup).status(), 304);
+        let request = request_headers(&[(IF_NONE_MATCH, "\"x\""), (IF_NONE_MATCH, &tag)]).await;
+        assert_eq!(body.into_response(&request, CachePolicy::Lookup).status(), 304);
     }
 }

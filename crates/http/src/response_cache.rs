@@ -1,4 +1,4 @@
-//! Finished answers behind the limits: what the handlers of every service read through.
+//! Reads responses through the rate limit and the cache.
 
 use std::sync::Arc;
 
@@ -7,53 +7,58 @@ use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError};
 use chart_index_domain::ReadError;
 use chart_index_ratelimit::Group;
 
-use crate::answer::compressed;
-use crate::{ApiError, Conditions, JsonBody, RateLimiting, Turn};
+use crate::json_body::compressed;
+use crate::{ApiError, JsonBody, RateLimitCheck, RateLimiting, RequestHeaders};
 
-/// The limits and the cache, which ask Redis together.
+/// The rate limits and the cache of responses, which share their Redis round trips. All handlers read through it.
 #[derive(Debug, Clone)]
-pub struct Answers {
+pub struct ResponseCache {
     limiting: RateLimiting,
     cache: Cache<ReadError>,
 }
 
-/// A fill did not come to its end: it panicked, or the process is stopping.
+/// A fill panicked, or the process is stopping.
 #[derive(Debug, thiserror::Error)]
-#[error("the read was given up")]
+#[error("read was abandoned")]
 struct Abandoned;
 
 /// A fill was stopped because it took too long.
 #[derive(Debug, thiserror::Error)]
-#[error("the read timed out")]
+#[error("read timed out")]
 struct TimedOut;
 
-impl Answers {
-    /// Answers from this cache, for those that pass these limits. The limiter is to share its link to Redis with the
-    /// cache.
+impl ResponseCache {
+    /// Combines a rate limiter and a cache. Both should use the same Redis link: only then can a check and a read share
+    /// one round trip.
     #[must_use]
     pub const fn new(limiting: RateLimiting, cache: Cache<ReadError>) -> Self {
         Self { limiting, cache }
     }
 
-    /// Puts the limit of a group around routes, see [`RateLimiting::limit`].
+    /// Applies the rate limit of a group to routes, see [`RateLimiting::limit`].
     pub fn limit<S: Clone + Send + Sync + 'static>(&self, group: Group, routes: Router<S>) -> Router<S> {
         self.limiting.limit(group, routes)
     }
 
-    /// The answer of that name, if the request passes its limit: from memory, from Redis, or by the fill. Asks Redis
-    /// once, for the limit and the answer together, see [`Cache::get_or_fill_rate_limited`].
+    /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The limit and
+    /// the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`].
     ///
     /// # Errors
     ///
-    /// [`ApiError::RateLimited`]; where no older answer can stand in, what the fill failed with,
-    /// [`ApiError::Unavailable`] when it took too long, or [`ApiError::Overloaded`] when too many are in flight.
-    pub async fn read<F, Fut>(&self, turn: &Turn, key: CacheKey, fill: F) -> Result<CachedResponse, ApiError>
+    /// [`ApiError::RateLimited`]. If there is no stale response to serve: the error of the fill,
+    /// [`ApiError::Unavailable`] if the fill timed out, [`ApiError::Overloaded`] if too many are in flight.
+    pub async fn read<F, Fut>(
+        &self,
+        check: &RateLimitCheck,
+        key: CacheKey,
+        fill: F,
+    ) -> Result<CachedResponse, ApiError>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
     {
-        let Some(check) = turn.take() else {
-            // It passed already, with an answer that was not to be had.
+        let Some(check) = check.take() else {
+            // An earlier read of this request passed the check and then failed.
             return outcome(self.cache.get_or_fill_without_redis(key, fill).await);
         };
         let group = check.group();
@@ -63,34 +68,34 @@ impl Answers {
         }
     }
 
-    /// The JSON body of that name, as [`Answers::read`] does; `None` where the index does not hold it. For a request
-    /// that accepts gzip the body is compressed when it is first asked for, and cached so.
+    /// Reads a JSON body as [`ResponseCache::read`] does; `None` if the index does not hold it. The first request that
+    /// accepts gzip compresses the body and adds the result to the cache.
     ///
     /// # Errors
     ///
-    /// As for [`Answers::read`].
+    /// As for [`ResponseCache::read`].
     pub async fn read_json<F, Fut>(
         &self,
-        turn: &Turn,
+        check: &RateLimitCheck,
         key: CacheKey,
-        conditions: &Conditions,
+        request: &RequestHeaders,
         fill: F,
     ) -> Result<Option<JsonBody>, ApiError>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
     {
-        let CachedResponse::Found(cached) = self.read(turn, key, fill).await? else { return Ok(None) };
-        let body = JsonBody::cached(cached.clone());
-        if body.is_for_gzip(conditions) {
+        let CachedResponse::Found(cached) = self.read(check, key, fill).await? else { return Ok(None) };
+        let body = JsonBody::from_cached(cached.clone());
+        if body.prefers_gzip(request) {
             self.cache.gzip(&key, &cached, compressed);
         }
         Ok(Some(body))
     }
 }
 
-fn outcome(answer: Result<CachedResponse, FillError<ReadError>>) -> Result<CachedResponse, ApiError> {
-    answer.map_err(|error| match error {
+fn outcome(response: Result<CachedResponse, FillError<ReadError>>) -> Result<CachedResponse, ApiError> {
+    response.map_err(|error| match error {
         FillError::Failed(error) => ApiError::from(error),
         FillError::TimedOut => ApiError::Unavailable(TimedOut.into()),
         FillError::Overloaded => ApiError::Overloaded,
@@ -99,7 +104,7 @@ fn outcome(answer: Result<CachedResponse, FillError<ReadError>>) -> Result<Cache
 }
 
 impl From<Arc<ReadError>> for ApiError {
-    /// Many requests may share one failure.
+    /// All requests that wait for one fill share its error.
     fn from(error: Arc<ReadError>) -> Self {
         match *error {
             ReadError::Unavailable { .. } => Self::Unavailable(error.into()),

@@ -2,15 +2,14 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use chart_index_tests::workspace_root;
 
-use super::read;
+use super::{files, read};
 
 #[test]
 fn relative_links_resolve() {
-    let documents = documents();
+    let documents = files(&["*.md"]);
     assert!(documents.len() > 5, "{documents:?}");
     let mut broken = Vec::new();
     for document in &documents {
@@ -21,18 +20,6 @@ fn relative_links_resolve() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
-}
-
-/// The Markdown files of the repository.
-fn documents() -> Vec<String> {
-    let output = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.md"])
-        .current_dir(workspace_root())
-        .output()
-        .expect("git is installed");
-    let listed = String::from_utf8(output.stdout).expect("UTF-8");
-    let names = listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned);
-    names.filter(|name| workspace_root().join(name).is_file()).collect()
 }
 
 /// The targets of inline links, outside of code.

@@ -7,6 +7,8 @@ mod links;
 mod note_hash;
 mod settings;
 
+use std::process::Command;
+
 use chart_index_tests::workspace_root;
 
 /// The text of a file of the repository.
@@ -18,4 +20,18 @@ fn read(path: &str) -> String {
 fn code_blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("\n```{language}\n");
     text.split(&fence).skip(1).map(|rest| rest.split_once("```\n").expect("the block ends").0).collect()
+}
+
+/// The files of the repository that match these patterns of git.
+fn files(patterns: &[&str]) -> Vec<String> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+        .args(patterns)
+        .current_dir(workspace_root())
+        .output()
+        .expect("git is installed");
+    let listed = String::from_utf8(output.stdout).expect("UTF-8");
+    let names = listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned);
+    // A file that is deleted and not committed is still listed.
+    names.filter(|name| workspace_root().join(name).is_file()).collect()
 }

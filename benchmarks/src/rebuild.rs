@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use chart_index_tests::{Answer, Client, Service, ServiceOptions, indexer_command};
+use chart_index_tests::{Client, Response, Service, ServiceOptions, indexer_command};
 use reqwest::Method;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -101,7 +101,7 @@ async fn ask(client: &Client, question: Question, total: u64) -> (Duration, Opti
     (begun.elapsed(), answer.map_or(Some(Fault::NoAnswer), |answer| question.fault(&answer, total)))
 }
 
-fn is_by_meilisearch(answer: &Answer) -> bool {
+fn is_by_meilisearch(answer: &Response) -> bool {
     answer.status == 200 && answer.header("x-search-engine") == "meilisearch"
 }
 
@@ -130,7 +130,7 @@ impl Question {
         format!("/api/chartsets?sort={sort}&order={order}{filter}&page={page}&bpmMin=0.{number:07}1")
     }
 
-    fn fault(self, answer: &Answer, total: u64) -> Option<Fault> {
+    fn fault(self, answer: &Response, total: u64) -> Option<Fault> {
         if answer.status != 200 {
             return Some(Fault::Failed(answer.status.as_u16()));
         }

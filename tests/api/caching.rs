@@ -150,7 +150,7 @@ async fn changes_are_in_force_everywhere(variables: &[(&str, &str)], ask: Option
     let paths = [lookup.clone(), format!("{lookup}/rox"), "/api/chartsets".to_owned()];
     let run = |arguments: &[&str]| {
         let mut command = indexer_command(url, arguments);
-        IndexerRun::of(command.envs(variables.iter().copied())).succeeded()
+        IndexerRun::run(command.envs(variables.iter().copied())).succeeded()
     };
     // What a client sees of a chart that is there, and of one that is not.
     let sees = async |client: &Client| {
@@ -270,7 +270,7 @@ async fn a_removal_that_cannot_be_announced_says_so() {
     indexer(database.url(), &["ingest", &library.argument()]).succeeded();
     let remove = |redis_url: &str| {
         let mut command = indexer_command(database.url(), &["remove", "chart", &chart]);
-        IndexerRun::of(command.env("REDIS_URL", redis_url))
+        IndexerRun::run(command.env("REDIS_URL", redis_url))
     };
     // Nothing listens on port 1.
     let run = remove("redis://127.0.0.1:1");

@@ -3,7 +3,7 @@
 use super::*;
 use reqwest::Method;
 
-fn assert_problem(answer: &Answer, status: u16) {
+fn assert_problem(answer: &Response, status: u16) {
     assert_eq!((answer.status.as_u16(), answer.header("content-type")), (status, "application/problem+json"));
     let problem = answer.json();
     assert_eq!(problem["status"], status);

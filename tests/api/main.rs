@@ -22,7 +22,7 @@ mod serving;
 use std::time::Duration;
 
 use chart_index_tests::{
-    Answer, ChartSpec, Client, IndexerRun, Library, Service, ServiceOptions, TestDatabase, TestRedis,
+    ChartSpec, Client, IndexerRun, Library, Response, Service, ServiceOptions, TestDatabase, TestRedis,
     indexer, indexer_command, within,
 };
 
@@ -60,15 +60,15 @@ impl Index {
     /// Runs another command of the indexer, which must succeed.
     fn indexer(&self, arguments: &[&str]) -> String {
         let mut command = indexer_command(self.database.url(), arguments);
-        IndexerRun::of(command.env("REDIS_URL", self.redis.url())).succeeded()
+        IndexerRun::run(command.env("REDIS_URL", self.redis.url())).succeeded()
     }
 
     /// Waits until a path answers with this status, as long as a change may take to be in force.
-    async fn answers(&self, path: &str, status: u16) -> Answer {
+    async fn answers(&self, path: &str, status: u16) -> Response {
         within(IN_FORCE, async || Some(self.get(path).await).filter(|answer| answer.status == status)).await.0
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> Response {
         self.client.get(path).await
     }
 

@@ -51,7 +51,7 @@ async fn the_bytes_behind_a_hash_never_change() {
 #[tokio::test]
 async fn unknown_and_removed_charts_have_no_rox_file() {
     let (index, hash) = one_chart().await;
-    let missing = |answer: Answer| {
+    let missing = |answer: Response| {
         assert_eq!(answer.status, 404);
         assert_eq!(answer.header("cache-control"), "public, max-age=60");
         assert_eq!(answer.header("content-type"), "application/problem+json");

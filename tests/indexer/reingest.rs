@@ -218,7 +218,7 @@ async fn another_build_decodes_everything_again() {
     library.ingest();
     assert_eq!(library.psql("SELECT content FROM ingest_fingerprints ORDER BY place"), before);
     let mut command = Command::new(build);
-    let run = IndexerRun::of(command.args(arguments).env("DATABASE_URL", library.database.0.url()));
+    let run = IndexerRun::run(command.args(arguments).env("DATABASE_URL", library.database.0.url()));
     assert!(run.succeeded().contains("2 unchanged"));
     assert_ne!(library.psql("SELECT content FROM ingest_fingerprints ORDER BY place"), before);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use chart_index_tests::{Answer, Client, Service, ServiceOptions, within};
+use chart_index_tests::{Client, Response, Service, ServiceOptions, within};
 
 use crate::support::Catalogue;
 
@@ -18,7 +18,7 @@ fn serve(catalogue: &Catalogue) -> Service {
     Service::start_with(catalogue.database.url(), &options)
 }
 
-async fn list(client: &Client, query: &str) -> Answer {
+async fn list(client: &Client, query: &str) -> Response {
     let answer = client.get(&format!("/api/chartsets?{query}")).await;
     assert_eq!(answer.status, 200, "{query}: {}", String::from_utf8_lossy(&answer.body));
     answer

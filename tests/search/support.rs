@@ -123,7 +123,7 @@ pub(crate) fn start_node(arguments: &[&str]) -> PrivateMeilisearch {
 }
 
 pub(crate) fn run(command: &mut Command) -> IndexerRun {
-    IndexerRun::of(command)
+    IndexerRun::run(command)
 }
 
 /// A program that runs beside the test. Killed with the value.

@@ -157,7 +157,7 @@ pub struct IndexerRun {
 
 impl IndexerRun {
     /// Runs a command to its end.
-    pub fn of(command: &mut Command) -> Self {
+    pub fn run(command: &mut Command) -> Self {
         let output = command.output().expect("chart-indexer starts");
         Self {
             code: output.status.code(),
@@ -175,7 +175,7 @@ impl IndexerRun {
 
 /// Runs `chart-indexer` over a database to its end.
 pub fn indexer(database_url: &str, arguments: &[&str]) -> IndexerRun {
-    IndexerRun::of(&mut indexer_command(database_url, arguments))
+    IndexerRun::run(&mut indexer_command(database_url, arguments))
 }
 
 /// `chart-indexer` over a database, to be started by the test.

@@ -1,30 +1,30 @@
-//! A small HTTP client that shows answers as they are: no redirects followed, nothing decoded.
+//! An HTTP client that returns responses unchanged: it follows no redirects and decodes nothing.
 
 use std::net::SocketAddr;
 
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
-/// Talks to one service.
+/// A client of one service.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: String,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct Response {
     /// The status code.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body as it came over the wire.
+    /// The body as it was sent, after any content encoding.
     pub body: Vec<u8>,
 }
 
 impl Client {
-    /// A client of the service at that address.
+    /// A client of the service at this address.
     pub fn new(address: SocketAddr) -> Self {
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
@@ -34,42 +34,42 @@ impl Client {
         Self { http, base: format!("http://{address}") }
     }
 
-    /// `GET path`, with its query string.
-    pub async fn get(&self, path: &str) -> Answer {
+    /// `GET path`, which may have a query string.
+    pub async fn get(&self, path: &str) -> Response {
         self.request(Method::GET, path, &[]).await
     }
 
     /// `GET path` with headers.
-    pub async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response {
         self.request(Method::GET, path, headers).await
     }
 
-    /// Any request without a body.
-    pub async fn request(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Answer {
-        self.try_request(method, path, headers).await.expect("the service answers")
+    /// Sends a request without a body.
+    pub async fn request(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
+        self.try_request(method, path, headers).await.expect("the service responds")
     }
 
-    /// Any request without a body; the error when there was no answer.
+    /// Sends a request without a body; an error if there is no complete response.
     pub async fn try_request(
         &self,
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
-    ) -> Result<Answer, reqwest::Error> {
+    ) -> Result<Response, reqwest::Error> {
         let mut request = self.http.request(method, format!("{}{path}", self.base));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let answer = request.send().await?;
-        Ok(Answer {
-            status: answer.status(),
-            headers: answer.headers().clone(),
-            body: answer.bytes().await?.to_vec(),
+        let response = request.send().await?;
+        Ok(Response {
+            status: response.status(),
+            headers: response.headers().clone(),
+            body: response.bytes().await?.to_vec(),
         })
     }
 }
 
-impl Answer {
+impl Response {
     /// The value of a header, or an empty string.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a readable header"))

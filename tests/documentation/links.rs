@@ -1,4 +1,4 @@
-//! Relative links of the documentation lead to files and headings that exist.
+//! Relative links and paths in the documentation lead to files and headings that exist.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use chart_index_tests::workspace_root;
 
 use super::{files, read};
+
+/// What begins with one of these between backticks is a path of the repository.
+const FOLDERS: &[&str] = &["benchmarks/", "crates/", "docs/", "scripts/", "services/", "tests/"];
 
 #[test]
 fn relative_links_resolve() {
@@ -20,6 +23,20 @@ fn relative_links_resolve() {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn named_paths_exist() {
+    let mut missing = Vec::new();
+    for document in files(&["*.md"]) {
+        let text = read(&document);
+        // The parts with an odd number are between backticks.
+        let code = prose(&text).flat_map(|line| line.split('`').skip(1).step_by(2));
+        let paths = code.filter(|path| FOLDERS.iter().any(|folder| path.starts_with(folder)));
+        let plain = paths.filter(|path| !path.contains(['*', ' ', '{']) && !path.contains("NNNN"));
+        missing.extend(plain.filter(|path| !workspace_root().join(path).exists()).map(str::to_owned));
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
 }
 
 /// The targets of inline links, outside of code.

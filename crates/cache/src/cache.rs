@@ -1,4 +1,4 @@
-//! The cache, as its users see it.
+//! The public interface of the cache.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,105 +8,109 @@ use chart_index_redis::RedisConnection;
 use redis::RedisError;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::inner::{Inner, Source};
-use crate::{CacheConfig, CacheKey, CachedBody, CachedResponse, FillError, Representation, feed};
+use crate::read_through::{FillSource, ReadThrough};
+use crate::{
+    CacheConfig, CacheKey, CachedBody, CachedResponse, FillError, Representation, invalidation_listener,
+};
 
-/// The ways to Redis that the cache takes.
+/// The connections of a cache to Redis.
 #[derive(Debug, Clone)]
 pub struct CacheConnections {
-    /// For small answers: the connection of the limiter, so that a limit and an answer travel together.
+    /// For everything but ROX files. Share it with the rate limiter, so that a rate limit check and a read are sent
+    /// in one pipeline.
     pub main: RedisConnection,
-    /// For ROX files.
+    /// For ROX files, so that small responses do not wait behind them.
     pub rox: RedisConnection,
 }
 
 impl CacheConnections {
-    /// No Redis: memory and the store alone.
+    /// Connections to no Redis: the cache uses memory only.
     #[must_use]
     pub fn disabled() -> Self {
         Self { main: RedisConnection::disabled(), rox: RedisConnection::disabled() }
     }
 }
 
-/// Finished answers in front of the store. Clones share everything; `E` is the error of a fill.
+/// A read-through cache of responses in front of the store.
+///
+/// Clones share everything. `E` is the error of fills.
 pub struct Cache<E> {
-    pub(crate) inner: Arc<Inner<E>>,
-    /// Ends with the last clone.
-    feed: Option<Arc<AbortOnDropHandle<()>>>,
+    pub(crate) inner: Arc<ReadThrough<E>>,
+    /// Aborted with the last clone.
+    listener: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
-/// What memory says to a request.
+/// The result of a lookup in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    /// The answer.
+    /// A fresh response.
     Fresh(CachedResponse),
-    /// The answer, for now: it is to be looked behind, see [`Cache::refresh_in_background`].
+    /// A response to serve, and to refresh with [`Cache::refresh_in_background`].
     Stale(CachedResponse),
-    /// Redis and the store are to be asked.
+    /// No response that may be served without asking Redis or the store.
     Miss,
 }
 
-/// What the cache did since the start, and what it holds.
+/// Counters since the start, and the current size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Answers from memory, fresh or stale.
+    /// Responses from memory, fresh or stale.
     pub from_memory: u64,
-    /// Records found in Redis.
+    /// Responses found in Redis.
     pub from_redis: u64,
-    /// Reads of the store.
+    /// Fills started.
     pub fills: u64,
-    /// Reads of the store that failed.
+    /// Fills that failed or timed out.
     pub failed_fills: u64,
-    /// Fills that were not started, and requests that did not wait for one, because too many are in flight.
+    /// Fills that were not started, and requests that did not wait for one, because of the concurrency limits.
     pub shed: u64,
-    /// Answers of fills that Redis was not given, because too many were on their way to it.
+    /// Responses that were not written to Redis because too many writes were in flight.
     pub dropped_writes: u64,
     /// The bytes of memory in use.
     pub bytes: u64,
-    /// The answers with a body in memory.
+    /// The entries with a body in memory.
     pub found_entries: usize,
-    /// The keys in memory that are known not to be found.
+    /// The entries in memory of keys that the index does not hold.
     pub not_found_entries: usize,
 }
 
 impl<E: Send + Sync + 'static> Cache<E> {
-    /// An empty cache over these connections, which begins to listen for invalidations.
+    /// An empty cache. Starts to listen for invalidations in the background.
     ///
     /// # Errors
     ///
-    /// Where the nodes of the feed cannot be used at all, e.g. for a certificate that does not parse.
+    /// [`CacheConfig::invalidations`] is invalid, e.g. a certificate does not parse.
     ///
     /// # Panics
     ///
-    /// Outside of a Tokio runtime, if the feed has nodes.
+    /// Outside of a Tokio runtime, if [`CacheConfig::invalidations`] has an endpoint.
     pub fn new(config: CacheConfig, connections: CacheConnections) -> Result<Self, RedisError> {
-        let nodes = config.invalidations.node_clients()?;
-        let channel = feed::channel(&config.key_prefix);
-        let feed_config = config.invalidations.clone();
-        let inner = Arc::new(Inner::new(config, connections));
-        let feed = (!nodes.is_empty()).then(|| {
-            let task = tokio::spawn(feed::follow(Arc::clone(&inner), nodes, feed_config, channel));
-            Arc::new(AbortOnDropHandle::new(task))
+        let redis = config.invalidations.clone();
+        let nodes = redis.node_clients()?;
+        let channel = crate::invalidation_message::channel(&config.key_prefix);
+        let inner = Arc::new(ReadThrough::new(config, connections));
+        let listener = (!nodes.is_empty()).then(|| {
+            let listener = invalidation_listener::run(Arc::clone(&inner), nodes, redis, channel);
+            Arc::new(AbortOnDropHandle::new(tokio::spawn(listener)))
         });
-        Ok(Self { inner, feed })
+        Ok(Self { inner, listener })
     }
 
-    /// Reads an answer: from memory, from Redis, or with the fill from the store.
+    /// Returns the response from memory, from Redis, or from the fill.
     ///
-    /// The fill goes on in a task of its own when this future is dropped, and what it brings is kept. All
-    /// that ask for the same key meanwhile share its outcome, also its error; then the next request tries again.
-    /// While the store fails, or more fills are in flight than [`CacheConfig::max_fills`], an older answer is given if
+    /// The fill continues in a task of its own when this future is dropped, and its response is cached. Concurrent
+    /// requests for the key share its outcome, including an error; the next request after an error tries again. If
+    /// the fill fails, or more fills are in flight than [`CacheConfig::max_fills`], an older response is returned if
     /// there is one.
     pub async fn get_or_fill<F, Fut>(&self, key: CacheKey, fill: F) -> Result<CachedResponse, FillError<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        self.read_from(Source::RedisThenStore, key, fill).await
+        self.get_or_fill_from(FillSource::RedisThenStore, key, fill).await
     }
 
-    /// Reads an answer from memory, or with the fill from the store, as [`read`](Self::read) does but without asking
-    /// Redis: for a request that has asked it once already.
+    /// Like [`get_or_fill`](Self::get_or_fill) without Redis: for a request that has asked Redis already.
     pub async fn get_or_fill_without_redis<F, Fut>(
         &self,
         key: CacheKey,
@@ -116,12 +120,12 @@ impl<E: Send + Sync + 'static> Cache<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        self.read_from(Source::Store, key, fill).await
+        self.get_or_fill_from(FillSource::Store, key, fill).await
     }
 
-    async fn read_from<F, Fut>(
+    async fn get_or_fill_from<F, Fut>(
         &self,
-        source: Source,
+        source: FillSource,
         key: CacheKey,
         fill: F,
     ) -> Result<CachedResponse, FillError<E>>
@@ -130,35 +134,36 @@ impl<E: Send + Sync + 'static> Cache<E> {
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         match self.get(&key) {
-            Lookup::Fresh(answer) => Ok(answer),
-            Lookup::Stale(answer) => {
+            Lookup::Fresh(response) => Ok(response),
+            Lookup::Stale(response) => {
                 self.inner.refresh(key, source, fill);
-                Ok(answer)
+                Ok(response)
             }
             Lookup::Miss => self.inner.fetch(key, source, fill).await,
         }
     }
 
-    /// What memory alone says. Nothing is sent, and nobody waits.
+    /// Looks in memory only, without waiting.
     #[must_use]
     pub fn get(&self, key: &CacheKey) -> Lookup {
         self.inner.get(key)
     }
 
-    /// Looks behind an answer that was stale, in Redis and then in the store, unless somebody does already.
+    /// Refreshes a stale response in a task of its own, from Redis and then from the store, unless a fill for it is in
+    /// flight or failed within the last second.
     pub fn refresh_in_background<F, Fut>(&self, key: CacheKey, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        self.inner.refresh(key, Source::RedisThenStore, fill);
+        self.inner.refresh(key, FillSource::RedisThenStore, fill);
     }
 
-    /// The body of an answer in gzip: compressed by `compress` when it is first asked for, and from then on cached
-    /// beside the plain one, as long as that. `None` where `compress` says that gzip is of no use.
+    /// The gzip representation of a body from this cache. `compress` is called when it is first needed; the result is
+    /// cached with the body. `None` if `compress` returns that.
     ///
-    /// Redis has the plain body alone. To compress it costs a replica less than a millisecond, once; in Redis it would
-    /// cost every record a quarter more memory, and every read as much more of the network, asked for or not.
+    /// Only memory holds compressed bodies. Compressing takes each replica less than a millisecond, once; in Redis
+    /// they would add a quarter to the memory of every record and to the bytes of every read, needed or not.
     pub fn gzip<'body>(
         &self,
         key: &CacheKey,
@@ -171,32 +176,32 @@ impl<E: Send + Sync + 'static> Cache<E> {
             compress(plain)
         });
         if is_new && gzip.is_some() {
-            self.inner.weigh_again(key, body);
+            self.inner.update_size(key, body);
         }
         gzip
     }
 
-    /// Whether this replica hears invalidations now.
+    /// Whether this replica receives invalidations now.
     #[must_use]
     pub fn is_listening(&self) -> bool {
-        self.inner.is_heard()
+        self.inner.is_listening()
     }
 
-    /// What the cache did, and what it holds.
+    /// Counters since the start, and the current size.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
-        self.inner.counts()
+        self.inner.stats()
     }
 }
 
 impl<E> Clone for Cache<E> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), feed: self.feed.clone() }
+        Self { inner: Arc::clone(&self.inner), listener: self.listener.clone() }
     }
 }
 
 impl<E: Send + Sync + 'static> fmt::Debug for Cache<E> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Cache").field("counts", &self.inner.counts()).finish_non_exhaustive()
+        formatter.debug_struct("Cache").field("stats", &self.inner.stats()).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of the catalogue in the store: whether it changed since an answer was read.
+//! The generation of the catalogue: whether anything has changed since an entry was read.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use chart_index_domain::search::Generation;
 
-/// What the store said when it was last asked for the generation of the catalogue.
+/// The generation of the catalogue when the store was last asked for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueStatus {
-    /// A number that is another one after every change of the catalogue.
+    /// A number that differs after every change of the catalogue.
     pub generation: Generation,
-    /// When the read that gave it began: the generation was in force then or later.
+    /// When the read of the generation started: the catalogue was in this generation then or later.
     pub read_at: Instant,
 }
 
-/// Gives the status of the catalogue as it was last read; `None` before the first read. It is to return at once.
+/// A function that returns the last known status of the catalogue, without waiting; `None` before the first read.
 #[derive(Clone)]
 pub struct CatalogueStatusSource(Arc<dyn Fn() -> Option<CatalogueStatus> + Send + Sync>);
 
@@ -32,22 +32,21 @@ impl fmt::Debug for CatalogueStatusSource {
     }
 }
 
-/// The generations that this process has seen, each with a number of its own: that fits into an entry of the memory
-/// where the generation itself is longer.
+/// Numbers the generations that this process has seen: a number is small enough for every entry in memory, a
+/// generation is not.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     source: Option<CatalogueStatusSource>,
     newest: Mutex<(GenerationNumber, Option<Generation>)>,
 }
 
-/// Names a generation within this process, in 24 bits. Equal numbers stand for one generation; the number of a
-/// generation that came back is another one. They wrap after 194 days of a change in every second, when no entry is
-/// that old.
+/// A generation in this process, in 24 bits. Equal numbers mean the same generation; a generation that comes back has
+/// a new number. Numbers wrap after 194 days of one change every second, by when no entry is that old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GenerationNumber(u32);
 
 impl GenerationNumber {
-    /// Not known: equal to no generation.
+    /// No generation is known.
     pub(crate) const UNKNOWN: Self = Self(0);
 
     fn next(self) -> Self {
@@ -64,9 +63,9 @@ impl GenerationNumber {
     }
 }
 
-/// The catalogue as it was last read.
+/// The last known generation of the catalogue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
+pub(crate) struct CurrentGeneration {
     pub(crate) generation: Generation,
     pub(crate) number: GenerationNumber,
     read_at: Instant,
@@ -77,29 +76,29 @@ impl Catalogue {
         Self { source, newest: Mutex::new((GenerationNumber::UNKNOWN, None)) }
     }
 
-    /// The catalogue as it was last read.
-    pub(crate) fn seen(&self) -> Option<Seen> {
+    /// The last known generation.
+    pub(crate) fn current(&self) -> Option<CurrentGeneration> {
         let CatalogueStatus { generation, read_at } = (self.source.as_ref()?.0)()?;
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.1 != Some(generation) {
             *newest = (newest.0.next(), Some(generation));
         }
-        Some(Seen { generation, number: newest.0, read_at })
+        Some(CurrentGeneration { generation, number: newest.0, read_at })
     }
 
-    /// How long ago the catalogue was last known to be in this generation; `None` if it is in another one now, or
+    /// The time since the catalogue was last known to be in this generation; `None` if it is in another one now, or if
     /// nothing is known.
-    pub(crate) fn unchanged_ago(&self, number: GenerationNumber) -> Option<Duration> {
+    pub(crate) fn time_since_in(&self, number: GenerationNumber) -> Option<Duration> {
         if number == GenerationNumber::UNKNOWN {
             return None;
         }
-        self.seen().filter(|seen| seen.number == number).map(|seen| seen.read_at.elapsed())
+        self.current().filter(|current| current.number == number).map(|current| current.read_at.elapsed())
     }
 
-    /// The number of this generation, if it is the one that was read last.
+    /// The number of this generation if it is the last known one.
     pub(crate) fn number_of(&self, generation: Option<Generation>) -> GenerationNumber {
-        let seen = self.seen().filter(|seen| Some(seen.generation) == generation);
-        seen.map_or(GenerationNumber::UNKNOWN, |seen| seen.number)
+        let current = self.current().filter(|current| Some(current.generation) == generation);
+        current.map_or(GenerationNumber::UNKNOWN, |current| current.number)
     }
 }
 
@@ -107,7 +106,7 @@ impl Catalogue {
 mod tests {
     use super::*;
 
-    /// A catalogue, and where its generation is set.
+    /// A catalogue, and the status that it reports.
     fn catalogue() -> (Catalogue, Arc<Mutex<Option<CatalogueStatus>>>) {
         let status = Arc::new(Mutex::new(None));
         let source = {
@@ -122,30 +121,31 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_without_a_source_or_before_the_first_read() {
-        let nothing = Catalogue::new(None);
-        assert_eq!(nothing.unchanged_ago(nothing.number_of(Some(Generation(1)))), None);
+    fn generation_is_unknown_before_the_first_read() {
+        let without_source = Catalogue::new(None);
+        let number = without_source.number_of(Some(Generation(1)));
+        assert_eq!(without_source.time_since_in(number), None);
         let (catalogue, _) = catalogue();
-        assert!(catalogue.seen().is_none());
+        assert!(catalogue.current().is_none());
         assert_eq!(catalogue.number_of(None), GenerationNumber::UNKNOWN);
-        assert_eq!(catalogue.unchanged_ago(GenerationNumber::UNKNOWN), None);
+        assert_eq!(catalogue.time_since_in(GenerationNumber::UNKNOWN), None);
     }
 
     #[test]
-    fn a_generation_is_unchanged_until_another_is_read() {
+    fn generation_is_current_until_another_is_read() {
         let (catalogue, now) = catalogue();
         *now.lock().unwrap() = Some(status(7));
         let number = catalogue.number_of(Some(Generation(7)));
-        assert!(catalogue.unchanged_ago(number).is_some());
+        assert!(catalogue.time_since_in(number).is_some());
         assert_eq!(catalogue.number_of(Some(Generation(6))), GenerationNumber::UNKNOWN);
         *now.lock().unwrap() = Some(status(8));
-        assert_eq!(catalogue.unchanged_ago(number), None);
+        assert_eq!(catalogue.time_since_in(number), None);
         *now.lock().unwrap() = Some(status(7));
-        assert_eq!(catalogue.unchanged_ago(number), None, "what it came back from is not known");
+        assert_eq!(catalogue.time_since_in(number), None, "it changed in between");
     }
 
     #[test]
-    fn numbers_of_generations_wrap_and_skip_the_unknown() {
+    fn generation_numbers_wrap_and_skip_unknown() {
         let last = GenerationNumber(0xff_ffff);
         assert_eq!(GenerationNumber::from_bytes(last.to_bytes()), last);
         assert_eq!(last.next(), GenerationNumber(1));

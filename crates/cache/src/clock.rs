@@ -1,10 +1,10 @@
-//! The time, as the cache sees it.
+//! The clock of the cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The clock that ages are counted by. A test can put it forward instead of waiting.
+/// The clock that entries age by. Tests can advance it.
 #[derive(Debug, Clone)]
 pub struct Clock {
     origin: Instant,
@@ -18,49 +18,49 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Puts the clock, and every clone of it, forward: what is kept grows older by so much.
+    /// Advances the clock and all of its clones: entries age by this much.
     pub fn advance(&self, by: Duration) {
         self.ahead_ms.fetch_add(millis(by), Ordering::Relaxed);
     }
 
     pub(crate) fn now(&self) -> Now {
         let real_ms = millis(self.origin.elapsed());
-        Now { real_ms, moment: Moment::from_millis(real_ms + self.ahead_ms.load(Ordering::Relaxed)) }
+        Now { real_ms, coarse: CoarseInstant::from_millis(real_ms + self.ahead_ms.load(Ordering::Relaxed)) }
     }
 
-    /// The Unix time in milliseconds: the only measure that replicas share.
+    /// The Unix time in milliseconds, which all replicas share.
     pub(crate) fn unix_ms(&self) -> u64 {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         millis(since_epoch) + self.ahead_ms.load(Ordering::Relaxed)
     }
 }
 
-/// One look at the clock.
+/// The time of one read of the clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
-    /// Milliseconds since the start that really passed.
+    /// Milliseconds since the start, without those that a test added.
     pub(crate) real_ms: u64,
-    /// The time by which ages are counted.
-    pub(crate) moment: Moment,
+    /// The time that entries age by.
+    pub(crate) coarse: CoarseInstant,
 }
 
-/// A time in 4 bytes, so that an entry for an unknown hash stays small: ticks of 10 ms that wrap after 497 days.
-/// No age gets near that.
+/// A time in 4 bytes, which keeps the entries of unknown hashes small: ticks of 10 ms, which wrap after 497 days. No
+/// entry gets that old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment(u32);
+pub(crate) struct CoarseInstant(u32);
 
-impl Moment {
+impl CoarseInstant {
     const TICK_MS: u64 = 10;
 
-    #[expect(clippy::cast_possible_truncation, reason = "the ticks wrap, and are only ever subtracted")]
+    #[expect(clippy::cast_possible_truncation, reason = "ticks wrap, and are only subtracted")]
     const fn from_millis(ms: u64) -> Self {
         Self((ms / Self::TICK_MS) as u32)
     }
 
-    /// How long before this moment another was; zero if it comes after.
+    /// The time since an earlier instant; zero if that is later.
     pub(crate) const fn since(self, earlier: Self) -> Duration {
         let ticks = self.0.wrapping_sub(earlier.0);
-        // More than half of the circle is the other way round.
+        // More than half of the range: the other one is later.
         if ticks > u32::MAX / 2 {
             Duration::ZERO
         } else {
@@ -68,7 +68,7 @@ impl Moment {
         }
     }
 
-    /// The moment so long before this one.
+    /// The instant that is this much earlier.
     pub(crate) fn before(self, by: Duration) -> Self {
         let ticks = (millis(by) / Self::TICK_MS).min(u64::from(u32::MAX / 2));
         Self(self.0.wrapping_sub(u32::try_from(ticks).unwrap_or(u32::MAX / 2)))
@@ -92,20 +92,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_told_apart_across_the_wrap() {
+    fn instants_compare_across_the_wrap() {
         let hour = Duration::from_hours(1);
-        for now in [Moment(5), Moment(u32::MAX), Moment(1_000_000)] {
+        for now in [CoarseInstant(5), CoarseInstant(u32::MAX), CoarseInstant(1_000_000)] {
             assert_eq!(now.since(now.before(hour)), hour);
             assert_eq!(now.before(hour).since(now), Duration::ZERO);
         }
     }
 
     #[test]
-    fn a_clock_can_be_put_forward() {
+    fn advance_moves_the_clock() {
         let clock = Clock::default();
         let (before, unix_ms) = (clock.now(), clock.unix_ms());
         clock.clone().advance(Duration::from_mins(1));
-        assert!(clock.now().moment.since(before.moment) >= Duration::from_mins(1));
+        assert!(clock.now().coarse.since(before.coarse) >= Duration::from_mins(1));
         assert!(clock.now().real_ms - before.real_ms < 60_000);
         assert!(clock.unix_ms() >= unix_ms + 60_000);
     }

@@ -1,4 +1,4 @@
-//! How much is kept, and for how long.
+//! The configuration of a cache.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -7,42 +7,44 @@ use chart_index_redis::{RedisConfig, RedisEndpoint};
 
 use crate::{CatalogueStatusSource, Clock, Kind};
 
-/// How old an answer may become. All ages count from the *beginning* of the read from the store, except
-/// [`recheck_after`](Self::recheck_after); each varies by up to a tenth from key to key and from replica to replica, so that what
-/// was read together is not read again together.
+/// How an entry ages, see [Freshness](crate#freshness).
+///
+/// All ages but [`recheck_after`](Self::recheck_after) count from the *start* of the read from the store. Each
+/// replica varies them for each key by up to a tenth, except [`expire_after`](Self::expire_after), so that entries
+/// which were read together are not read again together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// How long memory serves an answer before it asks Redis, behind the answer, whether it is still there. This
-    /// is what heals a lost invalidation message.
+    /// Stale at this age since the entry was last checked: memory asks Redis in the background whether the entry is
+    /// still there. Limits the effect of an invalidation message that this replica missed.
     pub recheck_after: Duration,
-    /// How long an answer is served before the store is read again, behind the answer. This is what heals an
-    /// invalidation that never reached Redis.
+    /// Stale at this age: the store is read in the background. Limits the effect of an invalidation that did not reach
+    /// Redis.
     pub stale_after: Duration,
-    /// From here on an answer is served only while the store fails. Redis drops it now.
+    /// Due for revalidation at this age: served only if the store does not respond. Redis drops the entry now.
     pub revalidate_after: Duration,
-    /// From here on it is not served at all.
+    /// Expired at this age: not served at all.
     pub expire_after: Duration,
 }
 
-/// The ages of each kind of answer.
+/// The lifetimes of each kind of response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LifetimesByKind {
-    /// Lookup answers, also those that say "unknown": checked after 30 s, read again after 10 minutes, dropped
-    /// after an hour, served for a day while the store fails. Removals and updates do not wait for these ages.
+    /// Chart lookups, known or unknown: rechecked after 30 s, stale after 10 minutes, revalidated after an hour,
+    /// served for a day while the store fails.
     pub lookup: Lifetimes,
-    /// ROX files, also those that are not there: the same. The bytes of a file never change; that it is there may.
+    /// ROX files, also those that do not exist: like lookups. The bytes of a file never change, but it may be removed.
     pub rox: Lifetimes,
-    /// Pages of the list: read again after 5 s, dropped after 30 s, served for an hour while the engine fails. No
-    /// message announces their changes; a new generation of the index has new keys.
+    /// Pages of the chartset list: stale after 5 s, revalidated after 30 s, served for an hour while the search engine
+    /// fails. They are not invalidated: a new generation of the index has new keys.
     pub list: Lifetimes,
-    /// Chartsets, and where they are published: like the list.
+    /// Chartset details and source redirects: like lists.
     pub detail: Lifetimes,
 }
 
 impl LifetimesByKind {
-    /// The ages of a kind.
+    /// The lifetimes of a kind.
     #[must_use]
-    pub const fn of(&self, kind: Kind) -> &Lifetimes {
+    pub const fn get(&self, kind: Kind) -> &Lifetimes {
         match kind {
             Kind::Lookup => &self.lookup,
             Kind::Rox => &self.rox,
@@ -73,43 +75,44 @@ impl Default for LifetimesByKind {
 /// The configuration of a [`Cache`](crate::Cache).
 #[derive(Debug, Clone)]
 pub struct CacheConfig {
-    /// `CACHE_BYTES`: the memory for answers, 64 MiB. A quarter of it is for "not found" alone, room for 233,000 at
-    /// the default, so that neither those nor the answers with a body can push the other out.
+    /// The maximum bytes of memory: 64 MiB (`CACHE_BYTES`). A quarter is reserved for keys that the index does not
+    /// hold, which is 233,000 keys at the default, so that neither they nor the responses with a body evict the
+    /// other.
     pub bytes: u64,
-    /// How old answers may become.
+    /// How entries age.
     pub lifetimes: LifetimesByKind,
-    /// What keys and the channel in Redis begin with: `ci:1:`. The digit is the version of the format.
+    /// The prefix of the keys and of the channel in Redis: `ci:1:`. The digit is the version of the format.
     pub key_prefix: String,
-    /// How long a request waits for the store when it could be given an old answer instead: 500 ms.
+    /// How long a request waits for a fill when an older response is cached, before it gets that: 500 ms.
     pub fallback_timeout: Duration,
-    /// How long a fill may take: 5 s, as long as a request may. A store has shorter timeouts of its own; whatever
-    /// becomes of those, after this time the requests that wait get an error, and the next one starts a new fill.
+    /// The maximum duration of a fill: 5 s, which is the deadline of a request. The store has shorter timeouts of its
+    /// own; this one applies whatever the store does.
     pub fill_timeout: Duration,
-    /// The most fills in flight at once: 64 for the store, and as many for the search engine, which answers lists.
+    /// The maximum number of fills in flight: 64 from the store, and 64 from the search engine, which serves lists.
     pub max_fills: NonZeroUsize,
-    /// How long a fill above that waits for a permit: 2 s, long enough for a burst of lists that take a few milliseconds
-    /// each, and well within the deadline of a request.
+    /// How long a fill waits for a permit when that many are in flight: 2 s, enough for a burst of lists that take a
+    /// few milliseconds each, and well below the deadline of a request.
     pub fill_permit_timeout: Duration,
-    /// The most requests that wait for fills at once: 384 for the store, and as many for the search engine. Together
-    /// they are to be fewer than the requests that the server accepts, so that there is room for cached responses.
+    /// The maximum number of requests that wait for fills: 384 for the store, and 384 for the search engine. Their
+    /// sum must be below the number of requests that the server accepts, which leaves room for cached responses.
     pub max_waiting_requests: NonZeroUsize,
-    /// Where the generation of the catalogue is read. While invalidations are not received, an answer that was read
-    /// in the present generation is served as long as this was confirmed within the last three seconds; without it,
-    /// as long as the answer itself was checked in that time.
+    /// Reports the generation of the catalogue. While no invalidations are received, an entry is served as long as the
+    /// catalogue was in the generation of the entry within the last three seconds; without this, as long as the entry
+    /// itself was checked within that time.
     pub catalogue: Option<CatalogueStatusSource>,
-    /// Where invalidations are heard: a message is heard at each node of a cluster, so one is listened to, and the
-    /// next one after it fails. Without an endpoint, nothing in memory is served for more than three seconds without
-    /// a check, see [`catalogue`](Self::catalogue).
+    /// The Redis to receive invalidations from. In a cluster these are the nodes to try in turn: each of them leads
+    /// to the node with the channel. Without an endpoint, no entry in memory is served for longer than three seconds
+    /// without a check, see [`catalogue`](Self::catalogue).
     pub invalidations: RedisConfig,
-    /// The clock that ages are counted by.
+    /// The clock that entries age by.
     pub clock: Clock,
 }
 
 impl CacheConfig {
-    /// What keys in Redis begin with, unless configured otherwise.
+    /// The default prefix of the keys in Redis.
     pub const KEY_PREFIX: &str = "ci:1:";
     const MAX_FILLS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
-    const MAX_WAITING: NonZeroUsize = NonZeroUsize::new(384).unwrap();
+    const MAX_WAITING_REQUESTS: NonZeroUsize = NonZeroUsize::new(384).unwrap();
 }
 
 impl Default for CacheConfig {
@@ -122,7 +125,7 @@ impl Default for CacheConfig {
             fill_timeout: Duration::from_secs(5),
             max_fills: Self::MAX_FILLS,
             fill_permit_timeout: Duration::from_secs(2),
-            max_waiting_requests: Self::MAX_WAITING,
+            max_waiting_requests: Self::MAX_WAITING_REQUESTS,
             catalogue: None,
             invalidations: RedisConfig::new(RedisEndpoint::None),
             clock: Clock::default(),

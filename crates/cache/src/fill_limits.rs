@@ -1,4 +1,4 @@
-//! How many fills are in flight, and how many requests wait for them.
+//! Concurrency limits of fills, and of the requests that wait for them.
 
 use std::time::Duration;
 
@@ -7,9 +7,11 @@ use tokio::time::timeout;
 
 use crate::{CacheConfig, Kind};
 
-/// Limits the fills apart from the requests, so that requests that wait for a store which does not answer leave room
-/// for those that are answered from the cache. Lists are limited apart from the rest: they come from the search
-/// engine, and neither that nor PostgreSQL may use up the permits of the other.
+/// The concurrency limits of fills. They are separate from the limit of all requests, so that requests which wait for
+/// a slow store leave room for requests that the cache can serve.
+///
+/// Lists have permits of their own: neither the search engine, which serves them, nor PostgreSQL can use up the
+/// permits of the other.
 #[derive(Debug)]
 pub(crate) struct FillLimits {
     store: Permits,
@@ -32,17 +34,17 @@ impl FillLimits {
         Self { store: permits(), search: permits(), fill_permit_timeout: config.fill_permit_timeout }
     }
 
-    /// A permit for a fill; `None` if none becomes free in time.
+    /// Waits for a permit for a fill; `None` after [`CacheConfig::fill_permit_timeout`].
     pub(crate) async fn fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        timeout(self.fill_permit_timeout, self.of(kind).fills.acquire()).await.ok()?.ok()
+        timeout(self.fill_permit_timeout, self.permits(kind).fills.acquire()).await.ok()?.ok()
     }
 
-    /// A permit for a request that waits for a fill, its own or that of another; `None` if too many do.
+    /// A permit for a request to wait for a fill; `None` if too many requests do.
     pub(crate) fn waiting(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        self.of(kind).waiting.try_acquire().ok()
+        self.permits(kind).waiting.try_acquire().ok()
     }
 
-    const fn of(&self, kind: Kind) -> &Permits {
+    const fn permits(&self, kind: Kind) -> &Permits {
         match kind {
             Kind::List => &self.search,
             Kind::Lookup | Kind::Rox | Kind::Detail | Kind::Source => &self.store,

@@ -1,9 +1,9 @@
-//! What an answer is kept under.
+//! Cache keys.
 
 use chart_index_domain::search::Generation;
 use chart_index_domain::{ChartsetId, NoteHash};
 
-/// What kind of answer is kept: kinds differ in their ages, and in the connection that carries them.
+/// The kind of a response. Kinds differ in their lifetimes and connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -13,9 +13,9 @@ pub enum Kind {
     Rox = b'r',
     /// A page of the chartset list.
     List = b's',
-    /// One chartset.
+    /// The detail of a chartset.
     Detail = b'd',
-    /// Where one chartset is published.
+    /// The redirect to the source of a chartset.
     Source = b'g',
 }
 
@@ -36,9 +36,9 @@ impl Kind {
     }
 }
 
-/// The name of one answer, the same on every replica.
+/// The name of a response, equal on all replicas.
 ///
-/// 33 bytes, whatever it stands for: a list query is named by its digest.
+/// All keys have 33 bytes: that of a list is a hash of the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     kind: Kind,
@@ -46,10 +46,10 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// How many bytes a key takes in a message.
-    pub(crate) const WIRE_BYTES: usize = 33;
+    /// The bytes of a key in a message.
+    pub(crate) const MESSAGE_BYTES: usize = 33;
 
-    /// The lookup answer of a chart.
+    /// The lookup of a chart.
     #[must_use]
     pub const fn lookup(hash: NoteHash) -> Self {
         Self { kind: Kind::Lookup, name: *hash.as_bytes() }
@@ -61,14 +61,14 @@ impl CacheKey {
         Self { kind: Kind::Rox, name: *hash.as_bytes() }
     }
 
-    /// Everything that is kept of a chart: what to invalidate when it changes or is removed.
+    /// All keys of a chart, to invalidate when it changes or is removed.
     #[must_use]
     pub const fn all_of_chart(hash: NoteHash) -> [Self; 2] {
         [Self::lookup(hash), Self::rox(hash)]
     }
 
-    /// A page of the chartset list: the query in its normal form, in one generation of the index. Whatever else
-    /// shapes the body, such as the engine that answers, belongs in the bytes of the query.
+    /// A page of the chartset list, for a normalised query and a generation of the index. Anything else that the body
+    /// depends on, such as the search engine, must be part of `normalised_query`.
     #[must_use]
     pub fn list(normalised_query: &[u8], generation: Generation) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 list cache key v1");
@@ -76,25 +76,25 @@ impl CacheKey {
         Self { kind: Kind::List, name: *hasher.finalize().as_bytes() }
     }
 
-    /// One chartset, in one generation of the index.
+    /// The detail of a chartset, in a generation of the index.
     #[must_use]
     pub fn detail(id: ChartsetId, generation: Generation) -> Self {
         Self { kind: Kind::Detail, name: chartset_name(id, generation) }
     }
 
-    /// Where one chartset is published, in one generation of the index.
+    /// The redirect to the source of a chartset, in a generation of the index.
     #[must_use]
     pub fn source(id: ChartsetId, generation: Generation) -> Self {
         Self { kind: Kind::Source, name: chartset_name(id, generation) }
     }
 
-    /// What kind of answer it names.
+    /// The kind of the response.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// A byte that differs from key to key.
+    /// A byte that spreads the keys evenly.
     pub(crate) const fn spread(&self) -> u8 {
         self.name[7] ^ self.name[31]
     }
@@ -116,13 +116,13 @@ impl CacheKey {
     }
 
     /// Appends the key to a message.
-    pub(crate) fn write_wire(&self, message: &mut Vec<u8>) {
+    pub(crate) fn write_to_message(&self, message: &mut Vec<u8>) {
         message.push(self.kind as u8);
         message.extend_from_slice(&self.name);
     }
 
     /// Reads the key from a message.
-    pub(crate) fn from_wire(bytes: &[u8; Self::WIRE_BYTES]) -> Option<Self> {
+    pub(crate) fn from_message(bytes: &[u8; Self::MESSAGE_BYTES]) -> Option<Self> {
         let [kind, name @ ..] = bytes;
         let kind = Kind::ALL.into_iter().find(|known| *known as u8 == *kind)?;
         Some(Self { kind, name: *name })
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_in_redis_name_their_version_and_kind() {
+    fn redis_keys_have_version_and_kind() {
         let hash = NoteHash::from_bytes([0xab; 32]);
         let id = ChartsetId::from_bytes([0x12; 8]);
         for (key, expected) in [
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_and_generations_have_keys_of_their_own() {
+    fn keys_differ_by_query_and_generation() {
         let key = CacheKey::list(b"q=a", Generation(1));
         assert_eq!(key, CacheKey::list(b"q=a", Generation(1)));
         assert_ne!(key, CacheKey::list(b"q=a", Generation(2)));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_survives_the_wire() {
+    fn key_round_trips_through_a_message() {
         let id = ChartsetId::from_bytes([9; 8]);
         for key in [
             CacheKey::list(b"", Generation(0)),
@@ -171,9 +171,9 @@ mod tests {
             CacheKey::detail(id, Generation(3)),
         ] {
             let mut message = Vec::new();
-            key.write_wire(&mut message);
-            assert_eq!(CacheKey::from_wire(message.as_slice().try_into().unwrap()), Some(key));
+            key.write_to_message(&mut message);
+            assert_eq!(CacheKey::from_message(message.as_slice().try_into().unwrap()), Some(key));
         }
-        assert_eq!(CacheKey::from_wire(&[b'x'; 33]), None);
+        assert_eq!(CacheKey::from_message(&[b'x'; 33]), None);
     }
 }

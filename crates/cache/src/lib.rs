@@ -1,63 +1,77 @@
-//! Finished answers, kept in two tiers in front of the store: the memory of this process, then Redis.
+//! A cache of HTTP response bodies in two tiers: the memory of this process, then Redis, which all replicas share.
 //!
-//! - [`Cache`] reads: from memory, else from Redis, else from the store through the fill that the caller brings,
-//!   one fill per key however many wait. [`Cache::get_or_fill_rate_limited`] does so together with the rate limit, in at most
-//!   one round trip to Redis.
-//! - [`CacheKey`] names what is kept, [`CachedResponse`] is what is kept of it.
-//! - [`Invalidator`] tells Redis and every replica that an answer has changed.
+//! - [`Cache`] is a read-through cache. It looks in memory, then in Redis, and then runs the *fill* that the caller
+//!   provides, which reads the store. Fills are single-flight: concurrent requests for one key share one fill.
+//!   [`Cache::get_or_fill_rate_limited`] combines this with the rate limit in one round trip to Redis.
+//! - [`CacheKey`] names a response, [`CachedResponse`] is its value.
+//! - [`Invalidator`] removes responses that have changed from Redis, and from the memory of every replica.
 //!
-//! The store is the truth. Nothing here is needed for a right answer: either tier may be lost, damaged or away at
-//! any time, and costs time only.
+//! The store is the source of truth. Each tier may be lost, corrupted or unavailable at any time: that costs time,
+//! and never makes a response wrong.
 //!
-//! # How old an answer can be
+//! # Freshness
 //!
-//! A change reaches Redis at once, and every replica as soon as the message travels. The ages in [`Lifetimes`] are the
-//! net below: what they bound is how long a message that was lost without a trace can matter. A replica that
-//! cannot hear messages knows it within two seconds, and then serves nothing that it has not checked within the
-//! last three: answer by answer, or all of them at once by the generation of the catalogue, see
-//! [`CacheConfig::catalogue`]. So, while the store answers, a change is in force everywhere within five seconds,
-//! whatever becomes of Redis.
+//! Entries age as in RFC 9111 and RFC 5861. By the [`Lifetimes`] of its kind, an entry is
 //!
-//! A change and a fill that began before it cannot meet badly: a fill keeps its answer only if its key was not
-//! invalidated meanwhile, in memory by a counter, in Redis by a mark that the writing script respects.
+//! 1. *fresh*: served as it is;
+//! 2. *stale*, after `stale_after` or `recheck_after`: served, and refreshed in the background;
+//! 3. *due for revalidation*, after `revalidate_after`: read again before the response; served if that fails;
+//! 4. *expired*, after `expire_after`: never served.
 //!
-//! # When the store does not answer
+//! # Invalidation
 //!
-//! A fill ends after [`CacheConfig::fill_timeout`], with an error for all that wait. Fills in flight and the requests
-//! that wait for them are limited apart from all other requests; above the limits an older answer is served, else
-//! the request fails at once with [`FillError::Overloaded`].
+//! A change takes effect before that: the [`Invalidator`] replaces the entry in Redis at once, and publishes a
+//! message, on which every replica removes the entry from its memory. The lifetimes only limit the effect of messages
+//! that are lost.
 //!
-//! # What Redis forgets
+//! A replica notices within two seconds that it no longer receives messages. Until it does again, it serves nothing
+//! that it has not checked within the last three seconds, either by reading that response again, or by the generation
+//! of the whole catalogue (see [`CacheConfig::catalogue`]). So, while the store is available, every change takes
+//! effect on all replicas within five seconds, whatever happens to Redis.
 //!
-//! What remains is what Redis itself forgets. If it loses the mark of a change (evicted, flushed, or lost with a
-//! server whose writes had not been copied) while a fill from before the change is under way, or comes back with a
-//! snapshot from before the change, it holds an old answer for [`Lifetimes::stale_after`] at most, which is then read again. So
-//! a Redis for this cache is to keep no snapshots.
+//! A fill that was started before a change does not bring the old response back: it is cached only if its key was not
+//! invalidated in the meantime. In memory a counter shows that, in Redis a marker under the key, which the script
+//! that inserts responses does not overwrite.
+//!
+//! # When the store is slow or unavailable
+//!
+//! A fill fails after [`CacheConfig::fill_timeout`] for all requests that wait for it. Fills in flight, and the
+//! requests that wait for them, have concurrency limits apart from those of all requests. Above these limits an older
+//! response is served if there is one; otherwise the request fails at once with [`FillError::Overloaded`].
+//!
+//! # When Redis loses data
+//!
+//! Redis may lose the marker of a change while a fill from before the change is in flight: by eviction, `FLUSHALL`,
+//! or a failover to a replica that lags. Or it may restart from a snapshot from before the change. Then it holds an
+//! old response for up to [`Lifetimes::stale_after`]. For this reason the Redis of this cache should not write
+//! snapshots.
 
-mod admission;
-mod answer;
 mod cache;
 mod catalogue;
 mod clock;
 mod config;
-mod feed;
+mod fill_error;
 mod fill_limits;
-mod flights;
-mod inner;
-mod invalidation;
+mod freshness;
+mod invalidation_listener;
+mod invalidation_message;
+mod invalidator;
 mod key;
-mod memory;
-mod passage;
-mod record;
+mod memory_tier;
+mod rate_limited_reads;
+mod read_through;
+mod redis_record;
 mod redis_tier;
+mod response;
+mod single_flight;
 mod subscription;
-mod trust;
 
-pub use admission::Admission;
-pub use answer::{CachedBody, CachedResponse, FillError, Representation};
 pub use cache::{Cache, CacheConnections, CacheStats, Lookup};
 pub use catalogue::{CatalogueStatus, CatalogueStatusSource};
 pub use clock::Clock;
 pub use config::{CacheConfig, Lifetimes, LifetimesByKind};
-pub use invalidation::{InvalidationError, Invalidator};
+pub use fill_error::FillError;
+pub use invalidator::{InvalidationError, Invalidator};
 pub use key::{CacheKey, Kind};
+pub use rate_limited_reads::Admission;
+pub use response::{CachedBody, CachedResponse, Representation};

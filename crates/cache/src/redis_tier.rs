@@ -3,19 +3,18 @@
 use std::time::Duration;
 
 use chart_index_redis::{CommandError, ConnectionState, RedisConnection};
-use redis::{Cmd, ErrorKind, Script, ServerErrorKind, Value, cmd};
+use redis::{Cmd, Script, Value, cmd};
 
-use crate::record::Record;
+use crate::redis_record::Record;
 use crate::{CacheConnections, CacheKey, Kind};
 
-/// The mark that takes the place of an invalidated answer for a while. Readers find no record in it, and the script
-/// that writes answers leaves it alone: an answer that was read before the change cannot come back.
-pub(crate) const MARK: &[u8] = b"\x00ci:invalidated";
-/// How long the mark stays.
-pub(crate) const MARK_LIVES_MS: u64 = 30_000;
-/// A read that took longer than this is not written any more: the mark of a change that it missed might be gone
-/// when the answer reaches Redis.
-const LONGEST_READ: Duration = Duration::from_secs(20);
+/// Replaces the record of an invalidated key for a while. Reads treat it as a miss, and [`RedisTier::insert`] does not
+/// overwrite it, so a response that was read before the change does not come back.
+pub(crate) const INVALIDATION_MARKER: &[u8] = b"\x00ci:invalidated";
+/// The time to live of the marker.
+pub(crate) const MARKER_TTL_MS: u64 = 30_000;
+/// A response whose read took longer is not written: the marker of a change during the read might have expired by now.
+const MAX_READ_DURATION: Duration = Duration::from_secs(20);
 
 /// Reads and writes records.
 pub(crate) struct RedisTier {
@@ -25,14 +24,13 @@ pub(crate) struct RedisTier {
 }
 
 impl RedisTier {
-    const CODE: &str = include_str!("store.lua");
+    const INSERT_SCRIPT: &str = include_str!("insert.lua");
 
     pub(crate) fn new(connections: CacheConnections, key_prefix: String) -> Self {
-        Self { connections, key_prefix, script: Script::new(Self::CODE) }
+        Self { connections, key_prefix, script: Script::new(Self::INSERT_SCRIPT) }
     }
 
-    /// The connection for values of this kind. ROX files have one of their own: on the way of the small answers, those
-    /// would wait behind them.
+    /// The connection for responses of this kind.
     pub(crate) const fn connection(&self, kind: Kind) -> &RedisConnection {
         match kind {
             Kind::Rox => &self.connections.rox,
@@ -40,49 +38,55 @@ impl RedisTier {
         }
     }
 
-    /// Whether there is no use in writing a record of this kind now.
-    pub(crate) fn is_away(&self, kind: Kind) -> bool {
+    /// Whether writes of this kind would fail now.
+    pub(crate) fn is_unavailable(&self, kind: Kind) -> bool {
         self.connection(kind).state() == ConnectionState::Unavailable
     }
 
     /// The command that reads a record.
-    pub(crate) fn read_command(&self, key: &CacheKey) -> Cmd {
+    pub(crate) fn get_command(&self, key: &CacheKey) -> Cmd {
         let mut command = cmd("GET");
         command.arg(key.redis_key(&self.key_prefix));
         command
     }
 
-    /// The record in the answer to that command. Whatever else it is, it is a miss.
-    pub(crate) fn record(&self, key: &CacheKey, answer: Result<Value, CommandError>) -> Option<Record> {
-        match answer {
+    /// The record in the reply to that command. Any other reply is a miss.
+    pub(crate) fn record(&self, key: &CacheKey, reply: Result<Value, CommandError>) -> Option<Record> {
+        match reply {
             Ok(Value::BulkString(value)) => Record::decode(key, &key.redis_key(&self.key_prefix), &value),
             Ok(_) | Err(_) => None,
         }
     }
 
-    pub(crate) async fn read(&self, key: &CacheKey) -> Option<Record> {
+    /// Reads a record.
+    pub(crate) async fn get(&self, key: &CacheKey) -> Option<Record> {
         let connection = self.connection(key.kind());
-        let answer = connection.run(&self.read_command(key), connection.deadline()).await;
-        self.record(key, answer)
+        let reply = connection.run(&self.get_command(key), connection.deadline()).await;
+        self.record(key, reply)
     }
 
-    /// Writes a record, if its key was not invalidated. A failure costs a later reader some time, and nobody waits
-    /// for this, so it is not reported.
-    pub(crate) async fn write(&self, key: &CacheKey, record: &Record, took: Duration, lives: Duration) {
+    /// Writes a record, unless its key was invalidated. Errors are ignored: they cost a later request some time.
+    pub(crate) async fn insert(
+        &self,
+        key: &CacheKey,
+        record: &Record,
+        read_duration: Duration,
+        ttl: Duration,
+    ) {
         let redis_key = key.redis_key(&self.key_prefix);
-        let Some(value) = record.encode(key, &redis_key).filter(|_| took < LONGEST_READ) else { return };
-        let lives_ms = u64::try_from(lives.as_millis()).unwrap_or(u64::MAX).max(1);
+        let value = record.encode(key, &redis_key).filter(|_| read_duration < MAX_READ_DURATION);
+        let Some(value) = value else { return };
+        let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
         let command = |name: &str, script: &str| {
             let mut command = cmd(name);
-            command.arg(script).arg(1).arg(&redis_key).arg(MARK).arg(&value).arg(lives_ms);
+            command.arg(script).arg(1).arg(&redis_key).arg(INVALIDATION_MARKER).arg(&value).arg(ttl_ms);
             command
         };
         let connection = self.connection(key.kind());
         let deadline = connection.deadline();
-        let written = connection.run(&command("EVALSHA", self.script.get_hash()), deadline).await;
-        if matches!(&written, Err(CommandError::ErrorReply(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
-        {
-            let _ = connection.run(&command("EVAL", Self::CODE), deadline).await;
+        let reply = connection.run(&command("EVALSHA", self.script.get_hash()), deadline).await;
+        if reply.is_err_and(|error| error.is_unknown_script()) {
+            let _ = connection.run(&command("EVAL", Self::INSERT_SCRIPT), deadline).await;
         }
     }
 }

@@ -1,27 +1,27 @@
-//! The connections over which invalidations are received.
+//! A subscription to invalidations.
 
 use chart_index_redis::RedisConfig;
 use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::cluster_routing::Slot;
 use redis::{Client, ConnectionAddr, ErrorKind, RedisResult, ServerErrorKind, Value, cmd};
 
-/// A subscription, and a second connection to the same server, which reports whether that server is connected to the
-/// others: a server that was cut off from its cluster or its primary still answers a ping, and receives nothing.
+/// A subscription, and a second connection to the same server to check that it is connected to the others: a server
+/// that is cut off from its cluster or its primary still replies to a ping, but receives no messages.
 pub(crate) struct Subscription {
     pub(crate) sink: PubSubSink,
     pub(crate) messages: PubSubStream,
     pub(crate) server: Server,
 }
 
-/// A server that is asked how it is.
+/// The server of a subscription.
 pub(crate) struct Server {
     connection: MultiplexedConnection,
     is_cluster_node: bool,
 }
 
 impl Subscription {
-    /// Subscribes to a channel: at the server that it is published at. In a cluster that is the primary that holds the
-    /// slot of the channel's name, so that no message has to travel between nodes.
+    /// Subscribes to a channel at the server to which its messages are published. In a cluster that is the primary of
+    /// the channel's slot, so that delivery does not depend on the links between nodes.
     pub(crate) async fn open(node: &Client, config: &RedisConfig, channel: &str) -> RedisResult<Self> {
         let mut connection = node.get_multiplexed_async_connection().await?;
         let slots = cmd("CLUSTER").arg("SLOTS").query_async::<Value>(&mut connection).await;
@@ -29,7 +29,7 @@ impl Subscription {
         let primary = match slots {
             Ok(slots) => primary_of(&slots, Slot::for_key(channel), node)
                 .map(|(host, port)| config.client_at(&host, port))
-                .ok_or_else(|| down("no primary holds the slot of the channel"))??,
+                .ok_or_else(|| cluster_down("no primary serves the slot of the channel"))??,
             Err(error) if error.is_io_error() => return Err(error),
             // Not a cluster.
             Err(_) => node.clone(),
@@ -46,22 +46,21 @@ impl Subscription {
 }
 
 impl Server {
-    /// Checks that the server is connected to those that messages come from.
+    /// Checks that the server is connected to the servers that messages come from.
     ///
     /// # Errors
     ///
-    /// Where it is not, or does not answer. An answer that says nothing, e.g. because the command is not permitted, is
-    /// no error.
+    /// It is not connected, or does not reply. An error reply, e.g. because the command is not permitted, is no error.
     pub(crate) async fn check(&mut self) -> RedisResult<()> {
         let replication = self.info(cmd("INFO").arg("replication")).await?;
         let is_replica = has_line(&replication, "role:slave");
         if is_replica && (self.is_cluster_node || has_line(&replication, "master_link_status:down")) {
-            return Err(down("the server is not the primary, nor connected to it"));
+            return Err(cluster_down("the server is not the primary, or not connected to it"));
         }
         if self.is_cluster_node
             && has_line(&self.info(cmd("CLUSTER").arg("INFO")).await?, "cluster_state:fail")
         {
-            return Err(down("the server is not connected to the majority of its cluster"));
+            return Err(cluster_down("the server is not connected to the majority of its cluster"));
         }
         Ok(())
     }
@@ -69,7 +68,7 @@ impl Server {
     async fn info(&mut self, command: &redis::Cmd) -> RedisResult<String> {
         match command.query_async(&mut self.connection).await {
             Err(error) if !error.is_io_error() => Ok(String::new()),
-            answer => answer,
+            reply => reply,
         }
     }
 }
@@ -78,12 +77,12 @@ fn has_line(info: &str, line: &str) -> bool {
     info.lines().any(|found| found.trim_end() == line)
 }
 
-fn down(why: &'static str) -> redis::RedisError {
-    (ErrorKind::Server(ServerErrorKind::ClusterDown), why).into()
+fn cluster_down(reason: &'static str) -> redis::RedisError {
+    (ErrorKind::Server(ServerErrorKind::ClusterDown), reason).into()
 }
 
-/// The address of the primary that holds a slot, by an answer to `CLUSTER SLOTS`: ranges of first slot, last slot,
-/// primary, replicas. A node that does not know its own host leaves it empty, and means the one it was asked at.
+/// The address of the primary of a slot in a reply to `CLUSTER SLOTS`, a list of (first slot, last slot, primary,
+/// replicas…). A node that does not know its own host leaves it empty: then it is the host that was asked.
 fn primary_of(slots: &Value, slot: Slot, asked: &Client) -> Option<(String, u16)> {
     let holds = |range: &&[Value]| match range {
         [Value::Int(first), Value::Int(last), ..] => {
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_primary_of_a_slot_is_found_in_its_range() {
+    fn primary_is_found_by_slot_range() {
         let node = |name: &str, port| Value::Array(vec![Value::BulkString(name.into()), Value::Int(port)]);
         let range = |first, last, nodes: [Value; 2]| {
             let [primary, replica] = nodes;
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_an_answer_are_compared_whole() {
+    fn info_lines_are_compared_whole() {
         let info = "# Replication\r\nrole:slave\r\nmaster_link_status:up\r\n";
         assert!(has_line(info, "role:slave") && !has_line(info, "role:sl"));
         assert!(!has_line(info, "master_link_status:down"));

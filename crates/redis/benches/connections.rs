@@ -1,9 +1,9 @@
 //! A [`RedisConnection`] compared with a pool: `cargo bench -p chart-index-redis --bench connections`.
 //!
 //! 64 tasks each send `GET` commands for a value of 700 bytes to a Redis server of the benchmark's own: over a
-//! `RedisConnection`, and over `deadpool-redis` with 16 connections, which it pings (`UNWATCH`, `PING`) before each use.
-//! Both take turns five times; the result is the median. CPU time is user and system time per request, of this process and
-//! of the Redis process.
+//! `RedisConnection`, and over `deadpool-redis` with 16 connections, which it pings (`UNWATCH`, `PING`) before each
+//! use. Both take turns five times; the result is the median. CPU time is user and system time per request, of this
+//! process and of the Redis process.
 //!
 //! The last recorded run is in `runs/`.
 

@@ -35,7 +35,8 @@ impl CircuitBreaker {
 mod tests {
     use super::*;
 
-    /// The number of commands until the breaker opens if the first of every `period` times out; `None` if it never does.
+    /// The number of commands until the breaker opens if the first of every `period` times out; `None` if it never
+    /// does.
     fn opens_after(period: usize) -> Option<usize> {
         let breaker = CircuitBreaker::default();
         (0..10_000).find(|command| {

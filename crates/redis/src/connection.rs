@@ -16,17 +16,19 @@ use crate::{CommandError, RedisConfig, supervisor};
 /// A connection to Redis that reconnects by itself, for commands on the hot path.
 ///
 /// It holds one multiplexed connection with `TCP_NODELAY`, to a single server or to each node of a cluster, behind a
-/// circuit breaker. A background task connects, reconnects and probes; requests never do. A command meets one of three
-/// [states](ConnectionState):
+/// circuit breaker. A background task connects, reconnects and probes; requests never do. A command meets one of
+/// three [states](ConnectionState):
 ///
 /// - *Connected*: the command is sent at once. Its caller waits for the reply, at most until the deadline.
-/// - *Connecting*: after the start or the loss of a connection, a command waits for the first attempt to connect, at most
-///   until its deadline. So a connection that a proxy closes fails no command that is sent later.
-/// - *Unavailable*: the command fails at once with [`CommandError::Unavailable`], until the background task has connected
-///   and a probe has succeeded within [`RedisConfig::request_timeout`]. It tries at once, and again after 50 ms to 500 ms.
+/// - *Connecting*: after the start or the loss of a connection, a command waits for the first attempt to connect, at
+///   most until its deadline. So a connection that a proxy closes fails no command that is sent later.
+/// - *Unavailable*: the command fails at once with [`CommandError::Unavailable`], until the background task has
+///   connected and a probe has succeeded within [`RedisConfig::request_timeout`]. It tries at once, and again after
+///   50 ms to 500 ms.
 ///
-/// One circuit breaker serves all nodes of a cluster, and the probe asks every primary, when connecting and once a second:
-/// while one of them is down and not replaced, or cut off from the others, the whole cluster counts as unavailable.
+/// One circuit breaker serves all nodes of a cluster, and the probe asks every primary, when connecting and once a
+/// second: while one of them is down and not replaced, or cut off from the others, the whole cluster counts as
+/// unavailable.
 ///
 /// Clones share the connection. It is closed when the last clone is dropped.
 #[derive(Clone)]
@@ -61,8 +63,8 @@ pub(crate) enum State {
     Unavailable,
 }
 
-/// An open connection with its own breaker: commands on an earlier connection may time out after it was replaced, which
-/// says nothing about this one.
+/// An open connection with its own breaker: commands on an earlier connection may time out after it was replaced,
+/// which says nothing about this one.
 pub(crate) struct Connected {
     pub(crate) connection: Multiplexed,
     pub(crate) breaker: CircuitBreaker,
@@ -127,8 +129,8 @@ impl RedisConnection {
         self.shared.record(&connected, reply)
     }
 
-    /// Sends several commands in one round trip: in one pipeline to a server, or concurrently to the nodes of a cluster.
-    /// The outer error is that of all commands.
+    /// Sends several commands in one round trip: in one pipeline to a server, or concurrently to the nodes of a
+    /// cluster. The outer error is that of all commands.
     pub async fn run_all(
         &self,
         commands: Vec<Cmd>,

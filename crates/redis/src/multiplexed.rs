@@ -61,8 +61,8 @@ impl Multiplexed {
 
     /// Checks that every server replies.
     ///
-    /// `PING` is not enough in a cluster: the client skips nodes that it could not connect to, and a node that is cut off
-    /// from the others still replies. So each primary is asked for a key in one of its slots.
+    /// `PING` is not enough in a cluster: the client skips nodes that it could not connect to, and a node that is cut
+    /// off from the others still replies. So each primary is asked for a key in one of its slots.
     pub(crate) async fn probe(&mut self) -> RedisResult<()> {
         let commands = match self {
             Self::Single(_) => vec![redis::cmd("PING")],

@@ -1,13 +1,13 @@
-//! A cluster of three nodes.
+//! A Redis Cluster of three nodes.
 
-use chart_index_redis::testing::{RedisCluster, RedisServer};
 use std::time::Duration;
 
 use chart_index_cache::{Admission, CacheConfig, Invalidator};
 use chart_index_ratelimit::Group;
 use chart_index_redis::Replication;
+use chart_index_redis::testing::{RedisCluster, RedisServer};
 
-use crate::support::{IN_FORCE, Replica, Store, address, eventually, key, version};
+use crate::support::{Replica, Store, TAKES_EFFECT_WITHIN, address, eventually, key, version};
 
 const KEYS: u64 = 30;
 const CHANNEL: &str = "ci:1:invalidate";
@@ -26,7 +26,7 @@ async fn records(cluster: &RedisCluster) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
+async fn cluster_spreads_records_and_invalidates_all_replicas() {
     let cluster = RedisCluster::start();
     let (here, there) =
         (replica(&cluster, &cluster.nodes[0]).await, replica(&cluster, &cluster.nodes[1]).await);
@@ -35,7 +35,7 @@ async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
         here.read(key(number), &store).await;
     }
     eventually(async || records(&cluster).await.iter().sum::<u64>() == KEYS).await;
-    assert!(records(&cluster).await.iter().all(|records| *records > 0), "every node holds some");
+    assert!(records(&cluster).await.iter().all(|records| *records > 0), "every node holds some of them");
     for number in 0..KEYS {
         let store = store.clone();
         let check = there.limiter.prepare(Group::Lookup, address(1)).unwrap();
@@ -53,13 +53,13 @@ async fn answers_live_on_all_nodes_and_changes_are_heard_at_each() {
     for replica in [&here, &there] {
         for key in &keys {
             let took = eventually(async || replica.read(*key, &store).await == version(1)).await;
-            assert!(took < IN_FORCE, "{took:?}");
+            assert!(took < TAKES_EFFECT_WITHIN, "{took:?}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_cut_off_from_its_cluster_does_not_count_as_listening() {
+async fn isolated_cluster_node_does_not_count_as_listening() {
     let cluster = RedisCluster::start();
     let replica = Replica::starting(&cluster.config(), &cluster.nodes[1], CacheConfig::default());
     eventually(async || replica.cache.is_listening()).await;
@@ -69,7 +69,8 @@ async fn a_node_cut_off_from_its_cluster_does_not_count_as_listening() {
     };
     let slot = node.cli(&["CLUSTER", "KEYSLOT", CHANNEL]);
 
-    // The state of a node in a minority: it answers and accepts no commands. A node that misses slots is in it as well.
+    // The state of a node in a minority: it replies but accepts no commands. A node that misses slots is in it as
+    // well.
     node.cli(&["CLUSTER", "DELSLOTS", &slot]);
     eventually(async || node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:fail")).await;
     assert_eq!(node.cli(&["PING"]), "PONG");
@@ -79,7 +80,7 @@ async fn a_node_cut_off_from_its_cluster_does_not_count_as_listening() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_removal_over_a_cluster_is_confirmed_by_every_primary() {
+async fn every_primary_of_a_cluster_confirms_an_invalidation() {
     let cluster = RedisCluster::start();
     let keys: Vec<_> = (0..KEYS).map(key).collect();
     let invalidator = Invalidator::new(&cluster.config(), CacheConfig::KEY_PREFIX).unwrap();

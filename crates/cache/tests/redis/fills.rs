@@ -1,6 +1,5 @@
-//! One fill per key and replica, whoever waits or leaves.
+//! Single-flight fills, their limits and timeouts.
 
-use chart_index_redis::testing::RedisServer;
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, FillError, Lookup, Representation};
 use chart_index_domain::search::Generation;
+use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
 use futures_util::poll;
 use tokio::sync::Notify;
@@ -15,12 +15,12 @@ use tokio::sync::Notify;
 use crate::support::{Down, Replica, Store, eventually, key, version};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_reads_of_one_cold_key_on_three_replicas_are_three_fills_at_most() {
+async fn concurrent_misses_share_one_fill_per_replica() {
     let server = RedisServer::start(&[]);
     let replicas = join_all((0..3).map(|_| Replica::patient(&server))).await;
     let store = Store::default();
     let reads = (0..1_000).map(|number| replicas[number % 3].read(key(1), &store));
-    assert!(join_all(reads).await.iter().all(|answer| *answer == version(0)));
+    assert!(join_all(reads).await.iter().all(|response| *response == version(0)));
     assert!((1..=3).contains(&store.reads()), "{} fills", store.reads());
 }
 
@@ -37,32 +37,32 @@ async fn one_replica_fills_for_all() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_does_not_stop_the_fill() {
+async fn dropped_request_does_not_cancel_the_fill() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
-    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let fill = {
-        let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+        let (started, release) = (Arc::clone(&started), Arc::clone(&release));
         async move {
-            begun.notify_one();
-            go_on.notified().await;
+            started.notify_one();
+            release.notified().await;
             Ok(version(0))
         }
     };
     let cache = replica.cache.clone();
     let client = tokio::spawn(async move { cache.get_or_fill(key(1), || fill).await });
-    begun.notified().await;
-    let mut waiting = pin!(replica.cache.get_or_fill(key(1), async || panic!("a fill is under way")));
+    started.notified().await;
+    let mut waiting = pin!(replica.cache.get_or_fill(key(1), async || panic!("a fill is in flight")));
     assert!(poll!(&mut waiting).is_pending());
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
-    go_on.notify_one();
-    assert_eq!(waiting.await.unwrap(), version(0), "whoever else waits has its answer");
+    release.notify_one();
+    assert_eq!(waiting.await.unwrap(), version(0), "the other waiter has its response");
     assert_eq!(replica.cache.get(&key(1)), Lookup::Fresh(version(0)));
 }
 
 #[tokio::test]
-async fn a_failed_fill_gives_all_that_wait_one_error_and_the_next_request_tries_again() {
+async fn waiters_share_the_error_and_the_next_request_retries() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let store = Store::default();
@@ -78,7 +78,7 @@ async fn a_failed_fill_gives_all_that_wait_one_error_and_the_next_request_tries_
 }
 
 #[tokio::test]
-async fn a_panicking_fill_is_an_error_and_the_next_request_tries_again() {
+async fn panicking_fill_is_an_error_and_is_retried() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let outcomes = join_all((0..10).map(|_| {
@@ -92,21 +92,21 @@ async fn a_panicking_fill_is_an_error_and_the_next_request_tries_again() {
 }
 
 #[tokio::test]
-async fn a_stale_answer_is_served_at_once_and_refreshed_once_behind() {
+async fn stale_response_is_served_and_refreshed_once() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let store = Store::default();
     replica.read(key(1), &store).await;
     store.update();
     replica.clock.advance(Duration::from_mins(12));
-    let answers = join_all((0..100).map(|_| replica.read(key(1), &store))).await;
-    assert!(answers.iter().all(|answer| *answer == version(0)));
+    let responses = join_all((0..100).map(|_| replica.read(key(1), &store))).await;
+    assert!(responses.iter().all(|response| *response == version(0)));
     eventually(async || replica.cache.get(&key(1)) == Lookup::Fresh(version(1))).await;
     assert_eq!(store.reads(), 2);
 }
 
 #[tokio::test]
-async fn past_the_hard_age_an_answer_is_served_only_while_the_store_fails() {
+async fn old_response_is_served_only_while_the_store_fails() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let store = Store::default();
@@ -118,7 +118,7 @@ async fn past_the_hard_age_an_answer_is_served_only_while_the_store_fails() {
     for _ in 0..50 {
         assert_eq!(replica.read(key(1), &store).await, version(0));
     }
-    assert!((2..=4).contains(&store.reads()), "a store that fails is left alone for a second");
+    assert!((2..=4).contains(&store.reads()), "one attempt per second");
     store.set_down(false);
     replica.clock.advance(Duration::from_secs(2));
     assert_eq!(replica.read(key(1), &store).await, version(1));
@@ -126,22 +126,22 @@ async fn past_the_hard_age_an_answer_is_served_only_while_the_store_fails() {
     redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
     replica.clock.advance(Duration::from_hours(25));
     let outcome = replica.cache.get_or_fill(key(1), move || store.read()).await;
-    assert!(matches!(outcome, Err(FillError::Failed(_))), "too old for anything");
+    assert!(matches!(outcome, Err(FillError::Failed(_))), "the older response has expired");
 }
 
 #[tokio::test]
-async fn a_store_that_hangs_is_not_waited_for_where_an_old_answer_is_at_hand() {
+async fn hanging_store_falls_back_to_an_older_response() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     replica.read(key(1), &Store::default()).await;
     redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
     replica.clock.advance(Duration::from_hours(2));
     let hanging = || replica.cache.get_or_fill(key(1), std::future::pending::<Result<CachedResponse, Down>>);
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     for _ in 0..20 {
         assert_eq!(hanging().await.unwrap(), version(0));
     }
-    assert!(begun.elapsed() < Duration::from_millis(1_500), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
 }
 
 async fn limited(server: &RedisServer, max_fills: usize, max_waiting_requests: usize) -> Replica {
@@ -155,7 +155,7 @@ async fn limited(server: &RedisServer, max_fills: usize, max_waiting_requests: u
     Replica::with(server.config(), server, config).await
 }
 
-/// A read of a store that never answers.
+/// A read of a store that never responds.
 fn hanging(
     replica: &Replica,
     key: CacheKey,
@@ -165,19 +165,19 @@ fn hanging(
 }
 
 #[tokio::test]
-async fn a_hanging_fill_times_out_and_the_next_request_fills_again() {
+async fn hanging_fill_times_out_and_is_retried() {
     let server = RedisServer::start(&[]);
     let replica = limited(&server, 64, 64).await;
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let outcomes = join_all((0..10).map(|_| hanging(&replica, key(1)))).await;
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(FillError::TimedOut))), "{outcomes:?}");
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     assert_eq!((replica.cache.stats().fills, replica.cache.stats().failed_fills), (1, 1));
     assert_eq!(replica.read(key(1), &Store::default()).await, version(0));
 }
 
 #[tokio::test]
-async fn a_hanging_fill_times_out_after_its_request_was_given_up() {
+async fn hanging_fill_times_out_after_its_request_was_dropped() {
     let server = RedisServer::start(&[]);
     let replica = limited(&server, 64, 64).await;
     let given_up = tokio::time::timeout(Duration::from_millis(100), hanging(&replica, key(1))).await;
@@ -187,7 +187,7 @@ async fn a_hanging_fill_times_out_after_its_request_was_given_up() {
 }
 
 #[tokio::test]
-async fn fills_above_the_limit_are_shed_and_hits_are_not() {
+async fn fills_above_the_limit_are_shed_but_hits_are_not() {
     let server = RedisServer::start(&[]);
     let replica = limited(&server, 4, 100).await;
     let store = Store::default();
@@ -203,9 +203,13 @@ async fn fills_above_the_limit_are_shed_and_hits_are_not() {
         replica.cache.stats().fills == 5
     })
     .await;
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     assert!(matches!(hanging(&replica, key(20)).await, Err(FillError::Overloaded)));
-    assert!(begun.elapsed() < Duration::from_millis(800), "before a permit is free: {:?}", begun.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_millis(800),
+        "before a permit is free: {:?}",
+        started.elapsed()
+    );
     assert_eq!(replica.read(key(1), &store).await, version(0));
     assert_eq!((replica.cache.stats().fills, replica.cache.stats().shed), (5, 1));
 
@@ -225,26 +229,26 @@ async fn requests_above_the_limit_do_not_wait_for_a_fill() {
     for request in &mut waiting {
         assert!(poll!(request).is_pending());
     }
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     for number in [10, 20] {
         assert!(matches!(hanging(&replica, key(number)).await, Err(FillError::Overloaded)));
     }
-    // Past its hard age an answer is for when the store fails, or is not to be had.
+    // After `revalidate_after`, a response is served only if the store cannot be read.
     replica.clock.advance(Duration::from_hours(2));
     assert_eq!(replica.read(key(1), &store).await, version(0));
     assert_eq!(store.reads(), 1);
-    assert!(begun.elapsed() < Duration::from_millis(500), "at once: {:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_millis(500), "at once: {:?}", started.elapsed());
     drop(waiting);
     assert_eq!(replica.read(key(20), &store).await, version(0));
 }
 
 #[tokio::test]
-async fn a_body_is_compressed_once_until_it_changes() {
+async fn body_is_compressed_once_until_it_changes() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let (store, compressions) = (Store::default(), std::cell::Cell::new(0));
-    let gzip = |answer: &CachedResponse| {
-        let CachedResponse::Found(body) = answer else { panic!("a body") };
+    let gzip = |response: &CachedResponse| {
+        let CachedResponse::Found(body) = response else { panic!("a body") };
         let gzip = replica.cache.gzip(&key(1), body, |plain| {
             compressions.set(compressions.get() + 1);
             Some(Representation { bytes: plain.slice(1..), tag: "gzip".into() })
@@ -255,7 +259,7 @@ async fn a_body_is_compressed_once_until_it_changes() {
     let before = replica.cache.stats().bytes;
     gzip(&plain);
     let both = before + (gzip(&plain) + "gzip".len() + size_of::<Representation>()) as u64;
-    assert_eq!(replica.cache.stats().bytes, both, "they count");
+    assert_eq!(replica.cache.stats().bytes, both, "compressed bytes count");
     for _ in 0..10 {
         gzip(&replica.read(key(1), &store).await);
     }
@@ -263,7 +267,7 @@ async fn a_body_is_compressed_once_until_it_changes() {
     replica.read(key(1), &store).await;
     eventually(async || matches!(replica.cache.get(&key(1)), Lookup::Fresh(_))).await;
     gzip(&replica.read(key(1), &store).await);
-    assert_eq!((store.reads(), compressions.get()), (2, 1), "read again, and the same");
+    assert_eq!((store.reads(), compressions.get()), (2, 1), "the body was read again without a change");
     assert_eq!(replica.cache.stats().bytes, both);
 
     store.update();

@@ -1,23 +1,23 @@
-//! What a change does to both tiers, and to the fills that began before it.
+//! Invalidation of both tiers, and of fills in flight.
 
-use chart_index_redis::testing::RedisServer;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, Invalidator, Lookup};
 use chart_index_redis::Replication;
+use chart_index_redis::testing::RedisServer;
 use redis::cmd;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::support::{IN_FORCE, Replica, Store, eventually, hash, key, redis_key, version};
+use crate::support::{Replica, Store, TAKES_EFFECT_WITHIN, eventually, hash, key, redis_key, version};
 
 fn invalidator(server: &RedisServer) -> Invalidator {
     Invalidator::new(&server.config(), CacheConfig::KEY_PREFIX).unwrap()
 }
 
 #[tokio::test]
-async fn a_removal_reaches_redis_at_once_and_the_other_replica_soon() {
+async fn removal_takes_effect_in_redis_and_on_all_replicas() {
     let server = RedisServer::start(&[]);
     let (here, there) = (Replica::patient(&server).await, Replica::patient(&server).await);
     let store = Store::default();
@@ -33,78 +33,77 @@ async fn a_removal_reaches_redis_at_once_and_the_other_replica_soon() {
     assert_eq!(value, b"\x00ci:invalidated");
     for key in keys {
         let took = eventually(async || there.cache.get(&key) == Lookup::Miss).await;
-        assert!(took < IN_FORCE, "{took:?}");
+        assert!(took < TAKES_EFFECT_WITHIN, "{took:?}");
         assert_eq!(there.read(key, &store).await, CachedResponse::NotFound);
     }
 }
 
 #[tokio::test]
-async fn a_fill_that_began_before_the_change_brings_nothing_back() {
+async fn fill_from_before_a_change_is_not_cached() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
-    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let slow = {
-        let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+        let (started, release) = (Arc::clone(&started), Arc::clone(&release));
         async move {
-            begun.notify_one();
-            go_on.notified().await;
+            started.notify_one();
+            release.notified().await;
             Ok(version(0))
         }
     };
     let cache = replica.cache.clone();
     let early = tokio::spawn(async move { cache.get_or_fill(key(1), || slow).await.unwrap() });
-    begun.notified().await;
+    started.notified().await;
 
     let store = Store::default();
     store.update();
     invalidator(&server).invalidate(&[key(1)], Duration::ZERO).await.unwrap();
-    // Until the message is there, a read joins the early one, and would wait for it as long as this test does. From
-    // then on it does not.
+    // Until the message is received, reads join the early fill, which completes only at the end of this test.
     eventually(async || {
         let read = timeout(Duration::from_millis(100), replica.read(key(1), &store));
-        read.await.is_ok_and(|answer| answer == version(1))
+        read.await.is_ok_and(|response| response == version(1))
     })
     .await;
-    go_on.notify_one();
-    assert_eq!(early.await.unwrap(), version(0), "it asked before the change");
+    release.notify_one();
+    assert_eq!(early.await.unwrap(), version(0), "it started before the change");
     assert_eq!(replica.cache.get(&key(1)), Lookup::Fresh(version(1)));
     let late = Replica::patient(&server).await;
-    assert_eq!(late.read(key(1), &store).await, version(1), "nor is it in redis");
+    assert_eq!(late.read(key(1), &store).await, version(1), "redis does not have the old response either");
 }
 
 #[tokio::test]
-async fn a_replica_that_does_not_hear_cannot_write_the_old_answer_to_redis() {
+async fn marker_keeps_a_fill_from_before_the_change_out_of_redis() {
     let server = RedisServer::start(&[]);
-    let (deaf, other) = (Replica::patient(&server).await, Replica::patient(&server).await);
-    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (slow_replica, other) = (Replica::patient(&server).await, Replica::patient(&server).await);
+    let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let slow = {
-        let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+        let (started, release) = (Arc::clone(&started), Arc::clone(&release));
         async move {
-            begun.notify_one();
-            go_on.notified().await;
+            started.notify_one();
+            release.notified().await;
             Ok(version(0))
         }
     };
-    let cache = deaf.cache.clone();
+    let cache = slow_replica.cache.clone();
     let early = tokio::spawn(async move { cache.get_or_fill(key(1), || slow).await.unwrap() });
-    begun.notified().await;
-    // The mark alone, without the message.
-    let mark = b"\x00ci:invalidated";
+    started.notified().await;
+    // Only the marker, without the message.
+    let marker = b"\x00ci:invalidated";
     let mut connection = server.connection().await;
-    cmd("SET").arg(redis_key(1)).arg(mark).arg("PX").arg(30_000).exec_async(&mut connection).await.unwrap();
+    cmd("SET").arg(redis_key(1)).arg(marker).arg("PX").arg(30_000).exec_async(&mut connection).await.unwrap();
     let before = crate::support::calls(&server, "eval").await;
-    go_on.notify_one();
+    release.notify_one();
     early.await.unwrap();
     eventually(async || crate::support::calls(&server, "eval").await > before).await;
     let value: Vec<u8> = cmd("GET").arg(redis_key(1)).query_async(&mut connection).await.unwrap();
-    assert_eq!(value, mark);
+    assert_eq!(value, marker);
     let store = Store::default();
     store.update();
     assert_eq!(other.read(key(1), &store).await, version(1));
 }
 
 #[tokio::test]
-async fn a_feed_that_was_cut_off_leaves_nothing_in_memory_unchecked() {
+async fn reconnected_listener_revalidates_everything() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let store = Store::default();
@@ -112,15 +111,15 @@ async fn a_feed_that_was_cut_off_leaves_nothing_in_memory_unchecked() {
     let mut connection = server.connection().await;
     eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
     cmd("CLIENT").arg("KILL").arg("TYPE").arg("pubsub").exec_async(&mut connection).await.unwrap();
-    // What happens while nobody listens: the answer leaves Redis, and no message tells of it.
+    // While no one listens, the response is removed from Redis without a message.
     store.update();
     cmd("DEL").arg(redis_key(1)).exec_async(&mut connection).await.unwrap();
     let took = eventually(async || replica.read(key(1), &store).await == version(1)).await;
-    assert!(took < IN_FORCE, "{took:?}");
+    assert!(took < TAKES_EFFECT_WITHIN, "{took:?}");
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_understood_makes_everything_doubtful() {
+async fn unknown_message_revalidates_everything() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let store = Store::default();
@@ -136,7 +135,7 @@ async fn a_message_that_is_not_understood_makes_everything_doubtful() {
 }
 
 #[tokio::test]
-async fn a_lost_message_heals_by_the_check_against_redis() {
+async fn recheck_against_redis_repairs_a_lost_message() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let store = Store::default();
@@ -165,7 +164,7 @@ async fn replicated() -> (RedisServer, RedisServer) {
 }
 
 #[tokio::test]
-async fn a_confirmed_removal_outlasts_a_failover() {
+async fn confirmed_invalidation_survives_a_failover() {
     let (primary, replica) = replicated().await;
     let confirmed = invalidator(&primary).invalidate_and_confirm(&[key(1)], Duration::from_secs(10)).await;
     assert_eq!(confirmed.unwrap(), Some(Replication { replicas: 1, confirmed: 1 }));
@@ -175,18 +174,18 @@ async fn a_confirmed_removal_outlasts_a_failover() {
 }
 
 #[tokio::test]
-async fn a_replica_that_does_not_confirm_is_reported_in_time() {
+async fn unconfirmed_replica_is_reported_in_time() {
     let (primary, replica) = replicated().await;
     replica.freeze();
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let confirmed = invalidator(&primary).invalidate_and_confirm(&[key(1)], Duration::from_secs(10)).await;
     assert_eq!(confirmed.unwrap(), Some(Replication { replicas: 1, confirmed: 0 }));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     replica.thaw();
 }
 
 #[tokio::test]
-async fn a_confirmed_removal_is_announced_twice() {
+async fn confirmed_invalidation_is_published_twice() {
     let server = RedisServer::start(&[]);
     let before = crate::support::calls(&server, "publish").await;
     let confirmed = invalidator(&server).invalidate_and_confirm(&[key(1)], Duration::from_secs(10)).await;
@@ -195,7 +194,7 @@ async fn a_confirmed_removal_is_announced_twice() {
 }
 
 #[tokio::test]
-async fn a_replica_cut_off_from_its_primary_does_not_count_as_listening() {
+async fn disconnected_redis_replica_does_not_count_as_listening() {
     let (primary, replica) = replicated().await;
     let reader = Replica::patient(&replica).await;
     primary.freeze();

@@ -5,17 +5,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-/// A cluster of three nodes.
+/// A Redis Cluster of three nodes.
 mod cluster;
-/// One fill per key and replica, whoever waits or leaves.
+/// Single-flight fills, their limits and timeouts.
 mod fills;
-/// What a change does to both tiers, and to the fills that began before it.
+/// Invalidation of both tiers, and of fills in flight.
 mod invalidation;
-/// Redis killed, frozen, restarted, flushed; the store failing.
+/// Redis killed, frozen, restarted or flushed, while the store works or fails.
 mod outages;
-/// How often Redis is asked.
+/// The number of commands and round trips.
 mod round_trips;
-/// Unknown hashes in great numbers.
+/// Large numbers of unknown hashes.
 mod unknown;
-/// What is found in Redis that does not belong there.
+/// Values in Redis that are not valid records.
 mod values;

@@ -1,88 +1,88 @@
-//! Redis killed, frozen, restarted, flushed; the store failing meanwhile.
+//! Redis killed, frozen, restarted or flushed, while the store works or fails.
 
-use chart_index_redis::testing::{RedisServer, wait_for_state};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CatalogueStatus, CatalogueStatusSource, Invalidator, Lookup};
 use chart_index_domain::search::Generation;
 use chart_index_redis::ConnectionState;
+use chart_index_redis::testing::{RedisServer, wait_for_state};
 use futures_util::future::join_all;
 use redis::cmd;
 use tokio::time::Instant;
 
-use crate::support::{Down, IN_FORCE, PATIENCE, Replica, Store, eventually, key, version};
+use crate::support::{Down, MAX_WAIT, Replica, Store, TAKES_EFFECT_WITHIN, eventually, key, version};
 
-/// Reads cold keys one after the other; the longest that one took.
+/// Reads keys one after the other. Returns the duration of the slowest read.
 async fn slowest(replica: &Replica, keys: std::ops::Range<u64>, store: &Store) -> Duration {
     let mut longest = Duration::ZERO;
     for number in keys {
-        let begun = Instant::now();
+        let started = Instant::now();
         assert_eq!(replica.read(key(number), store).await, version(0));
-        longest = longest.max(begun.elapsed());
+        longest = longest.max(started.elapsed());
     }
     longest
 }
 
-/// What one replica writes, another finds.
-async fn is_back(server: &RedisServer, replica: &Replica, number: u64) {
+/// Waits until the replica writes to Redis and receives invalidations again.
+async fn recovers(server: &RedisServer, replica: &Replica, number: u64) {
     for connection in [&replica.connections.main, &replica.connections.rox] {
         wait_for_state(connection, ConnectionState::Connected).await;
     }
-    replica.listens().await;
+    replica.wait_until_listening().await;
     replica.read(key(number), &Store::default()).await;
     let mut connection = server.connection().await;
     eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() > 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_redis_costs_little_and_comes_back() {
+async fn killed_redis_does_not_slow_requests_and_recovers() {
     let mut server = RedisServer::start(&[]);
-    let (replica, store) = (Replica::of(&server).await, Store::default());
+    let (replica, store) = (Replica::connected(&server).await, Store::default());
     replica.read(key(1), &store).await;
     server.kill();
-    assert!(slowest(&replica, 10..60, &store).await < PATIENCE);
+    assert!(slowest(&replica, 10..60, &store).await < MAX_WAIT);
     wait_for_state(&replica.connections.main, ConnectionState::Unavailable).await;
     for _ in 0..1_000 {
-        assert_eq!(replica.read(key(1), &store).await, version(0), "memory goes on");
+        assert_eq!(replica.read(key(1), &store).await, version(0), "memory still serves it");
     }
     server.restart();
-    is_back(&server, &replica, 100).await;
+    recovers(&server, &replica, 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frozen_redis_costs_its_time_and_then_nothing() {
+async fn frozen_redis_costs_one_timeout_and_recovers() {
     let server = RedisServer::start(&[]);
-    let (replica, store) = (Replica::of(&server).await, Store::default());
+    let (replica, store) = (Replica::connected(&server).await, Store::default());
     replica.read(key(1), &store).await;
     server.freeze();
-    assert!(slowest(&replica, 10..30, &store).await < PATIENCE);
+    assert!(slowest(&replica, 10..30, &store).await < MAX_WAIT);
     assert_eq!(replica.connections.main.state(), ConnectionState::Unavailable);
-    let begun = Instant::now();
+    let started = Instant::now();
     slowest(&replica, 30..80, &store).await;
-    assert!(begun.elapsed() < Duration::from_secs(2), "50 reads of 5 ms took {:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(2), "50 reads of 5 ms took {:?}", started.elapsed());
     server.thaw();
-    is_back(&server, &replica, 100).await;
+    recovers(&server, &replica, 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_nothing_is_heard_a_change_is_in_force_within_five_seconds() {
+async fn change_takes_effect_in_5_s_without_invalidations() {
     let mut server = RedisServer::start(&[]);
-    let (replica, store) = (Replica::of(&server).await, Store::default());
+    let (replica, store) = (Replica::connected(&server).await, Store::default());
     replica.read(key(1), &store).await;
     server.kill();
     store.update();
     let took = eventually(async || replica.read(key(1), &store).await == version(1)).await;
-    assert!(took < IN_FORCE, "{took:?}");
+    assert!(took < TAKES_EFFECT_WITHIN, "{took:?}");
     eventually(async || !replica.cache.is_listening()).await;
-    // And while the store fails as well, there is an answer all the same.
+    // While the store fails as well, the response is still served.
     store.set_down(true);
     replica.clock.advance(Duration::from_secs(10));
     assert_eq!(replica.read(key(1), &store).await, version(1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_slow_redis_is_given_does_not_pile_up() {
+async fn writes_to_a_slow_redis_are_bounded() {
     let server = RedisServer::start(&[]);
     let (replica, store) = (Replica::patient(&server).await, Store::default());
     server.freeze();
@@ -93,60 +93,60 @@ async fn what_a_slow_redis_is_given_does_not_pile_up() {
             Ok::<_, Down>(version(0))
         })
     });
-    for answer in join_all(reads).await {
-        assert_eq!(answer.unwrap(), version(0));
+    for response in join_all(reads).await {
+        assert_eq!(response.unwrap(), version(0));
     }
     assert_eq!(replica.cache.stats().dropped_writes, 1_500 - 1_024);
     server.thaw();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frozen_feed_is_not_trusted() {
+async fn frozen_subscription_does_not_count_as_listening() {
     let server = RedisServer::start(&[]);
-    let (replica, store) = (Replica::of(&server).await, Store::default());
+    let (replica, store) = (Replica::connected(&server).await, Store::default());
     replica.read(key(1), &store).await;
     server.freeze();
     store.update();
     let took = eventually(async || replica.read(key(1), &store).await == version(1)).await;
-    assert!(took < IN_FORCE, "{took:?}");
+    assert!(took < TAKES_EFFECT_WITHIN, "{took:?}");
     server.thaw();
-    is_back(&server, &replica, 100).await;
+    recovers(&server, &replica, 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flushed_redis_is_filled_again() {
+async fn flushed_redis_is_filled_again() {
     let server = RedisServer::start(&[]);
     let (first, second) = (Replica::patient(&server).await, Replica::patient(&server).await);
     let store = Store::default();
     first.read(key(1), &store).await;
     let mut connection = server.connection().await;
-    // Nobody waits for the write; after the flush it would bring the answer back.
+    // The write happens in the background; after the flush it would bring the response back.
     eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
     cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
     cmd("SCRIPT").arg("FLUSH").exec_async(&mut server.connection().await).await.unwrap();
-    assert!(matches!(first.cache.get(&key(1)), Lookup::Fresh(_)), "memory does not depend on it");
+    assert!(matches!(first.cache.get(&key(1)), Lookup::Fresh(_)), "memory does not depend on redis");
     second.read(key(1), &store).await;
     assert_eq!(store.reads(), 2);
-    is_back(&server, &second, 2).await;
+    recovers(&server, &second, 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_invalidation_waits_for_redis_as_long_as_it_is_told() {
+async fn invalidation_retries_until_its_timeout() {
     let mut server = RedisServer::start(&[]);
-    let (replica, store) = (Replica::of(&server).await, Store::default());
+    let (replica, store) = (Replica::connected(&server).await, Store::default());
     replica.read(key(1), &store).await;
     server.kill();
     wait_for_state(&replica.connections.main, ConnectionState::Unavailable).await;
     let invalidator = Invalidator::new(&server.config(), "ci:1:").unwrap();
     invalidator.invalidate(&[key(1)], Duration::ZERO).await.unwrap_err();
-    let patient =
+    let retrying =
         tokio::spawn(async move { invalidator.invalidate(&[key(1)], Duration::from_secs(20)).await });
     server.restart();
-    patient.await.unwrap().unwrap();
+    retrying.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_redis_keeps_nothing_new_and_still_hears_of_changes() {
+async fn full_redis_still_takes_invalidations() {
     let server = RedisServer::start(&["--maxmemory-policy", "noeviction"]);
     let (replica, store) = (Replica::patient(&server).await, Store::default());
     replica.read(key(1), &store).await;
@@ -163,19 +163,19 @@ async fn a_full_redis_keeps_nothing_new_and_still_hears_of_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_redis_at_the_start_memory_and_store_do_the_work() {
+async fn cache_works_without_redis_at_the_start() {
     let mut server = RedisServer::start(&[]);
     server.kill();
     let replica = Replica::starting(&server.config(), &server, CacheConfig::default());
     let store = Store::default();
-    assert!(slowest(&replica, 0..20, &store).await < PATIENCE);
+    assert!(slowest(&replica, 0..20, &store).await < MAX_WAIT);
     slowest(&replica, 0..20, &store).await;
     assert_eq!(store.reads(), 20);
     server.restart();
-    is_back(&server, &replica, 100).await;
+    recovers(&server, &replica, 100).await;
 }
 
-/// A replica that is told the generation of the catalogue, and what tells it.
+/// A replica that knows the generation of the catalogue, and a function to set that.
 async fn with_catalogue(server: &RedisServer) -> (Replica, impl Fn(u64) + use<>) {
     let generation = Arc::new(Mutex::new(1));
     let catalogue = CatalogueStatusSource::new({
@@ -191,7 +191,7 @@ async fn with_catalogue(server: &RedisServer) -> (Replica, impl Fn(u64) + use<>)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_redis_is_unavailable_an_unchanged_catalogue_keeps_answers_fresh() {
+async fn unchanged_catalogue_keeps_entries_fresh_without_redis() {
     let mut server = RedisServer::start(&[]);
     let (other, _) = with_catalogue(&server).await;
     let (replica, change) = with_catalogue(&server).await;
@@ -223,7 +223,7 @@ async fn while_redis_is_unavailable_an_unchanged_catalogue_keeps_answers_fresh()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redis_that_came_back_empty_costs_no_reads_of_an_unchanged_catalogue() {
+async fn empty_redis_costs_no_reads_of_an_unchanged_catalogue() {
     let mut server = RedisServer::start(&[]);
     let ((replica, _), store) = (with_catalogue(&server).await, Store::default());
     for number in 0..20 {
@@ -231,7 +231,7 @@ async fn a_redis_that_came_back_empty_costs_no_reads_of_an_unchanged_catalogue()
     }
     server.restart();
     eventually(async || server.cli(&["PUBSUB", "NUMSUB", "ci:1:invalidate"]).ends_with("\n1")).await;
-    is_back(&server, &replica, 100).await;
+    recovers(&server, &replica, 100).await;
     slowest(&replica, 0..20, &store).await;
     assert_eq!(store.reads(), 20);
 }

@@ -1,11 +1,11 @@
-//! What is found in Redis that does not belong there.
+//! Values in Redis that are not valid records.
 
 use chart_index_redis::testing::RedisServer;
 use redis::cmd;
 
 use crate::support::{Replica, Store, eventually, key, redis_key, version};
 
-/// A whole record of key 1, as a replica wrote it.
+/// The record of key 1 that a replica wrote.
 async fn record(server: &RedisServer) -> Vec<u8> {
     let replica = Replica::patient(server).await;
     replica.read(key(1), &Store::default()).await;
@@ -20,29 +20,30 @@ async fn record(server: &RedisServer) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_damaged_cut_off_or_foreign_is_a_miss_and_is_replaced() {
+async fn corrupt_or_foreign_value_is_a_miss_and_is_replaced() {
     let server = RedisServer::start(&[]);
-    let good = record(&server).await;
+    let intact = record(&server).await;
     let mut connection = server.connection().await;
-    let mut flipped = good.clone();
+    let mut flipped = intact.clone();
     flipped[20] ^= 1;
-    let mut newer = good.clone();
+    let mut newer = intact.clone();
     newer[0] += 1;
-    let cases = [flipped, newer, good[..good.len() - 1].to_vec(), Vec::new(), b"{\"json\":true}".to_vec()];
-    for (number, bad) in cases.into_iter().enumerate() {
-        cmd("SET").arg(redis_key(1)).arg(&bad).exec_async(&mut connection).await.unwrap();
+    let cases =
+        [flipped, newer, intact[..intact.len() - 1].to_vec(), Vec::new(), b"{\"json\":true}".to_vec()];
+    for (number, value) in cases.into_iter().enumerate() {
+        cmd("SET").arg(redis_key(1)).arg(&value).exec_async(&mut connection).await.unwrap();
         is_replaced(&server, 1, &format!("case {number}")).await;
     }
-    // A whole record, of another key.
-    cmd("SET").arg(redis_key(2)).arg(&good).exec_async(&mut connection).await.unwrap();
+    // An intact record of another key.
+    cmd("SET").arg(redis_key(2)).arg(&intact).exec_async(&mut connection).await.unwrap();
     is_replaced(&server, 2, "of another key").await;
-    // Not even a string.
+    // Not a string.
     cmd("DEL").arg(redis_key(1)).exec_async(&mut connection).await.unwrap();
     cmd("LPUSH").arg(redis_key(1)).arg("x").exec_async(&mut connection).await.unwrap();
     is_replaced(&server, 1, "a list").await;
 }
 
-/// A replica that comes new reads the store, and one after it reads Redis.
+/// A new replica reads the store and replaces the value; the next one reads Redis.
 async fn is_replaced(server: &RedisServer, number: u64, what: &str) {
     let store = Store::default();
     let replica = Replica::patient(server).await;
@@ -59,7 +60,7 @@ async fn is_replaced(server: &RedisServer, number: u64, what: &str) {
 }
 
 #[tokio::test]
-async fn a_record_lives_for_its_hard_age_and_a_tenth_more_at_most() {
+async fn record_ttl_is_revalidate_after_plus_or_minus_a_tenth() {
     let server = RedisServer::start(&[]);
     let _ = record(&server).await;
     let left: i64 = cmd("PTTL").arg(redis_key(1)).query_async(&mut server.connection().await).await.unwrap();

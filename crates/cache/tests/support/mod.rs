@@ -1,6 +1,5 @@
-//! Replicas with real Redis servers, and a store that counts what is asked of it.
+//! Replicas with real Redis servers, and a store that counts its reads.
 
-use chart_index_redis::testing::{RedisServer, wait_for_state};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,20 +8,21 @@ use std::time::Duration;
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock};
 use chart_index_domain::NoteHash;
 use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig};
+use chart_index_redis::testing::{RedisServer, wait_for_state};
 use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection};
 use tokio::time::{Instant, sleep};
 
-/// The most that a request may wait for Redis, and what a busy machine with two cores may add to it.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(50 + 150);
-/// How soon a change is in force everywhere.
-pub(crate) const IN_FORCE: Duration = Duration::from_secs(5);
+/// How long a request may wait for Redis, plus a margin for a busy machine.
+pub(crate) const MAX_WAIT: Duration = Duration::from_millis(50 + 150);
+/// How soon a change takes effect on all replicas.
+pub(crate) const TAKES_EFFECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// The failure of a store.
+/// The error of a store that is down.
 #[derive(Debug, thiserror::Error)]
 #[error("the store is down")]
 pub(crate) struct Down;
 
-/// A store with one version of everything, that counts what is asked of it.
+/// A store with the same version for every key, which counts its reads.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Store(Arc<State>);
 
@@ -35,16 +35,16 @@ struct State {
 }
 
 impl Store {
-    /// Reads a chart, as long as it takes a database.
+    /// Reads a response, which takes as long as in a database.
     pub(crate) async fn read(self) -> Result<CachedResponse, Down> {
         self.0.reads.fetch_add(1, Ordering::Relaxed);
-        let answer = self.present();
+        let response = self.current();
         sleep(Duration::from_millis(5)).await;
-        answer
+        response
     }
 
-    /// What is in the store now.
-    pub(crate) fn present(&self) -> Result<CachedResponse, Down> {
+    /// The current response.
+    pub(crate) fn current(&self) -> Result<CachedResponse, Down> {
         if self.0.down.load(Ordering::Relaxed) {
             return Err(Down);
         }
@@ -54,7 +54,7 @@ impl Store {
         Ok(version(self.0.version.load(Ordering::Relaxed)))
     }
 
-    /// Counts a read that is answered elsewhere.
+    /// Counts a read without reading.
     pub(crate) fn count(&self) -> u64 {
         self.0.reads.fetch_add(1, Ordering::Relaxed)
     }
@@ -76,12 +76,12 @@ impl Store {
     }
 }
 
-/// The answer of this version of the store.
+/// The response in this version of the store.
 pub(crate) fn version(number: u64) -> CachedResponse {
     CachedResponse::found(format!("{{\"version\":{number}}}"), &format!("tag-{number}"))
 }
 
-/// One replica: a cache with its own connections and limiter.
+/// A replica: a cache with its own connections and limiter.
 pub(crate) struct Replica {
     pub(crate) cache: Cache<Down>,
     pub(crate) limiter: Limiter,
@@ -90,12 +90,12 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// A replica that is connected and listens.
-    pub(crate) async fn of(server: &RedisServer) -> Self {
+    /// A replica that is connected and listens for invalidations.
+    pub(crate) async fn connected(server: &RedisServer) -> Self {
         Self::with(server.config(), server, CacheConfig::default()).await
     }
 
-    /// A replica that gives Redis all the time that a busy machine may take: for tests of what Redis says.
+    /// A replica with long timeouts, for tests of what Redis replies, which a slow machine must not fail.
     pub(crate) async fn patient(server: &RedisServer) -> Self {
         Self::with(server.patient_config(), server, CacheConfig::default()).await
     }
@@ -105,7 +105,7 @@ impl Replica {
         for connection in [&replica.connections.main, &replica.connections.rox] {
             wait_for_state(connection, ConnectionState::Connected).await;
         }
-        replica.listens().await;
+        replica.wait_until_listening().await;
         replica
     }
 
@@ -120,53 +120,53 @@ impl Replica {
         Self { cache, limiter, connections, clock }
     }
 
-    /// Waits until it hears invalidations.
-    pub(crate) async fn listens(&self) {
+    /// Waits until it receives invalidations.
+    pub(crate) async fn wait_until_listening(&self) {
         eventually(async || self.cache.is_listening()).await;
-        // What was kept in the very tick in which listening began is not trusted.
+        // Entries from the same clock tick would have to be revalidated.
         self.clock.advance(Duration::from_millis(20));
     }
 
-    /// Reads a key from the store behind this replica.
+    /// Reads a key through this replica.
     pub(crate) async fn read(&self, key: CacheKey, store: &Store) -> CachedResponse {
         let store = store.clone();
         self.cache.get_or_fill(key, || store.read()).await.unwrap()
     }
 }
 
-/// Waits for something that happens in the background, and fails rather than wait for ever.
+/// Waits for a condition, and returns how long that took; fails after 20 s.
 pub(crate) async fn eventually(condition: impl AsyncFnMut() -> bool) -> Duration {
     let mut condition = condition;
-    let begun = Instant::now();
+    let started = Instant::now();
     while !condition().await {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it does not happen");
+        assert!(started.elapsed() < Duration::from_secs(20), "the condition is not met");
         sleep(Duration::from_millis(2)).await;
     }
-    begun.elapsed()
+    started.elapsed()
 }
 
-/// A hash of its own for each number.
+/// A different hash for each number.
 pub(crate) fn hash(number: u64) -> NoteHash {
     NoteHash::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes())
 }
 
-/// A key of its own for each number.
+/// A different key for each number.
 pub(crate) fn key(number: u64) -> CacheKey {
     CacheKey::lookup(hash(number))
 }
 
-/// The key in Redis of a chart's lookup answer.
+/// The key in Redis of the lookup of a chart.
 pub(crate) fn redis_key(number: u64) -> String {
     let hash = hash(number);
     hash.as_bytes().iter().fold("ci:1:l:".to_owned(), |key, byte| format!("{key}{byte:02x}"))
 }
 
-/// An address of its own for each number.
+/// A different address for each number.
 pub(crate) fn address(number: u32) -> ClientAddress {
     Ipv4Addr::from_bits(number).into()
 }
 
-/// A number that Redis tells about itself.
+/// A number in the reply to `INFO`.
 pub(crate) async fn info(server: &RedisServer, section: &str, name: &str) -> u64 {
     let mut connection = server.connection().await;
     let text: String = redis::cmd("INFO").arg(section).query_async(&mut connection).await.unwrap();
@@ -174,7 +174,7 @@ pub(crate) async fn info(server: &RedisServer, section: &str, name: &str) -> u64
     found.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
 }
 
-/// How often a command was called.
+/// The number of calls of a command.
 pub(crate) async fn calls(server: &RedisServer, command: &str) -> u64 {
     info(server, "commandstats", &format!("cmdstat_{command}:calls=")).await
 }

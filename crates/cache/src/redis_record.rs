@@ -1,46 +1,46 @@
-//! The form of an answer in Redis.
+//! The format of a response in Redis.
 //!
 //! | Bytes | Meaning |
 //! |---|---|
-//! | 1 | version of the form: 2; a record of another version is a miss |
+//! | 1 | version of the format: 2; a record of another version is a miss |
 //! | 1 | 0: not found, 1: found |
-//! | 1 | kind, the letter of the key |
-//! | 8 | when the read from the store began: Unix milliseconds, little-endian |
-//! | 8 | the generation of the catalogue that was read before that, little-endian; 0 if it was not known |
+//! | 1 | kind: the letter in the key |
+//! | 8 | start of the read from the store: Unix milliseconds, little-endian |
+//! | 8 | generation of the catalogue at that time, little-endian; 0 if unknown |
 //! | 1 | length of the tag |
 //! | | tag, then body |
-//! | 8 | the first bytes of the BLAKE3 digest of the key in Redis, a zero byte, and all of the above |
+//! | 8 | checksum: the first bytes of the BLAKE3 hash of the Redis key, a zero byte, and all of the above |
 //!
-//! The digest covers the key, so that a value under the wrong key does not pass either. It guards against accidents,
-//! not against somebody who may write to Redis.
+//! The checksum covers the key, so a record under another key is a miss as well. It detects corruption, not forgery
+//! by a client that may write to Redis.
 
 use bytes::Bytes;
 use chart_index_domain::search::Generation;
 
 use crate::{CacheKey, CachedResponse};
 
-/// An answer as Redis keeps it.
+/// A response in Redis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub(crate) answer: CachedResponse,
-    /// When the read from the store began, in Unix milliseconds of the replica that read.
+    pub(crate) response: CachedResponse,
+    /// When the read from the store started, in Unix milliseconds by the clock of the replica that read.
     pub(crate) read_unix_ms: u64,
-    /// The generation of the catalogue that was read last before that. It is the same on every replica.
+    /// The generation of the catalogue at that time, which is the same on every replica.
     pub(crate) generation: Option<Generation>,
 }
 
 const VERSION: u8 = 2;
-const HEAD: usize = 20;
+const HEADER: usize = 20;
 const CHECKSUM: usize = 8;
 
 impl Record {
-    /// The value to write. `None` for a tag that does not fit, which no caller has.
+    /// The value to write; `None` for a tag above 255 bytes, which no caller has.
     pub(crate) fn encode(&self, key: &CacheKey, redis_key: &[u8]) -> Option<Vec<u8>> {
-        let (found, tag, body) = match &self.answer {
+        let (found, tag, body) = match &self.response {
             CachedResponse::Found(body) => (1, body.plain().tag.as_bytes(), &body.plain().bytes[..]),
             CachedResponse::NotFound => (0, &[][..], &[][..]),
         };
-        let mut value = Vec::with_capacity(HEAD + tag.len() + body.len() + CHECKSUM);
+        let mut value = Vec::with_capacity(HEADER + tag.len() + body.len() + CHECKSUM);
         value.extend([VERSION, found, key.kind() as u8]);
         value.extend(self.read_unix_ms.to_le_bytes());
         value.extend(self.generation.map_or(0, |generation| generation.0).to_le_bytes());
@@ -52,25 +52,25 @@ impl Record {
         Some(value)
     }
 
-    /// The record in a value; `None` for anything that is not a whole record of this key in this version.
+    /// The record in a value; `None` unless it is an intact record of this key and version.
     pub(crate) fn decode(key: &CacheKey, redis_key: &[u8], value: &[u8]) -> Option<Self> {
-        let (content, sum) = value.split_at_checked(value.len().checked_sub(CHECKSUM)?)?;
-        let (head, rest) = content.split_first_chunk::<HEAD>()?;
-        let [VERSION, found, kind, times @ .., tag_bytes] = *head else { return None };
+        let (content, expected) = value.split_at_checked(value.len().checked_sub(CHECKSUM)?)?;
+        let (header, rest) = content.split_first_chunk::<HEADER>()?;
+        let [VERSION, found, kind, times @ .., tag_bytes] = *header else { return None };
         let (time, generation) = times.split_first_chunk()?;
         let generation = u64::from_le_bytes(*generation.first_chunk()?);
-        if kind != key.kind() as u8 || checksum(redis_key, content) != sum {
+        if kind != key.kind() as u8 || checksum(redis_key, content) != expected {
             return None;
         }
         let (tag, body) = rest.split_at_checked(usize::from(tag_bytes))?;
-        let answer = match found {
-            // A copy of just the right size: what the client of Redis read into may be larger.
+        let response = match found {
+            // Copied, because the read buffer of the Redis client may be larger.
             1 => CachedResponse::found(Bytes::copy_from_slice(body), std::str::from_utf8(tag).ok()?),
             0 if rest.is_empty() => CachedResponse::NotFound,
             _ => return None,
         };
         Some(Self {
-            answer,
+            response,
             read_unix_ms: u64::from_le_bytes(*time),
             generation: (generation != 0).then_some(Generation(generation)),
         })
@@ -94,7 +94,7 @@ mod tests {
     const KEY: CacheKey = CacheKey::lookup(NoteHash::from_bytes([3; 32]));
 
     fn records() -> [Record; 3] {
-        let record = |answer, generation| Record { answer, read_unix_ms: 1_790_000_000_000, generation };
+        let record = |response, generation| Record { response, read_unix_ms: 1_790_000_000_000, generation };
         [
             record(CachedResponse::NotFound, None),
             record(CachedResponse::found("", ""), Some(Generation(1))),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_survives_redis() {
+    fn record_round_trips() {
         for record in records() {
             let value = record.encode(&KEY, b"k").unwrap();
             assert_eq!(Record::decode(&KEY, b"k", &value), Some(record));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_another_version_is_a_miss() {
+    fn record_of_another_version_is_a_miss() {
         for record in records() {
             let mut value = record.encode(&KEY, b"k").unwrap();
             let content = value.len() - CHECKSUM;
@@ -123,16 +123,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_or_cut_off_or_from_elsewhere_is_no_record() {
+    fn corrupt_or_foreign_record_is_a_miss() {
         for record in records() {
             let value = record.encode(&KEY, b"k").unwrap();
             for length in 0..value.len() {
                 assert_eq!(Record::decode(&KEY, b"k", &value[..length]), None, "cut to {length}");
             }
             for bit in 0..value.len() * 8 {
-                let mut damaged = value.clone();
-                damaged[bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(Record::decode(&KEY, b"k", &damaged), None, "bit {bit}");
+                let mut corrupt = value.clone();
+                corrupt[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(Record::decode(&KEY, b"k", &corrupt), None, "bit {bit}");
             }
             assert_eq!(Record::decode(&KEY, b"other", &value), None);
             assert_eq!(Record::decode(&CacheKey::rox(NoteHash::from_bytes([3; 32])), b"k", &value), None);

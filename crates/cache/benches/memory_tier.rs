@@ -1,17 +1,17 @@
-//! The first tier with `quick_cache` and with `moka`: `cargo bench -p chart-index-cache --bench tier_one`.
+//! Compares `quick_cache` with `moka` for the memory tier: `cargo bench -p chart-index-cache --bench memory_tier`.
 //!
-//! 100,000 keys with bodies of 700 bytes, asked for by a Zipf law (exponent 1), in a cache of 32 MiB that holds some
-//! 35 % of them; then entries for unknown hashes alone. Each measurement runs in a process of its own, and what it
-//! takes is the growth of its resident memory. Every miss is filled.
+//! 100,000 keys with bodies of 700 bytes, requested with a Zipf distribution (exponent 1), in a cache of 32 MiB that has
+//! room for about 35 % of them; then entries of unknown hashes only. Each measurement runs in its own process, whose
+//! growth in resident memory counts. Every miss is filled.
 //!
-//! On 2 shared cores, each twice (time of one get, with its insert on a miss, per thread of two):
+//! Two runs on 2 shared cores. Times are for one get, with the insert after a miss, in each of two threads:
 //!
-//! | | Cold | Warm | Hits | Overhead per entry | An unknown hash |
+//! | | Cold | Warm | Hits | Overhead per entry | Unknown hash |
 //! |---|---|---|---|---|---|
 //! | `quick_cache` 0.7 | 550, 571 ns | 525, 544 ns | 89.1 % | 279, 293 bytes | 72, 73 bytes |
 //! | `moka` 0.12 (`sync`) | 1,873, 1,942 ns | 1,776, 1,792 ns | 87.6 % | 592, 683 bytes | 353 bytes |
 //!
-//! `quick_cache` is better in each, so the crate uses it, with these overheads as weights.
+//! `quick_cache` is better in each column, so the crate uses it, with these overheads as weights.
 
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and may fail")]
 
@@ -24,10 +24,10 @@ use bytes::Bytes;
 use quick_cache::sync::DefaultLifecycle;
 use quick_cache::{OptionsBuilder, Weighter};
 
-/// The key of the crate: a kind and a digest.
+/// Like `CacheKey`: a kind and a hash.
 type Key = (u8, [u8; 32]);
-/// A body, a tag and two times.
-type Held = (Bytes, Arc<str>, [u32; 2]);
+/// A body, a tag and two timestamps.
+type Entry = (Bytes, Arc<str>, [u32; 2]);
 
 const KEYS: u32 = 100_000;
 const BODY: usize = 700;
@@ -37,22 +37,22 @@ const UNKNOWN: u32 = 200_000;
 const THREADS: u32 = 2;
 const GETS: u32 = 3_000_000;
 
-/// What both have in common.
+/// The operations of both caches.
 trait Tier<Value>: Sync {
     fn get(&self, key: &Key) -> Option<Value>;
     fn insert(&self, key: Key, value: Value);
 }
 
 #[derive(Clone)]
-struct Bytewise;
+struct ByteWeighter;
 
-impl Weighter<Key, Held> for Bytewise {
-    fn weight(&self, _key: &Key, held: &Held) -> u64 {
-        weight(held)
+impl Weighter<Key, Entry> for ByteWeighter {
+    fn weight(&self, _key: &Key, entry: &Entry) -> u64 {
+        weight(entry)
     }
 }
 
-fn weight((body, tag, _): &Held) -> u64 {
+fn weight((body, tag, _): &Entry) -> u64 {
     OVERHEAD + body.len() as u64 + tag.len() as u64
 }
 
@@ -98,7 +98,7 @@ fn key(number: u32) -> Key {
     (b'l', *blake3::hash(&number.to_le_bytes()).as_bytes())
 }
 
-fn held() -> Held {
+fn entry() -> Entry {
     (vec![7; BODY].into(), "0123456789abcdef0123456789abcdef".into(), [1, 2])
 }
 
@@ -108,7 +108,7 @@ fn resident() -> u64 {
     4_096 * statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap()
 }
 
-/// Numbers by a Zipf law with exponent 1, by its continuous form: `n^u`.
+/// A number with a Zipf distribution with exponent 1, by its continuous form `n^u`.
 fn zipf(random: &mut fastrand::Rng) -> usize {
     let rank = f64::from(KEYS).powf(random.f64());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the keys")]
@@ -116,31 +116,31 @@ fn zipf(random: &mut fastrand::Rng) -> usize {
     rank.min(KEYS as usize) - 1
 }
 
-/// One thread: gets, and inserts on a miss. How many hit.
-fn drive(tier: &impl Tier<Held>, keys: &[Key], order: &[u32]) -> u32 {
+/// One thread: gets, and inserts after a miss. Returns the number of hits.
+fn drive(tier: &impl Tier<Entry>, keys: &[Key], order: &[u32]) -> u32 {
     let mut hits = 0;
     for number in order {
         let key = keys[*number as usize];
         match tier.get(&key) {
-            Some(held) => hits += u32::from(held.0.len() == BODY),
-            None => tier.insert(key, held()),
+            Some(entry) => hits += u32::from(entry.0.len() == BODY),
+            None => tier.insert(key, entry()),
         }
     }
     hits
 }
 
-/// Both threads at once; the time of the slower, and the share of hits.
-fn drive_all(tier: &impl Tier<Held>, keys: &[Key], orders: &[Vec<u32>]) -> (Duration, f64) {
-    let begun = Instant::now();
+/// Runs both threads. Returns the time of the slower one, and the share of hits.
+fn drive_all(tier: &impl Tier<Entry>, keys: &[Key], orders: &[Vec<u32>]) -> (Duration, f64) {
+    let started = Instant::now();
     let hits: u32 = std::thread::scope(|scope| {
         let threads: Vec<_> =
             orders.iter().map(|order| scope.spawn(move || drive(tier, keys, order))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
-    (begun.elapsed(), f64::from(hits) / f64::from(THREADS * GETS))
+    (started.elapsed(), f64::from(hits) / f64::from(THREADS * GETS))
 }
 
-fn measure_known<T: Tier<Held>>(name: &str, make: fn() -> T, count: fn(&T) -> u64) {
+fn measure_known<T: Tier<Entry>>(name: &str, make: fn() -> T, count: fn(&T) -> u64) {
     let keys: Vec<_> = (0..KEYS).map(key).collect();
     let mut random = fastrand::Rng::with_seed(1);
     let orders: Vec<Vec<u32>> = (0..THREADS)
@@ -168,23 +168,23 @@ fn measure_unknown<T: Tier<[u32; 2]>>(name: &str, make: fn() -> T, count: fn(&T)
     for number in 0..UNKNOWN {
         tier.insert(key(number), [1, 2]);
     }
-    let kept = (0..UNKNOWN).filter(|number| tier.get(&key(*number)).is_some()).count();
+    let cached = (0..UNKNOWN).filter(|number| tier.get(&key(*number)).is_some()).count();
     let (grown, entries) = (resident() - before, count(&tier).max(1));
-    println!("{name:12} unknown: {kept} of {UNKNOWN} kept, {} bytes each", grown / entries);
+    println!("{name:12} unknown: {cached} of {UNKNOWN} cached, {} bytes each", grown / entries);
 }
 
-fn quick_known() -> quick_cache::sync::Cache<Key, Held, Bytewise, RandomState> {
-    quick(BYTES, BYTES / 1_024, 0.25, Bytewise)
+fn quick_known() -> quick_cache::sync::Cache<Key, Entry, ByteWeighter, RandomState> {
+    quick(BYTES, BYTES / 1_024, 0.25, ByteWeighter)
 }
 
 fn quick_unknown() -> quick_cache::sync::Cache<Key, [u32; 2], quick_cache::UnitWeighter, RandomState> {
     quick(u64::from(UNKNOWN) * 7 / 6, u64::from(UNKNOWN) * 7 / 6, 0.0, quick_cache::UnitWeighter)
 }
 
-fn moka_known() -> moka::sync::Cache<Key, Held, RandomState> {
+fn moka_known() -> moka::sync::Cache<Key, Entry, RandomState> {
     moka::sync::Cache::builder()
         .max_capacity(BYTES)
-        .weigher(|_, held: &Held| u32::try_from(weight(held)).unwrap())
+        .weigher(|_, entry: &Entry| u32::try_from(weight(entry)).unwrap())
         .build_with_hasher(RandomState::new())
 }
 

@@ -1,0 +1,240 @@
+//! The first tier: the memory of this process.
+
+use std::hash::RandomState;
+
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
+
+use crate::freshness::Timestamps;
+use crate::{CacheKey, CachedBody, CachedResponse};
+
+/// Cached responses, bounded in bytes, in two regions: responses with a body, and keys that the index does not hold.
+///
+/// Clients can ask for any number of hashes that do not exist. These have a region of their own, in which they evict
+/// only each other. An entry there is a key and its timestamps.
+///
+/// Both regions are a `quick_cache`; the documentation of `benches/memory_tier.rs` compares it with `moka`.
+#[derive(Debug)]
+pub(crate) struct MemoryTier {
+    found: Region<FoundEntry>,
+    not_found: Region<PackedTimestamps>,
+}
+
+/// [`Timestamps`] as bytes.
+type PackedTimestamps = [u8; 11];
+
+type Region<Value> = Cache<CacheKey, Value, ByteWeighter, RandomState>;
+
+#[derive(Debug, Clone)]
+struct FoundEntry {
+    body: CachedBody,
+    timestamps: Timestamps,
+    /// The size of the body at insertion. A body grows when it is compressed, and `quick_cache` needs the same weight
+    /// for the insertion and the removal of an entry.
+    bytes: u64,
+}
+
+/// The bytes of an entry besides its bodies and tags: key, slot, its share of the table, the headers of three
+/// allocations, and the ghost entries of evicted keys.
+const FOUND_OVERHEAD: u64 = 320;
+/// The bytes of an entry of a key that the index does not hold.
+const NOT_FOUND_BYTES: u64 = 72;
+/// The share of the memory for keys that the index does not hold: one byte of this many.
+const NOT_FOUND_SHARE: u64 = 4;
+/// Enough that threads seldom wait for each other, and few enough that a large body fits into one.
+const SHARDS: usize = 8;
+
+#[derive(Debug, Clone)]
+struct ByteWeighter;
+
+impl Weighter<CacheKey, FoundEntry> for ByteWeighter {
+    fn weight(&self, _key: &CacheKey, entry: &FoundEntry) -> u64 {
+        FOUND_OVERHEAD + entry.bytes
+    }
+}
+
+impl Weighter<CacheKey, PackedTimestamps> for ByteWeighter {
+    fn weight(&self, _key: &CacheKey, _timestamps: &PackedTimestamps) -> u64 {
+        NOT_FOUND_BYTES
+    }
+}
+
+impl MemoryTier {
+    /// Capacity for this many bytes in both regions.
+    pub(crate) fn with_capacity(bytes: u64) -> Self {
+        let not_found = bytes / NOT_FOUND_SHARE;
+        Self {
+            found: region(bytes - not_found, 1_024, 0.25),
+            not_found: region(not_found, NOT_FOUND_BYTES, 0.0),
+        }
+    }
+
+    /// The entry of a key, whatever its age.
+    pub(crate) fn get(&self, key: &CacheKey) -> Option<(CachedResponse, Timestamps)> {
+        if let Some(FoundEntry { body, timestamps, .. }) = self.found.get(key) {
+            return Some((CachedResponse::Found(body), timestamps));
+        }
+        let timestamps = self.not_found.get(key)?;
+        Some((CachedResponse::NotFound, Timestamps::from_bytes(timestamps)))
+    }
+
+    /// Inserts or replaces the entry of a key.
+    pub(crate) fn insert(&self, key: CacheKey, response: CachedResponse, timestamps: Timestamps) {
+        match response {
+            CachedResponse::Found(body) => {
+                self.not_found.remove(&key);
+                let bytes = body.size();
+                self.found.insert(key, FoundEntry { body, timestamps, bytes });
+            }
+            CachedResponse::NotFound => {
+                self.found.remove(&key);
+                self.not_found.insert(key, timestamps.to_bytes());
+            }
+        }
+    }
+
+    /// The cached body if it equals that of this response, else this response. So a body that was read again without a
+    /// change is not compressed again.
+    pub(crate) fn reuse(&self, key: &CacheKey, response: CachedResponse) -> CachedResponse {
+        let CachedResponse::Found(body) = response else { return response };
+        let cached = self.found.peek(key).map(|entry| entry.body).filter(|cached| *cached == body);
+        CachedResponse::Found(cached.unwrap_or(body))
+    }
+
+    /// Updates the accounted size of a body that was compressed after its insertion, if it is still cached. The
+    /// caller must not replace the entry concurrently.
+    pub(crate) fn update_size(&self, key: CacheKey, body: &CachedBody) {
+        if let Some(entry) = self.found.peek(&key).filter(|entry| entry.body.is_clone_of(body)) {
+            self.found.insert(key, FoundEntry { bytes: entry.body.size(), ..entry });
+        }
+    }
+
+    /// Removes the entry of a key.
+    pub(crate) fn remove(&self, key: &CacheKey) {
+        self.found.remove(key);
+        self.not_found.remove(key);
+    }
+
+    /// The bytes in use, and the number of entries with a body and without.
+    pub(crate) fn size(&self) -> (u64, usize, usize) {
+        (self.found.weight() + self.not_found.weight(), self.found.len(), self.not_found.len())
+    }
+}
+
+/// The hasher has a random key, since clients choose the keys.
+#[expect(clippy::expect_used, reason = "every option without a default is set")]
+fn region<Value: Clone>(bytes: u64, bytes_per_entry: u64, ghosts: f64) -> Region<Value>
+where
+    ByteWeighter: Weighter<CacheKey, Value>,
+{
+    let options = OptionsBuilder::new()
+        .weight_capacity(bytes)
+        .estimated_items_capacity(usize::try_from(bytes / bytes_per_entry).unwrap_or(usize::MAX).max(1))
+        .ghost_allocation(ghosts)
+        .shards(SHARDS)
+        .build()
+        .expect("the capacities are set");
+    Cache::with_options(options, ByteWeighter, RandomState::new(), DefaultLifecycle::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::NoteHash;
+
+    use super::*;
+    use crate::catalogue::GenerationNumber;
+    use crate::{Clock, Representation};
+
+    fn key(number: u32) -> CacheKey {
+        CacheKey::lookup(NoteHash::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes()))
+    }
+
+    fn timestamps() -> Timestamps {
+        let now = Clock::default().now().coarse;
+        Timestamps { read_at: now, checked_at: now, generation: GenerationNumber::UNKNOWN }
+    }
+
+    #[test]
+    fn unknown_hashes_evict_only_each_other() {
+        let memory = MemoryTier::with_capacity(4 << 20);
+        for number in 0..1_000 {
+            memory.insert(key(number), CachedResponse::found(vec![0; 700], "tag"), timestamps());
+        }
+        for number in 1_000..1_000_000 {
+            memory.insert(key(number), CachedResponse::NotFound, timestamps());
+        }
+        assert!((0..1_000).all(|number| memory.get(&key(number)).is_some()));
+        let (bytes, found, not_found) = memory.size();
+        assert_eq!(found, 1_000);
+        assert!(not_found > 14_000 && bytes <= 4 << 20, "{not_found} in {bytes} bytes");
+    }
+
+    #[test]
+    fn memory_is_bounded_in_bytes() {
+        let memory = MemoryTier::with_capacity(4 << 20);
+        for number in 0..10_000 {
+            memory.insert(key(number), CachedResponse::found(vec![0; 6_000], "tag"), timestamps());
+        }
+        let (bytes, found, _) = memory.size();
+        assert!(bytes <= 3 << 20 && found > 400, "{found} in {bytes} bytes");
+    }
+
+    #[test]
+    fn compressed_bytes_count() {
+        let memory = MemoryTier::with_capacity(4 << 20);
+        let compressed = |body: &CachedBody| {
+            let gzip = Representation { bytes: vec![7; 1_000].into(), tag: "gzip".into() };
+            body.gzip_or_compress(|_| Some(gzip)).unwrap().bytes.len()
+        };
+        memory.insert(key(1), CachedResponse::found(vec![0; 6_000], "tag"), timestamps());
+        let (before, ..) = memory.size();
+        let Some((CachedResponse::Found(body), _)) = memory.get(&key(1)) else { panic!("it is cached") };
+        compressed(&body);
+        assert_eq!(memory.size().0, before, "quick_cache still has the weight of the insertion");
+        memory.update_size(key(1), &body);
+        assert_eq!(memory.size().0, before + 1_000 + 4 + size_of::<Representation>() as u64);
+
+        let equal = CachedResponse::found(vec![0; 6_000], "tag");
+        let CachedResponse::Found(reused) = memory.reuse(&key(1), equal.clone()) else { panic!("a body") };
+        assert!(reused.is_clone_of(&body), "an equal body is not compressed again");
+        memory.insert(key(1), equal, timestamps());
+        assert_eq!(memory.size().0, before, "replaced by one that is not compressed");
+        memory.update_size(key(1), &body);
+        assert_eq!(memory.size().0, before, "the entry has another body");
+        memory.remove(&key(1));
+        assert_eq!(memory.size().0, 0);
+    }
+
+    #[test]
+    fn compressed_bodies_are_bounded_in_bytes() {
+        let memory = MemoryTier::with_capacity(4 << 20);
+        for number in 0..10_000 {
+            memory.insert(key(number), CachedResponse::found(vec![0; 6_000], "tag"), timestamps());
+            let Some((CachedResponse::Found(body), _)) = memory.get(&key(number)) else { continue };
+            let gzip = Representation { bytes: vec![7; 2_000].into(), tag: "gzip".into() };
+            body.gzip_or_compress(|_| Some(gzip)).unwrap();
+            memory.update_size(key(number), &body);
+        }
+        let used: u64 = (0..10_000)
+            .filter_map(|number| memory.get(&key(number)))
+            .map(|(response, _)| match response {
+                CachedResponse::Found(body) => body.size(),
+                CachedResponse::NotFound => 0,
+            })
+            .sum();
+        assert!((2 << 20..=3 << 20).contains(&used), "{used} bytes");
+    }
+
+    #[test]
+    fn replacement_moves_between_regions() {
+        let memory = MemoryTier::with_capacity(4 << 20);
+        let found = CachedResponse::found("{}", "tag");
+        memory.insert(key(1), CachedResponse::NotFound, timestamps());
+        memory.insert(key(1), found.clone(), timestamps());
+        assert_eq!((memory.get(&key(1)).unwrap().0, memory.size().2), (found, 0));
+        memory.insert(key(1), CachedResponse::NotFound, timestamps());
+        assert_eq!((memory.get(&key(1)).unwrap().0, memory.size().1), (CachedResponse::NotFound, 0));
+        memory.remove(&key(1));
+        assert!(memory.get(&key(1)).is_none());
+    }
+}

@@ -1,0 +1,235 @@
+//! Single-flight fills: concurrent requests for one key share one fill.
+//!
+//! The first request [starts](SingleFlight::start) a fill and gets a [`FillHandle`], which
+//! [completes](FillHandle::complete) it. Later requests [join](Shard::join) it. All of them wait with a [`Waiter`].
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::clock::CoarseInstant;
+use crate::{CacheKey, CachedResponse, FillError};
+
+/// The outcome of a fill.
+pub(crate) type Outcome<E> = Result<CachedResponse, FillError<E>>;
+/// Receives the outcome; `None` while the fill is in flight.
+type OutcomeReceiver<E> = watch::Receiver<Option<Outcome<E>>>;
+
+/// The fills in flight, sharded by key. Shards are locked for short moments, never across an await, and only for keys
+/// that memory cannot serve.
+pub(crate) struct SingleFlight<E> {
+    shards: Box<[Mutex<Shard<E>>]>,
+}
+
+/// The fills of some of the keys.
+pub(crate) struct Shard<E> {
+    /// The number of invalidations so far. A read that started at a lower count is not cached. The keys of the shard
+    /// share the count: that another key was invalidated costs an additional read now and then.
+    pub(crate) invalidations: u64,
+    in_flight: HashMap<CacheKey, InFlight<E>>,
+    /// When a read of the key last failed, for keys that have an older response to serve.
+    failures: HashMap<CacheKey, CoarseInstant>,
+    next_id: u64,
+}
+
+struct InFlight<E> {
+    id: u64,
+    outcome: OutcomeReceiver<E>,
+}
+
+const SHARDS: usize = 256;
+/// How long an older response is served after a failure before the next attempt.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// The number of failures in a shard above which those that are over are removed.
+const MANY_FAILURES: usize = 64;
+
+impl<E> SingleFlight<E> {
+    pub(crate) fn new() -> Self {
+        let shard = || {
+            Mutex::new(Shard {
+                invalidations: 0,
+                in_flight: HashMap::new(),
+                failures: HashMap::new(),
+                next_id: 0,
+            })
+        };
+        Self { shards: (0..SHARDS).map(|_| shard()).collect() }
+    }
+
+    /// Locks the shard of a key.
+    pub(crate) fn shard(&self, key: &CacheKey) -> MutexGuard<'_, Shard<E>> {
+        self.shards[usize::from(key.spread()) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Invalidates every key: no request joins a fill that is in flight now, and its response is not cached.
+    pub(crate) fn invalidate_all(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.invalidations += 1;
+            shard.in_flight.clear();
+        }
+    }
+
+    /// Starts a fill for a key that has none in flight.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        shard: &mut Shard<E>,
+        key: CacheKey,
+    ) -> (FillHandle<E>, OutcomeReceiver<E>) {
+        let (sender, receiver) = watch::channel(None);
+        let id = shard.next_id;
+        shard.next_id += 1;
+        shard.in_flight.insert(key, InFlight { id, outcome: receiver.clone() });
+        let invalidations = shard.invalidations;
+        let handle = FillHandle { fills: Arc::clone(self), key, id, invalidations, outcome: sender };
+        (handle, receiver)
+    }
+}
+
+impl<E> Shard<E> {
+    /// Joins the fill in flight for a key, if there is one.
+    pub(crate) fn join(&self, key: &CacheKey) -> Option<Waiter<E>> {
+        self.in_flight.get(key).map(|fill| Waiter { own_fill: None, outcome: fill.outcome.clone() })
+    }
+
+    /// Whether a fill for this key is in flight.
+    pub(crate) fn is_in_flight(&self, key: &CacheKey) -> bool {
+        self.in_flight.contains_key(key)
+    }
+
+    /// Invalidates a key: no request joins a fill that is in flight for it now, and its response is not cached.
+    pub(crate) fn invalidate(&mut self, key: &CacheKey) {
+        self.invalidations += 1;
+        self.in_flight.remove(key);
+        self.failures.remove(key);
+    }
+
+    /// Whether a read of this key failed within the last second.
+    pub(crate) fn failed_recently(&self, key: &CacheKey, now: CoarseInstant) -> bool {
+        self.failures.get(key).is_some_and(|failed_at| now.since(*failed_at) < RETRY_AFTER)
+    }
+
+    /// Records that a read of this key failed.
+    pub(crate) fn record_failure(&mut self, key: CacheKey, now: CoarseInstant) {
+        if self.failures.len() >= MANY_FAILURES {
+            self.failures.retain(|_, failed_at| now.since(*failed_at) < RETRY_AFTER);
+        }
+        self.failures.insert(key, now);
+    }
+}
+
+/// Completes a fill. If it is dropped instead, because the fill panicked, all waiters get [`FillError::Abandoned`],
+/// and the next request starts another fill.
+pub(crate) struct FillHandle<E> {
+    fills: Arc<SingleFlight<E>>,
+    key: CacheKey,
+    id: u64,
+    /// [`Shard::invalidations`] at the start.
+    pub(crate) invalidations: u64,
+    outcome: watch::Sender<Option<Outcome<E>>>,
+}
+
+impl<E> FillHandle<E> {
+    /// Completes the fill with this outcome. Calls `insert` with the locked shard before another fill for the key can
+    /// start; returns what that returns, whether the response was cached.
+    pub(crate) fn complete(self, outcome: Outcome<E>, insert: impl FnOnce(&mut Shard<E>) -> bool) -> bool {
+        let fills = Arc::clone(&self.fills);
+        let inserted = {
+            let mut shard = fills.shard(&self.key);
+            let inserted = insert(&mut shard);
+            self.remove_from(&mut shard);
+            inserted
+        };
+        self.outcome.send_replace(Some(outcome));
+        inserted
+    }
+
+    fn remove_from(&self, shard: &mut Shard<E>) {
+        if shard.in_flight.get(&self.key).is_some_and(|fill| fill.id == self.id) {
+            shard.in_flight.remove(&self.key);
+        }
+    }
+}
+
+impl<E> Drop for FillHandle<E> {
+    fn drop(&mut self) {
+        let mut shard = self.fills.shard(&self.key);
+        self.remove_from(&mut shard);
+    }
+}
+
+/// Waits for the outcome of a fill. The waiter of the request that started the fill also runs it.
+pub(crate) struct Waiter<E> {
+    own_fill: Option<OwnFill>,
+    outcome: OutcomeReceiver<E>,
+}
+
+/// A fill that is polled by the request that started it.
+///
+/// In a task of its own, a fill would have to wake the request when it completes, and with it another thread: more
+/// work than all the rest of many fills. But other requests wait for it as well, so when the request is dropped, the
+/// fill continues in a task after all.
+struct OwnFill {
+    future: Option<BoxedFill>,
+    runtime: Handle,
+}
+
+type BoxedFill = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl<E> Waiter<E> {
+    /// A waiter that runs this fill, which sends its outcome to the receiver. The fill makes no progress until the
+    /// waiter is polled or dropped.
+    pub(crate) fn run(outcome: OutcomeReceiver<E>, fill: impl Future<Output = ()> + Send + 'static) -> Self {
+        let own_fill = OwnFill { future: Some(Box::pin(fill)), runtime: Handle::current() };
+        Self { own_fill: Some(own_fill), outcome }
+    }
+
+    /// Waits until the fill has completed.
+    pub(crate) async fn outcome(&mut self) -> Outcome<E> {
+        let Self { own_fill, outcome } = self;
+        let Some(fill) = own_fill else {
+            return match outcome.wait_for(Option::is_some).await {
+                Ok(outcome) => outcome.clone().unwrap_or(Err(FillError::Abandoned)),
+                Err(_) => Err(FillError::Abandoned),
+            };
+        };
+        poll_fn(|context| {
+            let is_over = fill.poll(context).is_ready();
+            let outcome = outcome.borrow().clone();
+            match outcome {
+                Some(outcome) => Poll::Ready(outcome),
+                None if is_over => Poll::Ready(Err(FillError::Abandoned)),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+impl OwnFill {
+    /// Polls the fill. A panic ends the fill only: the request gets [`FillError::Abandoned`].
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(mut future) = self.future.take() else { return Poll::Ready(()) };
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
+        if matches!(polled, Ok(Poll::Pending)) {
+            self.future = Some(future);
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Drop for OwnFill {
+    fn drop(&mut self) {
+        if let Some(future) = self.future.take() {
+            self.runtime.spawn(future);
+        }
+    }
+}

@@ -1,4 +1,5 @@
-//! How long an answer may be kept, by name.
+//! Named cache policies, and the layer that writes them to `Cache-Control` (docs/api.md, "Caching and conditional
+//! requests").
 
 use std::convert::Infallible;
 
@@ -6,23 +7,23 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponseParts, Response, ResponseParts};
 
-/// How long an answer may be kept by browsers and proxies.
+/// How long clients and proxies may cache a response.
 ///
-/// A handler states it as a part of its answer; a layer turns it into `Cache-Control`. An answer that
-/// states none is not kept.
+/// A handler adds it to its response, and a layer writes the `Cache-Control` header. Responses without a policy are
+/// `no-store`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// A chart lookup, known or unknown: 300 seconds, which is also its `ttlMs`.
+    /// A chart lookup, known or unknown: 300 seconds, like its `ttlMs`.
     Lookup,
-    /// A ROX file: its bytes never change.
+    /// A ROX file: immutable.
     Rox,
     /// The 404 of a ROX file: 60 seconds.
-    RoxMissing,
-    /// The list and the detail of chartsets: 30 seconds.
+    RoxNotFound,
+    /// The chartset list and the chartset detail: 30 seconds.
     Listing,
-    /// The redirect to a source page: 300 seconds.
+    /// A redirect to a source page: 300 seconds.
     Redirect,
-    /// Everything else, errors above all.
+    /// All other responses, such as errors.
     NoStore,
 }
 
@@ -31,7 +32,7 @@ impl CachePolicy {
         HeaderValue::from_static(match self {
             Self::Lookup | Self::Redirect => "public, max-age=300",
             Self::Rox => "public, max-age=31536000, immutable",
-            Self::RoxMissing => "public, max-age=60",
+            Self::RoxNotFound => "public, max-age=60",
             Self::Listing => "public, max-age=30",
             Self::NoStore => "no-store",
         })
@@ -47,8 +48,8 @@ impl IntoResponseParts for CachePolicy {
     }
 }
 
-/// Writes the headers that every answer has: `Cache-Control` by the stated policy, and the order not to guess
-/// content types.
+/// Adds the headers that all responses have: `Cache-Control`, from the policy of the response, and
+/// `X-Content-Type-Options`.
 pub(crate) fn write_headers<B>(mut response: Response<B>) -> Response<B> {
     let policy = response.extensions_mut().remove().unwrap_or(CachePolicy::NoStore);
     let headers = response.headers_mut();
@@ -65,11 +66,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_policy_writes_the_header_of_the_contract() {
+    fn each_policy_has_its_cache_control_header() {
         for (policy, expected) in [
             (CachePolicy::Lookup, "public, max-age=300"),
             (CachePolicy::Rox, "public, max-age=31536000, immutable"),
-            (CachePolicy::RoxMissing, "public, max-age=60"),
+            (CachePolicy::RoxNotFound, "public, max-age=60"),
             (CachePolicy::Listing, "public, max-age=30"),
             (CachePolicy::Redirect, "public, max-age=300"),
             (CachePolicy::NoStore, "no-store"),
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_policy_is_not_kept() {
+    fn response_without_a_policy_is_no_store() {
         let response = write_headers(StatusCode::OK.into_response());
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
     }

@@ -1,74 +1,78 @@
-//! The settings of this crate: each a flag and an environment variable.
+//! The settings of this crate: each is a flag and an environment variable.
 
 use std::num::{NonZeroU32, NonZeroU64, ParseIntError};
 use std::time::Duration;
 
 use clap::Args;
 
-/// The bounds that every request of the public API is held to.
+/// Limits on the requests of the public API.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct LayerConfig {
-    /// How long a request may take, in milliseconds; then it is answered with 503.
+pub struct RequestLimitConfig {
+    /// Maximum duration of a request, in milliseconds; the response to a slower one is 503.
     #[arg(
         long = "request-deadline-ms",
         env = "REQUEST_DEADLINE_MS",
         value_name = "REQUEST_DEADLINE_MS",
         default_value = "5000",
-        value_parser = milliseconds
+        value_parser = parse_milliseconds
     )]
     pub request_deadline: Duration,
 
-    /// How many requests may be in flight at once; those above it are answered with 503.
+    /// Maximum requests in flight; the response to further ones is 503.
     #[arg(long, env = "MAX_REQUESTS_IN_FLIGHT", default_value = "1024")]
     pub max_requests_in_flight: NonZeroU32,
 }
 
-/// The bounds that every connection of a listener is held to.
+/// Limits on the connections of a listener.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct ServerConfig {
-    /// How many connections a listener holds at once; those above it wait to be accepted.
+    /// Maximum open connections per listener; further ones wait to be accepted.
     #[arg(long, env = "MAX_CONNECTIONS", default_value = "8192")]
     pub max_connections: NonZeroU32,
 
-    /// How many connections one peer (IPv6: one /64) may hold of a listener; one more is closed at once. A peer in
-    /// `TRUSTED_PROXIES` is not bounded.
+    /// Maximum connections per peer address (IPv6: per /64) and listener; further ones are closed. Does not apply to
+    /// `TRUSTED_PROXIES`.
     #[arg(long, env = "MAX_CONNECTIONS_PER_PEER", default_value = "256")]
     pub max_connections_per_peer: NonZeroU32,
 
-    /// How long a connection may wait for, or take over, the head of a request, in milliseconds; then it is
-    /// closed. This is also how long an idle connection is kept.
+    /// Maximum time to receive the head of a request, in milliseconds. Also the keep-alive timeout of idle
+    /// connections.
     #[arg(
         long = "header-read-timeout-ms",
         env = "HEADER_READ_TIMEOUT_MS",
         value_name = "HEADER_READ_TIMEOUT_MS",
         default_value = "10000",
-        value_parser = milliseconds
+        value_parser = parse_milliseconds
     )]
     pub header_read_timeout: Duration,
 
-    /// How long a client may take none of its answer, in milliseconds; then its connection is closed.
+    /// Maximum time without progress while a response is sent, in milliseconds; then the connection is closed.
     #[arg(
         long = "write-timeout-ms",
         env = "WRITE_TIMEOUT_MS",
         value_name = "WRITE_TIMEOUT_MS",
         default_value = "10000",
-        value_parser = milliseconds
+        value_parser = parse_milliseconds
     )]
     pub write_timeout: Duration,
 
-    /// How long requests in flight may take to finish at shutdown, in milliseconds; then they are cut.
+    /// Maximum time to finish requests in flight at shutdown, in milliseconds; then their connections are closed.
     #[arg(
         long = "shutdown-grace-ms",
         env = "SHUTDOWN_GRACE_MS",
         value_name = "SHUTDOWN_GRACE_MS",
         default_value = "10000",
-        value_parser = milliseconds
+        value_parser = parse_milliseconds
     )]
     pub shutdown_grace: Duration,
 }
 
-/// Reads a duration from a whole number of milliseconds, at least 1.
-pub fn milliseconds(text: &str) -> Result<Duration, ParseIntError> {
+/// Parses a duration from a whole number of milliseconds, at least 1.
+///
+/// # Errors
+///
+/// The text is not a number, or it is 0.
+pub fn parse_milliseconds(text: &str) -> Result<Duration, ParseIntError> {
     text.parse::<NonZeroU64>().map(|number| Duration::from_millis(number.get()))
 }
 
@@ -77,10 +81,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_a_whole_number_of_milliseconds_above_zero() {
-        assert_eq!(milliseconds("1500"), Ok(Duration::from_millis(1500)));
+    fn duration_is_a_positive_number_of_milliseconds() {
+        assert_eq!(parse_milliseconds("1500"), Ok(Duration::from_millis(1500)));
         for bad in ["0", "-1", "1.5", "1s", ""] {
-            assert!(milliseconds(bad).is_err(), "{bad}");
+            assert!(parse_milliseconds(bad).is_err(), "{bad}");
         }
     }
 }

@@ -13,7 +13,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::host;
+use crate::host_header;
 use crate::json_body::NoBody;
 
 /// The response headers that scripts of other origins may read.
@@ -21,7 +21,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
     "ETag, Retry-After, RateLimit, RateLimit-Policy, Content-Disposition, X-Search-Engine, X-Request-Id",
 );
 
-/// Answers preflights of any path, and allows any origin to read all other responses, errors included.
+/// Responds to preflights of any path, and allows any origin to read all other responses, errors included.
 pub(crate) async fn allow_any_origin(request: Request, next: Next) -> Response {
     let mut response = if is_preflight(&request) { preflight() } else { next.run(request).await };
     let headers = response.headers_mut();
@@ -36,7 +36,7 @@ fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
-        && host::check(request).is_ok()
+        && host_header::check(request).is_ok()
 }
 
 fn preflight() -> Response {

@@ -6,56 +6,56 @@ use std::str::FromStr;
 use axum::http::HeaderValue;
 use chart_index_domain::NoteHash;
 
-/// How many bytes of the digest of a body its tag holds: no two bodies share 128 bits by chance.
+/// The length to which the digest of a body is truncated: 128 bits do not collide by chance.
 const CONTENT_TAG_BYTES: usize = 16;
 
-/// A strong entity tag, without its quotes.
+/// A strong entity tag. Stored without its quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityTag(String);
 
 impl EntityTag {
-    /// The tag of a body, from its bytes alone: every replica gives the same one.
+    /// The tag of a body: a digest of its bytes, so that all replicas send the same one.
     #[must_use]
-    pub fn of_content(content: &[u8]) -> Self {
+    pub fn from_content(content: &[u8]) -> Self {
         let digest = blake3::hash(content).to_hex();
         Self(digest[..2 * CONTENT_TAG_BYTES].to_owned())
     }
 
-    /// What stands between the quotes.
+    /// The tag without its quotes.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The value of the header `ETag`.
+    /// The value of the `ETag` header.
     #[must_use]
     pub fn to_header_value(&self) -> HeaderValue {
         quoted(&self.0)
     }
 
-    /// Whether the lines of an `If-None-Match` header name this tag.
+    /// Whether an `If-None-Match` header, given as its lines, matches this tag.
     ///
-    /// The comparison is weak, as the RFC asks. A header that is not a list of tags is ignored as a whole: the
-    /// client then gets the full answer, which is never wrong.
+    /// Uses weak comparison, as the RFC requires. A malformed header is ignored as a whole: a full response is always
+    /// correct.
     #[must_use]
-    pub(crate) fn is_named_by(&self, lines: &[HeaderValue]) -> bool {
+    pub(crate) fn is_listed_in(&self, lines: &[HeaderValue]) -> bool {
         if let [line] = lines
             && line.as_bytes().trim_ascii() == b"*"
         {
             return true;
         }
-        let mut named = false;
+        let mut listed = false;
         for line in lines {
             match listed_tags(line.as_bytes()) {
-                Some(tags) => named |= tags.contains(&self.0.as_bytes()),
+                Some(tags) => listed |= tags.contains(&self.0.as_bytes()),
                 None => return false,
             }
         }
-        named
+        listed
     }
 }
 
-/// The tags of one header line, without their weakness; `None` for a malformed line. Empty list elements are
+/// The opaque tags of one header line, without `W/` and quotes; `None` if it is malformed. Empty list elements are
 /// allowed (RFC 9110, section 5.6.1).
 fn listed_tags(line: &[u8]) -> Option<Vec<&[u8]>> {
     let mut tags = Vec::new();
@@ -78,7 +78,7 @@ fn listed_tags(line: &[u8]) -> Option<Vec<&[u8]>> {
     }
 }
 
-#[expect(clippy::expect_used, reason = "every constructor of a tag admits only visible ASCII")]
+#[expect(clippy::expect_used, reason = "every constructor of a tag ensures visible ASCII")]
 fn quoted(tag: &str) -> HeaderValue {
     HeaderValue::try_from(format!("\"{tag}\"")).expect("an entity tag is visible ASCII")
 }
@@ -89,7 +89,7 @@ const fn is_tag_character(byte: u8) -> bool {
 }
 
 impl From<NoteHash> for EntityTag {
-    /// The tag of a ROX file is its hash: the bytes behind a hash never change.
+    /// The tag of a ROX file is its note hash, because the bytes of a hash never change.
     fn from(hash: NoteHash) -> Self {
         Self(hash.to_string())
     }
@@ -104,29 +104,29 @@ impl fmt::Display for EntityTag {
 impl FromStr for EntityTag {
     type Err = MalformedEntityTag;
 
-    /// Takes back what [`EntityTag::as_str`] gave.
+    /// Parses the output of [`EntityTag::as_str`].
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let well_formed = text.bytes().all(|byte| byte.is_ascii() && is_tag_character(byte));
         if well_formed && !text.is_empty() { Ok(Self(text.to_owned())) } else { Err(MalformedEntityTag) }
     }
 }
 
-/// The text cannot stand between the quotes of an entity tag.
+/// The text is not a valid entity tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an entity tag is visible ascii without quotes")]
+#[error("entity tag is empty or contains other characters than visible ASCII without quotes")]
 pub struct MalformedEntityTag;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn names(lines: &[&[u8]]) -> bool {
+    fn matches(lines: &[&[u8]]) -> bool {
         let lines: Vec<_> = lines.iter().map(|line| HeaderValue::from_bytes(line).unwrap()).collect();
-        EntityTag("abc".to_owned()).is_named_by(&lines)
+        EntityTag("abc".to_owned()).is_listed_in(&lines)
     }
 
     #[test]
-    fn if_none_match_takes_lists_weak_tags_and_a_star() {
+    fn if_none_match_accepts_lists_weak_tags_and_a_star() {
         for line in [
             &b"\"abc\""[..],
             b"W/\"abc\"",
@@ -139,13 +139,13 @@ mod tests {
             b"\"\", \"abc\"",
             b"\"\xff\"\t,\t\"abc\"",
         ] {
-            assert!(names(&[line]), "{}", line.escape_ascii());
+            assert!(matches(&[line]), "{}", line.escape_ascii());
         }
-        assert!(names(&[b"\"x\"", b"\"abc\""]), "several header lines are one list");
+        assert!(matches(&[b"\"x\"", b"\"abc\""]), "several header lines are one list");
     }
 
     #[test]
-    fn a_header_that_names_other_tags_or_is_malformed_matches_nothing() {
+    fn other_tags_and_malformed_headers_do_not_match() {
         for line in [
             &b""[..],
             b"\"x\"",
@@ -164,24 +164,24 @@ mod tests {
             b"\"a b\", \"abc\"",
             b"**",
         ] {
-            assert!(!names(&[line]), "{}", line.escape_ascii());
+            assert!(!matches(&[line]), "{}", line.escape_ascii());
         }
-        assert!(!names(&[]));
-        assert!(!names(&[b"\"abc\"", b"x"]), "one malformed line spoils the header");
-        assert!(!names(&[b"*", b"*"]), "a star stands alone");
+        assert!(!matches(&[]));
+        assert!(!matches(&[b"\"abc\"", b"x"]), "one malformed line invalidates the header");
+        assert!(!matches(&[b"*", b"*"]), "a star must be the only value");
     }
 
     #[test]
-    fn a_content_tag_follows_from_the_bytes_and_survives_a_round_trip() {
-        let tag = EntityTag::of_content(b"{}");
+    fn content_tag_depends_on_the_bytes_and_round_trips() {
+        let tag = EntityTag::from_content(b"{}");
         insta::assert_snapshot!(tag, @r#""6e46dd10defc9b56c29a6ec56b508c21""#);
-        assert_ne!(tag, EntityTag::of_content(b"{} "));
+        assert_ne!(tag, EntityTag::from_content(b"{} "));
         assert_eq!(tag.as_str().parse(), Ok(tag.clone()));
         assert_eq!(tag.to_header_value(), format!("\"{}\"", tag.as_str()));
     }
 
     #[test]
-    fn only_visible_ascii_without_quotes_is_a_tag() {
+    fn tag_is_visible_ascii_without_quotes() {
         for text in ["", "a b", "a\"b", "é", "a\n"] {
             assert_eq!(text.parse::<EntityTag>(), Err(MalformedEntityTag), "{text:?}");
         }

@@ -14,7 +14,7 @@ use chart_index_ratelimit::{Decision, Group, Scope};
 use serde::Serialize;
 
 use crate::CachePolicy;
-use crate::log_limit::LogLimit;
+use crate::log_throttle::LogThrottle;
 
 /// An error response.
 ///
@@ -185,7 +185,7 @@ impl ApiError {
 
     const fn cache_policy(&self) -> CachePolicy {
         match self {
-            Self::NotFound(Resource::RoxFile) => CachePolicy::RoxMissing,
+            Self::NotFound(Resource::RoxFile) => CachePolicy::RoxNotFound,
             _ => CachePolicy::NoStore,
         }
     }
@@ -193,16 +193,16 @@ impl ApiError {
     /// Logs server errors that operators should see, at most once a second per kind. Suppressed ones and client errors
     /// are logged at debug level.
     fn log(&self) {
-        static INTERNAL: LogLimit = LogLimit::new();
-        static UNAVAILABLE: LogLimit = LogLimit::new();
-        static DEADLINE: LogLimit = LogLimit::new();
-        let permit = match self {
-            Self::Internal(_) => INTERNAL.permit(),
-            Self::Unavailable(_) => UNAVAILABLE.permit(),
-            Self::DeadlineExceeded => DEADLINE.permit(),
+        static INTERNAL: LogThrottle = LogThrottle::new();
+        static UNAVAILABLE: LogThrottle = LogThrottle::new();
+        static DEADLINE: LogThrottle = LogThrottle::new();
+        let throttled = match self {
+            Self::Internal(_) => INTERNAL.try_log(),
+            Self::Unavailable(_) => UNAVAILABLE.try_log(),
+            Self::DeadlineExceeded => DEADLINE.try_log(),
             _ => None,
         };
-        match (self, permit) {
+        match (self, throttled) {
             (Self::Internal(_), Some(suppressed)) => {
                 tracing::error!(error = %Chain(self), suppressed, "request failed");
             }
@@ -318,7 +318,7 @@ mod tests {
             (ApiError::NotFound(Resource::Endpoint), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::Chartset), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::SourcePage), 404, None, CachePolicy::NoStore),
-            (ApiError::NotFound(Resource::RoxFile), 404, None, CachePolicy::RoxMissing),
+            (ApiError::NotFound(Resource::RoxFile), 404, None, CachePolicy::RoxNotFound),
             (ApiError::MethodNotAllowed, 405, None, CachePolicy::NoStore),
             (ApiError::UriTooLong, 414, None, CachePolicy::NoStore),
             (ApiError::BadHost, 400, None, CachePolicy::NoStore),

@@ -15,7 +15,7 @@ use chart_index_cache::{CachedBody, CachedResponse, Representation};
 use chart_index_domain::ReadError;
 use serde::Serialize;
 
-use crate::{CachePolicy, EntityTag, encoding};
+use crate::{CachePolicy, EntityTag, content_encoding};
 
 /// Larger than the body of a lookup and of most chartset details.
 const TYPICAL_BYTES: usize = 2_048;
@@ -31,7 +31,7 @@ impl RequestHeaders {
     /// Whether `If-None-Match` matches this tag, so that the response is 304.
     #[must_use]
     pub fn matches(&self, tag: &EntityTag) -> bool {
-        tag.is_named_by(&self.if_none_match)
+        tag.is_listed_in(&self.if_none_match)
     }
 }
 
@@ -41,7 +41,7 @@ impl<S: Sync> FromRequestParts<S> for RequestHeaders {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
         Ok(Self {
             if_none_match: parts.headers.get_all(IF_NONE_MATCH).iter().cloned().collect(),
-            accepts_gzip: encoding::accepts_gzip(&parts.headers),
+            accepts_gzip: content_encoding::accepts_gzip(&parts.headers),
         })
     }
 }
@@ -96,7 +96,7 @@ impl JsonBody {
 
     /// Whether to send this body in gzip, provided that gzip makes it smaller.
     pub(crate) fn prefers_gzip(&self, request: &RequestHeaders) -> bool {
-        request.accepts_gzip && self.bytes().len() >= encoding::MIN_GZIP_BYTES
+        request.accepts_gzip && self.bytes().len() >= content_encoding::MIN_GZIP_BYTES
     }
 
     /// The response to a request with these headers: 200 in an encoding that it accepts, or 304 if its `If-None-Match`
@@ -123,19 +123,19 @@ impl JsonBody {
 
 /// A representation with the entity tag of its bytes.
 fn representation(bytes: Bytes) -> Representation {
-    let tag = EntityTag::of_content(&bytes).as_str().into();
+    let tag = EntityTag::from_content(&bytes).as_str().into();
     Representation { bytes, tag }
 }
 
 /// The body in gzip, unless that is not smaller. Writing to memory does not fail; if it did, the plain body would be
 /// sent.
 pub(crate) fn compressed(plain: &Bytes) -> Option<Representation> {
-    let gzip = encoding::gzip(plain).ok().filter(|gzip| gzip.len() < plain.len());
+    let gzip = content_encoding::gzip(plain).ok().filter(|gzip| gzip.len() < plain.len());
     gzip.map(representation)
 }
 
 fn tag_of(selected: &Representation) -> EntityTag {
-    selected.tag.parse().unwrap_or_else(|_| EntityTag::of_content(&selected.bytes))
+    selected.tag.parse().unwrap_or_else(|_| EntityTag::from_content(&selected.bytes))
 }
 
 fn full_response(body: Bytes, tag: &EntityTag, policy: CachePolicy) -> Response {
@@ -209,7 +209,7 @@ mod tests {
             let request = request_headers(&[(ACCEPT_ENCODING, accepted)]).await;
             let response = body_of(2000).into_response(&request, CachePolicy::Lookup);
             let tag = response.headers()[ETAG].clone();
-            assert_eq!(tag, EntityTag::of_content(&body_bytes(response).await).to_string(), "{accepted}");
+            assert_eq!(tag, EntityTag::from_content(&body_bytes(response).await).to_string(), "{accepted}");
         }
     }
 

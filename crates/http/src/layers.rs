@@ -1,4 +1,4 @@
-//! The layers around the routes of a listener, and what answers where no route does.
+//! The middleware around the routes of a listener, and its fallbacks.
 
 use std::any::Any;
 
@@ -9,52 +9,54 @@ use axum::response::{IntoResponse, Response};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::limits::{self, Limits};
-use crate::{ApiError, LayerConfig, RateLimiting, Resource, cache_policy, cors, host, request_span};
+use crate::request_limits::{self, RequestLimits};
+use crate::{
+    ApiError, HttpRateLimiter, RequestLimitConfig, Resource, cache_policy, cors, host_header, request_span,
+};
 
-/// Puts the layers of the public API around its routes, the outermost first:
-/// the request's id and span; the headers of every answer; CORS around all that can fail; panics become answers;
-/// the bounds of a request. What no route answers counts in the group `other`.
+/// Adds the layers of the public API to its routes. From the outermost: request id and span, headers of all responses,
+/// CORS, conversion of panics to errors, request limits. Requests without a route count against the group `other`.
 ///
-/// What belongs to one group of routes only goes around those routes before they come here.
-pub fn public(routes: Router, limiting: &RateLimiting, config: &LayerConfig) -> Router {
+/// The rate limits of the groups belong to their routes, see [`HttpRateLimiter::limit`].
+pub fn public_router(routes: Router, rate_limiter: &HttpRateLimiter, config: &RequestLimitConfig) -> Router {
     let counted = |error: fn() -> ApiError| {
-        let limiting = limiting.clone();
+        let rate_limiter = rate_limiter.clone();
         move |request: Request| async move {
-            let address = limiting.client_address(&request);
-            limiting.count_other(address, error()).await
+            let address = rate_limiter.client_address(&request);
+            rate_limiter.count_other(address, error()).await
         }
     };
-    let routes = routes.fallback(counted(no_such_path)).method_not_allowed_fallback(counted(other_method));
+    let routes = routes.fallback(counted(not_found)).method_not_allowed_fallback(counted(method_not_allowed));
+    let limits = RequestLimits::new(config, rate_limiter.clone());
     routes.layer(
         ServiceBuilder::new()
             .layer(from_fn(request_span::in_span))
             .map_response(cache_policy::write_headers)
             .layer(from_fn(cors::allow_any_origin))
-            .layer(CatchPanicLayer::custom(answer_panic))
-            .layer(from_fn_with_state(Limits::new(config, limiting.clone()), limits::enforce)),
+            .layer(CatchPanicLayer::custom(panic_response))
+            .layer(from_fn_with_state(limits, request_limits::enforce)),
     )
 }
 
-/// Puts layers around the routes of a private listener. It is not for browsers, so there is no CORS, and it has
-/// to answer when the public one is at its bounds, so there are none.
-pub fn private(routes: Router) -> Router {
+/// Adds the layers of a private listener to its routes. It needs no CORS, since browsers do not use it, and has no
+/// limits, so that it responds while the public listener is overloaded.
+pub fn private_router(routes: Router) -> Router {
     let routes =
-        routes.fallback(async || no_such_path()).method_not_allowed_fallback(async || other_method());
+        routes.fallback(async || not_found()).method_not_allowed_fallback(async || method_not_allowed());
     routes.layer(
         ServiceBuilder::new()
             .layer(from_fn(request_span::in_span))
             .map_response(cache_policy::write_headers)
-            .layer(CatchPanicLayer::custom(answer_panic))
-            .layer(from_fn(host::require)),
+            .layer(CatchPanicLayer::custom(panic_response))
+            .layer(from_fn(host_header::require)),
     )
 }
 
-const fn no_such_path() -> ApiError {
+const fn not_found() -> ApiError {
     ApiError::NotFound(Resource::Endpoint)
 }
 
-const fn other_method() -> ApiError {
+const fn method_not_allowed() -> ApiError {
     ApiError::MethodNotAllowed
 }
 
@@ -63,12 +65,12 @@ const fn other_method() -> ApiError {
 #[error("handler panicked: {0}")]
 struct Panicked(String);
 
-fn answer_panic(payload: Box<dyn Any + Send>) -> Response {
-    let text = match payload.downcast::<String>() {
-        Ok(text) => *text,
+fn panic_response(payload: Box<dyn Any + Send>) -> Response {
+    let message = match payload.downcast::<String>() {
+        Ok(message) => *message,
         Err(payload) => payload.downcast_ref::<&str>().copied().unwrap_or_default().to_owned(),
     };
-    ApiError::Internal(Panicked(text).into()).into_response()
+    ApiError::Internal(Panicked(message).into()).into_response()
 }
 
 #[cfg(test)]

@@ -1,39 +1,39 @@
-//! The shared routing layer: what every answer of the service has, whichever endpoint gives it.
+//! The HTTP layer that the services share.
 //!
-//! - [`ApiError`]: one error type, one status mapping, one JSON form (RFC 9457).
-//! - [`HashParam`], [`ChartsetIdParam`]: path parameters as the domain's own types.
-//! - [`JsonBody`], [`RequestHeaders`]: finished bodies with an `ETag`, answered conditionally and compressed.
-//! - [`CachePolicy`]: a handler names how long its answer may be kept; one layer writes the header.
-//! - [`RateLimiting`], [`RateLimitCheck`]: the limit around the routes of a group.
-//! - [`ResponseCache`]: finished answers behind the limits, from memory, Redis or the store.
-//! - [`public`], [`private`]: the layers around the routes of a listener.
-//! - [`serve`]: the server itself, on a socket and until a signal that the caller owns.
+//! - [`ApiError`]: all error responses (RFC 9457).
+//! - [`HashParam`], [`ChartsetIdParam`]: extractors of path parameters.
+//! - [`JsonBody`], [`RequestHeaders`]: JSON bodies with an `ETag`, conditional requests and gzip.
+//! - [`CachePolicy`]: the `Cache-Control` header, by name.
+//! - [`HttpRateLimiter`], [`RateLimitCheck`]: rate limits per group of routes.
+//! - [`ResponseCache`]: reads of responses through rate limit and cache.
+//! - [`public_router`], [`private_router`]: the middleware of a listener.
+//! - [`serve`]: the HTTP server.
 
 mod cache_policy;
 mod config;
+mod content_encoding;
 mod cors;
-mod encoding;
 mod entity_tag;
 mod error;
-mod extract;
-mod host;
+mod host_header;
 mod json_body;
 mod layers;
-mod limits;
-mod log_limit;
-mod peers;
+mod log_throttle;
+mod path_params;
+mod peer_connections;
 mod rate_limit;
+mod request_limits;
 mod request_span;
 mod response_cache;
 mod server;
 
 pub use cache_policy::CachePolicy;
-pub use config::{LayerConfig, ServerConfig, milliseconds};
+pub use config::{RequestLimitConfig, ServerConfig, parse_milliseconds};
 pub use entity_tag::{EntityTag, MalformedEntityTag};
 pub use error::{ApiError, Resource};
-pub use extract::{ChartsetIdParam, HashParam};
 pub use json_body::{JsonBody, RequestHeaders, not_modified};
-pub use layers::{private, public};
-pub use rate_limit::{RateLimitCheck, RateLimiting};
+pub use layers::{private_router, public_router};
+pub use path_params::{ChartsetIdParam, HashParam};
+pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
 pub use response_cache::ResponseCache;
 pub use server::serve;

@@ -15,11 +15,11 @@ use crate::ApiError;
 
 /// The peer address of a connection. The server adds it to the extensions of every request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
 /// The rate limiter, and the proxies whose `X-Forwarded-For` is trusted.
 #[derive(Debug, Clone)]
-pub struct RateLimiting {
+pub struct HttpRateLimiter {
     limiter: Arc<Limiter>,
     trusted_proxies: Arc<TrustedProxies>,
 }
@@ -55,8 +55,8 @@ impl<S: Sync> FromRequestParts<S> for RateLimitCheck {
     }
 }
 
-impl RateLimiting {
-    /// Limits by this limiter.
+impl HttpRateLimiter {
+    /// Limits requests by client address, which trusted proxies may forward.
     #[must_use]
     pub fn new(limiter: Limiter, trusted_proxies: TrustedProxies) -> Self {
         Self { limiter: Arc::new(limiter), trusted_proxies: Arc::new(trusted_proxies) }
@@ -68,22 +68,23 @@ impl RateLimiting {
         &self.limiter
     }
 
-    /// Puts the limit of a group around routes. What these routes do not answer at all is not limited.
+    /// Applies the rate limit of a group to routes. Does not apply to their fallbacks.
     pub fn limit<S: Clone + Send + Sync + 'static>(&self, group: Group, routes: Router<S>) -> Router<S> {
         routes.route_layer(from_fn_with_state((self.clone(), group), enforce))
     }
 
-    /// Counts a request that no route answers in the group `other`. Gives the error to answer with: this one, or that
-    /// the client is at its limit.
+    /// Counts a request without a route against the group `other`. Returns the error to respond with: the given one, or
+    /// [`ApiError::RateLimited`] above the limit.
     pub(crate) async fn count_other(&self, address: ClientAddress, error: ApiError) -> ApiError {
         let decision = self.limiter.check(Group::Other, address).await;
         if decision.is_admitted() { error } else { ApiError::RateLimited(Group::Other, decision) }
     }
 
-    /// Whom a request is counted for.
+    /// The address that a request is counted against.
     pub(crate) fn client_address(&self, request: &Request) -> ClientAddress {
-        // Without a server there is no peer, as where a test calls the routes by themselves.
-        let peer = request.extensions().get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |&Peer(peer)| peer);
+        // Only a test that calls the routes without a server has no peer address.
+        let peer =
+            request.extensions().get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |&PeerAddress(peer)| peer);
         let forwarded_for = request.headers().get_all("x-forwarded-for");
         let lines: Vec<&[u8]> = forwarded_for.iter().map(HeaderValue::as_bytes).collect();
         self.trusted_proxies.client_address(peer, lines)
@@ -91,13 +92,13 @@ impl RateLimiting {
 }
 
 async fn enforce(
-    State((limiting, group)): State<(RateLimiting, Group)>,
+    State((rate_limiter, group)): State<(HttpRateLimiter, Group)>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let limiter = &limiting.limiter;
+    let limiter = &rate_limiter.limiter;
     let prepared = limiter
-        .prepare(group, limiting.client_address(&request))
+        .prepare(group, rate_limiter.client_address(&request))
         .map_err(|refused| ApiError::RateLimited(group, refused))?;
     let check = RateLimitCheck::new(prepared);
     request.extensions_mut().insert(check.clone());

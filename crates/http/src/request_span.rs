@@ -1,4 +1,4 @@
-//! The identity and the span of a request.
+//! The id and the tracing span of each request.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -11,19 +11,19 @@ use axum::response::Response;
 use tokio::time::Instant;
 use tracing::{Instrument, field};
 
-/// The header in which a request brings its id, or is told it.
+/// Carries the id of a request, in the response and optionally in the request.
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest id that is taken over from a client or proxy.
+/// The longest id that is accepted from a client or proxy.
 const MAX_ID_BYTES: usize = 128;
 
-/// Runs the request in a span of its own and sends its id back.
+/// Handles the request in a tracing span and adds its id to the response.
 ///
-/// The span has the route as it is written in the route table. The address itself, with its query, and the
-/// client's address are not in it.
+/// The span records the route pattern. It records neither path, query nor client address.
 pub(crate) async fn in_span(request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let id = request.headers().get(X_REQUEST_ID).filter(|id| is_sane(id)).cloned().unwrap_or_else(make_id);
+    let id =
+        request.headers().get(X_REQUEST_ID).filter(|id| is_valid(id)).cloned().unwrap_or_else(generate_id);
     let span = tracing::info_span!(
         "request",
         request_id = id.to_str().unwrap_or_default(),
@@ -35,20 +35,20 @@ pub(crate) async fn in_span(request: Request, next: Next) -> Response {
     let mut response = next.run(request).instrument(span.clone()).await;
     span.record("status", response.status().as_u16());
     span.record("latency_ms", started.elapsed().as_secs_f64() * 1000.0);
-    // A line for every request costs more than most requests do: it is for looking closely.
-    span.in_scope(|| tracing::debug!("request answered"));
+    // At debug level: a line per request costs more than most requests do.
+    span.in_scope(|| tracing::debug!("request handled"));
     response.headers_mut().insert(X_REQUEST_ID, id);
     response
 }
 
-/// Whether an id that came with a request can be written to a log as it is.
-fn is_sane(id: &HeaderValue) -> bool {
+/// Whether an id from a request is safe to log.
+fn is_valid(id: &HeaderValue) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     (1..=MAX_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(is_plain)
 }
 
-/// A new id: a count under two random keys of this process, so that it tells nothing of how many went before.
-fn make_id() -> HeaderValue {
+/// Generates an id: a counter hashed with two random keys, so that ids do not reveal the number of requests.
+fn generate_id() -> HeaderValue {
     static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -63,9 +63,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_taken_over_only_when_it_is_short_and_plain() {
+    fn only_short_and_plain_ids_are_accepted() {
         let longest = "x".repeat(MAX_ID_BYTES);
-        for (id, sane) in [
+        for (id, valid) in [
             ("4bf92f35-77b3.4da6_a3ce", true),
             (longest.as_str(), true),
             ("", false),
@@ -74,14 +74,14 @@ mod tests {
             ("é", false),
             (&format!("{longest}x"), false),
         ] {
-            assert_eq!(is_sane(&HeaderValue::from_str(id).unwrap()), sane, "{id:?}");
+            assert_eq!(is_valid(&HeaderValue::from_str(id).unwrap()), valid, "{id:?}");
         }
     }
 
     #[test]
-    fn made_ids_are_sane_and_differ() {
-        let ids: HashSet<HeaderValue> = (0..1000).map(|_| make_id()).collect();
+    fn generated_ids_are_valid_and_unique() {
+        let ids: HashSet<HeaderValue> = (0..1000).map(|_| generate_id()).collect();
         assert_eq!(ids.len(), 1000);
-        assert!(ids.iter().all(is_sane));
+        assert!(ids.iter().all(is_valid));
     }
 }

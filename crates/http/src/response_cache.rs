@@ -8,12 +8,12 @@ use chart_index_domain::ReadError;
 use chart_index_ratelimit::Group;
 
 use crate::json_body::compressed;
-use crate::{ApiError, JsonBody, RateLimitCheck, RateLimiting, RequestHeaders};
+use crate::{ApiError, HttpRateLimiter, JsonBody, RateLimitCheck, RequestHeaders};
 
 /// The rate limits and the cache of responses, which share their Redis round trips. All handlers read through it.
 #[derive(Debug, Clone)]
 pub struct ResponseCache {
-    limiting: RateLimiting,
+    rate_limiter: HttpRateLimiter,
     cache: Cache<ReadError>,
 }
 
@@ -31,13 +31,13 @@ impl ResponseCache {
     /// Combines a rate limiter and a cache. Both should use the same Redis link: only then can a check and a read share
     /// one round trip.
     #[must_use]
-    pub const fn new(limiting: RateLimiting, cache: Cache<ReadError>) -> Self {
-        Self { limiting, cache }
+    pub const fn new(rate_limiter: HttpRateLimiter, cache: Cache<ReadError>) -> Self {
+        Self { rate_limiter, cache }
     }
 
-    /// Applies the rate limit of a group to routes, see [`RateLimiting::limit`].
+    /// Applies the rate limit of a group to routes, see [`HttpRateLimiter::limit`].
     pub fn limit<S: Clone + Send + Sync + 'static>(&self, group: Group, routes: Router<S>) -> Router<S> {
-        self.limiting.limit(group, routes)
+        self.rate_limiter.limit(group, routes)
     }
 
     /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The limit and
@@ -62,7 +62,7 @@ impl ResponseCache {
             return outcome(self.cache.get_or_fill_without_redis(key, fill).await);
         };
         let group = check.group();
-        match self.cache.get_or_fill_rate_limited(self.limiting.limiter(), check, key, fill).await {
+        match self.cache.get_or_fill_rate_limited(self.rate_limiter.limiter(), check, key, fill).await {
             Admission::Refused(decision) => Err(ApiError::RateLimited(group, decision)),
             Admission::Admitted { response, .. } => outcome(response),
         }

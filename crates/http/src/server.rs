@@ -1,5 +1,5 @@
-//! The server: an accept loop of its own, since `axum::serve` bounds neither the time that a client takes over
-//! a request's head nor the number of connections.
+//! The HTTP server. `axum::serve` limits neither the time to receive the head of a request nor the number of connections,
+//! so this has its own accept loop.
 
 use std::io;
 use std::pin::pin;
@@ -23,26 +23,27 @@ use tower::ServiceExt;
 use tower::util::MapRequest;
 
 use crate::ServerConfig;
-use crate::log_limit::LogLimit;
-use crate::peers::{PeerConnections, PeerPermit};
-use crate::rate_limit::Peer;
+use crate::log_throttle::LogThrottle;
+use crate::peer_connections::{PeerConnections, PeerPermit};
+use crate::rate_limit::PeerAddress;
 
-/// The longest request line and headers (docs/api.md, "Errors"). Above it hyper itself answers 431, or 414, and closes.
+/// The maximum size of request line and headers (docs/api.md, "Errors"). hyper responds to larger ones with 431 or 414
+/// and closes the connection.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
 
-/// The most that is read ahead of a connection, or gathered for one write. By default hyper takes up to 400 KiB for a
-/// client that sends many requests at once. Above [`MAX_HEAD_BYTES`], so that the length of a head is decided there.
+/// The read and write buffer of a connection. hyper's default allows a client that pipelines requests 400 KiB. Larger than
+/// [`MAX_HEAD_BYTES`], so that the latter is what limits a head.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
-/// How long to wait when the system has no socket to give: something has to be closed first.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The pause after an error of `accept`, such as a lack of file descriptors, which would return at once.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Serves HTTP/1.1 on the listener until `shutdown` completes.
 ///
-/// Then nothing more is accepted, idle connections are closed, and requests in flight are finished, for as long
-/// as the grace period lasts; whatever is left after it is cut. TLS and HTTP/2 are for the proxy in front.
+/// It then stops accepting, closes idle connections and finishes requests in flight. Connections that are still open
+/// after the grace period are closed. A reverse proxy provides TLS and HTTP/2.
 ///
-/// The connections of one peer are bounded, unless it is one of the trusted proxies.
+/// The number of connections per peer is limited, except for trusted proxies.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -72,7 +73,10 @@ pub async fn serve(
     }
     drop(acceptor);
     if timeout(config.shutdown_grace, graceful.shutdown()).await.is_err() {
-        tracing::warn!(connections = connections.len(), "requests cut at the end of the grace period");
+        tracing::warn!(
+            connections = connections.len(),
+            "closed connections with requests in flight at the end of the grace period"
+        );
     }
     connections.shutdown().await;
 }
@@ -84,20 +88,20 @@ fn protocol(config: &ServerConfig) -> http1::Builder {
         .header_read_timeout(config.header_read_timeout)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_BUFFER_BYTES)
-        // A client that has sent its request and shuts down its side still reads. One that is gone looks the same: the
-        // deadline of its request and the write timeout end it.
+        // A client that shuts down its side after the request still reads the response. A client that is gone looks the
+        // same; the request deadline and the write timeout end its connection.
         .half_close(true);
     protocol
 }
 
-/// A listener and the bounds of what it accepts.
+/// A listener with its connection limits.
 struct Acceptor {
     listener: TcpListener,
     connections: Arc<Semaphore>,
     peers: PeerConnections,
 }
 
-/// What a connection holds until it ends.
+/// The permits that a connection holds until it ends.
 struct Permits {
     _connection: Option<OwnedSemaphorePermit>,
     _peer: PeerPermit,
@@ -113,40 +117,43 @@ impl Acceptor {
         }
     }
 
-    /// Waits for a permit, then for a connection: those above the bound stay in the backlog of the listener. A
-    /// connection above the bound of its peer is reset, which leaves nothing of it behind.
-    async fn accept(&self) -> (TcpStream, Peer, Permits) {
-        static NOT_ACCEPTED: LogLimit = LogLimit::new();
-        static PEER_FULL: LogLimit = LogLimit::new();
-        // Nobody closes the semaphore, so there is always a permit to come.
+    /// Waits for a permit, then for a connection: connections above the limit stay in the backlog of the socket. A
+    /// connection above the limit of its peer is reset, which leaves no socket in `TIME_WAIT`.
+    async fn accept(&self) -> (TcpStream, PeerAddress, Permits) {
+        static ACCEPT_FAILED: LogThrottle = LogThrottle::new();
+        static PEER_AT_LIMIT: LogThrottle = LogThrottle::new();
+        // An error means that the semaphore is closed, which never happens.
         let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    let peer = Peer(address.ip());
-                    if let Some(of_peer) = self.peers.acquire(peer.0) {
-                        return (stream, peer, Permits { _connection: permit, _peer: of_peer });
+                    let peer = PeerAddress(address.ip());
+                    if let Some(peer_permit) = self.peers.acquire(peer.0) {
+                        return (stream, peer, Permits { _connection: permit, _peer: peer_permit });
                     }
                     let _ = stream.set_zero_linger();
-                    if let Some(suppressed) = PEER_FULL.permit() {
-                        tracing::warn!(suppressed, "connection above MAX_CONNECTIONS_PER_PEER closed");
+                    if let Some(suppressed) = PEER_AT_LIMIT.try_log() {
+                        tracing::warn!(
+                            suppressed,
+                            "connection closed: its peer has MAX_CONNECTIONS_PER_PEER"
+                        );
                     }
                 }
-                Err(error) if is_of_the_connection(&error) => {}
+                Err(error) if is_connection_error(&error) => {}
                 Err(error) => {
-                    if let Some(suppressed) = NOT_ACCEPTED.permit() {
-                        tracing::warn!(%error, suppressed, "connection not accepted");
+                    if let Some(suppressed) = ACCEPT_FAILED.try_log() {
+                        tracing::warn!(%error, suppressed, "failed to accept a connection");
                     }
-                    sleep(ACCEPT_PAUSE).await;
+                    sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
         }
     }
 }
 
-/// Whether only the connection that was about to be accepted is gone. Anything else is short of something, file
-/// descriptors most of all, and would come again at once.
-fn is_of_the_connection(error: &io::Error) -> bool {
+/// Whether an error of `accept` concerns the accepted connection only. Other errors, such as a lack of file descriptors,
+/// would return at once.
+fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
@@ -161,15 +168,15 @@ async fn connection(
     >,
     watcher: Watcher,
 ) {
-    // ResponseCache are written whole: to wait for more to send only delays them.
+    // Responses are written as a whole, so Nagle's algorithm would only delay them.
     if let Err(error) = stream.get_ref().set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY not set");
+        tracing::debug!(%error, "failed to set TCP_NODELAY");
     }
     let served =
         protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(with_peer));
     if let Err(error) = watcher.watch(served).await {
-        // A client that went away, was too slow, or does not speak HTTP.
-        tracing::debug!(%error, "connection ended early");
+        // The client disconnected, was too slow, or did not send HTTP.
+        tracing::debug!(%error, "connection failed");
     }
 }
 

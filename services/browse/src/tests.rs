@@ -19,7 +19,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
-use chart_index_http::RateLimiting;
+use chart_index_http::HttpRateLimiter;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
 use super::*;
@@ -203,6 +203,6 @@ async fn malformed_id_is_404_without_asking_the_store() {
 fn unlimited() -> ResponseCache {
     let redis = chart_index_redis::RedisConnection::disabled();
     let limiting =
-        RateLimiting::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
+        HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
     ResponseCache::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap())
 }

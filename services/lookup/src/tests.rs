@@ -6,7 +6,7 @@ use chart_index_store::StoreConfig;
 use tower::ServiceExt;
 
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
-use chart_index_http::RateLimiting;
+use chart_index_http::HttpRateLimiter;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
 use super::*;
@@ -38,6 +38,6 @@ async fn a_store_that_is_away_is_503_and_never_unknown_or_404() {
 fn unlimited() -> ResponseCache {
     let redis = chart_index_redis::RedisConnection::disabled();
     let limiting =
-        RateLimiting::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
+        HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
     ResponseCache::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap())
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::Context;
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatusSource};
 use chart_index_domain::ReadError;
-use chart_index_http::{LayerConfig, RateLimiting, ResponseCache, ServerConfig, milliseconds};
+use chart_index_http::{
+    HttpRateLimiter, RequestLimitConfig, ResponseCache, ServerConfig, parse_milliseconds,
+};
 use chart_index_ratelimit::{Limiter, LimiterConfig, Limits, TrustedProxies};
 use chart_index_redis::{RedisArguments, RedisConfig, RedisConnection};
 use chart_index_search::MeilisearchArguments;
@@ -72,7 +74,7 @@ pub(crate) struct ServeArguments {
         env = "SEARCH_MAX_LAG_MS",
         value_name = "SEARCH_MAX_LAG_MS",
         default_value = "30000",
-        value_parser = milliseconds
+        value_parser = parse_milliseconds
     )]
     pub(crate) search_max_lag: Duration,
 
@@ -80,7 +82,7 @@ pub(crate) struct ServeArguments {
     pub(crate) source_pages: chart_index_browse::SourcePages,
 
     #[command(flatten)]
-    pub(crate) layers: LayerConfig,
+    pub(crate) layers: RequestLimitConfig,
 
     #[command(flatten)]
     pub(crate) server: ServerConfig,
@@ -169,15 +171,15 @@ impl ServeArguments {
     pub(crate) fn response_cache(
         &self,
         catalogue: CatalogueStatusSource,
-    ) -> anyhow::Result<(RateLimiting, ResponseCache)> {
+    ) -> anyhow::Result<(HttpRateLimiter, ResponseCache)> {
         let redis = RedisConfig::new(self.redis.endpoint());
         let (connections, cache) =
             self.cache(redis, catalogue).context("REDIS_URL or REDIS_CLUSTER_URLS cannot be used")?;
         let config = LimiterConfig { limits: self.limits.limits(), ..LimiterConfig::default() };
         // Over the main connection of the cache: a rate limit check and a cache read take one round trip.
         let limiter = Limiter::new(config, connections.main);
-        let limiting = RateLimiting::new(limiter, self.limits.trusted_proxies.clone());
-        Ok((limiting.clone(), ResponseCache::new(limiting, cache)))
+        let rate_limiter = HttpRateLimiter::new(limiter, self.limits.trusted_proxies.clone());
+        Ok((rate_limiter.clone(), ResponseCache::new(rate_limiter, cache)))
     }
 
     fn cache(

@@ -43,14 +43,14 @@ pub(crate) async fn run(
     let readiness = Readiness::new(monitoring.clone());
     // The service also starts without PostgreSQL: readiness is then checked again whenever it is asked for.
     let (watch, _) = tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
-    let (limiting, cache) = arguments.response_cache(catalogue_status(&watch))?;
+    let (rate_limiter, cache) = arguments.response_cache(catalogue_status(&watch))?;
     let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
 
     announce("public", &public)?;
     announce("private", &private)?;
     let (stop_private, private_stopping) = oneshot::channel::<()>();
     let private_server = tokio::spawn({
-        let routes = chart_index_http::private(health::router(readiness.clone()));
+        let routes = chart_index_http::private_router(health::router(readiness.clone()));
         let proxies = arguments.limits.trusted_proxies.clone();
         // The sender sends nothing: that it is dropped is the signal.
         let stopping = async { private_stopping.await.unwrap_or_default() };
@@ -62,7 +62,7 @@ pub(crate) async fn run(
         readiness.drain();
     };
     let routes = routes(arguments, engines, &store, &watch, &cache);
-    let routes = chart_index_http::public(routes, &limiting, &arguments.layers);
+    let routes = chart_index_http::public_router(routes, &rate_limiter, &arguments.layers);
     let proxies = &arguments.limits.trusted_proxies;
     chart_index_http::serve(public, routes, &public_config, proxies, stopping).await;
 

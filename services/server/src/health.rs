@@ -77,7 +77,7 @@ mod tests {
 
     async fn status(readiness: &Readiness, path: &str) -> u16 {
         let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
-        let routes = chart_index_http::private(router(readiness.clone()));
+        let routes = chart_index_http::private_router(router(readiness.clone()));
         routes.oneshot(request).await.unwrap().status().as_u16()
     }
 

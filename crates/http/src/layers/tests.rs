@@ -1,4 +1,4 @@
-//! The layers around dummy routes: what every answer has, whichever route gives it.
+//! The middleware around test routes.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::{CachePolicy, JsonBody, RequestHeaders};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Routes that answer, panic, fail, never come to an end, and wait to be let go.
+/// Routes that respond, panic, fail, never complete, and wait to be released.
 fn routes(entered: Arc<Notify>, release: Arc<Notify>) -> Router {
     let large = async |headers: RequestHeaders| {
         Ok::<_, ApiError>(JsonBody::render(&"x".repeat(5000))?.into_response(&headers, CachePolicy::Lookup))
@@ -38,35 +38,35 @@ fn routes(entered: Arc<Notify>, release: Arc<Notify>) -> Router {
 }
 
 fn app() -> Router {
-    bounded_app(8, Arc::default(), Arc::default())
+    limited_app(8, Arc::default(), Arc::default())
 }
 
-fn bounded_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Router {
+fn limited_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Router {
     let max_requests_in_flight = NonZeroU32::new(max_requests_in_flight).unwrap();
-    let config = LayerConfig { request_deadline: DEADLINE, max_requests_in_flight };
-    public(routes(entered, release), &limited(240), &config)
+    let config = RequestLimitConfig { request_deadline: DEADLINE, max_requests_in_flight };
+    public_router(routes(entered, release), &rate_limiter(240), &config)
 }
 
-/// This limit for every group, counted in this process.
-fn limited(limit: u32) -> RateLimiting {
+/// A rate limiter without Redis, with this limit for all groups.
+fn rate_limiter(limit: u32) -> HttpRateLimiter {
     let limits = chart_index_ratelimit::Limits::all(NonZeroU32::new(limit).unwrap());
     let config = LimiterConfig { limits, ..LimiterConfig::default() };
-    RateLimiting::new(Limiter::new(config, RedisConnection::disabled()), TrustedProxies::default())
+    HttpRateLimiter::new(Limiter::new(config, RedisConnection::disabled()), TrustedProxies::default())
 }
 
-struct Answer {
+struct Response {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     #[track_caller]
     fn header(&self, name: &str) -> &str {
         self.headers.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.headers)).to_str().unwrap()
     }
 
-    /// Checks that this is a problem document of that status, and gives its type.
+    /// Asserts that this is a problem document with this status, and returns its type.
     #[track_caller]
     fn problem(&self, status: u16) -> String {
         assert_eq!((self.status.as_u16(), self.header("content-type")), (status, "application/problem+json"));
@@ -77,43 +77,43 @@ impl Answer {
     }
 }
 
-async fn ask(app: &Router, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+async fn send(app: &Router, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
     let headers = [&[("host", "test")], headers].concat();
-    ask_exactly(app, Request::builder().method(method).uri(path), &headers).await
+    send_exactly(app, Request::builder().method(method).uri(path), &headers).await
 }
 
-/// Asks with these headers and no other.
-async fn ask_exactly(app: &Router, mut request: request::Builder, headers: &[(&str, &str)]) -> Answer {
+/// Sends a request with these headers only.
+async fn send_exactly(app: &Router, mut request: request::Builder, headers: &[(&str, &str)]) -> Response {
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let response = app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes().to_vec();
-    Answer { status: parts.status, headers: parts.headers, body }
+    Response { status: parts.status, headers: parts.headers, body }
 }
 
 #[tokio::test]
 async fn unknown_paths_are_404_for_every_method() {
     for path in ["/", "/nothing", "/large/a/", "/large//a", "//large/a", "/large/", "/large/a/b", "/%FF"] {
         for method in ["GET", "HEAD", "POST", "OPTIONS"] {
-            let answer = ask(&app(), method, path, &[]).await;
-            assert_eq!(answer.status, 404, "{method} {path}");
-            assert_eq!(answer.header("cache-control"), "no-store", "{method} {path}");
+            let response = send(&app(), method, path, &[]).await;
+            assert_eq!(response.status, 404, "{method} {path}");
+            assert_eq!(response.header("cache-control"), "no-store", "{method} {path}");
             if method == "GET" {
-                assert_eq!(answer.problem(404), "/problems/not-found");
+                assert_eq!(response.problem(404), "/problems/not-found");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn other_methods_on_known_paths_are_405_with_allow() {
+async fn other_methods_are_405_with_allow() {
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PURGE"] {
-        let answer = ask(&app(), method, "/large/a", &[]).await;
-        assert_eq!(answer.problem(405), "/problems/method-not-allowed", "{method}");
-        assert_eq!(answer.header("allow"), "GET, HEAD", "{method}");
-        assert_eq!(answer.headers.get_all("allow").iter().count(), 1);
+        let response = send(&app(), method, "/large/a", &[]).await;
+        assert_eq!(response.problem(405), "/problems/method-not-allowed", "{method}");
+        assert_eq!(response.header("allow"), "GET, HEAD", "{method}");
+        assert_eq!(response.headers.get_all("allow").iter().count(), 1);
     }
 }
 
@@ -123,8 +123,8 @@ async fn head_has_the_headers_of_get_and_no_body() {
         [("/large/a", "identity"), ("/large/a", "gzip"), ("/nothing", "gzip"), ("/panic", "gzip")]
     {
         let headers = [("accept-encoding", accepted), ("x-request-id", "one")];
-        let get = ask(&app(), "GET", path, &headers).await;
-        let head = ask(&app(), "HEAD", path, &headers).await;
+        let get = send(&app(), "GET", path, &headers).await;
+        let head = send(&app(), "HEAD", path, &headers).await;
         assert_eq!((get.status, &get.headers), (head.status, &head.headers), "{path}");
         assert_eq!(get.header("content-length"), get.body.len().to_string(), "{path}");
         assert!(head.body.is_empty(), "{path}");
@@ -132,41 +132,41 @@ async fn head_has_the_headers_of_get_and_no_body() {
 }
 
 #[tokio::test]
-async fn a_condition_that_holds_is_304_without_a_body_and_its_headers() {
+async fn matching_if_none_match_is_304_without_content_headers() {
     for (method, accepted) in [("GET", "identity"), ("HEAD", "identity"), ("GET", "gzip"), ("HEAD", "gzip")] {
-        let full = ask(&app(), "GET", "/large/a", &[("accept-encoding", accepted)]).await;
+        let full = send(&app(), "GET", "/large/a", &[("accept-encoding", accepted)]).await;
         for condition in [full.header("etag"), "*", &format!("\"x\", W/{}", full.header("etag"))] {
             let headers = [("accept-encoding", accepted), ("if-none-match", condition)];
-            let answer = ask(&app(), method, "/large/a", &headers).await;
-            assert_eq!(answer.status, 304, "{accepted} {condition}");
+            let response = send(&app(), method, "/large/a", &headers).await;
+            assert_eq!(response.status, 304, "{accepted} {condition}");
             for name in ["etag", "cache-control", "vary"] {
-                assert_eq!(answer.header(name), full.header(name), "{accepted} {condition}");
+                assert_eq!(response.header(name), full.header(name), "{accepted} {condition}");
             }
             for name in ["content-type", "content-length", "content-encoding"] {
-                assert!(!answer.headers.contains_key(name), "{name}");
+                assert!(!response.headers.contains_key(name), "{name}");
             }
-            assert!(answer.body.is_empty());
+            assert!(response.body.is_empty());
         }
         let headers = [("accept-encoding", accepted), ("if-none-match", "\"x\"")];
-        assert_eq!(ask(&app(), "GET", "/large/a", &headers).await.status, 200);
+        assert_eq!(send(&app(), "GET", "/large/a", &headers).await.status, 200);
     }
 }
 
 #[tokio::test]
-async fn json_is_compressed_for_those_who_accept_it_and_errors_are_not() {
-    let plain = ask(&app(), "GET", "/large/a", &[]).await;
-    let gzip = ask(&app(), "GET", "/large/a", &[("accept-encoding", "gzip")]).await;
+async fn json_is_compressed_on_request_and_errors_are_not() {
+    let plain = send(&app(), "GET", "/large/a", &[]).await;
+    let gzip = send(&app(), "GET", "/large/a", &[("accept-encoding", "gzip")]).await;
     assert!(!plain.headers.contains_key("content-encoding"));
     assert_eq!(gzip.header("content-encoding"), "gzip");
     assert!(gzip.body.len() < plain.body.len() / 10);
     assert_ne!(plain.header("etag"), gzip.header("etag"));
     assert_eq!((plain.header("vary"), gzip.header("vary")), ("Accept-Encoding", "Accept-Encoding"));
-    let error = ask(&app(), "GET", "/nothing", &[("accept-encoding", "gzip")]).await;
+    let error = send(&app(), "GET", "/nothing", &[("accept-encoding", "gzip")]).await;
     assert!(!error.headers.contains_key("content-encoding"));
 }
 
 #[tokio::test]
-async fn every_answer_can_be_read_by_any_origin() {
+async fn every_response_can_be_read_by_any_origin() {
     for (method, path) in [
         ("GET", "/large/a"),
         ("HEAD", "/large/a"),
@@ -174,24 +174,24 @@ async fn every_answer_can_be_read_by_any_origin() {
         ("POST", "/large/a"),
         ("GET", "/panic"),
     ] {
-        let answer = ask(&app(), method, path, &[("origin", "https://game.example")]).await;
-        assert_eq!(answer.header("access-control-allow-origin"), "*", "{method} {path}");
-        let exposed = answer.header("access-control-expose-headers");
+        let response = send(&app(), method, path, &[("origin", "https://game.example")]).await;
+        assert_eq!(response.header("access-control-allow-origin"), "*", "{method} {path}");
+        let exposed = response.header("access-control-expose-headers");
         for name in ["ETag", "Retry-After", "RateLimit", "RateLimit-Policy", "Content-Disposition"] {
             assert!(exposed.split(", ").any(|header| header == name), "{name}");
         }
-        assert!(!answer.headers.contains_key("access-control-allow-credentials"));
-        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{method} {path}");
+        assert!(!response.headers.contains_key("access-control-allow-credentials"));
+        assert_eq!(response.header("x-content-type-options"), "nosniff", "{method} {path}");
     }
 }
 
 #[tokio::test]
-async fn preflights_are_answered_on_any_path_even_when_the_server_is_full() {
+async fn preflights_succeed_on_any_path_during_overload() {
     let entered = Arc::new(Notify::new());
-    let app = bounded_app(1, Arc::clone(&entered), Arc::default());
+    let app = limited_app(1, Arc::clone(&entered), Arc::default());
     let waiting = tokio::spawn({
         let app = app.clone();
-        async move { ask(&app, "GET", "/wait", &[]).await }
+        async move { send(&app, "GET", "/wait", &[]).await }
     });
     entered.notified().await;
     for path in ["/large/a", "/nothing"] {
@@ -200,68 +200,68 @@ async fn preflights_are_answered_on_any_path_even_when_the_server_is_full() {
             ("access-control-request-method", "GET"),
             ("access-control-request-headers", "if-none-match"),
         ];
-        let answer = ask(&app, "OPTIONS", path, &headers).await;
-        assert_eq!(answer.status, 204, "{path}");
-        assert_eq!(answer.header("access-control-allow-origin"), "*");
-        assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD");
-        assert_eq!(answer.header("access-control-allow-headers"), "*");
-        assert_eq!(answer.header("access-control-max-age"), "86400");
-        assert!(!answer.headers.contains_key("content-length"));
+        let response = send(&app, "OPTIONS", path, &headers).await;
+        assert_eq!(response.status, 204, "{path}");
+        assert_eq!(response.header("access-control-allow-origin"), "*");
+        assert_eq!(response.header("access-control-allow-methods"), "GET, HEAD");
+        assert_eq!(response.header("access-control-allow-headers"), "*");
+        assert_eq!(response.header("access-control-max-age"), "86400");
+        assert!(!response.headers.contains_key("content-length"));
     }
     waiting.abort();
 }
 
 #[tokio::test]
-async fn a_panic_is_a_500_problem() {
-    let answer = ask(&app(), "GET", "/panic", &[]).await;
-    assert_eq!(answer.problem(500), "/problems/internal");
-    assert_eq!(answer.header("cache-control"), "no-store");
-    assert!(answer.headers.contains_key("x-request-id"));
+async fn panic_is_a_500_problem() {
+    let response = send(&app(), "GET", "/panic", &[]).await;
+    assert_eq!(response.problem(500), "/problems/internal");
+    assert_eq!(response.header("cache-control"), "no-store");
+    assert!(response.headers.contains_key("x-request-id"));
 }
 
 #[tokio::test]
-async fn an_unavailable_store_is_a_503_problem_with_retry_after() {
-    let answer = ask(&app(), "GET", "/unavailable", &[]).await;
-    assert_eq!(answer.problem(503), "/problems/unavailable");
-    assert_eq!((answer.header("retry-after"), answer.header("cache-control")), ("5", "no-store"));
+async fn unavailable_store_is_a_503_problem_with_retry_after() {
+    let response = send(&app(), "GET", "/unavailable", &[]).await;
+    assert_eq!(response.problem(503), "/problems/unavailable");
+    assert_eq!((response.header("retry-after"), response.header("cache-control")), ("5", "no-store"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_beyond_its_deadline_is_a_503_problem() {
+async fn request_beyond_its_deadline_is_a_503_problem() {
     let started = tokio::time::Instant::now();
-    let answer = ask(&app(), "GET", "/endless", &[]).await;
-    assert_eq!(answer.problem(503), "/problems/deadline-exceeded");
-    assert_eq!(answer.header("retry-after"), "1");
+    let response = send(&app(), "GET", "/endless", &[]).await;
+    assert_eq!(response.problem(503), "/problems/deadline-exceeded");
+    assert_eq!(response.header("retry-after"), "1");
     assert_eq!(started.elapsed().as_secs(), DEADLINE.as_secs());
 }
 
 #[tokio::test]
-async fn requests_above_the_bound_are_refused_at_once_and_later_ones_are_not() {
+async fn requests_above_the_concurrency_limit_are_shed() {
     let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let app = bounded_app(1, Arc::clone(&entered), Arc::clone(&release));
+    let app = limited_app(1, Arc::clone(&entered), Arc::clone(&release));
     let waiting = tokio::spawn({
         let app = app.clone();
-        async move { ask(&app, "GET", "/wait", &[]).await }
+        async move { send(&app, "GET", "/wait", &[]).await }
     });
     entered.notified().await;
-    let refused = ask(&app, "GET", "/large/a", &[]).await;
-    assert_eq!(refused.problem(503), "/problems/overloaded");
-    assert_eq!(refused.header("retry-after"), "1");
+    let shed = send(&app, "GET", "/large/a", &[]).await;
+    assert_eq!(shed.problem(503), "/problems/overloaded");
+    assert_eq!(shed.header("retry-after"), "1");
     release.notify_one();
     assert_eq!(waiting.await.unwrap().body, b"released");
-    assert_eq!(ask(&app, "GET", "/large/a", &[]).await.status, 200);
+    assert_eq!(send(&app, "GET", "/large/a", &[]).await.status, 200);
 }
 
 #[tokio::test]
-async fn an_overlong_address_is_a_414_problem() {
+async fn overlong_uri_is_a_414_problem() {
     let path = |length: usize| format!("/large/a?{}", "q".repeat(length));
-    assert_eq!(ask(&app(), "GET", &path(8000), &[]).await.status, 200);
-    assert_eq!(ask(&app(), "GET", &path(8200), &[]).await.problem(414), "/problems/uri-too-long");
+    assert_eq!(send(&app(), "GET", &path(8000), &[]).await.status, 200);
+    assert_eq!(send(&app(), "GET", &path(8200), &[]).await.problem(414), "/problems/uri-too-long");
 }
 
 /// RFC 9112, section 3.2.
 #[tokio::test]
-async fn a_request_without_one_valid_host_is_a_400_problem() {
+async fn request_without_one_valid_host_is_a_400_problem() {
     let request = |version| Request::builder().version(version).uri("/large/a");
     for headers in [
         &[][..],
@@ -271,76 +271,82 @@ async fn a_request_without_one_valid_host_is_a_400_problem() {
         &[("host", "one two")],
         &[("host", "user@one")],
     ] {
-        for app in [app(), private(routes(Arc::default(), Arc::default()))] {
-            let answer = ask_exactly(&app, request(Version::HTTP_11), headers).await;
-            assert_eq!(answer.problem(400), "/problems/bad-host", "{headers:?}");
+        for app in [app(), private_router(routes(Arc::default(), Arc::default()))] {
+            let response = send_exactly(&app, request(Version::HTTP_11), headers).await;
+            assert_eq!(response.problem(400), "/problems/bad-host", "{headers:?}");
         }
     }
     let preflight = [("origin", "https://game.example"), ("access-control-request-method", "GET")];
-    let answer = ask_exactly(&app(), request(Version::HTTP_11).method("OPTIONS"), &preflight).await;
-    assert_eq!(answer.problem(400), "/problems/bad-host", "a preflight as well");
+    let response = send_exactly(&app(), request(Version::HTTP_11).method("OPTIONS"), &preflight).await;
+    assert_eq!(response.problem(400), "/problems/bad-host", "a preflight as well");
 
-    assert_eq!(ask_exactly(&app(), request(Version::HTTP_10), &[]).await.status, 200);
+    assert_eq!(send_exactly(&app(), request(Version::HTTP_10), &[]).await.status, 200);
     let two = [("host", "one"), ("host", "two")];
-    assert_eq!(ask_exactly(&app(), request(Version::HTTP_10), &two).await.status, 400);
-    assert_eq!(ask_exactly(&app(), request(Version::HTTP_11), &[("host", "[::1]:8080")]).await.status, 200);
+    assert_eq!(send_exactly(&app(), request(Version::HTTP_10), &two).await.status, 400);
+    assert_eq!(send_exactly(&app(), request(Version::HTTP_11), &[("host", "[::1]:8080")]).await.status, 200);
 }
 
-/// docs/api.md, "Limits": what no endpoint answers has a limit of its own.
+/// docs/api.md, "Rate limits": requests without an endpoint have their own group.
 #[tokio::test]
-async fn requests_that_no_route_answers_share_a_limit() {
-    let config =
-        LayerConfig { request_deadline: DEADLINE, max_requests_in_flight: NonZeroU32::new(8).unwrap() };
-    let app = public(routes(Arc::default(), Arc::default()), &limited(5), &config);
+async fn requests_without_a_route_share_a_limit() {
+    let config = RequestLimitConfig {
+        request_deadline: DEADLINE,
+        max_requests_in_flight: NonZeroU32::new(8).unwrap(),
+    };
+    let app = public_router(routes(Arc::default(), Arc::default()), &rate_limiter(5), &config);
     let long = format!("/large/a?{}", "q".repeat(9_000));
-    let unanswered = [
+    let without_route = [
         ("GET", "/nothing", 404),
         ("HEAD", "/nothing", 404),
         ("POST", "/large/a", 405),
         ("OPTIONS", "/large/a", 405),
         ("GET", &long, 414),
     ];
-    for (method, path, status) in unanswered {
-        assert_eq!(ask(&app, method, path, &[]).await.status, status, "{method} {path}");
+    for (method, path, status) in without_route {
+        assert_eq!(send(&app, method, path, &[]).await.status, status, "{method} {path}");
     }
-    for (method, path, _) in unanswered {
-        let refused = ask(&app, method, path, &[]).await;
+    for (method, path, _) in without_route {
+        let refused = send(&app, method, path, &[]).await;
         assert_eq!(refused.status, 429, "{method} {path}");
         assert_eq!(refused.header("ratelimit-policy"), "\"other\";q=5;w=60");
         assert!(refused.headers.contains_key("retry-after"));
     }
     let no_host = Request::builder().uri("/large/a");
-    assert_eq!(ask_exactly(&app, no_host, &[]).await.status, 429);
-    assert_eq!(ask(&app, "GET", "/large/a", &[]).await.status, 200, "what a route answers is not concerned");
+    assert_eq!(send_exactly(&app, no_host, &[]).await.status, 429);
+    assert_eq!(
+        send(&app, "GET", "/large/a", &[]).await.status,
+        200,
+        "requests with a route are not affected"
+    );
     let preflight = [("origin", "https://game.example"), ("access-control-request-method", "GET")];
-    assert_eq!(ask(&app, "OPTIONS", "/nothing", &preflight).await.status, 204, "preflights are not limited");
+    assert_eq!(send(&app, "OPTIONS", "/nothing", &preflight).await.status, 204, "preflights are not limited");
 }
 
 #[tokio::test]
-async fn a_private_listener_has_no_limits() {
-    let app = private(routes(Arc::default(), Arc::default()));
+async fn private_listener_has_no_rate_limits() {
+    let app = private_router(routes(Arc::default(), Arc::default()));
     for _ in 0..300 {
-        assert_eq!(ask(&app, "GET", "/nothing", &[]).await.status, 404);
+        assert_eq!(send(&app, "GET", "/nothing", &[]).await.status, 404);
     }
 }
 
 #[tokio::test]
-async fn a_request_keeps_its_id_or_is_given_one() {
-    let kept = ask(&app(), "GET", "/nothing", &[("x-request-id", "from-the-proxy")]).await;
-    assert_eq!(kept.header("x-request-id"), "from-the-proxy");
-    let replaced = ask(&app(), "GET", "/nothing", &[("x-request-id", "not plain")]).await;
+async fn request_id_is_accepted_or_generated() {
+    let accepted = send(&app(), "GET", "/nothing", &[("x-request-id", "from-the-proxy")]).await;
+    assert_eq!(accepted.header("x-request-id"), "from-the-proxy");
+    let replaced = send(&app(), "GET", "/nothing", &[("x-request-id", "not plain")]).await;
     assert_eq!(replaced.header("x-request-id").len(), 32);
 }
 
 #[tokio::test]
-async fn a_private_listener_has_problems_but_no_cors() {
-    let app = private(routes(Arc::default(), Arc::default()));
-    assert_eq!(ask(&app, "GET", "/nothing", &[]).await.problem(404), "/problems/not-found");
+async fn private_listener_has_problem_documents_but_no_cors() {
+    let app = private_router(routes(Arc::default(), Arc::default()));
+    assert_eq!(send(&app, "GET", "/nothing", &[]).await.problem(404), "/problems/not-found");
     assert_eq!(
-        ask(&app, Method::POST.as_str(), "/wait", &[]).await.problem(405),
+        send(&app, Method::POST.as_str(), "/wait", &[]).await.problem(405),
         "/problems/method-not-allowed"
     );
-    let panicked = ask(&app, "GET", "/panic", &[("origin", "https://page.example")]).await;
+    let panicked = send(&app, "GET", "/panic", &[("origin", "https://page.example")]).await;
     assert_eq!(panicked.problem(500), "/problems/internal");
     assert!(!panicked.headers.contains_key("access-control-allow-origin"));
 }

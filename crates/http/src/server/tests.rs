@@ -1,4 +1,4 @@
-//! The server over real sockets.
+//! The server, over real sockets.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -15,7 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::{LayerConfig, RateLimiting, public};
+use crate::{HttpRateLimiter, RequestLimitConfig, public_router};
 
 const CONFIG: ServerConfig = ServerConfig {
     max_connections: NonZeroU32::new(16).unwrap(),
@@ -25,7 +25,7 @@ const CONFIG: ServerConfig = ServerConfig {
     shutdown_grace: Duration::from_secs(10),
 };
 
-/// A server with a route that answers at once, and one that waits to be let go.
+/// A server with a route that responds at once, and one that waits to be released.
 struct Server {
     address: SocketAddr,
     entered: Arc<Notify>,
@@ -50,20 +50,27 @@ impl Server {
                 "released"
             }
         };
-        let routes = Router::new().route("/", get(async || "answer")).route("/wait", get(wait));
+        let routes = Router::new().route("/", get(async || "response")).route("/wait", get(wait));
         let routes = routes.route("/large", get(async || vec![0_u8; 64 << 20]));
-        let layers = LayerConfig {
+        let layers = RequestLimitConfig {
             request_deadline: Duration::from_hours(1),
             max_requests_in_flight: NonZeroU32::new(16).unwrap(),
         };
         let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
-        let limiting = RateLimiting::new(limiter, trusted_proxies.clone());
+        let rate_limiter = HttpRateLimiter::new(limiter, trusted_proxies.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = oneshot::channel();
         let stopped = tokio::spawn(async move {
             let stopping = async { stopping.await.unwrap_or(()) };
-            serve(listener, public(routes, &limiting, &layers), &config, &trusted_proxies, stopping).await;
+            serve(
+                listener,
+                public_router(routes, &rate_limiter, &layers),
+                &config,
+                &trusted_proxies,
+                stopping,
+            )
+            .await;
         });
         Self { address, entered, release, stop, stopped }
     }
@@ -72,7 +79,7 @@ impl Server {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Connects from that address of the loopback network.
+    /// Connects from this address of the loopback network.
     async fn connect_from(&self, source: &str) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::new(source.parse().unwrap(), 0)).unwrap();
@@ -84,21 +91,21 @@ async fn send(stream: &mut TcpStream, request: &str) {
     stream.write_all(request.as_bytes()).await.unwrap();
 }
 
-/// Reads until the answer ends with that text.
+/// Reads until the response ends with this text.
 async fn read_until(stream: &mut TcpStream, end: &str) -> String {
-    let mut answer = Vec::new();
-    while !answer.ends_with(end.as_bytes()) {
-        let read = stream.read_buf(&mut answer).await.unwrap();
-        assert!(read > 0, "closed after {:?}", String::from_utf8_lossy(&answer));
+    let mut response = Vec::new();
+    while !response.ends_with(end.as_bytes()) {
+        let read = stream.read_buf(&mut response).await.unwrap();
+        assert!(read > 0, "closed after {:?}", String::from_utf8_lossy(&response));
     }
-    String::from_utf8(answer).unwrap()
+    String::from_utf8(response).unwrap()
 }
 
-/// Reads until the server closes. A reset closes as well.
+/// Reads until the server closes or resets the connection.
 async fn read_to_close(stream: &mut TcpStream) -> String {
-    let mut answer = Vec::new();
-    while stream.read_buf(&mut answer).await.unwrap_or(0) > 0 {}
-    String::from_utf8(answer).unwrap()
+    let mut response = Vec::new();
+    while stream.read_buf(&mut response).await.unwrap_or(0) > 0 {}
+    String::from_utf8(response).unwrap()
 }
 
 /// `EMFILE`.
@@ -108,40 +115,40 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
 const WAIT: &str = "GET /wait HTTP/1.1\r\nHost: test\r\n\r\n";
 
 #[tokio::test]
-async fn a_connection_serves_one_request_after_another() {
+async fn connection_serves_several_requests() {
     let server = Server::start(CONFIG).await;
     let mut stream = server.connect().await;
     for _ in 0..3 {
         send(&mut stream, GET).await;
-        let answer = read_until(&mut stream, "answer").await;
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        let response = read_until(&mut stream, "response").await;
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
     }
 }
 
 #[tokio::test]
-async fn shutdown_finishes_what_is_in_flight_and_closes_idle_connections_at_once() {
+async fn shutdown_finishes_requests_and_closes_idle_connections() {
     let server = Server::start(CONFIG).await;
     let (mut fresh, mut idle, mut busy) =
         (server.connect().await, server.connect().await, server.connect().await);
     send(&mut idle, GET).await;
-    read_until(&mut idle, "answer").await;
+    read_until(&mut idle, "response").await;
     send(&mut busy, WAIT).await;
     server.entered.notified().await;
 
     server.stop.send(()).unwrap();
     assert_eq!(read_to_close(&mut idle).await, "");
     assert_eq!(read_to_close(&mut fresh).await, "");
-    assert!(TcpStream::connect(server.address).await.is_err(), "nothing more is accepted");
+    assert!(TcpStream::connect(server.address).await.is_err(), "no more connections are accepted");
     assert!(!server.stopped.is_finished());
 
     server.release.notify_one();
-    let answer = read_to_close(&mut busy).await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("released"), "{answer}");
+    let response = read_to_close(&mut busy).await;
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("released"), "{response}");
     server.stopped.await.unwrap();
 }
 
 #[tokio::test]
-async fn shutdown_does_not_wait_beyond_its_grace_period() {
+async fn shutdown_ends_after_its_grace_period() {
     let shutdown_grace = Duration::from_millis(1);
     let server = Server::start(ServerConfig { shutdown_grace, ..CONFIG }).await;
     let mut busy = server.connect().await;
@@ -153,7 +160,7 @@ async fn shutdown_does_not_wait_beyond_its_grace_period() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_slow_with_its_headers_is_cut() {
+async fn client_that_sends_headers_slowly_is_disconnected() {
     let header_read_timeout = Duration::from_millis(50);
     let server = Server::start(ServerConfig { header_read_timeout, ..CONFIG }).await;
     for head in ["", "GET / HTTP/1.1\r\nHost: te"] {
@@ -163,11 +170,11 @@ async fn a_client_that_is_slow_with_its_headers_is_cut() {
     }
     let mut next = server.connect().await;
     send(&mut next, GET).await;
-    read_until(&mut next, "answer").await;
+    read_until(&mut next, "response").await;
 }
 
 #[tokio::test]
-async fn connections_above_the_bound_wait_for_a_place() {
+async fn connections_above_the_limit_wait_for_a_permit() {
     let max_connections = NonZeroU32::new(1).unwrap();
     let server = Server::start(ServerConfig { max_connections, ..CONFIG }).await;
     let mut first = server.connect().await;
@@ -175,8 +182,8 @@ async fn connections_above_the_bound_wait_for_a_place() {
     server.entered.notified().await;
     let mut second = server.connect().await;
     send(&mut second, WAIT).await;
-    let entered_meanwhile = timeout(Duration::from_millis(50), server.entered.notified()).await;
-    assert!(entered_meanwhile.is_err(), "the second connection is not served yet");
+    let second_entered = timeout(Duration::from_millis(50), server.entered.notified()).await;
+    assert!(second_entered.is_err(), "the second connection is not served yet");
 
     server.release.notify_one();
     read_until(&mut first, "released").await;
@@ -187,7 +194,7 @@ async fn connections_above_the_bound_wait_for_a_place() {
 }
 
 #[tokio::test]
-async fn overlong_heads_are_answered_with_an_error() {
+async fn overlong_heads_get_an_error_response() {
     let server = Server::start(CONFIG).await;
     for (length, status) in [(7_000, "200"), (10_000, "414"), (40_000, "431"), (70_000, "431")] {
         let mut stream = server.connect().await;
@@ -195,46 +202,46 @@ async fn overlong_heads_are_answered_with_an_error() {
             format!("GET /?{} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n", "q".repeat(length));
         // The server may close before it has read everything.
         let _ = stream.write_all(request.as_bytes()).await;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await.unwrap();
-        assert_eq!(str::from_utf8(&answer).unwrap(), format!("HTTP/1.1 {status}"), "{length}");
+        let mut response = [0; 12];
+        stream.read_exact(&mut response).await.unwrap();
+        assert_eq!(str::from_utf8(&response).unwrap(), format!("HTTP/1.1 {status}"), "{length}");
     }
 }
 
 #[test]
-fn only_errors_of_one_connection_are_passed_over_without_a_pause() {
+fn only_connection_errors_are_retried_without_a_delay() {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, OutOfMemory, PermissionDenied};
     for (kind, expected) in
         [(ConnectionAborted, true), (ConnectionReset, true), (OutOfMemory, false), (PermissionDenied, false)]
     {
-        assert_eq!(is_of_the_connection(&kind.into()), expected, "{kind}");
+        assert_eq!(is_connection_error(&kind.into()), expected, "{kind}");
     }
-    assert!(!is_of_the_connection(&io::Error::from_raw_os_error(TOO_MANY_OPEN_FILES)));
+    assert!(!is_connection_error(&io::Error::from_raw_os_error(TOO_MANY_OPEN_FILES)));
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_its_answer_is_cut() {
+async fn client_that_never_reads_is_disconnected() {
     let max_connections = NonZeroU32::new(1).unwrap();
     let write_timeout = Duration::from_millis(200);
     let server = Server::start(ServerConfig { max_connections, write_timeout, ..CONFIG }).await;
-    let mut deaf = server.connect().await;
-    send(&mut deaf, "GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
-    // There is one place, so this is answered only when the other client has lost it.
+    let mut stalled = server.connect().await;
+    send(&mut stalled, "GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    // There is one permit, so the server responds once it has disconnected the other client.
     let mut next = server.connect().await;
     send(&mut next, GET).await;
-    read_until(&mut next, "answer").await;
-    drop(deaf);
+    read_until(&mut next, "response").await;
+    drop(stalled);
 }
 
-/// Whether the server answers on this connection.
+/// Whether the server responds on this connection.
 async fn is_served(stream: &mut TcpStream) -> bool {
     let _ = stream.write_all(GET.as_bytes()).await;
-    let mut answer = [0; 15];
-    stream.read_exact(&mut answer).await.is_ok_and(|_| &answer == b"HTTP/1.1 200 OK")
+    let mut response = [0; 15];
+    stream.read_exact(&mut response).await.is_ok_and(|_| &response == b"HTTP/1.1 200 OK")
 }
 
 #[tokio::test]
-async fn one_peer_cannot_hold_all_connections() {
+async fn one_peer_cannot_take_all_connections() {
     let max_connections_per_peer = NonZeroU32::new(3).unwrap();
     let server = Server::start(ServerConfig { max_connections_per_peer, ..CONFIG }).await;
     let mut held = Vec::new();
@@ -246,13 +253,13 @@ async fn one_peer_cannot_hold_all_connections() {
     assert!(!is_served(&mut server.connect_from("127.0.0.1").await).await, "one more is closed");
     assert!(is_served(&mut server.connect_from("127.0.0.2").await).await, "another peer is served");
     drop(held.pop());
-    // The server learns of the end of a connection in its own time.
+    // The server notices the end of a connection later.
     let again = async { while !is_served(&mut server.connect_from("127.0.0.1").await).await {} };
-    timeout(Duration::from_secs(10), again).await.expect("the permit comes back");
+    timeout(Duration::from_secs(10), again).await.expect("the permit is released");
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_may_hold_more_connections() {
+async fn trusted_proxy_may_open_more_connections() {
     let max_connections_per_peer = NonZeroU32::new(1).unwrap();
     let config = ServerConfig { max_connections_per_peer, ..CONFIG };
     let server = Server::start_behind("127.0.0.1/32", config).await;
@@ -265,23 +272,23 @@ async fn a_trusted_proxy_may_hold_more_connections() {
 }
 
 #[tokio::test]
-async fn a_client_that_half_closes_gets_its_response() {
+async fn client_that_half_closes_gets_its_response() {
     let server = Server::start(CONFIG).await;
     let mut stream = server.connect().await;
     send(&mut stream, WAIT).await;
     stream.shutdown().await.unwrap();
     server.entered.notified().await;
-    // So that the server sees the end of the stream while the request is in flight.
+    // After this response the server has seen the end of the stream, with the request in flight.
     let mut other = server.connect().await;
     send(&mut other, GET).await;
-    read_until(&mut other, "answer").await;
+    read_until(&mut other, "response").await;
     server.release.notify_one();
-    let answer = read_to_close(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("released"), "{answer}");
+    let response = read_to_close(&mut stream).await;
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("released"), "{response}");
 }
 
 #[tokio::test]
-async fn a_client_that_half_closes_without_a_request_is_closed_at_once() {
+async fn half_closed_idle_connection_is_closed_at_once() {
     let server = Server::start(CONFIG).await;
     for first in ["", GET] {
         let mut stream = server.connect().await;
@@ -292,22 +299,22 @@ async fn a_client_that_half_closes_without_a_request_is_closed_at_once() {
     }
 }
 
-/// Half-closed or gone: the connection tells no difference, so the write timeout has to end it.
+/// A half-closed connection looks like one whose client is gone, so the write timeout has to end it.
 #[tokio::test]
-async fn a_half_closed_client_that_never_reads_is_cut() {
+async fn half_closed_client_that_never_reads_is_disconnected() {
     let max_connections = NonZeroU32::new(1).unwrap();
     let write_timeout = Duration::from_millis(200);
     let server = Server::start(ServerConfig { max_connections, write_timeout, ..CONFIG }).await;
-    let mut deaf = server.connect().await;
-    send(&mut deaf, "GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
-    deaf.shutdown().await.unwrap();
+    let mut stalled = server.connect().await;
+    send(&mut stalled, "GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    stalled.shutdown().await.unwrap();
     let mut next = server.connect().await;
     send(&mut next, GET).await;
-    read_until(&mut next, "answer").await;
-    drop(deaf);
+    read_until(&mut next, "response").await;
+    drop(stalled);
 }
 
-/// A client that sends requests without end, as fast as they are read, and takes every answer.
+/// A client that sends requests as fast as they are read, and accepts all responses.
 struct Endless {
     sent: usize,
     largest_read: Arc<AtomicUsize>,
@@ -344,14 +351,14 @@ impl AsyncWrite for Endless {
 }
 
 #[tokio::test]
-async fn a_connection_buffers_no_more_than_its_bound() {
+async fn read_buffer_is_bounded() {
     let largest_read = Arc::new(AtomicUsize::new(0));
     let client = Endless { sent: 0, largest_read: Arc::clone(&largest_read) };
-    let routes = Router::new().route("/", get(async || "answer"));
+    let routes = Router::new().route("/", get(async || "response"));
     let service = TowerToHyperService::new(routes);
-    // It ends in the middle of a request.
+    // The stream ends in the middle of a request, which is an error.
     let _ = protocol(&CONFIG).serve_connection(TokioIo::new(client), service).await;
     let largest = largest_read.load(Ordering::Relaxed);
-    // The buffer itself may have up to twice the room that was reserved in it.
+    // The capacity of the buffer may be twice what was reserved.
     assert!((MAX_HEAD_BYTES..=2 * MAX_BUFFER_BYTES).contains(&largest), "{largest} bytes are read ahead");
 }

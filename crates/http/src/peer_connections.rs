@@ -1,4 +1,4 @@
-//! How many connections each peer holds.
+//! Limits the connections of each peer address.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chart_index_ratelimit::{ClientAddress, TrustedProxies};
 
-/// Bounds the connections of each peer, an IPv4 address or an IPv6 /64, so that no single one can hold all that a
-/// listener has. A trusted proxy connects for many clients and is not bounded.
+/// Limits the connections per peer, an IPv4 address or an IPv6 /64, so that no single one can use up those of the
+/// listener. Trusted proxies connect on behalf of many clients and are not limited.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerConnections(Arc<Shared>);
 
@@ -17,24 +17,24 @@ pub(crate) struct PeerConnections(Arc<Shared>);
 struct Shared {
     max: u32,
     trusted: TrustedProxies,
-    /// Peers with at least one connection.
-    held: Mutex<HashMap<ClientAddress, u32>>,
+    /// Open connections of each peer that has any.
+    open: Mutex<HashMap<ClientAddress, u32>>,
 }
 
-/// The permit of one connection, given back when it is dropped.
+/// The permit of one connection. Dropping it releases the permit.
 #[derive(Debug)]
 pub(crate) struct PeerPermit {
     shared: Arc<Shared>,
-    /// `None` for a peer that is not bounded.
+    /// `None` for a trusted proxy.
     counted: Option<ClientAddress>,
 }
 
 impl PeerConnections {
     pub(crate) fn new(max: NonZeroU32, trusted: TrustedProxies) -> Self {
-        Self(Arc::new(Shared { max: max.get(), trusted, held: Mutex::default() }))
+        Self(Arc::new(Shared { max: max.get(), trusted, open: Mutex::default() }))
     }
 
-    /// Counts a connection of this peer; `None` where it holds as many as it may.
+    /// Acquires a permit for a connection of this peer; `None` if it is at its limit.
     pub(crate) fn acquire(&self, peer: IpAddr) -> Option<PeerPermit> {
         let shared = Arc::clone(&self.0);
         if shared.trusted.contains(peer) {
@@ -42,8 +42,8 @@ impl PeerConnections {
         }
         let address = ClientAddress::from(peer);
         {
-            let mut held = shared.held.lock().unwrap_or_else(PoisonError::into_inner);
-            let connections = held.entry(address).or_insert(0);
+            let mut open = shared.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let connections = open.entry(address).or_insert(0);
             if *connections >= shared.max {
                 return None;
             }
@@ -56,8 +56,8 @@ impl PeerConnections {
 impl Drop for PeerPermit {
     fn drop(&mut self) {
         let Some(address) = self.counted else { return };
-        let mut held = self.shared.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(mut connections) = held.entry(address) {
+        let mut open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut connections) = open.entry(address) {
             *connections.get_mut() -= 1;
             if *connections.get() == 0 {
                 connections.remove();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_has_a_bound_of_its_own_and_permits_come_back() {
+    fn peers_have_separate_limits_and_permits_are_released() {
         let peers = peers(2);
         let first = acquire(&peers, "192.0.2.1").unwrap();
         let _second = acquire(&peers, "::ffff:192.0.2.1").unwrap();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_peer_is_its_64() {
+    fn ipv6_peers_are_limited_per_64() {
         let peers = peers(1);
         let _held = acquire(&peers, "2001:db8:1:2::1").unwrap();
         assert!(acquire(&peers, "2001:db8:1:2:ffff::9").is_none());
@@ -98,18 +98,18 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_proxy_is_not_bounded() {
+    fn trusted_proxies_are_not_limited() {
         let peers = peers(1);
         let held: Vec<_> = (0..100).filter_map(|_| acquire(&peers, "10.1.2.3")).collect();
         assert_eq!(held.len(), 100);
     }
 
     #[test]
-    fn peers_without_connections_take_no_memory() {
+    fn peers_without_connections_use_no_memory() {
         let peers = peers(1);
         for number in 0..1_000 {
             drop(peers.acquire(std::net::Ipv4Addr::from_bits(number).into()));
         }
-        assert!(peers.0.held.lock().unwrap().is_empty());
+        assert!(peers.0.open.lock().unwrap().is_empty());
     }
 }

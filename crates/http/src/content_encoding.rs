@@ -1,4 +1,4 @@
-//! Which content coding a client accepts (RFC 9110, section 12.5.3), and gzip.
+//! Content encoding: negotiation by `Accept-Encoding` (RFC 9110, section 12.5.3), and gzip.
 
 use std::io::{self, Write};
 
@@ -8,10 +8,10 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Bodies below this size are sent as they are: they fit one packet either way.
+/// The smallest body to compress. A smaller one fits into one packet either way.
 pub(crate) const MIN_GZIP_BYTES: usize = 1024;
 
-/// Whether gzip is what `Accept-Encoding` likes best of gzip and the plain body. Without the header it is not.
+/// Whether `Accept-Encoding` accepts gzip with at least the weight of the plain body. False without the header.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let (mut gzip, mut identity, mut any) = (None, None, None);
     let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
@@ -31,7 +31,7 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     gzip > 0 && gzip >= identity.unwrap_or(0)
 }
 
-/// The weight in thousandths. What is not a weight counts as 0: the plain body suits everyone.
+/// The weight in thousandths. A malformed weight is 0: the plain body is always acceptable.
 fn quality(parameters: &str) -> u32 {
     let parameters = parameters.trim();
     if parameters.is_empty() {
@@ -51,7 +51,7 @@ fn quality(parameters: &str) -> u32 {
     }
 }
 
-/// Compresses a body, at level 6 of 9: once for each cached body, so what it takes off every response counts for more
+/// Compresses a body at level 6 of 9. Each cached body is compressed once, so the size of all its responses matters more
 /// than the time (`benchmarks/results/2026-11-21-compressed-lists.md`).
 pub(crate) fn gzip(body: &[u8]) -> io::Result<Bytes> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::default());
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_used_where_the_client_likes_it_best() {
+    fn gzip_is_used_unless_the_client_prefers_identity() {
         for (lines, expected) in [
             (&[][..], false),
             (&[""], false),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_body_is_the_same_each_time_and_comes_back() {
+    fn compression_is_deterministic_and_reversible() {
         let body = "a chart index ".repeat(200);
         let compressed = gzip(body.as_bytes()).unwrap();
         assert_eq!(compressed, gzip(body.as_bytes()).unwrap());

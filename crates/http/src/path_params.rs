@@ -1,4 +1,4 @@
-//! Path parameters as the domain's own types.
+//! Extractors of path parameters.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -6,7 +6,7 @@ use chart_index_domain::{ChartsetId, MalformedNoteHash, NoteHash};
 
 use crate::{ApiError, Resource};
 
-/// The path parameter `hash`. What is not a note hash is a 400.
+/// Extracts the path parameter `hash`. A malformed note hash is 400.
 #[derive(Debug, Clone, Copy)]
 pub struct HashParam(pub NoteHash);
 
@@ -19,7 +19,7 @@ impl<S: Send + Sync> FromRequestParts<S> for HashParam {
     }
 }
 
-/// The path parameter `id`. What is not a chartset id is the id of no chartset: a 404.
+/// Extracts the path parameter `id`. A malformed chartset id is 404, like an unknown one.
 #[derive(Debug, Clone, Copy)]
 pub struct ChartsetIdParam(pub ChartsetId);
 
@@ -31,7 +31,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ChartsetIdParam {
     }
 }
 
-/// The parameter of that name, percent-decoded and parsed. `None` also for one that is not UTF-8.
+/// The named parameter, percent-decoded and parsed; `None` if it is malformed or not UTF-8.
 async fn parameter<T: std::str::FromStr>(
     parts: &mut Parts,
     state: &(impl Send + Sync),
@@ -61,11 +61,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_malformed_hash_is_400() {
+    async fn malformed_hash_is_400() {
         let hash = "0123456789abcdef".repeat(4);
         assert_eq!(status(&format!("/charts/{hash}")).await, 200);
         let escaped = format!("%30{}", &hash[1..]);
-        assert_eq!(status(&format!("/charts/{escaped}")).await, 200, "an escaped digit is that digit");
+        assert_eq!(status(&format!("/charts/{escaped}")).await, 200, "an escaped digit is decoded");
         let (upper, long, slash) = (hash.to_uppercase(), format!("{hash}0"), format!("{}%2F", &hash[1..]));
         for bad in [&upper, &long, &slash, &hash[1..], "x", "%FF", "%00", "%2F", "%", "%zz", "..", "%2e%2e"] {
             assert_eq!(status(&format!("/charts/{bad}")).await, 400, "{bad}");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_malformed_chartset_id_is_404() {
+    async fn malformed_chartset_id_is_404() {
         assert_eq!(status("/chartsets/00ff00ff00ff00ff").await, 200);
         for bad in ["00FF00FF00FF00FF", "00ff", "%FF", "%00", "%2F", "%"] {
             assert_eq!(status(&format!("/chartsets/{bad}")).await, 404, "{bad}");

@@ -1,4 +1,4 @@
-//! The header `Host` of a request (RFC 9112, section 3.2).
+//! Validation of the `Host` header (RFC 9112, section 3.2).
 
 use axum::extract::Request;
 use axum::http::header::HOST;
@@ -9,8 +9,8 @@ use axum::response::Response;
 
 use crate::ApiError;
 
-/// Checks what every server has to refuse with 400: an HTTP/1.1 request without `Host`, and any request with more than
-/// one or with an invalid one.
+/// Rejects what a server must respond to with 400: an HTTP/1.1 request without `Host`, and any request with more than one
+/// or an invalid one.
 pub(crate) fn check(request: &Request) -> Result<(), ApiError> {
     let mut values = request.headers().get_all(HOST).iter();
     match (values.next(), values.next()) {
@@ -20,7 +20,7 @@ pub(crate) fn check(request: &Request) -> Result<(), ApiError> {
     }
 }
 
-/// [`check`] as a layer.
+/// [`check`] as middleware.
 pub(crate) async fn require(request: Request, next: Next) -> Result<Response, ApiError> {
     check(&request)?;
     Ok(next.run(request).await)
@@ -30,7 +30,7 @@ pub(crate) async fn require(request: Request, next: Next) -> Result<Response, Ap
 fn is_valid(host: &HeaderValue) -> bool {
     let Ok(authority) = Authority::try_from(host.as_bytes()) else { return false };
     let name = authority.host();
-    // Before the host there is nothing, such as user information, and after it nothing but a port.
+    // `Authority` also accepts user information, which `Host` must not have.
     let port = authority.as_str().strip_prefix(name).map(|rest| rest.strip_prefix(':').unwrap_or(rest));
     !name.is_empty() && port.is_some_and(|port| port.is_empty() || port.parse::<u16>().is_ok())
 }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_a_name_or_an_address_and_perhaps_a_port() {
+    fn host_is_a_name_or_address_with_an_optional_port() {
         for valid in
             ["example.org", "example.org:8080", "127.0.0.1:80", "[::1]", "[2001:db8::1]:443", "a_b-c", "a:"]
         {

@@ -1,0 +1,63 @@
+//! Limits on each request: requests in flight, duration, length of the URI, and a valid `Host` header.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::{ApiError, HttpRateLimiter, RequestLimitConfig, host_header};
+
+/// The longest path and query. The longest useful query has every parameter and a `q` of 200 characters, all escaped, and
+/// is much shorter.
+const MAX_URI_BYTES: usize = 8 * 1024;
+
+/// The limits of one listener.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestLimits {
+    in_flight: Arc<Semaphore>,
+    deadline: Duration,
+    rate_limiter: HttpRateLimiter,
+}
+
+impl RequestLimits {
+    pub(crate) fn new(config: &RequestLimitConfig, rate_limiter: HttpRateLimiter) -> Self {
+        let max_in_flight = usize::try_from(config.max_requests_in_flight.get()).unwrap_or(usize::MAX);
+        Self {
+            in_flight: Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS))),
+            deadline: config.request_deadline,
+            rate_limiter,
+        }
+    }
+}
+
+/// Middleware: sheds requests above the concurrency limit, rejects invalid ones and stops those beyond the deadline.
+pub(crate) async fn enforce(
+    State(limits): State<RequestLimits>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let _permit = limits.in_flight.try_acquire().map_err(|_| ApiError::Overloaded)?;
+    let response = async {
+        match validate(&request) {
+            Ok(()) => Ok(next.run(request).await),
+            Err(error) => {
+                let address = limits.rate_limiter.client_address(&request);
+                Err(limits.rate_limiter.count_other(address, error).await)
+            }
+        }
+    };
+    timeout(limits.deadline, response).await.map_err(|_| ApiError::DeadlineExceeded)?
+}
+
+/// The checks that do not depend on the route.
+fn validate(request: &Request) -> Result<(), ApiError> {
+    let uri = request.uri();
+    if uri.path().len() + uri.query().map_or(0, str::len) > MAX_URI_BYTES {
+        return Err(ApiError::UriTooLong);
+    }
+    host_header::check(request)
+}

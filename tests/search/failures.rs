@@ -35,16 +35,16 @@ async fn verify_names_the_sets_that_differ() {
     let found = catalogue.try_run(&["verify", "--search"]);
     assert_eq!(found.code, Some(1));
     for finding in [
-        format!("chartset {}: not in the index", ids[0]),
-        format!("chartset {}: another content in the index", ids[1]),
-        format!("chartset {}: in the index and not shown", ids[2]),
+        format!("chartset {}: missing from the index", ids[0]),
+        format!("chartset {}: content differs from PostgreSQL", ids[1]),
+        format!("chartset {}: in the index but not shown", ids[2]),
         "29 chartsets compared, 3 differences".into(),
     ] {
         assert!(found.stdout.contains(&finding), "{finding}\n{}", found.stdout);
     }
     let _ = catalogue.database.psql("UPDATE chartsets SET title = 'x'");
     let found = catalogue.try_run(&["verify", "--search"]).stdout;
-    assert_eq!(found.matches("another content in the index").count(), 18, "the first 20 of 30: {found}");
+    assert_eq!(found.matches("content differs from PostgreSQL").count(), 18, "the first 20 of 30: {found}");
     assert!(found.contains("and 10 more"), "{found}");
     catalogue.run(&["rebuild"]);
     catalogue.assert_equal();
@@ -138,9 +138,9 @@ async fn verify_names_the_settings_that_differ() {
     let verify = catalogue.try_run(&["verify", "--search"]);
     assert_eq!(verify.code, Some(1), "{}", verify.stdout);
     for finding in [
-        "setting searchCutoffMs: another value",
-        "setting rankingRules: another value",
-        "setting distinctAttribute: another value",
+        "setting searchCutoffMs: differs from the value",
+        "setting rankingRules: differs from the value",
+        "setting distinctAttribute: differs from the value",
         "experimental feature legacySearch: off",
         "3 chartsets compared, 4 differences",
     ] {

@@ -134,7 +134,7 @@ async fn main() {
     let config = filled(&server, count).await;
     println!("{}, {count} chartsets, filled in {:.0?}", server.version(), begun.elapsed());
     let mut patient = SearchConfig::new(vec![config]);
-    patient.deadline = Duration::from_secs(30);
+    patient.search_timeout = Duration::from_secs(30);
     let engine = MeilisearchEngine::connect(patient, Arc::new(NoChanges)).await.unwrap();
     let four: chart_index_domain::search::KeySet = [KeyCount::try_from(4).unwrap()].into_iter().collect();
     let bpm = Bounds { min: Some(120.0), max: Some(200.0) };

@@ -1,4 +1,4 @@
-//! `MEILISEARCH_URL` and `MEILISEARCH_API_KEY` on the command lines of the programs.
+//! The command-line arguments and environment variables that name the Meilisearch nodes.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -9,10 +9,10 @@ use clap::{Arg, Args, Command, Error};
 
 use crate::{ApiKey, MalformedNodeUrl, NodeConfig, NodeUrl};
 
-/// Which Meilisearch nodes a program uses, and the keys to them.
+/// The Meilisearch nodes of a program and their API keys.
 #[derive(Debug, Clone, Args)]
 pub struct MeilisearchArguments {
-    /// The Meilisearch nodes, separated by commas: each holds the whole index
+    /// URLs of the Meilisearch nodes, separated by commas; each node holds the whole index
     #[arg(
         long,
         env = "MEILISEARCH_URL",
@@ -23,7 +23,7 @@ pub struct MeilisearchArguments {
     )]
     meilisearch_url: Vec<NodeUrl>,
 
-    /// The key of all nodes, or one for each, in their order
+    /// API key of all nodes, or one key per node, separated by commas, in the order of the URLs
     #[arg(
         long,
         env = "MEILISEARCH_API_KEY",
@@ -35,27 +35,27 @@ pub struct MeilisearchArguments {
     meilisearch_api_key: Vec<ApiKey>,
 }
 
-/// The nodes and keys that are named do not go together.
+/// The configured nodes and keys contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InconsistentNodes {
-    /// A node is named twice.
-    #[error("MEILISEARCH_URL names the node {0} twice")]
+    /// A node is configured twice.
+    #[error("MEILISEARCH_URL contains {0} twice")]
     Twice(NodeUrl),
-    /// There are several keys, and not one for each node.
-    #[error("{keys} keys for {nodes} nodes: MEILISEARCH_API_KEY is one for all, or one for each")]
+    /// There are several keys, but not one for each node.
+    #[error("MEILISEARCH_API_KEY has {keys} keys for {nodes} nodes: give one for all, or one for each")]
     Keys {
-        /// How many keys there are.
+        /// The number of keys.
         keys: usize,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
 }
 
 impl MeilisearchArguments {
-    /// Every node with its key; none where Meilisearch is not used.
+    /// Every node with its key; empty where Meilisearch is not used.
     ///
     /// # Errors
-    /// A node is named twice, or there are some keys but not one for each.
+    /// When a node is configured twice, or when there are several keys but not one for each node.
     pub fn nodes(&self) -> Result<Vec<NodeConfig>, InconsistentNodes> {
         let (nodes, keys) = (&self.meilisearch_url, &self.meilisearch_api_key);
         let mut seen = HashSet::new();
@@ -71,7 +71,7 @@ impl MeilisearchArguments {
     }
 }
 
-/// Clap's own parsers repeat a value that they refuse, and this one may hold a password.
+/// Clap's own parsers print the value that they reject, and this one may contain a password.
 #[derive(Debug, Clone, Copy)]
 struct NodeUrlParser;
 
@@ -94,7 +94,7 @@ impl TypedValueParser for ApiKeyParser {
 
     fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<ApiKey, Error> {
         value.to_str().map(|key| ApiKey::from(key.trim().to_owned())).ok_or_else(|| {
-            let message = "invalid value for MEILISEARCH_API_KEY: a key is UTF-8\n";
+            let message = "invalid value for MEILISEARCH_API_KEY: not valid UTF-8\n";
             Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_node_has_a_key_or_none_has() {
+    fn keys_are_for_all_nodes_or_each() {
         let two = "--meilisearch-url=http://a:1,http://b:2";
         assert_eq!(nodes(&[]), Ok(0));
         assert_eq!(nodes(&[two]), Ok(2));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_repeats_a_key() {
+    fn errors_contain_no_secret() {
         let keys = "--meilisearch-api-key=hunter2,hunter2,hunter2";
         for urls in [
             "--meilisearch-url=http://a,http://b",

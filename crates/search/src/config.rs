@@ -1,4 +1,4 @@
-//! Where the nodes are, and how patient to be with them.
+//! The addresses, API keys, timeouts and limits of the nodes.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use url::Url;
 
-/// The address of one Meilisearch server: `http://host:port`, or `https`, possibly with a path before its routes.
+/// The URL of a Meilisearch server: `http` or `https`, with an optional port and path prefix.
 ///
-/// It holds no credentials, so it may be shown: what it is made from must not hold any either.
+/// It contains no credentials, so that it may be logged: parsing rejects a URL that does.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct NodeUrl(String);
 
 impl NodeUrl {
-    /// The address without a slash at its end.
+    /// The URL without a trailing slash.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -26,12 +26,12 @@ impl FromStr for NodeUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let url = Url::parse(text.trim()).map_err(|_| MalformedNodeUrl)?;
-        let plain = matches!(url.scheme(), "http" | "https")
+        let is_valid = matches!(url.scheme(), "http" | "https")
             && url.username().is_empty()
             && url.password().is_none()
             && url.query().is_none()
             && url.fragment().is_none();
-        if plain { Ok(Self(url.as_str().trim_end_matches('/').to_owned())) } else { Err(MalformedNodeUrl) }
+        if is_valid { Ok(Self(url.as_str().trim_end_matches('/').to_owned())) } else { Err(MalformedNodeUrl) }
     }
 }
 
@@ -47,12 +47,12 @@ impl fmt::Debug for NodeUrl {
     }
 }
 
-/// The text is not the address of a Meilisearch server. It is not repeated here: it may hold a password.
+/// The text is not the URL of a Meilisearch server. The error does not contain the text, which may hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a Meilisearch URL is http://host:port or https://host:port; the key is given apart from it")]
+#[error("expected http://host:port or https://host:port; the API key is a separate setting")]
 pub struct MalformedNodeUrl;
 
-/// The key that a node asks for. A secret: [`Debug`] does not show it.
+/// The API key of a node. A secret: [`Debug`] does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
@@ -77,27 +77,27 @@ impl fmt::Debug for ApiKey {
 /// One node and the index on it.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
-    /// The server.
+    /// The URL of the server.
     pub url: NodeUrl,
-    /// Its key, where it asks for one.
+    /// The API key, where the server requires one.
     pub api_key: Option<ApiKey>,
-    /// The uid of the index. Its state is kept in `<index>_state`, a rebuild fills `<index>_rebuild` and
+    /// The uid of the index. Its state is in `<index>_state`; a rebuild fills `<index>_rebuild` and
     /// `<index>_rebuild_state`.
     pub index: String,
-    /// How long one attempt to connect may take.
+    /// Timeout of a connection attempt.
     pub connect_timeout: Duration,
-    /// How long one request that writes may take.
+    /// Timeout of a request that writes.
     pub write_timeout: Duration,
-    /// How long a task is awaited that such a request began.
+    /// How long to wait for the task that such a request enqueues.
     pub task_timeout: Duration,
 }
 
 impl NodeConfig {
-    /// The uid of the index when nothing else is said.
+    /// The default uid of the index.
     pub const DEFAULT_INDEX: &str = "chartsets";
 
-    /// A node with the default index: 500 ms to connect, 2 minutes for a request that writes, an hour for
-    /// its task.
+    /// A node with the default index, and timeouts of 500 ms to connect, 2 minutes for a request that writes and an
+    /// hour for its task.
     #[must_use]
     pub fn new(url: NodeUrl, api_key: Option<ApiKey>) -> Self {
         Self {
@@ -111,35 +111,35 @@ impl NodeConfig {
     }
 }
 
-/// How an engine reads from its nodes.
+/// How an engine searches its nodes.
 #[derive(Debug, Clone)]
 pub struct SearchConfig {
-    /// The nodes, each with a whole copy of the catalogue.
+    /// The nodes, each with a full copy of the catalogue.
     pub nodes: Vec<NodeConfig>,
-    /// How long one search may take in all, waiting for its turn included.
-    pub deadline: Duration,
-    /// The most searches that are under way at one node.
-    pub concurrency: NonZeroUsize,
-    /// How long ago the oldest change that a node does not hold may have been made.
+    /// Timeout of a search, including the wait for a permit.
+    pub search_timeout: Duration,
+    /// The maximum number of searches in flight per node.
+    pub max_concurrent_searches: NonZeroUsize,
+    /// The maximum age of the oldest change that a node has not applied. A node that lags more is not searched.
     pub max_lag: Duration,
-    /// How often the state of every node is asked for.
-    pub interval: Duration,
-    /// From which position on a page is approached from the end of its list where that is nearer.
-    pub deep_from: u64,
+    /// The interval at which every node is probed.
+    pub probe_interval: Duration,
+    /// A page at this offset or beyond is read from the end of its list where the end is nearer.
+    pub reverse_from_offset: u64,
 }
 
 impl SearchConfig {
-    /// The values for a server that answers requests: 2 seconds a search, 32 at a time, 30 seconds of lag, the state
-    /// once a second.
+    /// The values for a server: searches time out after 2 seconds, 32 run concurrently per node, nodes may lag 30
+    /// seconds and are probed once a second.
     #[must_use]
     pub fn new(nodes: Vec<NodeConfig>) -> Self {
         Self {
             nodes,
-            deadline: Duration::from_secs(2),
-            concurrency: const { NonZeroUsize::new(32).unwrap() },
+            search_timeout: Duration::from_secs(2),
+            max_concurrent_searches: const { NonZeroUsize::new(32).unwrap() },
             max_lag: Duration::from_secs(30),
-            interval: Duration::from_secs(1),
-            deep_from: 3_000,
+            probe_interval: Duration::from_secs(1),
+            reverse_from_offset: 3_000,
         }
     }
 }
@@ -149,15 +149,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_web_servers_without_credentials_parse() {
-        for (good, shown) in [
+    fn node_urls_are_http_without_credentials() {
+        for (valid, expected) in [
             ("http://localhost:7700", "http://localhost:7700"),
             (" https://search.example/ ", "https://search.example"),
             ("http://search.example:80/meili/", "http://search.example/meili"),
         ] {
-            assert_eq!(good.parse::<NodeUrl>().map(|url| url.to_string()).as_deref(), Ok(shown));
+            assert_eq!(valid.parse::<NodeUrl>().map(|url| url.to_string()).as_deref(), Ok(expected));
         }
-        for bad in [
+        for invalid in [
             "",
             "localhost:7700",
             "ftp://a/",
@@ -165,13 +165,13 @@ mod tests {
             "http://hunter2@a",
             "http://a/?k=hunter2",
         ] {
-            let error = bad.parse::<NodeUrl>().unwrap_err();
-            assert!(!format!("{error} {error:?}").contains("hunter2"), "{bad}");
+            let error = invalid.parse::<NodeUrl>().unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{invalid}");
         }
     }
 
     #[test]
-    fn a_key_is_never_shown() {
+    fn debug_does_not_print_the_key() {
         let url = "http://localhost:7700".parse().unwrap();
         let config = NodeConfig::new(url, Some("hunter2".to_owned().into()));
         assert!(!format!("{:?}", SearchConfig::new(vec![config])).contains("hunter2"));

@@ -1,30 +1,30 @@
-//! How an index differs from PostgreSQL.
+//! Differences between an index and PostgreSQL, as `verify --search` reports them.
 
 use std::fmt;
 
 use chart_index_domain::ChartsetId;
 
-/// A set that an index does not hold as it should.
+/// A chartset that differs between an index and PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
-    /// The set.
+    /// The id of the chartset.
     pub id: ChartsetId,
-    /// What is wrong.
+    /// How it differs.
     pub kind: DifferenceKind,
 }
 
-/// What is wrong with a set in an index.
+/// How a chartset differs between an index and PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DifferenceKind {
-    /// The index does not hold it.
+    /// It is missing from the index.
     Missing,
-    /// The index holds something else of it.
-    OtherContent,
-    /// The index holds it, and it is not shown.
+    /// Its document has other content than PostgreSQL.
+    ContentDiffers,
+    /// It is in the index, although it is not shown.
     NotShown,
-    /// The index does not hold it, because its document is larger than the node accepts.
+    /// It is missing from the index because its document is larger than the node accepts.
     TooLarge {
-        /// The size of the document.
+        /// The size of the document in bytes.
         bytes: u64,
     },
 }
@@ -33,13 +33,13 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let id = self.id;
         match self.kind {
-            DifferenceKind::Missing => write!(f, "chartset {id}: not in the index"),
-            DifferenceKind::OtherContent => write!(f, "chartset {id}: another content in the index"),
-            DifferenceKind::NotShown => write!(f, "chartset {id}: in the index and not shown"),
+            DifferenceKind::Missing => write!(f, "chartset {id}: missing from the index"),
+            DifferenceKind::ContentDiffers => write!(f, "chartset {id}: content differs from PostgreSQL"),
+            DifferenceKind::NotShown => write!(f, "chartset {id}: in the index but not shown"),
             DifferenceKind::TooLarge { bytes } => {
                 write!(
                     f,
-                    "chartset {id}: not in the index, its document of {bytes} bytes is too large for the node"
+                    "chartset {id}: missing from the index, its document of {bytes} bytes is too large for the node"
                 )
             }
         }

@@ -1,4 +1,4 @@
-//! The documents of an index.
+//! The documents of an index: one for each chartset.
 
 use chart_index_domain::search::IndexedChartset;
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, SourceKind};
@@ -6,21 +6,22 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::order::SortKeys;
-use crate::{creator, words};
+use crate::{creator_codes, word_codes};
 
 /// The primary key of the documents.
 pub(crate) const PRIMARY_KEY: &str = "id";
-/// The attribute of what lists show.
+/// The attribute with the list item.
 pub(crate) const ITEM: &str = "item";
 
-/// The attributes that text is looked for in, the one that weighs most first.
-pub(crate) const SEARCHED: [&str; 6] =
-    ["titleWords", "romanisedWords", "artistWords", "creatorWords", "tagWords", CODED];
-/// The attribute of the words in other scripts than Latin: found as they are written, never mistyped.
-pub(crate) const CODED: &str = "codedWords";
+/// The attributes that free text is searched in, the most relevant first.
+pub(crate) const SEARCHABLE: [&str; 6] =
+    ["titleWords", "romanisedWords", "artistWords", "creatorWords", "tagWords", CODED_WORDS];
+/// The attribute with the words that are not Latin. Typos are not tolerated in it.
+pub(crate) const CODED_WORDS: &str = "codedWords";
 
-/// A chartset as it stands in an index: what lists show, as they show it, beside everything that it is found and sorted
-/// by. Nothing is read back but the item, which is sent on as it is, and the key of the order.
+/// The document of a chartset: the list item as lists return it, and everything that searches filter and sort by.
+///
+/// A search reads back the item, which is sent on unchanged, the id and one sort key.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Document<'a> {
@@ -47,7 +48,7 @@ pub(crate) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    pub(crate) fn of(indexed: &'a IndexedChartset) -> Self {
+    pub(crate) fn new(indexed: &'a IndexedChartset) -> Self {
         let (set, keywords) = (&indexed.chartset, &indexed.keywords);
         let names = [&set.title, &set.artist, &set.creator];
         let all_names = names.into_iter().chain(&keywords.romanised_names).chain(&keywords.tags);
@@ -62,25 +63,28 @@ impl<'a> Document<'a> {
             length_max_ms: set.length_max_ms,
             density_max: set.density_max,
             updated_at_ms: indexed.updated_at_ms,
-            sort_keys: SortKeys::of(indexed),
-            creator_codes: creator::codes(&set.creator),
-            title_words: words::plain(&set.title),
-            romanised_words: plain_words(&keywords.romanised_names),
-            artist_words: words::plain(&set.artist),
-            creator_words: words::plain(&set.creator),
-            tag_words: plain_words(&keywords.tags),
-            coded_words: all_names.map(|name| words::coded(name)).filter(|coded| !coded.is_empty()).collect(),
+            sort_keys: SortKeys::new(indexed),
+            creator_codes: creator_codes::codes(&set.creator),
+            title_words: word_codes::latin_words(&set.title),
+            romanised_words: latin_words(&keywords.romanised_names),
+            artist_words: word_codes::latin_words(&set.artist),
+            creator_words: word_codes::latin_words(&set.creator),
+            tag_words: latin_words(&keywords.tags),
+            coded_words: all_names
+                .map(|name| word_codes::coded_words(name))
+                .filter(|words| !words.is_empty())
+                .collect(),
         }
     }
 
-    /// Whether an index that holds this holds the document, every attribute of it.
-    pub(crate) fn is(&self, held: &Value) -> bool {
-        serde_json::to_value(self).is_ok_and(|document| document == *held)
+    /// Whether the JSON from an index is this document, in every attribute.
+    pub(crate) fn equals(&self, stored: &Value) -> bool {
+        serde_json::to_value(self).is_ok_and(|document| document == *stored)
     }
 }
 
-fn plain_words(names: &[String]) -> Vec<String> {
-    names.iter().map(|name| words::plain(name)).filter(|words| !words.is_empty()).collect()
+fn latin_words(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| word_codes::latin_words(name)).filter(|words| !words.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -111,24 +115,24 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_found_sorted_and_shown_is_in_the_document() {
-        let document = serde_json::to_value(Document::of(&indexed(1, "a"))).unwrap();
-        let sorted = crate::order::sortable_attributes().into_iter();
-        for attribute in sorted.chain(SEARCHED).chain([PRIMARY_KEY, ITEM, "creatorCodes"]) {
+    fn document_has_every_attribute_that_searches_use() {
+        let document = serde_json::to_value(Document::new(&indexed(1, "a"))).unwrap();
+        let sortable = crate::order::sortable_attributes().into_iter();
+        for attribute in sortable.chain(SEARCHABLE).chain([PRIMARY_KEY, ITEM, "creatorCodes"]) {
             assert!(document.get(attribute).is_some(), "{attribute}");
         }
     }
 
-    /// Whoever changes a document, and so whoever changes the list item, raises [`FORMAT`]: then nodes are rebuilt, and
-    /// no page mixes two forms.
+    /// A change of the document, and so a change of the list item, requires a new [`FORMAT`]: nodes are then rebuilt,
+    /// and no page mixes two formats.
     #[test]
-    fn the_format_is_that_of_this_document() {
+    fn format_matches_this_document() {
         let mut indexed = indexed(1, "宙 Sora");
         let reference = SourceRef::from_number(5).unwrap();
         indexed.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
         indexed.keywords.romanised_names = vec!["Sora".into()];
         assert_eq!(FORMAT, 2);
-        insta::assert_json_snapshot!(serde_json::to_value(Document::of(&indexed)).unwrap(), @r#"
+        insta::assert_json_snapshot!(serde_json::to_value(Document::new(&indexed)).unwrap(), @r#"
         {
           "artist1": "x61",
           "artist2": "x6172",
@@ -204,32 +208,32 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_document_is_another_one_when_any_of_it_is() {
+    fn documents_differ_when_any_attribute_does() {
         let original = indexed(1, "a");
-        let held = serde_json::to_value(Document::of(&original)).unwrap();
-        assert!(Document::of(&original).is(&held));
-        let is_held = |change: fn(&mut IndexedChartset)| {
+        let stored = serde_json::to_value(Document::new(&original)).unwrap();
+        assert!(Document::new(&original).equals(&stored));
+        let is_equal = |change: fn(&mut IndexedChartset)| {
             let mut changed = original.clone();
             change(&mut changed);
-            Document::of(&changed).is(&held)
+            Document::new(&changed).equals(&stored)
         };
-        assert!(!is_held(|set| set.chartset.title = "A".into()));
-        assert!(!is_held(|set| set.chartset.chart_count = 3));
-        assert!(!is_held(|set| set.chartset.bpm_max = 180.126));
-        assert!(!is_held(|set| set.updated_at_ms += 1));
-        assert!(!is_held(|set| set.keywords.tags.push("b".into())));
-        assert!(!is_held(|set| set.keywords.romanised_names.push("b".into())));
-        assert!(!is_held(|set| {
+        assert!(!is_equal(|set| set.chartset.title = "A".into()));
+        assert!(!is_equal(|set| set.chartset.chart_count = 3));
+        assert!(!is_equal(|set| set.chartset.bpm_max = 180.126));
+        assert!(!is_equal(|set| set.updated_at_ms += 1));
+        assert!(!is_equal(|set| set.keywords.tags.push("b".into())));
+        assert!(!is_equal(|set| set.keywords.romanised_names.push("b".into())));
+        assert!(!is_equal(|set| {
             let reference = SourceRef::from_number(1).unwrap();
             set.chartset.source = Some(PublicSource { kind: SourceKind::AlphaSet, reference });
         }));
-        for name in held.as_object().unwrap().keys() {
-            let mut damaged = held.clone();
+        for name in stored.as_object().unwrap().keys() {
+            let mut damaged = stored.clone();
             damaged.as_object_mut().unwrap().remove(name);
-            assert!(!Document::of(&original).is(&damaged), "{name}");
+            assert!(!Document::new(&original).equals(&damaged), "{name}");
         }
-        let mut damaged = held.clone();
+        let mut damaged = stored.clone();
         damaged["other"] = json!(1);
-        assert!(!Document::of(&original).is(&damaged));
+        assert!(!Document::new(&original).equals(&damaged));
     }
 }

@@ -1,4 +1,4 @@
-//! The Meilisearch engine: several nodes, each with a whole copy of the catalogue, one of them for each page.
+//! The Meilisearch engine: reads each page of a list from one of several nodes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,40 +13,40 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::page_search::PageSearch;
 use crate::reader::Reader;
-use crate::request::PageSearch;
-use crate::{SearchConfig, SearchError, Unanswerable};
+use crate::{SearchConfig, SearchError, UnsupportedQuery};
 
-/// Searches the nodes. Clones share everything; what watches the nodes ends with the last one.
+/// Searches the nodes. Clones share connections and probes, which end with the last clone.
 ///
-/// Every page comes from one node alone: the same one while it can be used, so that what a visitor sees does not
-/// flicker, and another one for every process, so that replicas spread over the nodes. A node is not asked while
-/// it is away or busy, has no index or one of another format, or lags behind the catalogue by more than the
-/// configured time.
+/// Every page comes from a single node. A process prefers the same node as long as it can be used, so that consecutive
+/// pages fit together; each process prefers a random one, so that replicas spread over the nodes. A node is not
+/// searched while it is unavailable or busy, has no index or one of another format, or lags behind the catalogue by
+/// more than the configured time.
 ///
-/// Beside outages, [`ReadError::Unavailable`] with an [`Unanswerable`] inside is the answer to the few queries that
-/// Meilisearch has no exact answer to; the exact engine has to be asked then.
+/// A search fails with [`ReadError::Unavailable`] when no node can be searched, and, with an [`UnsupportedQuery`] as
+/// its source, for the few queries that Meilisearch cannot run exactly: the caller has to ask the PostgreSQL engine.
 #[derive(Clone)]
 pub struct MeilisearchEngine {
     shared: Arc<Shared>,
-    _monitors: Arc<[AbortOnDropHandle<()>]>,
+    _probes: Arc<[AbortOnDropHandle<()>]>,
 }
 
 struct Shared {
     config: SearchConfig,
-    /// In the order in which this process asks.
+    /// In the order of preference of this process.
     readers: Vec<Reader>,
-    /// The newest checkpoint that was given out as a generation. It never goes back, whichever node is asked.
+    /// The newest checkpoint that was returned as a generation. It never decreases, whichever node is searched.
     newest: AtomicU64,
     changes: Arc<dyn CatalogueChanges>,
 }
 
 impl MeilisearchEngine {
-    /// An engine over those nodes. Asks each of them how it is, and again in every interval; nodes that are away come
-    /// in when they are back.
+    /// An engine that has probed each node once, and probes it again in every interval. A node that is unavailable is
+    /// used as soon as a probe succeeds.
     ///
     /// # Errors
-    /// When the configuration cannot be used.
+    /// When the configuration is invalid. Unavailable nodes are no error.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -58,20 +58,21 @@ impl MeilisearchEngine {
             config.nodes.iter().map(|node| Reader::new(node, &config)).collect();
         let mut readers = readers?;
         if readers.is_empty() {
-            return Err(SearchError::Configuration("there is no Meilisearch node to search"));
+            return Err(SearchError::Configuration("no Meilisearch nodes are configured"));
         }
         let first = fastrand::usize(..readers.len());
         readers.rotate_left(first);
         let shared = Arc::new(Shared { config, readers, newest: AtomicU64::new(0), changes });
         join_all((0..shared.readers.len()).map(|reader| shared.probe(reader))).await;
-        let monitors = (0..shared.readers.len())
-            .map(|reader| AbortOnDropHandle::new(tokio::spawn(monitor(Arc::clone(&shared), reader))));
-        Ok(Self { _monitors: monitors.collect(), shared })
+        let probes = (0..shared.readers.len()).map(|reader| {
+            AbortOnDropHandle::new(tokio::spawn(probe_repeatedly(Arc::clone(&shared), reader)))
+        });
+        Ok(Self { _probes: probes.collect(), shared })
     }
 }
 
-async fn monitor(shared: Arc<Shared>, reader: usize) {
-    let interval = shared.config.interval;
+async fn probe_repeatedly(shared: Arc<Shared>, reader: usize) {
+    let interval = shared.config.probe_interval;
     let mut ticks = interval_at(Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -86,34 +87,36 @@ impl Shared {
         self.readers[reader].probe(self.changes.as_ref(), self.config.max_lag, newest).await;
     }
 
-    /// The nodes that may be asked for that generation, the first one first.
+    /// The nodes that can be searched for that generation, in order of preference.
     fn usable(&self, generation: Generation) -> impl Iterator<Item = (&Reader, Checkpoint)> {
         let now = Instant::now();
-        let usable =
-            self.readers.iter().filter_map(move |reader| Some((reader, reader.standing().usable(now)?)));
+        let usable = self
+            .readers
+            .iter()
+            .filter_map(move |reader| Some((reader, reader.health().usable_checkpoint(now)?)));
         usable.filter(move |(_, checkpoint)| checkpoint.0 >= generation.0)
     }
 
-    /// One page from one node. Another node is asked only when this one broke the connection: what is busy or slow
-    /// must not be answered with more work.
+    /// Reads a page from the preferred node, or from the next one if the connection fails. After any other error no
+    /// second node is searched: if one is busy or slow, the others must not get its load as well.
     async fn search(
         &self,
         search: &PageSearch<'_>,
         generation: Generation,
     ) -> Result<ChartsetPage, ReadError> {
-        let deadline = Instant::now() + self.config.deadline;
-        let mut failure: ReadError = unavailable(SearchError::NoNode);
+        let deadline = Instant::now() + self.config.search_timeout;
+        let mut failure: ReadError = unavailable(SearchError::NoUsableNode);
         for (reader, _) in self.usable(generation) {
-            if search.needs_contains() && !reader.standing().contains() {
-                failure = unavailable(Unanswerable::NoContains);
+            if search.needs_contains_filter() && !reader.health().accepts_contains_filter() {
+                failure = unavailable(UnsupportedQuery::ContainsFilterOff);
                 continue;
             }
             match reader.search(search, deadline).await {
                 Ok(page) => return Ok(page),
                 Err(error) => {
-                    let broke = error.is_broken_connection();
+                    let is_disconnected = error.is_disconnected();
                     failure = unavailable(error);
-                    if !broke {
+                    if !is_disconnected {
                         break;
                     }
                 }
@@ -129,7 +132,7 @@ impl SearchIndex for MeilisearchEngine {
         Engine::Meilisearch
     }
 
-    /// The checkpoint of the node that would be asked now. While none can be asked it stays what it was.
+    /// The checkpoint of the preferred node; unchanged while no node can be searched.
     fn generation(&self) -> Generation {
         let newest = Generation(self.shared.newest.load(Ordering::Acquire));
         match self.shared.usable(newest).next() {
@@ -142,10 +145,10 @@ impl SearchIndex for MeilisearchEngine {
 
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
         if query.matches_nothing() {
-            // No node has to be asked. Without words, Meilisearch would list everything.
+            // For a text without words Meilisearch would list everything.
             return Ok(ChartsetPage { items: Vec::new(), total: 0 });
         }
-        let search = PageSearch::of(query).map_err(unavailable)?;
+        let search = PageSearch::new(query).map_err(unavailable)?;
         self.shared.search(&search, generation).await
     }
 }

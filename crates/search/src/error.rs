@@ -1,145 +1,157 @@
-//! What can go wrong with a node.
+//! The errors of requests to a node.
 
 use std::error::Error;
 use std::time::Duration;
 
 use meilisearch_sdk::errors::Error as SdkError;
 
-use crate::http::Failure;
+use crate::transport::TransportError;
 
-/// A node did not do what it was asked.
+/// An operation on a node, or on all of them, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error("{0}")]
     Configuration(&'static str),
-    /// There was no answer, or none in time.
-    #[error("{operation}: no answer from Meilisearch")]
+    /// There was no response: the connection failed, or the request timed out.
+    #[error("{operation}: no response from Meilisearch")]
     Unreachable {
-        /// What was asked for.
+        /// The operation that failed.
         operation: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The answer was an error.
-    #[error("{operation}: Meilisearch answered {status} {code}: {message}")]
-    Refused {
-        /// What was asked for.
+    /// The response had another status than expected.
+    #[error("{operation}: Meilisearch responded {status} {code}: {message}")]
+    ErrorResponse {
+        /// The operation that failed.
         operation: &'static str,
         /// The HTTP status.
         status: u16,
-        /// The code of the error, e.g. `index_not_found`; empty where the answer was not Meilisearch's own.
+        /// Meilisearch's error code, such as `index_not_found`; empty where a proxy responded.
         code: String,
-        /// What Meilisearch says about it.
+        /// Meilisearch's error message.
         message: String,
-        /// How long to stay away, at most a minute.
+        /// The value of `Retry-After`, at most a minute.
         retry_after: Option<Duration>,
     },
-    /// The answer cannot be read, or contradicts itself or what was asked.
-    #[error("{operation}: an answer of Meilisearch that makes no sense")]
-    Nonsense {
-        /// What was asked for.
+    /// The response cannot be parsed, contradicts itself, or does not match the request.
+    #[error("{operation}: invalid response from Meilisearch")]
+    InvalidResponse {
+        /// The operation that failed.
         operation: &'static str,
-        /// What is wrong with the answer.
+        /// What is wrong with the response.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Meilisearch took the work and did not finish it.
+    /// Meilisearch enqueued a task, which then failed or was canceled.
     #[error("{operation}: task {task} of Meilisearch {status} {code}: {message}")]
-    Task {
-        /// What was asked for.
+    TaskFailed {
+        /// The operation that failed.
         operation: &'static str,
-        /// The number of the task.
+        /// The uid of the task.
         task: u32,
-        /// How it ended, in Meilisearch's words.
+        /// The status of the task: `failed` or `canceled`.
         status: String,
-        /// The code of its error.
+        /// Meilisearch's error code.
         code: String,
-        /// What Meilisearch says about it.
+        /// Meilisearch's error message.
         message: String,
     },
-    /// Fewer or more documents were taken than were sent.
-    #[error("{operation}: {sent} documents sent, {done} done")]
-    Count {
-        /// What was asked for.
+    /// A task processed another number of documents than were sent.
+    #[error("{operation}: {sent} documents sent, {done} processed")]
+    CountMismatch {
+        /// The operation that failed.
         operation: &'static str,
-        /// How many documents were sent.
+        /// The number of documents that were sent.
         sent: usize,
-        /// How many Meilisearch says it indexed or deleted.
+        /// The number of documents that Meilisearch reports as indexed or deleted.
         done: usize,
     },
-    /// No node can be asked: each is away, busy, too old, or older than the generation that was asked for.
-    #[error("no node of Meilisearch can be asked")]
-    NoNode,
-    /// As many searches as may be under way were so until the deadline.
-    #[error("too many searches at once")]
-    Crowded,
-    /// A rebuilt index would take the place of one that is newer than itself.
-    #[error("the rebuilt index holds less of the catalogue than the live one")]
-    Outdated,
+    /// No node can be searched: each is unavailable, busy, lagging, without a usable index, or older than the requested
+    /// generation.
+    #[error("no Meilisearch node can be searched")]
+    NoUsableNode,
+    /// All permits of the concurrency limit were taken until the search timed out.
+    #[error("too many searches in flight")]
+    AtCapacity,
+    /// The rebuilt index is older than the live one, which it would replace.
+    #[error("the rebuilt index is older than the live one")]
+    OutdatedRebuild,
 }
 
 impl SearchError {
-    /// Whether the node says that there is no such index.
+    /// Whether the node reports that the index does not exist.
     #[must_use]
     pub fn is_index_not_found(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } | Self::Task { code, .. } if code == "index_not_found")
+        matches!(self, Self::ErrorResponse { code, .. } | Self::TaskFailed { code, .. } if code == "index_not_found")
     }
 
-    /// Whether the node says that there is no such document.
+    /// Whether the node reports that the document does not exist.
     pub(crate) fn is_document_not_found(&self) -> bool {
-        matches!(self, Self::Refused { code, .. } if code == "document_not_found")
+        matches!(self, Self::ErrorResponse { code, .. } if code == "document_not_found")
     }
 
-    /// Whether the key of this program does not allow what was asked for.
+    /// Whether the API key does not permit the request.
     pub(crate) const fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Refused { status: 403, .. })
+        matches!(self, Self::ErrorResponse { status: 403, .. })
     }
 
-    /// Whether the request had more bytes than the node, or a proxy before it, accepts.
+    /// Whether the request was larger than the node, or a proxy in front of it, accepts.
     pub(crate) const fn is_payload_too_large(&self) -> bool {
-        matches!(self, Self::Refused { status: 413, .. })
+        matches!(self, Self::ErrorResponse { status: 413, .. })
     }
 
-    /// Whether the same request may succeed soon: there was no response, or one that says that the node is busy or
+    /// Whether the same request may succeed soon: there was no response, or one that reports that the node is busy or
     /// unavailable.
     pub(crate) const fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable { .. } | Self::Refused { status: 408 | 429 | 500 | 502 | 503 | 504, .. }
+            Self::Unreachable { .. } | Self::ErrorResponse { status: 408 | 429 | 500 | 502 | 503 | 504, .. }
         )
     }
 
-    /// Whether there was no connection, or it broke: what was asked for may be asked of another node.
-    pub(crate) fn is_broken_connection(&self) -> bool {
-        matches!(self, Self::Unreachable { source, .. }
-            if matches!(source.downcast_ref(), Some(Failure::NoAnswer(_))))
-    }
-
-    /// What the SDK says, in this crate's words.
-    pub(crate) fn of(operation: &'static str) -> impl Fn(SdkError) -> Self {
-        move |error| match error {
-            SdkError::Other(error) => match error.downcast::<Failure>() {
-                Ok(failure) => Self::from_failure(operation, *failure),
-                Err(source) => Self::Unreachable { operation, source },
-            },
-            error => Self::Nonsense { operation, source: error.into() },
+    /// The value of `Retry-After`, if the response had one.
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::ErrorResponse { retry_after, .. } => *retry_after,
+            _ => None,
         }
     }
 
-    /// An answer that contradicts itself or what was asked.
-    pub(crate) fn nonsense(operation: &'static str, reason: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::Nonsense { operation, source: reason.into() }
+    /// Whether the connection could not be opened or broke: another node may be searched instead.
+    pub(crate) fn is_disconnected(&self) -> bool {
+        matches!(self, Self::Unreachable { source, .. }
+            if matches!(source.downcast_ref(), Some(TransportError::Disconnected(_))))
     }
 
-    fn from_failure(operation: &'static str, failure: Failure) -> Self {
-        match failure {
-            Failure::Status { status, code, message, retry_after } => {
-                Self::Refused { operation, status, code, message, retry_after }
+    /// Converts an error of the SDK.
+    pub(crate) fn from_sdk(operation: &'static str) -> impl Fn(SdkError) -> Self {
+        move |error| match error {
+            SdkError::Other(error) => match error.downcast::<TransportError>() {
+                Ok(error) => Self::from_transport(operation, *error),
+                Err(source) => Self::Unreachable { operation, source },
+            },
+            error => Self::InvalidResponse { operation, source: error.into() },
+        }
+    }
+
+    /// A response that contradicts itself or does not match the request.
+    pub(crate) fn invalid_response(
+        operation: &'static str,
+        reason: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::InvalidResponse { operation, source: reason.into() }
+    }
+
+    fn from_transport(operation: &'static str, error: TransportError) -> Self {
+        match error {
+            TransportError::Status { status, code, message, retry_after } => {
+                Self::ErrorResponse { operation, status, code, message, retry_after }
             }
-            Failure::Unreadable(error) => Self::Nonsense { operation, source: error.into() },
-            failure => Self::Unreachable { operation, source: failure.into() },
+            TransportError::InvalidBody(error) => Self::InvalidResponse { operation, source: error.into() },
+            error => Self::Unreachable { operation, source: error.into() },
         }
     }
 }

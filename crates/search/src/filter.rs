@@ -1,27 +1,27 @@
-//! Filters as a tree, and the one place where they become text.
+//! Filters as a tree, and their text, in which every value is quoted in one place.
 
 use std::fmt::{self, Write as _};
 
 use chart_index_domain::search::{Bounds, SearchQuery};
 
-use crate::creator;
+use crate::creator_codes;
 
-/// A condition on the documents of an index. Attributes are names of this program's own; values may be anything.
+/// A condition on the documents of an index. Attributes are constants; values may contain any text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Filter {
-    /// All of them; holds when there are none.
+    /// All of the conditions; true when there are none.
     And(Vec<Filter>),
-    /// Any of them. Never empty: Meilisearch has no way to say that nothing matches.
+    /// Any of the conditions. Never empty: Meilisearch has no filter that matches nothing.
     Or(Vec<Filter>),
-    /// A number compared.
+    /// A comparison of a number.
     Compare { attribute: &'static str, comparison: Comparison, value: f64 },
-    /// Equal, after Meilisearch folded case and accents of both.
+    /// Equality, after Meilisearch has folded case and accents of both sides.
     Equals { attribute: &'static str, value: String },
-    /// Holds that text, folded likewise. Needs the feature `containsFilter`.
+    /// A substring, folded likewise. Requires the feature `containsFilter`.
     Contains { attribute: &'static str, part: String },
 }
 
-/// The comparisons that are asked for.
+/// The comparisons that queries use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     AtLeast,
@@ -29,8 +29,9 @@ pub(crate) enum Comparison {
 }
 
 impl Filter {
-    /// Every condition of the query beside its text. `None` when the creator's part is too long to be found here.
-    pub(crate) fn of(query: &SearchQuery) -> Option<Self> {
+    /// Every condition of the query except its text. `None` when the part of a creator's name is too long to be found
+    /// reliably.
+    pub(crate) fn from_query(query: &SearchQuery) -> Option<Self> {
         let mut all = Vec::new();
         if !query.keys.is_empty() {
             let keys = query.keys.iter().map(|keys| keys.get().to_string());
@@ -40,7 +41,7 @@ impl Filter {
             all.push(Self::Equals { attribute: "sourceKind", value: source.as_str().to_owned() });
         }
         if let Some(creator) = &query.creator {
-            all.push(Self::Contains { attribute: "creatorCodes", part: creator::part_code(creator)? });
+            all.push(Self::Contains { attribute: "creatorCodes", part: creator_codes::part_code(creator)? });
         }
         all.extend(overlap("bpmMin", "bpmMax", query.bpm));
         all.extend(overlap("lengthMinMs", "lengthMaxMs", query.length_ms));
@@ -48,7 +49,7 @@ impl Filter {
         Some(Self::And(all))
     }
 
-    /// Whether it asks for nothing.
+    /// Whether it matches everything.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, Self::And(all) if all.is_empty())
     }
@@ -58,14 +59,14 @@ fn compare(attribute: &'static str, comparison: Comparison, value: f64) -> Filte
     Filter::Compare { attribute, comparison, value }
 }
 
-/// The range in the two attributes has a value in common with the bounds, both ends inclusive.
+/// The range between the two attributes overlaps the bounds, both ends inclusive.
 fn overlap(low: &'static str, high: &'static str, bounds: Bounds) -> impl Iterator<Item = Filter> {
     let min = bounds.min.map(|min| compare(high, Comparison::AtLeast, min));
     let max = bounds.max.map(|max| compare(low, Comparison::AtMost, max));
     min.into_iter().chain(max)
 }
 
-/// The text of the filter, as Meilisearch parses it.
+/// The filter in the syntax of Meilisearch.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -76,7 +77,7 @@ impl fmt::Display for Filter {
                     Comparison::AtLeast => ">=",
                     Comparison::AtMost => "<=",
                 };
-                // Rust writes numbers without exponents, so that they are single words.
+                // Rust formats numbers without exponents, which Meilisearch would not parse.
                 write!(f, "{attribute} {sign} {value}")
             }
             Self::Equals { attribute, value } => write!(f, "{attribute} = {}", Quoted(value)),
@@ -98,7 +99,7 @@ fn join(f: &mut fmt::Formatter<'_>, filters: &[Filter], between: &str) -> fmt::R
     Ok(())
 }
 
-/// A value between quotes: the only place where text becomes part of a filter.
+/// A value in quotes, with quotes and backslashes escaped. All text in filters passes through here.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_condition_of_a_query_becomes_part_of_the_filter() {
+    fn filter_has_every_condition_of_the_query() {
         let keys = |counts: &[u8]| counts.iter().map(|&keys| KeyCount::try_from(keys).unwrap()).collect();
         let range = |min, max| Bounds { min, max };
         for (query, expected) in [
@@ -140,19 +141,19 @@ mod tests {
             (SearchQuery { length_ms: range(None, Some(90_000.0)), ..query() }, "lengthMinMs <= 90000"),
             (SearchQuery { density_min: Some(1e22), ..query() }, "densityMax >= 10000000000000000000000"),
         ] {
-            assert_eq!(Filter::of(&query).unwrap().to_string(), expected);
+            assert_eq!(Filter::from_query(&query).unwrap().to_string(), expected);
         }
     }
 
     #[test]
-    fn conditions_inside_others_are_kept_together() {
+    fn nested_conditions_are_in_parentheses() {
         let is = |value: &str| Filter::Equals { attribute: "a", value: value.into() };
         let nested = Filter::Or(vec![Filter::And(vec![is("1"), is("2")]), is("3")]);
         assert_eq!(nested.to_string(), r#"(a = "1" AND a = "2") OR a = "3""#);
     }
 
     #[test]
-    fn text_that_would_end_its_quotes_is_escaped() {
+    fn quotes_and_backslashes_are_escaped() {
         for (text, expected) in [
             ("", r#""""#),
             ("plain", r#""plain""#),
@@ -165,8 +166,8 @@ mod tests {
         }
     }
 
-    /// Reads quoted text back as Meilisearch does: up to the first quote without a backslash before it.
-    fn read_back(text: &str) -> Option<(String, &str)> {
+    /// Parses quoted text as Meilisearch does: up to the first quote that is not escaped.
+    fn unquote(text: &str) -> Option<(String, &str)> {
         let mut characters = text.strip_prefix('"')?.char_indices();
         let mut value = String::new();
         while let Some((position, character)) = characters.next() {
@@ -181,9 +182,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_escapes_from_its_quotes(text in r#"(\\|"|'| OR 1=1|\PC){0,20}"#) {
+        fn text_never_ends_its_quotes(text in r#"(\\|"|'| OR 1=1|\PC){0,20}"#) {
             let filter = Filter::Contains { attribute: "a", part: text.clone() }.to_string();
-            let (value, rest) = read_back(filter.strip_prefix("a CONTAINS ").unwrap()).unwrap();
+            let (value, rest) = unquote(filter.strip_prefix("a CONTAINS ").unwrap()).unwrap();
             prop_assert_eq!(value, text);
             prop_assert_eq!(rest, "");
         }

@@ -1,57 +1,57 @@
-//! The Meilisearch engine of Browse: several independent nodes, each with a whole copy of the catalogue.
+//! The Meilisearch engine: several independent nodes, each with a full copy of the catalogue.
 //!
-//! - [`IndexWriter`] writes to one node. It awaits every task and counts what was indexed. A rebuild fills an index
-//!   beside the live one and takes its place in one step.
-//! - [`MeilisearchEngine`] reads, each page from one node. It passes over nodes that are away, busy, of another format
-//!   or too far behind.
+//! - [`IndexWriter`] writes to one node. It waits for every task and checks the number of documents. A rebuild fills a
+//!   second index and swaps it with the live one atomically.
+//! - [`MeilisearchEngine`] reads each page from one node. It skips nodes that are unavailable, busy, lagging too far,
+//!   or that have an index of another format.
 //!
-//! What an index holds is said by the index: the checkpoint lies in the node, in a small index of its own that is
-//! swapped together with the documents. A node that lost its data, or was restored from an old snapshot, is as old as
-//! it says.
+//! The checkpoint of an index is stored in the node, in a small index that is swapped together with the documents. A
+//! node that lost its data, or was restored from an old snapshot, therefore has an old checkpoint and is brought up to
+//! date.
 //!
-//! # What is exact
+//! # Exactness
 //!
-//! For the same catalogue every list without free text is the list of the PostgreSQL engine: the same order, the same
-//! total, any page. Nothing is left to Meilisearch's folding: what is sorted by is written in hexadecimal digits
-//! (`order`), parts of creators' names in a code (`creator`), and the words of other scripts than Latin as well
-//! (`words`). With free text Meilisearch finds all that PostgreSQL finds, and what is mistyped. Known limits of that:
-//! of an unfinished last word the first thousand completions are looked for where it has five letters or more (two in
-//! other scripts than Latin), and of all names in one attribute the first 65,535 words are indexed.
+//! For the same catalogue, every list without free text is the list of the PostgreSQL engine: the same order, the same
+//! total, any page. Nothing depends on Meilisearch's folding: sort keys are hexadecimal digits (`order`), creator names
+//! (`creator_codes`) and words of scripts other than Latin (`word_codes`) are encoded. With free text, Meilisearch
+//! finds all that PostgreSQL finds, and tolerates typos. Two limits of Meilisearch apply: an unfinished last word of
+//! five letters or more (two in scripts other than Latin) is looked up by its first thousand completions, and of the
+//! text in one attribute the first 65,535 words are indexed.
 //!
-//! A page that contradicts itself is never served: too few sets for its total, one of them twice, or out of order,
-//! which is how a search that was cut off comes back. In the order of relevance, which nobody else can check, the
-//! settings see to that: Meilisearch cuts off after a minute, a search is given up after seconds.
+//! A page that contradicts itself is an error: one that has too few chartsets for its total, one of them twice, or that
+//! is out of order, as when Meilisearch cuts off a search. The order of relevance cannot be checked; there the settings
+//! prevent it, since Meilisearch cuts off after a minute, and a search times out after seconds.
 //!
-//! # What needs which feature of the server
+//! # Experimental features
 //!
 //! Both are experimental in Meilisearch 1.50, off in a new node, and switched on by a rebuild and by
 //! [`IndexWriter::apply_settings`] where the server has them.
 //!
-//! - `containsFilter`: part of a creator's name. Without it such queries are [`Unanswerable::NoContains`], and the
-//!   PostgreSQL engine, which stands in, answers them exactly; all others are answered as ever.
-//! - `legacySearch`: the cost of deep pages. Without it every document before the page is loaded, and the last of
-//!   thousands of pages takes seconds; nothing else changes.
+//! - `containsFilter`: searches part of a creator's name. Without it such queries fail with
+//!   [`UnsupportedQuery::ContainsFilterOff`], and the PostgreSQL engine runs them as the fallback.
+//! - `legacySearch`: the performance of deep pages. Without it every document before the page is loaded, and the last
+//!   of thousands of pages takes seconds.
 
 mod arguments;
 mod config;
-mod creator;
+mod creator_codes;
 mod difference;
 mod document;
 mod engine;
 mod error;
 mod filter;
-mod http;
 mod node;
+mod node_health;
 mod order;
+mod page_search;
 mod quarantine;
 mod reader;
-mod request;
 mod retry;
 mod settings;
-mod standing;
 mod tasks;
+mod transport;
 mod upload;
-mod words;
+mod word_codes;
 mod writer;
 
 pub use arguments::{InconsistentNodes, MeilisearchArguments};
@@ -59,7 +59,7 @@ pub use config::{ApiKey, MalformedNodeUrl, NodeConfig, NodeUrl, SearchConfig};
 pub use difference::{Difference, DifferenceKind};
 pub use engine::MeilisearchEngine;
 pub use error::SearchError;
+pub use page_search::UnsupportedQuery;
 pub use quarantine::Quarantined;
-pub use request::Unanswerable;
 pub use settings::SettingDifference;
 pub use writer::{Applied, Batch, FORMAT, IndexState, IndexWriter, Target};

@@ -1,4 +1,4 @@
-//! One node: its indexes, its state, its features.
+//! One node: its indexes, the state of an index, its experimental features.
 
 use std::collections::BTreeMap;
 use std::num::ParseIntError;
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::http::{Failure, Transport};
 use crate::settings::FEATURES;
+use crate::transport::{Transport, TransportError};
 use crate::{IndexState, NodeConfig, SearchError, Target};
 
-/// How long a small request that reads may take, where the node has no shorter time for all of them.
+/// Timeout of a small read, unless the timeout of all requests to the node is shorter.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The id of the document of a state index that says what the other index holds.
+/// The id of the document with the [`IndexState`] in a state index.
 pub(crate) const STATE_ID: &str = "state";
 
-/// A node and the way to it. Clones share the connections.
+/// A client of one node. Clones share its connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) config: NodeConfig,
@@ -32,12 +32,13 @@ pub(crate) struct Node {
     pub(crate) transport: Transport,
 }
 
-/// The document of a state index. The checkpoint and the history are text: JSON numbers of Meilisearch end at 53 bits.
+/// The document with the state of an index. Checkpoint and history are text: Meilisearch stores JSON numbers with 53
+/// bits.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StateDocument {
     id: String,
     checkpoint: String,
-    /// Versions before this attribute ignore it, and leave it out.
+    /// Older versions of this program ignore this attribute and do not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     history: Option<String>,
     format: u32,
@@ -52,10 +53,10 @@ impl StateDocument {
 }
 
 impl Node {
-    /// A node whose requests take no longer than that.
+    /// A client with a timeout for every request.
     pub(crate) fn new(config: &NodeConfig, timeout: Duration) -> Result<Self, SearchError> {
         let transport = Transport::new(config, timeout)?;
-        // The transport itself sends the key.
+        // The transport sends the API key.
         let client = Client::new_with_client(config.url.as_str(), None::<String>, transport.clone());
         Ok(Self { config: config.clone(), client, transport })
     }
@@ -68,7 +69,7 @@ impl Node {
         }
     }
 
-    /// The uid of the index that says what the other one holds, and what it lacks ([`crate::Quarantined`]).
+    /// The uid of the index with the state and the quarantine ([`crate::Quarantined`]) of the index of chartsets.
     pub(crate) fn state_uid(&self, target: Target) -> String {
         format!("{}_state", self.uid(target))
     }
@@ -77,7 +78,7 @@ impl Node {
         self.client.index(self.uid(target))
     }
 
-    /// `GET` of a route that the SDK does not know, or whose answer it reads into less than there is.
+    /// Sends a `GET` request to a route that the SDK lacks, or of which its types drop fields.
     pub(crate) async fn get<Output: DeserializeOwned + Send + 'static>(
         &self,
         operation: &'static str,
@@ -87,12 +88,12 @@ impl Node {
         let request = self.transport.request::<(), (), Output>(&url, Method::Get { query: () }, 200);
         let response = timeout(READ_TIMEOUT, request).await.unwrap_or_else(|_| {
             self.transport.discard_connections();
-            Err(SdkError::Other(Failure::TimedOut(READ_TIMEOUT).into()))
+            Err(SdkError::Other(TransportError::TimedOut(READ_TIMEOUT).into()))
         });
-        response.map_err(SearchError::of(operation))
+        response.map_err(SearchError::from_sdk(operation))
     }
 
-    /// What an index says of itself; `None` where there is none, or one that does not say.
+    /// The state of an index; `None` where there is no index, or none with a state.
     pub(crate) async fn state(&self, target: Target) -> Result<Option<IndexState>, SearchError> {
         const OPERATION: &str = "read the state of an index";
         let route = format!("indexes/{}/documents/{STATE_ID}", self.state_uid(target));
@@ -101,14 +102,14 @@ impl Node {
             Err(error) if error.is_index_not_found() || error.is_document_not_found() => return Ok(None),
             Err(error) => return Err(error),
         };
-        let nonsense = |error: ParseIntError| SearchError::nonsense(OPERATION, error);
-        let checkpoint = Checkpoint(document.checkpoint.parse().map_err(nonsense)?);
-        let history = document.history.map(|history| history.parse().map_err(nonsense)).transpose()?;
+        let invalid = |error: ParseIntError| SearchError::invalid_response(OPERATION, error);
+        let checkpoint = Checkpoint(document.checkpoint.parse().map_err(invalid)?);
+        let history = document.history.map(|history| history.parse().map_err(invalid)).transpose()?;
         Ok(Some(IndexState { checkpoint, history, format: document.format }))
     }
 
-    /// The experimental features that this program uses and the node has, each with whether it is on. `None` where the
-    /// key may not read them (the action `experimental.get`).
+    /// The experimental features that this program uses, of those that the node knows: whether each is on. `None` where
+    /// the API key may not read them (it lacks the action `experimental.get`).
     pub(crate) async fn features(&self) -> Result<Option<BTreeMap<String, bool>>, SearchError> {
         let read = self.get("read the features of a node", "experimental-features").await;
         let all: BTreeMap<String, Value> = match read {
@@ -119,9 +120,9 @@ impl Node {
         Ok(Some(ours.map(|(name, value)| (name, value == Value::Bool(true))).collect()))
     }
 
-    /// Switches on every feature that this program uses and the node has.
-    pub(crate) async fn switch_on_features(&self) -> Result<(), SearchError> {
-        // Where they cannot be read, they may not be on either: Meilisearch says whether the key may switch them.
+    /// Switches on every feature that this program uses and the node knows.
+    pub(crate) async fn enable_features(&self) -> Result<(), SearchError> {
+        // Features that cannot be read may be off: Meilisearch checks whether the key may switch them on.
         let unknown = || FEATURES.map(|name| (name.to_owned(), false)).into();
         let off = self.features().await?.unwrap_or_else(unknown).into_iter().filter(|(_, on)| !on);
         let body: BTreeMap<String, bool> = off.map(|(name, _)| (name, true)).collect();
@@ -130,7 +131,7 @@ impl Node {
         }
         let url = format!("{}/experimental-features", self.config.url);
         let request = Method::Patch { query: (), body: &body };
-        let answer = self.transport.request::<(), _, Value>(&url, request, 200).await;
-        answer.map(drop).map_err(SearchError::of("switch on features of a node"))
+        let response = self.transport.request::<(), _, Value>(&url, request, 200).await;
+        response.map(drop).map_err(SearchError::from_sdk("switch on the features of a node"))
     }
 }

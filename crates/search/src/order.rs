@@ -1,15 +1,50 @@
-//! The order of a list: what documents are sorted by, coarse before fine.
+//! The sort keys of documents: coarse keys before the exact one.
 //!
-//! Meilisearch sorts by walking the distinct values of an attribute, each with the set of documents that have it; to
-//! skip to a deep page it passes over every value before it. A key that nearly every document has for itself makes
-//! that slow. So each key comes in steps, coarse to fine, every step a function of the key that never falls where the
-//! key rises: the order is that of the key alone, and whole coarse values are passed over at once. A step divides the one
-//! before it into a few dozen, and the last leaves some hundred sets of 300,000: opening a value that only a few sets
-//! share costs as much as passing over many.
+//! Two chartsets of the sample library have the same name and BPM. They are sorted by these attributes, top to bottom
+//! within each sort:
 //!
-//! Strings are compared as lower-case hexadecimal digits of their bytes: Meilisearch folds case and accents of
-//! what it sorts and cuts it at 468 bytes, digits survive both (a key has 224 bytes at most), and their order is
-//! the order of the bytes, which every engine sorts by.
+//! | Attribute | Value of `21642f98…` | Value of `7a1825cc…` |
+//! |---|---|---|
+//! | `updated36` | 26 | 26 |
+//! | `updated30` | 1667 | 1667 |
+//! | `updated24` | 106692 | 106692 |
+//! | `updated18` | 6828308 | 6828308 |
+//! | `updated12` | 437011718 | 437011719 |
+//! | `updatedAtMs` | 1790000000000 | 1790000002500 |
+//! | `title1` | x68 | x68 |
+//! | `title2` | x6861 | x6861 |
+//! | `title3` | x686172 | x686172 |
+//! | `title4` | x68617262 | x68617262 |
+//! | `title6` | x686172626f75 | x686172626f75 |
+//! | `titleKey` | x686172626f7572206c6967687473 | x686172626f7572206c6967687473 |
+//! | `bpm3` | 8240 | 8240 |
+//! | `bpm7` | 131840 | 131840 |
+//! | `bpmMax` | 128.0 | 128.0 |
+//! | `length3` | 8294 | 8294 |
+//! | `length7` | 132712 | 132710 |
+//! | `length10` | 1061700 | 1061685 |
+//! | `lengthMaxMs` | 14883 | 14766 |
+//! | `density3` | 8211 | 8202 |
+//! | `density7` | 131376 | 131232 |
+//! | `densityMax` | 11.0 | 5.0 |
+//! | `id1` | x2 | x7 |
+//! | `id2` | x21 | x7a |
+//! | `id` | 21642f9846d39260 | 7a1825cc4bacc079 |
+//!
+//! By length, `length3` is equal (both are between 14,336 and 15,360 ms) and `length7` decides. By title and by BPM
+//! every key is equal and the id decides, at its first digit.
+//!
+//! Only the last key of each sort defines the order. A coarse key is the beginning of it: bits of a time or of a
+//! number, or bytes of a name. It never decreases where the exact key increases, so sorting by it first changes
+//! nothing. It is there for speed: to reach a deep page, Meilisearch walks the distinct values of the first attribute
+//! and skips the documents of each value at once. Nearly every document has an exact key of its own, so that walking
+//! those is slow. Each coarse key divides the values of the one before it into a few dozen, and the finest leaves some
+//! hundred chartsets of 300,000 per value: opening a value that only a few chartsets share costs as much as skipping
+//! many.
+//!
+//! Names are compared as hexadecimal digits of their bytes, which are in the order of the bytes, as in every engine.
+//! Meilisearch folds case and accents of strings and cuts them at 468 bytes; digits are not changed by that, and a name
+//! has 224 bytes at most.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -20,27 +55,28 @@ use chart_index_domain::{ChartsetId, hex, text};
 use serde::de::{self, IntoDeserializer as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A step of a key: the attribute that holds it, and how much of the key it keeps or leaves out.
-type Step<T> = (&'static str, T);
+/// A coarse key: its attribute, and the precision.
+type CoarseKey<T> = (&'static str, T);
 
-/// Times: how many bits of the milliseconds a step leaves out. Each step is divided by the next into 64.
-const UPDATED: &[Step<u32>] =
+/// Times without their lowest bits, by the number of those bits. Each value contains 64 values of the next key.
+const UPDATED: &[CoarseKey<u32>] =
     &[("updated36", 36), ("updated30", 30), ("updated24", 24), ("updated18", 18), ("updated12", 12)];
-/// Names: how many bytes a step keeps. One more byte tells a few dozen beginnings apart, in any script.
-const TITLE: &[Step<usize>] = &[("title1", 1), ("title2", 2), ("title3", 3), ("title4", 4), ("title6", 6)];
-const ARTIST: &[Step<usize>] =
+/// The beginnings of names, by the number of bytes. One more byte divides a beginning into a few dozen, in any script.
+const TITLE: &[CoarseKey<usize>] =
+    &[("title1", 1), ("title2", 2), ("title3", 3), ("title4", 4), ("title6", 6)];
+const ARTIST: &[CoarseKey<usize>] =
     &[("artist1", 1), ("artist2", 2), ("artist3", 3), ("artist4", 4), ("artist6", 6)];
-/// Numbers: how many bits of the mantissa a step keeps, after the exponent. Between a number and its double lie 8
-/// values of the first step, and 16 of the next between two of those.
-const BPM: &[Step<u32>] = &[("bpm3", 3), ("bpm7", 7)];
-const LENGTH: &[Step<u32>] = &[("length3", 3), ("length7", 7), ("length10", 10)];
-const DENSITY: &[Step<u32>] = &[("density3", 3), ("density7", 7)];
-/// Ids, which ties are broken by: how many digits a step keeps.
-const ID: &[Step<usize>] = &[("id1", 1), ("id2", 2)];
+/// Numbers without the end of their mantissa, by the number of bits of it that remain. The first key has 8 values
+/// between a number and its double, the second 16 for each of those.
+const BPM: &[CoarseKey<u32>] = &[("bpm3", 3), ("bpm7", 7)];
+const LENGTH: &[CoarseKey<u32>] = &[("length3", 3), ("length7", 7), ("length10", 10)];
+const DENSITY: &[CoarseKey<u32>] = &[("density3", 3), ("density7", 7)];
+/// The beginnings of ids, which break ties, by the number of digits.
+const ID: &[CoarseKey<usize>] = &[("id1", 1), ("id2", 2)];
 
 const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
 
-/// The attributes of a document that only the order needs.
+/// The attributes of a document that are only sorted by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct SortKeys(BTreeMap<&'static str, KeyPart>);
@@ -54,21 +90,21 @@ enum KeyPart {
 }
 
 impl SortKeys {
-    pub(crate) fn of(indexed: &IndexedChartset) -> Self {
+    pub(crate) fn new(indexed: &IndexedChartset) -> Self {
         let set = &indexed.chartset;
         let mut keys = BTreeMap::new();
         for &(attribute, bits) in UPDATED {
             keys.insert(attribute, KeyPart::Time(indexed.updated_at_ms >> bits));
         }
-        for (steps, whole, name) in [(TITLE, "titleKey", &set.title), (ARTIST, "artistKey", &set.artist)] {
-            let key = text::sort_key(name);
-            keys.extend(steps.iter().map(|&(attribute, bytes)| (attribute, name_step(&key, bytes))));
-            keys.insert(whole, name_step(&key, usize::MAX));
+        for (coarse, exact, name) in [(TITLE, "titleKey", &set.title), (ARTIST, "artistKey", &set.artist)] {
+            let name = text::sort_key(name);
+            keys.extend(coarse.iter().map(|&(attribute, bytes)| (attribute, name_key(&name, bytes))));
+            keys.insert(exact, name_key(&name, usize::MAX));
         }
         let numbers = [(BPM, set.bpm_max), (LENGTH, set.length_max_ms.into()), (DENSITY, set.density_max)];
-        for (steps, number) in numbers {
-            let steps = steps.iter().map(|&(attribute, bits)| (attribute, number_step(number, bits)));
-            keys.extend(steps.map(|(attribute, step)| (attribute, KeyPart::Number(step))));
+        for (coarse, number) in numbers {
+            let coarse = coarse.iter().map(|&(attribute, bits)| (attribute, number_key(number, bits)));
+            keys.extend(coarse.map(|(attribute, key)| (attribute, KeyPart::Number(key))));
         }
         let id = set.id.to_string();
         for &(attribute, digits) in ID {
@@ -78,22 +114,24 @@ impl SortKeys {
     }
 }
 
-/// So many bytes of a name in digits. A letter stands before them, so that they are never taken for a number.
-fn name_step(key: &str, bytes: usize) -> KeyPart {
+/// Up to `bytes` bytes of a name in hexadecimal digits. They begin with a letter, so that Meilisearch never parses them
+/// as a number.
+fn name_key(name: &str, bytes: usize) -> KeyPart {
     let mut digits = String::from("x");
-    hex::push(&mut digits, &key.as_bytes()[..bytes.min(key.len())]);
+    hex::push(&mut digits, &name.as_bytes()[..bytes.min(name.len())]);
     KeyPart::Digits(digits)
 }
 
-/// A number without its fine part: the bits of numbers that are not negative rise as the numbers do.
-fn number_step(number: f64, bits: u32) -> u64 {
+/// The exponent and the first bits of the mantissa. The bit patterns of non-negative numbers are in the order of the
+/// numbers.
+fn number_key(number: f64, bits: u32) -> u64 {
     number.max(0.0).to_bits() >> (MANTISSA_BITS - bits)
 }
 
-/// The attributes that give the order, coarse to fine, without the tie-break.
+/// The attributes of a sort, from the coarsest key to the exact one, without the tie-break.
 fn attributes(sort: Sort) -> Vec<&'static str> {
-    fn names<T>(steps: &[Step<T>]) -> Vec<&'static str> {
-        steps.iter().map(|(attribute, _)| *attribute).collect()
+    fn names<T>(keys: &[CoarseKey<T>]) -> Vec<&'static str> {
+        keys.iter().map(|(attribute, _)| *attribute).collect()
     }
     let mut attributes = match sort {
         Sort::Updated | Sort::Relevance => names(UPDATED),
@@ -107,7 +145,7 @@ fn attributes(sort: Sort) -> Vec<&'static str> {
     attributes
 }
 
-/// The attribute that decides an order, of which the others are steps.
+/// The attribute with the exact key of a sort.
 pub(crate) const fn exact_key(sort: Sort) -> &'static str {
     match sort {
         Sort::Updated | Sort::Relevance => "updatedAtMs",
@@ -119,41 +157,40 @@ pub(crate) const fn exact_key(sort: Sort) -> &'static str {
     }
 }
 
-/// The attributes that ties are broken by.
+/// The attributes that break ties.
 fn tie_break() -> impl Iterator<Item = &'static str> {
     ID.iter().map(|(attribute, _)| *attribute).chain(["id"])
 }
 
-/// Every attribute that documents are sorted by.
+/// Every attribute that is sorted by.
 pub(crate) fn sortable_attributes() -> Vec<&'static str> {
     let sorts = [Sort::Updated, Sort::Title, Sort::Artist, Sort::Bpm, Sort::Length, Sort::Density];
     sorts.into_iter().flat_map(attributes).chain(tie_break()).collect()
 }
 
-/// From which end a list is walked.
+/// The end of a list from which a page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Walk {
-    /// From its first set.
-    Forward,
-    /// From its last set: everything the other way round, ties included.
-    Backward,
+pub(crate) enum ReadFrom {
+    Start,
+    /// In reverse order, ties included.
+    End,
 }
 
-/// The order as Meilisearch is told it. In a list the id ascends whichever way the key goes.
-pub(crate) fn terms(sort: Sort, direction: Direction, walk: Walk) -> Vec<String> {
-    let (key, tie) = match (walk, direction) {
-        (Walk::Forward, direction) => (direction, Direction::Ascending),
-        (Walk::Backward, Direction::Ascending) => (Direction::Descending, Direction::Descending),
-        (Walk::Backward, Direction::Descending) => (Direction::Ascending, Direction::Descending),
+/// The `sort` parameter of a search. In a list, ids ascend in either direction of the key.
+pub(crate) fn sort_terms(sort: Sort, direction: Direction, from: ReadFrom) -> Vec<String> {
+    let (key, tie) = match (from, direction) {
+        (ReadFrom::Start, direction) => (direction, Direction::Ascending),
+        (ReadFrom::End, Direction::Ascending) => (Direction::Descending, Direction::Descending),
+        (ReadFrom::End, Direction::Descending) => (Direction::Ascending, Direction::Descending),
     };
     let keys = attributes(sort).into_iter().map(|attribute| format!("{attribute}:{}", key.as_str()));
     keys.chain(tie_break().map(|attribute| format!("{attribute}:{}", tie.as_str()))).collect()
 }
 
-/// The value of an [`exact_key`].
+/// The value of an [`exact_key`], as Meilisearch returns it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Key {
-    /// A time, too: as milliseconds it has no more than 53 bits.
+    /// Also a time: milliseconds have at most 53 bits.
     Number(f64),
     Digits(String),
 }
@@ -164,14 +201,14 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// Untagged, a key of digits would be tried as a number first, with an error that is written out and thrown away.
+/// A derived untagged enum would try to parse every text as a number first, and format an error to discard it.
 struct KeyVisitor;
 
 impl Visitor<'_> for KeyVisitor {
     type Value = Key;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number or digits")
+        f.write_str("a number or a string")
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Key, E> {
@@ -191,7 +228,7 @@ impl Visitor<'_> for KeyVisitor {
     }
 }
 
-/// Where a set stands in an order, to compare neighbours by.
+/// The position of a chartset in a sort, to check the order of a page.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Position {
     pub(crate) key: Key,
@@ -199,7 +236,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Whether a set here may stand right before one there, in the order of the key in that direction.
+    /// Whether this position comes before the other one in that direction.
     pub(crate) fn is_before(&self, next: &Self, direction: Direction) -> bool {
         let keys = match (&self.key, &next.key) {
             (Key::Number(a), Key::Number(b)) => a.total_cmp(b),
@@ -214,18 +251,50 @@ impl Position {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Value;
 
     use super::*;
+    use crate::document::Document;
+    use crate::document::tests::indexed;
 
     fn digits(name: &str, bytes: usize) -> String {
-        match name_step(&text::sort_key(name), bytes) {
+        match name_key(&text::sort_key(name), bytes) {
             KeyPart::Digits(digits) => digits,
             other => panic!("{other:?}"),
         }
     }
 
+    /// The two chartsets at the top of this file.
+    fn example_documents() -> [Value; 2] {
+        let sets = [
+            (0x2164_2f98_46d3_9260_u64, 14_883, 11.0, 1_790_000_000_000),
+            (0x7a18_25cc_4bac_c079, 14_766, 5.0, 1_790_000_002_500),
+        ];
+        sets.map(|(id, length_max_ms, density_max, updated_at_ms)| {
+            let mut set = indexed(id, "Harbour Lights");
+            set.chartset.artist = "Paper Lanterns".into();
+            (set.chartset.bpm_max, set.chartset.density_max) = (128.0, density_max);
+            (set.chartset.length_max_ms, set.updated_at_ms) = (length_max_ms, updated_at_ms);
+            serde_json::to_value(Document::new(&set)).unwrap()
+        })
+    }
+
     #[test]
-    fn names_are_sorted_by_their_bytes_in_hexadecimal_digits() {
+    fn documented_table_has_the_keys_of_two_documents() {
+        let [first, second] = example_documents();
+        let sorts = [Sort::Updated, Sort::Title, Sort::Bpm, Sort::Length, Sort::Density];
+        let sorted_by = sorts.into_iter().flat_map(attributes).chain(tie_break());
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let row = |name| format!("//! | `{name}` | {} | {} |\n", text(&first[name]), text(&second[name]));
+        let table: String = sorted_by.map(row).collect();
+        assert!(
+            include_str!("order.rs").contains(&table),
+            "the table at the top of this file has to be\n{table}"
+        );
+    }
+
+    #[test]
+    fn name_keys_are_hexadecimal_digits() {
         for (name, bytes, expected) in [
             ("Ärger 12", 1, "x61"),
             ("Ärger 12", 4, "x61726765"),
@@ -239,36 +308,36 @@ mod tests {
     }
 
     #[test]
-    fn the_id_ascends_whichever_way_the_key_goes_and_backwards_all_is_the_other_way_round() {
+    fn ids_ascend_except_when_read_from_the_end() {
         use Direction::{Ascending, Descending};
-        for (walk, direction, expected) in [
+        for (from, direction, expected) in [
             (
-                Walk::Forward,
+                ReadFrom::Start,
                 Ascending,
                 ["bpm3:asc", "bpm7:asc", "bpmMax:asc", "id1:asc", "id2:asc", "id:asc"],
             ),
             (
-                Walk::Forward,
+                ReadFrom::Start,
                 Descending,
                 ["bpm3:desc", "bpm7:desc", "bpmMax:desc", "id1:asc", "id2:asc", "id:asc"],
             ),
             (
-                Walk::Backward,
+                ReadFrom::End,
                 Ascending,
                 ["bpm3:desc", "bpm7:desc", "bpmMax:desc", "id1:desc", "id2:desc", "id:desc"],
             ),
             (
-                Walk::Backward,
+                ReadFrom::End,
                 Descending,
                 ["bpm3:asc", "bpm7:asc", "bpmMax:asc", "id1:desc", "id2:desc", "id:desc"],
             ),
         ] {
-            assert_eq!(terms(Sort::Bpm, direction, walk), expected);
+            assert_eq!(sort_terms(Sort::Bpm, direction, from), expected);
         }
     }
 
     #[test]
-    fn a_key_is_a_number_or_digits_and_nothing_else() {
+    fn keys_are_numbers_or_strings() {
         for (json, expected) in [
             ("180.125", Some(Key::Number(180.125))),
             ("180", Some(Key::Number(180.0))),
@@ -284,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_stands_before_another_by_its_key_and_then_by_its_id() {
+    fn positions_are_ordered_by_key_then_id() {
         use Direction::{Ascending, Descending};
         let (one, two) = (Key::Number(1.0), Key::Number(2.0));
         let digits = Key::Digits("x".into());
@@ -303,32 +372,32 @@ mod tests {
                 key: key.clone(),
                 id: ChartsetId::from_bytes(id.to_be_bytes()),
             };
-            let given = position(key, id).is_before(&position(next_key, next_id), direction);
-            assert_eq!(given, expected, "{key:?} {id}, {next_key:?} {next_id}, {direction:?}");
+            let actual = position(key, id).is_before(&position(next_key, next_id), direction);
+            assert_eq!(actual, expected, "{key:?} {id}, {next_key:?} {next_id}, {direction:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn no_step_of_a_name_falls_where_the_name_rises(a in "\\PC{0,30}", b in "\\PC{0,30}", bytes in 1_usize..10) {
-            let rises = text::sort_key(&a).cmp(&text::sort_key(&b));
-            prop_assert_eq!(digits(&a, usize::MAX).cmp(&digits(&b, usize::MAX)), rises);
-            let step = digits(&a, bytes).cmp(&digits(&b, bytes));
-            prop_assert!(step == Ordering::Equal || step == rises);
+        fn coarse_name_keys_never_contradict_names(a in "\\PC{0,30}", b in "\\PC{0,30}", bytes in 1_usize..10) {
+            let names = text::sort_key(&a).cmp(&text::sort_key(&b));
+            prop_assert_eq!(digits(&a, usize::MAX).cmp(&digits(&b, usize::MAX)), names);
+            let coarse = digits(&a, bytes).cmp(&digits(&b, bytes));
+            prop_assert!(coarse == Ordering::Equal || coarse == names);
         }
 
         #[test]
-        fn no_step_of_a_number_falls_where_the_number_rises(a in 0.0..1e300_f64, b in 0.0..1e300_f64, bits in 0_u32..12) {
+        fn coarse_number_keys_never_contradict_numbers(a in 0.0..1e300_f64, b in 0.0..1e300_f64, bits in 0_u32..12) {
             let (low, high) = if a < b { (a, b) } else { (b, a) };
-            prop_assert!(number_step(low, bits) <= number_step(high, bits));
+            prop_assert!(number_key(low, bits) <= number_key(high, bits));
         }
 
         #[test]
-        fn numbers_that_differ_by_more_than_a_step_have_different_steps(thousandths in 1_u32..1_000_000_000) {
+        fn coarse_number_keys_have_a_relative_width(thousandths in 1_u32..1_000_000_000) {
             let number = f64::from(thousandths) / 1_000.0;
             for &(_, bits) in LENGTH {
-                let farther = number * (1.0 + 2.0 / f64::from(1 << bits));
-                prop_assert!(number_step(number, bits) < number_step(farther, bits));
+                let larger = number * (1.0 + 2.0 / f64::from(1 << bits));
+                prop_assert!(number_key(number, bits) < number_key(larger, bits));
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Sets whose documents a node does not accept because they are too large.
+//! Chartsets that a node rejects because their documents are too large.
 //!
-//! They are left out of the index, so that one set does not hold up all others. The node itself records them, beside
-//! the checkpoint: a document for each in the state index, which goes where the checkpoint goes. A set is tried again
-//! when it changes, and by every rebuild.
+//! They are left out of the index, so that one chartset does not block all others. The node itself stores them: the
+//! state index, which also has the checkpoint, gets a document for each. Writing a chartset is tried again when it
+//! changes, and by every rebuild.
 
 use std::collections::HashSet;
 
@@ -12,30 +12,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::PRIMARY_KEY;
 use crate::upload::DOCUMENTS_PER_REQUEST;
-use crate::writer::counted;
+use crate::writer::check_count;
 use crate::{IndexWriter, SearchError, Target};
 
-/// A set that is left out of an index because its document is larger than the node accepts.
+/// A chartset that is left out of an index because its document is larger than the node accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quarantined {
-    /// The set.
+    /// The id of the chartset.
     pub id: ChartsetId,
     /// The size of its document in bytes.
     pub bytes: u64,
 }
 
-/// A document of the state index: a set that is left out, or the state itself, which has another id and no size.
+/// A document of the state index: a quarantined chartset, or the state itself, which has no size and another kind of
+/// id.
 #[derive(Debug, Deserialize)]
 struct StateEntry {
     id: String,
     bytes: Option<u64>,
 }
 
-const READ: &str = "read the sets that are left out of an index";
-const RECORD: &str = "record the sets that are left out of an index";
+const READ: &str = "read the quarantined chartsets";
+const RECORD: &str = "record the quarantined chartsets";
 
 impl IndexWriter {
-    /// The sets that are left out of the index; none where there is no index.
+    /// The chartsets that are left out of the index; empty where there is no index.
     pub async fn quarantined(&self, target: Target) -> Result<Vec<Quarantined>, SearchError> {
         let index = self.node.client.index(self.node.state_uid(target));
         let mut quarantined = Vec::new();
@@ -43,7 +44,7 @@ impl IndexWriter {
         loop {
             let mut query = DocumentsQuery::new(&index);
             query.with_offset(offset).with_limit(DOCUMENTS_PER_REQUEST).with_fields([PRIMARY_KEY, "bytes"]);
-            let entries: Vec<StateEntry> = match query.execute().await.map_err(SearchError::of(READ)) {
+            let entries: Vec<StateEntry> = match query.execute().await.map_err(SearchError::from_sdk(READ)) {
                 Err(error) if error.is_index_not_found() => return Ok(quarantined),
                 documents => documents?.results,
             };
@@ -60,36 +61,42 @@ impl IndexWriter {
         }
     }
 
-    /// Records which sets are left out from now on: those that were, without the sets that were written since, and those
-    /// that were refused. Before the checkpoint is set that stands for them.
+    /// Updates the quarantine after a batch: adds the chartsets that were rejected, and removes those that were
+    /// written. Call it before setting the checkpoint that covers the batch.
     pub async fn record_quarantine(
         &self,
         target: Target,
         before: &[Quarantined],
         written: &[ChartsetId],
-        refused: &[Quarantined],
+        rejected: &[Quarantined],
     ) -> Result<(), SearchError> {
         let index = self.node.client.index(self.node.state_uid(target));
-        for some in refused.chunks(DOCUMENTS_PER_REQUEST) {
-            let task =
-                index.add_or_replace(some, Some(PRIMARY_KEY)).await.map_err(SearchError::of(RECORD))?;
-            counted(RECORD, some.len(), self.node.finished(RECORD, &task).await?.indexed_documents)?;
+        for chunk in rejected.chunks(DOCUMENTS_PER_REQUEST) {
+            let task = index
+                .add_or_replace(chunk, Some(PRIMARY_KEY))
+                .await
+                .map_err(SearchError::from_sdk(RECORD))?;
+            check_count(
+                RECORD,
+                chunk.len(),
+                self.node.wait_for_task(RECORD, &task).await?.indexed_documents,
+            )?;
         }
-        let released = released(before, written, refused);
-        for some in released.chunks(DOCUMENTS_PER_REQUEST) {
-            let task = index.delete_documents(some).await.map_err(SearchError::of(RECORD))?;
-            self.node.finished(RECORD, &task).await?;
+        let released = released(before, written, rejected);
+        for chunk in released.chunks(DOCUMENTS_PER_REQUEST) {
+            let task = index.delete_documents(chunk).await.map_err(SearchError::from_sdk(RECORD))?;
+            self.node.wait_for_task(RECORD, &task).await?;
         }
         Ok(())
     }
 }
 
-/// The sets that were left out and no longer are.
-fn released(before: &[Quarantined], written: &[ChartsetId], refused: &[Quarantined]) -> Vec<String> {
-    let refused: HashSet<ChartsetId> = refused.iter().map(|set| set.id).collect();
+/// The chartsets that leave the quarantine.
+fn released(before: &[Quarantined], written: &[ChartsetId], rejected: &[Quarantined]) -> Vec<String> {
+    let rejected: HashSet<ChartsetId> = rejected.iter().map(|set| set.id).collect();
     let written: HashSet<ChartsetId> = written.iter().copied().collect();
     let ids = before.iter().map(|set| set.id);
-    ids.filter(|id| written.contains(id) && !refused.contains(id)).map(|id| id.to_string()).collect()
+    ids.filter(|id| written.contains(id) && !rejected.contains(id)).map(|id| id.to_string()).collect()
 }
 
 #[cfg(test)]
@@ -97,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_that_was_written_and_not_refused_again_is_released() {
+    fn written_chartset_leaves_the_quarantine() {
         let id = |number: u64| ChartsetId::from_bytes(number.to_be_bytes());
         let quarantined = |number: u64| Quarantined { id: id(number), bytes: 1 };
         let before = [1, 2, 3].map(quarantined);

@@ -1,4 +1,4 @@
-//! One node as searches see it.
+//! Searches one node, within a concurrency limit, and probes its health.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,140 +7,141 @@ use chart_index_domain::search::{CatalogueChanges, ChartsetPage, Checkpoint};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::http::Failure;
 use crate::node::Node;
-use crate::request::PageSearch;
-use crate::standing::{Report, Standing};
+use crate::node_health::{NodeHealth, ProbeResult};
+use crate::page_search::PageSearch;
+use crate::transport::TransportError;
 use crate::{NodeConfig, SearchConfig, SearchError, Target};
 
-/// Reads from one node: so many searches at once, and none while it is known to be away.
+/// Searches one node.
 #[derive(Debug)]
 pub(crate) struct Reader {
     node: Node,
     permits: Semaphore,
-    deadline: Duration,
-    deep_from: u64,
-    standing: Mutex<Standing>,
+    search_timeout: Duration,
+    reverse_from_offset: u64,
+    health: Mutex<NodeHealth>,
 }
 
 impl Reader {
     pub(crate) fn new(node: &NodeConfig, config: &SearchConfig) -> Result<Self, SearchError> {
         Ok(Self {
-            node: Node::new(node, config.deadline)?,
-            permits: Semaphore::new(config.concurrency.get()),
-            deadline: config.deadline,
-            deep_from: config.deep_from,
-            standing: Mutex::default(),
+            node: Node::new(node, config.search_timeout)?,
+            permits: Semaphore::new(config.max_concurrent_searches.get()),
+            search_timeout: config.search_timeout,
+            reverse_from_offset: config.reverse_from_offset,
+            health: Mutex::default(),
         })
     }
 
-    /// What is known of the node now.
-    pub(crate) fn standing(&self) -> Standing {
+    /// The health of the node.
+    pub(crate) fn health(&self) -> NodeHealth {
         *self.lock()
     }
 
-    /// Searches, and remembers how it went.
+    /// Runs a search and records its outcome.
     pub(crate) async fn search(
         &self,
         search: &PageSearch<'_>,
         deadline: Instant,
     ) -> Result<ChartsetPage, SearchError> {
-        // That all turns are taken says nothing of the node.
-        let turn = timeout_at(deadline, self.permits.acquire()).await.map_err(|_| SearchError::Crowded)?;
-        let _turn = turn.map_err(|_| SearchError::Crowded)?;
-        let outcome =
-            timeout_at(deadline, search.run(&self.node, self.deep_from)).await.unwrap_or_else(|_| {
-                self.node.transport.discard_connections();
-                let source = Failure::TimedOut(self.deadline).into();
-                Err(SearchError::Unreachable { operation: "search chartsets", source })
-            });
-        match &outcome {
-            Ok(_) => self.lock().succeeded(),
-            Err(error) => self.failed(error),
+        // A missing permit is no failure of the node.
+        let permit =
+            timeout_at(deadline, self.permits.acquire()).await.map_err(|_| SearchError::AtCapacity)?;
+        let _permit = permit.map_err(|_| SearchError::AtCapacity)?;
+        let search = search.run(&self.node, self.reverse_from_offset);
+        let result = timeout_at(deadline, search).await.unwrap_or_else(|_| {
+            self.node.transport.discard_connections();
+            let source = TransportError::TimedOut(self.search_timeout).into();
+            Err(SearchError::Unreachable { operation: "search chartsets", source })
+        });
+        match &result {
+            Ok(_) => self.lock().search_succeeded(),
+            Err(error) => self.record_failure(error),
         }
-        outcome
+        result
     }
 
-    /// Holds a failed search against the node. Whoever searched tells of the failure itself.
-    fn failed(&self, error: &SearchError) {
+    /// Records a failed search. Logs only when it makes the node unusable: the caller reports the failure itself.
+    fn record_failure(&self, error: &SearchError) {
         let now = Instant::now();
-        let mut standing = self.lock();
-        let before = standing.usable(now);
-        standing.failed(error, now);
-        let left_alone = before.is_some() && standing.usable(now).is_none();
-        drop(standing);
-        if left_alone {
+        let mut health = self.lock();
+        let was_usable = health.usable_checkpoint(now).is_some();
+        health.search_failed(error, now);
+        let is_usable = health.usable_checkpoint(now).is_some();
+        drop(health);
+        if was_usable && !is_usable {
             let error: &dyn std::error::Error = error;
-            tracing::warn!(node = %self.node.config.url, error, "a search node is left alone for a while");
+            tracing::warn!(node = %self.node.config.url, error, "search node temporarily out of use");
         }
     }
 
-    /// Asks the node how it is. `newest` is the newest checkpoint that anybody was given. Ends in bounded time, whatever
-    /// goes silent.
+    /// Probes the node and records its health. `newest` is the newest checkpoint that was returned as a generation.
+    /// Ends in bounded time, even if connections to the node or to PostgreSQL go silent.
     pub(crate) async fn probe(&self, changes: &dyn CatalogueChanges, max_lag: Duration, newest: Checkpoint) {
-        let before = self.standing();
-        match self.report(changes, max_lag, newest).await {
-            Ok(report) => {
-                self.lock().heard(report);
-                self.log_change(before, report.fault(), None);
+        let before = self.health();
+        match self.probe_result(changes, max_lag, newest).await {
+            Ok(probe) => {
+                self.lock().probe_succeeded(probe);
+                self.log_change(before, probe.problem(), None);
             }
             Err(error) => {
-                self.lock().silent();
-                self.log_change(before, Some("it cannot be asked how it is"), Some(&error));
+                self.lock().probe_failed();
+                self.log_change(before, Some("probe failed"), Some(&error));
             }
         }
     }
 
-    async fn report(
+    async fn probe_result(
         &self,
         changes: &dyn CatalogueChanges,
         max_lag: Duration,
         newest: Checkpoint,
-    ) -> Result<Report, SearchError> {
+    ) -> Result<ProbeResult, SearchError> {
         let features = self.node.features().await?;
-        let contains = features.map(|features| features.get("containsFilter") == Some(&true));
+        let contains_filter = features.map(|features| features.get("containsFilter") == Some(&true));
         let Some(mut state) = self.node.state(Target::Live).await? else {
-            return Ok(Report { state: None, lags: false, contains });
+            return Ok(ProbeResult { state: None, lags: false, contains_filter });
         };
-        let oldest = timeout(self.deadline, changes.oldest_unapplied_ms(state.recorded())).await;
+        let oldest = timeout(self.search_timeout, changes.oldest_unapplied_ms(state.recorded())).await;
         let lags = match oldest {
             Ok(Ok(None)) => {
-                // It holds all there is, and so all that was there when the newest checkpoint was given.
+                // The node has applied all changes, so it is at least as new as any checkpoint that was returned.
                 state.checkpoint = state.checkpoint.max(newest);
                 false
             }
             Ok(Ok(Some(changed_at_ms))) => age(changed_at_ms) > max_lag,
-            // The record of changes is unavailable. What was known then still counts for more than nothing.
-            Ok(Err(_)) | Err(_) => self.standing().lags(),
+            // PostgreSQL is unavailable: assume that nothing has changed since the last probe.
+            Ok(Err(_)) | Err(_) => self.health().lags(),
         };
-        Ok(Report { state: Some(state), lags, contains })
+        Ok(ProbeResult { state: Some(state), lags, contains_filter })
     }
 
-    /// Logs when the node comes into use or goes out of it, and why it is not used from the start.
-    fn log_change(&self, before: Standing, fault: Option<&'static str>, error: Option<&SearchError>) {
-        let (now, after) = (Instant::now(), self.standing());
-        let (node, was_usable) = (&self.node.config.url, before.usable(now).is_some());
+    /// Logs when the node comes into use or goes out of use, and at the first probe why it is not in use.
+    fn log_change(&self, before: NodeHealth, problem: Option<&'static str>, error: Option<&SearchError>) {
+        let (now, after) = (Instant::now(), self.health());
+        let (node, was_usable) = (&self.node.config.url, before.usable_checkpoint(now).is_some());
         if after.hides_features() && !before.hides_features() {
-            tracing::warn!(%node, "the key may not read the experimental features of a search node");
+            tracing::warn!(%node, "the API key may not read the experimental features of a search node");
         }
         let error = error.map(|error| error as &dyn std::error::Error);
-        match fault {
-            None if !was_usable && after.usable(now).is_some() => {
-                tracing::info!(%node, "a search node is in use");
+        match problem {
+            None if !was_usable && after.usable_checkpoint(now).is_some() => {
+                tracing::info!(%node, "search node in use");
             }
-            Some(reason) if was_usable || before.is_new() => {
-                tracing::warn!(%node, reason, error, "a search node is out of use");
+            Some(reason) if was_usable || before.is_unknown() => {
+                tracing::warn!(%node, reason, error, "search node out of use");
             }
             _ => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, NodeHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How long ago that was; nothing for what lies in the future of this clock.
+/// The age of an instant in Unix epoch milliseconds; zero if it is in the future of this clock.
 fn age(at_ms: i64) -> Duration {
     let at = Duration::from_millis(u64::try_from(at_ms).unwrap_or(0));
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(at)

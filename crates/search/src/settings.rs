@@ -1,4 +1,4 @@
-//! The settings of an index and of a node, all of them.
+//! The settings of an index and the experimental features of a node.
 
 use std::fmt;
 
@@ -8,27 +8,27 @@ use meilisearch_sdk::settings::{
 };
 use serde_json::{Value, json};
 
-use crate::document::{CODED, SEARCHED};
-use crate::order::{self, Walk};
+use crate::document::{CODED_WORDS, SEARCHABLE};
+use crate::order::{self, ReadFrom};
 use chart_index_domain::search::{Direction, Sort};
 
-/// Above any index. Above 1,000, which it is by default, a total would no longer be true.
+/// More than any index has. Totals above this number would be wrong; the default is 1,000.
 const MAX_TOTAL_HITS: usize = 1_000_000_000;
-/// Above any deadline of ours: a search that is cut off comes back unsorted and does not say so. One that answered
-/// in time was not.
+/// Longer than any timeout of this program: Meilisearch returns a search that it cut off unsorted, without any sign of
+/// it. A search that returns before the timeout was not cut off.
 pub(crate) const SEARCH_CUTOFF_MS: u64 = 60_000;
 
 /// The experimental features that searches use, where the node has them.
 ///
-/// Without `containsFilter` part of a creator's name cannot be looked for. Without `legacySearch`, searches load every
-/// document that a deep page skips. Either is off in a new node.
+/// `containsFilter` searches part of a creator's name. Without `legacySearch`, a search loads every document that a
+/// deep page skips. Both are off in a new node.
 pub(crate) const FEATURES: [&str; 2] = ["containsFilter", "legacySearch"];
 
-/// What of a node this program sets on an index of chartsets.
+/// The settings of an index of chartsets.
 pub(crate) fn chartsets() -> Settings {
     Settings::new()
         .with_ranking_rules(ranking_rules())
-        .with_searchable_attributes(SEARCHED)
+        .with_searchable_attributes(SEARCHABLE)
         .with_displayed_attributes(["*"])
         .with_sortable_attributes(order::sortable_attributes())
         .with_filterable_attributes_advanced([
@@ -41,17 +41,20 @@ pub(crate) fn chartsets() -> Settings {
         .with_stop_words(Vec::<String>::new())
         .with_typo_tolerance(TypoToleranceSettings {
             enabled: Some(true),
-            disable_on_attributes: Some(vec![CODED.to_owned()]),
+            disable_on_attributes: Some(vec![CODED_WORDS.to_owned()]),
             disable_on_words: Some(Vec::new()),
             min_word_size_for_typos: Some(MinWordSizeForTypos { one_typo: Some(5), two_typos: Some(9) }),
             disable_on_numbers: Some(true),
         })
 }
 
-/// The sort that is asked for decides alone. Without one the best match comes first, then the newest.
+/// The sort of the search decides alone. Without one the best match comes first, then the most recently updated set.
 fn ranking_rules() -> Vec<String> {
     let rules = ["sort", "words", "typo", "proximity", "attribute", "exactness"].map(str::to_owned);
-    rules.into_iter().chain(order::terms(Sort::Updated, Direction::Descending, Walk::Forward)).collect()
+    rules
+        .into_iter()
+        .chain(order::sort_terms(Sort::Updated, Direction::Descending, ReadFrom::Start))
+        .collect()
 }
 
 fn filterable(attributes: &[&str], equality: bool, comparison: bool) -> FilterableAttribute {
@@ -61,7 +64,7 @@ fn filterable(attributes: &[&str], equality: bool, comparison: bool) -> Filterab
     })
 }
 
-/// What of an index or a node is otherwise than this program sets it.
+/// A setting of an index, or a feature of a node, that differs from what this program sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingDifference {
     /// The setting of the index with that name has another value.
@@ -73,13 +76,13 @@ pub enum SettingDifference {
 impl fmt::Display for SettingDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Setting(name) => write!(f, "setting {name}: another value than this version sets"),
+            Self::Setting(name) => write!(f, "setting {name}: differs from the value that this version sets"),
             Self::FeatureOff(name) => write!(f, "experimental feature {name}: off"),
         }
     }
 }
 
-/// The settings that this program leaves at the defaults of a new index, where another value changes what is found.
+/// Settings that this program leaves at the defaults of a new index, but that would change the results.
 fn defaults() -> [(&'static str, Value); 7] {
     [
         ("distinctAttribute", Value::Null),
@@ -92,40 +95,43 @@ fn defaults() -> [(&'static str, Value); 7] {
     ]
 }
 
-/// The settings in which what a node tells is not what this program sets, by name. It tells of more than are set, and
-/// sorts some lists.
-pub(crate) fn differences(ours: &Settings, told: &Value) -> Vec<SettingDifference> {
+/// The settings of a node that differ from those of this program. The node returns more settings than this program
+/// sets, and some lists in another order.
+pub(crate) fn differences(ours: &Settings, actual: &Value) -> Vec<SettingDifference> {
     let ours = serde_json::to_value(ours).unwrap_or_default();
     let set = ours.as_object().into_iter().flatten();
     let differing = set
-        .filter(|(name, asked)| !told.get(name).is_some_and(|told| holds_setting(name, told, asked)))
+        .filter(|(name, expected)| {
+            !actual.get(name).is_some_and(|actual| setting_includes(name, actual, expected))
+        })
         .map(|(name, _)| name.clone());
-    // A version of Meilisearch may lack one of these.
+    // Some versions of Meilisearch lack some of these.
     let defaults =
-        defaults().into_iter().filter(|(name, value)| told.get(name).is_some_and(|told| told != value));
+        defaults().into_iter().filter(|(name, value)| actual.get(name).is_some_and(|actual| actual != value));
     differing.chain(defaults.map(|(name, _)| name.to_owned())).map(SettingDifference::Setting).collect()
 }
 
-/// Whether what is told says all that is asked.
-fn holds(told: &Value, asked: &Value) -> bool {
-    match (told, asked) {
-        (Value::Object(told), Value::Object(asked)) => asked
-            .iter()
-            .all(|(name, asked)| told.get(name).is_some_and(|told| holds_setting(name, told, asked))),
-        (Value::Array(told), Value::Array(asked)) => {
-            told.len() == asked.len() && told.iter().zip(asked).all(|(told, asked)| holds(told, asked))
+/// Whether the actual value has everything of the expected one. Objects may have more fields.
+fn includes(actual: &Value, expected: &Value) -> bool {
+    match (actual, expected) {
+        (Value::Object(actual), Value::Object(expected)) => expected.iter().all(|(name, expected)| {
+            actual.get(name).is_some_and(|actual| setting_includes(name, actual, expected))
+        }),
+        (Value::Array(actual), Value::Array(expected)) => {
+            let mut pairs = actual.iter().zip(expected);
+            actual.len() == expected.len() && pairs.all(|(actual, expected)| includes(actual, expected))
         }
-        (told, asked) => told == asked,
+        (actual, expected) => actual == expected,
     }
 }
 
-/// The order of sortable attributes means nothing, and Meilisearch has its own.
-fn holds_setting(name: &str, told: &Value, asked: &Value) -> bool {
-    match (name, told, asked) {
-        ("sortableAttributes", Value::Array(told), Value::Array(asked)) => {
-            told.len() == asked.len() && asked.iter().all(|attribute| told.contains(attribute))
+/// The same for a setting by name. Meilisearch returns the sortable attributes, whose order has no meaning, sorted.
+fn setting_includes(name: &str, actual: &Value, expected: &Value) -> bool {
+    match (name, actual, expected) {
+        ("sortableAttributes", Value::Array(actual), Value::Array(expected)) => {
+            actual.len() == expected.len() && expected.iter().all(|attribute| actual.contains(attribute))
         }
-        _ => holds(told, asked),
+        _ => includes(actual, expected),
     }
 }
 
@@ -134,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sort_decides_before_every_other_rule() {
+    fn sort_is_the_first_ranking_rule() {
         let rules = ranking_rules();
         assert_eq!(rules[0], "sort");
         assert_eq!(rules[6..8], ["updated36:desc", "updated30:desc"]);
@@ -142,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn settings_agree_when_a_node_tells_of_more_and_in_another_order() {
+    fn additional_settings_and_other_orders_are_equal() {
         let ours = chartsets();
-        let mut told = serde_json::to_value(&ours).unwrap();
-        told["synonyms"] = json!({});
-        told["sortableAttributes"].as_array_mut().unwrap().reverse();
-        assert_eq!(differences(&ours, &told), []);
+        let mut actual = serde_json::to_value(&ours).unwrap();
+        actual["synonyms"] = json!({});
+        actual["sortableAttributes"].as_array_mut().unwrap().reverse();
+        assert_eq!(differences(&ours, &actual), []);
         for (name, other) in [
             ("searchCutoffMs", json!(1_500)),
             ("pagination", json!({ "maxTotalHits": 1_000 })),
@@ -158,9 +164,9 @@ mod tests {
             ("distinctAttribute", json!("titleKey")),
             ("synonyms", json!({ "a": ["b"] })),
         ] {
-            let mut told = told.clone();
-            told[name] = other;
-            assert_eq!(differences(&ours, &told), [SettingDifference::Setting(name.to_owned())]);
+            let mut actual = actual.clone();
+            actual[name] = other;
+            assert_eq!(differences(&ours, &actual), [SettingDifference::Setting(name.to_owned())]);
         }
     }
 }

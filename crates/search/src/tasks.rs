@@ -1,4 +1,4 @@
-//! Waiting for what Meilisearch does later.
+//! Waits for the tasks that Meilisearch runs asynchronously.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::SearchError;
 use crate::node::Node;
-use crate::retry::retried;
+use crate::retry::retry;
 
-/// The first wait between two looks at a task; the next ones grow.
+/// The first pause between two reads of the status of a task; later pauses are longer.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
-/// The longest wait between two looks.
+/// The longest pause between two reads.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// How a task stands. The SDK's own type refuses tasks of a kind or state that it does not know.
+/// The status of a task. The SDK's own type rejects kinds and statuses that it does not know.
 #[derive(Debug, Deserialize)]
 struct Task {
     status: String,
@@ -30,7 +30,7 @@ struct TaskError {
     code: String,
 }
 
-/// What a task says it did.
+/// The number of documents that a task processed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TaskDetails {
@@ -40,28 +40,31 @@ pub(crate) struct TaskDetails {
 
 impl Node {
     /// Waits until the task has succeeded.
-    pub(crate) async fn finished(
+    ///
+    /// # Errors
+    /// When the task failed or was canceled, or did not end within the timeout of the node.
+    pub(crate) async fn wait_for_task(
         &self,
         operation: &'static str,
         task: &TaskInfo,
     ) -> Result<TaskDetails, SearchError> {
         let number = task.task_uid;
-        let wait = timeout(self.config.task_timeout, self.ended(operation, number));
-        let ended =
+        let wait = timeout(self.config.task_timeout, self.wait_until_finished(operation, number));
+        let task =
             wait.await.map_err(|source| SearchError::Unreachable { operation, source: source.into() })??;
-        if ended.status == "succeeded" {
-            return Ok(ended.details.unwrap_or_default());
+        if task.status == "succeeded" {
+            return Ok(task.details.unwrap_or_default());
         }
-        let TaskError { message, code } = ended.error.unwrap_or_default();
-        Err(SearchError::Task { operation, task: number, status: ended.status, code, message })
+        let TaskError { message, code } = task.error.unwrap_or_default();
+        Err(SearchError::TaskFailed { operation, task: number, status: task.status, code, message })
     }
 
-    async fn ended(&self, operation: &'static str, number: u32) -> Result<Task, SearchError> {
+    async fn wait_until_finished(&self, operation: &'static str, number: u32) -> Result<Task, SearchError> {
         let mut pause = FIRST_PAUSE;
         loop {
-            // The task goes on by itself: that it cannot be looked at for a while says nothing of it.
+            // A failed read says nothing about the task, which runs in any case.
             let route = format!("tasks/{number}");
-            let task: Task = retried(|| self.get(operation, &route)).await?;
+            let task: Task = retry(|| self.get(operation, &route)).await?;
             if !matches!(task.status.as_str(), "enqueued" | "processing") {
                 return Ok(task);
             }

@@ -1,4 +1,4 @@
-//! Sending documents, in requests of bounded size.
+//! Sends documents in requests of bounded size.
 
 use chart_index_domain::ChartsetId;
 use chart_index_domain::search::IndexedChartset;
@@ -7,35 +7,36 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::document::{Document, PRIMARY_KEY};
 use crate::node::Node;
-use crate::retry::retried;
+use crate::retry::retry;
 use crate::writer::PUT;
 use crate::{Quarantined, SearchError, Target};
 
-/// The most documents of one request.
+/// The maximum number of documents per request.
 pub(crate) const DOCUMENTS_PER_REQUEST: usize = 400;
-/// The most bytes of one request, unless a single document has more. Meilisearch accepts 100 MB unless it is started
-/// with `--http-payload-size-limit`; a document usually has 2 KB.
+/// The maximum size of a request, unless a single document is larger. Meilisearch accepts 100 MB by default
+/// (`--http-payload-size-limit`); a document usually has 2 KB.
 const BYTES_PER_REQUEST: usize = 8 * 1024 * 1024;
 
-/// What became of documents that were sent.
+/// The outcome of sending documents.
 #[derive(Debug, Default)]
 pub(crate) struct Upload {
-    /// The tasks that index them, each with the number of its documents.
+    /// The tasks that index the documents, each with their number.
     pub(crate) tasks: Vec<(TaskInfo, usize)>,
-    /// Those that the node does not accept, alone in a request.
-    pub(crate) refused: Vec<Quarantined>,
+    /// The chartsets whose document the node rejects even alone in a request.
+    pub(crate) rejected: Vec<Quarantined>,
 }
 
-/// A document as it is sent.
+/// A document as JSON.
 #[derive(Debug)]
-struct Serialized {
+struct SerializedDocument {
     id: ChartsetId,
     json: Box<RawValue>,
 }
 
-impl Serialized {
-    fn of(set: &IndexedChartset) -> Result<Self, SearchError> {
-        let json = to_raw_value(&Document::of(set)).map_err(|error| SearchError::nonsense(PUT, error))?;
+impl SerializedDocument {
+    fn new(set: &IndexedChartset) -> Result<Self, SearchError> {
+        let json =
+            to_raw_value(&Document::new(set)).map_err(|error| SearchError::invalid_response(PUT, error))?;
         Ok(Self { id: set.chartset.id, json })
     }
 
@@ -45,7 +46,7 @@ impl Serialized {
 }
 
 impl Node {
-    /// Sends the documents of the sets.
+    /// Sends the documents of the chartsets.
     pub(crate) async fn upload(
         &self,
         target: Target,
@@ -53,7 +54,7 @@ impl Node {
     ) -> Result<Upload, SearchError> {
         let (mut upload, mut batch, mut bytes) = (Upload::default(), Vec::new(), 0);
         for set in sets {
-            let document = Serialized::of(set)?;
+            let document = SerializedDocument::new(set)?;
             if is_full(batch.len(), bytes, document.bytes()) {
                 self.upload_batch(target, &batch, &mut upload).await?;
                 batch.clear();
@@ -68,19 +69,19 @@ impl Node {
         Ok(upload)
     }
 
-    /// Sends a batch; in halves where the node says that it is too large, down to single documents.
+    /// Sends a batch. Where the node rejects it as too large, sends each half, down to single documents.
     async fn upload_batch(
         &self,
         target: Target,
-        batch: &[Serialized],
+        batch: &[SerializedDocument],
         upload: &mut Upload,
     ) -> Result<(), SearchError> {
         let mut parts = vec![batch];
         while let Some(part) = parts.pop() {
-            match (retried(|| self.post(target, part)).await, part) {
+            match (retry(|| self.post(target, part)).await, part) {
                 (Ok(task), part) => upload.tasks.push((task, part.len())),
                 (Err(error), [document]) if error.is_payload_too_large() => {
-                    upload.refused.push(Quarantined { id: document.id, bytes: document.bytes() as u64 });
+                    upload.rejected.push(Quarantined { id: document.id, bytes: document.bytes() as u64 });
                 }
                 (Err(error), part) if error.is_payload_too_large() => {
                     let (first, second) = part.split_at(part.len() / 2);
@@ -92,14 +93,14 @@ impl Node {
         Ok(())
     }
 
-    async fn post(&self, target: Target, part: &[Serialized]) -> Result<TaskInfo, SearchError> {
+    async fn post(&self, target: Target, part: &[SerializedDocument]) -> Result<TaskInfo, SearchError> {
         let documents: Vec<&RawValue> = part.iter().map(|document| &*document.json).collect();
         let sent = self.index(target).add_or_replace(&documents, Some(PRIMARY_KEY)).await;
-        sent.map_err(SearchError::of(PUT))
+        sent.map_err(SearchError::from_sdk(PUT))
     }
 }
 
-/// Whether a batch of so many documents and bytes is sent before a document of that size is added.
+/// Whether a batch of this size has to be sent before a document of `next` bytes is added.
 const fn is_full(documents: usize, bytes: usize, next: usize) -> bool {
     documents > 0 && (documents == DOCUMENTS_PER_REQUEST || bytes + next > BYTES_PER_REQUEST)
 }
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_bounded_in_documents_and_in_bytes() {
+    fn requests_are_bounded_in_documents_and_bytes() {
         for (documents, bytes, next, full) in [
             (0, 0, 200 * 1024 * 1024, false),
             (1, 10, 10, false),

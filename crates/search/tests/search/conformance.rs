@@ -19,7 +19,7 @@ use chart_index_domain::search::{
     ChartsetPage, Direction, Generation, IndexedChartset, PageRequest, SearchIndex, SearchQuery, Sort,
 };
 use chart_index_domain::{ReadError, text};
-use chart_index_search::Unanswerable;
+use chart_index_search::UnsupportedQuery;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use chart_index_tests::{Random, TestDatabase};
 use futures_util::future::join_all;
@@ -152,7 +152,7 @@ async fn assert_agree(
     let expected = page(postgres, query).await.unwrap();
     let given = match page(engine, query).await {
         Ok(given) => given,
-        Err(ReadError::Unavailable { source, .. }) if source.is::<Unanswerable>() => {
+        Err(ReadError::Unavailable { source, .. }) if source.is::<UnsupportedQuery>() => {
             assert!(is_unanswerable(query), "{query:?}: {source}");
             tally.unanswerable += 1;
             return;

@@ -10,7 +10,7 @@ use chart_index_domain::search::{
 use chart_index_domain::{KeyCount, ReadError};
 use chart_index_search::{
     Applied, Batch, FORMAT, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target,
-    Unanswerable,
+    UnsupportedQuery,
 };
 use chart_index_tests::PrivateMeilisearch;
 use futures_util::future::join_all;
@@ -22,8 +22,8 @@ use crate::support::{Changes, fill, id, ids, numbered, rebuild, titled};
 /// An engine that asks nodes how they are only once.
 async fn engine(config: &NodeConfig) -> MeilisearchEngine {
     let mut config = SearchConfig::new(vec![config.clone()]);
-    config.interval = Duration::from_hours(1);
-    config.deep_from = 5;
+    config.probe_interval = Duration::from_hours(1);
+    config.reverse_from_offset = 5;
     MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap()
 }
 
@@ -107,7 +107,10 @@ async fn a_list_that_changes_between_two_questions_is_asked_for_from_its_start()
         // The third question, which the record has no answer to.
         let error = search(config, &query).await.unwrap_err();
         let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
-        assert!(matches!(source.downcast_ref(), Some(SearchError::Refused { status: 599, .. })), "{source}");
+        assert!(
+            matches!(source.downcast_ref(), Some(SearchError::ErrorResponse { status: 599, .. })),
+            "{source}"
+        );
     })
     .await;
 }
@@ -135,7 +138,7 @@ async fn a_page_that_is_out_of_order_or_incomplete_is_not_served() {
         replay(exchanges, async |config| {
             let error = search(config, &finding_query()).await.unwrap_err();
             let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
-            assert!(matches!(source.downcast_ref(), Some(SearchError::Nonsense { .. })), "{source}");
+            assert!(matches!(source.downcast_ref(), Some(SearchError::InvalidResponse { .. })), "{source}");
         })
         .await;
     }
@@ -152,7 +155,7 @@ async fn a_node_that_has_not_heard_of_a_feature_is_not_asked_for_it() {
     replay(exchanges, async |config| {
         let error = search(config, &finding_query()).await.unwrap_err();
         let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
-        assert_eq!(source.downcast_ref(), Some(&Unanswerable::NoContains));
+        assert_eq!(source.downcast_ref(), Some(&UnsupportedQuery::ContainsFilterOff));
     })
     .await;
     let mut exchanges = recorded("rebuild");
@@ -208,10 +211,10 @@ async fn a_set_that_is_too_large_is_left_out_and_recorded() {
         put[1].keywords.tags = vec!["tag ".repeat(2_500)];
         let written = [id(2), id(3), id(4)];
         let applied = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap();
-        let [refused] = applied.refused[..] else { panic!("{applied:?}") };
+        let [refused] = applied.rejected[..] else { panic!("{applied:?}") };
         assert_eq!((refused.id, refused.bytes > 9_000), (id(3), true), "{refused:?}");
         assert_eq!(writer.count(Target::Live).await.unwrap(), 6, "what it held of the set is out of date");
-        writer.record_quarantine(Target::Live, &[], &written, &applied.refused).await.unwrap();
+        writer.record_quarantine(Target::Live, &[], &written, &applied.rejected).await.unwrap();
         let quarantined = writer.quarantined(Target::Live).await.unwrap();
         assert_eq!(quarantined, [refused]);
         assert!(writer.state().await.unwrap().is_some());
@@ -239,7 +242,7 @@ async fn a_task_that_fails() {
         let put = numbered(1);
         let writer = IndexWriter::new(config).unwrap();
         let error = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap_err();
-        let SearchError::Task { status, code, .. } = error else { panic!("{error}") };
+        let SearchError::TaskFailed { status, code, .. } = error else { panic!("{error}") };
         assert_eq!((status.as_str(), code.as_str()), ("failed", "index_primary_key_already_exists"));
     })
     .await;
@@ -258,7 +261,7 @@ async fn a_count_that_is_not_what_was_sent_is_an_error() {
         let put = [titled(2, "宙の旋律 \"new\" title")];
         let batch = Batch { put: &put, delete: &[id(1), id(99)] };
         let error = IndexWriter::new(config).unwrap().apply(Target::Live, &batch).await.unwrap_err();
-        assert!(matches!(error, SearchError::Count { sent: 1, done: 0, .. }), "{error}");
+        assert!(matches!(error, SearchError::CountMismatch { sent: 1, done: 0, .. }), "{error}");
     })
     .await;
 }
@@ -342,11 +345,11 @@ async fn a_busy_node_is_left_alone_for_as_long_as_it_says() {
             refused.push(source.downcast::<SearchError>().unwrap());
         }
         let retry_after = Some(Duration::from_secs(10));
-        let SearchError::Refused { status: 503, retry_after: told, ref code, .. } = *refused[0] else {
+        let SearchError::ErrorResponse { status: 503, retry_after: told, ref code, .. } = *refused[0] else {
             panic!("{}", refused[0])
         };
         assert_eq!((told, code.as_str()), (retry_after, "too_many_search_requests"));
-        assert!(refused[1..].iter().all(|error| matches!(**error, SearchError::NoNode)));
+        assert!(refused[1..].iter().all(|error| matches!(**error, SearchError::NoUsableNode)));
         assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     })
     .await;

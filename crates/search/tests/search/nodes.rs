@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{Checkpoint, Generation, SearchIndex, SearchQuery};
 use chart_index_search::{
-    IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target, Unanswerable,
+    IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target, UnsupportedQuery,
 };
 use chart_index_tests::PrivateMeilisearch;
 
@@ -115,9 +115,9 @@ async fn while_nobody_can_tell_a_node_lags_as_it_did() {
 async fn searches_wait_for_their_turn_no_longer_than_their_deadline() {
     let (server, config) = node("only", 5).await;
     let mut config = SearchConfig::new(vec![config]);
-    config.concurrency = NonZeroUsize::MIN;
-    config.deadline = Duration::from_millis(300);
-    config.interval = Duration::from_hours(1);
+    config.max_concurrent_searches = NonZeroUsize::MIN;
+    config.search_timeout = Duration::from_millis(300);
+    config.probe_interval = Duration::from_hours(1);
     let engine = MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap();
     server.freeze();
     let begun = Instant::now();
@@ -128,7 +128,7 @@ async fn searches_wait_for_their_turn_no_longer_than_their_deadline() {
         other => panic!("{other:?}"),
     };
     assert!(matches!(cause(first), SearchError::Unreachable { .. }));
-    assert!(matches!(cause(second), SearchError::Crowded));
+    assert!(matches!(cause(second), SearchError::AtCapacity));
     server.thaw();
     // A search that waited in vain says nothing against the node.
     until("it answers", async || first_page(&engine).await.is_ok()).await;
@@ -173,7 +173,7 @@ async fn without_the_feature_only_parts_of_creators_are_not_answered() {
     let creator = SearchQuery { creator: Some("creator 2".into()), ..SearchQuery::default() };
     let error = engine.search(&creator, Generation::default()).await.unwrap_err();
     let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
-    assert_eq!(source.downcast_ref(), Some(&Unanswerable::NoContains));
+    assert_eq!(source.downcast_ref(), Some(&UnsupportedQuery::ContainsFilterOff));
     assert_eq!(ids(&first_page(&engine).await.unwrap()), [2, 1]);
     IndexWriter::new(&config).unwrap().apply_settings().await.unwrap();
     until("the feature is seen", async || engine.search(&creator, Generation::default()).await.is_ok()).await;

@@ -25,9 +25,9 @@ const CONNECTIONS: usize = 32;
 async fn engine(urls: &[&str], changes: &Arc<Changes>) -> MeilisearchEngine {
     let nodes = urls.iter().map(|url| NodeConfig::new(url.parse().unwrap(), None)).collect();
     let mut config = SearchConfig::new(nodes);
-    config.deadline = DEADLINE;
-    config.interval = Duration::from_millis(100);
-    config.concurrency = NonZeroUsize::new(CONNECTIONS).unwrap();
+    config.search_timeout = DEADLINE;
+    config.probe_interval = Duration::from_millis(100);
+    config.max_concurrent_searches = NonZeroUsize::new(CONNECTIONS).unwrap();
     MeilisearchEngine::connect(config, Arc::clone(changes) as _).await.unwrap()
 }
 
@@ -39,7 +39,7 @@ async fn answers(engine: &MeilisearchEngine) -> bool {
 async fn is_out_of_use(engine: &MeilisearchEngine) -> bool {
     match engine.search(&finding_query(), Generation::default()).await {
         Err(ReadError::Unavailable { source, .. }) => {
-            matches!(source.downcast_ref(), Some(SearchError::NoNode))
+            matches!(source.downcast_ref(), Some(SearchError::NoUsableNode))
         }
         _ => false,
     }

@@ -113,16 +113,16 @@ pub(crate) async fn engine_with(
     deadline: Duration,
 ) -> MeilisearchEngine {
     let mut config = SearchConfig::new(nodes.iter().map(|&node| node.clone()).collect());
-    config.deadline = deadline;
-    config.interval = Duration::from_millis(50);
+    config.search_timeout = deadline;
+    config.probe_interval = Duration::from_millis(50);
     MeilisearchEngine::connect(config, changes).await.unwrap()
 }
 
 /// An engine that is patient, and takes pages for deep that are not.
 pub(crate) async fn patient_engine(node: &NodeConfig) -> MeilisearchEngine {
     let mut config = SearchConfig::new(vec![node.clone()]);
-    config.deadline = Duration::from_secs(10);
-    config.deep_from = 100;
+    config.search_timeout = Duration::from_secs(10);
+    config.reverse_from_offset = 100;
     MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap()
 }
 

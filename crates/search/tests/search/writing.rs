@@ -29,11 +29,11 @@ async fn what_is_written_is_read_back_exactly() {
     let writer = fill(&server.config, &sets, 3).await;
     let all: Vec<_> = sets.iter().map(|set| set.chartset.id).collect();
     assert_eq!(writer.compare(Target::Live, &all, &sets).await.unwrap(), []);
-    assert_eq!(writer.held(Target::Live, &all).await.unwrap(), 8);
-    let mut held = writer.ids_from(Target::Live, 0, 5).await.unwrap();
-    held.extend(writer.ids_from(Target::Live, 5, 5).await.unwrap());
-    held.sort_unstable();
-    assert_eq!(held, all);
+    assert_eq!(writer.count_present(Target::Live, &all).await.unwrap(), 8);
+    let mut listed = writer.list_ids(Target::Live, 0, 5).await.unwrap();
+    listed.extend(writer.list_ids(Target::Live, 5, 5).await.unwrap());
+    listed.sort_unstable();
+    assert_eq!(listed, all);
     let page = first_page(&engine(&[&server.config]).await).await.unwrap();
     assert_eq!(page.items[0], ListItem::new(&sets[0].chartset).unwrap());
     for (item, set) in page.items[1..].iter().zip(sets[1..].iter().rev()) {
@@ -64,10 +64,10 @@ async fn an_index_knows_which_changes_it_holds() {
     let expected = [
         (id(1), DifferenceKind::Missing),
         (id(3), DifferenceKind::NotShown),
-        (id(9), DifferenceKind::OtherContent),
+        (id(9), DifferenceKind::ContentDiffers),
     ];
     assert_eq!(differences, expected);
-    assert_eq!(writer.held(Target::Live, &ids).await.unwrap(), 3);
+    assert_eq!(writer.count_present(Target::Live, &ids).await.unwrap(), 3);
     writer.apply(Target::Live, &Batch::default()).await.unwrap();
     server.close().await;
 }
@@ -81,7 +81,7 @@ async fn nothing_is_written_where_there_is_no_index() {
     let error = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap_err();
     assert!(error.is_index_not_found(), "{error}");
     let error = writer.finish_rebuild().await.unwrap_err();
-    assert!(matches!(error, SearchError::Outdated), "{error}");
+    assert!(matches!(error, SearchError::OutdatedRebuild), "{error}");
     server.close().await;
 }
 
@@ -96,7 +96,7 @@ async fn a_request_far_above_the_limit_of_a_node_is_halved() {
         set.keywords.tags = vec!["tag ".repeat(400_000)];
     }
     let applied = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap();
-    let refused: Vec<_> = applied.refused.iter().map(|refused| refused.id).collect();
+    let refused: Vec<_> = applied.rejected.iter().map(|refused| refused.id).collect();
     assert_eq!(refused, [3, 4, 5, 6, 7, 8].map(id));
     assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
 }
@@ -119,7 +119,7 @@ async fn a_task_that_fails_is_an_error() {
     while writer.count(Target::Rebuild).await.unwrap_or(0) == 0 {}
     let put = numbered(1);
     let error = writer.apply(Target::Rebuild, &Batch { put: &put, delete: &[] }).await.unwrap_err();
-    assert!(matches!(error, SearchError::Task { ref status, .. } if status == "failed"), "{error}");
+    assert!(matches!(error, SearchError::TaskFailed { ref status, .. } if status == "failed"), "{error}");
     server.close().await;
 }
 
@@ -144,7 +144,7 @@ async fn an_older_index_never_takes_the_place_of_a_newer_one() {
     let writer = fill(&server.config, &numbered(3), 9).await;
     writer.begin_rebuild().await.unwrap();
     writer.set_checkpoint(Target::Rebuild, Checkpoint(8)).await.unwrap();
-    assert!(matches!(writer.finish_rebuild().await, Err(SearchError::Outdated)));
+    assert!(matches!(writer.finish_rebuild().await, Err(SearchError::OutdatedRebuild)));
     assert_eq!(writer.count(Target::Live).await.unwrap(), 3);
     server.close().await;
 }

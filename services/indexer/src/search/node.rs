@@ -23,7 +23,7 @@ pub(crate) struct Node {
 impl Node {
     /// A node on which this process has no lock yet.
     pub(crate) async fn connect(store: &Store, writer: &IndexWriter) -> Result<Self> {
-        let locks = store.node_locks(writer.node().as_str()).await?;
+        let locks = store.node_locks(writer.node_url().as_str()).await?;
         Ok(Self { store: store.clone(), writer: writer.clone(), locks })
     }
 
@@ -39,7 +39,7 @@ impl Node {
     pub(crate) fn warn_of(&self, refused: &[Quarantined]) -> Result<()> {
         let mut output = std::io::stderr().lock();
         for Quarantined { id, bytes } in refused {
-            let node = self.writer.node();
+            let node = self.writer.node_url();
             writeln!(
                 output,
                 "{node}: warning: chartset {id} is left out of the index: the node does not accept its document of \
@@ -52,7 +52,7 @@ impl Node {
 
     /// Prints a line about the node.
     pub(crate) fn tell(&self, message: std::fmt::Arguments<'_>) -> Result<()> {
-        writeln!(std::io::stdout(), "{}: {message}", self.writer.node()).context("cannot write")
+        writeln!(std::io::stdout(), "{}: {message}", self.writer.node_url()).context("cannot write")
     }
 }
 
@@ -94,7 +94,7 @@ impl<'a> Batches<'a> {
         let (writer, target) = (self.node.writer.clone(), self.target);
         self.under_way.spawn(async move {
             let applied = writer.apply(target, &Batch { put: &put, delete: &delete }).await?;
-            let put = put.len() - applied.refused.len();
+            let put = put.len() - applied.rejected.len();
             Ok((Written { put: put as u64, deleted: delete.len() as u64 }, applied))
         });
         Ok(())
@@ -113,7 +113,7 @@ impl<'a> Batches<'a> {
         if let Some(done) = self.under_way.join_next().await {
             let (written, applied) = done??;
             self.written += written;
-            self.refused.extend(applied.refused);
+            self.refused.extend(applied.rejected);
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ pub(crate) async fn rebuild(store: &Store, writers: &[IndexWriter]) -> Result<()
     for writer in writers {
         if let Err(error) = rebuild_one(store, writer).await {
             failed += 1;
-            writeln!(std::io::stderr(), "{}: {error:#}", writer.node())?;
+            writeln!(std::io::stderr(), "{}: {error:#}", writer.node_url())?;
         }
     }
     ensure!(failed == 0, "{failed} of {} nodes not rebuilt", writers.len());
@@ -125,7 +125,7 @@ async fn check(node: &Node, checkpoint: Checkpoint) -> Result<()> {
 pub(crate) async fn unchanged_count(node: &Node, target: Target, changed: &[ChartsetId]) -> Result<u64> {
     let mut count = node.writer.count(target).await?;
     for ids in changed.chunks(SETS_OF_A_BATCH as usize) {
-        count = count.saturating_sub(node.writer.held(target, ids).await?);
+        count = count.saturating_sub(node.writer.count_present(target, ids).await?);
     }
     Ok(count)
 }

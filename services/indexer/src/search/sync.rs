@@ -83,7 +83,7 @@ pub(crate) async fn sync(store: &Store, writers: Vec<IndexWriter>, follow: bool)
 
 impl Follower {
     fn tell_error(&self, error: &anyhow::Error) {
-        let _ = writeln!(std::io::stderr(), "{}: {error:#}", self.writer.node());
+        let _ = writeln!(std::io::stderr(), "{}: {error:#}", self.writer.node_url());
     }
 
     /// Applies everything that is committed when it begins.

@@ -34,7 +34,7 @@ pub(crate) async fn verify(store: &Store, writers: &[IndexWriter]) -> Result<()>
             Ok(_) => failed += 1,
             Err(error) => {
                 failed += 1;
-                writeln!(std::io::stderr(), "{}: {error:#}", writer.node())?;
+                writeln!(std::io::stderr(), "{}: {error:#}", writer.node_url())?;
             }
         }
     }
@@ -158,7 +158,7 @@ async fn compare_all(node: &Node, suspects: &BTreeSet<ChartsetId>) -> Result<Vec
 async fn ids_in_index(node: &Node) -> Result<Vec<ChartsetId>> {
     let mut ids = Vec::new();
     loop {
-        let more = node.writer.ids_from(Target::Live, ids.len() as u64, PAGE).await?;
+        let more = node.writer.list_ids(Target::Live, ids.len() as u64, PAGE).await?;
         if more.is_empty() {
             return Ok(ids);
         }

@@ -1,5 +1,4 @@
-//! The HTTP client under the SDK: connections that are reused, time-outs, bodies in one piece, and errors that keep
-//! their status and `Retry-After`.
+//! The HTTP client beneath the SDK, with connection reuse, timeouts, and errors that retain status and `Retry-After`.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -24,45 +23,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ApiKey, NodeConfig, SearchError};
 
-/// How long a connection that nobody uses is kept.
-const IDLE: Duration = Duration::from_mins(1);
-/// More than any `Retry-After` that is meant seriously.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+/// An idle connection is closed after this time.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// A longer `Retry-After` is cut to this.
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
-/// When the system begins to check a connection over which nothing is received, how often it does, and how many checks
-/// without a response close the connection.
+/// TCP keepalive: the idle time before the first probe, the interval, and the number of probes.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
-/// How long what was sent may go unacknowledged before the system closes the connection.
+/// `TCP_USER_TIMEOUT`: sent data may remain unacknowledged for this time.
 #[cfg(target_os = "linux")]
-const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Connector = HttpsConnector<HttpConnector>;
 type Connections = Client<Connector, Full<Bytes>>;
 
-/// Talks to one node. Clones share the connections.
+/// Sends requests to one node. Clones share the connections.
 #[derive(Clone)]
 pub(crate) struct Transport {
     connector: Connector,
-    /// The connections that are open. Replaced as a whole when one of them goes silent.
+    /// The pool of open connections. Replaced as a whole after a timeout.
     connections: Arc<Mutex<Connections>>,
     authorization: Option<HeaderValue>,
     timeout: Duration,
 }
 
-/// Why a request has no answer that can be used. It travels through the SDK inside its `Error::Other`.
+/// Why a request has no usable response. The SDK passes it on inside its `Error::Other`.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    #[error("no connection, or it broke")]
-    NoAnswer(#[source] Box<dyn StdError + Send + Sync>),
-    #[error("no answer within {0:?}")]
+pub(crate) enum TransportError {
+    #[error("the connection failed")]
+    Disconnected(#[source] Box<dyn StdError + Send + Sync>),
+    #[error("no response within {0:?}")]
     TimedOut(Duration),
     #[error("{status} {code}: {message}")]
     Status { status: u16, code: String, message: String, retry_after: Option<Duration> },
-    #[error("an answer that is not what it should be")]
-    Unreadable(#[source] serde_json::Error),
+    #[error("the body cannot be parsed")]
+    InvalidBody(#[source] serde_json::Error),
 }
 
-/// The form of every error of Meilisearch.
+/// The JSON body of an error response of Meilisearch.
 #[derive(Deserialize, Default)]
 struct ErrorBody {
     #[serde(default)]
@@ -72,7 +70,7 @@ struct ErrorBody {
 }
 
 impl Transport {
-    /// A client of the node that gives up on a request after that time.
+    /// A client with a timeout for every request.
     pub(crate) fn new(config: &NodeConfig, timeout: Duration) -> Result<Self, SearchError> {
         let connector = connector(config)?;
         let connections = Arc::new(Mutex::new(connections(connector.clone())));
@@ -80,9 +78,8 @@ impl Transport {
         Ok(Self { connector, connections, authorization, timeout })
     }
 
-    /// Leaves every connection that is open now: requests that begin after this use new ones. After a timeout: a
-    /// connection that went silent without being closed often is not the only one, and the pool hands the others out
-    /// one by one, each for a timeout of its own.
+    /// Discards all open connections: requests that start later open new ones. Call it after a timeout: when one
+    /// connection went silent without being closed, others often did as well, and each would cost a timeout.
     pub(crate) fn discard_connections(&self) {
         *self.connections.lock().unwrap_or_else(PoisonError::into_inner) =
             connections(self.connector.clone());
@@ -95,18 +92,21 @@ impl Transport {
     async fn send(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> Result<(StatusCode, Option<Duration>, Bytes), Failure> {
+    ) -> Result<(StatusCode, Option<Duration>, Bytes), TransportError> {
         let exchange = async {
             let sent = self.connections().request(request).await;
-            let response = sent.map_err(|error| Failure::NoAnswer(error.into()))?;
+            let response = sent.map_err(|error| TransportError::Disconnected(error.into()))?;
             let (status, retry_after) = (response.status(), retry_after(&response));
-            let body =
-                response.into_body().collect().await.map_err(|error| Failure::NoAnswer(error.into()))?;
+            let body = response
+                .into_body()
+                .collect()
+                .await
+                .map_err(|error| TransportError::Disconnected(error.into()))?;
             Ok((status, retry_after, body.to_bytes()))
         };
         tokio::time::timeout(self.timeout, exchange).await.unwrap_or_else(|_| {
             self.discard_connections();
-            Err(Failure::TimedOut(self.timeout))
+            Err(TransportError::TimedOut(self.timeout))
         })
     }
 
@@ -130,13 +130,13 @@ impl Transport {
             bytes = content.into();
         }
         let request = request.body(Full::new(bytes)).map_err(|_| SdkError::InvalidRequest)?;
-        let (status, retry_after, body) = self.send(request).await.map_err(other)?;
+        let (status, retry_after, body) = self.send(request).await.map_err(sdk_error)?;
         if status.as_u16() == expected_status {
             let body: &[u8] = if body.is_empty() { b"null" } else { &body };
-            return parse(body).map_err(|error| other(Failure::Unreadable(error)));
+            return parse(body).map_err(|error| sdk_error(TransportError::InvalidBody(error)));
         }
         let ErrorBody { message, code } = serde_json::from_slice(&body).unwrap_or_default();
-        Err(other(Failure::Status { status: status.as_u16(), code, message, retry_after }))
+        Err(sdk_error(TransportError::Status { status: status.as_u16(), code, message, retry_after }))
     }
 }
 
@@ -191,7 +191,7 @@ impl fmt::Debug for Transport {
 fn connections(connector: Connector) -> Connections {
     Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .build(connector)
 }
 
@@ -204,19 +204,19 @@ fn connector(config: &NodeConfig) -> Result<Connector, SearchError> {
     tcp.set_keepalive_interval(Some(interval));
     tcp.set_keepalive_retries(Some(retries));
     #[cfg(target_os = "linux")]
-    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+    tcp.set_tcp_user_timeout(Some(USER_TIMEOUT));
     tcp.enforce_http(false);
     let provider = rustls::crypto::ring::default_provider();
     let builder = HttpsConnectorBuilder::new();
     let builder = if config.url.as_str().starts_with("https:") {
         builder.with_provider_and_native_roots(provider).map_err(|_| {
-            SearchError::Configuration("the system has no certificates to check Meilisearch's with")
+            SearchError::Configuration("the system has no root certificates to verify Meilisearch with")
         })?
     } else {
-        // Nobody's certificate will be checked, so none has to be found.
+        // No certificate is verified over plain HTTP, so that no root certificates have to be installed.
         let tls = ClientConfig::builder_with_provider(provider.into())
             .with_safe_default_protocol_versions()
-            .map_err(|_| SearchError::Configuration("TLS has no version that is safe"))?;
+            .map_err(|_| SearchError::Configuration("no safe TLS version is supported"))?;
         builder.with_tls_config(tls.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
     };
     Ok(builder.https_or_http().enable_http1().wrap_connector(tcp))
@@ -224,7 +224,9 @@ fn connector(config: &NodeConfig) -> Result<Connector, SearchError> {
 
 fn authorization(key: &ApiKey) -> Result<HeaderValue, SearchError> {
     let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose())).map_err(|_| {
-        SearchError::Configuration("the key of Meilisearch holds a character that no header may hold")
+        SearchError::Configuration(
+            "the Meilisearch API key contains a character that is not allowed in a header",
+        )
     })?;
     value.set_sensitive(true);
     Ok(value)
@@ -240,24 +242,24 @@ fn verb<Q, B>(method: &Method<Q, B>) -> Verb {
     }
 }
 
-/// The query string begins with its `?`, or is empty.
+/// Appends the query string, if there is one.
 fn with_query<Query: Serialize>(url: &str, query: &Query) -> Result<String, SdkError> {
     Ok(format!("{url}{}", yaup::to_string(query)?))
 }
 
-/// Only seconds: Meilisearch sends no dates.
+/// `Retry-After` in seconds. Meilisearch sends no dates.
 fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))
+    Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
 }
 
-/// As text that is checked once, where the parser would check every string in it.
+/// Checks once that the body is UTF-8, where `from_slice` would check every string in it.
 fn parse<Output: DeserializeOwned>(body: &[u8]) -> Result<Output, serde_json::Error> {
     serde_json::from_str(std::str::from_utf8(body).map_err(serde_json::Error::custom)?)
 }
 
-fn other(failure: Failure) -> SdkError {
-    SdkError::Other(Box::new(failure))
+fn sdk_error(error: TransportError) -> SdkError {
+    SdkError::Other(Box::new(error))
 }
 
 #[cfg(test)]
@@ -265,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_string_is_appended_to_the_route() {
+    fn query_string_is_appended_to_the_url() {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Query {
@@ -279,12 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_header_can_carry_is_refused_and_not_shown() {
+    fn invalid_key_is_an_error_without_the_key() {
         let mut config = NodeConfig::new("http://localhost".parse().unwrap(), None);
         config.api_key = Some("hunter2\n".to_owned().into());
-        let error = Transport::new(&config, IDLE).unwrap_err();
+        let error = Transport::new(&config, IDLE_TIMEOUT).unwrap_err();
         assert!(!error.to_string().contains("hunter2"));
         config.api_key = Some("hunter2".to_owned().into());
-        assert!(!format!("{:?}", Transport::new(&config, IDLE)).contains("hunter2"));
+        assert!(!format!("{:?}", Transport::new(&config, IDLE_TIMEOUT)).contains("hunter2"));
     }
 }

@@ -1,0 +1,290 @@
+//! A list query as a search of Meilisearch, and the response as a page.
+//!
+//! Meilisearch skips everything before a page, so that a deep page is slow. A page beyond
+//! [`reverse_from_offset`](crate::SearchConfig::reverse_from_offset) is read from the end of the list where the end is
+//! nearer. For page 4 of 2 in a list of 7 chartsets, sorted by title ascending:
+//!
+//! | Request | Parameters | Response |
+//! |---|---|---|
+//! | 1. the total | `page: 1, hitsPerPage: 0` | 7: the page begins at offset 6 and has 1 chartset, the last one |
+//! | 2. the page, in reverse | `sort: titleKey:desc, id:desc`, `offset: 0, limit: 1` | the last chartset |
+//!
+//! Its hits are reversed again. If the total has changed between the two requests, the page is requested once more,
+//! from the start.
+
+use std::collections::HashSet;
+
+use chart_index_domain::ChartsetId;
+use chart_index_domain::search::{ChartsetPage, Direction, ListItem, SearchQuery, Sort};
+use meilisearch_sdk::request::{HttpClient as _, Method};
+use meilisearch_sdk::search::{MatchingStrategies, SearchQuery as SdkQuery, Selectors};
+use serde::Deserialize;
+
+use crate::document::{ITEM, PRIMARY_KEY};
+use crate::filter::Filter;
+use crate::node::Node;
+use crate::order::{self, Key, Position, ReadFrom};
+use crate::{SearchError, Target, word_codes};
+
+const OPERATION: &str = "search chartsets";
+
+/// The parts of a search that depend on the query alone.
+#[derive(Debug)]
+pub(crate) struct PageSearch<'a> {
+    query: &'a SearchQuery,
+    words: String,
+    filter: String,
+    by_relevance: bool,
+}
+
+/// The part of the list that a request returns.
+#[derive(Debug, Clone, Copy)]
+enum Window {
+    /// The page of the query.
+    Page,
+    /// No chartsets, only the total.
+    Total,
+    /// Chartsets from the end of the list, the last one first.
+    FromEnd { offset: u64, limit: u64 },
+}
+
+/// A query that Meilisearch cannot run exactly. The PostgreSQL engine can; the nodes are healthy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UnsupportedQuery {
+    /// The text has more than ten words.
+    #[error("Meilisearch searches for at most ten words")]
+    TooManyWords,
+    /// The part of a creator's name has more than 117 bytes.
+    #[error("part of a creator's name too long for Meilisearch")]
+    CreatorTooLong,
+    /// The query sorts by relevance with the worst match first.
+    #[error("Meilisearch cannot sort by ascending relevance")]
+    AscendingRelevance,
+    /// The query has part of a creator's name, and no usable node has the feature `containsFilter` on.
+    #[error("no node has the experimental feature containsFilter on")]
+    ContainsFilterOff,
+}
+
+/// The response to a search. The SDK's own type parses every hit twice, to separate the fields of the document from
+/// those of the search.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SearchResponse {
+    hits: Vec<Hit>,
+    /// Exact despite the name of the alias, as no search uses `distinct`, vectors or a score threshold.
+    #[serde(alias = "estimatedTotalHits")]
+    total_hits: u64,
+}
+
+/// The retrieved attributes of a document.
+#[derive(Debug, Deserialize)]
+struct Hit {
+    id: ChartsetId,
+    item: ListItem,
+    /// The exact key of the sort, under the name of its attribute.
+    #[serde(
+        alias = "updatedAtMs",
+        alias = "titleKey",
+        alias = "artistKey",
+        alias = "bpmMax",
+        alias = "lengthMaxMs",
+        alias = "densityMax"
+    )]
+    key: Key,
+}
+
+impl<'a> PageSearch<'a> {
+    pub(crate) fn new(query: &'a SearchQuery) -> Result<Self, UnsupportedQuery> {
+        let text = query.text.as_deref().unwrap_or_default();
+        let words = word_codes::query_words(text).ok_or(UnsupportedQuery::TooManyWords)?;
+        let filter = Filter::from_query(query).ok_or(UnsupportedQuery::CreatorTooLong)?;
+        let by_relevance = query.sort == Sort::Relevance && !words.is_empty();
+        if by_relevance && query.direction == Direction::Ascending {
+            return Err(UnsupportedQuery::AscendingRelevance);
+        }
+        let filter = if filter.is_empty() { String::new() } else { filter.to_string() };
+        Ok(Self { query, words, filter, by_relevance })
+    }
+
+    /// Whether it requires the feature `containsFilter`.
+    pub(crate) const fn needs_contains_filter(&self) -> bool {
+        self.query.creator.is_some()
+    }
+
+    /// Runs the search on one node: two nodes may have different states. A page at `reverse_from_offset` or beyond is
+    /// read from the end of the list where the end is nearer.
+    pub(crate) async fn run(
+        &self,
+        node: &Node,
+        reverse_from_offset: u64,
+    ) -> Result<ChartsetPage, SearchError> {
+        let page = self.query.page;
+        if self.by_relevance || page.offset() < reverse_from_offset {
+            return self.page(self.request(node, Window::Page).await?);
+        }
+        let total = self.request(node, Window::Total).await?.total_hits;
+        let remaining = total.saturating_sub(page.offset());
+        if remaining == 0 {
+            return Ok(ChartsetPage { items: Vec::new(), total });
+        }
+        let limit = remaining.min(page.size().into());
+        let offset = remaining - limit;
+        if offset < page.offset() {
+            let mut response = self.request(node, Window::FromEnd { offset, limit }).await?;
+            // Otherwise the list changed between the requests.
+            if response.total_hits == total {
+                response.hits.reverse();
+                return self.page(response);
+            }
+        }
+        self.page(self.request(node, Window::Page).await?)
+    }
+
+    async fn request(&self, node: &Node, window: Window) -> Result<SearchResponse, SearchError> {
+        let index = node.index(Target::Live);
+        let sort = self.sort(window);
+        let sort: Vec<&str> = sort.iter().map(String::as_str).collect();
+        let retrieved = [PRIMARY_KEY, ITEM, order::exact_key(self.query.sort)];
+        let mut search = SdkQuery::new(&index);
+        search
+            .with_query(&self.words)
+            .with_matching_strategy(MatchingStrategies::ALL)
+            .with_attributes_to_retrieve(Selectors::Some(&retrieved));
+        match window {
+            Window::Page => {
+                let page = self.query.page;
+                search.with_page(page.number() as usize).with_hits_per_page(page.size() as usize);
+            }
+            Window::Total => {
+                search.with_page(1).with_hits_per_page(0);
+            }
+            Window::FromEnd { offset, limit } => {
+                let to_usize = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+                search.with_offset(to_usize(offset)).with_limit(to_usize(limit));
+            }
+        }
+        if !self.filter.is_empty() {
+            search.with_filter(&self.filter);
+        }
+        if !sort.is_empty() {
+            search.with_sort(&sort);
+        }
+        let url = format!("{}/indexes/{}/search", node.config.url, node.uid(Target::Live));
+        let request = Method::Post { query: (), body: &search };
+        let response = node.transport.request::<(), _, SearchResponse>(&url, request, 200).await;
+        response.map_err(SearchError::from_sdk(OPERATION))
+    }
+
+    fn sort(&self, window: Window) -> Vec<String> {
+        let from = match window {
+            Window::Total => return Vec::new(),
+            _ if self.by_relevance => return Vec::new(),
+            Window::Page => ReadFrom::Start,
+            Window::FromEnd { .. } => ReadFrom::End,
+        };
+        order::sort_terms(self.query.sort, self.query.direction, from)
+    }
+
+    /// The response as a page, after a check that it has the expected number of chartsets, each once, in order.
+    fn page(&self, response: SearchResponse) -> Result<ChartsetPage, SearchError> {
+        let total = response.total_hits;
+        let mut items = Vec::with_capacity(response.hits.len());
+        let mut positions = Vec::with_capacity(response.hits.len());
+        for hit in response.hits {
+            positions.push(Position { key: hit.key, id: hit.id });
+            items.push(hit.item);
+        }
+        let page = self.query.page;
+        let expected = total.saturating_sub(page.offset()).min(page.size().into());
+        if items.len() as u64 != expected {
+            let reason = format!("{} hits on page {} of {total} chartsets", items.len(), page.number());
+            return Err(SearchError::invalid_response(OPERATION, reason));
+        }
+        // Only Meilisearch knows the order of relevance. Any other order is that of the retrieved keys and ids, in
+        // which no two chartsets are equal.
+        if self.by_relevance {
+            let mut ids = HashSet::new();
+            if !positions.iter().all(|position| ids.insert(position.id)) {
+                return Err(SearchError::invalid_response(OPERATION, "a chartset is on the page twice"));
+            }
+        } else if !positions.is_sorted_by(|a, b| a.is_before(b, self.query.direction)) {
+            return Err(SearchError::invalid_response(OPERATION, "the page is out of order"));
+        }
+        Ok(ChartsetPage { items, total })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::document::Document;
+    use crate::document::tests::indexed;
+
+    fn response(numbers: &[u64], total: u64) -> SearchResponse {
+        let hit = |&number: &u64| {
+            let document = json!(Document::new(&indexed(number, "same")));
+            json!({ "id": document["id"], "item": document["item"], "updatedAtMs": document["updatedAtMs"] })
+        };
+        let hits: Vec<_> = numbers.iter().map(hit).collect();
+        serde_json::from_str(&json!({ "hits": hits, "totalHits": total }).to_string()).unwrap()
+    }
+
+    fn page_length(query: &SearchQuery, numbers: &[u64], total: u64) -> Option<usize> {
+        let page = PageSearch::new(query).unwrap().page(response(numbers, total));
+        page.ok().map(|page| page.items.len())
+    }
+
+    #[test]
+    fn page_that_contradicts_its_total_or_order_is_an_error() {
+        let query = SearchQuery::default();
+        for (numbers, total, expected) in [
+            (&[1, 2, 3][..], 3, Some(3)),
+            (&[], 0, Some(0)),
+            (&[1, 2], 3, None),
+            (&[1, 2, 3], 2, None),
+            (&[1, 3, 2], 3, None),
+            (&[1, 2, 2], 3, None),
+        ] {
+            assert_eq!(page_length(&query, numbers, total), expected, "{numbers:?} of {total}");
+        }
+        let past = SearchQuery { page: chart_index_domain::search::PageRequest::clamped(3, 2), ..query };
+        assert_eq!(page_length(&past, &[], 3), Some(0));
+        assert_eq!(page_length(&past, &[5], 5), Some(1));
+        assert_eq!(page_length(&past, &[], 5), None);
+    }
+
+    #[test]
+    fn hits_have_the_key_of_every_sort() {
+        for sort in Sort::ALL {
+            let hit = json!({ "id": "00000000000000a1", "item": {}, order::exact_key(sort): 7 });
+            let hit: Hit = serde_json::from_str(&hit.to_string()).unwrap();
+            assert_eq!(hit.key, Key::Number(7.0), "{sort:?}");
+        }
+    }
+
+    #[test]
+    fn unsupported_queries_are_not_sent() {
+        let query = SearchQuery::default;
+        let text = |text: &str| Some(text.to_owned());
+        let error = |query: &SearchQuery| PageSearch::new(query).err();
+        let worst = SearchQuery { sort: Sort::Relevance, direction: Direction::Ascending, ..query() };
+        for (query, expected) in [
+            (
+                SearchQuery { text: text("a b c d e f g h i j k"), ..query() },
+                Some(UnsupportedQuery::TooManyWords),
+            ),
+            (
+                SearchQuery { creator: text(&"宙".repeat(40)), ..query() },
+                Some(UnsupportedQuery::CreatorTooLong),
+            ),
+            (SearchQuery { text: text("a"), ..worst.clone() }, Some(UnsupportedQuery::AscendingRelevance)),
+            (SearchQuery { text: text("!"), ..worst.clone() }, None),
+            (worst, None),
+            (query(), None),
+        ] {
+            assert_eq!(error(&query), expected, "{query:?}");
+        }
+    }
+}

@@ -9,14 +9,15 @@ use chart_index_tests::workspace_root;
 /// What each package of the workspace may use directly. Arrows point down only.
 const ARROWS: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("cli", &[]),
     ("chartfile", &["domain"]),
-    ("store", &["domain"]),
-    ("search", &["domain"]),
-    ("redis", &["tests"]),
+    ("store", &["cli", "domain"]),
+    ("search", &["cli", "domain"]),
+    ("redis", &["cli", "tests"]),
     ("ratelimit", &["redis"]),
     ("telemetry", &[]),
     ("cache", &["domain", "ratelimit", "redis"]),
-    ("http", &["cache", "domain", "ratelimit"]),
+    ("http", &["cache", "cli", "domain", "ratelimit"]),
     ("lookup", &["cache", "domain", "http", "ratelimit", "store"]),
     ("browse", &["cache", "domain", "http", "ratelimit", "store"]),
     (
@@ -24,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "browse",
             "cache",
+            "cli",
             "domain",
             "http",
             "lookup",

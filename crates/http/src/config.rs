@@ -1,8 +1,9 @@
 //! The settings of this crate: each is a flag and an environment variable.
 
-use std::num::{NonZeroU32, NonZeroU64, ParseIntError};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+use chart_index_cli::parse_milliseconds;
 use clap::Args;
 
 /// Limits on the requests of the public API.
@@ -65,26 +66,4 @@ pub struct ServerConfig {
         value_parser = parse_milliseconds
     )]
     pub shutdown_grace: Duration,
-}
-
-/// Parses a duration from a whole number of milliseconds, at least 1.
-///
-/// # Errors
-///
-/// The text is not a number, or it is 0.
-pub fn parse_milliseconds(text: &str) -> Result<Duration, ParseIntError> {
-    text.parse::<NonZeroU64>().map(|number| Duration::from_millis(number.get()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn duration_is_a_positive_number_of_milliseconds() {
-        assert_eq!(parse_milliseconds("1500"), Ok(Duration::from_millis(1500)));
-        for bad in ["0", "-1", "1.5", "1s", ""] {
-            assert!(parse_milliseconds(bad).is_err(), "{bad}");
-        }
-    }
 }

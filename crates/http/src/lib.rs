@@ -28,7 +28,7 @@ mod response_cache;
 mod server;
 
 pub use cache_policy::CachePolicy;
-pub use config::{RequestLimitConfig, ServerConfig, parse_milliseconds};
+pub use config::{RequestLimitConfig, ServerConfig};
 pub use entity_tag::{EntityTag, MalformedEntityTag};
 pub use error::{ApiError, Resource};
 pub use json_body::{JsonBody, RequestHeaders, not_modified};

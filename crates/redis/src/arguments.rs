@@ -1,12 +1,10 @@
 //! The settings `REDIS_URL` and `REDIS_CLUSTER_URLS`.
 
-use std::ffi::OsStr;
+use chart_index_cli::SecretParser;
+use clap::Args;
+use clap::builder::ValueParserFactory;
 
-use clap::builder::{TypedValueParser, ValueParserFactory};
-use clap::error::ErrorKind;
-use clap::{Arg, Args, Command, Error};
-
-use crate::{InvalidRedisUrl, RedisEndpoint, RedisUrl};
+use crate::{RedisEndpoint, RedisUrl};
 
 /// The Redis that a program uses.
 #[derive(Debug, Clone, Args)]
@@ -41,24 +39,9 @@ impl RedisArguments {
 }
 
 impl ValueParserFactory for RedisUrl {
-    type Parser = RedisUrlParser;
+    type Parser = SecretParser<Self>;
 
     fn value_parser() -> Self::Parser {
-        RedisUrlParser
-    }
-}
-
-/// Parses a Redis URL. Errors do not repeat the value, as those of Clap's parsers do: it may hold a password.
-#[derive(Debug, Clone, Copy)]
-pub struct RedisUrlParser;
-
-impl TypedValueParser for RedisUrlParser {
-    type Value = RedisUrl;
-
-    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<RedisUrl, Error> {
-        value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
-            let message = format!("invalid value: {InvalidRedisUrl}\n");
-            Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
-        })
+        SecretParser::new()
     }
 }

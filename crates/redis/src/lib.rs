@@ -18,7 +18,7 @@ mod supervisor;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use arguments::{RedisArguments, RedisUrlParser};
+pub use arguments::RedisArguments;
 pub use config::{InvalidRedisUrl, RedisConfig, RedisEndpoint, RedisUrl};
 pub use connection::{ConnectionState, RedisConnection};
 pub use error::CommandError;

@@ -1,13 +1,11 @@
 //! The command-line arguments and environment variables that name the Meilisearch nodes.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 
-use clap::builder::TypedValueParser;
-use clap::error::ErrorKind;
-use clap::{Arg, Args, Command, Error};
+use chart_index_cli::SecretParser;
+use clap::Args;
 
-use crate::{ApiKey, MalformedNodeUrl, NodeConfig, NodeUrl};
+use crate::{ApiKey, NodeConfig, NodeUrl};
 
 /// The Meilisearch nodes of a program and their API keys.
 #[derive(Debug, Clone, Args)]
@@ -19,7 +17,7 @@ pub struct MeilisearchArguments {
         hide_env_values = true,
         value_name = "URL,…",
         value_delimiter = ',',
-        value_parser = NodeUrlParser,
+        value_parser = SecretParser::<NodeUrl>::new(),
     )]
     meilisearch_url: Vec<NodeUrl>,
 
@@ -30,7 +28,7 @@ pub struct MeilisearchArguments {
         hide_env_values = true,
         value_name = "KEY,…",
         value_delimiter = ',',
-        value_parser = ApiKeyParser,
+        value_parser = SecretParser::<ApiKey>::new(),
     )]
     meilisearch_api_key: Vec<ApiKey>,
 }
@@ -68,35 +66,6 @@ impl MeilisearchArguments {
         let key = |index: usize| keys.get(index).or_else(|| keys.first().filter(|_| keys.len() == 1));
         let nodes = nodes.iter().enumerate();
         Ok(nodes.map(|(index, node)| NodeConfig::new(node.clone(), key(index).cloned())).collect())
-    }
-}
-
-/// Clap's own parsers print the value that they reject, and this one may contain a password.
-#[derive(Debug, Clone, Copy)]
-struct NodeUrlParser;
-
-impl TypedValueParser for NodeUrlParser {
-    type Value = NodeUrl;
-
-    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<NodeUrl, Error> {
-        value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
-            let message = format!("invalid value for MEILISEARCH_URL: {MalformedNodeUrl}\n");
-            Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
-        })
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct ApiKeyParser;
-
-impl TypedValueParser for ApiKeyParser {
-    type Value = ApiKey;
-
-    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<ApiKey, Error> {
-        value.to_str().map(|key| ApiKey::from(key.trim().to_owned())).ok_or_else(|| {
-            let message = "invalid value for MEILISEARCH_API_KEY: not valid UTF-8\n";
-            Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
-        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The addresses, API keys, timeouts and limits of the nodes.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -65,6 +66,15 @@ impl ApiKey {
 impl From<String> for ApiKey {
     fn from(key: String) -> Self {
         Self(key)
+    }
+}
+
+impl FromStr for ApiKey {
+    type Err = Infallible;
+
+    /// Surrounding white space, such as the line end of a file, is not part of the key.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.trim().to_owned()))
     }
 }
 

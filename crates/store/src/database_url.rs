@@ -1,12 +1,10 @@
 //! The address of the database, which may contain a password.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::str::FromStr;
 
-use clap::builder::{TypedValueParser, ValueParserFactory};
-use clap::error::ErrorKind;
-use clap::{Arg, Command, Error};
+use chart_index_cli::SecretParser;
+use clap::builder::ValueParserFactory;
 use sqlx::postgres::PgConnectOptions;
 use url::Url;
 
@@ -47,32 +45,10 @@ impl fmt::Debug for DatabaseUrl {
 pub struct InvalidDatabaseUrl;
 
 impl ValueParserFactory for DatabaseUrl {
-    type Parser = DatabaseUrlParser;
+    type Parser = SecretParser<Self>;
 
-    fn value_parser() -> DatabaseUrlParser {
-        DatabaseUrlParser
-    }
-}
-
-/// Parses a database URL from a command line or an environment variable. The parsers of clap print a value that they
-/// reject, and this one may contain a password.
-#[derive(Debug, Clone, Copy)]
-pub struct DatabaseUrlParser;
-
-impl TypedValueParser for DatabaseUrlParser {
-    type Value = DatabaseUrl;
-
-    fn parse_ref(
-        &self,
-        command: &Command,
-        argument: Option<&Arg>,
-        value: &OsStr,
-    ) -> Result<DatabaseUrl, Error> {
-        value.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
-            let name = argument.map_or_else(|| "DATABASE_URL".to_owned(), ToString::to_string);
-            let message = format!("invalid value for '{name}': {InvalidDatabaseUrl}\n");
-            Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
-        })
+    fn value_parser() -> Self::Parser {
+        SecretParser::new()
     }
 }
 

@@ -56,7 +56,7 @@ pub use catalogue_watch::CatalogueWatch;
 pub use changes_listener::ChangesListener;
 pub use config::StoreConfig;
 pub use content_fingerprint::content_fingerprint;
-pub use database_url::{DatabaseUrl, DatabaseUrlParser, InvalidDatabaseUrl};
+pub use database_url::{DatabaseUrl, InvalidDatabaseUrl};
 pub use error::StoreError;
 pub use incremental_ingest::{CheckedChartset, ExpectedChartset, IngestFingerprint};
 pub use index_source::{ShownCount, Snapshot};

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatusSource};
+use chart_index_cli::parse_milliseconds;
 use chart_index_domain::ReadError;
-use chart_index_http::{
-    HttpRateLimiter, RequestLimitConfig, ResponseCache, ServerConfig, parse_milliseconds,
-};
+use chart_index_http::{HttpRateLimiter, RequestLimitConfig, ResponseCache, ServerConfig};
 use chart_index_ratelimit::{Limiter, LimiterConfig, Limits, TrustedProxies};
 use chart_index_redis::{RedisArguments, RedisConfig, RedisConnection};
 use chart_index_search::MeilisearchArguments;

@@ -1,0 +1,10 @@
+//! Parsers of command-line arguments and environment variables.
+//!
+//! - [`SecretParser`][]: values that errors must not print, such as URLs with a password.
+//! - [`parse_milliseconds`][]: durations.
+
+mod duration;
+mod secret;
+
+pub use duration::parse_milliseconds;
+pub use secret::SecretParser;

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["cli", "domain"]),
     ("search", &["cli", "domain"]),
     ("redis", &["cli", "tests"]),
-    ("ratelimit", &["redis"]),
+    ("ratelimit", &["domain", "redis"]),
     ("telemetry", &[]),
     ("cache", &["domain", "ratelimit", "redis"]),
     ("http", &["cache", "cli", "domain", "ratelimit"]),

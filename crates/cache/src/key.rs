@@ -1,7 +1,7 @@
 //! Cache keys.
 
 use chart_index_domain::search::Generation;
-use chart_index_domain::{ChartsetId, NoteHash};
+use chart_index_domain::{ChartsetId, NoteHash, hex};
 
 /// The kind of a response. Kinds differ in their lifetimes and connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,18 +100,18 @@ impl CacheKey {
     }
 
     /// The key in Redis, e.g. `ci:1:l:<64 hexadecimal digits>`.
-    pub(crate) fn redis_key(&self, prefix: &str) -> Vec<u8> {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    pub(crate) fn redis_key(&self, prefix: &str) -> String {
         let name = match self.kind {
             Kind::Detail | Kind::Source => &self.name[..16],
             Kind::Lookup | Kind::Rox | Kind::List => &self.name[..],
         };
-        let mut key = Vec::with_capacity(prefix.len() + 2 + 2 * name.len());
-        key.extend_from_slice(prefix.as_bytes());
-        key.extend([self.kind as u8, b':']);
-        for byte in name {
-            key.extend([byte >> 4, byte & 15].map(|nibble| DIGITS[usize::from(nibble)]));
-        }
+        let mut digits = [0; 64];
+        let digits = hex::encode(name, &mut digits[..2 * name.len()]);
+        let mut key = String::with_capacity(prefix.len() + 2 + digits.len());
+        key.push_str(prefix);
+        key.push(char::from(self.kind as u8));
+        key.push(':');
+        key.push_str(digits);
         key
     }
 
@@ -149,7 +149,7 @@ mod tests {
             (CacheKey::rox(hash), format!("ci:1:r:{}", "ab".repeat(32))),
             (CacheKey::detail(id, Generation(258)), format!("ci:1:d:{}0000000000000102", "12".repeat(8))),
         ] {
-            assert_eq!(String::from_utf8(key.redis_key("ci:1:")).unwrap(), expected);
+            assert_eq!(key.redis_key("ci:1:"), expected);
         }
         assert_eq!(CacheKey::list(b"q=a", Generation(1)).redis_key("ci:1:").len(), "ci:1:s:".len() + 64);
     }

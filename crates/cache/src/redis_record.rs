@@ -35,7 +35,7 @@ const CHECKSUM: usize = 8;
 
 impl Record {
     /// The value to write; `None` for a tag above 255 bytes, which no caller has.
-    pub(crate) fn encode(&self, key: &CacheKey, redis_key: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn encode(&self, key: &CacheKey, redis_key: &str) -> Option<Vec<u8>> {
         let (found, tag, body) = match &self.response {
             CachedResponse::Found(body) => (1, body.plain().tag.as_bytes(), &body.plain().bytes[..]),
             CachedResponse::NotFound => (0, &[][..], &[][..]),
@@ -53,7 +53,7 @@ impl Record {
     }
 
     /// The record in a value; `None` unless it is an intact record of this key and version.
-    pub(crate) fn decode(key: &CacheKey, redis_key: &[u8], value: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(key: &CacheKey, redis_key: &str, value: &[u8]) -> Option<Self> {
         let (content, expected) = value.split_at_checked(value.len().checked_sub(CHECKSUM)?)?;
         let (header, rest) = content.split_first_chunk::<HEADER>()?;
         let [VERSION, found, kind, times @ .., tag_bytes] = *header else { return None };
@@ -77,9 +77,9 @@ impl Record {
     }
 }
 
-fn checksum(redis_key: &[u8], content: &[u8]) -> [u8; CHECKSUM] {
+fn checksum(redis_key: &str, content: &[u8]) -> [u8; CHECKSUM] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(redis_key).update(&[0]).update(content);
+    hasher.update(redis_key.as_bytes()).update(&[0]).update(content);
     let mut sum = [0; CHECKSUM];
     sum.copy_from_slice(&hasher.finalize().as_bytes()[..CHECKSUM]);
     sum
@@ -105,38 +105,38 @@ mod tests {
     #[test]
     fn record_round_trips() {
         for record in records() {
-            let value = record.encode(&KEY, b"k").unwrap();
-            assert_eq!(Record::decode(&KEY, b"k", &value), Some(record));
+            let value = record.encode(&KEY, "k").unwrap();
+            assert_eq!(Record::decode(&KEY, "k", &value), Some(record));
         }
     }
 
     #[test]
     fn record_of_another_version_is_a_miss() {
         for record in records() {
-            let mut value = record.encode(&KEY, b"k").unwrap();
+            let mut value = record.encode(&KEY, "k").unwrap();
             let content = value.len() - CHECKSUM;
             value[0] = 1;
-            let sum = checksum(b"k", &value[..content]);
+            let sum = checksum("k", &value[..content]);
             value[content..].copy_from_slice(&sum);
-            assert_eq!(Record::decode(&KEY, b"k", &value), None);
+            assert_eq!(Record::decode(&KEY, "k", &value), None);
         }
     }
 
     #[test]
     fn corrupt_or_foreign_record_is_a_miss() {
         for record in records() {
-            let value = record.encode(&KEY, b"k").unwrap();
+            let value = record.encode(&KEY, "k").unwrap();
             for length in 0..value.len() {
-                assert_eq!(Record::decode(&KEY, b"k", &value[..length]), None, "cut to {length}");
+                assert_eq!(Record::decode(&KEY, "k", &value[..length]), None, "cut to {length}");
             }
             for bit in 0..value.len() * 8 {
                 let mut corrupt = value.clone();
                 corrupt[bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(Record::decode(&KEY, b"k", &corrupt), None, "bit {bit}");
+                assert_eq!(Record::decode(&KEY, "k", &corrupt), None, "bit {bit}");
             }
-            assert_eq!(Record::decode(&KEY, b"other", &value), None);
-            assert_eq!(Record::decode(&CacheKey::rox(NoteHash::from_bytes([3; 32])), b"k", &value), None);
-            assert_eq!(Record::decode(&KEY, b"k", &[value, vec![0]].concat()), None);
+            assert_eq!(Record::decode(&KEY, "other", &value), None);
+            assert_eq!(Record::decode(&CacheKey::rox(NoteHash::from_bytes([3; 32])), "k", &value), None);
+            assert_eq!(Record::decode(&KEY, "k", &[value, vec![0]].concat()), None);
         }
     }
 }

@@ -1,33 +1,35 @@
-//! Whom a request is counted for.
+//! Client addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The address that a request is counted for: an IPv4 address, or the /64 of an IPv6 one (docs/api.md, "Limits").
+use chart_index_domain::hex;
+
+/// The address that a request is counted for: an IPv4 address, or the /64 of an IPv6 address (docs/api.md, "Rate
+/// limits").
 ///
-/// An IPv4-mapped IPv6 address is the IPv4 address. A /64 is what a provider hands to one customer, who could
-/// otherwise choose from 2^64 addresses. The address is nowhere to be logged: `Debug` says its family only, and
-/// there is no `Display`.
+/// An IPv4-mapped IPv6 address is the IPv4 address. Providers assign a /64 to one customer, who could otherwise use
+/// any of 2^64 addresses. Addresses must not be logged: `Debug` shows the family only, and there is no `Display`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientAddress(Family);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Family {
     V4(u32),
-    /// The upper half of the address.
+    /// The upper 64 bits.
     V6(u64),
 }
 
-/// An IPv6 /48, what a provider hands to one site: it holds 65,536 addresses that are counted by themselves, and has
-/// a limit as a whole (docs/api.md, "Limits").
+/// An IPv6 /48, which providers assign to one site. It contains 65,536 client addresses, and has a limit of its own
+/// (docs/api.md, "Rate limits").
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Network(u64);
 
-/// Bits of a /64 that are not in the /48.
+/// The bits of a /64 below its /48.
 const SUBNET_BITS: u32 = 16;
 
 impl ClientAddress {
-    /// The network that is limited as a whole; an IPv4 address belongs to none.
+    /// The network of the address; `None` for IPv4.
     pub(crate) const fn network(self) -> Option<Network> {
         match self.0 {
             Family::V4(_) => None,
@@ -35,34 +37,27 @@ impl ClientAddress {
         }
     }
 
-    /// Appends the name of the address in a Redis key: 8 hexadecimal digits, or those of its network and 4 more.
-    pub(crate) fn write_key(self, key: &mut Vec<u8>) {
+    /// Appends the address to a Redis key: 8 hexadecimal digits, or its network and 4 more digits.
+    pub(crate) fn write_key(self, key: &mut String) {
         match self.0 {
-            Family::V4(bits) => write_digits(key, &bits.to_be_bytes()),
+            Family::V4(bits) => hex::push(key, &bits.to_be_bytes()),
             Family::V6(bits) => {
                 Network(bits >> SUBNET_BITS).write_key(key);
                 let [.., high, low] = bits.to_be_bytes();
-                write_digits(key, &[high, low]);
+                hex::push(key, &[high, low]);
             }
         }
     }
 }
 
 impl Network {
-    /// Appends the name of the network in a Redis key: 12 hexadecimal digits in braces. Redis Cluster chooses the node
-    /// of a key by what is in braces, so the key of a network is on one node with those of all its addresses.
-    pub(crate) fn write_key(self, key: &mut Vec<u8>) {
+    /// Appends the network to a Redis key: 12 hexadecimal digits in braces. This is the hash tag by which Redis
+    /// Cluster chooses the node of a key, so the keys of a network and of all its addresses are on one node.
+    pub(crate) fn write_key(self, key: &mut String) {
         let [_, _, digits @ ..] = self.0.to_be_bytes();
-        key.push(b'{');
-        write_digits(key, &digits);
-        key.push(b'}');
-    }
-}
-
-fn write_digits(key: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in bytes {
-        key.extend([byte >> 4, byte & 15].map(|nibble| DIGITS[usize::from(nibble)]));
+        key.push('{');
+        hex::push(key, &digits);
+        key.push('}');
     }
 }
 
@@ -111,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_is_the_ipv4_address() {
+    fn mapped_address_is_the_ipv4_address() {
         assert_eq!(address("::ffff:192.0.2.7"), address("192.0.2.7"));
         assert_ne!(address("::ffff:192.0.2.7"), address("::192.0.2.7"));
     }
 
     #[test]
-    fn an_ipv6_address_counts_by_its_64() {
+    fn ipv6_addresses_of_a_64_are_equal() {
         assert_eq!(address("2001:db8:1:2::1"), address("2001:db8:1:2:ffff::9"));
         assert_ne!(address("2001:db8:1:2::1"), address("2001:db8:1:3::1"));
     }
@@ -125,21 +120,21 @@ mod tests {
     #[test]
     fn keys_of_different_addresses_differ() {
         for (text, expected) in [("192.0.2.7", "c0000207"), ("2001:db8:1:2::1", "{20010db80001}0002")] {
-            let mut key = Vec::new();
+            let mut key = String::new();
             address(text).write_key(&mut key);
-            assert_eq!(key, expected.as_bytes());
+            assert_eq!(key, expected);
         }
     }
 
     #[test]
-    fn an_ipv6_address_belongs_to_its_48_and_an_ipv4_address_to_no_network() {
+    fn only_ipv6_addresses_have_a_network() {
         let network = |text| address(text).network();
         assert_eq!(network("2001:db8:1:2::1"), network("2001:db8:1:ffff::1"));
         assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:2:2::1"));
         assert_eq!(network("192.0.2.7"), None);
-        let mut key = Vec::new();
+        let mut key = String::new();
         network("2001:db8:1:2::1").unwrap().write_key(&mut key);
-        assert_eq!(key, b"{20010db80001}");
+        assert_eq!(key, "{20010db80001}");
     }
 
     #[test]

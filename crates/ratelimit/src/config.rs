@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use crate::Limits;
 
-/// The length of the sliding window: from 1 ms to a day.
+/// The length of the sliding window: 1 ms to 24 hours.
 ///
-/// The upper bound keeps two admission times that live together unambiguous (see `window.lua`).
+/// The upper bound keeps the times in a window unambiguous, see `window.lua`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window(Duration);
 
 impl Window {
-    /// 60 seconds, the window of the contract.
+    /// 60 seconds, the default (docs/api.md, "Rate limits").
     pub const MINUTE: Self = Self(Duration::from_mins(1));
 
     /// The length.
@@ -30,9 +30,9 @@ impl TryFrom<Duration> for Window {
     }
 }
 
-/// A window outside 1 ms to a day.
+/// The length of the window is out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a window of {0:?}, where 1 ms to 24 hours are possible")]
+#[error("a window of {0:?} is not between 1 ms and 24 hours")]
 pub struct InvalidWindow(pub Duration);
 
 /// The configuration of a [`Limiter`](crate::Limiter).
@@ -42,14 +42,14 @@ pub struct LimiterConfig {
     pub limits: Limits,
     /// The sliding window.
     pub window: Window,
-    /// What the keys in Redis begin with: `rl2:`. The digit is the version of the format of the values.
+    /// The prefix of the keys in Redis: `rl2:`. The digit is the version of the format.
     pub key_prefix: String,
-    /// The refusals that are remembered: 100,000, some 10 MB. Beyond, the least useful are forgotten, and Redis is
-    /// asked instead.
-    pub remembered_refusals: usize,
-    /// The admissions in one window that a replica remembers while Redis is away: 2^20, up to some 100 MB, taken
-    /// only then. Beyond, the oldest are forgotten.
-    pub stand_in_admissions: usize,
+    /// The capacity for cached refusals: 100,000, about 10 MB. Above that, refusals are evicted, and Redis is asked
+    /// again.
+    pub cached_refusals: usize,
+    /// The capacity of the local window in admissions: 2^20, up to about 100 MB, allocated only while Redis is
+    /// unavailable. Above that, the oldest admissions are dropped.
+    pub local_window_admissions: usize,
 }
 
 impl Default for LimiterConfig {
@@ -58,8 +58,8 @@ impl Default for LimiterConfig {
             limits: Limits::default(),
             window: Window::MINUTE,
             key_prefix: "rl2:".to_owned(),
-            remembered_refusals: 100_000,
-            stand_in_admissions: 1 << 20,
+            cached_refusals: 100_000,
+            local_window_admissions: 1 << 20,
         }
     }
 }

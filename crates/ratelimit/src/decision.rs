@@ -1,53 +1,53 @@
-//! The answer of the limiter.
+//! Decisions of the limiter.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Whose limit a refusal is about.
+/// The limit that a request exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// That of the address: an IPv4 address or an IPv6 /64.
+    /// The limit of the address: an IPv4 address or an IPv6 /64.
     Address,
-    /// That of the IPv6 /48 which the address belongs to.
+    /// The limit of the IPv6 /48 of the address.
     Network,
 }
 
-/// Whether a request may pass, with what the headers `RateLimit-Policy`, `RateLimit` and `Retry-After` say of it.
+/// Whether a request is admitted, with the values of the headers `RateLimit-Policy`, `RateLimit` and `Retry-After`.
 ///
-/// The names of the IETF draft (`draft-ietf-httpapi-ratelimit-headers`): `q` is the limit, `w` the window of the
-/// configuration, `r` is [`remaining`](Self::remaining) and `t` is [`reset_seconds`](Self::reset_seconds).
+/// In the terms of the IETF draft (`draft-ietf-httpapi-ratelimit-headers`), `q` is the limit, `w` the configured
+/// window, `r` is [`remaining`](Self::remaining), and `t` is [`reset_seconds`](Self::reset_seconds).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Decision {
-    /// The request passes, and is counted.
+    /// The request is admitted and counted.
     Admitted {
-        /// The most requests in any window.
+        /// The maximum number of requests in any window.
         limit: NonZeroU32,
-        /// How many more would pass now, as far as this address and its network are concerned.
+        /// The number of further requests that would be admitted now, by the address and its network.
         remaining: u32,
-        /// How long until the oldest counted request leaves the window, so that one more would pass.
+        /// The time until the oldest counted request leaves the window.
         reset_after: Duration,
     },
-    /// The request does not pass. It is not counted, neither for its address nor for its network, and it prolongs
-    /// nothing.
+    /// The request is refused. It is counted neither for its address nor for its network.
     Refused {
-        /// Whose limit is reached; where both are, the one that is reached for longer.
+        /// The limit that is reached; if both are, the one with the longer wait.
         scope: Scope,
-        /// The most requests in any window within that scope.
+        /// The maximum number of requests in any window within that scope.
         limit: NonZeroU32,
-        /// How long until a request passes, if no other request of the same address or network is admitted before it.
+        /// The time until a request would be admitted, if no other request of the address or network is admitted
+        /// first.
         retry_after: Duration,
     },
 }
 
 impl Decision {
-    /// Whether the request passes.
+    /// Whether the request is admitted.
     #[must_use]
     pub const fn is_admitted(&self) -> bool {
         matches!(self, Self::Admitted { .. })
     }
 
-    /// The most requests in any window: of the address, or of the scope that is refused.
+    /// The maximum number of requests in any window: of the address, or of the scope of the refusal.
     #[must_use]
     pub const fn limit(&self) -> NonZeroU32 {
         match self {
@@ -55,7 +55,7 @@ impl Decision {
         }
     }
 
-    /// How many more requests would pass now.
+    /// The number of further requests that would be admitted now.
     #[must_use]
     pub const fn remaining(&self) -> u32 {
         match self {
@@ -64,7 +64,7 @@ impl Decision {
         }
     }
 
-    /// `Retry-After`: whole seconds, rounded up, at least 1. `None` for a request that passes.
+    /// `Retry-After`: whole seconds, rounded up, at least 1. `None` if the request is admitted.
     #[must_use]
     pub const fn retry_after_seconds(&self) -> Option<u64> {
         match self {
@@ -73,7 +73,8 @@ impl Decision {
         }
     }
 
-    /// The `t` of `RateLimit`: whole seconds, rounded up, at least 1, until there is room for one more.
+    /// The `t` of `RateLimit`: the time until a further request would be admitted in whole seconds, rounded up, at
+    /// least 1.
     #[must_use]
     pub const fn reset_seconds(&self) -> u64 {
         match self {
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn retry_after_is_rounded_up_and_at_least_one() {
+    fn retry_after_is_rounded_up_to_at_least_1() {
         for (micros, seconds) in
             [(0, 1), (1, 1), (999_999, 1), (1_000_000, 1), (1_000_001, 2), (60_000_000, 60)]
         {

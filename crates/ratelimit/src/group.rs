@@ -1,19 +1,19 @@
-//! What is limited: groups of requests, each with a limit of its own.
+//! Groups of endpoints, and the rate limit of each.
 
 use std::num::NonZeroU32;
 
-/// A group of requests that share one limit (docs/api.md, "Limits").
+/// A group of endpoints that share a rate limit (docs/api.md, "Rate limits").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// Chart lookups.
     Lookup,
     /// ROX files.
     Rox,
-    /// The chartset list.
+    /// Chartset lists.
     List,
-    /// The chartset detail and the redirect to its source.
+    /// Chartset details and source redirects.
     Detail,
-    /// What no route answers: unknown paths, other methods than GET and HEAD, and malformed requests.
+    /// Requests that match no endpoint: unknown paths, methods other than GET and HEAD, malformed requests.
     Other,
 }
 
@@ -46,31 +46,31 @@ impl Group {
     }
 }
 
-/// The most requests of one address in any window, for each group.
+/// The maximum number of requests per client address in any window, for each group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Chart lookups.
     pub lookup: NonZeroU32,
     /// ROX files.
     pub rox: NonZeroU32,
-    /// The chartset list.
+    /// Chartset lists.
     pub list: NonZeroU32,
-    /// The chartset detail and the redirect.
+    /// Chartset details and source redirects.
     pub detail: NonZeroU32,
-    /// What no route answers.
+    /// Requests that match no endpoint.
     pub other: NonZeroU32,
 }
 
-/// How many times the limit of an address an IPv6 /48 as a whole has (docs/api.md, "Limits").
+/// The limit of an IPv6 /48 as a multiple of the limit of an address (docs/api.md, "Rate limits").
 const NETWORK_FACTOR: NonZeroU32 = NonZeroU32::new(16).unwrap();
 
-/// The limit of a whole network, where an address in it has this one.
+/// The limit of a network whose addresses have this limit.
 pub(crate) const fn network_limit(limit: NonZeroU32) -> NonZeroU32 {
     limit.saturating_mul(NETWORK_FACTOR)
 }
 
 impl Limits {
-    /// The limit of every group where nothing else is configured (contract, "Limits").
+    /// The default limit of every group (docs/api.md, "Rate limits").
     pub const DEFAULT: NonZeroU32 = NonZeroU32::new(240).unwrap();
 
     /// The same limit for every group.
@@ -81,7 +81,7 @@ impl Limits {
 
     /// The limit of a group.
     #[must_use]
-    pub const fn of(&self, group: Group) -> NonZeroU32 {
+    pub const fn get(&self, group: Group) -> NonZeroU32 {
         match group {
             Group::Lookup => self.lookup,
             Group::Rox => self.rox,

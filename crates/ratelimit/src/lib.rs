@@ -1,18 +1,19 @@
-//! How often an address may ask: the exact sliding window of the contract, for all replicas together.
+//! Rate limits: an exact sliding window for each client address, shared by all replicas (docs/api.md, "Rate limits").
 //!
 //! - [`TrustedProxies`] finds the [`ClientAddress`] of a request.
-//! - [`Limiter`] decides: from memory, in Redis, or, while Redis is away, for this replica alone.
+//! - [`Limiter`] decides: from a cached refusal, in Redis, or, while Redis is unavailable, by a local window of this
+//!   replica.
 //!
-//! No HTTP types appear here: the layer in front turns a [`Decision`] into an answer.
+//! The crate knows nothing of HTTP: the caller turns a [`Decision`] into a response.
 
 mod client_address;
 mod config;
 mod decision;
-mod failures;
+mod error_transitions;
 mod group;
 mod limiter;
-mod refusals;
-mod stand_in;
+mod local_window;
+mod refusal_cache;
 mod trusted_proxies;
 mod window_script;
 
@@ -21,4 +22,4 @@ pub use config::{InvalidWindow, LimiterConfig, Window};
 pub use decision::{Decision, Scope};
 pub use group::{Group, Limits};
 pub use limiter::{DecisionCounts, Limiter, PreparedCheck};
-pub use trusted_proxies::{MalformedNetwork, TrustedProxies};
+pub use trusted_proxies::{InvalidNetwork, TrustedProxies};

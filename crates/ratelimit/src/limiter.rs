@@ -1,44 +1,47 @@
-//! The limiter: memory first, then Redis, then the stand-in.
+//! The rate limiter: cached refusals, then Redis, then the local window.
 
+use std::error::Error;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use redis::{Cmd, ErrorKind, ServerErrorKind, Value};
+use chart_index_redis::{CommandError, RedisConnection};
+use redis::{Cmd, Value};
 
-use crate::failures::Failures;
+use crate::error_transitions::ErrorTransitions;
 use crate::group::network_limit;
-use crate::refusals::Refusals;
-use crate::stand_in::StandIn;
+use crate::local_window::LocalWindow;
+use crate::refusal_cache::RefusalCache;
 use crate::window_script::WindowScript;
 use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits, Scope};
-use chart_index_redis::{CommandError, RedisConnection};
 
-/// Decides which requests pass: never more than the limit of the group in any window, across all replicas that
-/// share one Redis, and never a refusal below it (docs/api.md, "Limits"). An IPv6 address passes where its /48, which
-/// has 16 times the limit, is below its limit as well.
+/// Admits or refuses requests by an exact sliding window across all replicas that share one Redis.
 ///
-/// A request is decided in one of three places:
+/// In no window more requests of an address are admitted than the limit of the group, and none is refused below the
+/// limit (docs/api.md, "Rate limits"). An IPv6 address must also be below the limit of its /48, which is 16 times as
+/// high.
 ///
-/// 1. *Memory*, if a refusal is remembered that Redis would repeat. No round trip.
-/// 2. *Redis*, in one round trip.
-/// 3. *The stand-in*, if Redis is away, too slow, or answers with an error (out of memory, say): the same window,
-///    for this replica alone.
+/// A decision comes from
 ///
-/// With Redis away an address can so be admitted up to its limit once more on each replica; when Redis is back, it
-/// decides alone again, from what it still holds. A call that timed out may still be counted by Redis later.
+/// 1. the *refusal cache*, if Redis would certainly refuse the request as well: no round trip;
+/// 2. *Redis*, in one round trip;
+/// 3. the *local window*, if Redis is unavailable, too slow or replies with an error, e.g. because its memory is
+///    full.
+///
+/// So while Redis is unavailable, each replica admits an address up to its limit once more. When Redis is available
+/// again, it decides by the admissions that it still has. Redis may still count a command that timed out.
 #[derive(Debug)]
 pub struct Limiter {
     connection: RedisConnection,
     limits: Limits,
     script: WindowScript,
-    refusals: Refusals,
-    stand_in: StandIn,
-    counts: Counts,
-    failures: Failures,
+    refusals: RefusalCache,
+    local_window: LocalWindow,
+    counters: Counters,
+    errors: ErrorTransitions,
 }
 
-/// A question for Redis that is ready to be sent, alone or in a pipeline with others.
+/// A rate limit check to send to Redis, alone or in a pipeline with other commands.
 #[derive(Debug)]
 #[must_use = "the request is neither admitted nor refused until the check is finished"]
 pub struct PreparedCheck {
@@ -46,7 +49,7 @@ pub struct PreparedCheck {
     address: ClientAddress,
     limit: NonZeroU32,
     command: Cmd,
-    begun: Instant,
+    prepared_at: Instant,
     deadline: tokio::time::Instant,
 }
 
@@ -57,54 +60,54 @@ impl PreparedCheck {
         &self.command
     }
 
-    /// The group that the request belongs to.
+    /// The group of the request.
     #[must_use]
     pub const fn group(&self) -> Group {
         self.group
     }
 
-    /// When the round trip has to be over: the deadline for [`RedisConnection::run_all`].
+    /// The deadline for [`RedisConnection::run_all`].
     #[must_use]
     pub const fn deadline(&self) -> tokio::time::Instant {
         self.deadline
     }
 }
 
-/// How many decisions came from where, since the start.
+/// The number of decisions by origin since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
-    /// Refusals from memory, without a round trip.
+    /// Cached refusals.
     pub from_memory: u64,
-    /// Decisions of Redis.
+    /// Decisions by Redis.
     pub by_redis: u64,
-    /// Decisions of this replica alone.
-    pub by_stand_in: u64,
+    /// Decisions by the local window.
+    pub by_local_window: u64,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct Counters {
     from_memory: AtomicU64,
     by_redis: AtomicU64,
-    by_stand_in: AtomicU64,
+    by_local_window: AtomicU64,
 }
 
 impl Limiter {
-    /// A limiter that asks over this connection.
+    /// A limiter over this connection.
     #[must_use]
     pub fn new(config: LimiterConfig, connection: RedisConnection) -> Self {
-        let window = config.window.get();
+        let (window, now) = (config.window.get(), Instant::now());
         Self {
             connection,
             limits: config.limits,
             script: WindowScript::new(config.key_prefix, window),
-            refusals: Refusals::with_capacity(config.remembered_refusals),
-            stand_in: StandIn::new(window, config.stand_in_admissions, Instant::now()),
-            counts: Counts::default(),
-            failures: Failures::new(Instant::now()),
+            refusals: RefusalCache::with_capacity(config.cached_refusals),
+            local_window: LocalWindow::new(window, config.local_window_admissions, now),
+            counters: Counters::default(),
+            errors: ErrorTransitions::new(now),
         }
     }
 
-    /// Decides on one request, and counts it if it passes.
+    /// Decides on a request, and counts it if it is admitted.
     pub async fn check(&self, group: Group, address: ClientAddress) -> Decision {
         match self.prepare(group, address) {
             Ok(check) => self.decide(check).await,
@@ -112,55 +115,56 @@ impl Limiter {
         }
     }
 
-    /// Asks for a check alone.
+    /// Sends a prepared check without other commands.
     pub async fn decide(&self, check: PreparedCheck) -> Decision {
-        let answer = self.connection.run(&check.command, check.deadline).await;
-        self.finish(check, answer).await
+        let reply = self.connection.run(&check.command, check.deadline).await;
+        self.finish(check, reply).await
     }
 
-    /// The first half of [`check`](Self::check), for a caller that has something else to ask Redis in the same round
-    /// trip: it sends [`PreparedCheck::command`] with its own commands over [`RedisConnection::run_all`], and hands the
-    /// answer to [`finish`](Self::finish).
+    /// The first half of [`check`](Self::check), for a caller that has other commands for the same round trip: it
+    /// sends [`PreparedCheck::command`] with its own commands by [`RedisConnection::run_all`], and passes the reply
+    /// to [`finish`](Self::finish).
     ///
     /// # Errors
     ///
-    /// A refusal that is known without asking. What the caller meant to ask is then not needed either.
+    /// A cached refusal: the other commands are not needed either.
     pub fn prepare(&self, group: Group, address: ClientAddress) -> Result<PreparedCheck, Decision> {
-        let (begun, limit) = (Instant::now(), self.limits.of(group));
-        if let Some((scope, retry_after)) = self.refusals.get(group, address, begun) {
-            self.counts.from_memory.fetch_add(1, Ordering::Relaxed);
+        let (prepared_at, limit) = (Instant::now(), self.limits.get(group));
+        if let Some((scope, retry_after)) = self.refusals.get(group, address, prepared_at) {
+            self.counters.from_memory.fetch_add(1, Ordering::Relaxed);
             let limit = match scope {
                 Scope::Address => limit,
                 Scope::Network => network_limit(limit),
             };
             return Err(Decision::Refused { scope, limit, retry_after });
         }
-        let command = self.script.call(group, address, limit);
-        Ok(PreparedCheck { group, address, limit, command, begun, deadline: self.connection.deadline() })
+        let command = self.script.evalsha(group, address, limit);
+        let deadline = self.connection.deadline();
+        Ok(PreparedCheck { group, address, limit, command, prepared_at, deadline })
     }
 
-    /// The second half: the decision that follows from the answer to the command.
+    /// The second half of [`check`](Self::check): the decision by the reply to the command.
     ///
-    /// Where Redis does not know the script, after a restart or a `SCRIPT FLUSH`, it is asked once more, within the
-    /// same deadline. Where it gave no usable answer, the stand-in decides.
-    pub async fn finish(&self, check: PreparedCheck, answer: Result<Value, CommandError>) -> Decision {
+    /// If Redis does not know the script, e.g. after a restart, the script is sent within the same deadline. If there
+    /// is no usable reply, the local window decides.
+    pub async fn finish(&self, check: PreparedCheck, reply: Result<Value, CommandError>) -> Decision {
         let (group, address, limit) = (check.group, check.address, check.limit);
-        let answer = match answer {
-            Err(error) if is_unknown_script(&error) => {
-                let command = self.script.call_with_code(group, address, limit);
+        let reply = match reply {
+            Err(error) if error.is_unknown_script() => {
+                let command = self.script.eval(group, address, limit);
                 self.connection.run(&command, check.deadline).await
             }
-            answer => answer,
+            reply => reply,
         };
-        self.note_failure(answer.as_ref().err());
-        let received = Instant::now();
-        let Some(decision) = answer.ok().and_then(|answer| self.script.decision(limit, &answer)) else {
-            self.counts.by_stand_in.fetch_add(1, Ordering::Relaxed);
-            return self.stand_in.check(group, address, limit, received);
+        self.log_transition(reply.as_ref().err());
+        let received_at = Instant::now();
+        let Some(decision) = reply.ok().and_then(|reply| self.script.decision(limit, &reply)) else {
+            self.counters.by_local_window.fetch_add(1, Ordering::Relaxed);
+            return self.local_window.check(group, address, limit, received_at);
         };
-        self.counts.by_redis.fetch_add(1, Ordering::Relaxed);
+        self.counters.by_redis.fetch_add(1, Ordering::Relaxed);
         if let Decision::Refused { scope, retry_after, .. } = decision {
-            self.refusals.remember(group, address, (scope, retry_after), (check.begun, received));
+            self.refusals.insert(group, address, (scope, retry_after), (check.prepared_at, received_at));
         }
         decision
     }
@@ -177,36 +181,34 @@ impl Limiter {
         &self.connection
     }
 
-    /// How many decisions came from where.
+    /// The number of decisions by origin since the start.
     #[must_use]
     pub fn counts(&self) -> DecisionCounts {
         DecisionCounts {
-            from_memory: self.counts.from_memory.load(Ordering::Relaxed),
-            by_redis: self.counts.by_redis.load(Ordering::Relaxed),
-            by_stand_in: self.counts.by_stand_in.load(Ordering::Relaxed),
+            from_memory: self.counters.from_memory.load(Ordering::Relaxed),
+            by_redis: self.counters.by_redis.load(Ordering::Relaxed),
+            by_local_window: self.counters.by_local_window.load(Ordering::Relaxed),
         }
     }
 
-    /// Logs the first error that Redis answers with, and none of the many that follow. That Redis is away is logged
-    /// where it is found out.
-    fn note_failure(&self, error: Option<&CommandError>) {
+    /// Logs the first error reply and the recovery. That Redis is unavailable is logged by the connection.
+    fn log_transition(&self, error: Option<&CommandError>) {
         match error {
             Some(error @ CommandError::ErrorReply(_)) => {
-                if self.failures.failed(Instant::now()) {
-                    let error = error as &dyn std::error::Error;
-                    tracing::warn!(error, "redis cannot count requests: this replica limits on its own");
+                if self.errors.record_error(Instant::now()) {
+                    let error = error as &dyn Error;
+                    tracing::warn!(
+                        error,
+                        "rate limit checks fail in redis: using the window of this replica"
+                    );
                 }
             }
             Some(_) => {}
             None => {
-                if self.failures.succeeded(Instant::now) {
-                    tracing::info!("redis counts requests again");
+                if self.errors.record_success(Instant::now) {
+                    tracing::info!("rate limit checks succeed in redis again");
                 }
             }
         }
     }
-}
-
-fn is_unknown_script(error: &CommandError) -> bool {
-    matches!(error, CommandError::ErrorReply(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
 }

@@ -1,26 +1,27 @@
--- One decision for an address and the network that it belongs to: both windows have to admit.
+-- Decides on a request by two windows, that of the address and that of its network: both must admit it.
 --
 -- KEYS[1]  the window of one (group, address)
 -- KEYS[2]  the window of the same group for the network
--- ARGV[1]  the limit of KEYS[1]
--- ARGV[2]  the window in microseconds, of both
--- ARGV[3]  how long a value is kept after its newest admission, in milliseconds
--- ARGV[4]  the limit of KEYS[2]
--- Answers  {1, remaining, microseconds until the oldest admission of the address leaves, 0}  admitted
---          {0, 0,         microseconds until the next admission is possible, 0}             refused by the address
---          {0, 0,         microseconds until the next admission is possible, 1}             refused by the network
+-- ARGV[1]  the limit of the address
+-- ARGV[2]  the length of both windows in microseconds
+-- ARGV[3]  the time to live of both keys in milliseconds
+-- ARGV[4]  the limit of the network
+-- Returns  {1, remaining, microseconds until the oldest admission of the address leaves the window, 0}  if admitted
+--          {0, 0,         microseconds until the next request can be admitted, 0}  if refused by the address
+--          {0, 0,         microseconds until the next request can be admitted, 1}  if refused by the network
 --
--- `remaining` is the smaller one of both windows, and a refusal by both has the longer wait. `decide` is the script
--- `window.lua`. A request is counted in both windows or in none: the address is asked before the network counts, and
--- what was admitted by a window is admitted again when the script comes back to it, since time only empties a window.
+-- `remaining` is the smaller one of both windows. If both refuse, the longer wait counts. `decide` is `window.lua`.
+--
+-- A request counts in both windows or in neither, so the address makes a dry run before the network counts. What passes
+-- the dry run is admitted afterwards: in between, a window can only lose admissions.
 local address, network = {KEYS[1]}, {KEYS[2]}
-local own = decide(address, {ARGV[1], ARGV[2], ARGV[3], 'ask'})
-if own[1] == 0 then
-  local all = decide(network, {ARGV[4], ARGV[2], ARGV[3], 'ask'})
-  if all[1] == 0 and all[3] > own[3] then return {0, 0, all[3], 1} end
-  return {0, 0, own[3], 0}
+local by_address = decide(address, {ARGV[1], ARGV[2], ARGV[3], 'dry run'})
+if by_address[1] == 0 then
+  local by_network = decide(network, {ARGV[4], ARGV[2], ARGV[3], 'dry run'})
+  if by_network[1] == 0 and by_network[3] > by_address[3] then return {0, 0, by_network[3], 1} end
+  return {0, 0, by_address[3], 0}
 end
-local all = decide(network, {ARGV[4], ARGV[2], ARGV[3]})
-if all[1] == 0 then return {0, 0, all[3], 1} end
-own = decide(address, {ARGV[1], ARGV[2], ARGV[3]})
-return {1, math.min(own[2], all[2]), own[3], 0}
+local by_network = decide(network, {ARGV[4], ARGV[2], ARGV[3]})
+if by_network[1] == 0 then return {0, 0, by_network[3], 1} end
+by_address = decide(address, {ARGV[1], ARGV[2], ARGV[3]})
+return {1, math.min(by_address[2], by_network[2]), by_address[3], 0}

@@ -1,4 +1,4 @@
-//! Which hop of `X-Forwarded-For` is the client.
+//! Finds the client address of a request in `X-Forwarded-For`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -7,24 +7,23 @@ use ipnet::{IpNet, Ipv4Net};
 
 use crate::ClientAddress;
 
-/// The proxies whose word on the client's address is taken: `TRUSTED_PROXIES`, CIDRs or single addresses,
-/// separated by commas.
+/// The proxies whose `X-Forwarded-For` is trusted: `TRUSTED_PROXIES`, networks or addresses separated by commas.
 ///
 /// An IPv4-mapped network (`::ffff:10.0.0.0/104`) is the IPv4 network. No other IPv6 network, not even `::/0`,
-/// holds an IPv4 address.
+/// contains IPv4 addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
     /// The address that a request is counted for.
     ///
-    /// It is the peer's; only where the peer is trusted, it is the right-most untrusted hop of `forwarded_for`,
-    /// the values of all `X-Forwarded-For` lines in the order in which they came. Each trusted proxy vouches for
-    /// the hop to its left, so nothing left of that hop counts: it is what the client itself may have sent.
+    /// This is the address of the peer. If the peer is trusted, it is the right-most untrusted hop of
+    /// `forwarded_for`, the values of all `X-Forwarded-For` headers in order. Each trusted proxy has appended the hop
+    /// to its left; anything left of an untrusted hop may be made up by the client.
     ///
-    /// A hop may carry a port (`192.0.2.7:443`, `[2001:db8::1]:443`) or brackets. Empty hops are skipped (RFC
-    /// 9110, section 5.6.1). A hop that is no address ends the search: the trusted proxy that passed it on is the
-    /// last address that anybody vouches for, and is counted. If every hop is trusted, the left-most is counted.
+    /// A hop may have a port (`192.0.2.7:443`, `[2001:db8::1]:443`) or brackets. Empty hops are skipped (RFC 9110,
+    /// section 5.6.1). At a hop that is not an address, the search ends with the trusted proxy that appended it. If
+    /// every hop is trusted, the left-most is the client.
     pub fn client_address<Values>(&self, peer: IpAddr, forwarded_for: Values) -> ClientAddress
     where
         Values: IntoIterator<Item: AsRef<[u8]>, IntoIter: DoubleEndedIterator>,
@@ -48,7 +47,7 @@ impl TrustedProxies {
         client.into()
     }
 
-    /// Whether a peer is one of the proxies. An IPv4-mapped IPv6 address is the IPv4 address.
+    /// Whether a peer is a trusted proxy. An IPv4-mapped IPv6 address is the IPv4 address.
     #[must_use]
     pub fn contains(&self, peer: IpAddr) -> bool {
         let canonical = peer.to_canonical();
@@ -57,7 +56,7 @@ impl TrustedProxies {
 }
 
 impl FromStr for TrustedProxies {
-    type Err = MalformedNetwork;
+    type Err = InvalidNetwork;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
@@ -71,18 +70,18 @@ impl FromIterator<IpNet> for TrustedProxies {
     }
 }
 
-/// An entry of `TRUSTED_PROXIES` is neither a CIDR nor an address.
+/// An entry of `TRUSTED_PROXIES` is neither a network nor an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("TRUSTED_PROXIES: {0:?} is neither a network such as 10.0.0.0/8 nor an address")]
-pub struct MalformedNetwork(pub String);
+pub struct InvalidNetwork(pub String);
 
-fn parse_network(entry: &str) -> Result<IpNet, MalformedNetwork> {
+fn parse_network(entry: &str) -> Result<IpNet, InvalidNetwork> {
     let network = entry.parse().or_else(|_| entry.parse::<IpAddr>().map(IpNet::from));
-    network.map(canonical_network).map_err(|_| MalformedNetwork(entry.to_owned()))
+    network.map(canonical_network).map_err(|_| InvalidNetwork(entry.to_owned()))
 }
 
 fn canonical_network(network: IpNet) -> IpNet {
-    /// Bits of an IPv4-mapped address before the IPv4 address.
+    /// The bits of an IPv4-mapped address before the IPv4 address.
     const MAPPED: u8 = 96;
     let mapped = match network {
         IpNet::V6(v6) if v6.prefix_len() >= MAPPED => {

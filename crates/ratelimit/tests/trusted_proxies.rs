@@ -1,4 +1,4 @@
-//! Whom a request is counted for, whatever is sent.
+//! The client address of a request, whatever the headers contain.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
@@ -22,7 +22,7 @@ fn counted(peer: &str, lines: &[&str]) -> ClientAddress {
 }
 
 #[test]
-fn the_right_most_untrusted_hop_counts() {
+fn right_most_untrusted_hop_is_the_client() {
     for (peer, lines, expected) in [
         ("203.0.113.9", &[][..], "203.0.113.9"),
         ("10.0.0.1", &[], "10.0.0.1"),
@@ -41,7 +41,7 @@ fn the_right_most_untrusted_hop_counts() {
 }
 
 #[test]
-fn a_hop_may_have_a_port_or_brackets_or_be_mapped() {
+fn hop_may_have_a_port_or_brackets_or_be_mapped() {
     for (hop, expected) in [
         ("198.51.100.7:443", "198.51.100.7"),
         ("[2001:db8::7]", "2001:db8::7"),
@@ -56,7 +56,7 @@ fn a_hop_may_have_a_port_or_brackets_or_be_mapped() {
 }
 
 #[test]
-fn a_malformed_hop_ends_the_search_at_the_proxy_that_passed_it_on() {
+fn malformed_hop_ends_the_search() {
     for hop in [
         "unknown",
         "_hidden",
@@ -73,7 +73,7 @@ fn a_malformed_hop_ends_the_search_at_the_proxy_that_passed_it_on() {
 }
 
 #[test]
-fn a_list_of_proxies_is_networks_or_addresses() {
+fn proxies_are_networks_or_addresses() {
     assert_eq!("".parse(), Ok(TrustedProxies::default()));
     assert_eq!(" , ".parse(), Ok(TrustedProxies::default()));
     for malformed in ["10.0.0.0/33", "10.0.0", "proxy.example", "10.0.0.1 10.0.0.2"] {
@@ -100,12 +100,12 @@ fn trusted_ip() -> impl Strategy<Value = IpAddr> {
 
 fn untrusted_ip() -> impl Strategy<Value = IpAddr> {
     any_ip().prop_filter("untrusted", |ip| {
-        // As a peer it counts for itself, whatever it forwards, only if it is untrusted.
+        // Only an untrusted peer is the client whatever it forwards.
         proxies().client_address(*ip, ["8.8.8.8"]) == (*ip).into() && *ip != Ipv4Addr::new(8, 8, 8, 8)
     })
 }
 
-/// An address as some proxy writes it.
+/// An address as proxies write it.
 fn written(ip: IpAddr, style: u8) -> String {
     match (ip, style % 3) {
         (IpAddr::V4(ip), 1) => format!("{ip}:4711"),
@@ -116,10 +116,10 @@ fn written(ip: IpAddr, style: u8) -> String {
 }
 
 proptest! {
-    /// The client may write what it wants into the header: each trusted proxy appends the peer that it sees, so the
-    /// first of them appends the client's own address, and the others the proxies.
+    /// A client may send any header. Each trusted proxy appends the address of its peer: the first appends that of the
+    /// client, the others those of the proxies.
     #[test]
-    fn what_a_client_sends_through_trusted_proxies_changes_nothing(
+    fn client_cannot_choose_its_address(
         sent in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..4),
         claimed in prop::collection::vec(any_ip(), 0..4),
         client in untrusted_ip(),
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn the_headers_of_an_untrusted_peer_are_ignored(
+    fn headers_of_an_untrusted_peer_are_ignored(
         peer in untrusted_ip(),
         lines in prop::collection::vec(any_ip().prop_map(|ip| ip.to_string()), 0..4),
     ) {
@@ -157,9 +157,9 @@ proptest! {
         let _ = proxies().client_address(peer, &lines);
     }
 
-    /// Bytes that look like addresses more often than random ones do.
+    /// Bytes that resemble addresses more often than random bytes do.
     #[test]
-    fn almost_addresses_never_panic(peer in trusted_ip(), line in "[0-9a-f:.,\\[\\] %]{0,60}") {
+    fn bytes_like_addresses_never_panic(peer in trusted_ip(), line in "[0-9a-f:.,\\[\\] %]{0,60}") {
         let _ = proxies().client_address(peer, [line]);
     }
 }

@@ -1,11 +1,11 @@
--- A string of the admission times that still count, 5 bytes each, oldest first, read and written whole.
+-- A string of the admission times that still count, 5 bytes each, oldest first, read and written as a whole.
 local SIZE, CYCLE = 5, 1099511627776
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 local clock = redis.call('TIME')
 local now = (clock[1] * 1000000 + clock[2]) % CYCLE
 local unpack_time = struct.unpack
 
--- A value of another type, or of a length that no window has, is damaged: it counts as none and is replaced.
+-- A value of another type, or of an invalid length, counts as empty and is replaced.
 local times = redis.pcall('GET', KEYS[1])
 if type(times) ~= 'string' or #times % SIZE ~= 0 then
   times = ''
@@ -13,21 +13,20 @@ end
 local count = #times / SIZE
 local admitted = struct.pack('>I5', now)
 
--- The newest `limit` admissions decide, whatever limit the replica that wrote them has. A refusal writes nothing.
+-- The request is refused if the newest `limit` times are all in the window. A refusal writes nothing.
 local live = count - limit
 if live >= 0 then
   local age = (now - unpack_time('>I5', times, live * SIZE + 1)) % CYCLE
   if age < window then
     return {0, 0, window - age}
   elseif age >= CYCLE / 2 then
-    -- In the future: the clock of this server was set back, or the value is damaged. What cannot be dated happened
-    -- just now: never too many, and over after one window.
+    -- A time in the future: the clock of this server was set back, or the value is corrupt. Count all times as now.
     redis.call('SET', KEYS[1], string.rep(admitted, limit), 'PX', ARGV[3])
     return {0, 0, window}
   end
 end
 
--- Keep what still counts: at most `limit - 1`, and as a rule nothing or one has left since the last admission.
+-- Skip the times that have left the window, usually none or one since the last admission.
 live = math.max(live + 1, 0)
 local age = 0
 while live < count do
@@ -35,7 +34,7 @@ while live < count do
   if age < window or age >= CYCLE / 2 then break end
   live = live + 1
 end
-local kept = live > 0 and string.sub(times, live * SIZE + 1) or times
-redis.call('SET', KEYS[1], kept .. admitted, 'PX', ARGV[3])
+local counted = live > 0 and string.sub(times, live * SIZE + 1) or times
+redis.call('SET', KEYS[1], counted .. admitted, 'PX', ARGV[3])
 local left = live < count and age < window and window - age or window
 return {1, limit - (count - live) - 1, left}

@@ -1,5 +1,5 @@
--- A list in which everything that has left is taken out at once, so that `remaining` is true as well. With times of
--- microseconds modulo 2^40 (10 bytes) it can do all that the window has to.
+-- A list from which all times that have left the window are removed at once, so that `remaining` is exact as well. With
+-- times in microseconds modulo 2^40 (10 bytes) it has all properties that the window needs.
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 local clock = redis.call('TIME')
 local now = (clock[1] * 1000000 + clock[2]) % 1099511627776

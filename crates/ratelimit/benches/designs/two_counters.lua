@@ -1,4 +1,4 @@
--- Two counters, this minute's and the last one's, weighted. Not exact: shown for its price only.
+-- Two weighted counters, of this minute and of the last one. Not exact: here for comparison only.
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]

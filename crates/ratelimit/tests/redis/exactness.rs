@@ -1,12 +1,10 @@
-//! Replicas share a Redis; Redis itself keeps the record that they are judged by.
-//!
-//! Nothing here waits for luck: that time passes is the subject.
+//! Several replicas with one Redis, whose append-only file has all admissions to check their decisions against.
 
-use chart_index_redis::testing::RedisServer;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter};
+use chart_index_redis::testing::RedisServer;
 use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
@@ -27,7 +25,7 @@ async fn replicas(
     join_all((0..count).map(|_| replica(&config, server.patient_config()))).await
 }
 
-/// One client of one address: bursts at any replica, between them pauses of which many end at an edge of the window.
+/// A client that sends bursts to any replica, with pauses of which many end close to the edge of the window.
 async fn adversary(
     replicas: &[Limiter],
     who: ClientAddress,
@@ -36,7 +34,7 @@ async fn adversary(
     until: Instant,
 ) {
     while Instant::now() < until {
-        let burst = (0..random.usize(1..25)).map(|_| history.ask(random.choice(replicas).unwrap(), who));
+        let burst = (0..random.usize(1..25)).map(|_| history.check(random.choice(replicas).unwrap(), who));
         let decisions = join_all(burst.collect::<Vec<_>>()).await;
         let wait = decisions.iter().filter_map(wait_ms).min();
         match (random.u8(0..4), wait) {
@@ -48,8 +46,8 @@ async fn adversary(
     }
 }
 
-/// A client that does as it is told: it is never refused twice.
-async fn obedient(
+/// A client that waits for `Retry-After`: it is never refused twice in a row.
+async fn polite(
     replicas: &[Limiter],
     who: ClientAddress,
     history: &History,
@@ -58,8 +56,8 @@ async fn obedient(
 ) {
     let mut just_waited = false;
     while Instant::now() < until {
-        let decision = history.ask(random.choice(replicas).unwrap(), who).await;
-        assert!(decision.is_admitted() || !just_waited, "refused after waiting as told");
+        let decision = history.check(random.choice(replicas).unwrap(), who).await;
+        assert!(decision.is_admitted() || !just_waited, "refused after Retry-After");
         just_waited = !decision.is_admitted();
         if let Decision::Refused { retry_after, .. } = decision {
             sleep(retry_after).await;
@@ -84,23 +82,23 @@ async fn attack(server: Arc<RedisServer>, seed: u64) {
     let until = Instant::now() + 4 * WINDOW;
     let attackers = (0..4).map(|who| adversary(&replicas, address(who % 2), &history, random.fork(), until));
     let attackers = attackers.collect::<Vec<_>>();
-    let good = obedient(&replicas, address(2), &history, random.fork(), until);
-    tokio::join!(join_all(attackers), good);
+    let polite = polite(&replicas, address(2), &history, random.fork(), until);
+    tokio::join!(join_all(attackers), polite);
 
     let mut logged = admissions(server.directory());
     for who in 0..3 {
         let logged = logged.remove(&format!("{prefix}l:{who:08x}")).unwrap_or_default();
-        history.judge(address(who), &logged, LIMIT as usize, WINDOW);
+        history.verify(address(who), &logged, LIMIT as usize, WINDOW);
         assert!(logged.len() > LIMIT as usize, "the schedule reaches into a second window");
         assert!(history.of(address(who)).len() > logged.len(), "the schedule reaches the limit");
     }
-    assert!(replicas.iter().all(|replica| replica.counts().by_stand_in == 0));
+    assert!(replicas.iter().all(|replica| replica.counts().by_local_window == 0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_schedule_gets_more_than_the_limit_or_is_refused_below_it() {
+async fn random_schedules_are_limited_exactly() {
     let server = Arc::new(RedisServer::start(&RECORDED));
-    // Four at a time: the machine's own pauses would otherwise be most of what is tested.
+    // Four at a time: with more, the tests would be about the pauses of the machine.
     for seeds in [0..4, 4..8, 8..12, 12..16, 16..20] {
         let runs = seeds.map(|run| {
             let seed = fastrand::u64(..) << 8 | run;
@@ -113,48 +111,52 @@ async fn no_schedule_gets_more_than_the_limit_or_is_refused_below_it() {
     }
 }
 
-/// The limit and the window of the contract, and bursts at the edges of it.
+/// The default limit and window, with bursts at the edges of the window.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_real_window_admits_240_in_60_seconds() {
+async fn default_window_admits_240_in_60_seconds() {
     let server = RedisServer::start(&RECORDED);
     let window = Duration::from_mins(1);
     let replicas = replicas(&server, 3, 240, window, "rl2:").await;
     let (history, who) = (History::default(), address(7));
     let burst = async |size: usize| {
-        let asked = (0..size).map(|number| history.ask(&replicas[number % 3], who));
-        let decisions = join_all(asked.collect::<Vec<_>>()).await;
+        let checks = (0..size).map(|number| history.check(&replicas[number % 3], who));
+        let decisions = join_all(checks.collect::<Vec<_>>()).await;
         decisions.iter().filter(|decision| decision.is_admitted()).count()
     };
 
     assert_eq!(burst(150).await, 150);
     sleep(Duration::from_secs(30)).await;
     assert_eq!(burst(200).await, 90);
-    let refused = history.ask(&replicas[0], who).await;
+    let refused = history.check(&replicas[0], who).await;
     assert!((29..=30).contains(&refused.retry_after_seconds().unwrap()), "{refused:?}");
     sleep(Duration::from_secs(refused.retry_after_seconds().unwrap())).await;
     assert_eq!(burst(300).await, 150);
 
     let logged = admissions(server.directory()).remove("rl2:l:00000007").unwrap();
-    history.judge(who, &logged, 240, window);
+    history.verify(who, &logged, 240, window);
 }
 
 #[tokio::test]
-async fn an_admission_says_how_many_remain_and_when_the_next_one_leaves() {
+async fn admission_reports_remaining_and_reset() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(500);
     let limiter = replicas(&server, 1, 3, window, "rl2:").await.remove(0);
     let history = History::default();
     for remaining in [2, 1, 0] {
-        let decision = history.ask(&limiter, address(1)).await;
+        let decision = history.check(&limiter, address(1)).await;
         assert_eq!((decision.is_admitted(), decision.remaining()), (true, remaining));
         assert_eq!((decision.limit().get(), decision.reset_seconds()), (3, 1));
     }
     sleep(window).await;
-    assert_eq!(history.ask(&limiter, address(1)).await.remaining(), 2, "those that left are not counted");
+    assert_eq!(
+        history.check(&limiter, address(1)).await.remaining(),
+        2,
+        "what has left the window does not count"
+    );
 }
 
 #[tokio::test]
-async fn groups_and_addresses_do_not_share_a_limit_and_memory_is_given_back() {
+async fn groups_and_addresses_have_separate_keys_that_expire() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(200);
     let limiter = replicas(&server, 1, 1, window, "rl2:").await.remove(0);
@@ -168,7 +170,7 @@ async fn groups_and_addresses_do_not_share_a_limit_and_memory_is_given_back() {
     for group in Group::ALL {
         assert!(limiter.check(group, address(99)).await.is_admitted());
     }
-    // Asking for a key is what makes Redis notice that it has expired; left alone it does so by itself.
+    // `KEYS` removes expired keys, which Redis otherwise does in the background.
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
     assert_eq!(keys.len(), Group::ALL.len(), "{keys:?}");
 }

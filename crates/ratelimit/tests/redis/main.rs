@@ -5,19 +5,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+/// A Redis Cluster of three nodes.
+mod cluster;
 /// Never above the limit, never refused below it, whatever the schedule.
 mod exactness;
-/// What damaged values, changed clocks and changed limits do to the window.
-mod repair;
-/// The ring of a window with many admissions: every place of it, its growth, what a damaged header does.
-mod ring;
-/// How often Redis is asked.
-mod round_trips;
-
-/// Redis killed, frozen, flushed, full: what a request then waits, and how it all comes back.
-mod outages;
-
-/// A cluster of three nodes.
-mod cluster;
-/// The limit of an IPv6 /48 as a whole.
+/// Limits of IPv6 /48 networks.
 mod networks;
+/// Redis killed, frozen, flushed or full.
+mod outages;
+/// Corrupt values, changed clocks and changed limits.
+mod repair;
+/// The ring of a window with many admissions: every head, growth, corrupt headers.
+mod ring;
+/// The number of commands and round trips.
+mod round_trips;

@@ -1,10 +1,10 @@
-//! An IPv6 /48 as a whole has 16 times the limit of a /64.
+//! Limits of IPv6 /48 networks: 16 times the limit of a /64.
 
-use chart_index_redis::testing::{RedisCluster, RedisServer};
 use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_ratelimit::{Decision, Group, Limiter, Scope};
+use chart_index_redis::testing::{RedisCluster, RedisServer};
 use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
@@ -16,7 +16,7 @@ const LIMIT: u32 = 2;
 const NETWORK_LIMIT: usize = 32;
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Admits as many as the network of that number may have, two of each of its first 16 addresses.
+/// Sends as many requests as the network may have, two from each of its first 16 addresses.
 async fn fill(limiter: &Limiter, network: u16) {
     for number in 0..16 {
         for _ in 0..LIMIT {
@@ -29,7 +29,7 @@ async fn adversary(replicas: &[Limiter], history: &History, mut random: Rng, unt
     while Instant::now() < until {
         let burst = (0..random.usize(1..25)).map(|_| {
             let address = subnet(random.u16(0..2), random.u16(0..24));
-            history.ask(random.choice(replicas).unwrap(), address)
+            history.check(random.choice(replicas).unwrap(), address)
         });
         let decisions = join_all(burst.collect::<Vec<_>>()).await;
         let wait = decisions.iter().find_map(|decision| match decision {
@@ -44,8 +44,8 @@ async fn adversary(replicas: &[Limiter], history: &History, mut random: Rng, unt
     }
 }
 
-/// Redis logs every admission of both windows: a refusal by the network takes nothing from the limit of an address,
-/// an admission counts in both, and neither has more than its limit or refuses below it.
+/// A refusal by the network does not count for the address, an admission counts in both windows, and neither admits
+/// more than its limit or refuses below it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn addresses_and_networks_have_exact_windows() {
     const WINDOW: Duration = Duration::from_millis(600);
@@ -68,16 +68,16 @@ async fn addresses_and_networks_have_exact_windows() {
             let key = format!("rl2:l:{{20010db8{network:04x}}}{number:04x}");
             let own = logged.get(&key).map_or(&[][..], Vec::as_slice);
             let windows = [(own, LIMIT as usize), (of_network.as_slice(), NETWORK_LIMIT)];
-            history.judge_all(subnet(network, number), &windows, WINDOW);
+            history.verify_all(subnet(network, number), &windows, WINDOW);
             of_addresses += own.len();
         }
         assert_eq!(of_addresses, of_network.len(), "an admission counts for the address and the network");
     }
-    assert!(replicas.iter().all(|replica| replica.counts().by_stand_in == 0));
+    assert!(replicas.iter().all(|replica| replica.counts().by_local_window == 0));
 }
 
 #[tokio::test]
-async fn retry_after_of_a_network_is_true() {
+async fn retry_after_of_a_network_is_accurate() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(300);
     let limiter = replica(&config(LIMIT, window, "rl2:"), server.patient_config()).await;
@@ -96,10 +96,10 @@ async fn retry_after_of_a_network_is_true() {
 }
 
 #[tokio::test]
-async fn an_address_at_both_limits_is_told_the_longer_wait() {
+async fn address_at_both_limits_gets_the_longer_wait() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), server.patient_config()).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     for number in 0..15 {
         for _ in 0..LIMIT {
             assert!(limiter.check(Group::Lookup, subnet(1, number)).await.is_admitted());
@@ -111,8 +111,8 @@ async fn an_address_at_both_limits_is_told_the_longer_wait() {
     let Decision::Refused { scope: Scope::Address, retry_after, .. } = decision else {
         panic!("{decision:?}");
     };
-    // Its own oldest admission came after the pause, that of the network before it.
-    assert!(Instant::now() + retry_after > begun + MINUTE + Duration::from_millis(50), "{retry_after:?}");
+    // The oldest admission of the address came after the pause, that of the network before.
+    assert!(Instant::now() + retry_after > started + MINUTE + Duration::from_millis(50), "{retry_after:?}");
 }
 
 async fn fill_rest(limiter: &Limiter) {
@@ -122,7 +122,7 @@ async fn fill_rest(limiter: &Limiter) {
 }
 
 #[tokio::test]
-async fn a_network_costs_no_second_round_trip() {
+async fn network_check_needs_no_second_round_trip() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), server.patient_config()).await;
     fill(&limiter, 1).await;
@@ -132,17 +132,17 @@ async fn a_network_costs_no_second_round_trip() {
     for _ in 0..100 {
         assert!(!limiter.check(Group::Lookup, subnet(1, 100)).await.is_admitted());
     }
-    assert_eq!(calls().await, 2 * 16 + 1, "the refusal is remembered");
+    assert_eq!(calls().await, 2 * 16 + 1, "the refusal is cached");
 }
 
 /// The keys of an address and of its network are on one node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_limits_networks() {
+async fn cluster_limits_networks() {
     let cluster = RedisCluster::start();
     let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), cluster.patient_config()).await;
     for network in 0..12 {
         fill(&limiter, network).await;
         assert!(!limiter.check(Group::Lookup, subnet(network, 100)).await.is_admitted());
     }
-    assert_eq!(limiter.counts().by_stand_in, 0);
+    assert_eq!(limiter.counts().by_local_window, 0);
 }

@@ -1,9 +1,9 @@
-//! How often Redis is asked, as Redis counts it.
+//! The number of commands and round trips, as Redis counts them.
 
-use chart_index_redis::testing::RedisServer;
 use std::time::Duration;
 
 use chart_index_ratelimit::{Decision, Group};
+use chart_index_redis::testing::RedisServer;
 use redis::{Value, cmd};
 use tokio::time::sleep;
 
@@ -13,22 +13,22 @@ use crate::support::{address, config, replica};
 const MINUTE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn a_remembered_refusal_makes_no_round_trip() {
+async fn cached_refusal_makes_no_round_trip() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(5, MINUTE, "rl2:"), server.patient_config()).await;
     for _ in 0..1_005 {
         let _ = limiter.check(Group::Rox, address(1)).await;
     }
     let mut connection = server.connection().await;
-    // The first call is answered with NOSCRIPT, and asked again with the script itself.
+    // The first call fails with NOSCRIPT, and is repeated with the script itself.
     let by_hash = info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
-    let by_code = info_number(&mut connection, "commandstats", "cmdstat_eval:calls=").await;
-    assert_eq!((by_hash, by_code), (6, 1), "five admissions and one refusal");
+    let by_script = info_number(&mut connection, "commandstats", "cmdstat_eval:calls=").await;
+    assert_eq!((by_hash, by_script), (6, 1), "five admissions and one refusal");
     assert_eq!((limiter.counts().by_redis, limiter.counts().from_memory), (6, 999));
 }
 
 #[tokio::test]
-async fn redis_is_asked_again_only_when_it_may_admit() {
+async fn redis_is_asked_only_when_it_may_admit() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(300);
     let limiter = replica(&config(1, window, "rl2:"), server.patient_config()).await;
@@ -46,7 +46,7 @@ async fn redis_is_asked_again_only_when_it_may_admit() {
 }
 
 #[tokio::test]
-async fn a_limit_and_a_read_share_one_round_trip() {
+async fn check_and_read_share_one_round_trip() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(2, MINUTE, "rl2:"), server.patient_config()).await;
     let mut connection = server.connection().await;
@@ -57,13 +57,13 @@ async fn a_limit_and_a_read_share_one_round_trip() {
     let read = cmd("GET").arg("cached").clone();
     let mut reads = async || info_number(&mut connection, "stats", "total_reads_processed:").await;
     let before = reads().await;
-    let answers =
+    let replies =
         limiter.connection().run_all(vec![check.command().clone(), read], check.deadline()).await.unwrap();
     let after = reads().await;
-    let [limit, body] = <[_; 2]>::try_from(answers).unwrap();
+    let [limit, body] = <[_; 2]>::try_from(replies).unwrap();
     assert_eq!(body.unwrap(), Value::BulkString(b"body".to_vec()));
     assert!(limiter.finish(check, limit).await.is_admitted());
-    // One for the pipeline, one for the question itself; at most one more if the heartbeat falls between.
+    // One for the pipeline, one for `INFO`, and at most one for a probe.
     assert!((2..=3).contains(&(after - before)), "{} reads", after - before);
 
     let refused = limiter.check(Group::Lookup, address(1)).await;
@@ -71,12 +71,12 @@ async fn a_limit_and_a_read_share_one_round_trip() {
     assert_eq!(
         limiter.prepare(Group::Lookup, address(1)).unwrap_err().limit().get(),
         2,
-        "known without asking"
+        "the refusal is cached"
     );
 }
 
 #[tokio::test]
-async fn a_flushed_script_costs_one_more_round_trip_and_no_decision() {
+async fn flushed_script_is_sent_again() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(10, MINUTE, "rl2:"), server.patient_config()).await;
     let mut connection = server.connection().await;
@@ -86,17 +86,17 @@ async fn a_flushed_script_costs_one_more_round_trip_and_no_decision() {
         assert_eq!((decision.is_admitted(), decision.remaining()), (true, remaining));
     }
     assert!(!limiter.check(Group::List, address(1)).await.is_admitted());
-    assert_eq!(limiter.counts().by_stand_in, 0);
+    assert_eq!(limiter.counts().by_local_window, 0);
 }
 
-/// No replica sends a time: what it believes the time to be cannot matter.
+/// Replicas send no times, so their clocks do not matter.
 #[tokio::test]
-async fn the_question_holds_no_clock() {
+async fn command_contains_no_time() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(10, MINUTE, "rl2:"), server.config()).await;
-    let question = limiter.prepare(Group::List, address(258)).unwrap();
+    let check = limiter.prepare(Group::List, address(258)).unwrap();
     let arguments: Vec<_> =
-        question.command().args_iter().skip(2).map(|argument| format!("{argument:?}")).collect();
+        check.command().args_iter().skip(2).map(|argument| format!("{argument:?}")).collect();
     let expected = ["1", "rl2:s:00000102", "10", "60000000", "60001"];
     for (argument, expected) in arguments.iter().zip(expected) {
         assert!(argument.contains(&format!("{:?}", expected.as_bytes())), "{argument} is not {expected}");

@@ -11,20 +11,20 @@ use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig, Limits};
 use chart_index_redis::testing::wait_for_state;
 use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection};
 
-/// The most that a request may wait for Redis, and what a busy machine with two cores may add to it.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(50 + 150);
+/// How long a request may wait for Redis, plus a margin for a busy machine.
+pub(crate) const MAX_WAIT: Duration = Duration::from_millis(50 + 150);
 
-/// An address of its own for each number.
+/// A different address for each number.
 pub(crate) fn address(number: u32) -> ClientAddress {
     Ipv4Addr::from_bits(number).into()
 }
 
-/// The IPv6 /64 with that number in the /48 with that number.
+/// The IPv6 /64 with this number in the /48 with this number.
 pub(crate) fn subnet(network: u16, number: u16) -> ClientAddress {
     Ipv6Addr::new(0x2001, 0xdb8, network, number, 0, 0, 0, 1).into()
 }
 
-/// A configuration with one limit for every group, and keys of its own.
+/// A configuration with one limit for all groups.
 pub(crate) fn config(limit: u32, window: Duration, key_prefix: &str) -> LimiterConfig {
     LimiterConfig {
         limits: Limits::all(NonZeroU32::new(limit).unwrap()),

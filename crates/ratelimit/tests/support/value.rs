@@ -1,8 +1,8 @@
-//! The value of a window in Redis, written and read apart from the script that is tested.
+//! The value of a window in Redis, written and read independently of the script.
 
 const SLOT: usize = 5;
 const HEADER: usize = 13;
-/// The most times that stand in a row. More are a ring.
+/// The maximum number of times in a row. More are a ring.
 pub(crate) const ROW: usize = 16;
 const CYCLE: u64 = 1 << 40;
 
@@ -11,12 +11,12 @@ pub(crate) fn row(times_us: &[u64]) -> Vec<u8> {
     times_us.iter().flat_map(|time_us| slot(*time_us)).collect()
 }
 
-/// The value of a window with a header: the oldest time is in the slot `head`.
+/// The value of a window with a header. The oldest time is in the slot `head`.
 pub(crate) fn ring(slots: usize, head: usize, times_us: &[u64]) -> Vec<u8> {
     let mut value = header(head, times_us.len(), times_us[0]);
     value.resize(ring_length(slots), 0);
-    for (place, time_us) in times_us.iter().enumerate() {
-        let start = ring_length((head + place) % slots);
+    for (index, time_us) in times_us.iter().enumerate() {
+        let start = ring_length((head + index) % slots);
         value[start..start + SLOT].copy_from_slice(&slot(*time_us));
     }
     value
@@ -40,12 +40,12 @@ pub(crate) fn times(value: &[u8]) -> Vec<u64> {
     }
     let slots: Vec<u64> = value[HEADER..].chunks_exact(SLOT).map(number).collect();
     let [head, count] = [0, 4].map(|at| usize::try_from(number(&value[at..at + 4])).unwrap());
-    let times: Vec<u64> = (head..head + count).map(|place| slots[place % slots.len()]).collect();
-    assert_eq!(number(&value[8..HEADER]), times[0], "the header has the time of the oldest");
+    let times: Vec<u64> = (head..head + count).map(|index| slots[index % slots.len()]).collect();
+    assert_eq!(number(&value[8..HEADER]), times[0], "the header has the oldest time");
     times
 }
 
-/// The newest time, if this is what a command wrote at `start` of a value; `None` for a header.
+/// The newest time in what a command wrote at `start` of a value; `None` for a header.
 pub(crate) fn newest(start: usize, written: &[u8]) -> Option<u64> {
     match start {
         0 if written.len() == HEADER => None,
@@ -54,14 +54,14 @@ pub(crate) fn newest(start: usize, written: &[u8]) -> Option<u64> {
     }
 }
 
-/// The moment in microseconds since 1970 that a time means, as seen from `now_us`.
-pub(crate) const fn moment_us(time: u64, now_us: u64) -> u64 {
+/// The microseconds since 1970 of a time in a slot, as of `now_us`.
+pub(crate) const fn unix_us(time: u64, now_us: u64) -> u64 {
     now_us - (now_us % CYCLE + CYCLE - time) % CYCLE
 }
 
-/// A moment as it stands in a slot.
-pub(crate) const fn time_of(moment_us: u64) -> u64 {
-    moment_us % CYCLE
+/// Microseconds since 1970 as the time in a slot.
+pub(crate) const fn time_of(unix_us: u64) -> u64 {
+    unix_us % CYCLE
 }
 
 fn slot(time_us: u64) -> [u8; SLOT] {

@@ -1,4 +1,4 @@
-//! Builds again when a migration is added: `sqlx::migrate!` only watches the files that it has read.
+//! Rebuilds when a migration is added: `sqlx::migrate!` only watches existing files.
 
 fn main() {
     println!("cargo:rerun-if-changed=migrations");

@@ -1,15 +1,14 @@
-//! The first page, the one in the middle and the last, for every sort in both directions and a range of filters, over
-//! a catalogue that exists.
+//! Measures the first, the middle and the last page of lists, for every sort in both directions and a range of filters,
+//! in an existing catalogue.
 //!
-//! `DATABASE_URL` names the database, such as one filled by `make catalogue`. `LIST_PAGES_ROUNDS` sets how often
-//! each page is read, 5 by default, and `LIST_PAGES_FILTER` restricts the run to one filter. Each page is read twice in
-//! a round: by an engine that has no count cached, and by one that has read the list before. The rounds of the three
-//! pages are interleaved. One line for each order gives the medians in milliseconds; a second table gives the slowest
-//! order of each filter.
+//! `DATABASE_URL` is the database, for example one filled by `make catalogue`. `LIST_PAGES_ROUNDS` is the number of
+//! rounds, 5 by default, and `LIST_PAGES_FILTER` restricts the run to one filter. Each round reads each page twice: with
+//! an engine that has no total cached, and with one that has read the list before. The first table shows the medians in
+//! milliseconds per order, the second the slowest order of each filter.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a benchmark ends at the first surprise and prints"
+    reason = "a benchmark prints its results and ends at the first error"
 )]
 
 use std::time::{Duration, Instant};
@@ -20,7 +19,7 @@ use chart_index_domain::search::{
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 
 const PAGE_NAMES: [&str; 3] = ["first", "middle", "last"];
-/// Query strings, from everything to filters that few sets pass. The words are those of the generated catalogue.
+/// Query strings, from no filter to filters with few matches. The words occur in the generated catalogue.
 const FILTERS: [&str; 24] = [
     "",
     "keys=4",
@@ -48,7 +47,7 @@ const FILTERS: [&str; 24] = [
     "q=love&keys=7&bpmMin=150",
 ];
 
-/// Times of one page without and with a cached count, one of each for every round.
+/// Times of one page without and with a cached total, one of each per round.
 #[derive(Default)]
 struct Times {
     cold: Vec<Duration>,
@@ -68,9 +67,9 @@ fn median_ms(times: &mut [Duration]) -> f64 {
 }
 
 async fn timed(engine: &PostgresSearch, query: &SearchQuery) -> (Duration, u64) {
-    let begun = Instant::now();
+    let start = Instant::now();
     let total = engine.search(query, Generation::default()).await.unwrap().total;
-    (begun.elapsed(), total)
+    (start.elapsed(), total)
 }
 
 async fn measure(store: &Store, first: &SearchQuery, rounds: usize) -> (Measured, u64) {
@@ -106,7 +105,7 @@ fn orders(filter: &SearchQuery) -> Vec<SearchQuery> {
     orders
 }
 
-/// The slowest order for each page, as `milliseconds (order)`.
+/// Formats the slowest order of each page as `milliseconds (order)`.
 fn slowest(measured: &[Measured], times: fn(&Measured) -> [f64; 3]) -> String {
     let slowest_of = |page: usize| {
         let slowest = measured.iter().max_by(|a, b| times(a)[page].total_cmp(&times(b)[page])).unwrap();
@@ -122,7 +121,7 @@ async fn main() {
     let only = std::env::var("LIST_PAGES_FILTER").ok();
     let store =
         Store::new(&StoreConfig { statement_timeout: Duration::from_mins(1), ..StoreConfig::new(url) });
-    println!("medians of {rounds}, in ms: {} without a cached count, then with one", PAGE_NAMES.join(", "));
+    println!("medians of {rounds}, in ms: {} without a cached total, then with one", PAGE_NAMES.join(", "));
     let mut summary = Vec::new();
     for filter in FILTERS.into_iter().filter(|filter| only.as_deref().is_none_or(|only| only == *filter)) {
         let mut measured = Vec::new();

@@ -11,21 +11,22 @@ impl Store {
     ///
     /// The rows stay, below every checkpoint of the new epoch: they still determine the generation of the catalogue.
     pub async fn start_outbox_epoch(&self) -> Result<bool, StoreError> {
-        let statement = concat!(
-            with_outbox!(),
-            ", started AS (
-                 UPDATE search_outbox SET
-                     cluster = (SELECT system_identifier FROM pg_control_system()),
-                     beginning = search_outbox.beginning + 1, pruned_below = outbox.watermark
-                 FROM outbox WHERE outbox.is_other_cluster AND search_outbox.beginning = outbox.epoch
-                 RETURNING true
-             ), earlier AS (
-                 UPDATE search_changes SET transaction_id = '0' WHERE EXISTS (SELECT FROM started)
-             )
-             SELECT count(*) > 0 FROM started"
-        );
         self.run_once("start an epoch of the outbox", |mut connection| async move {
-            sqlx::query_scalar(statement).fetch_one(&mut *connection).await
+            sqlx::query_scalar(concat!(
+                with_outbox!(),
+                ", started AS (
+                     UPDATE search_outbox SET
+                         cluster = (SELECT system_identifier FROM pg_control_system()),
+                         beginning = search_outbox.beginning + 1, pruned_below = outbox.watermark
+                     FROM outbox WHERE outbox.is_other_cluster AND search_outbox.beginning = outbox.epoch
+                     RETURNING true
+                 ), earlier AS (
+                     UPDATE search_changes SET transaction_id = '0' WHERE EXISTS (SELECT FROM started)
+                 )
+                 SELECT count(*) > 0 FROM started"
+            ))
+            .fetch_one(&mut *connection)
+            .await
         })
         .await
     }
@@ -37,37 +38,36 @@ impl Store {
     /// history of `applied`.
     pub async fn prune_changes(&self, applied: Checkpoint, before_ms: i64) -> Result<u64, StoreError> {
         let position = Position::from(applied);
-        // Deletes from the lowest transaction up to the first that must stay, so that pruned_below describes it fully.
-        let statement = concat!(
-            "WITH retained AS (
-                 SELECT min(transaction_id) AS first FROM search_changes
-                 WHERE transaction_id >= $1::text::xid8 OR changed_at_ms >= $2
-                    OR seq > (SELECT max(seq) FROM search_changes) - $3
-                    OR transaction_id >= (SELECT min(transaction_id) FROM (",
-            history_rows!("< $1::text::xid8"),
-            ") AS last_rows)
-             ), deleted AS (
-                 DELETE FROM search_changes WHERE transaction_id < (SELECT first FROM retained)
-                     AND $4 = (SELECT beginning FROM search_outbox)
-                 RETURNING transaction_id
-             ), summary AS (
-                 SELECT count(*) AS row_count, (max(transaction_id)::text::bigint + 1)::text::xid8 AS next
-                 FROM deleted
-             ), updated AS (
-                 UPDATE search_outbox SET pruned_below = greatest(pruned_below, summary.next) FROM summary
-                 WHERE summary.next IS NOT NULL
-             )
-             SELECT row_count FROM summary"
-        );
         let count: i64 = self
             .run_once("prune the outbox", |mut connection| async move {
-                sqlx::query_scalar(statement)
-                    .bind(position.transaction_id.to_string())
-                    .bind(before_ms)
-                    .bind(MIN_RETAINED_ROWS)
-                    .bind(i32::try_from(position.epoch).unwrap_or(-1))
-                    .fetch_one(&mut *connection)
-                    .await
+                // Deletes from the lowest transaction up to the first retained one, so that pruned_below describes it.
+                sqlx::query_scalar(concat!(
+                    "WITH retained AS (
+                         SELECT min(transaction_id) AS first FROM search_changes
+                         WHERE transaction_id >= $1::text::xid8 OR changed_at_ms >= $2
+                            OR seq > (SELECT max(seq) FROM search_changes) - $3
+                            OR transaction_id >= (SELECT min(transaction_id) FROM (",
+                    history_rows!("< $1::text::xid8"),
+                    ") AS last_rows)
+                     ), deleted AS (
+                         DELETE FROM search_changes WHERE transaction_id < (SELECT first FROM retained)
+                             AND $4 = (SELECT beginning FROM search_outbox)
+                         RETURNING transaction_id
+                     ), summary AS (
+                         SELECT count(*) AS row_count, (max(transaction_id)::text::bigint + 1)::text::xid8 AS next
+                         FROM deleted
+                     ), updated AS (
+                         UPDATE search_outbox SET pruned_below = greatest(pruned_below, summary.next) FROM summary
+                         WHERE summary.next IS NOT NULL
+                     )
+                     SELECT row_count FROM summary"
+                ))
+                .bind(position.transaction_id.to_string())
+                .bind(before_ms)
+                .bind(MIN_RETAINED_ROWS)
+                .bind(i32::try_from(position.epoch).unwrap_or(-1))
+                .fetch_one(&mut *connection)
+                .await
             })
             .await?;
         Ok(count.unsigned_abs())

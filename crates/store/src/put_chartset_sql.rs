@@ -83,7 +83,7 @@ pub(crate) async fn insert_charts(
         "WITH stored AS (
              INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg,
                                  density_peak, rox_bytes, first_seen_ms)
-             SELECT draft.*, $12 FROM unnest($1::bytea[], $2::smallint[], $3::float8[], $4::float8[],
+             SELECT draft.*, $12::bigint FROM unnest($1::bytea[], $2::smallint[], $3::float8[], $4::float8[],
                                              $5::float8[], $6::bigint[], $7::bigint[], $8::bigint[],
                                              $9::float8[], $10::float8[], $11::bigint[]) AS draft
              ON CONFLICT DO NOTHING

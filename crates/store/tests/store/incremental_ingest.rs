@@ -96,6 +96,7 @@ async fn chart_hashes_of_several_chartsets() {
     let mut all = [1, 2, 3].map(hash);
     all.sort_unstable();
     assert_eq!(charts, all);
+    assert_eq!(catalogue.store.chart_hashes(id(3)).await.unwrap(), [hash(4)]);
 }
 
 #[tokio::test]
@@ -120,7 +121,7 @@ async fn rejected_values_differ_from_other_failures() {
     let _ = catalogue.database.psql("DROP TABLE chartset_checks");
     let failed = catalogue.store.put_chartset(&folder(2, [chart(1)]), 10).await.unwrap_err();
     assert_eq!((failed.is_rejected(), failed.is_unavailable()), (false, false), "{failed:?}");
-    let gone = chart_index_store::Store::new(&config("postgres://127.0.0.1:1/none"));
-    let unavailable = gone.put_chartset(&folder(1, [chart(1)]), 10).await.unwrap_err();
+    let unreachable = chart_index_store::Store::new(&config("postgres://127.0.0.1:1/none"));
+    let unavailable = unreachable.put_chartset(&folder(1, [chart(1)]), 10).await.unwrap_err();
     assert_eq!((unavailable.is_rejected(), unavailable.is_unavailable()), (false, true), "{unavailable:?}");
 }

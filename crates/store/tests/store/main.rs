@@ -16,5 +16,6 @@ mod search_filters;
 mod search_limit;
 mod search_pages;
 mod search_text;
+mod statements;
 mod support;
 mod verification;

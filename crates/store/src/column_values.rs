@@ -1,7 +1,6 @@
 //! Conversions between column values and values of the domain, shared by all row types.
 
 use chart_index_domain::{ChartsetId, KeyCount, NoteHash, PublicSource, SourceRef};
-use serde::Serialize;
 
 use crate::error::corrupt;
 
@@ -36,15 +35,4 @@ pub(crate) fn parse_source(
 /// The pair of columns that stores a source.
 pub(crate) fn source_columns(source: Option<&PublicSource>) -> (Option<String>, Option<String>) {
     source.map(|source| (source.kind.to_string(), source.reference.to_string())).unzip()
-}
-
-/// Serialises one or more rows for `json_populate_record` or `json_populate_recordset`. The result is bound as text,
-/// since building a `jsonb` value first would cost more.
-pub(crate) fn to_json(rows: &impl Serialize) -> Result<String, sqlx::Error> {
-    serde_json::to_string(rows).map_err(|error| sqlx::Error::Encode(error.into()))
-}
-
-/// The text form of a `bytea`, for a field of such a row.
-pub(crate) fn hex_bytea(bytes: &[u8; 32]) -> String {
-    format!("\\x{}", blake3::Hash::from_bytes(*bytes).to_hex())
 }

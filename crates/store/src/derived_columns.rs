@@ -1,14 +1,14 @@
 //! The columns of `chartsets` that are derived from the charts of a chartset.
 
 use chart_index_domain::{Chartset, ChartsetId, Keywords, text};
-use serde::Serialize;
 
 use crate::column_values::{parse_keys, parse_source, source_columns};
 use crate::error::corrupt;
+use crate::statement_columns::{Columns, Parameters};
 use crate::text_search::lexemes;
 
 /// The columns that lists show, in the order of [`listed_columns`].
-#[derive(Debug, Clone, Default, PartialEq, Serialize, sqlx::FromRow)]
+#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub(crate) struct ListedColumns {
     pub(crate) title: String,
     pub(crate) artist: String,
@@ -25,37 +25,30 @@ pub(crate) struct ListedColumns {
 }
 
 /// The columns with keywords, in the order of [`keyword_columns`]. Searches match them; lists do not show them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, sqlx::FromRow)]
+#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub(crate) struct KeywordColumns {
     pub(crate) tags: Vec<String>,
     pub(crate) romanised_names: Vec<String>,
 }
 
 /// The columns that searches use, in the order of [`search_columns`], and the lexemes of `search_words`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, sqlx::FromRow)]
+#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub(crate) struct SearchColumns {
     pub(crate) title_sort: String,
     pub(crate) artist_sort: String,
     pub(crate) creator_search: String,
-    /// Not a column: a statement converts between these and a `tsvector`.
-    #[serde(skip)]
+    /// Stored as the `tsvector` `search_words`.
     pub(crate) lexemes: Vec<String>,
 }
 
 /// Every derived column. The default is that of a chartset without visible charts, which is not shown.
-///
-/// Serialised, it is a record for `json_populate_record(NULL::chartsets, …)`: PostgreSQL assigns its fields to columns
-/// by their names.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, sqlx::FromRow)]
+#[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
 pub(crate) struct DerivedColumns {
     #[sqlx(flatten)]
-    #[serde(flatten)]
     pub(crate) listed: ListedColumns,
     #[sqlx(flatten)]
-    #[serde(flatten)]
     pub(crate) keywords: KeywordColumns,
     #[sqlx(flatten)]
-    #[serde(flatten)]
     pub(crate) search: SearchColumns,
 }
 
@@ -109,6 +102,29 @@ impl DerivedColumns {
             lexemes: lexemes(&set, &keywords),
         };
         Self { listed: ListedColumns::new(set), keywords: KeywordColumns::new(keywords), search }
+    }
+
+    /// Adds every derived column to a statement.
+    pub(crate) fn add_to(&self, columns: &mut Columns, parameters: &mut Parameters) {
+        let Self { listed, keywords, search } = self;
+        columns.add("title", parameters.bind(&listed.title));
+        columns.add("artist", parameters.bind(&listed.artist));
+        columns.add("creator", parameters.bind(&listed.creator));
+        columns.add("source_kind", parameters.bind(&listed.source_kind));
+        columns.add("source_ref", parameters.bind(&listed.source_ref));
+        columns.add("keys", parameters.bind(&listed.keys));
+        columns.add("bpm_min", parameters.bind(listed.bpm_min));
+        columns.add("bpm_max", parameters.bind(listed.bpm_max));
+        columns.add("length_min_ms", parameters.bind(listed.length_min_ms));
+        columns.add("length_max_ms", parameters.bind(listed.length_max_ms));
+        columns.add("density_max", parameters.bind(listed.density_max));
+        columns.add("chart_count", parameters.bind(listed.chart_count));
+        columns.add("tags", parameters.bind(&keywords.tags));
+        columns.add("romanised_names", parameters.bind(&keywords.romanised_names));
+        columns.add("title_sort", parameters.bind(&search.title_sort));
+        columns.add("artist_sort", parameters.bind(&search.artist_sort));
+        columns.add("creator_search", parameters.bind(&search.creator_search));
+        columns.add("search_words", format!("array_to_tsvector({})", parameters.bind(&search.lexemes)));
     }
 }
 

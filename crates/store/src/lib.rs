@@ -46,6 +46,7 @@ mod search_limit;
 mod search_plan_tests;
 mod search_sql;
 mod sql_text;
+mod statement_columns;
 mod store;
 mod text_search;
 mod time_limit;

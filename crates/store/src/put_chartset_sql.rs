@@ -1,17 +1,16 @@
 //! The statements of [`Store::put_chartset`](crate::Store::put_chartset). Each writes all rows of a chartset at once.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, NoteHash};
-use serde::Serialize;
-use sqlx::PgConnection;
+use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::column_values::{hex_bytea, parse_hash, source_columns, to_json};
-use crate::derived_columns::{DerivedColumns, derived_columns};
+use crate::column_values::{parse_hash, source_columns};
+use crate::derived_columns::DerivedColumns;
 use crate::error::corrupt;
 use crate::rows::{ChartRow, chart_columns};
 use crate::sql_text::replace_nul;
+use crate::statement_columns::{Columns, Parameters};
 
 /// What is stored per note hash. The first file ingested with a hash decides the numbers and the ROX bytes.
 #[derive(Debug, Clone, Copy)]
@@ -113,61 +112,10 @@ pub(crate) async fn insert_charts(
     Ok(usize::try_from(inserted).unwrap_or_default())
 }
 
-/// A row of `chartsets` as a JSON record.
-#[derive(Serialize)]
-struct ChartsetRecord<'a> {
-    id: String,
-    path: Cow<'a, str>,
-    exact_kind: Option<String>,
-    exact_ref: Option<String>,
-    content_fingerprint: String,
-    updated_at_ms: i64,
-    #[serde(flatten)]
-    derived: &'a DerivedColumns,
-}
-
-/// A row of `chartset_charts` as a JSON record, without the id of the chartset.
-#[derive(Serialize)]
-struct MemberRecord<'a> {
-    chart_hash: String,
-    title: &'a str,
-    artist: &'a str,
-    title_romanised: Option<&'a str>,
-    artist_romanised: Option<&'a str>,
-    creator: &'a str,
-    difficulty: &'a str,
-    tags: &'a [String],
-    declared_kind: Option<String>,
-    declared_ref: Option<String>,
-    alpha_beatmap_id: Option<i64>,
-}
-
-impl<'a> MemberRecord<'a> {
-    fn new(member: &'a ChartsetMember) -> Self {
-        let metadata = &member.metadata;
-        let (declared_kind, declared_ref) = source_columns(member.declared_source.as_ref());
-        Self {
-            chart_hash: hex_bytea(member.hash.as_bytes()),
-            title: &metadata.title,
-            artist: &metadata.artist,
-            title_romanised: metadata.title_romanised.as_deref(),
-            artist_romanised: metadata.artist_romanised.as_deref(),
-            creator: &metadata.creator,
-            difficulty: &metadata.difficulty,
-            tags: &metadata.tags,
-            declared_kind,
-            declared_ref,
-            // The game has never assigned an id that PostgreSQL cannot store.
-            alpha_beatmap_id: member.alpha_beatmap_id.and_then(|id| i64::try_from(id).ok()),
-        }
-    }
-}
-
 /// Writes the row of a chartset, its charts and its row in the outbox, and deletes the charts that it no longer
 /// contains. Returns `None` if the chartset is stored with this content already.
 ///
-/// The rows are JSON records, whose fields PostgreSQL assigns to columns by their names. It is one statement because
-/// starting and ending several of them takes longer than what they do.
+/// It is one statement because starting and ending several of them takes longer than what they do.
 pub(crate) async fn upsert_chartset(
     connection: &mut PgConnection,
     draft: &ChartsetDraft,
@@ -176,67 +124,117 @@ pub(crate) async fn upsert_chartset(
     members: &[ChartsetMember],
     now_ms: i64,
 ) -> Result<Option<Upserted>, sqlx::Error> {
-    let (exact_kind, exact_ref) = source_columns(draft.exact_source.as_ref());
-    let chartset = ChartsetRecord {
-        id: draft.id.to_string(),
-        path: replace_nul(&draft.path),
-        exact_kind,
-        exact_ref,
-        content_fingerprint: hex_bytea(fingerprint),
-        updated_at_ms: now_ms,
-        derived,
-    };
-    let members: Vec<MemberRecord<'_>> = members.iter().map(MemberRecord::new).collect();
-    sqlx::query_as(concat!(
-        "WITH new_chartset AS MATERIALIZED (
-             SELECT * FROM json_populate_record(NULL::chartsets, $1::json)
-         ), new_member AS MATERIALIZED (
-             SELECT * FROM json_populate_recordset(NULL::chartset_charts, $2::json)
-         ), written AS (
-             INSERT INTO chartsets AS chartset
-                 (id, path, exact_kind, exact_ref, content_fingerprint, checked_at_ms, updated_at_ms, search_words, ",
-        derived_columns!(),
-        ")
-             SELECT id, path, exact_kind, exact_ref, content_fingerprint, updated_at_ms, updated_at_ms,
-                    array_to_tsvector($3), ",
-        derived_columns!(),
-        "
-             FROM new_chartset
+    let mut parameters = Parameters::default();
+    let id = parameters.bind(draft.id.to_string());
+    let now = parameters.bind(now_ms);
+    let chartset = chartset_columns(&mut parameters, draft, fingerprint, derived);
+    let hashes =
+        parameters.bind(members.iter().map(|member| &member.hash.as_bytes()[..]).collect::<Vec<_>>());
+    let member = member_columns(&mut parameters, members);
+    let tags = TagParameters::bind(&mut parameters, members);
+    let statement = format!(
+        "WITH written AS (
+             INSERT INTO chartsets AS chartset (id, checked_at_ms, updated_at_ms, {chartset_names})
+             VALUES ({id}, {now}, {now}, {chartset_values})
              ON CONFLICT (id) DO UPDATE SET
-                 path = excluded.path, exact_kind = excluded.exact_kind, exact_ref = excluded.exact_ref,
-                 content_fingerprint = excluded.content_fingerprint,
                  checked_at_ms = greatest(chartset.checked_at_ms, excluded.checked_at_ms),
-                 updated_at_ms = excluded.updated_at_ms, search_words = excluded.search_words, (",
-        derived_columns!(),
-        ") = (SELECT ",
-        derived_columns!(),
-        " FROM new_chartset)
+                 updated_at_ms = excluded.updated_at_ms, {chartset_assignments}
              WHERE chartset.content_fingerprint <> excluded.content_fingerprint
-             RETURNING id, updated_at_ms, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed
+             RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed
          ), change AS (
-             INSERT INTO search_changes (chartset_id, changed_at_ms) SELECT id, updated_at_ms FROM written
+             INSERT INTO search_changes (chartset_id, changed_at_ms) SELECT id, {now} FROM written
          ), dropped AS (
              DELETE FROM chartset_charts AS member USING written
-             WHERE member.chartset_id = written.id AND member.chart_hash NOT IN (SELECT chart_hash FROM new_member)
+             WHERE member.chartset_id = written.id AND member.chart_hash <> ALL ({hashes})
              RETURNING member.chart_hash
          ), stored_member AS (
-             INSERT INTO chartset_charts
-                 (chartset_id, chart_hash, title, artist, title_romanised, artist_romanised, creator, difficulty,
-                  tags, declared_kind, declared_ref, alpha_beatmap_id)
-             SELECT written.id, chart_hash, title, artist, title_romanised, artist_romanised, creator, difficulty,
-                    tags, declared_kind, declared_ref, alpha_beatmap_id
-             FROM written, new_member
-             ON CONFLICT (chartset_id, chart_hash) DO UPDATE SET
-                 title = excluded.title, artist = excluded.artist, title_romanised = excluded.title_romanised,
-                 artist_romanised = excluded.artist_romanised, creator = excluded.creator,
-                 difficulty = excluded.difficulty, tags = excluded.tags, declared_kind = excluded.declared_kind,
-                 declared_ref = excluded.declared_ref, alpha_beatmap_id = excluded.alpha_beatmap_id
+             INSERT INTO chartset_charts (chartset_id, chart_hash, tags, {member_names})
+             SELECT written.id, hash, ({all_tags})[tags_end - tag_count + 1:tags_end], {member_names}
+             FROM written, unnest({hashes}, {tag_counts}, {tag_ends}, {member_values})
+                           AS member (hash, tag_count, tags_end, {member_names})
+             ON CONFLICT (chartset_id, chart_hash) DO UPDATE SET tags = excluded.tags, {member_assignments}
          )
-         SELECT added, removed, array(SELECT chart_hash FROM dropped) AS dropped_hashes FROM written"
-    ))
-    .bind(to_json(&chartset)?)
-    .bind(to_json(&members)?)
-    .bind(&derived.search.lexemes)
-    .fetch_optional(connection)
-    .await
+         SELECT added, removed, array(SELECT chart_hash FROM dropped) AS dropped_hashes FROM written",
+        chartset_names = chartset.names(),
+        chartset_values = chartset.values(),
+        chartset_assignments = chartset.excluded_assignments(),
+        member_names = member.names(),
+        member_values = member.values(),
+        member_assignments = member.excluded_assignments(),
+        all_tags = tags.all,
+        tag_counts = tags.counts,
+        tag_ends = tags.ends,
+    );
+    // Safe: it consists of constants and placeholders.
+    sqlx::query_as_with(AssertSqlSafe(statement), parameters.into_arguments()?)
+        .fetch_optional(connection)
+        .await
+}
+
+/// The columns of `chartsets` that an update replaces.
+fn chartset_columns(
+    parameters: &mut Parameters,
+    draft: &ChartsetDraft,
+    fingerprint: &[u8; 32],
+    derived: &DerivedColumns,
+) -> Columns {
+    let mut columns = Columns::default();
+    let (exact_kind, exact_ref) = source_columns(draft.exact_source.as_ref());
+    columns.add("path", parameters.bind(replace_nul(&draft.path)));
+    columns.add("exact_kind", parameters.bind(exact_kind));
+    columns.add("exact_ref", parameters.bind(exact_ref));
+    columns.add("content_fingerprint", parameters.bind(fingerprint));
+    derived.add_to(&mut columns, parameters);
+    columns
+}
+
+/// The columns of `chartset_charts`, except for the tags. Each value is an array with an element per chart.
+fn member_columns(parameters: &mut Parameters, members: &[ChartsetMember]) -> Columns {
+    let mut columns = Columns::default();
+    let metadata = || members.iter().map(|member| &member.metadata);
+    let (kinds, refs): (Vec<_>, Vec<_>) =
+        members.iter().map(|member| source_columns(member.declared_source.as_ref())).unzip();
+    // The game has never assigned an id that PostgreSQL cannot store.
+    let beatmap_ids = members.iter().map(|member| i64::try_from(member.alpha_beatmap_id?).ok());
+    columns.add("title", parameters.bind(metadata().map(|text| text.title.as_str()).collect::<Vec<_>>()));
+    columns.add("artist", parameters.bind(metadata().map(|text| text.artist.as_str()).collect::<Vec<_>>()));
+    let titles = metadata().map(|text| text.title_romanised.as_deref());
+    columns.add("title_romanised", parameters.bind(titles.collect::<Vec<_>>()));
+    let artists = metadata().map(|text| text.artist_romanised.as_deref());
+    columns.add("artist_romanised", parameters.bind(artists.collect::<Vec<_>>()));
+    columns.add("creator", parameters.bind(metadata().map(|text| text.creator.as_str()).collect::<Vec<_>>()));
+    let difficulties = metadata().map(|text| text.difficulty.as_str());
+    columns.add("difficulty", parameters.bind(difficulties.collect::<Vec<_>>()));
+    columns.add("declared_kind", parameters.bind(kinds));
+    columns.add("declared_ref", parameters.bind(refs));
+    columns.add("alpha_beatmap_id", parameters.bind(beatmap_ids.collect::<Vec<_>>()));
+    columns
+}
+
+/// The placeholders of the tags. Arrays of arrays must be rectangular in PostgreSQL, so the tags of all charts are one
+/// array, of which each chart takes a slice.
+struct TagParameters {
+    all: String,
+    counts: String,
+    ends: String,
+}
+
+impl TagParameters {
+    fn bind(parameters: &mut Parameters, members: &[ChartsetMember]) -> Self {
+        let tags = || members.iter().map(|member| &member.metadata.tags);
+        let counts: Vec<i32> = tags().map(|tags| i32::try_from(tags.len()).unwrap_or(i32::MAX)).collect();
+        let mut end = 0;
+        let ends: Vec<i32> = counts
+            .iter()
+            .map(|count| {
+                end += count;
+                end
+            })
+            .collect();
+        Self {
+            all: parameters.bind(tags().flatten().map(String::as_str).collect::<Vec<_>>()),
+            counts: parameters.bind(counts),
+            ends: parameters.bind(ends),
+        }
+    }
 }

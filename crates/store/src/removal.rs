@@ -1,12 +1,12 @@
 //! Removes charts and chartsets from the index, and restores them.
 
 use chart_index_domain::{ChartsetId, NoteHash};
-use sqlx::{Connection, PgConnection, Postgres, Transaction};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction};
 
-use crate::column_values::to_json;
 use crate::derive::{ChartsetRow, derive_columns};
-use crate::derived_columns::{DerivedColumns, derived_columns};
+use crate::derived_columns::DerivedColumns;
 use crate::pooled_connection::PooledConnection;
+use crate::statement_columns::{Columns, Parameters};
 use crate::{Store, StoreError, removal_lock};
 
 /// The result of a removal or restoration.
@@ -133,9 +133,9 @@ async fn derive_chartsets_with(
     .bind(hash.as_bytes())
     .fetch_all(&mut **transaction)
     .await?;
-    let columns = derive_columns(transaction, &sets).await?;
-    for (set, columns) in sets.iter().zip(&columns) {
-        update_derived(transaction, set.id()?, columns, now_ms).await?;
+    let derived = derive_columns(transaction, &sets).await?;
+    for (set, derived) in sets.iter().zip(&derived) {
+        update_derived(transaction, set.id()?, derived, now_ms).await?;
     }
     Ok(())
 }
@@ -143,23 +143,18 @@ async fn derive_chartsets_with(
 async fn update_derived(
     connection: &mut PgConnection,
     id: ChartsetId,
-    columns: &DerivedColumns,
+    derived: &DerivedColumns,
     now_ms: i64,
 ) -> Result<(), sqlx::Error> {
-    sqlx::query(concat!(
-        "WITH change AS (INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ($1, $2))
-         UPDATE chartsets SET updated_at_ms = $2, search_words = array_to_tsvector($4), (",
-        derived_columns!(),
-        ") = (SELECT ",
-        derived_columns!(),
-        " FROM json_populate_record(NULL::chartsets, $3::json))
-         WHERE id = $1"
-    ))
-    .bind(id.to_string())
-    .bind(now_ms)
-    .bind(to_json(columns)?)
-    .bind(&columns.search.lexemes)
-    .execute(connection)
-    .await?;
+    let (mut columns, mut parameters) = (Columns::default(), Parameters::default());
+    let (id, now) = (parameters.bind(id.to_string()), parameters.bind(now_ms));
+    derived.add_to(&mut columns, &mut parameters);
+    let statement = format!(
+        "WITH change AS (INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ({id}, {now}))
+         UPDATE chartsets SET updated_at_ms = {now}, {} WHERE id = {id}",
+        columns.assignments()
+    );
+    // Safe: it consists of constants and placeholders.
+    sqlx::query_with(AssertSqlSafe(statement), parameters.into_arguments()?).execute(connection).await?;
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Fills a database with a catalogue of any size, made up with the skew of real ones.
+//! Fills a PostgreSQL database with a synthetic catalogue of any size.
 //!
-//! Straight into PostgreSQL, in the way an ingest stores what it has read. The search engine is filled from there
-//! by `chart-indexer`, as after any ingest. `verify` of the ROX files is not for such a catalogue: see the library.
-#![expect(clippy::print_stderr, reason = "a program that says how far it is")]
+//! It stores chartsets as an ingest does, without reading files. `chart-indexer rebuild` then fills Meilisearch from
+//! the database. The ROX files are random bytes, so that `chart-indexer verify` fails for such a catalogue.
+#![expect(clippy::print_stderr, reason = "a program that reports its progress")]
 
 use std::time::{Duration, Instant};
 
@@ -13,27 +13,27 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
-/// Sets stored at the same time: enough to keep PostgreSQL busy while one waits for its disk.
+/// The number of concurrent transactions: enough to keep PostgreSQL busy while one waits for the disk.
 const WRITERS: usize = 8;
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Fills an empty, migrated database with a made-up catalogue. The same seed and size give the same one.
+/// Fill an empty, migrated database with a synthetic catalogue, which depends on the seed and the size alone
 #[derive(Debug, Parser)]
 #[command(name = "generate-catalogue", version, about, max_term_width = 100)]
 struct Arguments {
     /// Number of chartsets
     #[arg(long, default_value_t = 300_000, value_name = "N")]
     chartsets: u64,
-    /// Number of charts: 1 to 20 for each chartset
+    /// Number of charts, 1 to 20 per chartset
     #[arg(long, default_value_t = 1_000_000, value_name = "N")]
     charts: u64,
-    /// Which of all catalogues of this size
+    /// Seed of the random generator
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Add to a database that already holds charts
+    /// Add to a database that already has charts
     #[arg(long)]
     add: bool,
-    /// The PostgreSQL database to fill
+    /// URL of the PostgreSQL database to fill
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: DatabaseUrl,
 }
@@ -43,20 +43,20 @@ async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let options = CatalogueOptions::new(arguments.chartsets, arguments.charts, arguments.seed)?;
     let config = StoreConfig {
-        acquire_timeout: PATIENCE,
-        statement_timeout: PATIENCE,
+        acquire_timeout: TIMEOUT,
+        statement_timeout: TIMEOUT,
         ..StoreConfig::new(arguments.database_url)
     };
     let store = Store::new(&config);
-    store.ping().await.context("the database cannot be used (is it migrated? `chart-indexer migrate`)")?;
+    store.ping().await.context("database unavailable, or not migrated (run `chart-indexer migrate`)")?;
     let is_empty = store.stored_charts_after(None, 1).await?.is_empty();
-    ensure!(is_empty || arguments.add, "the database holds charts already: --add adds to them");
+    ensure!(is_empty || arguments.add, "the database already has charts; use --add to add to them");
 
-    let begun = Instant::now();
+    let start = Instant::now();
     fill(&store, options).await?;
-    let (seconds, sets) = (begun.elapsed().as_secs().max(1), options.chartsets());
+    let (seconds, sets) = (start.elapsed().as_secs().max(1), options.chartsets());
     eprintln!(
-        "{sets} chartsets, {} charts: {seconds} s, {} chartsets a second",
+        "{sets} chartsets, {} charts: {seconds} s, {} chartsets per second",
         options.charts(),
         sets / seconds
     );
@@ -64,8 +64,8 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Stores the catalogue. Each set is one transaction: stopping at any moment leaves complete sets, and the same
-/// call with `--add` goes on from there.
+/// Stores the catalogue, each chartset in one transaction. After an interruption, the same command with `--add` stores
+/// the rest.
 async fn fill(store: &Store, options: CatalogueOptions) -> Result<()> {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec}, {eta} left")?;
     let bar = ProgressBar::new(options.chartsets()).with_style(style);

@@ -1,3 +1,3 @@
-//! What the measurements share: a catalogue of any size, made up with the skew of real ones.
+//! A generator of synthetic catalogues, for benchmarks and tests of load.
 
 pub mod catalogue;

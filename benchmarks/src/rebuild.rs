@@ -1,10 +1,12 @@
-//! Lists at a steady rate while the index behind them is built anew.
+//! Checks and measures lists at a constant rate during a rebuild of the index.
 //!
-//! `bench-rebuild [RATE]` over the catalogue at `DATABASE_URL` and the node at `MEILISEARCH_URL`: `chart-indexer rebuild`
-//! beside a service that is asked for `RATE` lists a second, 50 when nothing is said, whether or not it keeps up. No
-//! query is asked twice, so that none is answered from what is kept. A list counts as bad when it fails, is empty, has
-//! another total than before, is not in its order, or does not come from Meilisearch; with one that is bad the program
-//! fails.
+//! ```text
+//! DATABASE_URL=… MEILISEARCH_URL=… bench-rebuild [RATE]
+//! ```
+//!
+//! It runs `chart-indexer rebuild` and requests `RATE` uncached lists per second (50 by default) from a service,
+//! whether or not earlier ones have ended. It fails if any list fails, is empty or unsorted, has another total than
+//! before the rebuild, or does not come from Meilisearch.
 #![expect(clippy::print_stdout, reason = "a program that prints its measurements")]
 
 use std::process::ExitCode;
@@ -16,23 +18,23 @@ use reqwest::Method;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Sorts whose key can be seen in the items.
+/// Sorts whose key is a field of the items.
 const SORTS: [(&str, &str); 3] = [("bpm", "bpmMax"), ("length", "lengthMaxMs"), ("density", "densityMax")];
 const ORDERS: [&str; 2] = ["desc", "asc"];
 const FILTERS: [&str; 3] = ["", "&keys=4", "&keys=4,7&source=alphaSet"];
 
-/// A list to ask for: the same pages over and over, each time as another query.
+/// A list query. Numbers repeat the same pages, but every number is a different query.
 #[derive(Debug, Clone, Copy)]
-struct Question {
+struct ListQuery {
     number: usize,
 }
 
-/// What is wrong with a list.
+/// A defect of a list.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault {
-    NoAnswer,
+    NoResponse,
     Failed(u16),
-    StoodIn,
+    OtherEngine,
     Empty,
     Unsorted,
     OtherTotal,
@@ -41,9 +43,9 @@ enum Fault {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let rate: f64 = std::env::args().nth(1).map_or(Ok(50.0), |rate| rate.parse())?;
-    ensure!(rate.is_finite() && rate > 0.0, "RATE is a number of lists a second, above 0");
-    let database_url = std::env::var("DATABASE_URL").context("DATABASE_URL names the catalogue")?;
-    let node = std::env::var("MEILISEARCH_URL").context("MEILISEARCH_URL names the node")?;
+    ensure!(rate.is_finite() && rate > 0.0, "RATE has to be a positive number of lists per second");
+    let database_url = std::env::var("DATABASE_URL").context("DATABASE_URL is not set")?;
+    let node = std::env::var("MEILISEARCH_URL").context("MEILISEARCH_URL is not set")?;
     let variables = [("MEILISEARCH_URL", node.as_str())];
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
     let service = Service::start_with(&database_url, &options);
@@ -51,38 +53,42 @@ async fn main() -> Result<ExitCode> {
 
     let mut totals = Vec::new();
     for filter in 0..FILTERS.len() {
-        let answer = client.get(&Question::of_filter(filter).path()).await;
-        ensure!(is_by_meilisearch(&answer), "{} and not by Meilisearch", answer.status);
-        totals.push(answer.json()["total"].as_u64().context("a total")?);
+        let response = client.get(&ListQuery::with_filter(filter).path()).await;
+        ensure!(
+            is_from_meilisearch(&response),
+            "status {}, or another engine than Meilisearch",
+            response.status
+        );
+        totals.push(response.json()["total"].as_u64().context("no total")?);
     }
 
     let mut rebuild = tokio::process::Command::from(indexer_command(&database_url, &["rebuild"])).spawn()?;
-    let began = Instant::now();
+    let start = Instant::now();
     let mut ticks = interval(Duration::from_secs_f64(1.0 / rate));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    let mut asked = JoinSet::new();
-    let ended = loop {
+    let mut requests = JoinSet::new();
+    let status = loop {
         tokio::select! {
-            ended = rebuild.wait() => break ended?,
+            status = rebuild.wait() => break status?,
             _ = ticks.tick() => {
-                // Those of the totals were the first.
-                let question = Question { number: FILTERS.len() * SORTS.len() * ORDERS.len() + asked.len() };
-                let (client, total) = (client.clone(), totals[question.filter()]);
-                asked.spawn(async move { ask(&client, question, total).await });
+                // The first numbers were used for the totals.
+                let query = ListQuery { number: FILTERS.len() * SORTS.len() * ORDERS.len() + requests.len() };
+                let (client, total) = (client.clone(), totals[query.filter()]);
+                requests.spawn(async move { timed_request(&client, query, total).await });
             }
         }
     };
-    let took = began.elapsed();
-    ensure!(ended.success(), "the rebuild failed");
+    let elapsed = start.elapsed();
+    ensure!(status.success(), "the rebuild failed");
 
-    let asked = asked.join_all().await;
-    let mut times: Vec<Duration> = asked.iter().map(|(time, _)| *time).collect();
+    let results = requests.join_all().await;
+    let mut times: Vec<Duration> = results.iter().map(|(time, _)| *time).collect();
     times.sort_unstable();
-    let faults: Vec<&Fault> = asked.iter().filter_map(|(_, fault)| fault.as_ref()).collect();
+    let faults: Vec<&Fault> = results.iter().filter_map(|(_, fault)| fault.as_ref()).collect();
     let quantile = |hundredths: usize| times[(times.len() - 1) * hundredths / 100];
     println!(
-        "{} lists in {took:.0?} of a rebuild of {} sets, {} bad; half of them within {:.1?}, 99 % within {:.1?}, all within {:.1?}",
-        asked.len(),
+        "{} lists during {elapsed:.0?} of a rebuild of {} chartsets, {} faults; p50 {:.1?}, p99 {:.1?}, maximum {:.1?}",
+        results.len(),
         totals[0],
         faults.len(),
         quantile(50),
@@ -95,18 +101,18 @@ async fn main() -> Result<ExitCode> {
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn ask(client: &Client, question: Question, total: u64) -> (Duration, Option<Fault>) {
-    let begun = Instant::now();
-    let answer = client.try_request(Method::GET, &question.path(), &[]).await;
-    (begun.elapsed(), answer.map_or(Some(Fault::NoAnswer), |answer| question.fault(&answer, total)))
+async fn timed_request(client: &Client, query: ListQuery, total: u64) -> (Duration, Option<Fault>) {
+    let start = Instant::now();
+    let response = client.try_request(Method::GET, &query.path(), &[]).await;
+    (start.elapsed(), response.map_or(Some(Fault::NoResponse), |response| query.fault(&response, total)))
 }
 
-fn is_by_meilisearch(answer: &Response) -> bool {
-    answer.status == 200 && answer.header("x-search-engine") == "meilisearch"
+fn is_from_meilisearch(response: &Response) -> bool {
+    response.status == 200 && response.header("x-search-engine") == "meilisearch"
 }
 
-impl Question {
-    const fn of_filter(filter: usize) -> Self {
+impl ListQuery {
+    const fn with_filter(filter: usize) -> Self {
         Self { number: filter * SORTS.len() * ORDERS.len() }
     }
 
@@ -122,7 +128,7 @@ impl Question {
         self.number / SORTS.len() / ORDERS.len() % FILTERS.len()
     }
 
-    /// Its lowest BPM excludes nothing and is no other question's.
+    /// The lower bound of the BPM makes the query unique and excludes nothing.
     fn path(self) -> String {
         let Self { number } = self;
         let ((sort, _), order, filter) = (self.sort(), self.order(), FILTERS[self.filter()]);
@@ -130,14 +136,14 @@ impl Question {
         format!("/api/chartsets?sort={sort}&order={order}{filter}&page={page}&bpmMin=0.{number:07}1")
     }
 
-    fn fault(self, answer: &Response, total: u64) -> Option<Fault> {
-        if answer.status != 200 {
-            return Some(Fault::Failed(answer.status.as_u16()));
+    fn fault(self, response: &Response, total: u64) -> Option<Fault> {
+        if response.status != 200 {
+            return Some(Fault::Failed(response.status.as_u16()));
         }
-        if !is_by_meilisearch(answer) {
-            return Some(Fault::StoodIn);
+        if !is_from_meilisearch(response) {
+            return Some(Fault::OtherEngine);
         }
-        let page = answer.json();
+        let page = response.json();
         let (_, key) = self.sort();
         let keys: Vec<f64> =
             page["items"].as_array().into_iter().flatten().filter_map(|item| item[key].as_f64()).collect();

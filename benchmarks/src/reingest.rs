@@ -1,10 +1,13 @@
-//! Ingesting an unchanged library again: how many chartsets a second, by one build of `chart-indexer` or several in turn.
+//! Measures the ingest of an unchanged library, for one or several builds of `chart-indexer`.
 //!
-//! `bench-reingest SETS ROUNDS [PROGRAM…]` writes a library of that many chartsets with one chart each, has each program
-//! (by default the one beside it) ingest it into a database of its own, and then, round by round, ingest it again: as it
-//! is, and, where the program keeps metadata, once more with that forgotten, so that the content of each file decides.
-//! Processor time is that of the program and of the backends of PostgreSQL together: unlike the time that passes, it
-//! says something on a machine that does other work as well.
+//! ```text
+//! TEST_DATABASE_URL=… [REINGEST_NOTES=…] bench-reingest SETS ROUNDS [PROGRAM…]
+//! ```
+//!
+//! It writes a library of `SETS` chartsets with one chart each, and lets each program (by default that of the same
+//! build) ingest it into its own database. Each round ingests the unchanged library again, and, where the program
+//! records file metadata, once more after deleting the metadata, so that files are compared by content. CPU time is
+//! that of the program and of PostgreSQL together; it depends less on the load of the machine than elapsed time does.
 #![expect(clippy::print_stdout, reason = "a program that prints its measurements")]
 
 use std::fmt::Write as _;
@@ -15,11 +18,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use chart_index_tests::TestDatabase;
 
-/// Notes of a chart, unless `REINGEST_NOTES` sets another number: with them its file has some 3 KB, one block of the file
-/// system. Files of the first game mostly have ten times as many.
+/// The default number of notes per chart: a file of 3 KB, one block of the file system. Most real files have ten times
+/// as many notes (`REINGEST_NOTES`).
 const NOTES: u64 = 100;
-/// How long after it was written a file may be known by its metadata, and a little more.
-const SETTLED: Duration = Duration::from_secs(4);
+/// The metadata of a file is trusted only some time after the last change; this is a little longer.
+const SETTLE_TIME: Duration = Duration::from_secs(4);
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -39,7 +42,7 @@ fn main() -> Result<()> {
     for program in programs {
         candidates.push(Candidate::new(program, folder.path(), &admin_url, sets)?);
     }
-    wait(SETTLED);
+    wait(SETTLE_TIME);
     for round in 1..=rounds {
         for candidate in &mut candidates {
             candidate.measure(folder.path(), sets, round)?;
@@ -51,30 +54,35 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A program with the database that it filled.
+/// A program under test, with the database that it filled.
 struct Candidate {
     program: PathBuf,
     database: TestDatabase,
-    knows_metadata: bool,
-    unchanged: Vec<Cost>,
-    by_content: Vec<Cost>,
+    records_metadata: bool,
+    unchanged: Vec<RunTime>,
+    by_content: Vec<RunTime>,
 }
 
-/// What one run took.
+/// The time of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Cost {
+struct RunTime {
     elapsed: Duration,
-    processor: Duration,
+    cpu: Duration,
 }
 
 impl Candidate {
     fn new(program: PathBuf, library: &Path, admin_url: &str, sets: u64) -> Result<Self> {
         let database = TestDatabase::create_on(admin_url);
-        let mut candidate =
-            Self { program, database, knows_metadata: false, unchanged: Vec::new(), by_content: Vec::new() };
+        let mut candidate = Self {
+            program,
+            database,
+            records_metadata: false,
+            unchanged: Vec::new(),
+            by_content: Vec::new(),
+        };
         let _ = candidate.run(&["migrate"])?;
         let table = "SELECT to_regclass('ingest_fingerprints') IS NOT NULL";
-        candidate.knows_metadata = candidate.database.psql(table) == "t";
+        candidate.records_metadata = candidate.database.psql(table) == "t";
         let first = candidate.ingest(library, &format!("{sets} chartsets added"))?;
         println!("{}: first ingest {first:.2?}", candidate.program.display());
         let _ = candidate.database.psql("VACUUM ANALYZE");
@@ -83,12 +91,12 @@ impl Candidate {
 
     fn measure(&mut self, library: &Path, sets: u64, round: u64) -> Result<()> {
         let expected = format!("0 chartsets added, {sets} unchanged, 0 updated");
-        // The first run after the files were written reads them once more.
+        // A warm-up: the first run after the files were written reads them again.
         if round == 1 {
             let _ = self.ingest(library, &expected)?;
         }
         self.unchanged.push(self.ingest(library, &expected)?);
-        if self.knows_metadata {
+        if self.records_metadata {
             let _ = self.database.psql("UPDATE ingest_fingerprints SET metadata = NULL");
             let _ = self.database.psql("VACUUM ANALYZE ingest_fingerprints");
             self.by_content.push(self.ingest(library, &expected)?);
@@ -98,16 +106,16 @@ impl Candidate {
         Ok(())
     }
 
-    fn ingest(&self, library: &Path, expected: &str) -> Result<Cost> {
-        let processor = || -> Result<Duration> {
+    fn ingest(&self, library: &Path, expected: &str) -> Result<RunTime> {
+        let cpu = || -> Result<Duration> {
             let postgres = self.database.psql("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)");
-            Ok(processor_time_of_children("self")? + processor_time_of_children(&postgres)?)
+            Ok(cpu_time_of_children("self")? + cpu_time_of_children(&postgres)?)
         };
-        let (before, start) = (processor()?, Instant::now());
-        let output = self.run(&["ingest", library.to_str().context("a readable path")?])?;
+        let (before, start) = (cpu()?, Instant::now());
+        let output = self.run(&["ingest", library.to_str().context("the path is not UTF-8")?])?;
         let elapsed = start.elapsed();
-        ensure!(output.contains(expected), "{expected} was expected: {output}");
-        Ok(Cost { elapsed, processor: processor()?.saturating_sub(before) })
+        ensure!(output.contains(expected), "expected {expected}: {output}");
+        Ok(RunTime { elapsed, cpu: cpu()?.saturating_sub(before) })
     }
 
     fn run(&self, arguments: &[&str]) -> Result<String> {
@@ -120,16 +128,16 @@ impl Candidate {
 
     fn print(self, sets: u64) {
         let per_set = |time: Duration| time.as_secs_f64() * 1e6 / Duration::from_secs(sets).as_secs_f64();
-        for (what, costs) in [("unchanged", self.unchanged), ("by content", self.by_content)] {
-            if costs.is_empty() {
+        for (name, times) in [("unchanged", self.unchanged), ("by content", self.by_content)] {
+            if times.is_empty() {
                 continue;
             }
-            let elapsed = median(costs.iter().map(|cost| cost.elapsed).collect());
-            let processor = median(costs.iter().map(|cost| cost.processor).collect());
+            let elapsed = median(times.iter().map(|time| time.elapsed).collect());
+            let cpu = median(times.iter().map(|time| time.cpu).collect());
             println!(
-                "{}: {what}: median {elapsed:.2?}, {:.0} us of processor time a chartset",
+                "{}: {name}: median {elapsed:.2?}, {:.0} us of CPU time per chartset",
                 self.program.display(),
-                per_set(processor)
+                per_set(cpu)
             );
         }
     }
@@ -140,25 +148,25 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// The processor time of the children of a process that have ended.
-fn processor_time_of_children(process: &str) -> Result<Duration> {
+/// The CPU time of the children of a process that have ended.
+fn cpu_time_of_children(process: &str) -> Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    let (_, fields) = stat.rsplit_once(')').context("the name of a process is in parentheses")?;
+    let (_, fields) = stat.rsplit_once(')').context("no program name")?;
     let ticks =
         |field: usize| fields.split_whitespace().nth(field).and_then(|ticks| ticks.parse::<u64>().ok());
     let (user, system) = (ticks(13).context("no user time")?, ticks(14).context("no system time")?);
-    // Linux counts in hundredths of a second, whatever its own clock does.
+    // USER_HZ is 100 on Linux.
     Ok(Duration::from_millis((user + system) * 10))
 }
 
-#[expect(clippy::disallowed_methods, reason = "there is no runtime whose worker it would block")]
+#[expect(clippy::disallowed_methods, reason = "it blocks no async runtime")]
 fn wait(duration: Duration) {
     std::thread::sleep(duration);
 }
 
 fn write_library(root: &Path, sets: u64) -> Result<()> {
     let notes = match std::env::var("REINGEST_NOTES") {
-        Ok(notes) => notes.parse().context("REINGEST_NOTES is no number")?,
+        Ok(notes) => notes.parse().context("REINGEST_NOTES is not a number")?,
         Err(_) => NOTES,
     };
     for set in 1..=sets {
@@ -169,7 +177,7 @@ fn write_library(root: &Path, sets: u64) -> Result<()> {
     Ok(())
 }
 
-/// A chart whose notes no other set has.
+/// A chart with notes that differ from those of all other sets.
 fn chart(set: u64, notes: u64) -> Result<String> {
     let mut text = format!(
         "osu file format v14\n\n[General]\nAudioFilename: a.mp3\nMode: 3\n\n[Metadata]\nTitle:Title {set}\n\

@@ -6,12 +6,12 @@ use fastrand::Rng;
 use super::random::{bell, per_mille, pick_weighted};
 use super::songs::Song;
 
-/// The lengths of ROX files of real charts.
+/// The range of lengths of real ROX files.
 const ROX_BYTES: std::ops::RangeInclusive<u32> = 300..=60_000;
 
 const KEYS: [(u32, u8); 4] = [(60, 4), (30, 7), (5, 5), (5, 6)];
 
-/// The key counts of a set: one, or, in one of twelve sets, another for some of its charts.
+/// The key counts of a chartset: one, or two in 8 % of the sets.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SetKeys {
     main: u8,
@@ -25,14 +25,14 @@ impl SetKeys {
         Self { main, other }
     }
 
-    fn of_a_chart(self, random: &mut Rng) -> u8 {
+    fn pick(self, random: &mut Rng) -> u8 {
         if per_mille(random, 400) { self.other } else { self.main }
     }
 }
 
-/// The numbers of the chart at a place among the charts of its set, from easy to hard.
+/// The numbers of chart `place` of `of` in its chartset, ordered from easy to hard.
 pub(super) fn numbers(song: &Song, keys: SetKeys, place: u32, of: u32, random: &mut Rng) -> ChartNumbers {
-    let keys = keys.of_a_chart(random);
+    let keys = keys.pick(random);
     let length_ms = song.length_ms - random.u32(0..=song.length_ms.min(4_000) / 2);
     let notes = notes(keys, length_ms, place, of, random);
     let density_avg = f64::from(notes) * 1_000.0 / f64::from(length_ms);
@@ -52,7 +52,7 @@ pub(super) fn numbers(song: &Song, keys: SetKeys, place: u32, of: u32, random: &
     }
 }
 
-/// The ROX file of a chart: bytes that say nothing, in a number that goes with its notes.
+/// Random bytes in place of a ROX file, of a length that depends on the number of notes.
 pub(super) fn rox(notes: u32, random: &mut Rng) -> Vec<u8> {
     let length = notes
         .saturating_mul(2)
@@ -63,17 +63,17 @@ pub(super) fn rox(notes: u32, random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// The more keys, and the harder in its set, the denser.
+/// The number of notes. Density increases with the key count and the difficulty.
 fn notes(keys: u8, length_ms: u32, place: u32, of: u32, random: &mut Rng) -> u32 {
     let dense = 250 + 135 * u32::from(keys);
     let difficulty = 40 + 80 * (place + 1) / of;
-    // In thousandths of a note per second: 9.5 notes for four keys and 14.3 for seven in the hardest of a set.
+    // In thousandths of a note per second. The hardest charts have 9.5 notes per second with 4 keys and 14.3 with 7.
     let density = u64::from(dense * difficulty / 10 * bell(random, 55, 145) / 100);
     let notes = density * u64::from(length_ms) / 1_000_000;
     u32::try_from(notes.max(1)).unwrap_or(u32::MAX)
 }
 
-/// Few long notes in most charts, many in some, more of them with many keys.
+/// The number of long notes: few in most charts, many in some, more often with 7 keys.
 fn long_notes(keys: u8, notes: u32, random: &mut Rng) -> u32 {
     let per_hundred = match (keys, random.u8(0..10)) {
         (_, 0..3) => 0,

@@ -1,13 +1,15 @@
-//! A catalogue of any size, made up with the skew of real ones, straight into the form that an ingest stores.
+//! Synthetic catalogues of any size, with distributions like those of real catalogues.
 //!
-//! The same seed and size give the same catalogue, set by set, with this version of the program. No file is parsed
-//! and no note exists: hashes and ROX bytes are random, in realistic lengths, so `chart-indexer verify` has nothing
-//! to say about the ROX files of such a catalogue.
+//! A version of this program generates the same catalogue for the same seed and size. There are no chart files and no
+//! notes: note hashes and ROX bytes are random, so that `chart-indexer verify` fails for the ROX files.
 //!
-//! What is skewed as real catalogues are: few prolific creators, popular songs with many sets and a long tail of
-//! both; four and seven keys; charts per set; BPM with favourites; lengths with a tail up to an hour; density that
-//! goes with keys and difficulty; words and tags; five scripts, with accents and romanised names; a few names that
-//! try what a program can bear; times of the last update, of which many fall into the same seconds.
+//! These follow realistic distributions:
+//!
+//! - songs and creators: a few are popular, with a long tail;
+//! - charts per chartset, and key counts, mostly 4 and 7;
+//! - BPM with frequent values, lengths with a tail up to an hour, density by key count and difficulty;
+//! - words and tags in five scripts, with accents and romanised names, and a few extreme names;
+//! - update times, of which many are within the same seconds.
 
 mod charts;
 mod names;
@@ -25,7 +27,7 @@ use self::charts::SetKeys;
 use self::random::{Stream, generator, per_mille, pick_weighted};
 use self::songs::{Library, Song};
 
-/// How large a catalogue to make, and which of all of that size.
+/// The size and the seed of a catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueOptions {
     chartsets: u64,
@@ -34,12 +36,12 @@ pub struct CatalogueOptions {
 }
 
 impl CatalogueOptions {
-    /// So many chartsets with so many charts together. Catalogues of different seeds have, with few exceptions,
-    /// different chartsets, so that one can be added to another.
+    /// A catalogue of `chartsets` chartsets with `charts` charts in total. Catalogues with different seeds have almost
+    /// no ids in common, so that both can be stored in one database.
     ///
     /// # Errors
     ///
-    /// A set has 1 to 20 charts, so not every pair of sizes is possible.
+    /// When there are not 1 to 20 charts per chartset.
     pub const fn new(chartsets: u64, charts: u64, seed: u64) -> Result<Self, ImpossibleSize> {
         if chartsets == 0 || charts < chartsets || charts > chartsets.saturating_mul(plan::MAX_CHARTS) {
             return Err(ImpossibleSize { chartsets, charts });
@@ -68,11 +70,11 @@ impl CatalogueOptions {
 
 /// A number of charts that the chartsets cannot have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{charts} charts in {chartsets} chartsets, where each has 1 to 20")]
+#[error("{charts} charts in {chartsets} chartsets: there have to be 1 to 20 per chartset")]
 pub struct ImpossibleSize {
-    /// The chartsets asked for.
+    /// The requested number of chartsets.
     pub chartsets: u64,
-    /// The charts asked for.
+    /// The requested number of charts.
     pub charts: u64,
 }
 
@@ -109,7 +111,7 @@ impl Sets {
         let mut random = generator(self.seed, Stream::Set, number);
         let random = &mut random;
         let mut song = self.library.song(random);
-        song.title = names::title_of_a_set(song.title, random);
+        song.title = names::chartset_title(song.title, random);
         let (id, path, exact) = self.place(number, random);
         let creators = self.creators(charts, random);
         let common = Common { song, keys: SetKeys::new(random), creators, exact };
@@ -117,8 +119,8 @@ impl Sets {
         ChartsetDraft { id, path, exact_source: common.exact, charts }
     }
 
-    /// What identifies a set: seven of ten are of the first game, one of four is in a pack of the second, the rest
-    /// is nowhere to be found.
+    /// The id, path and source of a chartset: 70 % are sets of the first game, 25 % are songs in packs of the second,
+    /// and 5 % have no source.
     fn place(&self, number: u64, random: &mut Rng) -> (ChartsetId, String, Option<PublicSource>) {
         let kind = pick_weighted(
             random,
@@ -131,7 +133,7 @@ impl Sets {
                 (ChartsetId::from_alpha_set(&reference), path, Some(PublicSource { kind, reference }))
             }
             Some(kind @ SourceKind::BetaPack) => {
-                // Sets that lie close together are songs of one pack, about ten.
+                // Chartsets with close numbers are the songs of a pack, about ten of them.
                 let (reference, folder) = (self.reference(number / 40), format!("song {number}"));
                 let path = format!("beta/{reference} pack/{folder}");
                 (
@@ -152,7 +154,7 @@ impl Sets {
         SourceRef::from_number(number).unwrap_or_else(|| unreachable!("{number} is a reference"))
     }
 
-    /// One creator, or up to three who share the work.
+    /// One to three creators.
     fn creators(&self, charts: u8, random: &mut Rng) -> Vec<String> {
         let count = pick_weighted(random, &[(80, 1), (14, 2), (6, 3)]).min(charts);
         (0..count).map(|_| self.library.creator(random)).collect()
@@ -177,7 +179,7 @@ impl Sets {
 fn text(common: &Common, keys: u8, (place, of): (u8, u8), random: &mut Rng) -> ChartMetadata {
     let Common { song, creators, .. } = common;
     let romanised = |word: &words::Word| (word.native != word.latin).then(|| word.latin.clone());
-    // Each of them made at least one.
+    // Each creator has at least one chart.
     let creator = match creators.get(usize::from(place)) {
         Some(creator) => creator,
         None => &creators[random.usize(0..creators.len())],

@@ -1,11 +1,11 @@
-//! What a set makes of the title of its song, and the names of difficulties.
+//! Variants of song titles, extreme titles, and difficulty names.
 
 use fastrand::Rng;
 
 use super::random::{per_mille, pick};
 use super::words::Word;
 
-/// What people who cut, speed up or remix a song add to its title.
+/// Suffixes of titles of cut, sped-up or remixed songs.
 const VARIANTS: [&str; 10] = [
     " (Cut Ver.)",
     " (TV Size)",
@@ -22,8 +22,8 @@ const VARIANTS: [&str; 10] = [
 const DIFFICULTIES: [&str; 10] =
     ["Easy", "Normal", "Hard", "Hyper", "Another", "Insane", "Expert", "Extra", "Black Another", "Ω"];
 
-/// The title as a set has it: in one of five a variant, in one of four hundred one to try programs with.
-pub(super) fn title_of_a_set(title: Word, random: &mut Rng) -> Word {
+/// The title of a chartset: in 20 % a variant of the title of the song, in 0.25 % an extreme title.
+pub(super) fn chartset_title(title: Word, random: &mut Rng) -> Word {
     match random.u16(0..2_000) {
         0..400 => {
             let variant = pick(random, &VARIANTS);
@@ -37,7 +37,7 @@ pub(super) fn title_of_a_set(title: Word, random: &mut Rng) -> Word {
     }
 }
 
-/// A title that is legal, and that careless code stumbles over.
+/// A valid title that tests the robustness of programs.
 fn extreme_title(random: &mut Rng) -> String {
     match random.u8(0..10) {
         0 => "Sphinx of black quartz, judge my vow ".repeat(random.usize(6..12)),
@@ -53,7 +53,7 @@ fn extreme_title(random: &mut Rng) -> String {
     }
 }
 
-/// The name of the difficulty at a place in its set, often with its keys or with who made it.
+/// The difficulty name of chart `place` of `of` in its chartset, often with the key count or the creator.
 pub(super) fn difficulty(keys: u8, place: u8, of: u8, creator: &str, random: &mut Rng) -> String {
     let step = usize::from(place) * (DIFFICULTIES.len() - 1) / usize::from(of);
     let name = DIFFICULTIES[(step + random.usize(0..2)).min(DIFFICULTIES.len() - 1)];

@@ -1,18 +1,19 @@
-//! What has to be right for the whole catalogue: how many charts each set has, and when it was updated.
+//! The properties that depend on the whole catalogue: the number of charts and the update time of each chartset.
 
 use super::CatalogueOptions;
 use super::random::{Stream, generator};
 
-/// The most charts of a set.
+/// The maximum number of charts per chartset.
 pub(super) const MAX_CHARTS: u64 = 20;
 
-/// The moment of the newest sets: 2026-11-21, midnight.
+/// The latest update time: 2026-11-21, midnight UTC.
 const END_MS: i64 = 1_795_219_200_000;
 const YEARS_MS: i64 = 3 * 365 * 24 * 3_600 * 1_000;
-/// One in so many groups of sets is a burst, such as an ingest of a whole library; the others are single sets.
+/// One in this number of groups is a burst of updates, such as the ingest of a library; the others are single
+/// chartsets.
 const BURST_ONE_IN: u32 = 300;
 
-/// Number of charts of each set: many have one or two, few have twenty, and the sum is right.
+/// The number of charts of each chartset: many have one or two, few have twenty. The sum is exact.
 pub(super) fn chart_counts(options: &CatalogueOptions) -> Vec<u8> {
     let (sets, charts) = (options.chartsets(), options.charts());
     let mut random = generator(options.seed(), Stream::Plan, 0);
@@ -38,8 +39,8 @@ pub(super) fn chart_counts(options: &CatalogueOptions) -> Vec<u8> {
     counts
 }
 
-/// When each set was updated, from the oldest on: over three years, about a quarter of the sets in bursts that fall
-/// into a few seconds, a part of those into one millisecond.
+/// The update times in ascending order, over three years. About a quarter of the chartsets are updated in bursts of a
+/// few seconds, some of which are within a millisecond.
 pub(super) fn update_times(options: &CatalogueOptions) -> Vec<i64> {
     let mut random = generator(options.seed(), Stream::Plan, 1);
     let (mut groups, mut sets) = (Vec::new(), 0);

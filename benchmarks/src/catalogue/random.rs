@@ -1,8 +1,8 @@
-//! Numbers that look random and follow from a seed, in whole numbers only: every machine makes the same catalogue.
+//! Seeded random numbers. Only integers are used, so that every machine generates the same catalogue.
 
 use fastrand::Rng;
 
-/// What a generator is for, so that one never repeats another.
+/// The purpose of a generator: different purposes have independent numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Stream {
     Plan = 1,
@@ -14,12 +14,12 @@ pub(super) enum Stream {
     Offset,
 }
 
-/// The generator for the thing with this number.
+/// The generator for item `number` of a stream.
 pub(super) fn generator(seed: u64, stream: Stream, number: u64) -> Rng {
     Rng::with_seed(scramble(scramble(scramble(seed) ^ stream as u64) ^ number))
 }
 
-/// Spreads neighbouring numbers over all of them, each to a place of its own (the finaliser of `SplitMix64`).
+/// A bijection that scatters consecutive numbers (the finaliser of `SplitMix64`).
 fn scramble(number: u64) -> u64 {
     let mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,15 +27,15 @@ fn scramble(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A choice in which the first are far more frequent than the last: with a weight of `1 / (rank + shift)`.
+/// A Zipf distribution: the item of a rank has the weight `1 / (rank + shift)`.
 #[derive(Debug)]
 pub(super) struct Zipf {
     cumulative: Vec<u64>,
 }
 
 impl Zipf {
-    /// A choice among `count` things, at least one. The greater the shift (at least 1), the less the very first
-    /// stand out.
+    /// A distribution over `count` items, at least one. A greater shift (at least 1) makes the first ranks less
+    /// dominant.
     pub(super) fn new(count: u64, shift: u64) -> Self {
         let weights = (0..count.max(1)).map(|rank| (1 << 40) / (rank + shift));
         let cumulative = weights.scan(0, |sum, weight| {
@@ -45,7 +45,7 @@ impl Zipf {
         Self { cumulative: cumulative.collect() }
     }
 
-    /// The rank of one of them; 0 is the most frequent.
+    /// A random rank; 0 is the most frequent.
     pub(super) fn rank(&self, random: &mut Rng) -> u64 {
         let total = self.cumulative.last().copied().unwrap_or(1);
         let at = random.u64(0..total);
@@ -53,23 +53,23 @@ impl Zipf {
     }
 }
 
-/// True this often in a thousand.
+/// True with a probability of `share` in a thousand.
 pub(super) fn per_mille(random: &mut Rng, share: u32) -> bool {
     random.u32(0..1_000) < share
 }
 
-/// A number around the middle of the range, rarely near its ends.
+/// A bell-shaped distribution over the range.
 pub(super) fn bell(random: &mut Rng, from: u32, to: u32) -> u32 {
     let width = to - from;
     from + (0..4).map(|_| random.u32(0..=width)).sum::<u32>() / 4
 }
 
-/// One of these.
+/// A random choice.
 pub(super) fn pick<T: Copy>(random: &mut Rng, choices: &[T]) -> T {
     choices[random.usize(0..choices.len())]
 }
 
-/// One of these, each as often as its weight says.
+/// A random choice by weights.
 pub(super) fn pick_weighted<T: Copy>(random: &mut Rng, choices: &[(u32, T)]) -> T {
     let mut left = random.u32(0..choices.iter().map(|(weight, _)| weight).sum());
     for (weight, choice) in choices {

@@ -1,22 +1,22 @@
-//! Songs and the people behind them. Many sets are of the same few songs, and by the same few people.
+//! Songs, artists and creators. A few of them are in many chartsets.
 
 use fastrand::Rng;
 
 use super::random::{Stream, Zipf, bell, generator, per_mille, pick, pick_weighted};
 use super::words::{Script, Word, styled};
 
-/// What a song is, whoever makes charts for it.
+/// The properties of a song, which all its chartsets share.
 #[derive(Debug, Clone)]
 pub(super) struct Song {
     pub(super) title: Word,
     pub(super) artist: Word,
-    /// Lowest, main and highest beats per minute, in thousandths.
+    /// Lowest, main and highest BPM, in thousandths.
     pub(super) bpm_thousandths: [u32; 3],
     pub(super) length_ms: u32,
     pub(super) tags: Vec<String>,
 }
 
-/// What songs, artists and creators are chosen from.
+/// The distributions of songs, artists, creators and words.
 #[derive(Debug)]
 pub(super) struct Library {
     seed: u64,
@@ -38,7 +38,7 @@ const SCRIPTS: [(u32, Script); 5] = [
 const COMMON_TITLES: [&str; 8] =
     ["Intro", "Outro", "Untitled", "Interlude", "Prelude", "Stay", "Overture", "Alive"];
 
-/// Tags that are everywhere.
+/// Tags of many songs.
 const COMMON_TAGS: [&str; 20] = [
     "anime",
     "japanese",
@@ -62,8 +62,8 @@ const COMMON_TAGS: [&str; 20] = [
     "speedcore",
 ];
 
-/// Beats per minute that composers like, in thousandths.
-const FAVOURITE_BPM: [(u32, u32); 14] = [
+/// Frequent BPM values in thousandths, with their weights.
+const FREQUENT_BPM: [(u32, u32); 14] = [
     (16, 174_000),
     (14, 180_000),
     (14, 200_000),
@@ -91,7 +91,7 @@ impl Library {
         }
     }
 
-    /// A song: the popular ones again and again.
+    /// A random song, popular ones more often.
     pub(super) fn song(&self, random: &mut Rng) -> Song {
         let number = self.songs.rank(random);
         let random = &mut generator(self.seed, Stream::Song, number);
@@ -110,7 +110,7 @@ impl Library {
         }
     }
 
-    /// A creator: the prolific ones again and again.
+    /// A random creator, prolific ones more often.
     pub(super) fn creator(&self, random: &mut Rng) -> String {
         let number = self.creators.rank(random);
         let random = &mut generator(self.seed, Stream::Creator, number);
@@ -147,7 +147,7 @@ impl Library {
 
     fn title(&self, script: Script, random: &mut Rng) -> Word {
         let title = self.phrase(script, 5, random);
-        // Titles in two scripts are common outside the Latin one.
+        // Titles in other scripts often have a Latin part.
         if script != Script::Latin && per_mille(random, 120) {
             return joined(&title, " ~ ", &self.phrase(Script::Latin, 2, random));
         }
@@ -159,12 +159,12 @@ impl Library {
             (0..random.usize(1..=most_words)).map(|_| script.word(self.words.rank(random))).collect();
         let natives: Vec<&str> = words.iter().map(|word| word.native.as_str()).collect();
         let latins: Vec<&str> = words.iter().map(|word| word.latin.as_str()).collect();
-        // The romanised form is styled alike, so that a name in plain Latin letters is its own.
-        let (mut alike, native) = (random.clone(), styled(&natives.join(script.separator()), random));
-        Word { native, latin: styled(&latins.join(" "), &mut alike) }
+        // Both forms have the same capitalisation, so that a Latin name equals its romanised form.
+        let (mut same_random, native) = (random.clone(), styled(&natives.join(script.separator()), random));
+        Word { native, latin: styled(&latins.join(" "), &mut same_random) }
     }
 
-    /// None to twenty tags, of which some are everywhere and most are rare.
+    /// Up to twenty tags, most of them rare.
     fn tags(&self, random: &mut Rng) -> Vec<String> {
         let count = random.usize(0..=20).min(random.usize(0..=20));
         let mut tags: Vec<String> = Vec::with_capacity(count);
@@ -182,7 +182,7 @@ impl Library {
     }
 }
 
-/// The name as files have it: most that are not in Latin letters are romanised, few that only have accents.
+/// A name with its romanised form where it has one: in most names of other scripts, and few Latin names with accents.
 fn named(name: Word, script: Script, random: &mut Rng) -> Word {
     let is_romanised = per_mille(random, if script == Script::Latin { 100 } else { 850 });
     if is_romanised { name } else { plain(&name.native) }
@@ -199,10 +199,10 @@ fn joined(first: &Word, between: &str, second: &Word) -> Word {
     }
 }
 
-/// A favourite, or around 160, or, rarely, slow or very fast. One in seven has decimals.
+/// A frequent value, or one around 160, rarely slow or very fast. One in seven has decimals.
 fn main_bpm(random: &mut Rng) -> u32 {
     let whole = match random.u8(0..100) {
-        0..45 => return pick_weighted(random, &FAVOURITE_BPM),
+        0..45 => return pick_weighted(random, &FREQUENT_BPM),
         45..88 => bell(random, 110, 210),
         88..95 => random.u32(60..120),
         _ => random.u32(210..320),
@@ -214,7 +214,7 @@ fn main_bpm(random: &mut Rng) -> u32 {
     }
 }
 
-/// Lowest, main and highest: the same in most songs, wide in some, absurd in a few.
+/// Lowest, main and highest BPM: equal in most songs, far apart in some, extreme in a few.
 fn bpm_range(main: u32, random: &mut Rng) -> [u32; 3] {
     match random.u16(0..1_000) {
         0..800 => [main; 3],
@@ -224,13 +224,13 @@ fn bpm_range(main: u32, random: &mut Rng) -> [u32; 3] {
     }
 }
 
-/// Around two minutes, a tail to ten minutes, few very short ones, and a few of an hour.
+/// Around two minutes, with a tail up to ten minutes, few very short songs, and a few of an hour.
 fn length_ms(random: &mut Rng) -> u32 {
     match random.u16(0..2_000) {
         0 => random.u32(3_300_000..4_200_000),
         1..30 => random.u32(8_000..60_000),
         30..480 => {
-            // The lesser of two: the longer the rarer.
+            // The minimum of two, so that longer songs are rarer.
             let longest = 600_000;
             random.u32(140_000..longest).min(random.u32(140_000..longest))
         }

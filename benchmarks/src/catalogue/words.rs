@@ -1,10 +1,10 @@
-//! Words of five scripts, the first of them frequent ones, and how they are written in Latin letters.
+//! Words in five scripts with their romanised forms.
 
 use fastrand::Rng;
 
 use super::random::{Stream, generator, pick};
 
-/// A script that titles and names are written in.
+/// A script of titles and names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
     Latin,
@@ -14,7 +14,7 @@ pub(super) enum Script {
     Cyrillic,
 }
 
-/// A word as its author writes it, and in plain Latin letters.
+/// A word in its script and in Latin letters without accents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) native: String,
@@ -90,8 +90,8 @@ const FREQUENT: [&str; 64] = [
     "storm",
 ];
 
-/// The plain ones of `LATIN`, which stand first.
-const PLAIN: usize = 32;
+/// The number of parts without accents, the first ones of `LATIN`.
+const WITHOUT_ACCENTS: usize = 32;
 
 const LATIN: [Part; 48] = [
     ("ka", "ka"),
@@ -349,7 +349,7 @@ const CYRILLIC: [Part; 32] = [
 ];
 
 impl Script {
-    /// The word of this rank: the same in every catalogue.
+    /// The word of a rank, the same in every catalogue.
     pub(super) fn word(self, rank: u64) -> Word {
         if self == Self::Latin
             && let Some(word) = usize::try_from(rank).ok().and_then(|rank| FREQUENT.get(rank))
@@ -357,21 +357,21 @@ impl Script {
             return Word { native: (*word).to_owned(), latin: (*word).to_owned() };
         }
         let mut random = generator(self as u64, Stream::Word, rank);
-        let (parts, most): (&[Part], _) = match self {
+        let (parts, max_parts): (&[Part], _) = match self {
             // Accents in one word of twelve.
             Self::Latin if rank.is_multiple_of(12) => (&LATIN, 4),
-            Self::Latin => (&LATIN[..PLAIN], 4),
+            Self::Latin => (&LATIN[..WITHOUT_ACCENTS], 4),
             Self::Japanese => (&JAPANESE, 4),
             Self::Korean => (&KOREAN, 3),
             Self::Chinese => (&CHINESE, 3),
             Self::Cyrillic => (&CYRILLIC, 4),
         };
-        let count = if rank < 200 { random.usize(1..=2) } else { random.usize(2..=most) };
+        let count = if rank < 200 { random.usize(1..=2) } else { random.usize(2..=max_parts) };
         let (native, latin) = (0..count).map(|_| pick(&mut random, parts)).unzip();
         Word { native, latin }
     }
 
-    /// What stands between two words.
+    /// The separator between words.
     pub(super) const fn separator(self) -> &'static str {
         match self {
             Self::Latin | Self::Korean | Self::Cyrillic => " ",
@@ -380,7 +380,7 @@ impl Script {
     }
 }
 
-/// The text with its first letter, or all of them, made great, as authors like it.
+/// The text in one of the usual capitalisations of titles.
 pub(super) fn styled(text: &str, random: &mut Rng) -> String {
     match random.u8(0..10) {
         0 => text.to_uppercase(),

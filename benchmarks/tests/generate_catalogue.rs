@@ -1,5 +1,5 @@
-//! The made-up catalogue in a real database.
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+//! A synthetic catalogue in a real database.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::process::{Command, Output};
 
@@ -20,34 +20,38 @@ fn generate(database: &TestDatabase, arguments: &[&str]) -> Output {
 }
 
 #[tokio::test]
-async fn every_set_is_stored_and_every_column_follows_from_its_charts() {
+async fn generated_chartsets_match_their_charts() {
     let (database, store) = database().await;
     let run = generate(&database, &["--chartsets", "500", "--charts", "1667"]);
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 500, charts: 1_667 });
     let (mismatches, last) = store.aggregate_mismatches(None, 1_000).await.unwrap();
     assert_eq!(mismatches, []);
-    assert_eq!(store.aggregate_mismatches(last, 1).await.unwrap(), (vec![], None), "all were compared");
+    assert_eq!(
+        store.aggregate_mismatches(last, 1).await.unwrap(),
+        (vec![], None),
+        "all chartsets were compared"
+    );
 }
 
 #[tokio::test]
-async fn a_database_with_charts_is_left_alone_unless_told_to_add() {
+async fn database_with_charts_requires_add() {
     let (database, store) = database().await;
     let size = ["--chartsets", "20", "--charts", "60"];
     assert!(generate(&database, &size).status.success());
     let another = [&size[..], &["--seed", "2"]].concat();
-    let refused = generate(&database, &another);
-    assert!(!refused.status.success());
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--add"));
+    let failed = generate(&database, &another);
+    assert!(!failed.status.success());
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("--add"));
     assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 20, charts: 60 });
     assert!(generate(&database, &[&another[..], &["--add"]].concat()).status.success());
     assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 40, charts: 120 });
 }
 
 #[tokio::test]
-async fn a_database_without_the_schema_is_named_as_such() {
+async fn missing_schema_is_an_error() {
     let database = TestDatabase::create().await;
-    let refused = generate(&database, &["--chartsets", "20", "--charts", "60"]);
-    assert!(!refused.status.success());
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("chart-indexer migrate"));
+    let failed = generate(&database, &["--chartsets", "20", "--charts", "60"]);
+    assert!(!failed.status.success());
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("chart-indexer migrate"));
 }

@@ -17,8 +17,8 @@ test: ## Every test, with private PostgreSQL and Redis servers that end with it
 	@scripts/test
 
 record-search: ## Record the exchanges with Meilisearch that the tests replay anew (needs meilisearch on the PATH)
-	RECORD_SEARCH=1 cargo test --package chart-index-search --test search contract -- --test-threads=1
-	cargo test --package chart-index-search --test search contract
+	RECORD_SEARCH=1 cargo test --package chart-index-search --test search recorded_exchanges -- --test-threads=1
+	cargo test --package chart-index-search --test search recorded_exchanges
 
 lint: ## Formatting, lints, documentation, scripts, dependency rules
 	@scripts/lint

@@ -1,4 +1,4 @@
-//! The API keys of docs/operations/install.md, exactly as they stand there.
+//! The API keys that docs/operations/install.md describes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::{Catalogue, run, start_node};
 
 const MASTER_KEY: &str = "a-master-key-of-more-than-16-bytes";
 
-/// The key descriptions of the documentation, in their order: that of the service and that of the indexer.
+/// The requests in the documentation that create the keys: that of the service, then that of the indexer.
 fn documented_keys() -> Vec<String> {
     let text = std::fs::read_to_string(workspace_root().join("docs/operations/install.md")).unwrap();
     let blocks = text.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
@@ -27,7 +27,7 @@ async fn create_key(node: &PrivateMeilisearch, description: &str) -> String {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn the_documented_keys_are_enough() {
+async fn documented_keys_have_the_required_actions() {
     let mut catalogue = Catalogue::with_nodes(0).await;
     let node = start_node(&["--master-key", MASTER_KEY]);
     let documented = documented_keys();
@@ -55,7 +55,7 @@ async fn the_documented_keys_are_enough() {
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
     let service = Service::start_with(catalogue.database.url(), &options);
     let client = service.client();
-    // The key may not read whether the node looks for parts of creators' names; it is asked nevertheless.
+    // The key may not read the experimental features; filters that need them are sent nevertheless.
     for query in ["sort=title", "creator=eato", "q=title"] {
         let by_meilisearch = async || {
             let response = client.get(&format!("/api/chartsets?{query}")).await;

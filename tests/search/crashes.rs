@@ -1,27 +1,16 @@
-//! The indexer is killed at random moments; the next run makes good.
-#![expect(clippy::print_stdout, reason = "a failure can be repeated with what is printed")]
+//! The indexer or a node is killed at a random moment; the next run repairs the index.
+#![expect(clippy::print_stdout, reason = "the printed seed reproduces a failure")]
 
 use std::time::Duration;
 
+use chart_index_tests::Random;
+
 use crate::support::Catalogue;
 
-/// Rounds for each seed. Each ends a command at a random moment of its run.
+/// The number of commands that are killed per seed.
 const ROUNDS: u64 = 16;
-/// The longest that a command is left alone.
-const LONGEST_MS: u64 = 1_500;
-
-/// Random numbers that are the same for the same seed (`SplitMix64`).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
+/// A command is killed after at most this time.
+const MAX_DELAY_MS: u32 = 1_500;
 
 fn seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -32,36 +21,35 @@ fn seed() -> u64 {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn whatever_is_killed_the_next_run_ends_equal() {
+async fn killed_command_is_repaired_by_the_next_run() {
     let catalogue = Catalogue::with_nodes(1).await;
-    let mut random = Random(seed());
+    let mut random = Random::new(seed());
     let library = catalogue.library.argument();
     let commands = [&["ingest", &library][..], &["sync"], &["rebuild"]];
     catalogue.write_sets(150, "");
     catalogue.ingest();
     for round in 0..ROUNDS {
         for _ in 0..40 {
-            let number = u32::try_from(random.below(200)).unwrap();
-            catalogue.write_set(number, &format!("round{round}"));
+            catalogue.write_set(random.below(200), &format!("round{round}"));
         }
-        let command = commands[usize::try_from(random.below(3)).unwrap()];
+        let command = *random.pick(&commands);
         let mut running = catalogue.start(command);
-        // Half of the commands end early: most of what they do, they do then.
-        let longest = if random.below(2) == 0 { LONGEST_MS / 10 } else { LONGEST_MS };
-        let alone = Duration::from_millis(random.below(longest));
-        println!("round {round}: {} is killed after {alone:?}", command[0]);
-        tokio::time::sleep(alone).await;
+        // Half of the commands are killed early, when they do most of their work.
+        let max_delay_ms = if random.one_in(2) { MAX_DELAY_MS / 10 } else { MAX_DELAY_MS };
+        let delay = Duration::from_millis(random.below(max_delay_ms).into());
+        println!("round {round}: {} is killed after {delay:?}", command[0]);
+        tokio::time::sleep(delay).await;
         if !running.has_ended() {
             running.kill();
         }
-        if random.below(4) == 0 {
-            end_equal(&catalogue);
+        if random.one_in(4) {
+            assert_repaired(&catalogue);
         }
     }
-    end_equal(&catalogue);
+    assert_repaired(&catalogue);
 }
 
-fn end_equal(catalogue: &Catalogue) {
+fn assert_repaired(catalogue: &Catalogue) {
     catalogue.ingest();
     catalogue.run(&["sync"]);
     catalogue.assert_equal();
@@ -70,19 +58,19 @@ fn end_equal(catalogue: &Catalogue) {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_node_that_restarts_keeps_a_whole_index() {
+async fn killed_node_restarts_with_a_complete_index() {
     let catalogue = Catalogue::synced(150).await;
-    let mut random = Random(seed());
+    let mut random = Random::new(seed());
     for round in 0..4 {
         catalogue.write_sets(150, &format!("round{round}"));
         catalogue.ingest();
-        let mut running = catalogue.start(if random.below(2) == 0 { &["sync"] } else { &["rebuild"] });
-        let alone = Duration::from_millis(random.below(LONGEST_MS));
-        println!("round {round}: the node is killed after {alone:?}");
-        tokio::time::sleep(alone).await;
+        let mut running = catalogue.start(if random.one_in(2) { &["sync"] } else { &["rebuild"] });
+        let delay = Duration::from_millis(random.below(MAX_DELAY_MS).into());
+        println!("round {round}: the node is killed after {delay:?}");
+        tokio::time::sleep(delay).await;
         catalogue.nodes[0].kill();
         catalogue.nodes[0].restart();
-        // What waits for a task goes on; what is not repeated ends the command.
+        // The command retries, or fails where a request is not idempotent.
         let _ = running.wait();
         catalogue.run(&["sync"]);
         catalogue.assert_equal();

@@ -1,13 +1,13 @@
-//! `chart-indexer sync`, `rebuild` and `verify --search`: the real programs, a real PostgreSQL, and a real Meilisearch.
+//! `chart-indexer sync`, `rebuild` and `verify --search` with real programs, PostgreSQL and Meilisearch.
 //!
-//! They need a `meilisearch` on the PATH and are ignored, unless they are asked for: `make test` does where there is one.
-#![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
+//! They need a `meilisearch` on the PATH and are ignored by default. `make test` runs them if there is one.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod api_keys;
+mod crashes;
 mod failures;
-mod following;
-mod keys;
-mod kills;
 mod nodes;
+mod quarantine;
 mod serving;
 mod support;
-mod too_large;
+mod sync_and_rebuild;

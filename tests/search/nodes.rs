@@ -1,36 +1,44 @@
-//! Several nodes, each on its own.
+//! Several independent nodes.
 
 use crate::support::{Catalogue, run};
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_node_that_is_away_holds_up_no_other_and_comes_up_when_it_is_back() {
+async fn unavailable_node_does_not_block_the_others() {
     let catalogue = Catalogue::with_nodes(2).await;
     catalogue.write_sets(10, "");
     catalogue.ingest();
     catalogue.run(&["sync"]);
     catalogue.assert_equal();
 
-    let away = &catalogue.nodes[0];
-    away.kill();
+    let unavailable = &catalogue.nodes[0];
+    unavailable.kill();
     catalogue.write_sets(20, "changed");
     catalogue.ingest();
     let sync = catalogue.try_run(&["sync"]);
     assert_eq!(sync.code, Some(1));
-    assert!(sync.stderr.contains(&away.url()) && sync.stderr.contains("1 of 2 nodes"), "{}", sync.stderr);
+    assert!(
+        sync.stderr.contains(&unavailable.url()) && sync.stderr.contains("1 of 2 nodes"),
+        "{}",
+        sync.stderr
+    );
     assert!(sync.stdout.contains(&format!("{}: 20 put", catalogue.nodes[1].url())), "{}", sync.stdout);
     let compared = catalogue.try_run(&["verify", "--search"]);
     assert_eq!(compared.code, Some(1));
-    assert!(compared.stdout.contains(" compared, 0 differences"), "the other is equal: {}", compared.stdout);
+    assert!(
+        compared.stdout.contains(" compared, 0 differences"),
+        "the other node is equal: {}",
+        compared.stdout
+    );
 
-    away.restart();
+    unavailable.restart();
     catalogue.run(&["sync"]);
     catalogue.assert_equal();
 }
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_sync_that_follows_comes_back_to_a_node_that_was_away() {
+async fn follow_resumes_when_a_node_recovers() {
     let catalogue = Catalogue::with_nodes(2).await;
     catalogue.write_sets(5, "");
     catalogue.ingest();
@@ -50,7 +58,7 @@ async fn a_sync_that_follows_comes_back_to_a_node_that_was_away() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn no_node_is_an_error_that_says_what_to_set() {
+async fn missing_node_is_an_error_that_names_the_setting() {
     let catalogue = Catalogue::with_nodes(1).await;
     for arguments in [&["sync"][..], &["rebuild"], &["verify", "--search"]] {
         let none = run(catalogue.command(arguments).env_remove("MEILISEARCH_URL"));

@@ -1,4 +1,4 @@
-//! The public API over Meilisearch nodes that come, go and lag.
+//! The public API with Meilisearch nodes that fail, recover and lag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,8 +8,8 @@ use chart_index_tests::{Client, Response, Service, ServiceOptions, within};
 
 use crate::support::Catalogue;
 
-/// How soon a replica must have found a node, or lost it.
-const NOTICED: Duration = Duration::from_secs(10);
+/// A replica detects a failed, lagging or recovered node within this time.
+const DETECTION: Duration = Duration::from_secs(10);
 
 fn serve(catalogue: &Catalogue) -> Service {
     let variables = [("MEILISEARCH_URL", catalogue.node_urls()), ("SEARCH_MAX_LAG_MS", "3000".to_owned())];
@@ -19,65 +19,64 @@ fn serve(catalogue: &Catalogue) -> Service {
 }
 
 async fn list(client: &Client, query: &str) -> Response {
-    let answer = client.get(&format!("/api/chartsets?{query}")).await;
-    assert_eq!(answer.status, 200, "{query}: {}", String::from_utf8_lossy(&answer.body));
-    answer
+    let response = client.get(&format!("/api/chartsets?{query}")).await;
+    assert_eq!(response.status, 200, "{query}: {}", String::from_utf8_lossy(&response.body));
+    response
 }
 
-async fn is_answered_by(client: &Client, query: &str, engine: &str) {
-    let answered = async || (list(client, query).await.header("x-search-engine") == engine).then_some(());
-    within(NOTICED, answered).await;
+async fn wait_for_engine(client: &Client, query: &str, engine: &str) {
+    let is_engine = async || (list(client, query).await.header("x-search-engine") == engine).then_some(());
+    within(DETECTION, is_engine).await;
 }
 
-/// "Meilisearch away: a cached answer if there is one, else the PostgreSQL engine …; the header `X-Search-Engine`
-/// tells; lookups do not notice."
+/// While Meilisearch is unavailable, a list is the cached page, else a page of PostgreSQL; `X-Search-Engine` names the
+/// engine, and lookups are not affected (docs/api.md, "Chartset list").
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn postgresql_stands_in_while_meilisearch_is_away() {
+async fn postgresql_is_the_fallback_of_meilisearch() {
     let catalogue = Catalogue::synced(20).await;
     let service = serve(&catalogue);
     let client = service.client();
-    is_answered_by(&client, "sort=title", "meilisearch").await;
+    wait_for_engine(&client, "sort=title", "meilisearch").await;
     let by_meilisearch = list(&client, "sort=title").await;
 
-    for away in ["killed", "frozen"] {
+    for failure in ["killed", "frozen"] {
         let node = &catalogue.nodes[0];
-        if away == "killed" {
+        if failure == "killed" {
             node.kill();
         } else {
             node.freeze();
         }
-        let kept = list(&client, "sort=title").await;
-        assert_eq!(kept.header("x-search-engine"), "meilisearch", "{away}: what is kept is given");
-        assert_eq!(kept.body, by_meilisearch.body);
+        let cached = list(&client, "sort=title").await;
+        assert_eq!(cached.header("x-search-engine"), "meilisearch", "{failure}: the cached page comes first");
+        assert_eq!(cached.body, by_meilisearch.body);
         for order in ["asc", "desc"] {
-            let query = format!("sort=title&order={order}&perPage=7&creator={away}");
-            assert_eq!(list(&client, &query).await.header("x-search-engine"), "postgres", "{away}");
+            let query = format!("sort=title&order={order}&perPage=7&creator={failure}");
+            assert_eq!(list(&client, &query).await.header("x-search-engine"), "postgres", "{failure}");
         }
         let lookup = format!("/api/charts/{}", "0".repeat(64));
         assert_eq!(client.get(&lookup).await.status, 200);
-        assert_eq!(service.private_client().get("/readyz").await.status, 200, "{away}");
-        if away == "killed" {
+        assert_eq!(service.private_client().get("/readyz").await.status, 200, "{failure}");
+        if failure == "killed" {
             node.restart();
         } else {
             node.thaw();
         }
-        is_answered_by(&client, &format!("q=back+{away}"), "meilisearch").await;
+        wait_for_engine(&client, &format!("q=back+{failure}"), "meilisearch").await;
     }
-    let stood_in = Service::start(catalogue.database.url());
-    let by_postgres = list(&stood_in.client(), "sort=title").await;
+    let postgres_only = Service::start(catalogue.database.url());
+    let by_postgres = list(&postgres_only.client(), "sort=title").await;
     assert_eq!(by_postgres.header("x-search-engine"), "postgres");
-    assert_eq!(by_postgres.body, by_meilisearch.body, "the same bytes, whoever answers");
+    assert_eq!(by_postgres.body, by_meilisearch.body, "both engines return the same bytes");
 }
 
-/// "Readers skip a node that lags more than a bound or fails, and never mix two nodes within one page."
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_node_that_lags_is_not_asked() {
+async fn lagging_node_is_not_searched() {
     let catalogue = Catalogue::synced(20).await;
     let service = serve(&catalogue);
     let client = service.client();
-    is_answered_by(&client, "", "meilisearch").await;
+    wait_for_engine(&client, "", "meilisearch").await;
     catalogue.write_sets(5, "newer");
     catalogue.ingest();
     let mut number = 0;
@@ -94,29 +93,29 @@ async fn a_node_that_lags_is_not_asked() {
         let query = format!("densityMin=0.0{number}");
         (list(&client, &query).await.header("x-search-engine") == "meilisearch").then_some(())
     };
-    within(NOTICED, caught_up).await;
+    within(DETECTION, caught_up).await;
 }
 
-/// "`rebuild` under 50 requests a second: no failed, empty or unsorted page."
+/// No page fails, is empty or is unsorted during rebuilds with 50 requests per second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_rebuild_under_requests_leaves_no_gap() {
+async fn lists_are_complete_during_rebuilds() {
     const SETS: u32 = 60;
     let catalogue = Catalogue::synced(SETS).await;
     let service = serve(&catalogue);
-    is_answered_by(&service.client(), "", "meilisearch").await;
-    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    wait_for_engine(&service.client(), "", "meilisearch").await;
+    let (stop, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let load = tokio::spawn({
-        let (client, stop, asked) = (service.client(), Arc::clone(&stop), Arc::clone(&asked));
+        let (client, stop, requests) = (service.client(), Arc::clone(&stop), Arc::clone(&requests));
         async move {
             let mut ticks = tokio::time::interval(Duration::from_millis(20));
             while !stop.load(Ordering::Relaxed) {
                 ticks.tick().await;
-                let number = asked.fetch_add(1, Ordering::Relaxed);
-                // Each query is another one, so that none is answered from what is kept.
-                let answer = list(&client, &format!("sort=title&perPage=60&bpmMin=0.{number:05}1")).await;
-                assert_eq!(answer.header("x-search-engine"), "meilisearch");
-                let page = answer.json();
+                let number = requests.fetch_add(1, Ordering::Relaxed);
+                // Every query is different, so that none is cached.
+                let response = list(&client, &format!("sort=title&perPage=60&bpmMin=0.{number:05}1")).await;
+                assert_eq!(response.header("x-search-engine"), "meilisearch");
+                let page = response.json();
                 assert_eq!(page["total"], SETS);
                 let titles: Vec<_> = page["items"].as_array().unwrap().iter().collect();
                 let titles: Vec<_> = titles.iter().map(|item| item["title"].as_str().unwrap()).collect();
@@ -130,5 +129,5 @@ async fn a_rebuild_under_requests_leaves_no_gap() {
     }
     stop.store(true, Ordering::Relaxed);
     load.await.unwrap();
-    assert!(asked.load(Ordering::Relaxed) > 20);
+    assert!(requests.load(Ordering::Relaxed) > 20);
 }

@@ -1,4 +1,4 @@
-//! A catalogue, a library to fill it from, and nodes to index it.
+//! A catalogue with a library to ingest and nodes to index it.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ use chart_index_tests::{
     ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, TestDatabase, indexer_command,
 };
 
-/// Everything that a test waits for comes long before.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// A timeout that no test reaches when it passes.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Catalogue {
     pub(crate) database: TestDatabase,
@@ -17,31 +17,31 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// An empty, migrated catalogue with that many nodes.
+    /// An empty, migrated catalogue with `count` nodes.
     pub(crate) async fn with_nodes(count: usize) -> Self {
         let nodes = (0..count).map(|_| start_node(&[])).collect();
-        Self::over(TestDatabase::create().await, nodes)
+        Self::new(TestDatabase::create().await, nodes)
     }
 
-    /// One with a node that is started with those arguments.
-    pub(crate) async fn with_node_of(arguments: &[&str]) -> Self {
+    /// An empty, migrated catalogue with one node, which is started with these arguments.
+    pub(crate) async fn with_node_arguments(arguments: &[&str]) -> Self {
         let node = start_node(arguments);
-        Self::over(TestDatabase::create().await, vec![node])
+        Self::new(TestDatabase::create().await, vec![node])
     }
 
-    /// One with a node, on a PostgreSQL server of the test's own.
+    /// An empty, migrated catalogue with one node, on this PostgreSQL server.
     pub(crate) fn on(server: &PrivatePostgres) -> Self {
         let node = start_node(&[]);
-        Self::over(TestDatabase::create_on(server.url()), vec![node])
+        Self::new(TestDatabase::create_on(server.url()), vec![node])
     }
 
-    fn over(database: TestDatabase, nodes: Vec<PrivateMeilisearch>) -> Self {
+    fn new(database: TestDatabase, nodes: Vec<PrivateMeilisearch>) -> Self {
         let catalogue = Self { database, library: Library::new(), nodes };
         catalogue.run(&["migrate"]);
         catalogue
     }
 
-    /// A catalogue with one node and so many sets, both up to date.
+    /// A catalogue of `sets` chartsets with one node that is up to date.
     pub(crate) async fn synced(sets: u32) -> Self {
         let catalogue = Self::with_nodes(1).await;
         catalogue.write_sets(sets, "");
@@ -50,7 +50,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// Writes the sets `0..count` into the library, each with one chart and those tags.
+    /// Writes the chartsets `0..count` to the library, each with one chart and these tags.
     pub(crate) fn write_sets(&self, count: u32, tags: &str) {
         for number in 0..count {
             self.write_set(number, tags);
@@ -67,14 +67,14 @@ impl Catalogue {
         self.run(&["ingest", &self.library.argument()]);
     }
 
-    /// The command on this catalogue and all of its nodes.
+    /// A command of the indexer with this catalogue and all of its nodes.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = indexer_command(self.database.url(), arguments);
         command.env("MEILISEARCH_URL", self.node_urls()).env_remove("MEILISEARCH_API_KEY");
         command
     }
 
-    /// Its nodes, as `MEILISEARCH_URL` takes them.
+    /// The value of `MEILISEARCH_URL` with all nodes.
     pub(crate) fn node_urls(&self) -> String {
         self.nodes.iter().map(PrivateMeilisearch::url).collect::<Vec<_>>().join(",")
     }
@@ -83,7 +83,7 @@ impl Catalogue {
         run(&mut self.command(arguments))
     }
 
-    /// Runs a command that must succeed and gives its output.
+    /// Runs a command that has to succeed and returns its output.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let run = self.try_run(arguments);
         assert_eq!(run.code, Some(0), "{arguments:?}: {}{}", run.stdout, run.stderr);
@@ -95,29 +95,29 @@ impl Catalogue {
         Running(command.stdout(Stdio::null()).spawn().unwrap())
     }
 
-    /// The ids of all sets that were ever stored.
+    /// The ids of all chartsets, removed ones included.
     pub(crate) fn ids(&self) -> Vec<String> {
         let ids = self.database.psql("SELECT id FROM chartsets ORDER BY id");
         ids.lines().map(str::to_owned).collect()
     }
 
-    /// Fails unless every node holds what PostgreSQL shows, and nothing else.
+    /// Fails unless every node is equal to PostgreSQL.
     pub(crate) fn assert_equal(&self) {
         let compared = self.run(&["verify", "--search"]);
         assert_eq!(compared.matches(" compared, 0 differences").count(), self.nodes.len(), "{compared}");
     }
 
-    /// Waits until it is so.
+    /// Waits until every node is equal to PostgreSQL.
     pub(crate) fn assert_becomes_equal(&self) {
         let start = Instant::now();
         while self.try_run(&["verify", "--search"]).code != Some(0) {
-            assert!(start.elapsed() < PATIENCE, "the index never becomes equal");
+            assert!(start.elapsed() < TIMEOUT, "the index never becomes equal");
         }
     }
 }
 
-/// A node that clears little memory for each task: by default it is a twentieth of what may be used for indexing, two
-/// thirds of the machine's, which takes seconds.
+/// Starts a node with little indexing memory. The default is two thirds of the machine, and Meilisearch clears a
+/// twentieth of it for each task, which takes seconds.
 pub(crate) fn start_node(arguments: &[&str]) -> PrivateMeilisearch {
     PrivateMeilisearch::start_with(&[&["--max-indexing-memory", "256MiB"], arguments].concat())
 }
@@ -126,7 +126,7 @@ pub(crate) fn run(command: &mut Command) -> IndexerRun {
     IndexerRun::run(command)
 }
 
-/// A program that runs beside the test. Killed with the value.
+/// A running program. It is killed when the value is dropped.
 pub(crate) struct Running(Child);
 
 impl Running {

@@ -1,10 +1,10 @@
-//! Changes reach the index, once or as they come.
+//! `sync` once, `sync --follow`, and `rebuild`.
 
 use crate::support::Catalogue;
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn what_is_ingested_changed_and_removed_reaches_the_index() {
+async fn sync_applies_additions_changes_and_removals() {
     let catalogue = Catalogue::with_nodes(1).await;
     catalogue.write_sets(30, "");
     catalogue.ingest();
@@ -29,10 +29,10 @@ async fn what_is_ingested_changed_and_removed_reaches_the_index() {
     catalogue.assert_equal();
 }
 
-/// An empty catalogue has an index as well, and an index may become empty.
+/// An empty catalogue has an index, and an index may become empty.
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn an_index_without_sets_is_equal_to_a_catalogue_without_any() {
+async fn empty_catalogue_has_an_empty_index() {
     let catalogue = Catalogue::with_nodes(1).await;
     catalogue.run(&["sync"]);
     catalogue.assert_equal();
@@ -47,20 +47,20 @@ async fn an_index_without_sets_is_equal_to_a_catalogue_without_any() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_sync_that_follows_applies_changes_as_they_come_and_ends_when_asked() {
+async fn follow_applies_changes_until_sigterm() {
     let catalogue = Catalogue::with_nodes(1).await;
     let mut follower = catalogue.start(&["sync", "--follow"]);
     for round in 0..3 {
         catalogue.write_sets(20, &format!("round{round}"));
         catalogue.ingest();
-        // The first index is built by the follower, in its own time.
+        // The follower builds the first index.
         catalogue.assert_becomes_equal();
     }
     let second = catalogue.try_run(&["sync"]);
     assert_eq!(second.code, Some(1));
     assert!(second.stderr.contains("another process keeps this node up to date"), "{}", second.stderr);
 
-    // The connections of the follower end, as in a restart of PostgreSQL: it goes on with others.
+    // Terminates the connections of the follower, as a restart of PostgreSQL does: it reconnects.
     let _ = catalogue.database.psql(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -73,10 +73,10 @@ async fn a_sync_that_follows_applies_changes_as_they_come_and_ends_when_asked() 
     catalogue.run(&["sync"]);
 }
 
-/// "Browse never sees a gap", and what sync applied meanwhile is not lost.
+/// Changes that `sync` applies during a rebuild are not lost.
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_rebuild_while_sync_follows_and_an_ingest_goes_on_ends_equal() {
+async fn rebuild_during_follow_and_ingest_ends_equal() {
     let catalogue = Catalogue::synced(100).await;
     let mut follower = catalogue.start(&["sync", "--follow"]);
     for round in 0..2 {
@@ -98,7 +98,7 @@ async fn a_rebuild_while_sync_follows_and_an_ingest_goes_on_ends_equal() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn two_rebuilds_of_one_node_exclude_each_other() {
+async fn concurrent_rebuilds_exclude_each_other() {
     let catalogue = Catalogue::synced(10).await;
     let mut rebuilds = [(); 4].map(|()| catalogue.start(&["rebuild"]));
     let mut codes: Vec<_> = rebuilds.iter_mut().map(|rebuild| rebuild.wait().unwrap()).collect();

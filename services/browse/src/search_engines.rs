@@ -59,17 +59,17 @@ impl SearchEngines {
     /// [`ApiError::RateLimited`], [`ApiError::Overloaded`], or the error of the last engine that was asked.
     pub(crate) async fn page(
         &self,
-        responses: &ResponseCache,
-        rate_limit: &RateLimitCheck,
+        cache: &ResponseCache,
+        check: &RateLimitCheck,
         query: SearchQuery,
         headers: &RequestHeaders,
     ) -> Result<(Engine, JsonBody), ApiError> {
         let query = Arc::new(query);
-        let page = page_of(&self.primary, responses, rate_limit, &query, headers).await;
+        let page = page_of(&self.primary, cache, check, &query, headers).await;
         match (page, &self.fallback) {
             (Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))), Some(fallback)) => {
                 tracing::debug!(%error, "falling back to the second search engine");
-                page_of(fallback, responses, rate_limit, &query, headers).await
+                page_of(fallback, cache, check, &query, headers).await
             }
             (page, _) => page,
         }
@@ -88,8 +88,8 @@ impl fmt::Debug for SearchEngines {
 /// The page of one engine, from the cache or by a search.
 async fn page_of(
     engine: &Arc<dyn SearchIndex>,
-    responses: &ResponseCache,
-    rate_limit: &RateLimitCheck,
+    cache: &ResponseCache,
+    check: &RateLimitCheck,
     query: &Arc<SearchQuery>,
     headers: &RequestHeaders,
 ) -> Result<(Engine, JsonBody), ApiError> {
@@ -99,7 +99,7 @@ async fn page_of(
         let (engine, query) = (Arc::clone(engine), Arc::clone(query));
         move || search(engine, query, generation)
     };
-    let body = responses.read_json(rate_limit, key, headers, fill).await?;
+    let body = cache.read_json(check, key, headers, fill).await?;
     let body = body.ok_or_else(|| ApiError::Internal(CachedWithoutPage.into()))?;
     Ok((engine.engine(), body))
 }

@@ -1,9 +1,9 @@
-//! Free text and parts of names, on a real node.
+//! Free text and parts of creator names, on a real node.
 
 use chart_index_domain::search::{Direction, Generation, IndexedChartset, SearchIndex, SearchQuery, Sort};
 use chart_index_search::MeilisearchEngine;
 
-use crate::support::{Server, fill, ids, patient_engine, titled};
+use crate::support::{Server, fill, ids, slow_engine, titled};
 
 async fn found(engine: &MeilisearchEngine, text: &str) -> Vec<u64> {
     let (sort, direction) = (Sort::Updated, Direction::Ascending);
@@ -13,17 +13,17 @@ async fn found(engine: &MeilisearchEngine, text: &str) -> Vec<u64> {
     ids(&page)
 }
 
-async fn over(titles: &[&str]) -> (Server, MeilisearchEngine) {
+async fn engine_with_titles(titles: &[&str]) -> (Server, MeilisearchEngine) {
     let server = Server::find();
     let sets: Vec<IndexedChartset> = (1..).zip(titles).map(|(number, title)| titled(number, title)).collect();
     fill(&server.config, &sets, 1).await;
-    let engine = patient_engine(&server.config).await;
+    let engine = slow_engine(&server.config).await;
     (server, engine)
 }
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
+async fn every_word_matches_and_the_last_as_a_prefix() {
     let titles = [
         "Goin' Under",
         "Under the Café",
@@ -34,7 +34,7 @@ async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
         "Ночь Ελλάδα",
         "Straße",
     ];
-    let (server, engine) = over(&titles).await;
+    let (server, engine) = engine_with_titles(&titles).await;
     for (text, expected) in [
         ("under", vec![1, 2, 5]),
         ("under cafe", vec![2]),
@@ -55,10 +55,10 @@ async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
         ("ноч", vec![7]),
         ("ελλαδα", vec![7]),
         ("strasse", vec![8]),
-        // Mistyped.
+        // Typos.
         ("undertwo", vec![5]),
         ("meoldy 旋", vec![3]),
-        // Digits are not mistyped.
+        // No typos in digits.
         ("artist 12345", vec![]),
     ] {
         assert_eq!(found(&engine, text).await, expected, "{text:?}");
@@ -68,8 +68,8 @@ async fn every_word_must_match_and_the_last_one_may_be_unfinished() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn text_with_a_meaning_in_meilisearch_is_only_text() {
-    let (server, engine) = over(&["100% \"quoted phrase\" -minus (x) OR AND", "other"]).await;
+async fn query_syntax_is_searched_as_text() {
+    let (server, engine) = engine_with_titles(&["100% \"quoted phrase\" -minus (x) OR AND", "other"]).await;
     for (text, expected) in [
         ("\"phrase quoted\"", vec![1]),
         ("\"quoted", vec![1]),
@@ -92,7 +92,7 @@ async fn text_with_a_meaning_in_meilisearch_is_only_text() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn part_of_a_creators_name_is_found_as_it_is_written() {
+async fn parts_of_creator_names_match_exactly() {
     let server = Server::find();
     let names = [
         "100%_Real",
@@ -110,11 +110,11 @@ async fn part_of_a_creators_name_is_found_as_it_is_written() {
         set.chartset.creator = name.into();
         sets.push(set);
     }
-    let mut crowd = titled(9, "title");
-    crowd.chartset.creator = (0..100).map(|nth| format!("mapper{nth}")).collect::<Vec<_>>().join(", ");
-    sets.push(crowd);
+    let mut long = titled(9, "title");
+    long.chartset.creator = (0..100).map(|nth| format!("mapper{nth}")).collect::<Vec<_>>().join(", ");
+    sets.push(long);
     fill(&server.config, &sets, 1).await;
-    let engine = patient_engine(&server.config).await;
+    let engine = slow_engine(&server.config).await;
     for (creator, expected) in [
         ("100", vec![1, 2]),
         ("%_r", vec![1]),
@@ -142,9 +142,9 @@ async fn part_of_a_creators_name_is_found_as_it_is_written() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn the_best_match_comes_first() {
+async fn best_match_comes_first() {
     let titles = ["Last Night of All", "Nightfall", "Night", "Nigth", "Other"];
-    let (server, engine) = over(&titles).await;
+    let (server, engine) = engine_with_titles(&titles).await;
     let text = Some("night".into());
     let query = SearchQuery { text, sort: Sort::Relevance, ..SearchQuery::default() };
     let order = ids(&engine.search(&query, Generation::default()).await.unwrap());

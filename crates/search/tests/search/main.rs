@@ -1,22 +1,21 @@
-//! The Meilisearch engine: its contract with the server, its behaviour with real nodes, and its agreement with the
-//! PostgreSQL engine.
+//! The Meilisearch engine: with recorded exchanges, with real nodes, and compared with the PostgreSQL engine.
 //!
-//! Tests that need a Meilisearch server are ignored, unless they are asked for: `make test` does where there is one.
+//! Tests that need a Meilisearch server are ignored by default. `make test` runs them if there is one.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test ends at the first surprise, and prints what it compared"
+    reason = "a test fails by panicking, and prints what it compared"
 )]
 
-mod catalogue;
 mod conformance;
-mod contract;
-mod exchanges;
-mod memory;
+mod free_text;
 mod nodes;
-mod proxy;
-mod queries;
-mod silence;
+mod random_catalogue;
+mod random_queries;
+mod recorded_exchanges;
+mod recording;
+mod reference_search;
+mod silent_connections;
+mod silent_proxy;
 mod support;
-mod text;
 mod writing;

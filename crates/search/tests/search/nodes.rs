@@ -1,4 +1,4 @@
-//! Several nodes, of which some are away, frozen, behind, or without a feature.
+//! Several nodes, some of them unavailable, frozen, lagging, or without a feature.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::support::{
     Changes, config, engine, engine_with, fill, first_page, ids, numbered, titled, titles, until,
 };
 
-/// The deadline of a search that is not expected to reach it.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// A search timeout that is not reached.
+const LONG_TIMEOUT: Duration = Duration::from_secs(5);
 
 async fn node(title: &str, checkpoint: u64) -> (PrivateMeilisearch, NodeConfig) {
     let server = PrivateMeilisearch::start();
@@ -28,74 +28,75 @@ async fn node(title: &str, checkpoint: u64) -> (PrivateMeilisearch, NodeConfig) 
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_killed_node_is_left_alone_until_it_is_back() {
+async fn killed_node_is_skipped_until_it_restarts() {
     let (first, first_config) = node("first", 5).await;
     let (second, second_config) = node("second", 5).await;
     let engine = engine(&[&first_config, &second_config]).await;
     let title = async || first_page(&engine).await.ok().map(|page| titles(&page).remove(0));
-    let favourite = title().await.unwrap();
-    let (favoured, other) = if favourite == "first" { (&first, &second) } else { (&second, &first) };
-    favoured.kill();
-    // Not one search is lost: a broken connection is no answer of a node.
+    let preferred_title = title().await.unwrap();
+    let (preferred, other) = if preferred_title == "first" { (&first, &second) } else { (&second, &first) };
+    preferred.kill();
+    // No search fails: after a broken connection the other node is searched.
     for _ in 0..20 {
-        assert_ne!(title().await.unwrap(), favourite);
+        assert_ne!(title().await.unwrap(), preferred_title);
     }
     other.kill();
     assert!(matches!(first_page(&engine).await, Err(ReadError::Unavailable { .. })));
-    favoured.restart();
-    until("the node is back", async || title().await.as_ref() == Some(&favourite)).await;
+    preferred.restart();
+    until("the node is back", async || title().await.as_ref() == Some(&preferred_title)).await;
     other.restart();
-    assert_eq!(title().await.unwrap(), favourite);
+    assert_eq!(title().await.unwrap(), preferred_title);
 }
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_frozen_node_costs_a_few_searches_their_time_and_no_more() {
+async fn frozen_node_fails_at_most_three_searches() {
     let (first, first_config) = node("first", 5).await;
     let (second, second_config) = node("second", 5).await;
-    let deadline = Duration::from_millis(500);
-    let engine = engine_with(&[&first_config, &second_config], Arc::default(), deadline).await;
-    let favourite = titles(&first_page(&engine).await.unwrap()).remove(0);
-    let favoured = if favourite == "first" { &first } else { &second };
-    favoured.freeze();
-    let begun = Instant::now();
-    let mut lost = 0;
+    let search_timeout = Duration::from_millis(500);
+    let engine = engine_with(&[&first_config, &second_config], Arc::default(), search_timeout).await;
+    let preferred_title = titles(&first_page(&engine).await.unwrap()).remove(0);
+    let preferred = if preferred_title == "first" { &first } else { &second };
+    preferred.freeze();
+    let start = Instant::now();
+    let mut failed = 0;
     loop {
         match first_page(&engine).await {
-            Ok(page) => break assert_ne!(titles(&page)[0], favourite),
-            Err(_) => lost += 1,
+            Ok(page) => break assert_ne!(titles(&page)[0], preferred_title),
+            Err(_) => failed += 1,
         }
     }
-    assert!((1..=3).contains(&lost), "{lost} searches were lost");
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
-    favoured.thaw();
-    until("the node is back", async || titles(&first_page(&engine).await.unwrap())[0] == favourite).await;
+    assert!((1..=3).contains(&failed), "{failed} searches failed");
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    preferred.thaw();
+    until("the node is back", async || titles(&first_page(&engine).await.unwrap())[0] == preferred_title)
+        .await;
 }
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_node_that_lags_is_passed_over() {
+async fn lagging_node_is_skipped() {
     let (_behind_server, behind) = node("behind", 5).await;
     let (_current_server, current) = node("current", 7).await;
-    let engine = engine_with(&[&behind, &current], Changes::complete_from(6), PATIENCE).await;
+    let engine = engine_with(&[&behind, &current], Changes::complete_from(6), LONG_TIMEOUT).await;
     for _ in 0..10 {
         assert_eq!(titles(&first_page(&engine).await.unwrap())[0], "current");
     }
     assert_eq!(engine.generation(), Generation(7));
-    let alone = engine_with(&[&behind], Changes::complete_from(6), PATIENCE).await;
-    assert!(matches!(first_page(&alone).await, Err(ReadError::Unavailable { .. })));
+    let without_other = engine_with(&[&behind], Changes::complete_from(6), LONG_TIMEOUT).await;
+    assert!(matches!(first_page(&without_other).await, Err(ReadError::Unavailable { .. })));
     IndexWriter::new(&behind).unwrap().set_checkpoint(Target::Live, Checkpoint(6)).await.unwrap();
-    until("it caught up", async || first_page(&alone).await.is_ok()).await;
-    assert_eq!(alone.generation(), Generation(6));
+    until("it caught up", async || first_page(&without_other).await.is_ok()).await;
+    assert_eq!(without_other.generation(), Generation(6));
 }
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn while_nobody_can_tell_a_node_lags_as_it_did() {
+async fn lag_is_unchanged_while_changes_are_unavailable() {
     let (_server, config) = node("only", 5).await;
     let changes = Changes::complete_from(6);
-    let engine = engine_with(&[&config], Arc::clone(&changes), PATIENCE).await;
-    for (complete_from, away, answers) in [
+    let engine = engine_with(&[&config], Arc::clone(&changes), LONG_TIMEOUT).await;
+    for (complete_from, unavailable, is_usable) in [
         (6, true, false),
         (0, true, false),
         (0, false, true),
@@ -104,15 +105,19 @@ async fn while_nobody_can_tell_a_node_lags_as_it_did() {
         (6, false, false),
     ] {
         changes.complete_from.store(complete_from, Ordering::SeqCst);
-        changes.away.store(away, Ordering::SeqCst);
-        changes.asked_again().await;
-        assert_eq!(first_page(&engine).await.is_ok(), answers, "complete from {complete_from}, away: {away}");
+        changes.unavailable.store(unavailable, Ordering::SeqCst);
+        changes.next_call().await;
+        assert_eq!(
+            first_page(&engine).await.is_ok(),
+            is_usable,
+            "complete from {complete_from}, unavailable: {unavailable}"
+        );
     }
 }
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn searches_wait_for_their_turn_no_longer_than_their_deadline() {
+async fn waiting_for_a_permit_is_part_of_the_timeout() {
     let (server, config) = node("only", 5).await;
     let mut config = SearchConfig::new(vec![config]);
     config.max_concurrent_searches = NonZeroUsize::MIN;
@@ -120,9 +125,9 @@ async fn searches_wait_for_their_turn_no_longer_than_their_deadline() {
     config.probe_interval = Duration::from_hours(1);
     let engine = MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap();
     server.freeze();
-    let begun = Instant::now();
+    let start = Instant::now();
     let (first, second) = tokio::join!(first_page(&engine), first_page(&engine));
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     let cause = |page: Result<_, ReadError>| match page {
         Err(ReadError::Unavailable { source, .. }) => *source.downcast::<SearchError>().unwrap(),
         other => panic!("{other:?}"),
@@ -130,13 +135,13 @@ async fn searches_wait_for_their_turn_no_longer_than_their_deadline() {
     assert!(matches!(cause(first), SearchError::Unreachable { .. }));
     assert!(matches!(cause(second), SearchError::AtCapacity));
     server.thaw();
-    // A search that waited in vain says nothing against the node.
-    until("it answers", async || first_page(&engine).await.is_ok()).await;
+    // The search without a permit does not count as a failure of the node.
+    until("it is searched", async || first_page(&engine).await.is_ok()).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_page_never_comes_from_a_node_older_than_its_generation() {
+async fn node_older_than_the_generation_is_skipped() {
     let (_server, config) = node("only", 5).await;
     let engine = engine(&[&config]).await;
     assert_eq!(engine.generation(), Generation(5));
@@ -147,7 +152,7 @@ async fn a_page_never_comes_from_a_node_older_than_its_generation() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_node_without_an_index_is_not_asked() {
+async fn node_without_an_index_is_skipped() {
     let server = PrivateMeilisearch::start();
     let config = config(&server);
     let engine = engine(&[&config]).await;
@@ -160,7 +165,7 @@ async fn a_node_without_an_index_is_not_asked() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn without_the_feature_only_parts_of_creators_are_not_answered() {
+async fn without_contains_filter_only_creators_are_unsupported() {
     let server = PrivateMeilisearch::start();
     let config = config(&server);
     fill(&config, &numbered(2), 3).await;

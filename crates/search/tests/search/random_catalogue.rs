@@ -1,4 +1,4 @@
-//! A random catalogue: many ties, extremes, and names that mean something to somebody.
+//! A random catalogue with many ties, extreme values, and names that contain syntax of query languages.
 
 use chart_index_domain::search::IndexedChartset;
 use chart_index_domain::{
@@ -7,7 +7,7 @@ use chart_index_domain::{
 };
 use chart_index_tests::Random;
 
-/// Words of names, of many scripts, some of which begin others.
+/// Words of names in many scripts, some of which are prefixes of others.
 pub(crate) const WORDS: [&str; 52] = [
     "night",
     "Nightfall",
@@ -63,19 +63,19 @@ pub(crate) const WORDS: [&str; 52] = [
     "xi",
 ];
 
-/// Words separated by spaces, so many at most.
-pub(crate) fn phrase(random: &mut Random, most: u32) -> String {
-    let words = 1 + random.below(most);
+/// Up to `max_words` words, separated by spaces.
+pub(crate) fn phrase(random: &mut Random, max_words: u32) -> String {
+    let words = 1 + random.below(max_words);
     (0..words).map(|_| *random.pick(&WORDS)).collect::<Vec<_>>().join(" ")
 }
 
-/// A set to store, and the same set as it is indexed.
+/// A chartset to store in PostgreSQL, and the same chartset to index in Meilisearch.
 pub(crate) struct Entry {
     pub(crate) draft: ChartsetDraft,
     pub(crate) indexed: IndexedChartset,
 }
 
-/// So many sets, each different in every run of a number of its own.
+/// `count` random chartsets.
 pub(crate) fn generate(count: u32, random: &mut Random) -> Vec<Entry> {
     (1..=count).map(|number| entry(number, random)).collect()
 }
@@ -87,21 +87,21 @@ fn entry(number: u32, random: &mut Random) -> Entry {
         1 => Some(source(SourceKind::AlphaSet, number)),
         _ => Some(source(SourceKind::BetaPack, 1 + random.below(20))),
     };
-    // Spread, so that the order of the ids is not that of the numbers.
+    // Scrambled, so that the order of the ids is not that of the numbers.
     let id = ChartsetId::from_bytes(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
     let draft = ChartsetDraft { id, path: format!("alpha/{number}"), exact_source: exact, charts };
     let updated_at_ms = match random.below(20) {
         0 => i64::from(random.below(60)),
         1 => 4_102_444_800_000,
-        // Most in the few minutes of one ingest.
+        // Most within the few minutes of one ingest.
         _ => 1_760_000_000_000 + i64::from(random.below(1_000_000)),
     };
     let (chartset, keywords) =
-        assemble_chartset(draft.id, draft.exact_source.as_ref(), &mut charted(&draft)).unwrap();
+        assemble_chartset(draft.id, draft.exact_source.as_ref(), &mut members(&draft)).unwrap();
     Entry { draft, indexed: IndexedChartset { chartset, keywords, updated_at_ms } }
 }
 
-/// A number of the catalogue in whole thousandths: they have three decimals.
+/// A number of the catalogue, which has three decimals, in thousandths.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -111,8 +111,8 @@ pub(crate) fn thousandths(number: f64) -> u64 {
     (number * 1_000.0).round() as u64
 }
 
-fn charted(draft: &ChartsetDraft) -> Vec<ChartsetMember> {
-    let charted = |draft: &ChartDraft| ChartsetMember {
+fn members(draft: &ChartsetDraft) -> Vec<ChartsetMember> {
+    let member = |draft: &ChartDraft| ChartsetMember {
         hash: draft.hash,
         numbers: draft.numbers,
         rox_bytes: draft.rox.as_ref().map_or(0, Vec::len) as u64,
@@ -120,7 +120,7 @@ fn charted(draft: &ChartsetDraft) -> Vec<ChartsetMember> {
         declared_source: draft.declared_source.clone(),
         alpha_beatmap_id: draft.alpha_beatmap_id,
     };
-    draft.charts.iter().map(charted).collect()
+    draft.charts.iter().map(member).collect()
 }
 
 fn source(kind: SourceKind, number: u32) -> PublicSource {
@@ -134,7 +134,7 @@ fn chart(number: u32, random: &mut Random) -> ChartDraft {
         hash: NoteHash::from_bytes(hash),
         numbers: numbers(random),
         rox: Some(vec![1]),
-        metadata: words(random),
+        metadata: metadata(random),
         declared_source: None,
         alpha_beatmap_id: None,
     }
@@ -145,7 +145,7 @@ fn numbers(random: &mut Random) -> ChartNumbers {
         0 => 0.001,
         1 => 999_999.999,
         2 => f64::from(random.below(400_000)) / 1_000.0,
-        // Few values, so that ties are common.
+        // Few distinct values, so that ties are common.
         _ => f64::from(100 + random.below(8) * 10),
     };
     let length_ms = match random.below(12) {
@@ -167,10 +167,10 @@ fn numbers(random: &mut Random) -> ChartNumbers {
     }
 }
 
-fn words(random: &mut Random) -> ChartMetadata {
+fn metadata(random: &mut Random) -> ChartMetadata {
     let title = match random.below(12) {
         0 => String::new(),
-        // Alike for longer than is compared.
+        // Equal beyond the length that is compared.
         1 => format!("{}{}", "long ".repeat(60), random.below(3)),
         2 => format!("{}{}", random.pick(&WORDS), random.below(1_000)),
         _ => phrase(random, 4),

@@ -1,4 +1,4 @@
-//! Random queries: what is asked for, and the query string that asks for it.
+//! Random queries and their query strings.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort, pars
 use chart_index_domain::{KeyCount, SourceKind};
 use chart_index_tests::Random;
 
-use crate::catalogue::{Entry, WORDS, phrase, thousandths};
+use crate::random_catalogue::{Entry, WORDS, phrase, thousandths};
 
 const CREATORS: [&str; 18] = [
     "n",
@@ -29,19 +29,19 @@ const CREATORS: [&str; 18] = [
     "ß",
 ];
 
-/// What is asked for, before anything of the project has read it. Numbers are whole thousandths, and so exact.
+/// A query, independent of the parser. Numbers are in thousandths, so that they are exact.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
-    /// Trimmed; `None` where it would be empty.
+pub(crate) struct RandomQuery {
+    /// Trimmed; `None` if empty.
     pub(crate) text: Option<String>,
     pub(crate) keys: Vec<KeyCount>,
     pub(crate) source: Option<SourceKind>,
     pub(crate) creator: Option<String>,
-    /// Thousandths of a beat per minute.
+    /// In thousandths of a beat per minute.
     pub(crate) bpm: Range,
-    /// Milliseconds.
+    /// In milliseconds.
     pub(crate) length_ms: Range,
-    /// Thousandths of a note per second.
+    /// In thousandths of a note per second.
     pub(crate) density_min: Option<u64>,
     pub(crate) sort: Sort,
     pub(crate) direction: Direction,
@@ -55,12 +55,12 @@ pub(crate) struct Range {
     pub(crate) max: Option<u64>,
 }
 
-impl Asked {
+impl RandomQuery {
     /// The query string.
     pub(crate) fn query_string(&self) -> String {
         let mut pairs = Vec::new();
         let mut add = |name: &str, value: Option<String>| {
-            pairs.extend(value.map(|value| format!("{name}={}", encoded(&value))));
+            pairs.extend(value.map(|value| format!("{name}={}", percent_encoded(&value))));
         };
         add("q", self.text.clone());
         let keys: Vec<String> = self.keys.iter().map(|keys| keys.get().to_string()).collect();
@@ -79,29 +79,29 @@ impl Asked {
         pairs.join("&")
     }
 
-    /// The query as the engines get it: read from the query string.
-    pub(crate) fn query(&self) -> SearchQuery {
+    /// The query of the engines, parsed from the query string.
+    pub(crate) fn parsed(&self) -> SearchQuery {
         let query_string = self.query_string();
         parse_query_string(&query_string).unwrap_or_else(|error| panic!("{query_string}: {error}"))
     }
 }
 
-/// Every byte as `%XX`.
-fn encoded(value: &str) -> String {
+/// The text with every byte percent-encoded.
+fn percent_encoded(value: &str) -> String {
     value.bytes().fold(String::new(), |mut text, byte| {
         write!(text, "%{byte:02X}").unwrap();
         text
     })
 }
 
-/// Thousandths as people write them: without zeros at the end.
+/// Thousandths as a decimal number without trailing zeros.
 fn decimal(thousandths: u64) -> String {
     let digits = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Something to ask of a catalogue.
-pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> Asked {
+/// A random query that is likely to find something in the catalogue.
+pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuery {
     let sets = u32::try_from(entries.len()).unwrap();
     let text = random.one_in(3).then(|| text(random));
     let size = if random.one_in(2) { PageRequest::MAX_SIZE } else { 1 + random.below(60) };
@@ -111,7 +111,7 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> Asked {
         2 => 1,
         _ => *random.pick(&[2, 3, 1_000_000, PageRequest::MAX_NUMBER]),
     };
-    Asked {
+    RandomQuery {
         text: text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
         keys: (0..random.below(3))
             .map(|_| KeyCount::try_from(u8::try_from(4 + random.below(4)).unwrap()).unwrap())
@@ -133,11 +133,11 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> Asked {
     }
 }
 
-/// A few words, often cut in the middle of the last.
+/// A few words, often cut within the last one.
 fn text(random: &mut Random) -> String {
     let text = phrase(random, 3);
-    let kept = if random.one_in(2) { text.chars().count() } else { 1 + random.below(8) as usize };
-    text.chars().take(kept).collect()
+    let length = if random.one_in(2) { text.chars().count() } else { 1 + random.below(8) as usize };
+    text.chars().take(length).collect()
 }
 
 fn creator(random: &mut Random) -> String {
@@ -145,7 +145,7 @@ fn creator(random: &mut Random) -> String {
     name.trim().to_owned()
 }
 
-/// A range whose ends are values of the catalogue, or lie a thousandth beside one.
+/// A range whose ends are values of the catalogue, or differ from one by a thousandth.
 fn range(random: &mut Random, value: impl Fn(&mut Random) -> u64) -> Range {
     if random.one_in(20) {
         return Range { min: Some(0), max: Some(1_000_000_000_000) };

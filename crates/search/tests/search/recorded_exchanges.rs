@@ -1,4 +1,4 @@
-//! What is sent to Meilisearch and how its answers are read, by exchanges that were recorded from a real server.
+//! The requests to Meilisearch and the parsing of its responses, with exchanges recorded from a real server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,10 +16,13 @@ use chart_index_tests::PrivateMeilisearch;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::exchanges::{BROKEN, Exchange, ask, contract, contract_with, record, recorded, recording, replay};
+use crate::recording::{
+    CONNECTION_CLOSED, Exchange, record, record_or_replay, record_or_replay_with, recorded, recording,
+    replay, send,
+};
 use crate::support::{Changes, fill, id, ids, numbered, rebuild, titled};
 
-/// An engine that asks nodes how they are only once.
+/// An engine that probes its nodes only once.
 async fn engine(config: &NodeConfig) -> MeilisearchEngine {
     let mut config = SearchConfig::new(vec![config.clone()]);
     config.probe_interval = Duration::from_hours(1);
@@ -31,7 +34,7 @@ async fn filled(config: &NodeConfig) {
     fill(config, &numbered(7), 41).await;
 }
 
-/// Filter, text and order at once: the second page of 3.
+/// A query with filters, text and a sort, for the second page of 3.
 fn query() -> SearchQuery {
     SearchQuery {
         text: Some("\"title\" -宙 ti".into()),
@@ -45,7 +48,7 @@ fn query() -> SearchQuery {
     }
 }
 
-/// The same without what finds nothing.
+/// The same query without the parts that match nothing.
 pub(crate) fn finding_query() -> SearchQuery {
     SearchQuery { text: Some("title ti".into()), creator: Some("CREATOR".into()), ..query() }
 }
@@ -55,11 +58,11 @@ async fn search(config: &NodeConfig, query: &SearchQuery) -> Result<ChartsetPage
 }
 
 #[tokio::test]
-async fn a_search_with_filter_text_and_sort() {
-    contract("search", filled, async |config| {
+async fn search_with_filter_text_and_sort() {
+    record_or_replay("search", filled, async |config| {
         let page = search(config, &finding_query()).await.unwrap();
         assert_eq!((ids(&page), page.total), (vec![4, 3, 2], 7));
-        // The recorder sorts the fields of what it writes down.
+        // The recorder sorts the fields of JSON objects.
         let item: Value = serde_json::from_str(page.items[0].as_str()).unwrap();
         assert_eq!(item, json!(titled(4, "Title 4").chartset));
     })
@@ -67,8 +70,8 @@ async fn a_search_with_filter_text_and_sort() {
 }
 
 #[tokio::test]
-async fn a_search_that_finds_nothing() {
-    contract("nothing_found", filled, async |config| {
+async fn search_that_finds_nothing() {
+    record_or_replay("nothing_found", filled, async |config| {
         let page = search(config, &query()).await.unwrap();
         assert_eq!(page, ChartsetPage { items: Vec::new(), total: 0 });
     })
@@ -76,8 +79,8 @@ async fn a_search_that_finds_nothing() {
 }
 
 #[tokio::test]
-async fn a_page_past_the_last_has_the_true_total() {
-    contract("past_the_last", filled, async |config| {
+async fn page_past_the_last_has_the_true_total() {
+    record_or_replay("past_the_last", filled, async |config| {
         let query = SearchQuery { page: PageRequest::clamped(i64::MAX, 60), ..SearchQuery::default() };
         let page = search(config, &query).await.unwrap();
         assert_eq!(page, ChartsetPage { items: Vec::new(), total: 7 });
@@ -86,8 +89,8 @@ async fn a_page_past_the_last_has_the_true_total() {
 }
 
 #[tokio::test]
-async fn a_page_near_the_end_is_approached_from_there() {
-    contract("last_page", filled, async |config| {
+async fn page_near_the_end_is_read_from_the_end() {
+    record_or_replay("last_page", filled, async |config| {
         let query = SearchQuery { page: PageRequest::clamped(4, 2), ..SearchQuery::default() };
         let page = search(config, &query).await.unwrap();
         assert_eq!((ids(&page), page.total), (vec![1], 7));
@@ -96,15 +99,15 @@ async fn a_page_near_the_end_is_approached_from_there() {
 }
 
 #[tokio::test]
-async fn a_list_that_changes_between_two_questions_is_asked_for_from_its_start() {
+async fn page_is_read_from_the_start_when_the_total_changes() {
     if recording() {
         return;
     }
     let mut exchanges = recorded("last_page");
-    exchanges.last_mut().unwrap().answer.body["estimatedTotalHits"] = json!(8);
+    exchanges.last_mut().unwrap().response.body["estimatedTotalHits"] = json!(8);
     replay(exchanges, async |config| {
         let query = SearchQuery { page: PageRequest::clamped(4, 2), ..SearchQuery::default() };
-        // The third question, which the record has no answer to.
+        // The third request has no recorded response.
         let error = search(config, &query).await.unwrap_err();
         let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
         assert!(
@@ -118,12 +121,12 @@ async fn a_list_that_changes_between_two_questions_is_asked_for_from_its_start()
 fn edited(edit: impl Fn(&mut Value)) -> Vec<Exchange> {
     let mut exchanges = recorded("search");
     let search = exchanges.iter_mut().find(|exchange| exchange.is_search()).unwrap();
-    edit(&mut search.answer.body);
+    edit(&mut search.response.body);
     exchanges
 }
 
 #[tokio::test]
-async fn a_page_that_is_out_of_order_or_incomplete_is_not_served() {
+async fn unordered_or_incomplete_page_is_an_error() {
     if recording() {
         return;
     }
@@ -145,13 +148,13 @@ async fn a_page_that_is_out_of_order_or_incomplete_is_not_served() {
 }
 
 #[tokio::test]
-async fn a_node_that_has_not_heard_of_a_feature_is_not_asked_for_it() {
+async fn unknown_features_are_not_used() {
     if recording() {
         return;
     }
     let mut exchanges = recorded("search");
     exchanges.retain(|exchange| !exchange.is_search());
-    exchanges[0].answer.body = json!({ "metrics": false });
+    exchanges[0].response.body = json!({ "metrics": false });
     replay(exchanges, async |config| {
         let error = search(config, &finding_query()).await.unwrap_err();
         let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
@@ -159,17 +162,17 @@ async fn a_node_that_has_not_heard_of_a_feature_is_not_asked_for_it() {
     })
     .await;
     let mut exchanges = recorded("rebuild");
-    exchanges.retain(|exchange| !exchange.switches_features());
-    for exchange in exchanges.iter_mut().filter(|exchange| exchange.tells_features()) {
-        exchange.answer.body = json!({ "metrics": false });
+    exchanges.retain(|exchange| !exchange.sets_features());
+    for exchange in exchanges.iter_mut().filter(|exchange| exchange.reads_features()) {
+        exchange.response.body = json!({ "metrics": false });
     }
     replay(exchanges, async |config| rebuild(&IndexWriter::new(config).unwrap(), &numbered(2), 42).await)
         .await;
 }
 
 #[tokio::test]
-async fn a_node_without_an_index_says_so() {
-    contract(
+async fn missing_index_is_an_error_of_writes() {
+    record_or_replay(
         "no_index",
         async |_| {},
         async |config| {
@@ -184,8 +187,8 @@ async fn a_node_without_an_index_says_so() {
 }
 
 #[tokio::test]
-async fn changes_and_a_checkpoint() {
-    contract("apply", filled, apply_changes).await;
+async fn applies_changes_and_a_checkpoint() {
+    record_or_replay("apply", filled, apply_changes).await;
 }
 
 async fn apply_changes(config: &NodeConfig) {
@@ -201,22 +204,22 @@ async fn apply_changes(config: &NodeConfig) {
     assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
 }
 
-/// The document is beyond the limit of the node, alone in a request as well.
+/// The document exceeds the payload limit of the node even when it is alone in a request.
 #[tokio::test]
-async fn a_set_that_is_too_large_is_left_out_and_recorded() {
+async fn too_large_chartset_is_quarantined() {
     let limit = ["--http-payload-size-limit", "8KiB"];
-    contract_with("too_large", &limit, filled, async |config| {
+    record_or_replay_with("too_large", &limit, filled, async |config| {
         let writer = IndexWriter::new(config).unwrap();
         let mut put = [2, 3, 4].map(|number| titled(number, "changed"));
         put[1].keywords.tags = vec!["tag ".repeat(2_500)];
         let written = [id(2), id(3), id(4)];
         let applied = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap();
-        let [refused] = applied.rejected[..] else { panic!("{applied:?}") };
-        assert_eq!((refused.id, refused.bytes > 9_000), (id(3), true), "{refused:?}");
-        assert_eq!(writer.count(Target::Live).await.unwrap(), 6, "what it held of the set is out of date");
+        let [rejected] = applied.rejected[..] else { panic!("{applied:?}") };
+        assert_eq!((rejected.id, rejected.bytes > 9_000), (id(3), true), "{rejected:?}");
+        assert_eq!(writer.count(Target::Live).await.unwrap(), 6, "the outdated document is deleted");
         writer.record_quarantine(Target::Live, &[], &written, &applied.rejected).await.unwrap();
         let quarantined = writer.quarantined(Target::Live).await.unwrap();
-        assert_eq!(quarantined, [refused]);
+        assert_eq!(quarantined, [rejected]);
         assert!(writer.state().await.unwrap().is_some());
 
         put[1].keywords.tags.clear();
@@ -230,15 +233,15 @@ async fn a_set_that_is_too_large_is_left_out_and_recorded() {
 }
 
 #[tokio::test]
-async fn a_task_that_fails() {
+async fn failed_task_is_an_error() {
     let prepare = async |config: &NodeConfig| {
         let foreign = json!([{ "other": 1 }]);
         let path = "/indexes/chartsets/documents?primaryKey=other";
-        assert_eq!(ask(config.url.as_str(), "POST", path, &foreign).await.status, 202);
+        assert_eq!(send(config.url.as_str(), "POST", path, &foreign).await.status, 202);
         let writer = IndexWriter::new(config).unwrap();
         while writer.count(Target::Live).await.unwrap_or(0) == 0 {}
     };
-    contract("task_failed", prepare, async |config| {
+    record_or_replay("task_failed", prepare, async |config| {
         let put = numbered(1);
         let writer = IndexWriter::new(config).unwrap();
         let error = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap_err();
@@ -249,13 +252,13 @@ async fn a_task_that_fails() {
 }
 
 #[tokio::test]
-async fn a_count_that_is_not_what_was_sent_is_an_error() {
+async fn wrong_document_count_is_an_error() {
     if recording() {
         return;
     }
     let mut exchanges = recorded("apply");
-    let done = exchanges.iter().position(|exchange| exchange.answer.body["status"] == "succeeded").unwrap();
-    exchanges[done].answer.body["details"]["indexedDocuments"] = json!(0);
+    let done = exchanges.iter().position(|exchange| exchange.response.body["status"] == "succeeded").unwrap();
+    exchanges[done].response.body["details"]["indexedDocuments"] = json!(0);
     exchanges.truncate(done + 1);
     replay(exchanges, async |config| {
         let put = [titled(2, "宙の旋律 \"new\" title")];
@@ -266,38 +269,38 @@ async fn a_count_that_is_not_what_was_sent_is_an_error() {
     .await;
 }
 
-/// A node that restarts, or a proxy before it, while a task is waited for.
+/// The node, or a proxy in front of it, restarts during a task.
 #[tokio::test]
-async fn a_task_is_looked_at_again_after_a_transient_error() {
+async fn reading_a_task_is_retried() {
     if recording() {
         return;
     }
-    for failures in [&[503][..], &[BROKEN, BROKEN], &[502, BROKEN, 500]] {
+    for failures in [&[503][..], &[CONNECTION_CLOSED, CONNECTION_CLOSED], &[502, CONNECTION_CLOSED, 500]] {
         let mut exchanges = recorded("apply");
-        let look = exchanges.iter().position(Exchange::is_look_at_task).unwrap();
-        let looked = exchanges[look].clone();
+        let read = exchanges.iter().position(Exchange::reads_task).unwrap();
+        let request = exchanges[read].clone();
         for &status in failures {
-            exchanges.insert(look, looked.answered_by(status));
+            exchanges.insert(read, request.with_status(status));
         }
         replay(exchanges, apply_changes).await;
     }
 }
 
 #[tokio::test]
-async fn documents_are_sent_again_after_a_transient_error() {
+async fn sending_documents_is_retried() {
     if recording() {
         return;
     }
     let mut exchanges = recorded("apply");
     let sent = exchanges.iter().position(Exchange::sends_documents).unwrap();
-    let again = exchanges[sent].answered_by(503);
-    exchanges.insert(sent, again);
+    let failed = exchanges[sent].with_status(503);
+    exchanges.insert(sent, failed);
     replay(exchanges, apply_changes).await;
 }
 
 #[tokio::test]
-async fn a_rebuild_and_its_swap() {
-    contract(
+async fn rebuild_and_swap() {
+    record_or_replay(
         "rebuild",
         async |_| {},
         async |config| {
@@ -307,7 +310,7 @@ async fn a_rebuild_and_its_swap() {
     .await;
 }
 
-/// A node with a queue of one search, asked until it refuses one.
+/// Searches a node with a queue of one search until it rejects one.
 async fn record_busy() {
     let server = PrivateMeilisearch::start_with(&["--experimental-search-queue-size=1"]);
     let mut config = NodeConfig::new(server.url().parse().unwrap(), None);
@@ -317,40 +320,40 @@ async fn record_busy() {
     let body = json!({ "q": "title", "hitsPerPage": 1_000 });
     loop {
         let url = server.url();
-        let answers = join_all((0..64).map(|_| ask(&url, "POST", &path, &body))).await;
-        if let Some(answer) = answers.into_iter().find(|answer| answer.status == 503) {
-            return record("busy", &[Exchange::new("POST", &path, body, answer)]);
+        let responses = join_all((0..64).map(|_| send(&url, "POST", &path, &body))).await;
+        if let Some(response) = responses.into_iter().find(|response| response.status == 503) {
+            return record("busy", &[Exchange::new("POST", &path, body, response)]);
         }
     }
 }
 
 #[tokio::test]
-async fn a_busy_node_is_left_alone_for_as_long_as_it_says() {
+async fn busy_node_is_not_searched_until_retry_after() {
     if recording() {
         record_busy().await;
         return;
     }
-    let busy = recorded("busy").remove(0).answer;
+    let busy = recorded("busy").remove(0).response;
     assert_eq!((busy.status, busy.headers["retry-after"].as_str()), (503, "10"));
     let mut exchanges = recorded("search");
-    exchanges.iter_mut().find(|exchange| exchange.is_search()).unwrap().answer = busy;
-    // Nothing is asked a second time: the record would have no answer to it.
+    exchanges.iter_mut().find(|exchange| exchange.is_search()).unwrap().response = busy;
+    // A second search would fail: it has no recorded response.
     replay(exchanges, async |config| {
         let engine = engine(config).await;
-        let begun = Instant::now();
-        let mut refused = Vec::new();
+        let start = Instant::now();
+        let mut errors = Vec::new();
         for _ in 0..20 {
             let error = engine.search(&finding_query(), Generation(41)).await.unwrap_err();
             let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
-            refused.push(source.downcast::<SearchError>().unwrap());
+            errors.push(source.downcast::<SearchError>().unwrap());
         }
         let retry_after = Some(Duration::from_secs(10));
-        let SearchError::ErrorResponse { status: 503, retry_after: told, ref code, .. } = *refused[0] else {
-            panic!("{}", refused[0])
+        let SearchError::ErrorResponse { status: 503, retry_after: actual, ref code, .. } = *errors[0] else {
+            panic!("{}", errors[0])
         };
-        assert_eq!((told, code.as_str()), (retry_after, "too_many_search_requests"));
-        assert!(refused[1..].iter().all(|error| matches!(**error, SearchError::NoUsableNode)));
-        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert_eq!((actual, code.as_str()), (retry_after, "too_many_search_requests"));
+        assert!(errors[1..].iter().all(|error| matches!(**error, SearchError::NoUsableNode)));
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     })
     .await;
 }

@@ -1,7 +1,7 @@
-//! Exchanges with a Meilisearch server: recorded once, replayed everywhere.
+//! Records exchanges with a Meilisearch server, and replays them where there is none.
 //!
-//! `make record-search` runs the tests of the contract against a real server, through a proxy that writes down every
-//! request and its answer. Without it the same tests run against what was written down.
+//! `make record-search` runs the tests of `recorded_exchanges` against a real server, through a proxy that records
+//! every request and response. Otherwise the same tests run against the recorded exchanges.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,44 +20,44 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-/// A request, and what a server answered.
+/// A request and its response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Exchange {
     method: String,
     path: String,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     body: Value,
-    pub(crate) answer: Answer,
+    pub(crate) response: RecordedResponse,
 }
 
-/// What a server answered, with the headers that matter.
+/// The response of a server, with the headers that matter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct RecordedResponse {
     pub(crate) status: u16,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Value,
 }
 
-/// The status of an answer that never comes: the connection is closed.
-pub(crate) const BROKEN: u16 = 0;
+/// The status of a response that is never sent: the connection is closed instead.
+pub(crate) const CONNECTION_CLOSED: u16 = 0;
 
-/// Whether exchanges are recorded in this run.
+/// Whether this run records exchanges.
 pub(crate) fn recording() -> bool {
     std::env::var_os("RECORD_SEARCH").is_some()
 }
 
-/// Runs a part of the contract: against a new server, prepared and then recorded, or against the record.
-pub(crate) async fn contract(
+/// Runs a test: with a new server, which is prepared and then recorded, or with the recorded exchanges.
+pub(crate) async fn record_or_replay(
     name: &str,
     prepare: impl AsyncFnOnce(&NodeConfig),
     check: impl AsyncFnOnce(&NodeConfig),
 ) {
-    contract_with(name, &[], prepare, check).await;
+    record_or_replay_with(name, &[], prepare, check).await;
 }
 
-/// The same with a server that is started with those arguments.
-pub(crate) async fn contract_with(
+/// The same with command-line arguments of the server.
+pub(crate) async fn record_or_replay_with(
     name: &str,
     arguments: &[&str],
     prepare: impl AsyncFnOnce(&NodeConfig),
@@ -69,24 +69,24 @@ pub(crate) async fn contract_with(
     let server = PrivateMeilisearch::start_with(arguments);
     prepare(&config(&server.url())).await;
     let recorder = Arc::new(Recorder { upstream: server.url(), exchanges: Mutex::default() });
-    let url = serve(Arc::clone(&recorder) as Arc<dyn Answers>).await;
+    let url = serve(Arc::clone(&recorder) as Arc<dyn Responder>).await;
     check(&config(&url)).await;
     record(name, &recorder.exchanges.lock().unwrap());
 }
 
-/// Runs a check against exchanges; each has to be asked for, in this order.
+/// Runs a test with exchanges, all of which have to be requested, in this order.
 pub(crate) async fn replay(exchanges: Vec<Exchange>, check: impl AsyncFnOnce(&NodeConfig)) {
-    let replayer = Arc::new(Replayer { left: Mutex::new(exchanges.into_iter().rev().collect()) });
-    let url = serve(Arc::clone(&replayer) as Arc<dyn Answers>).await;
+    let replayer = Arc::new(Replayer { remaining: Mutex::new(exchanges.into_iter().rev().collect()) });
+    let url = serve(Arc::clone(&replayer) as Arc<dyn Responder>).await;
     check(&config(&url)).await;
-    let left = replayer.left.lock().unwrap();
-    assert!(left.is_empty(), "never asked for: {left:?}");
+    let remaining = replayer.remaining.lock().unwrap();
+    assert!(remaining.is_empty(), "never requested: {remaining:?}");
 }
 
-/// Answers from exchanges by method and path alone, as often as it is asked. A search takes some time, so that several
-/// are in flight at once. Gives the address.
+/// Serves exchanges by method and path, any number of times, and returns the URL. A search takes a while, so that
+/// several are in flight at once.
 pub(crate) async fn serve_repeatedly(exchanges: Vec<Exchange>) -> String {
-    serve(Arc::new(Repeater { exchanges }) as Arc<dyn Answers>).await
+    serve(Arc::new(Repeater { exchanges }) as Arc<dyn Responder>).await
 }
 
 struct Repeater {
@@ -94,26 +94,26 @@ struct Repeater {
 }
 
 #[async_trait::async_trait]
-impl Answers for Repeater {
-    async fn answer(&self, method: String, path: String, _: Value) -> Answer {
+impl Responder for Repeater {
+    async fn respond(&self, method: String, path: String, _: Value) -> RecordedResponse {
         let found = self.exchanges.iter().find(|next| (&next.method, &next.path) == (&method, &path));
         let exchange = found.unwrap_or_else(|| panic!("{method} {path} is not recorded"));
         if exchange.is_search() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        exchange.answer.clone()
+        exchange.response.clone()
     }
 }
 
-/// The exchanges of that name.
+/// The recorded exchanges with this name.
 pub(crate) fn recorded(name: &str) -> Vec<Exchange> {
     serde_json::from_slice(&std::fs::read(path(name)).unwrap()).unwrap()
 }
 
-/// Writes exchanges down. Of the looks at a task that is not over yet the first stands for all.
+/// Writes exchanges to a file. Of consecutive reads of an unfinished task only the first is recorded.
 pub(crate) fn record(name: &str, exchanges: &[Exchange]) {
     let mut exchanges = exchanges.to_vec();
-    exchanges.dedup_by(|next, kept| next.path == kept.path && next.looks_at_open_task());
+    exchanges.dedup_by(|next, previous| next.path == previous.path && next.reads_unfinished_task());
     let mut json = serde_json::to_string_pretty(&exchanges).unwrap();
     json.push('\n');
     std::fs::write(path(name), json).unwrap();
@@ -127,66 +127,66 @@ fn config(url: &str) -> NodeConfig {
     NodeConfig::new(url.parse().unwrap(), None)
 }
 
-/// What answers requests.
+/// Responds to requests.
 #[async_trait::async_trait]
-trait Answers: Send + Sync {
-    async fn answer(&self, method: String, path: String, body: Value) -> Answer;
+trait Responder: Send + Sync {
+    async fn respond(&self, method: String, path: String, body: Value) -> RecordedResponse;
 }
 
-/// Hands requests on to a real server and writes down what it answers.
+/// Forwards requests to a real server and records its responses.
 struct Recorder {
     upstream: String,
     exchanges: Mutex<Vec<Exchange>>,
 }
 
 #[async_trait::async_trait]
-impl Answers for Recorder {
-    async fn answer(&self, method: String, path: String, body: Value) -> Answer {
-        let answer = ask(&self.upstream, &method, &path, &body).await;
-        let exchange = Exchange { method, path, body, answer: answer.clone() };
+impl Responder for Recorder {
+    async fn respond(&self, method: String, path: String, body: Value) -> RecordedResponse {
+        let response = send(&self.upstream, &method, &path, &body).await;
+        let exchange = Exchange { method, path, body, response: response.clone() };
         self.exchanges.lock().unwrap().push(exchange);
-        answer
+        response
     }
 }
 
-/// Asks a real server.
-pub(crate) async fn ask(server: &str, method: &str, path: &str, body: &Value) -> Answer {
+/// Sends a request to a real server.
+pub(crate) async fn send(server: &str, method: &str, path: &str, body: &Value) -> RecordedResponse {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let mut request = client.request(method.parse().unwrap(), format!("{server}{path}"));
     if !body.is_null() {
         request = request.header("Content-Type", "application/json").body(body.to_string());
     }
-    let answer = request.send().await.unwrap();
-    let retry_after = answer.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
+    let response = request.send().await.unwrap();
+    let retry_after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
     let headers = retry_after.into_iter().map(|value| ("retry-after".to_owned(), value)).collect();
-    let status = answer.status().as_u16();
-    Answer { status, headers, body: json_or_null(&answer.bytes().await.unwrap()) }
+    let status = response.status().as_u16();
+    RecordedResponse { status, headers, body: json_or_null(&response.bytes().await.unwrap()) }
 }
 
 impl Exchange {
-    /// An exchange that was not seen by the recorder.
-    pub(crate) fn new(method: &str, path: &str, body: Value, answer: Answer) -> Self {
-        Self { method: method.to_owned(), path: path.to_owned(), body, answer }
+    /// An exchange that did not pass through the recorder.
+    pub(crate) fn new(method: &str, path: &str, body: Value, response: RecordedResponse) -> Self {
+        Self { method: method.to_owned(), path: path.to_owned(), body, response }
     }
 
-    /// The same request with a response of that status, without anything else.
-    pub(crate) fn answered_by(&self, status: u16) -> Self {
-        let answer = Answer { status, headers: BTreeMap::new(), body: Value::Null };
-        Self { answer, ..self.clone() }
+    /// The same request with a response that has only a status.
+    pub(crate) fn with_status(&self, status: u16) -> Self {
+        let response = RecordedResponse { status, headers: BTreeMap::new(), body: Value::Null };
+        Self { response, ..self.clone() }
     }
 
-    /// Whether it asks for the features of the node.
-    pub(crate) fn tells_features(&self) -> bool {
+    /// Whether it reads the experimental features of the node.
+    pub(crate) fn reads_features(&self) -> bool {
         self.path == "/experimental-features" && self.method == "GET"
     }
 
-    /// Whether it switches features of the node.
-    pub(crate) fn switches_features(&self) -> bool {
+    /// Whether it sets the experimental features of the node.
+    pub(crate) fn sets_features(&self) -> bool {
         self.path == "/experimental-features" && self.method == "PATCH"
     }
 
-    /// Whether it asks how a task stands.
-    pub(crate) fn is_look_at_task(&self) -> bool {
+    /// Whether it reads a task.
+    pub(crate) fn reads_task(&self) -> bool {
         self.path.starts_with("/tasks/")
     }
 
@@ -195,9 +195,9 @@ impl Exchange {
         self.method == "POST" && self.path.starts_with("/indexes/chartsets/documents?")
     }
 
-    fn looks_at_open_task(&self) -> bool {
-        let status = self.answer.body["status"].as_str();
-        self.path.starts_with("/tasks/") && matches!(status, Some("enqueued" | "processing"))
+    fn reads_unfinished_task(&self) -> bool {
+        let status = self.response.body["status"].as_str();
+        self.reads_task() && matches!(status, Some("enqueued" | "processing"))
     }
 
     /// Whether it is a search.
@@ -206,25 +206,25 @@ impl Exchange {
     }
 }
 
-/// Answers with what was written down.
+/// Responds with recorded exchanges.
 struct Replayer {
-    /// The next one last.
-    left: Mutex<Vec<Exchange>>,
+    /// In reverse order.
+    remaining: Mutex<Vec<Exchange>>,
 }
 
 #[async_trait::async_trait]
-impl Answers for Replayer {
-    async fn answer(&self, method: String, path: String, body: Value) -> Answer {
-        let next = self.left.lock().unwrap().pop();
-        let asked = next
+impl Responder for Replayer {
+    async fn respond(&self, method: String, path: String, body: Value) -> RecordedResponse {
+        let next = self.remaining.lock().unwrap().pop();
+        let is_next = next
             .as_ref()
             .is_some_and(|next| (&next.method, &next.path, &next.body) == (&method, &path, &body));
         match next {
-            Some(next) if asked => next.answer,
-            // The test sees an error that it does not expect, and the reason in its output.
+            Some(next) if is_next => next.response,
+            // The test fails with an unexpected error, and its output has the reason.
             next => {
-                println!("asked for {method} {path} {body}\nwhere {next:?} was next");
-                Answer { status: 599, headers: BTreeMap::new(), body: Value::Null }
+                println!("received {method} {path} {body}\nexpected {next:?}");
+                RecordedResponse { status: 599, headers: BTreeMap::new(), body: Value::Null }
             }
         }
     }
@@ -234,36 +234,36 @@ fn json_or_null(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_default()
 }
 
-/// Serves on a port of its own until the runtime of the test ends.
-async fn serve(answers: Arc<dyn Answers>) -> String {
+/// Serves on a free port until the runtime of the test ends.
+async fn serve(responder: Arc<dyn Responder>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let answers = Arc::clone(&answers);
-            let service = service_fn(move |request| respond(Arc::clone(&answers), request));
+            let responder = Arc::clone(&responder);
+            let service = service_fn(move |request| handle(Arc::clone(&responder), request));
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
     });
     url
 }
 
-/// An error, and so a connection that is closed without a response, for an answer of [`BROKEN`].
-async fn respond(
-    answers: Arc<dyn Answers>,
+/// Returns an error, which closes the connection, for the status [`CONNECTION_CLOSED`].
+async fn handle(
+    responder: Arc<dyn Responder>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, std::io::Error> {
     let method = request.method().to_string();
     let path = request.uri().path_and_query().unwrap().to_string();
     let body = json_or_null(&request.into_body().collect().await.unwrap().to_bytes());
-    let answer = answers.answer(method, path, body).await;
-    if answer.status == BROKEN {
+    let recorded = responder.respond(method, path, body).await;
+    if recorded.status == CONNECTION_CLOSED {
         return Err(std::io::ErrorKind::ConnectionReset.into());
     }
-    let mut response = Response::builder().status(answer.status);
-    for (name, value) in &answer.headers {
+    let mut response = Response::builder().status(recorded.status);
+    for (name, value) in &recorded.headers {
         response = response.header(name, value);
     }
-    Ok(response.body(Full::new(answer.body.to_string().into())).unwrap())
+    Ok(response.body(Full::new(recorded.body.to_string().into())).unwrap())
 }

@@ -1,34 +1,34 @@
-//! A search written for clarity: it looks at every set, and knows nothing of query strings, SQL or Meilisearch.
+//! A reference implementation of search: a linear scan, independent of query strings, SQL and Meilisearch.
 
 use std::cmp::Ordering;
 
 use chart_index_domain::search::{ChartsetPage, Direction, IndexedChartset, ListItem, Sort};
 use chart_index_domain::{Chartset, text};
 
-use crate::catalogue::{Entry, thousandths};
-use crate::queries::{Asked, Range};
+use crate::random_catalogue::{Entry, thousandths};
+use crate::random_queries::{RandomQuery, Range};
 
-/// The page that every engine has to give.
-pub(crate) fn expected(entries: &[Entry], asked: &Asked) -> ChartsetPage {
+/// The page that every engine has to return.
+pub(crate) fn expected(entries: &[Entry], query: &RandomQuery) -> ChartsetPage {
     let sets = entries.iter().map(|entry| &entry.indexed);
-    let mut found: Vec<&IndexedChartset> = sets.filter(|set| matches(set, asked)).collect();
-    found.sort_by(|a, b| compare(a, b, asked));
-    let offset = usize::try_from(asked.page.offset()).unwrap();
-    let page = found.iter().skip(offset).take(asked.page.size() as usize);
+    let mut found: Vec<&IndexedChartset> = sets.filter(|set| matches(set, query)).collect();
+    found.sort_by(|a, b| compare(a, b, query));
+    let offset = usize::try_from(query.page.offset()).unwrap();
+    let page = found.iter().skip(offset).take(query.page.size() as usize);
     let items = page.map(|set| ListItem::new(&set.chartset).unwrap()).collect();
     ChartsetPage { items, total: found.len() as u64 }
 }
 
-fn matches(indexed: &IndexedChartset, asked: &Asked) -> bool {
+fn matches(indexed: &IndexedChartset, query: &RandomQuery) -> bool {
     let set = &indexed.chartset;
     let creator = text::lower_case(&set.creator);
-    (asked.keys.is_empty() || asked.keys.iter().any(|keys| set.keys.contains(keys)))
-        && asked.source.is_none_or(|kind| set.source.as_ref().is_some_and(|source| source.kind == kind))
-        && asked.creator.as_ref().is_none_or(|part| creator.contains(&text::lower_case(part)))
-        && overlaps(asked.bpm, thousandths(set.bpm_min), thousandths(set.bpm_max))
-        && overlaps(asked.length_ms, set.length_min_ms.into(), set.length_max_ms.into())
-        && asked.density_min.is_none_or(|density| thousandths(set.density_max) >= density)
-        && asked.text.as_ref().is_none_or(|text| matches_text(indexed, text))
+    (query.keys.is_empty() || query.keys.iter().any(|keys| set.keys.contains(keys)))
+        && query.source.is_none_or(|kind| set.source.as_ref().is_some_and(|source| source.kind == kind))
+        && query.creator.as_ref().is_none_or(|part| creator.contains(&text::lower_case(part)))
+        && overlaps(query.bpm, thousandths(set.bpm_min), thousandths(set.bpm_max))
+        && overlaps(query.length_ms, set.length_min_ms.into(), set.length_max_ms.into())
+        && query.density_min.is_none_or(|density| thousandths(set.density_max) >= density)
+        && query.text.as_ref().is_none_or(|text| matches_text(indexed, text))
 }
 
 fn overlaps(range: Range, low: u64, high: u64) -> bool {
@@ -52,16 +52,16 @@ fn matches_text(indexed: &IndexedChartset, text: &str) -> bool {
         })
 }
 
-/// 2 for the title itself, 1 for its beginning.
+/// 2 if the text is the title, 1 if it is the beginning of the title.
 fn relevance(set: &Chartset, text: &str) -> u8 {
     let (title, text) = (text::sort_key(&set.title), text::sort_key(text));
     u8::from(title.starts_with(&text)) + u8::from(title == text)
 }
 
-fn compare(a: &IndexedChartset, b: &IndexedChartset, asked: &Asked) -> Ordering {
+fn compare(a: &IndexedChartset, b: &IndexedChartset, query: &RandomQuery) -> Ordering {
     let updated = a.updated_at_ms.cmp(&b.updated_at_ms);
     let (a, b) = (&a.chartset, &b.chartset);
-    let keys = match (asked.sort, &asked.text) {
+    let keys = match (query.sort, &query.text) {
         (Sort::Relevance, Some(text)) => relevance(a, text).cmp(&relevance(b, text)).then(updated),
         (Sort::Updated | Sort::Relevance, _) => updated,
         (Sort::Title, _) => text::sort_key(&a.title).cmp(&text::sort_key(&b.title)),
@@ -70,6 +70,6 @@ fn compare(a: &IndexedChartset, b: &IndexedChartset, asked: &Asked) -> Ordering 
         (Sort::Length, _) => a.length_max_ms.cmp(&b.length_max_ms),
         (Sort::Density, _) => a.density_max.total_cmp(&b.density_max),
     };
-    let keys = if asked.direction == Direction::Descending { keys.reverse() } else { keys };
+    let keys = if query.direction == Direction::Descending { keys.reverse() } else { keys };
     keys.then(a.id.cmp(&b.id))
 }

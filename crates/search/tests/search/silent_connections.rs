@@ -1,4 +1,4 @@
-//! Connections to a node that go silent: no response, and no sign that there will be none.
+//! Connections to a node that go silent: no response and no error.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use chart_index_domain::search::{Generation, SearchIndex};
 use chart_index_search::{MeilisearchEngine, NodeConfig, SearchConfig, SearchError};
 use futures_util::future::join_all;
 
-use crate::contract::finding_query;
-use crate::exchanges::{recorded, serve_repeatedly};
-use crate::proxy::Proxy;
+use crate::recorded_exchanges::finding_query;
+use crate::recording::{recorded, serve_repeatedly};
+use crate::silent_proxy::Proxy;
 use crate::support::{Changes, until};
 
-/// "It is used again within 10 s of coming back."
-const PROMISED: Duration = Duration::from_secs(10);
-const DEADLINE: Duration = Duration::from_millis(500);
-/// Searches that are in flight at once, each on a connection of its own.
+/// A node that recovers is used again within this time.
+const RECOVERY: Duration = Duration::from_secs(10);
+const SEARCH_TIMEOUT: Duration = Duration::from_millis(500);
+/// The number of concurrent searches, each on its own connection.
 const CONNECTIONS: usize = 32;
 
-/// An engine over nodes, quick to notice what becomes of them.
+/// An engine with short probe intervals and timeouts.
 async fn engine(urls: &[&str], changes: &Arc<Changes>) -> MeilisearchEngine {
     let nodes = urls.iter().map(|url| NodeConfig::new(url.parse().unwrap(), None)).collect();
     let mut config = SearchConfig::new(nodes);
-    config.search_timeout = DEADLINE;
+    config.search_timeout = SEARCH_TIMEOUT;
     config.probe_interval = Duration::from_millis(100);
     config.max_concurrent_searches = NonZeroUsize::new(CONNECTIONS).unwrap();
     MeilisearchEngine::connect(config, Arc::clone(changes) as _).await.unwrap()
 }
 
-async fn answers(engine: &MeilisearchEngine) -> bool {
+async fn succeeds(engine: &MeilisearchEngine) -> bool {
     engine.search(&finding_query(), Generation::default()).await.is_ok()
 }
 
-/// Whether only a probe brings the node back: it is not searched.
+/// Whether the node is not searched until a probe succeeds.
 async fn is_out_of_use(engine: &MeilisearchEngine) -> bool {
     match engine.search(&finding_query(), Generation::default()).await {
         Err(ReadError::Unavailable { source, .. }) => {
@@ -46,24 +46,24 @@ async fn is_out_of_use(engine: &MeilisearchEngine) -> bool {
 }
 
 #[tokio::test]
-async fn silent_connections_are_replaced_all_at_once() {
+async fn silent_connections_are_replaced_together() {
     let proxy = Proxy::start(&serve_repeatedly(recorded("search")).await).await;
     let engine = engine(&[&proxy.url], &Arc::default()).await;
-    let at_once = join_all((0..CONNECTIONS).map(|_| answers(&engine))).await;
-    assert!(at_once.iter().all(|answered| *answered));
+    let searches = join_all((0..CONNECTIONS).map(|_| succeeds(&engine))).await;
+    assert!(searches.iter().all(|succeeded| *succeeded));
     assert!(proxy.accepted() > CONNECTIONS / 2, "{} connections", proxy.accepted());
     proxy.silence_open_connections();
     let start = Instant::now();
-    until("the node is used over new connections", async || answers(&engine).await).await;
-    // One by one they would take half a second each.
+    until("the node is used over new connections", async || succeeds(&engine).await).await;
+    // Replaced one by one, each would cost a timeout of half a second.
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     for _ in 0..CONNECTIONS {
-        assert!(answers(&engine).await, "no silent connection is left");
+        assert!(succeeds(&engine).await, "no silent connection is left");
     }
 }
 
 #[tokio::test]
-async fn a_silent_node_is_replaced_and_used_again_when_it_is_back() {
+async fn silent_node_is_skipped_until_it_recovers() {
     let (exchanges, other) = (recorded("search"), recorded("search"));
     let proxies = [
         Proxy::start(&serve_repeatedly(exchanges).await).await,
@@ -73,37 +73,37 @@ async fn a_silent_node_is_replaced_and_used_again_when_it_is_back() {
     for silent in &proxies {
         silent.silence_all();
         let start = Instant::now();
-        until("the other node answers", async || answers(&engine).await).await;
-        assert!(start.elapsed() < PROMISED, "{:?}", start.elapsed());
+        until("the other node is searched", async || succeeds(&engine).await).await;
+        assert!(start.elapsed() < RECOVERY, "{:?}", start.elapsed());
         for _ in 0..5 {
-            assert!(answers(&engine).await, "the silent node is passed over");
+            assert!(succeeds(&engine).await, "the silent node is skipped");
         }
         let before = silent.accepted();
-        silent.pass_on();
-        until("it is asked again", async || silent.accepted() > before).await;
+        silent.accept_new_connections();
+        until("it is probed again", async || silent.accepted() > before).await;
     }
-    // Both are back: whichever is favoured, the other may go.
+    // Both have recovered: either one is enough.
     let start = Instant::now();
     for silent in &proxies {
         silent.silence_all();
-        until("the node that came back answers", async || answers(&engine).await).await;
-        silent.pass_on();
+        until("the node that recovered is searched", async || succeeds(&engine).await).await;
+        silent.accept_new_connections();
     }
-    assert!(start.elapsed() < 2 * PROMISED, "{:?}", start.elapsed());
+    assert!(start.elapsed() < 2 * RECOVERY, "{:?}", start.elapsed());
 }
 
-/// The record of changes lies in PostgreSQL, whose connections may go silent as well.
+/// The changes are read from PostgreSQL, whose connections may go silent as well.
 #[tokio::test]
-async fn a_record_of_changes_that_goes_silent_holds_up_no_node() {
+async fn silent_change_log_does_not_block_probes() {
     let proxy = Proxy::start(&serve_repeatedly(recorded("search")).await).await;
     let changes = Arc::new(Changes::default());
     let engine = engine(&[&proxy.url], &changes).await;
     changes.silent.store(true, Ordering::SeqCst);
-    until("the record is asked", async || changes.unanswered.load(Ordering::SeqCst) > 0).await;
+    until("the changes are read", async || changes.pending_calls.load(Ordering::SeqCst) > 0).await;
     proxy.silence_all();
     until("the node is out of use", async || is_out_of_use(&engine).await).await;
-    proxy.pass_on();
+    proxy.accept_new_connections();
     let start = Instant::now();
-    until("the node is used again", async || answers(&engine).await).await;
-    assert!(start.elapsed() < PROMISED, "{:?}", start.elapsed());
+    until("the node is used again", async || succeeds(&engine).await).await;
+    assert!(start.elapsed() < RECOVERY, "{:?}", start.elapsed());
 }

@@ -1,4 +1,4 @@
-//! A network between an engine and its node that goes silent: connections stay open, and nothing passes any more.
+//! A proxy between an engine and a node that can go silent: connections stay open but transfer nothing.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Ended with the value, and all connections with it.
+/// The proxy and its connections end when the value is dropped.
 pub(crate) struct Proxy {
-    /// Where the node is reached through it.
+    /// The URL of the node through the proxy.
     pub(crate) url: String,
     silenced: watch::Sender<Silenced>,
     accepted: Arc<AtomicUsize>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// Which connections nothing passes over.
+/// The connections that transfer nothing.
 #[derive(Debug, Clone, Copy, Default)]
 struct Silenced {
-    /// Those with a lower number.
+    /// All connections with a lower number.
     below: usize,
-    /// Those that are opened now.
+    /// All connections that are opened from now on.
     new: bool,
 }
 
@@ -37,23 +37,23 @@ impl Proxy {
         Self { url, silenced, accepted, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// How many connections were opened.
+    /// The number of connections that were opened.
     pub(crate) fn accepted(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)
     }
 
-    /// Silences every connection that is open. New ones work.
+    /// Silences all open connections. New ones work.
     pub(crate) fn silence_open_connections(&self) {
         self.silenced.send_modify(|silenced| silenced.below = self.accepted());
     }
 
-    /// Silences every connection, also those that are opened from now on.
+    /// Silences all connections, also new ones.
     pub(crate) fn silence_all(&self) {
         self.silenced.send_modify(|silenced| silenced.new = true);
     }
 
-    /// Lets connections work that are opened from now on; those that were silenced stay silent.
-    pub(crate) fn pass_on(&self) {
+    /// Lets new connections work again. Silenced ones stay silent.
+    pub(crate) fn accept_new_connections(&self) {
         self.silenced.send_modify(|silenced| *silenced = Silenced { below: self.accepted(), new: false });
     }
 }

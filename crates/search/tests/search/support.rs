@@ -1,4 +1,4 @@
-//! Servers to write to, and engines over them.
+//! Meilisearch servers and engines for the tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -16,25 +16,25 @@ use chart_index_search::{
 use chart_index_tests::PrivateMeilisearch;
 use serde_json::Value;
 
-/// A Meilisearch server: the one of `MEILISEARCH_URL`, or a private one.
+/// A Meilisearch server: that of `MEILISEARCH_URL`, or a private one.
 pub(crate) struct Server {
-    /// How to reach an index of the test's own.
+    /// The server, with an index for this test alone.
     pub(crate) config: NodeConfig,
     _private: Option<PrivateMeilisearch>,
 }
 
 impl Server {
-    /// The server to test with.
+    /// The configured server, or a new private one.
     pub(crate) fn find() -> Self {
         if let Ok(url) = std::env::var("MEILISEARCH_URL") {
             let key = std::env::var("MEILISEARCH_API_KEY").ok().map(ApiKey::from);
-            return Self { config: config_of(&url, key), _private: None };
+            return Self { config: node_config(&url, key), _private: None };
         }
         let private = PrivateMeilisearch::start();
         Self { config: config(&private), _private: Some(private) }
     }
 
-    /// Deletes the indexes of the test. On a private server they go with it.
+    /// Deletes the indexes of the test.
     pub(crate) async fn close(self) {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         for suffix in ["", "_state", "_rebuild", "_rebuild_state"] {
@@ -48,12 +48,12 @@ impl Server {
     }
 }
 
-/// How to reach an index of the test's own on a private server.
+/// A private server, with an index for this test alone.
 pub(crate) fn config(server: &PrivateMeilisearch) -> NodeConfig {
-    config_of(&server.url(), None)
+    node_config(&server.url(), None)
 }
 
-fn config_of(url: &str, key: Option<ApiKey>) -> NodeConfig {
+fn node_config(url: &str, key: Option<ApiKey>) -> NodeConfig {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut config = NodeConfig::new(url.parse::<NodeUrl>().unwrap(), key);
@@ -61,17 +61,19 @@ fn config_of(url: &str, key: Option<ApiKey>) -> NodeConfig {
     config
 }
 
-/// A record of changes: checkpoints below a bound lack one, made long ago. It may be away.
+/// A change log in which every checkpoint below a bound lacks an old change. It can fail or go silent.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
+    /// A node with this checkpoint has applied all changes.
     pub(crate) complete_from: AtomicU64,
-    pub(crate) away: AtomicBool,
-    /// Whether it never answers.
+    /// Whether every call fails.
+    pub(crate) unavailable: AtomicBool,
+    /// Whether calls never return.
     pub(crate) silent: AtomicBool,
-    /// How many of its answers are waited for in vain.
-    pub(crate) unanswered: AtomicU64,
-    /// How often it was asked.
-    pub(crate) asked: AtomicU64,
+    /// The number of calls that never return.
+    pub(crate) pending_calls: AtomicU64,
+    /// The number of calls.
+    pub(crate) calls: AtomicU64,
 }
 
 impl Changes {
@@ -79,61 +81,61 @@ impl Changes {
         Arc::new(Self { complete_from: checkpoint.into(), ..Self::default() })
     }
 
-    /// Waits until it was asked once more, from beginning to end.
-    pub(crate) async fn asked_again(&self) {
-        let before = self.asked.load(Ordering::SeqCst);
-        until("it is asked again", async || self.asked.load(Ordering::SeqCst) > before + 1).await;
+    /// Waits for a call that began after this one.
+    pub(crate) async fn next_call(&self) {
+        let before = self.calls.load(Ordering::SeqCst);
+        until("the changes are read again", async || self.calls.load(Ordering::SeqCst) > before + 1).await;
     }
 }
 
 #[async_trait]
 impl CatalogueChanges for Changes {
     async fn oldest_unapplied_ms(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.calls.fetch_add(1, Ordering::SeqCst);
         if self.silent.load(Ordering::SeqCst) {
-            self.unanswered.fetch_add(1, Ordering::SeqCst);
+            self.pending_calls.fetch_add(1, Ordering::SeqCst);
             std::future::pending::<()>().await;
         }
-        if self.away.load(Ordering::SeqCst) {
-            return Err(ReadError::Unavailable { operation: "test", source: "away".into() });
+        if self.unavailable.load(Ordering::SeqCst) {
+            return Err(ReadError::Unavailable { operation: "test", source: "test".into() });
         }
         Ok((recorded.checkpoint.0 < self.complete_from.load(Ordering::SeqCst)).then_some(1_000))
     }
 }
 
-/// An engine over those nodes that notices quickly what becomes of them.
+/// An engine with a short probe interval.
 pub(crate) async fn engine(nodes: &[&NodeConfig]) -> MeilisearchEngine {
     engine_with(nodes, Arc::default(), Duration::from_secs(5)).await
 }
 
-/// An engine with changes to lag behind and a deadline.
+/// An engine with a short probe interval, a change log and a search timeout.
 pub(crate) async fn engine_with(
     nodes: &[&NodeConfig],
     changes: Arc<Changes>,
-    deadline: Duration,
+    search_timeout: Duration,
 ) -> MeilisearchEngine {
     let mut config = SearchConfig::new(nodes.iter().map(|&node| node.clone()).collect());
-    config.search_timeout = deadline;
+    config.search_timeout = search_timeout;
     config.probe_interval = Duration::from_millis(50);
     MeilisearchEngine::connect(config, changes).await.unwrap()
 }
 
-/// An engine that is patient, and takes pages for deep that are not.
-pub(crate) async fn patient_engine(node: &NodeConfig) -> MeilisearchEngine {
+/// An engine with a long timeout, which reads pages from offset 100 on from the end.
+pub(crate) async fn slow_engine(node: &NodeConfig) -> MeilisearchEngine {
     let mut config = SearchConfig::new(vec![node.clone()]);
     config.search_timeout = Duration::from_secs(10);
     config.reverse_from_offset = 100;
     MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap()
 }
 
-/// Fills a new live index with the sets.
+/// Builds a live index of the chartsets.
 pub(crate) async fn fill(config: &NodeConfig, sets: &[IndexedChartset], checkpoint: u64) -> IndexWriter {
     let writer = IndexWriter::new(config).unwrap();
     rebuild(&writer, sets, checkpoint).await;
     writer
 }
 
-/// Rebuilds an index.
+/// Rebuilds the index with the chartsets.
 pub(crate) async fn rebuild(writer: &IndexWriter, sets: &[IndexedChartset], checkpoint: u64) {
     writer.begin_rebuild().await.unwrap();
     for put in sets.chunks(10_000) {
@@ -143,26 +145,28 @@ pub(crate) async fn rebuild(writer: &IndexWriter, sets: &[IndexedChartset], chec
     writer.finish_rebuild().await.unwrap();
 }
 
-/// The page of the whole catalogue, newest first.
+/// The first page of the whole catalogue, most recently updated first.
 pub(crate) async fn first_page(engine: &MeilisearchEngine) -> Result<ChartsetPage, ReadError> {
     engine.search(&SearchQuery::default(), Generation::default()).await
 }
 
-/// Waits until the engine is as it should be.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
+/// Waits until a condition holds.
+pub(crate) async fn until<F: Future<Output = bool>>(condition: &str, holds: impl Fn() -> F) {
     let wait = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap_or_else(|_| panic!("never: {what}"));
+    tokio::time::timeout(Duration::from_secs(20), wait)
+        .await
+        .unwrap_or_else(|_| panic!("timed out: {condition}"));
 }
 
 pub(crate) fn id(number: u64) -> ChartsetId {
     ChartsetId::from_bytes(number.to_be_bytes())
 }
 
-/// The set with that number and title.
+/// A chartset with this number and title.
 pub(crate) fn titled(number: u64, title: &str) -> IndexedChartset {
     let chartset = Chartset {
         id: id(number),
@@ -182,17 +186,17 @@ pub(crate) fn titled(number: u64, title: &str) -> IndexedChartset {
     IndexedChartset { chartset, keywords, updated_at_ms: i64::try_from(number).unwrap() }
 }
 
-/// So many sets.
+/// `count` chartsets.
 pub(crate) fn numbered(count: u64) -> Vec<IndexedChartset> {
     (1..=count).map(|number| titled(number, &format!("Title {number}"))).collect()
 }
 
-/// The numbers of the sets on a page.
+/// The numbers of the chartsets on a page.
 pub(crate) fn ids(page: &ChartsetPage) -> Vec<u64> {
     strings(page, "id").map(|id| u64::from_str_radix(&id, 16).unwrap()).collect()
 }
 
-/// The titles of the sets on a page.
+/// The titles of the chartsets on a page.
 pub(crate) fn titles(page: &ChartsetPage) -> Vec<String> {
     strings(page, "title").collect()
 }

@@ -1,4 +1,4 @@
-//! Writing to a real node.
+//! Writes to a real node.
 
 use chart_index_domain::search::{Checkpoint, ListItem};
 use chart_index_domain::{PublicSource, SourceKind, SourceRef};
@@ -10,7 +10,7 @@ use crate::support::{Server, config, engine, fill, first_page, id, ids, numbered
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn what_is_written_is_read_back_exactly() {
+async fn documents_are_read_back_exactly() {
     let server = Server::find();
     let mut set = titled(7, "\"; \\ ' \u{2028} 宙の旋律 1e5 nan \u{1f600}");
     let reference = SourceRef::from_number(577_617).unwrap();
@@ -74,7 +74,7 @@ async fn an_index_knows_which_changes_it_holds() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn nothing_is_written_where_there_is_no_index() {
+async fn missing_index_is_not_created() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
     let put = numbered(1);
@@ -85,10 +85,10 @@ async fn nothing_is_written_where_there_is_no_index() {
     server.close().await;
 }
 
-/// The node answers and closes the connection long before it has read such a request.
+/// The node responds and closes the connection before it has read such a request.
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_request_far_above_the_limit_of_a_node_is_halved() {
+async fn too_large_request_is_halved() {
     let server = PrivateMeilisearch::start_with(&["--http-payload-size-limit", "8KiB"]);
     let writer = fill(&config(&server), &numbered(3), 1).await;
     let mut put = numbered(12);
@@ -96,26 +96,27 @@ async fn a_request_far_above_the_limit_of_a_node_is_halved() {
         set.keywords.tags = vec!["tag ".repeat(400_000)];
     }
     let applied = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap();
-    let refused: Vec<_> = applied.rejected.iter().map(|refused| refused.id).collect();
-    assert_eq!(refused, [3, 4, 5, 6, 7, 8].map(id));
+    let rejected: Vec<_> = applied.rejected.iter().map(|rejected| rejected.id).collect();
+    assert_eq!(rejected, [3, 4, 5, 6, 7, 8].map(id));
     assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
 }
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_task_that_fails_is_an_error() {
+async fn failed_task_is_an_error() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
     writer.begin_rebuild().await.unwrap();
     writer.set_checkpoint(Target::Rebuild, Checkpoint(1)).await.unwrap();
     writer.finish_rebuild().await.unwrap();
-    // Documents of a stranger, by another key.
+    // A document of another program, with another primary key.
     let url =
         format!("{}/indexes/{}_rebuild/documents?primaryKey=other", server.config.url, server.config.index);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let body = json!([{ "other": 1 }]).to_string();
-    let answer = client.post(url).header("Content-Type", "application/json").body(body).send().await.unwrap();
-    assert_eq!(answer.status(), 202);
+    let response =
+        client.post(url).header("Content-Type", "application/json").body(body).send().await.unwrap();
+    assert_eq!(response.status(), 202);
     while writer.count(Target::Rebuild).await.unwrap_or(0) == 0 {}
     let put = numbered(1);
     let error = writer.apply(Target::Rebuild, &Batch { put: &put, delete: &[] }).await.unwrap_err();
@@ -125,7 +126,7 @@ async fn a_task_that_fails_is_an_error() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn an_interrupted_rebuild_leaves_nothing_behind() {
+async fn interrupted_rebuild_leaves_nothing_behind() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(3), 1).await;
     writer.begin_rebuild().await.unwrap();
@@ -139,7 +140,7 @@ async fn an_interrupted_rebuild_leaves_nothing_behind() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn an_older_index_never_takes_the_place_of_a_newer_one() {
+async fn outdated_rebuild_is_not_swapped_in() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(3), 9).await;
     writer.begin_rebuild().await.unwrap();
@@ -151,7 +152,7 @@ async fn an_older_index_never_takes_the_place_of_a_newer_one() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn settings_that_somebody_changed_are_noticed_and_mended() {
+async fn changed_settings_are_found_and_restored() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
     assert_eq!(writer.setting_differences().await.unwrap(), []);
@@ -173,7 +174,7 @@ async fn settings_that_somebody_changed_are_noticed_and_mended() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn finished_tasks_are_forgotten() {
+async fn finished_tasks_are_pruned() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
     let tasks = format!("{}/tasks?indexUids={}_rebuild", server.config.url, server.config.index);
@@ -191,7 +192,7 @@ async fn finished_tasks_are_forgotten() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn a_rebuild_is_never_seen_by_searches() {
+async fn searches_never_see_a_rebuild_in_progress() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(40), 1).await;
     let engine = engine(&[&server.config]).await;

@@ -1,6 +1,6 @@
-//! What every program of the workspace does for whoever operates it: write a log, and end on a signal.
+//! Logging and shutdown signals of the programs.
 //!
-//! - [`LogConfig`], [`Log`]: the log on standard error, which never makes the program wait.
+//! - [`LogConfig`], [`Log`]: the log on standard error, written without blocking the program.
 //! - [`shutdown_signal`]: SIGTERM and SIGINT.
 
 mod log;

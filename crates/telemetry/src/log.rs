@@ -11,61 +11,60 @@ use clap::{Args, ValueEnum};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
-/// The lines that may wait to be written, some 3 MB. When standard error takes none of them for so long that there are
-/// more, those above it are dropped.
+/// Maximum lines waiting to be written, about 3 MB. Further lines are dropped until standard error is read again.
 const BUFFERED_LINES: usize = 8_192;
 
-/// How long the end of the program may wait for standard error to take what is left.
+/// Maximum time to write the remaining lines at exit.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is logged, and how.
+/// Format and filter of the log.
 #[derive(Debug, Clone, Args)]
 pub struct LogConfig {
-    /// How the log is written.
+    /// Log format.
     #[arg(long, env = "LOG_FORMAT", value_enum, default_value = "text", global = true)]
     pub log_format: LogFormat,
 
-    /// What is logged, as levels and targets: `info`, `debug`, `info,chart_index_http=debug`, … By default without slow
-    /// statements of PostgreSQL (`sqlx::query`), of which there is a line each.
+    /// Log filter, as levels per target, for example `info,chart_index_http=debug`. The default leaves out slow
+    /// statements (`sqlx::query`).
     #[arg(
         long,
         env = "RUST_LOG",
         value_name = "RUST_LOG",
         default_value = "info,sqlx::query=error",
-        value_parser = filter,
+        value_parser = parse_filter,
         global = true
     )]
     pub log_filter: String,
 }
 
-/// The form of the lines.
+/// The log format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Human-readable lines.
     Text,
-    /// A JSON object a line, for programs.
+    /// One JSON object per line.
     Json,
 }
 
-/// Checks a filter. It is kept as text because the parsed one cannot be cloned.
-fn filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {
+/// Validates a filter. Returns the text, because `EnvFilter` is not `Clone`.
+fn parse_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {
     EnvFilter::try_new(text).map(|_| text.to_owned())
 }
 
-/// The running log. A thread of its own writes to standard error, so that a reader that stops reading there delays no
-/// request: lines wait for it in a bounded buffer, and are dropped when that is full.
+/// The log of the process. A thread writes it to standard error from a bounded buffer, so that requests do not wait if
+/// standard error is not read: lines are dropped while the buffer is full.
 #[derive(Debug)]
-#[must_use = "what is buffered is written by `finish`"]
+#[must_use = "`finish` writes the buffered lines"]
 pub struct Log {
     writer: WorkerGuard,
     dropped: ErrorCounter,
 }
 
 impl Log {
-    /// Starts the log of this process, once. Panics are logged like everything else, since a panic must not wait for
-    /// standard error either.
+    /// Starts the log of this process; to be called once. Also logs panics, which would otherwise block on standard
+    /// error.
     pub fn start(config: &LogConfig) -> Self {
-        let (sender, writer) = writer_to(BufWriter::new(io::stderr()));
+        let (sender, writer) = spawn_writer(BufWriter::new(io::stderr()));
         let dropped = sender.error_counter();
         let log = tracing_subscriber::fmt()
             .with_env_filter(EnvFilter::new(&config.log_filter))
@@ -79,19 +78,19 @@ impl Log {
         Self { writer, dropped }
     }
 
-    /// Writes what is buffered and then the last words of the program, if there are any. Waits for standard error
-    /// 2 seconds at most.
-    pub fn finish(self, last_words: Option<String>) {
+    /// Writes the buffered lines, then the final message of the program, if any. Waits for standard error at most 2
+    /// seconds.
+    pub fn finish(self, final_message: Option<String>) {
         let lines = self.dropped.dropped_lines();
         if lines > 0 {
-            tracing::warn!(lines, "log lines were dropped: standard error was not read");
+            tracing::warn!(lines, "log lines were dropped because standard error was not read");
         }
         let (done, finished) = mpsc::channel();
-        // In a thread, since nothing bounds the time of a write to a full pipe.
+        // In a thread, because a write to a full pipe has no timeout.
         thread::spawn(move || {
             drop(self.writer);
-            if let Some(words) = last_words {
-                let _ = writeln!(io::stderr(), "{words}");
+            if let Some(message) = final_message {
+                let _ = writeln!(io::stderr(), "{message}");
             }
             let _ = done.send(());
         });
@@ -99,8 +98,8 @@ impl Log {
     }
 }
 
-/// A sender of lines that never waits, and the thread that writes them.
-fn writer_to(output: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
+/// A non-blocking sender of lines, and the guard of the thread that writes them.
+fn spawn_writer(output: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
     NonBlockingBuilder::default()
         .lossy(true)
         .buffered_lines_limit(BUFFERED_LINES)
@@ -121,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// An output that takes nothing until it is released.
+    /// An output that blocks until it is released.
     struct Blocked {
         released: mpsc::Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -129,7 +128,7 @@ mod tests {
 
     impl Write for Blocked {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // When the other end is gone, this returns at once.
+            // Returns at once when the sender is dropped.
             let _ = self.released.recv();
             self.written.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -141,10 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_output_drops_lines_and_delays_nothing() {
+    fn blocked_output_drops_lines_without_blocking() {
         let (release, released) = mpsc::channel();
         let written = Arc::<Mutex<Vec<u8>>>::default();
-        let (mut sender, guard) = writer_to(Blocked { released, written: Arc::clone(&written) });
+        let (mut sender, guard) = spawn_writer(Blocked { released, written: Arc::clone(&written) });
         let counter = sender.error_counter();
         for _ in 0..3 * BUFFERED_LINES {
             sender.write_all(b"line\n").unwrap();
@@ -156,13 +155,13 @@ mod tests {
         assert_eq!(
             written.lock().unwrap().len(),
             5 * (3 * BUFFERED_LINES - dropped),
-            "the others are written"
+            "all other lines are written"
         );
     }
 
     #[test]
-    fn a_filter_is_checked() {
-        assert!(filter("info,chart_index_http=debug").is_ok());
-        assert!(filter("info,=").is_err());
+    fn invalid_filters_are_rejected() {
+        assert!(parse_filter("info,chart_index_http=debug").is_ok());
+        assert!(parse_filter("info,=").is_err());
     }
 }

@@ -1,26 +1,27 @@
-//! The signals that end a program.
+//! Shutdown signals.
 
 use std::io;
 use std::process;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What shells add to the number of a signal in the exit code of a process that it ended.
-const EXIT_CODE_OF_SIGNALS: i32 = 128;
+/// The exit code of a process ended by a signal is this plus the number of the signal, as in a shell.
+const SIGNAL_EXIT_CODE_BASE: i32 = 128;
 
-/// Completes at the first SIGTERM or SIGINT. Both are caught from this call on.
+/// Returns a future that completes at the first SIGTERM or SIGINT. The handlers are installed by this call.
 ///
-/// A second one, while the program is about to end, ends it at once, with the exit code 143 or 130.
+/// A second signal, during the shutdown, exits at once with the code 143 or 130.
 ///
 /// # Errors
-/// The signals cannot be caught.
+///
+/// The signal handlers cannot be installed.
 pub fn shutdown_signal() -> io::Result<impl Future<Output = ()>> {
     let mut signals = Signals::new()?;
     Ok(async move {
         signals.next().await;
         tokio::spawn(async move {
             let signal = signals.next().await;
-            process::exit(EXIT_CODE_OF_SIGNALS + signal.as_raw_value());
+            process::exit(SIGNAL_EXIT_CODE_BASE + signal.as_raw_value());
         });
     })
 }

@@ -1,4 +1,4 @@
-//! The request handlers: each reads its response through the cache.
+//! The handlers: each extracts its parameters, reads through the response cache and responds.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -10,10 +10,11 @@ use chart_index_http::{
 };
 use chart_index_store::Store;
 
-use crate::wire::LookupAnswer;
-use crate::{LookupState, rox_file};
+use crate::LookupState;
+use crate::lookup_body::LookupBody;
+use crate::rox_response::rox_response;
 
-/// `GET /api/charts/{hash}`: a hash that the index does not know is an answer, not an error.
+/// `GET /api/charts/{hash}`. An unknown hash is 200 with the status `unknown`.
 pub(crate) async fn chart(
     State(LookupState { store, cache }): State<LookupState>,
     check: RateLimitCheck,
@@ -23,34 +24,34 @@ pub(crate) async fn chart(
     let fill = move || read_chart(store, hash);
     let body = match cache.read_json(&check, CacheKey::lookup(hash), &headers, fill).await? {
         Some(known) => known,
-        None => JsonBody::render(&LookupAnswer::new(hash, None))?,
+        None => JsonBody::render(&LookupBody::new(hash, None))?,
     };
     Ok(body.into_response(&headers, CachePolicy::Lookup))
 }
 
 async fn read_chart(store: Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let Some(known) = store.chart(hash).await? else { return Ok(CachedResponse::NotFound) };
-    Ok(JsonBody::render(&LookupAnswer::new(hash, Some(&known)))?.into_cached())
+    Ok(JsonBody::render(&LookupBody::new(hash, Some(&known)))?.into_cached())
 }
 
-/// `GET /api/charts/{hash}/rox`. Whether the chart is there counts first, whatever the client has: a removed chart
-/// is gone for those who have its file, too.
+/// `GET /api/charts/{hash}/rox`. Checks that the chart exists before `If-None-Match`: a removed chart is 404 for clients
+/// that have its file, too.
 pub(crate) async fn rox(
     State(LookupState { store, cache }): State<LookupState>,
     check: RateLimitCheck,
     HashParam(hash): HashParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let kept = cache.read(&check, CacheKey::rox(hash), move || read_rox(store, hash)).await?;
-    let CachedResponse::Found(file) = kept else { return Err(ApiError::NotFound(Resource::RoxFile)) };
+    let cached = cache.read(&check, CacheKey::rox(hash), move || read_rox(store, hash)).await?;
+    let CachedResponse::Found(file) = cached else { return Err(ApiError::NotFound(Resource::RoxFile)) };
     let tag = EntityTag::from(hash);
     if headers.matches(&tag) {
         return Ok(not_modified(&tag, CachePolicy::Rox));
     }
-    Ok(rox_file::answer(hash, &tag, file.plain().bytes.clone()))
+    Ok(rox_response(hash, &tag, file.plain().bytes.clone()))
 }
 
-/// The tag of a ROX file is its hash, which is its name already.
+/// Caches the file without a tag, which follows from the hash.
 async fn read_rox(store: Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let bytes = store.rox(hash).await?;
     Ok(bytes.map_or(CachedResponse::NotFound, |bytes| CachedResponse::found(bytes, "")))

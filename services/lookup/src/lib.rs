@@ -1,8 +1,8 @@
-//! The lookup service: where a chart can be downloaded, and the chart in the ROX format.
+//! The lookup service: the sources of a chart, and its ROX file.
 
 mod handlers;
-mod rox_file;
-mod wire;
+mod lookup_body;
+mod rox_response;
 
 use axum::Router;
 use axum::routing::get;
@@ -10,16 +10,16 @@ use chart_index_http::ResponseCache;
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 
-/// What the handlers of this service work on.
+/// The state of the handlers.
 #[derive(Debug, Clone)]
 pub struct LookupState {
     /// The catalogue.
     pub store: Store,
-    /// The rate limits and the cached responses.
+    /// The rate limits and the response cache.
     pub cache: ResponseCache,
 }
 
-/// The routes of the service, each group with its limit.
+/// The routes of the service, each group with its rate limit.
 pub fn router(state: LookupState) -> Router {
     let charts = Router::new().route("/api/charts/{hash}", get(handlers::chart));
     let rox_files = Router::new().route("/api/charts/{hash}/rox", get(handlers::rox));

@@ -1,4 +1,4 @@
-//! The routes over a store whose database is away.
+//! The routes, with a store whose database is unavailable.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -13,13 +13,13 @@ use super::*;
 
 async fn status(path: &str) -> u16 {
     // Nothing listens on port 1.
-    let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
+    let store = Store::new(&StoreConfig::new("postgres://user@127.0.0.1:1/none".parse().unwrap()));
     let request = Request::get(path).body(Body::empty()).unwrap();
-    router(LookupState { store, cache: unlimited() }).oneshot(request).await.unwrap().status().as_u16()
+    router(LookupState { store, cache: response_cache() }).oneshot(request).await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
-async fn a_malformed_hash_is_400_without_asking_the_store() {
+async fn malformed_hash_is_400_without_a_read() {
     let upper = "AB".repeat(32);
     for hash in [upper.as_str(), "ab", "%FF"] {
         assert_eq!(status(&format!("/api/charts/{hash}")).await, 400, "{hash}");
@@ -28,16 +28,19 @@ async fn a_malformed_hash_is_400_without_asking_the_store() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_is_503_and_never_unknown_or_404() {
+async fn unavailable_store_is_503_and_not_unknown_or_404() {
     let hash = "ab".repeat(32);
     assert_eq!(status(&format!("/api/charts/{hash}")).await, 503);
     assert_eq!(status(&format!("/api/charts/{hash}/rox")).await, 503);
 }
 
-/// The limits of a service without Redis: far above what a test asks for.
-fn unlimited() -> ResponseCache {
+/// A cache without Redis. The default rate limits are higher than the number of requests of a test.
+fn response_cache() -> ResponseCache {
     let redis = chart_index_redis::RedisConnection::disabled();
-    let limiting =
+    let rate_limiter =
         HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
-    ResponseCache::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap())
+    ResponseCache::new(
+        rate_limiter,
+        Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap(),
+    )
 }

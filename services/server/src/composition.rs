@@ -1,91 +1,139 @@
-//! Puts the services together and runs them.
+//! Wires the services together and runs them.
 
 use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
 use chart_index_browse::{BrowseState, SearchEngines};
-use chart_index_cache::{CatalogueStatus, CatalogueStatusSource};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatus, CatalogueStatusSource};
 use chart_index_domain::search::Engine;
-use chart_index_http::{ResponseCache, ServerConfig};
+use chart_index_http::{HttpRateLimiter, ResponseCache, ServerConfig, private_router, public_router};
 use chart_index_lookup::LookupState;
+use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
+use chart_index_redis::{RedisConfig, RedisConnection};
 use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::arguments::{ServeArguments, Service};
 use crate::health::{self, Readiness};
-use crate::open_files;
+use crate::open_file_limit;
 
-/// How long the database may take to say goodbye at the end.
+/// Maximum time to close the connections to PostgreSQL at exit.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often the catalogue is asked for its generation: how long a list or a detail may miss a change.
+/// How often the generation of the catalogue is read: how long lists and details may be out of date.
 const GENERATION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Serves until `shutdown` completes and what is in flight is finished.
+/// Serves until `shutdown` completes and the requests in flight are finished.
 ///
-/// The private listener answers to the very end: while the public one drains, it says that this process lives
-/// and is not ready.
+/// The private listener stops last: while the public one drains, it reports that the process is live and not ready.
 pub(crate) async fn run(
     arguments: &ServeArguments,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let (public_config, private_config) = bounds_of_listeners(arguments);
+    let (public_config, private_config) = server_configs(arguments);
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
+
     let store = Store::new(&arguments.store.config());
     let monitoring = store.monitoring();
     let readiness = Readiness::new(monitoring.clone());
-    // The service also starts without PostgreSQL: readiness is then checked again whenever it is asked for.
+    // An error is not fatal: the server also starts without PostgreSQL, and `/readyz` repeats the check.
     let (watch, _) = tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
-    let (rate_limiter, cache) = arguments.response_cache(catalogue_status(&watch))?;
+    let (rate_limiter, cache) = connect_cache(arguments, &watch)?;
     let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
 
-    announce("public", &public)?;
-    announce("private", &private)?;
-    let (stop_private, private_stopping) = oneshot::channel::<()>();
-    let private_server = tokio::spawn({
-        let routes = chart_index_http::private_router(health::router(readiness.clone()));
-        let proxies = arguments.limits.trusted_proxies.clone();
-        // The sender sends nothing: that it is dropped is the signal.
-        let stopping = async { private_stopping.await.unwrap_or_default() };
-        async move { chart_index_http::serve(private, routes, &private_config, &proxies, stopping).await }
-    });
-    let stopping = async {
+    let routes = routes(arguments, engines, &store, &watch, &cache);
+    let public_router = public_router(routes, &rate_limiter, &arguments.request_limits);
+    let private_router = private_router(health::router(readiness.clone()));
+    log_address("public", &public)?;
+    log_address("private", &private)?;
+
+    let proxies = &arguments.rate_limits.trusted_proxies;
+    let private_server = PrivateServer::spawn(private, private_router, private_config, proxies.clone());
+    let draining = async {
         shutdown.await;
         tracing::info!("shutting down");
         readiness.drain();
     };
-    let routes = routes(arguments, engines, &store, &watch, &cache);
-    let routes = chart_index_http::public_router(routes, &rate_limiter, &arguments.layers);
-    let proxies = &arguments.limits.trusted_proxies;
-    chart_index_http::serve(public, routes, &public_config, proxies, stopping).await;
+    chart_index_http::serve(public, public_router, &public_config, proxies, draining).await;
 
-    drop(stop_private);
-    private_server.await.context("the private listener failed")?;
-    // With the process the connections end in any case.
+    private_server.stop().await?;
+    // Connections that take longer are closed by the exit of the process.
     let _ = timeout(CLOSE_TIMEOUT, async { tokio::join!(store.close(), monitoring.close()) }).await;
     tracing::info!("stopped");
     Ok(())
 }
 
-/// The bounds of the public and of the private listener, within the limit of open files of this process.
-fn bounds_of_listeners(arguments: &ServeArguments) -> (ServerConfig, ServerConfig) {
+/// The settings of the public and the private listener, within the open file limit of the process.
+fn server_configs(arguments: &ServeArguments) -> (ServerConfig, ServerConfig) {
     let (server, database) = (arguments.server, arguments.store.database_max_connections);
-    let max_connections = open_files::clamp(server.max_connections, database, open_files::raise());
-    let private_connections = server.max_connections.min(open_files::PRIVATE_CONNECTIONS);
+    let max_connections =
+        open_file_limit::clamp_connections(server.max_connections, database, open_file_limit::raise());
+    let private_connections = server.max_connections.min(open_file_limit::PRIVATE_CONNECTIONS);
     (
         ServerConfig { max_connections, ..server },
         ServerConfig { max_connections: private_connections, ..server },
     )
 }
 
-/// What the cache is told of the catalogue.
+async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("{variable}: cannot listen on {address}"))
+}
+
+/// The rate limiter and the response cache. They connect to Redis in the background.
+///
+/// # Errors
+///
+/// The Redis settings are invalid.
+fn connect_cache(
+    arguments: &ServeArguments,
+    watch: &CatalogueWatch,
+) -> anyhow::Result<(HttpRateLimiter, ResponseCache)> {
+    let redis = RedisConfig::new(arguments.redis.endpoint());
+    let connect = || RedisConnection::connect(redis.clone());
+    let cache_config = cache_config(arguments, redis.clone(), watch);
+    let invalid = "REDIS_URL or REDIS_CLUSTER_URLS is invalid";
+    let connections =
+        CacheConnections { main: connect().context(invalid)?, rox: connect().context(invalid)? };
+    let cache = Cache::new(cache_config, connections.clone()).context(invalid)?;
+
+    let config = LimiterConfig { limits: arguments.rate_limits.limits(), ..LimiterConfig::default() };
+    // On the main connection of the cache, so that a check and a read take one round trip.
+    let limiter = Limiter::new(config, connections.main);
+    let rate_limiter = HttpRateLimiter::new(limiter, arguments.rate_limits.trusted_proxies.clone());
+    Ok((rate_limiter.clone(), ResponseCache::new(rate_limiter, cache)))
+}
+
+fn cache_config(arguments: &ServeArguments, redis: RedisConfig, watch: &CatalogueWatch) -> CacheConfig {
+    let limits = &arguments.request_limits;
+    CacheConfig {
+        bytes: arguments.cache.cache_bytes.get(),
+        // No request waits longer.
+        fill_timeout: limits.request_deadline,
+        max_fills: arguments.cache.max_fills_in_flight,
+        max_waiting_requests: max_waiting_requests(limits.max_requests_in_flight),
+        catalogue: Some(catalogue_status(watch)),
+        invalidations: redis,
+        ..CacheConfig::default()
+    }
+}
+
+/// Maximum requests that wait for PostgreSQL, and as many for the search engine: three eighths of the requests in flight
+/// each. The last quarter is left for cache hits, which take a few microseconds.
+fn max_waiting_requests(max_requests_in_flight: NonZeroU32) -> NonZeroUsize {
+    let waiting = u64::from(max_requests_in_flight.get()) * 3 / 8;
+    usize::try_from(waiting).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Reports the generation of the catalogue to the cache.
 fn catalogue_status(watch: &CatalogueWatch) -> CatalogueStatusSource {
     let watch = watch.clone();
     CatalogueStatusSource::new(move || {
@@ -93,7 +141,7 @@ fn catalogue_status(watch: &CatalogueWatch) -> CatalogueStatusSource {
     })
 }
 
-/// Meilisearch where there are nodes, with PostgreSQL as the fallback; else PostgreSQL alone.
+/// Meilisearch with PostgreSQL as the fallback if there are nodes, else PostgreSQL alone.
 async fn connect_engines(
     arguments: &ServeArguments,
     store: &Store,
@@ -111,11 +159,11 @@ async fn connect_engines(
     tracing::info!(engine = Engine::Meilisearch.as_str(), nodes, "search engine selected");
     let meilisearch = MeilisearchEngine::connect(config, Arc::new(monitoring.clone()))
         .await
-        .context("MEILISEARCH_URL cannot be used")?;
+        .context("MEILISEARCH_URL is invalid")?;
     Ok(SearchEngines::with_fallback(Arc::new(meilisearch), postgres))
 }
 
-/// The routes of the chosen services.
+/// The routes of the selected services.
 fn routes(
     arguments: &ServeArguments,
     engines: SearchEngines,
@@ -125,8 +173,8 @@ fn routes(
 ) -> Router {
     let mut routes = Router::new();
     if arguments.services.contains(&Service::Lookup) {
-        routes = routes
-            .merge(chart_index_lookup::router(LookupState { store: store.clone(), cache: cache.clone() }));
+        let state = LookupState { store: store.clone(), cache: cache.clone() };
+        routes = routes.merge(chart_index_lookup::router(state));
     }
     if arguments.services.contains(&Service::Browse) {
         let state = BrowseState {
@@ -141,14 +189,46 @@ fn routes(
     routes
 }
 
-async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("{variable}: cannot listen on {address}"))
-}
-
-/// Says where a listener is. Programs that start the server read this line: its message and its fields `listener`
-/// and `address` are part of the interface.
-fn announce(listener: &str, socket: &TcpListener) -> anyhow::Result<()> {
-    let address = socket.local_addr().context("a listener has no address")?;
+/// Logs the address of a listener. Programs that start the server read this line: its message and its fields `listener`
+/// and `address` are an interface.
+fn log_address(listener: &str, socket: &TcpListener) -> anyhow::Result<()> {
+    let address = socket.local_addr().context("get the address of a listener")?;
     tracing::info!(listener, %address, "listening");
     Ok(())
+}
+
+/// The server of the private listener, in a task.
+struct PrivateServer {
+    /// Dropping the sender stops the server.
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl PrivateServer {
+    fn spawn(listener: TcpListener, router: Router, config: ServerConfig, proxies: TrustedProxies) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let stopped = async { stopped.await.unwrap_or_default() };
+            chart_index_http::serve(listener, router, &config, &proxies, stopped).await;
+        });
+        Self { stop, task }
+    }
+
+    async fn stop(self) -> anyhow::Result<()> {
+        drop(self.stop);
+        self.task.await.context("private listener failed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_requests_in_flight_are_left_for_cache_hits() {
+        for (in_flight, waiting) in [(1024, 384), (8, 3), (1, 1)] {
+            let max = max_waiting_requests(NonZeroU32::new(in_flight).unwrap());
+            assert_eq!(max.get(), waiting, "{in_flight}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The routes of the private listener.
+//! The health endpoints of the private listener (docs/api.md, "Health endpoints").
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,13 @@ use chart_index_http::ApiError;
 use chart_index_store::Store;
 use tokio::time::timeout;
 
-/// How long the check of the schema may take.
+/// Maximum time of a schema check.
 const SCHEMA_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether this process should be sent requests: it has seen the schema of its version once since it started, and is
-/// not draining.
+/// Whether this process should receive requests: it has seen the schema of its version once and is not draining.
 ///
-/// What happens to the database afterwards does not count. Cached responses are served without it, and taking every
-/// replica out of rotation at the same time would lose those as well.
+/// A later outage of the database does not make a process unready: it still serves cached responses, and an outage would
+/// take all replicas out of rotation at once.
 #[derive(Debug, Clone)]
 pub(crate) struct Readiness {
     store: Store,
@@ -31,17 +30,17 @@ struct State {
 }
 
 impl Readiness {
-    /// Not ready yet. The store should be one for monitoring, so that the check does not wait behind requests.
+    /// Starts as not ready. Takes a monitoring store, so that checks do not wait for requests.
     pub(crate) fn new(store: Store) -> Self {
         Self { store, state: Arc::default() }
     }
 
-    /// Not ready any more, for good.
+    /// Makes the process unready permanently.
     pub(crate) fn drain(&self) {
         self.state.is_draining.store(true, Ordering::Relaxed);
     }
 
-    /// Whether this process is ready now. Waits no longer than [`SCHEMA_CHECK_TIMEOUT`] for the database.
+    /// Succeeds if the process is ready. Waits for the database at most [`SCHEMA_CHECK_TIMEOUT`].
     pub(crate) async fn check(&self) -> Result<(), ApiError> {
         if self.state.is_draining.load(Ordering::Relaxed) {
             return Err(ApiError::ShuttingDown);
@@ -56,7 +55,7 @@ impl Readiness {
     }
 }
 
-/// The routes: `/livez` responds while the process runs, `/readyz` while it should be sent requests.
+/// The routes: `/livez` is 200 while the process runs, `/readyz` while it should receive requests.
 pub(crate) fn router(readiness: Readiness) -> Router {
     Router::new().route("/livez", get(async || "ok\n")).route("/readyz", get(readyz)).with_state(readiness)
 }
@@ -82,9 +81,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_is_live_and_not_ready_before_it_has_seen_the_schema() {
+    async fn process_is_not_ready_before_the_schema_or_when_draining() {
         // Nothing listens on port 1.
-        let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
+        let store = Store::new(&StoreConfig::new("postgres://user@127.0.0.1:1/none".parse().unwrap()));
         let readiness = Readiness::new(store);
         assert_eq!(status(&readiness, "/livez").await, 200);
         assert_eq!(status(&readiness, "/readyz").await, 503);

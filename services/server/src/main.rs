@@ -1,10 +1,10 @@
-//! The server of the chart index: its command line, and the composition of the services.
+//! The program `chart-index`.
 
 mod arguments;
 mod composition;
 mod health;
 mod healthcheck;
-mod open_files;
+mod open_file_limit;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -14,35 +14,35 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command, ServeArguments};
 
-/// Responses are made of many small texts: with glibc's allocator a list takes a seventh more instructions.
+/// Responses are built from many small strings: with the allocator of glibc a list takes a seventh more instructions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Serve(settings) => {
-            let log = Log::start(&settings.logging);
-            let served = serve(&settings).await;
-            log.finish(served.as_ref().err().map(last_words));
-            exit_code(&served)
+        Command::Serve(arguments) => {
+            let log = Log::start(&arguments.log);
+            let result = serve(&arguments).await;
+            log.finish(result.as_ref().err().map(error_message));
+            exit_code(&result)
         }
-        Command::Healthcheck(settings) => {
-            let healthy = healthcheck::run(&settings);
-            if let Err(error) = &healthy {
-                let _ = writeln!(io::stderr(), "{}", last_words(error));
+        Command::Healthcheck(arguments) => {
+            let result = healthcheck::run(&arguments);
+            if let Err(error) = &result {
+                let _ = writeln!(io::stderr(), "{}", error_message(error));
             }
-            exit_code(&healthy)
+            exit_code(&result)
         }
     }
 }
 
-async fn serve(settings: &ServeArguments) -> anyhow::Result<()> {
-    composition::run(settings, shutdown_signal()?).await
+async fn serve(arguments: &ServeArguments) -> anyhow::Result<()> {
+    composition::run(arguments, shutdown_signal()?).await
 }
 
-/// What a program that failed says at its end, for the caller.
-fn last_words(error: &anyhow::Error) -> String {
+/// The error with its causes, on one line.
+fn error_message(error: &anyhow::Error) -> String {
     format!("error: {error:#}")
 }
 

@@ -1,16 +1,16 @@
-//! The lookup answer of the contract.
+//! The JSON body of a chart lookup (docs/api.md, "Chart lookup").
 
 use chart_index_domain::{Chart, NoteHash, Source};
 use chart_index_store::KnownChart;
 use serde::Serialize;
 
-/// How long a client may keep an answer, in milliseconds: the same as its cache policy.
+/// How long a client may cache a response, in milliseconds. Equals the `max-age` of `CachePolicy::Lookup`.
 const TTL_MS: u32 = 300_000;
 
-/// The answer to "where can this chart be downloaded?". Of an unknown chart there is nothing but its hash to say.
+/// The body of a lookup. For an unknown chart it has neither `sources` nor `chart`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct LookupAnswer<'a> {
+pub(crate) struct LookupBody<'a> {
     chart_hash: NoteHash,
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ enum Status {
     Unknown,
 }
 
-impl<'a> LookupAnswer<'a> {
+impl<'a> LookupBody<'a> {
     pub(crate) fn new(hash: NoteHash, known: Option<&'a KnownChart>) -> Self {
         Self {
             chart_hash: hash,
@@ -83,11 +83,11 @@ mod tests {
     }
 
     fn json(known: Option<&KnownChart>) -> String {
-        serde_json::to_string_pretty(&LookupAnswer::new(HASH, known)).unwrap()
+        serde_json::to_string_pretty(&LookupBody::new(HASH, known)).unwrap()
     }
 
     #[test]
-    fn a_known_chart_has_its_sources_and_its_chart() {
+    fn known_chart_has_sources_and_chart() {
         insta::assert_snapshot!(json(Some(&known_chart())), @r#"
         {
           "chartHash": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f",
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_chart_has_neither_sources_nor_chart() {
+    fn unknown_chart_has_neither_sources_nor_chart() {
         insta::assert_snapshot!(json(None), @r#"
         {
           "chartHash": "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f",
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_chart_without_a_source_says_so() {
+    fn known_chart_without_sources_has_an_empty_array() {
         let known = KnownChart { sources: Vec::new(), ..known_chart() };
         assert!(json(Some(&known)).contains("\"sources\": []"));
     }

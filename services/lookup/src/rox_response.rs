@@ -1,4 +1,4 @@
-//! The ROX file as an attachment.
+//! The response with a ROX file (docs/api.md, "ROX file").
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG};
@@ -7,8 +7,8 @@ use bytes::Bytes;
 use chart_index_domain::NoteHash;
 use chart_index_http::{CachePolicy, EntityTag};
 
-/// The whole file. Sent as it is: its bytes are compact, and its tag stands for them alone.
-pub(crate) fn answer(hash: NoteHash, tag: &EntityTag, bytes: Bytes) -> Response {
+/// The file as an attachment. Never content-encoded: its tag, the hash, identifies these bytes only.
+pub(crate) fn rox_response(hash: NoteHash, tag: &EntityTag, bytes: Bytes) -> Response {
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{hash}.rox\"")),
@@ -22,9 +22,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rox_file_is_an_attachment_named_and_tagged_by_its_hash() {
+    fn rox_file_is_an_attachment_named_and_tagged_by_its_hash() {
         let hash = NoteHash::from_bytes([0xab; 32]);
-        let response = answer(hash, &hash.into(), vec![1, 2, 3].into());
+        let response = rox_response(hash, &hash.into(), vec![1, 2, 3].into());
         let hex = "ab".repeat(32);
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/octet-stream");

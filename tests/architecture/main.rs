@@ -1,13 +1,13 @@
-//! The arrows between the crates, and which crate may name which library.
-#![expect(clippy::expect_used, reason = "what cargo tells is there, or the test fails")]
+//! Dependency rules: which crates may depend on each other, and on which libraries.
+#![expect(clippy::expect_used, reason = "the test fails if the output of cargo is incomplete")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use chart_index_tests::workspace_root;
 
-/// What each package of the workspace may use directly. Arrows point down only.
-const ARROWS: &[(&str, &[&str])] = &[
+/// The workspace packages on which each package may depend directly.
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("cli", &[]),
     ("chartfile", &["domain"]),
@@ -41,8 +41,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("benchmarks", &["domain", "store", "tests"]),
 ];
 
-/// Libraries that only these packages may name.
-const OWNED: &[(&str, &[&str])] = &[
+/// Libraries on which only these packages may depend directly.
+const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("sqlx", &["store"]),
     ("rhythm-open-exchange", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),
@@ -50,44 +50,44 @@ const OWNED: &[(&str, &[&str])] = &[
     ("meilisearch-sdk", &["search"]),
 ];
 
-/// Packages whose code runs in the public process.
+/// The package of the public program.
 const PUBLIC_PROCESS: &str = "server";
 
 #[test]
-fn arrows_point_down_only() {
+fn packages_depend_only_on_allowed_packages() {
     for (package, dependencies) in workspace_dependencies() {
-        let allowed = ARROWS.iter().find(|(name, _)| *name == package);
-        let (_, allowed) = allowed.unwrap_or_else(|| panic!("{package} has no line in ARROWS"));
+        let allowed = ALLOWED_DEPENDENCIES.iter().find(|(name, _)| *name == package);
+        let (_, allowed) = allowed.unwrap_or_else(|| panic!("{package} is not in ALLOWED_DEPENDENCIES"));
         for dependency in dependencies.iter().filter_map(|name| name.strip_prefix("chart-index-")) {
-            assert!(allowed.contains(&dependency), "{package} must not use {dependency}");
+            assert!(allowed.contains(&dependency), "{package} must not depend on {dependency}");
         }
     }
 }
 
 #[test]
-fn each_vendor_has_one_owner() {
+fn libraries_are_used_only_by_their_owners() {
     for (package, dependencies) in workspace_dependencies() {
-        for (library, owners) in OWNED {
+        for (library, owners) in OWNED_LIBRARIES {
             let named = dependencies.contains(*library);
-            assert!(!named || owners.contains(&package.as_str()), "{package} must not name {library}");
+            assert!(!named || owners.contains(&package.as_str()), "{package} must not depend on {library}");
         }
     }
 }
 
 #[test]
-fn no_parser_runs_in_the_public_process() {
+fn public_program_contains_no_chart_parser() {
     let dependencies = workspace_dependencies();
-    let (mut reached, mut open) = (BTreeSet::new(), vec![PUBLIC_PROCESS.to_owned()]);
-    while let Some(package) = open.pop() {
+    let (mut reached, mut pending) = (BTreeSet::new(), vec![PUBLIC_PROCESS.to_owned()]);
+    while let Some(package) = pending.pop() {
         let used = dependencies.get(&package).into_iter().flatten();
-        open.extend(used.filter_map(|name| name.strip_prefix("chart-index-").map(str::to_owned)));
+        pending.extend(used.filter_map(|name| name.strip_prefix("chart-index-").map(str::to_owned)));
         reached.insert(package);
     }
-    assert!(reached.contains("store"), "the walk over the dependencies finds what it is known to find");
+    assert!(reached.contains("store"), "a known dependency is found");
     assert!(!reached.contains("chartfile"), "{reached:?}");
 }
 
-/// The direct dependencies of each package of the workspace, without those of its tests.
+/// The direct dependencies of each workspace package, without development dependencies.
 fn workspace_dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--locked", "--offline"])

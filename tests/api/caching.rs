@@ -275,7 +275,7 @@ async fn a_removal_that_cannot_be_announced_says_so() {
     // Nothing listens on port 1.
     let run = remove("redis://127.0.0.1:1");
     assert_eq!(run.code, Some(1));
-    assert!(run.stderr.contains("stored, but Redis could not be told"), "{}", run.stderr);
+    assert!(run.stderr.contains("the cache in Redis could not be invalidated"), "{}", run.stderr);
     let redis = TestRedis::create();
-    assert!(remove(redis.url()).succeeded().contains("was removed before"));
+    assert!(remove(redis.url()).succeeded().contains("was already removed"));
 }

@@ -1,8 +1,9 @@
-//! Folders and archives that stand for one chartset.
+//! Folders and archives with the same chartset id.
 
 use super::*;
 
-/// `123 x/`, `123 x.osz` and `123 y/` are one set of the first game, `song/` and `song.zip` one song of the second.
+/// `123 x/`, `123 x.osz` and `123 y/` are the same set of the first game, `7 pack/song/` and the `song/` in `7 pack.zip` the
+/// same song of the second.
 fn library() -> Library {
     let library = Library::new();
     library.osu("alpha/123 x/a.osu", ChartSpec { title: "Archive".into(), ..ChartSpec::numbered(1) });
@@ -22,7 +23,7 @@ const DUPLICATES: [(&str, &str); 3] = [
 ];
 
 #[tokio::test]
-async fn one_of_two_places_with_one_id_is_chosen_in_every_run() {
+async fn every_run_chooses_the_same_duplicate() {
     let database = Database::new().await;
     let library = library();
     for run in 0..3 {
@@ -39,11 +40,15 @@ async fn one_of_two_places_with_one_id_is_chosen_in_every_run() {
         }
         assert_eq!(database.titles(), ["Folder", "Loose"], "run {run}");
     }
-    assert_eq!(database.0.psql("SELECT count(*) FROM search_changes"), "2", "nothing was written twice");
+    assert_eq!(
+        database.0.psql("SELECT count(*) FROM search_changes"),
+        "2",
+        "unchanged chartsets are not written again"
+    );
 }
 
 #[tokio::test]
-async fn the_archive_is_read_once_the_folder_is_gone() {
+async fn archive_is_used_when_the_folder_is_deleted() {
     let database = Database::new().await;
     let library = library();
     database.ingest(&library);

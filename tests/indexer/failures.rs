@@ -1,4 +1,4 @@
-//! What an ingest does when PostgreSQL rejects a chartset or is unavailable for a while, and when it is interrupted.
+//! Ingest when PostgreSQL rejects a chartset or is unavailable, and when it is interrupted.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,7 @@ use chart_index_tests::{PrivatePostgres, TestRedis, within};
 use super::*;
 
 #[tokio::test]
-async fn a_chartset_that_postgresql_rejects_is_reported_and_the_run_goes_on() {
+async fn rejected_chartset_does_not_stop_the_ingest() {
     let database = Database::new().await;
     let _ = database.0.psql("ALTER TABLE chartsets ADD CONSTRAINT no_bad_title CHECK (title <> 'Bad')");
     let library = Library::new();
@@ -34,7 +34,7 @@ async fn a_chartset_that_postgresql_rejects_is_reported_and_the_run_goes_on() {
 }
 
 #[tokio::test]
-async fn an_ingest_outlives_a_restart_of_postgresql() {
+async fn ingest_survives_a_restart_of_postgresql() {
     let server = PrivatePostgres::start();
     let database = Database(TestDatabase::create_on(server.url()));
     database.run(&["migrate"]);
@@ -44,13 +44,13 @@ async fn an_ingest_outlives_a_restart_of_postgresql() {
     server.restart();
     let run = finish(child);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stderr.contains("trying again"), "{}", run.stderr);
+    assert!(run.stderr.contains("retrying in"), "{}", run.stderr);
     assert_eq!(database.0.psql("SELECT count(*) FROM chartsets"), SETS.to_string());
     assert!(database.run(&["verify"]).contains(", 0 findings"));
 }
 
 #[tokio::test]
-async fn sigterm_ends_an_ingest_as_ctrl_c_does() {
+async fn interrupted_ingest_leaves_complete_chartsets() {
     for signal in ["INT", "TERM"] {
         let database = Database::new().await;
         let library = many_sets();
@@ -71,7 +71,7 @@ async fn sigterm_ends_an_ingest_as_ctrl_c_does() {
 }
 
 #[tokio::test]
-async fn an_interrupted_ingest_ends_while_postgresql_is_unavailable() {
+async fn ingest_can_be_interrupted_during_an_outage() {
     let server = PrivatePostgres::start();
     let database = Database(TestDatabase::create_on(server.url()));
     database.run(&["migrate"]);
@@ -79,14 +79,14 @@ async fn an_interrupted_ingest_ends_while_postgresql_is_unavailable() {
     let mut child = database.start_ingest(&library, &[]);
     server.kill();
     let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(stderr.any(|line| line.contains("trying again")));
+    assert!(stderr.any(|line| line.contains("retrying in")));
     send(&child, "TERM");
     let (code, _) = within(Duration::from_secs(25), async || child.try_wait().unwrap()).await;
     assert_eq!(code.code(), Some(130));
 }
 
 #[tokio::test]
-async fn what_an_interrupted_ingest_stored_is_announced() {
+async fn interrupted_ingest_invalidates_stored_charts() {
     let database = Database::new().await;
     let redis = TestRedis::create();
     let library = many_sets();
@@ -97,10 +97,10 @@ async fn what_an_interrupted_ingest_stored_is_announced() {
     let stored = database.0.psql("SELECT encode(chart_hash, 'hex') FROM chartset_charts");
     let stored: HashSet<String> = stored.lines().map(str::to_owned).collect();
     assert!(!stored.is_empty());
-    within(Duration::from_secs(5), async || messages.name_all(&stored).then_some(())).await;
+    within(Duration::from_secs(5), async || messages.contain_all(&stored).then_some(())).await;
 }
 
-/// All messages that Redis passes on.
+/// Receives all messages that are published in Redis.
 struct Messages {
     subscriber: Child,
     received: Arc<Mutex<Vec<u8>>>,
@@ -127,8 +127,8 @@ impl Messages {
         messages
     }
 
-    /// Whether each of these hashes is in a message.
-    fn name_all(&self, hashes: &HashSet<String>) -> bool {
+    /// Whether every one of these hashes is in a message.
+    fn contain_all(&self, hashes: &HashSet<String>) -> bool {
         let bytes = |hash: &String| -> Vec<u8> {
             (0..32).map(|at| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap()).collect()
         };
@@ -160,7 +160,7 @@ fn many_sets() -> Library {
 }
 
 impl Database {
-    /// Starts an ingest and waits until it has stored the first set.
+    /// Starts an ingest and waits until it has stored the first chartset.
     fn start_ingest(&self, library: &Library, variables: &[(&str, &str)]) -> Child {
         let child = indexer_command(self.0.url(), &["ingest", &library.argument()])
             .envs(variables.iter().copied())

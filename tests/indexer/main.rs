@@ -1,5 +1,5 @@
-//! `chart-indexer` over real files and a real database.
-#![expect(clippy::unwrap_used, reason = "a test ends where its set-up fails")]
+//! `chart-indexer` with real files and a real database.
+#![expect(clippy::unwrap_used, reason = "a test fails when its set-up does")]
 
 mod duplicates;
 mod failures;
@@ -12,7 +12,7 @@ use std::process::Command;
 
 use chart_index_tests::{ChartSpec, IndexerRun, Library, TestDatabase, indexer, indexer_command, samples};
 
-/// A migrated database of the test's own.
+/// A migrated database for one test.
 struct Database(TestDatabase);
 
 impl Database {
@@ -22,7 +22,7 @@ impl Database {
         database
     }
 
-    /// Runs a command that must succeed and gives its output.
+    /// Runs a command that must succeed, and returns its output.
     fn run(&self, arguments: &[&str]) -> String {
         let run = self.try_run(arguments);
         assert_eq!(run.code, Some(0), "{arguments:?}: {}{}", run.stdout, run.stderr);
@@ -37,7 +37,7 @@ impl Database {
         self.run(&["ingest", &library.argument()])
     }
 
-    /// Ingests with a report, and gives the summary and the lines of the report.
+    /// Ingests with a report, and returns the summary and the lines of the report.
     fn ingest_with_report(&self, library: &Library, arguments: &[&str]) -> (String, Vec<serde_json::Value>) {
         let (run, report) = self.try_ingest_with_report(library, arguments);
         assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
@@ -62,7 +62,7 @@ impl Database {
         titles.lines().map(str::to_owned).collect()
     }
 
-    /// Id and path of every chartset that was ever stored.
+    /// The ids of all stored chartsets, by path.
     fn chartsets(&self) -> BTreeMap<String, String> {
         let rows = self.0.psql("SELECT path || '|' || id FROM chartsets");
         rows.lines()
@@ -79,7 +79,7 @@ fn line_about(report: &[serde_json::Value], path: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn the_samples_are_ingested_and_verified() {
+async fn samples_are_ingested_and_verified() {
     let database = Database::new().await;
     let samples = samples();
     let summary = database.run(&["ingest", samples.to_str().unwrap()]);
@@ -89,9 +89,9 @@ async fn the_samples_are_ingested_and_verified() {
     assert!(again.contains("0 chartsets added") && again.contains(" 0 updated"), "{again}");
 }
 
-/// "ingesting again, from a folder or an archive, gives the same id"
+/// docs/api.md, "Chartsets and ids": a folder and its archive have the same id.
 #[tokio::test]
-async fn a_folder_and_its_archive_are_the_same_chartset() {
+async fn folder_and_archive_are_the_same_chartset() {
     let database = Database::new().await;
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
@@ -107,7 +107,7 @@ async fn a_folder_and_its_archive_are_the_same_chartset() {
 }
 
 #[tokio::test]
-async fn a_changed_folder_updates_its_set_and_drops_charts_that_left_it() {
+async fn changed_folder_updates_its_chartset() {
     let database = Database::new().await;
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
@@ -117,19 +117,18 @@ async fn a_changed_folder_updates_its_set_and_drops_charts_that_left_it() {
     library.delete("alpha/1 one/b.osu");
     assert!(database.ingest(&library).contains("0 chartsets added, 1 unchanged, 1 updated"));
     assert_eq!(database.0.psql("SELECT count(*) FROM chartset_charts"), "2");
-    assert_eq!(database.0.psql("SELECT count(*) FROM rox_files"), "3", "the bytes behind a hash stay");
+    assert_eq!(database.0.psql("SELECT count(*) FROM rox_files"), "3", "ROX files are never deleted");
     assert!(database.run(&["verify"]).contains(", 0 findings"));
 }
 
-/// Truncated and binary rubbish give a reason and touch nothing else.
 #[tokio::test]
-async fn refused_files_are_named_with_the_reason_and_touch_nothing_else() {
+async fn refused_files_are_reported_with_the_reason() {
     let database = Database::new().await;
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
-    library.file("alpha/1 one/rubbish.qua", [0xff, 0x00, 0x80, 0x13]);
+    library.file("alpha/1 one/binary.qua", [0xff, 0x00, 0x80, 0x13]);
     library.file("alpha/1 one/truncated.osu", "osu file format v14\n\n[General]\nMo");
-    library.file("alpha/2 two.osz", b"PK\x03\x04 and then nothing");
+    library.file("alpha/2 two.osz", b"PK\x03\x04 truncated");
     library.file("alpha/1 one/._a.osu", [0, 1, 2]);
     library.file("alpha/1 one/audio.mp3", [0, 1, 2]);
     let report = library.root().join("../report.jsonl");
@@ -138,7 +137,7 @@ async fn refused_files_are_named_with_the_reason_and_touch_nothing_else() {
         summary.contains("1 chartset added, 0 unchanged, 0 updated (1 chart); 3 files refused"),
         "{summary}"
     );
-    for file in ["alpha/1 one/rubbish.qua", "alpha/1 one/truncated.osu", "alpha/2 two"] {
+    for file in ["alpha/1 one/binary.qua", "alpha/1 one/truncated.osu", "alpha/2 two"] {
         assert!(summary.contains(&format!("refused: {file}: ")), "{summary}");
     }
     let lines = std::fs::read_to_string(report).unwrap();
@@ -152,7 +151,7 @@ async fn refused_files_are_named_with_the_reason_and_touch_nothing_else() {
 }
 
 #[tokio::test]
-async fn removed_entries_stay_removed_until_they_are_restored() {
+async fn removed_entries_stay_removed_until_restored() {
     let database = Database::new().await;
     let library = Library::new();
     let chart = library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1)).note_hash();
@@ -160,7 +159,7 @@ async fn removed_entries_stay_removed_until_they_are_restored() {
     let id = database.chartsets()["alpha/1 one"].clone();
     for (kind, name) in [("chart", &chart), ("chartset", &id)] {
         assert_eq!(database.run(&["remove", kind, name]), format!("{kind} {name} removed\n"));
-        assert_eq!(database.run(&["remove", kind, name]), format!("{kind} {name} was removed before\n"));
+        assert_eq!(database.run(&["remove", kind, name]), format!("{kind} {name} was already removed\n"));
         library.osu("alpha/1 one/b.osu", ChartSpec { tags: kind.into(), ..ChartSpec::numbered(1) });
         database.ingest(&library);
         let removed = "SELECT (SELECT count(*) FROM charts WHERE removed_at_ms IS NOT NULL) \
@@ -175,7 +174,7 @@ async fn removed_entries_stay_removed_until_they_are_restored() {
 }
 
 #[tokio::test]
-async fn verify_finds_what_was_tampered_with() {
+async fn verify_finds_inconsistent_rows() {
     let database = Database::new().await;
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
@@ -198,9 +197,9 @@ async fn verify_finds_what_was_tampered_with() {
     }
 }
 
-/// "exit 0 with refusals, non-zero when the store failed"
+/// The exit code is 0 with refused files, but not if the store fails.
 #[tokio::test]
-async fn a_store_that_fails_is_an_error() {
+async fn store_failure_is_an_error() {
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::default());
     let unmigrated = TestDatabase::create().await;
@@ -218,11 +217,15 @@ async fn a_store_that_fails_is_an_error() {
 }
 
 #[test]
-fn a_dry_run_needs_no_database() {
+fn dry_run_needs_no_database() {
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::default());
     library.file("alpha/1 one/bad.osu", "nothing");
     let run = indexer("postgres://127.0.0.1:1/none", &["ingest", "--dry-run", &library.argument()]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stdout.contains("1 chartset read, none stored (1 chart); 1 file refused"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("1 chartset decoded, none stored (1 chart); 1 file refused"),
+        "{}",
+        run.stdout
+    );
 }

@@ -1,11 +1,11 @@
-//! Ingesting a library again: what changed is decoded, what did not is not.
+//! Repeated ingests: only inputs that changed are decoded.
 
 use std::fs::{File, FileTimes};
 use std::time::{Duration, SystemTime};
 
 use super::*;
 
-/// What an ingest may go by.
+/// Which recorded digests the next ingest can use.
 #[derive(Debug, Clone, Copy)]
 enum Known {
     Everything,
@@ -30,10 +30,10 @@ impl Reingest {
         Self { database, library }
     }
 
-    /// One that was ingested, with files that are old enough for their metadata to be relied on.
+    /// A library that was ingested when its files were old enough for their metadata to be used.
     async fn settled() -> Self {
         let reingest = Self::new().await;
-        // The times of the last change of an inode cannot be set, so they have to pass.
+        // The change time of an inode cannot be set, so the test has to wait.
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert!(reingest.ingest().contains("2 chartsets added"));
         reingest
@@ -47,8 +47,8 @@ impl Reingest {
         self.database.0.psql(statement)
     }
 
-    /// Ingests again, and tells whether `alpha/1 one` and `alpha/2 two.osz` were decoded. What is recorded of them is
-    /// changed for this run: a wrong number of charts is reported of those that were not.
+    /// Ingests again, and reports whether `alpha/1 one` and `alpha/2 two.osz` were decoded. The recorded number of charts is
+    /// changed for this run, so that inputs that are not decoded are reported with the wrong number.
     fn decoded(&self, known: Known, arguments: &[&str]) -> [bool; 2] {
         let _ = self.psql("CREATE TABLE before AS SELECT * FROM ingest_fingerprints");
         let forget = match known {
@@ -60,7 +60,7 @@ impl Reingest {
             "UPDATE ingest_fingerprints SET outcome = regexp_replace(outcome, '\"charts\":\\d+', '\"charts\":77'){forget}"
         ));
         let (summary, report) = self.database.ingest_with_report(&self.library, arguments);
-        assert!(summary.contains("; 1 file refused"), "also reported when it was not decoded: {summary}");
+        assert!(summary.contains("; 1 file refused"), "reported even if not decoded: {summary}");
         let _ = self.psql(
             "UPDATE ingest_fingerprints AS now SET metadata = before.metadata, content = before.content,
                  outcome = before.outcome
@@ -72,14 +72,18 @@ impl Reingest {
 }
 
 #[tokio::test]
-async fn an_unchanged_library_is_not_decoded() {
+async fn unchanged_library_is_not_decoded() {
     let library = Reingest::settled().await;
     let times = library.psql("SELECT sum(updated_at_ms) FROM chartsets");
     assert_eq!(library.decoded(Known::MetadataOnly, &[]), [false, false]);
     assert_eq!(library.decoded(Known::ContentOnly, &[]), [false, false]);
     assert_eq!(library.decoded(Known::Everything, &["--full"]), [true, true]);
     assert_eq!(library.decoded(Known::Everything, &[]), [false, false]);
-    assert_eq!(library.psql("SELECT count(*) FROM search_changes"), "2", "nothing was written twice");
+    assert_eq!(
+        library.psql("SELECT count(*) FROM search_changes"),
+        "2",
+        "unchanged chartsets are not written again"
+    );
     assert_eq!(library.psql("SELECT sum(updated_at_ms) FROM chartsets"), times);
     let checked = "SELECT count(*) FROM chartset_checks JOIN chartsets ON id = chartset_id \
                    WHERE chartset_checks.checked_at_ms > chartsets.checked_at_ms";
@@ -87,7 +91,7 @@ async fn an_unchanged_library_is_not_decoded() {
 }
 
 #[tokio::test]
-async fn the_same_content_under_other_times_is_not_decoded() {
+async fn same_content_with_other_times_is_not_decoded() {
     let library = Reingest::settled().await;
     for file in ["alpha/1 one/a.osu", "alpha/2 two.osz"] {
         let file = File::options().write(true).open(library.library.root().join(file)).unwrap();
@@ -97,9 +101,9 @@ async fn the_same_content_under_other_times_is_not_decoded() {
     assert_eq!(library.decoded(Known::MetadataOnly, &[]), [true, true]);
 }
 
-/// Neither the size nor the time of the file tells that it changed.
+/// Neither size nor modification time of the file change.
 #[tokio::test]
-async fn an_edit_that_restores_size_and_time_is_found() {
+async fn edit_with_same_size_and_time_is_detected() {
     let library = Reingest::settled().await;
     let path = library.library.root().join("alpha/1 one/a.osu");
     let (old, metadata) = (std::fs::read_to_string(&path).unwrap(), std::fs::metadata(&path).unwrap());
@@ -116,7 +120,7 @@ async fn an_edit_that_restores_size_and_time_is_found() {
 }
 
 #[tokio::test]
-async fn every_change_of_a_library_is_found() {
+async fn every_kind_of_change_is_detected() {
     let Reingest { database, library } = Reingest::new().await;
     let charts = || {
         database.0.psql(
@@ -155,20 +159,20 @@ async fn every_change_of_a_library_is_found() {
         edit();
         let summary = database.ingest(&library);
         assert!(summary.contains(expected), "{what}: {summary}");
-        assert!(database.ingest(&library).contains("2 unchanged, 0 updated"), "{what}, once more");
+        assert!(database.ingest(&library).contains("2 unchanged, 0 updated"), "{what}, second run");
     }
     assert_eq!(charts().len(), "1 2".len());
     assert!(database.run(&["verify"]).contains(", 0 findings"));
 }
 
 #[tokio::test]
-async fn what_was_removed_stays_removed_when_it_is_unchanged() {
+async fn unchanged_removed_entries_stay_removed() {
     let library = Reingest::new().await;
     library.ingest();
     let ids = library.database.chartsets();
     library.database.run(&["remove", "chartset", &ids["alpha/1 one"]]);
     library.database.run(&["remove", "chart", &ChartSpec::numbered(3).note_hash()]);
-    assert!(library.ingest().contains("1 chartset stay removed"));
+    assert!(library.ingest().contains("1 chartset still removed"));
     assert_eq!(library.psql("SELECT count(*) FROM chartsets WHERE shown"), "0");
     library.database.run(&["restore", "chart", &ChartSpec::numbered(3).note_hash()]);
     assert_eq!(library.decoded(Known::Everything, &[]), [false, false]);
@@ -176,9 +180,9 @@ async fn what_was_removed_stays_removed_when_it_is_unchanged() {
     assert!(library.database.run(&["verify"]).contains(", 0 findings"));
 }
 
-/// Their folders have the same paths, so each is recorded under the same name.
+/// Folders with the same path have the same fingerprint key.
 #[tokio::test]
-async fn two_libraries_with_the_same_paths_are_not_mixed_up() {
+async fn libraries_with_the_same_paths_are_distinguished() {
     let library = Reingest::new().await;
     let other = Library::new();
     other.osu("alpha/1 one/a.osu", ChartSpec { title: "Other".into(), ..ChartSpec::numbered(9) });
@@ -190,9 +194,9 @@ async fn two_libraries_with_the_same_paths_are_not_mixed_up() {
     }
 }
 
-/// As after the restore of a part of the database.
+/// As after a partial restore of the database.
 #[tokio::test]
-async fn a_chartset_that_is_not_what_was_recorded_is_decoded() {
+async fn chartset_that_differs_from_the_record_is_decoded() {
     let library = Reingest::new().await;
     library.ingest();
     let _ = library.psql("UPDATE chartsets SET content_fingerprint = decode(repeat('00', 32), 'hex') WHERE path = 'alpha/1 one'");
@@ -203,14 +207,14 @@ async fn a_chartset_that_is_not_what_was_recorded_is_decoded() {
 }
 
 #[tokio::test]
-async fn another_build_decodes_everything_again() {
+async fn another_build_decodes_everything() {
     let library = Reingest::new().await;
     library.ingest();
     let folder = tempfile::tempdir().unwrap();
     let build = folder.path().join("chart-indexer");
     let arguments = ["ingest", &library.library.argument()];
     let mut content = std::fs::read(indexer_command("", &[]).get_program()).unwrap();
-    // What follows the sections of a program is not loaded.
+    // Bytes after the sections of an executable are not loaded.
     content.push(0);
     std::fs::copy(indexer_command("", &[]).get_program(), &build).unwrap();
     std::fs::write(&build, content).unwrap();

@@ -1,9 +1,9 @@
-//! Chartsets beyond their limits.
+//! Chartsets that exceed a limit.
 
 use super::*;
 
 #[tokio::test]
-async fn chartsets_beyond_a_limit_are_refused_with_the_count() {
+async fn too_large_chartsets_are_refused_with_the_count() {
     let database = Database::new().await;
     let library = Library::new();
     for file in 0..1_100 {

@@ -158,14 +158,14 @@ async fn sync_rebuilds_older_formats_and_rejects_newer_ones() {
     request(&catalogue.nodes[0], Method::POST, path, newer).await;
     let sync = catalogue.try_run(&["sync"]);
     assert_eq!(sync.code, Some(1), "{}", sync.stdout);
-    assert!(sync.stderr.contains("newer version"), "{}", sync.stderr);
+    assert!(sync.stderr.contains("newer format"), "{}", sync.stderr);
     // A downgrade requires an explicit rebuild.
     catalogue.run(&["rebuild"]);
     catalogue.assert_equal();
     let older = r#"[{"id":"state","checkpoint":"1","format":1}]"#;
     request(&catalogue.nodes[0], Method::POST, path, older).await;
     let sync = catalogue.run(&["sync"]);
-    assert!(sync.contains("the index is of an older version, building one"), "{sync}");
+    assert!(sync.contains("the index has an older format, rebuilding"), "{sync}");
     catalogue.assert_equal();
 }
 

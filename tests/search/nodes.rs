@@ -22,7 +22,7 @@ async fn unavailable_node_does_not_block_the_others() {
         "{}",
         sync.stderr
     );
-    assert!(sync.stdout.contains(&format!("{}: 20 put", catalogue.nodes[1].url())), "{}", sync.stdout);
+    assert!(sync.stdout.contains(&format!("{}: 20 written", catalogue.nodes[1].url())), "{}", sync.stdout);
     let compared = catalogue.try_run(&["verify", "--search"]);
     assert_eq!(compared.code, Some(1));
     assert!(

@@ -24,16 +24,16 @@ async fn too_large_chartset_is_quarantined_and_reported() {
 
     let sync = catalogue.try_run(&["sync"]);
     assert_eq!(sync.code, Some(0), "{}", sync.stderr);
-    assert!(sync.stdout.contains(": 29 put, 0 deleted, "), "{}", sync.stdout);
+    assert!(sync.stdout.contains(": 29 written, 0 deleted, "), "{}", sync.stdout);
     assert!(sync.stderr.contains("warning") && sync.stderr.contains(&large), "{}", sync.stderr);
     assert_only_difference(&catalogue, &large);
 
     let sync = catalogue.try_run(&["sync"]);
-    assert!(sync.stdout.contains(": 0 put, 0 deleted, "), "the checkpoint advanced: {}", sync.stdout);
+    assert!(sync.stdout.contains(": 0 written, 0 deleted, "), "the checkpoint advanced: {}", sync.stdout);
     assert!(!sync.stderr.contains(&large), "it is not retried: {}", sync.stderr);
     catalogue.write_set(8, "after");
     catalogue.ingest();
-    assert!(catalogue.run(&["sync"]).contains(": 1 put, 0 deleted, "));
+    assert!(catalogue.run(&["sync"]).contains(": 1 written, 0 deleted, "));
     assert_only_difference(&catalogue, &large);
 
     let rebuild = catalogue.try_run(&["rebuild"]);
@@ -43,7 +43,7 @@ async fn too_large_chartset_is_quarantined_and_reported() {
 
     catalogue.write_set(7, "few");
     catalogue.ingest();
-    assert!(catalogue.run(&["sync"]).contains(": 1 put, 0 deleted, "));
+    assert!(catalogue.run(&["sync"]).contains(": 1 written, 0 deleted, "));
     catalogue.assert_equal();
 }
 

@@ -9,23 +9,20 @@ async fn sync_applies_additions_changes_and_removals() {
     catalogue.write_sets(30, "");
     catalogue.ingest();
     let first = catalogue.run(&["sync"]);
-    assert!(
-        first.contains("there is no index, building one") && first.contains("with 30 chartsets"),
-        "{first}"
-    );
+    assert!(first.contains("no index, rebuilding") && first.contains("with 30 chartsets"), "{first}");
     catalogue.assert_equal();
-    assert!(catalogue.run(&["sync"]).contains(": 0 put, 0 deleted, "));
+    assert!(catalogue.run(&["sync"]).contains(": 0 written, 0 deleted, "));
 
     catalogue.write_sets(32, "changed");
     catalogue.ingest();
-    assert!(catalogue.run(&["sync"]).contains(": 32 put, 0 deleted, "));
+    assert!(catalogue.run(&["sync"]).contains(": 32 written, 0 deleted, "));
     catalogue.assert_equal();
 
     let ids = catalogue.ids();
     catalogue.run(&["remove", "chartset", &ids[0]]);
     catalogue.run(&["remove", "chartset", &ids[1]]);
     catalogue.run(&["restore", "chartset", &ids[1]]);
-    assert!(catalogue.run(&["sync"]).contains(": 1 put, 1 deleted, "));
+    assert!(catalogue.run(&["sync"]).contains(": 1 written, 1 deleted, "));
     catalogue.assert_equal();
 }
 
@@ -58,7 +55,7 @@ async fn follow_applies_changes_until_sigterm() {
     }
     let second = catalogue.try_run(&["sync"]);
     assert_eq!(second.code, Some(1));
-    assert!(second.stderr.contains("another process keeps this node up to date"), "{}", second.stderr);
+    assert!(second.stderr.contains("another process is already syncing this node"), "{}", second.stderr);
 
     // Terminates the connections of the follower, as a restart of PostgreSQL does: it reconnects.
     let _ = catalogue.database.psql(

@@ -11,15 +11,15 @@ use chart_index_store::{DatabaseUrl, Store, StoreConfig};
 use chart_index_telemetry::LogConfig;
 use clap::{Args, Parser, Subcommand};
 
-/// Reads chart files and fills the index.
+/// Ingests chart files into the index and maintains its database and search nodes
 #[derive(Debug, Parser)]
-#[command(name = "chart-indexer", version, about, max_term_width = 100)]
+#[command(name = "chart-indexer", version, max_term_width = 100)]
 pub(crate) struct Cli {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Connections")]
     pub(crate) store: StoreArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Connections")]
     pub(crate) redis: RedisArguments,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Logging")]
     pub(crate) logging: LogConfig,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -27,23 +27,23 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
-    /// The PostgreSQL database of the index
+    /// PostgreSQL database, e.g. `postgres://user:password@host/database`
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, global = true, value_name = "URL")]
     pub(crate) database_url: Option<DatabaseUrl>,
 }
 
 impl StoreArguments {
-    /// A store for a program that writes: it waits longer than one that answers requests.
+    /// A store with longer timeouts than those of a server.
     ///
     /// # Errors
-    /// No database is named.
+    /// No database is configured.
     pub(crate) fn connect(&self) -> Result<Store> {
         let url = self.database_url.clone().context("no database: set DATABASE_URL or --database-url")?;
-        let patience = Duration::from_secs(10);
+        let timeout = Duration::from_secs(10);
         let config = StoreConfig {
-            acquire_timeout: patience,
-            lookup_timeout: patience,
-            statement_timeout: 30 * patience,
+            acquire_timeout: timeout,
+            lookup_timeout: timeout,
+            statement_timeout: 30 * timeout,
             ..StoreConfig::new(url)
         };
         Ok(Store::new(&config))
@@ -52,62 +52,66 @@ impl StoreArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Bring the database to the schema of this program
+    /// Apply all pending database migrations
     Migrate {
-        /// Take back the newest migration instead
+        /// Revert the latest migration instead
         #[arg(long)]
         revert: bool,
     },
-    /// Read chart files into the index
+    /// Ingest chart files from libraries, folders and archives
     ///
-    /// A path is a library (a folder that holds `alpha` or `beta`), any folder or archive in one, or any other
-    /// folder. Charts that are known are left as they are; a folder that changed updates its chartset. Files
-    /// that cannot be indexed are named with the reason and nothing else is touched. Of several folders and archives
-    /// that stand for one chartset, a folder is chosen before an archive, then the first by path; the others are named.
+    /// A library is a folder that contains `alpha` or `beta`. Paths inside a library are ingested as a part of it; any
+    /// other folder is ingested without sources.
+    ///
+    /// New chartsets are added, changed ones are updated, and nothing is deleted. Files that cannot be indexed are
+    /// reported with the reason. If several inputs have the same chartset id, folders take precedence over archives, then
+    /// the first by path; the others are reported as duplicates.
+    ///
+    /// It is safe to interrupt an ingest and to run it again.
     Ingest {
         /// Libraries, folders and archives (.osz, .zip)
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Write what became of every chartset and file as JSON lines
+        /// Write a report in JSON Lines format: one object per chartset and per refused file
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
-        /// Decode every file, also in folders and archives that have not changed since they were last read
+        /// Decode all files, including unchanged ones
         #[arg(long)]
         full: bool,
-        /// Read everything and store nothing: tells what would be refused, needs no database
+        /// Decode all files without storing anything, to see what would be refused. Needs no database
         #[arg(long)]
         dry_run: bool,
     },
-    /// Take a chart or a chartset out of the index; it stays out when it is ingested again
+    /// Remove a chart or a chartset from the index. Ingesting it again does not bring it back
     Remove {
         #[command(subcommand)]
         entry: Entry,
     },
-    /// Take back a removal
+    /// Undo a removal
     Restore {
         #[command(subcommand)]
         entry: Entry,
     },
-    /// Bring the index of every Meilisearch node up to what PostgreSQL holds
+    /// Update the search index of every Meilisearch node from PostgreSQL
     ///
-    /// A node without an index gets one. Each node is on its own: one that fails holds up no other.
+    /// Creates the index of a node that has none. Nodes are independent: one that fails does not delay the others.
     Sync {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,
-        /// Go on for ever: apply each change as it comes, and try nodes that fail again and again
+        /// Keep running: apply changes as they happen, and retry nodes that fail
         #[arg(long)]
         follow: bool,
     },
-    /// Build the index of every Meilisearch node anew, and put it in the place of the old one in one step
+    /// Rebuild the search index of every Meilisearch node and swap it with the live one
     ///
-    /// Searches go on in the old one meanwhile. May be interrupted and run again at any moment.
+    /// Searches use the live index until the swap. It is safe to interrupt a rebuild and to run it again.
     Rebuild {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,
     },
-    /// Check that every ROX file decodes to its hash and every chartset matches its charts
+    /// Check that every ROX file decodes to its note hash, and that every chartset matches its charts
     Verify {
-        /// Check instead that every Meilisearch node holds what PostgreSQL shows, and nothing else
+        /// Check the search index of every Meilisearch node against PostgreSQL instead
         #[arg(long)]
         search: bool,
         #[command(flatten)]
@@ -115,17 +119,17 @@ pub(crate) enum Command {
     },
 }
 
-/// What is removed or restored.
+/// What to remove or restore.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(crate) enum Entry {
-    /// A chart, in every chartset that holds it
+    /// A chart, in all chartsets that contain it
     Chart {
-        /// Its note hash
+        /// Note hash of the chart
         hash: NoteHash,
     },
-    /// A chartset; its charts stay known where another chartset holds them
+    /// A chartset. Its charts remain in other chartsets that contain them
     Chartset {
-        /// Its id
+        /// Id of the chartset
         id: ChartsetId,
     },
 }

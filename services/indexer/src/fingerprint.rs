@@ -1,62 +1,64 @@
-//! Whether a folder or an archive is as it was when it was last read.
+//! Detects whether an input changed since it was last ingested.
 //!
-//! Two digests tell. The one of the metadata (name, size, times and inode of each file) needs no file to be opened, and
-//! is what is compared first. Where it differs, as after a copy of the library, the one of the content needs the files
-//! to be read, and still spares decoding them. Both include the program itself: another version may read the same file
-//! otherwise.
+//! Each input has two digests. The metadata digest (name, size, times and inode of each file) is compared first and needs
+//! no file to be opened. If it differs, for example in a copy of the library, the content digest is compared, which needs
+//! the files to be read but not decoded. Both include a digest of the program: another version may decode the same file
+//! differently.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::library::Place;
-use crate::song_folder::{self, ChartFile};
+use crate::input_files::{self, ChartFile};
+use crate::library::Input;
 
-/// A file that changed less than this before its metadata was read may change again without a new time: file systems
-/// keep times in steps of up to two seconds. Its metadata is not relied on.
-const UNSETTLED: Duration = Duration::from_secs(3);
+/// The metadata of a file that changed less than this before is not used: the file may change again without a new
+/// timestamp, since file systems have a resolution of up to 2 s.
+const MIN_AGE: Duration = Duration::from_secs(3);
 
-/// How this program reads files.
+/// Computes the digests of inputs for this build of the program.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rules([u8; 32]);
+pub(crate) struct Fingerprinter {
+    program: [u8; 32],
+}
 
-impl Rules {
-    /// The rules of this very build: a digest of the program. Numbers that someone has to raise with each change of a
-    /// decoder would be forgotten once, and the charts of that version would never be repaired.
+impl Fingerprinter {
+    /// Reads the running program. Its digest replaces a version number of the decoders, which would have to be increased
+    /// with each change.
     ///
     /// # Errors
-    /// The file of the program cannot be read.
-    pub(crate) fn of_this_program() -> io::Result<Self> {
-        // On Linux this is the program that runs, also after its file was replaced.
+    /// The executable cannot be read.
+    pub(crate) fn for_this_program() -> io::Result<Self> {
+        // On Linux this is the running program even if its file was replaced.
         let program = File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?;
         let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 ingest rules v1");
         hasher.update_reader(program)?;
-        Ok(Self(*hasher.finalize().as_bytes()))
+        Ok(Self { program: *hasher.finalize().as_bytes() })
     }
 
-    /// A digest of the metadata of a place's files as of `now`, `None` where it cannot be relied on later.
-    pub(crate) fn metadata(self, place: &Place, now: SystemTime) -> Option<[u8; 32]> {
-        let settled_before = now.checked_sub(UNSETTLED)?;
-        let mut digest = self.digest("chart-index 2026 ingest metadata v1", place);
-        if place.is_archive {
-            digest.file("", &std::fs::metadata(&place.location).ok()?, settled_before)?;
+    /// The metadata digest of an input. `None` if a file changed too recently before `now`, or cannot be read.
+    pub(crate) fn metadata(self, input: &Input, now: SystemTime) -> Option<[u8; 32]> {
+        let changed_before = now.checked_sub(MIN_AGE)?;
+        let mut digest = self.digest("chart-index 2026 ingest metadata v1", input);
+        if input.is_archive {
+            digest.file("", &std::fs::metadata(&input.location).ok()?, changed_before)?;
         } else {
-            for (name, path) in song_folder::list(place).ok()? {
-                digest.file(&name, &std::fs::symlink_metadata(&path).ok()?, settled_before)?;
+            for (name, path) in input_files::list(input).ok()? {
+                digest.file(&name, &std::fs::symlink_metadata(&path).ok()?, changed_before)?;
             }
         }
         Some(digest.finish())
     }
 
-    /// A digest of the names and bytes of a place's files.
-    pub(crate) fn content(self, place: &Place, files: &[ChartFile]) -> [u8; 32] {
-        let mut digest = self.digest("chart-index 2026 ingest content v1", place);
+    /// The content digest of an input: names and bytes of its files.
+    pub(crate) fn content(self, input: &Input, files: &[ChartFile]) -> [u8; 32] {
+        let mut digest = self.digest("chart-index 2026 ingest content v1", input);
         for file in files {
             digest.bytes(file.name.as_bytes());
             match &file.content {
                 Ok(content) => digest.bytes(content),
-                // The reason is all that is reported of such a file.
+                // Nothing but the reason is reported of such a file.
                 Err(refusal) => digest.bytes(format!("refused: {refusal}").as_bytes()),
             }
             digest.number(file.content.is_ok().into());
@@ -64,32 +66,32 @@ impl Rules {
         digest.finish()
     }
 
-    fn digest(self, context: &str, place: &Place) -> Digest {
+    fn digest(self, context: &str, input: &Input) -> Digest {
         let mut digest = Digest(blake3::Hasher::new_derive_key(context));
-        digest.bytes(&self.0);
-        digest.number(place.layout as u64);
-        digest.bytes(place.path.as_bytes());
+        digest.bytes(&self.program);
+        digest.number(input.layout as u64);
+        digest.bytes(input.path.as_bytes());
         digest
     }
 }
 
-/// Names a place in the store: by its path below the library root, so that a library may move.
-pub(crate) fn place_key(place: &Place) -> [u8; 32] {
+/// The key of an input in the store. It depends on the path below the library root only, so that a library can be moved.
+pub(crate) fn input_key(input: &Input) -> [u8; 32] {
     let mut digest = Digest(blake3::Hasher::new_derive_key("chart-index 2026 ingest place v1"));
-    digest.number(place.is_archive.into());
-    digest.bytes(place.full_path().as_bytes());
+    digest.number(input.is_archive.into());
+    digest.bytes(input.full_path().as_bytes());
     digest.finish()
 }
 
-/// Every value goes in with its length, so that no two contents give the same input.
+/// A digest over values with their lengths, so that different lists of values never give the same digest.
 struct Digest(blake3::Hasher);
 
 impl Digest {
-    /// Adds a file; `None` where it changed too recently. The time of the last change of the inode is what counts: unlike
-    /// the other one it cannot be set.
-    fn file(&mut self, name: &str, metadata: &Metadata, settled_before: SystemTime) -> Option<()> {
+    /// Adds the metadata of a file. `None` if it changed too recently by its inode's change time, which programs cannot
+    /// set.
+    fn file(&mut self, name: &str, metadata: &Metadata, changed_before: SystemTime) -> Option<()> {
         let changed_s = u64::try_from(metadata.ctime()).ok()?;
-        if UNIX_EPOCH + Duration::from_secs(changed_s) >= settled_before {
+        if UNIX_EPOCH + Duration::from_secs(changed_s) >= changed_before {
             return None;
         }
         self.bytes(name.as_bytes());
@@ -118,19 +120,20 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::places;
+    use crate::library::find_inputs;
 
-    const RULES: Rules = Rules([1; 32]);
+    const OTHER: Fingerprinter = Fingerprinter { program: [2; 32] };
+    const FINGERPRINTER: Fingerprinter = Fingerprinter { program: [1; 32] };
 
-    /// A library with a folder and an archive, and its places in this order.
-    fn library() -> (tempfile::TempDir, Vec<Place>) {
+    /// A library with a folder and an archive, and its inputs in this order.
+    fn library() -> (tempfile::TempDir, Vec<Input>) {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("alpha/1 one")).unwrap();
         std::fs::write(root.path().join("alpha/1 one/a.osu"), "a").unwrap();
         std::fs::write(root.path().join("alpha/2 two.osz"), "b").unwrap();
-        let places = places(root.path()).unwrap();
-        assert_eq!(places.len(), 2);
-        (root, places)
+        let inputs = find_inputs(root.path()).unwrap();
+        assert_eq!(inputs.len(), 2);
+        (root, inputs)
     }
 
     fn later() -> SystemTime {
@@ -138,22 +141,23 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_a_recent_change_is_not_relied_on() {
-        let (_root, places) = library();
-        for place in &places {
-            let file = if place.is_archive { place.location.clone() } else { place.location.join("a.osu") };
+    fn metadata_of_recent_changes_is_not_used() {
+        let (_root, inputs) = library();
+        for input in &inputs {
+            let file = if input.is_archive { input.location.clone() } else { input.location.join("a.osu") };
             let changed_s = u64::try_from(std::fs::metadata(file).unwrap().ctime()).unwrap();
             let after = |seconds| UNIX_EPOCH + Duration::from_secs(changed_s + seconds);
-            assert_eq!(RULES.metadata(place, after(0)), None);
-            assert_eq!(RULES.metadata(place, after(3)), None);
-            assert!(RULES.metadata(place, after(4)).is_some());
+            assert_eq!(FINGERPRINTER.metadata(input, after(0)), None);
+            assert_eq!(FINGERPRINTER.metadata(input, after(3)), None);
+            assert!(FINGERPRINTER.metadata(input, after(4)).is_some());
         }
     }
 
     #[test]
-    fn metadata_follows_names_and_files_and_rules() {
-        let (root, places) = library();
-        let digests = || places.iter().map(|place| RULES.metadata(place, later())).collect::<Vec<_>>();
+    fn metadata_depends_on_names_files_and_program() {
+        let (root, inputs) = library();
+        let digests =
+            || inputs.iter().map(|input| FINGERPRINTER.metadata(input, later())).collect::<Vec<_>>();
         let before = digests();
         assert_eq!(digests(), before);
         std::fs::rename(root.path().join("alpha/1 one/a.osu"), root.path().join("alpha/1 one/b.osu"))
@@ -162,14 +166,14 @@ mod tests {
         std::fs::rename(root.path().join("alpha/2 new"), root.path().join("alpha/2 two.osz")).unwrap();
         let after = digests();
         assert!(after.iter().zip(&before).all(|(after, before)| after.is_some() && after != before));
-        assert_ne!(Rules([2; 32]).metadata(&places[0], later()), after[0]);
+        assert_ne!(OTHER.metadata(&inputs[0], later()), after[0]);
     }
 
     #[test]
-    fn content_follows_names_and_bytes_and_rules() {
-        let (_root, places) = library();
+    fn content_depends_on_names_bytes_and_program() {
+        let (_root, inputs) = library();
         let file = |name: &str, content: &str| ChartFile { name: name.into(), content: Ok(content.into()) };
-        let digest = |files: &[ChartFile]| RULES.content(&places[0], files);
+        let digest = |files: &[ChartFile]| FINGERPRINTER.content(&inputs[0], files);
         let before = digest(&[file("a", "bc")]);
         assert_eq!(digest(&[file("a", "bc")]), before);
         for other in
@@ -177,7 +181,7 @@ mod tests {
         {
             assert_ne!(digest(&other), before);
         }
-        assert_ne!(Rules([2; 32]).content(&places[0], &[file("a", "bc")]), before);
-        assert_ne!(RULES.content(&places[1], &[file("a", "bc")]), before);
+        assert_ne!(OTHER.content(&inputs[0], &[file("a", "bc")]), before);
+        assert_ne!(FINGERPRINTER.content(&inputs[1], &[file("a", "bc")]), before);
     }
 }

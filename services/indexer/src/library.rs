@@ -1,7 +1,30 @@
-//! Where chart files lie: from the paths of the command line to the song folders that are read one by one.
+//! Finds the inputs of an ingest: the folders and archives that are read as a unit.
 //!
-//! A library on disk is `alpha/<set id> <name>/…` and `beta/<pack id> <name>/<song>/…`. An archive stands for the
-//! folder that it holds. Everything else is a folder without a source, known by its path below the library root.
+//! A library is a folder with `alpha/<set id> <name>/…` and `beta/<pack id> <name>/<song>/…`. An archive (`.osz`, `.zip`)
+//! is equivalent to the folder that it contains. Any other folder has no source and is identified by its path below the
+//! library root.
+//!
+//! This table is also the test `documented_layouts_are_right`. `>` separates an archive from a path in it; set and pack
+//! ids are the digits at the start of a folder's name; "id from" is what [`ChartsetId`] is derived from.
+//!
+//! | File | Input | Layout | Id from | Source |
+//! |---|---|---|---|---|
+//! | `alpha/5 name/a.osu` | `alpha/5 name` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/5 name/sub/a.osu` | `alpha/5 name` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/5 name.osz > a.osu` | `alpha/5 name` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/5 name.osz > wrapper/a.osu` | `alpha/5 name` | `AlphaSet` | set 5 | set 5 |
+//! | `alpha/no id/a.osu` | `alpha/no id` | `AlphaSet` | path `alpha/no id` | none |
+//! | `alpha/no id.osz > a.osu` | `alpha/no id` | `AlphaSet` | path `alpha/no id` | none |
+//! | `beta/7 pack/song/a.sm` | `beta/7 pack/song` | `BetaSong` | pack 7, folder `song` | pack 7 |
+//! | `beta/7 pack/song.zip > a.sm` | `beta/7 pack/song` | `BetaSong` | pack 7, folder `song` | pack 7 |
+//! | `beta/7 pack.zip > song/a.sm` | `beta/7 pack` | `BetaPack` | pack 7, folder `song` | pack 7 |
+//! | `beta/7 pack.zip > wrapper/song/a.sm` | `beta/7 pack` | `BetaPack` | pack 7, folder `song` | pack 7 |
+//! | `beta/7 pack/a.sm` | `beta/7 pack` | `BetaPack` | pack 7, folder `` | pack 7 |
+//! | `beta/no id/song/a.sm` | `beta/no id/song` | `BetaSong` | path `beta/no id/song` | none |
+//! | `other/a.osu` | `other` | `Plain` | path `other` | none |
+//! | `other/sub/a.osu` | `other/sub` | `Plain` | path `other/sub` | none |
+//! | `other/set.osz > a.osu` | `other/set` | `Plain` | path `other/set` | none |
+//! | `other/set.osz > b/a.osu, c/a.osu` | `other/set` | `Plain` | path `other/set/b`, path `other/set/c` | none |
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,55 +32,90 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use chart_index_chartfile::{ChartFormat, archive, decode_file_name};
+use chart_index_domain::{ChartsetId, PublicSource, SourceKind, SourceRef};
 use walkdir::WalkDir;
 
-/// How deep below a folder chart files are looked for.
+/// The maximum depth at which chart files are searched below a folder outside the two games.
 const MAX_DEPTH: usize = 16;
 
-/// One folder or archive to read, which holds one song folder, or several for the archive of a pack.
+/// A folder or archive that is read as a unit: one song folder, or several in the archive of a pack.
 ///
-/// Their order is the one in which they take their chartsets, each of which the first that holds it keeps: folders
-/// before archives, then by path.
+/// Inputs are processed in their order, folders before archives, then by path. Of several inputs with the same chartset
+/// id the first one is ingested.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    /// Whether it is an archive.
+pub(crate) struct Input {
+    /// Whether the input is an archive.
     pub(crate) is_archive: bool,
-    /// Its path below the library root, `/` between its parts, an archive's without its extension.
+    /// The path below the library root, with `/` between its components and without the extension of an archive.
     pub(crate) path: String,
-    /// The folder or the archive.
+    /// The folder or archive on disk.
     pub(crate) location: PathBuf,
-    /// What the layout says that it is.
+    /// What its place in the library means.
     pub(crate) layout: Layout,
 }
 
-impl Place {
-    /// Its path below the library root with the extension of an archive: no other place of the library has it.
-    pub(crate) fn full_path(&self) -> String {
-        match self.location.extension().and_then(OsStr::to_str) {
-            Some(extension) if self.is_archive => format!("{}.{extension}", self.path),
-            _ => self.path.clone(),
-        }
-    }
-}
-
-/// What a place is in the layout of a library.
+/// The meaning of a path in a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layout {
     /// A set of the first game: all chart files below it are one chartset.
     AlphaSet,
     /// A song folder in a pack of the second game: all chart files below it are one chartset.
     BetaSong,
-    /// The archive of a whole pack, or the chart files that lie directly in the folder of a pack.
+    /// The archive of a whole pack, or the chart files directly in the folder of a pack.
     BetaPack,
     /// A folder outside the two games: the chart files directly in it are one chartset.
     Plain,
 }
 
-/// The song folders that a path of the command line stands for.
+/// What identifies a song folder.
+pub(crate) struct SongFolderIdentity {
+    /// The chartset id.
+    pub(crate) id: ChartsetId,
+    /// The path below the library root, with `/` between its components.
+    pub(crate) path: String,
+    /// The set or pack that the folder belongs to.
+    pub(crate) source: Option<PublicSource>,
+    /// Whether the folder is a set of the first game.
+    pub(crate) is_alpha: bool,
+}
+
+impl Input {
+    /// The path below the library root, with the extension of an archive. Unique within the library.
+    pub(crate) fn full_path(&self) -> String {
+        match self.location.extension().and_then(OsStr::to_str) {
+            Some(extension) if self.is_archive => format!("{}.{extension}", self.path),
+            _ => self.path.clone(),
+        }
+    }
+
+    /// Identifies the song folder at `subfolder` in this input; empty for the input itself.
+    pub(crate) fn identify(&self, subfolder: &str) -> SongFolderIdentity {
+        let path =
+            if subfolder.is_empty() { self.path.clone() } else { format!("{}/{subfolder}", self.path) };
+        let parts: Vec<&str> = path.splitn(3, '/').collect();
+        let folder = parts.get(1).copied().unwrap_or_default();
+        let reference = SourceRef::from_folder_name(folder);
+        let is_alpha = self.layout == Layout::AlphaSet;
+        let (id, kind) = match (self.layout, &reference) {
+            (Layout::Plain, _) | (_, None) => {
+                return SongFolderIdentity { id: ChartsetId::from_path(&path), path, source: None, is_alpha };
+            }
+            (Layout::AlphaSet, Some(set)) => (ChartsetId::from_alpha_set(set), SourceKind::AlphaSet),
+            (Layout::BetaSong | Layout::BetaPack, Some(pack)) => {
+                let song = parts.get(2).copied().unwrap_or_default();
+                (ChartsetId::from_beta_song(pack, song), SourceKind::BetaPack)
+            }
+        };
+        let source = reference.map(|reference| PublicSource { kind, reference });
+        SongFolderIdentity { id, path, source, is_alpha }
+    }
+}
+
+/// Finds the inputs at or below a path of the command line, in order.
 ///
 /// # Errors
-/// The path does not exist or cannot be listed.
-pub(crate) fn places(path: &Path) -> Result<Vec<Place>> {
+/// The path does not exist, or a folder cannot be listed.
+pub(crate) fn find_inputs(path: &Path) -> Result<Vec<Input>> {
     let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
     let library = Library { root: library_root(&path) };
     let mut found = BTreeSet::new();
@@ -65,13 +123,13 @@ pub(crate) fn places(path: &Path) -> Result<Vec<Place>> {
     Ok(found.into_iter().collect())
 }
 
-/// The library that a path lies in: the folder itself when it holds the folder of a game, else the folder above
-/// the nearest game folder, else the folder that the path lies in.
+/// The root of the library that contains `path`: the folder itself if it has a game's folder, else the parent of the
+/// nearest game folder above, else the parent folder.
 fn library_root(path: &Path) -> PathBuf {
     if is_library(path) {
         return path.to_path_buf();
     }
-    let game = path.ancestors().find(|folder| game_of(folder.file_name()).is_some());
+    let game = path.ancestors().find(|folder| game_layout(folder.file_name()).is_some());
     game.unwrap_or(path).parent().unwrap_or(path).to_path_buf()
 }
 
@@ -79,7 +137,8 @@ fn is_library(folder: &Path) -> bool {
     folder.join("alpha").is_dir() || folder.join("beta").is_dir()
 }
 
-fn game_of(name: Option<&OsStr>) -> Option<Layout> {
+/// The layout of the entries of a game's folder.
+fn game_layout(name: Option<&OsStr>) -> Option<Layout> {
     match name?.to_str()? {
         "alpha" => Some(Layout::AlphaSet),
         "beta" => Some(Layout::BetaPack),
@@ -92,53 +151,53 @@ struct Library {
 }
 
 impl Library {
-    /// Adds the places at or below `path`, which is a folder or an archive in this library.
-    fn collect(&self, path: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
-        let below = path.strip_prefix(&self.root).unwrap_or(path);
-        let parts: Vec<&OsStr> = below.iter().collect();
-        match (game_of(parts.first().copied()), parts.len()) {
+    /// Adds the inputs at or below `path`, a folder or file in this library.
+    fn collect(&self, path: &Path, found: &mut BTreeSet<Input>) -> Result<()> {
+        let relative = path.strip_prefix(&self.root).unwrap_or(path);
+        let parts: Vec<&OsStr> = relative.iter().collect();
+        match (game_layout(parts.first().copied()), parts.len()) {
             (_, 0) => self.collect_root(path, found),
             (Some(_), 1) => self.collect_entries(path, found),
             (Some(Layout::AlphaSet), _) => {
-                found.insert(self.place(&self.ancestor(&parts, 2), Layout::AlphaSet));
+                found.insert(self.input(&self.ancestor(&parts, 2), Layout::AlphaSet));
                 Ok(())
             }
             (Some(_), 2) if path.is_dir() => {
-                if holds_chart_files(path)? {
-                    found.insert(self.place(path, Layout::BetaPack));
+                if contains_chart_files(path)? {
+                    found.insert(self.input(path, Layout::BetaPack));
                 }
                 self.collect_entries(path, found)
             }
             (Some(_), 2) => {
-                found.insert(self.place(path, Layout::BetaPack));
+                found.insert(self.input(path, Layout::BetaPack));
                 Ok(())
             }
             (Some(_), _) => {
-                found.insert(self.place(&self.ancestor(&parts, 3), Layout::BetaSong));
+                found.insert(self.input(&self.ancestor(&parts, 3), Layout::BetaSong));
                 Ok(())
             }
             (None, _) => self.collect_plain(path, found),
         }
     }
 
-    /// The root itself: the folders of the games, and whatever else lies beside them.
-    fn collect_root(&self, root: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
-        if holds_chart_files(root)? {
-            found.insert(self.place(root, Layout::Plain));
+    /// Adds the inputs of the whole library: the games, other folders, and chart files directly in the root.
+    fn collect_root(&self, root: &Path, found: &mut BTreeSet<Input>) -> Result<()> {
+        if contains_chart_files(root)? {
+            found.insert(self.input(root, Layout::Plain));
         }
         self.collect_entries(root, found)
     }
 
-    fn collect_entries(&self, folder: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
+    fn collect_entries(&self, folder: &Path, found: &mut BTreeSet<Input>) -> Result<()> {
         for entry in folders_and_archives(folder)? {
             self.collect(&entry, found)?;
         }
         Ok(())
     }
 
-    /// Outside the games: every folder that directly holds chart files, and every archive.
-    fn collect_plain(&self, path: &Path, found: &mut BTreeSet<Place>) -> Result<()> {
-        // Not sorted: that would hold every file of a folder in memory.
+    /// Adds every archive, and every folder with chart files directly in it, outside the games.
+    fn collect_plain(&self, path: &Path, found: &mut BTreeSet<Input>) -> Result<()> {
+        // Not sorted by the directory walk, which would hold all files of a folder in memory.
         let mut last_folder = PathBuf::new();
         for entry in WalkDir::new(path).max_depth(MAX_DEPTH) {
             let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;
@@ -146,48 +205,48 @@ impl Library {
                 continue;
             }
             if is_archive(entry.path()) {
-                found.insert(self.place(entry.path(), Layout::Plain));
+                found.insert(self.input(entry.path(), Layout::Plain));
             } else if let Some(folder) = entry.path().parent()
                 && folder != last_folder
-                && format_of(entry.path()).is_some()
+                && chart_format(entry.path()).is_some()
             {
-                found.insert(self.place(folder, Layout::Plain));
+                found.insert(self.input(folder, Layout::Plain));
                 folder.clone_into(&mut last_folder);
             }
         }
         Ok(())
     }
 
-    /// The first `count` parts below the root: a path deep inside a song folder stands for the whole folder, so
-    /// that a chartset is never read in part.
+    /// The first `count` components below the root: a path inside a song folder selects the whole folder, so that a
+    /// chartset is never ingested in part.
     fn ancestor(&self, parts: &[&OsStr], count: usize) -> PathBuf {
         parts.iter().take(count).fold(self.root.clone(), |path, part| path.join(part))
     }
 
-    fn place(&self, location: &Path, layout: Layout) -> Place {
-        let below = location.strip_prefix(&self.root).unwrap_or(location);
+    fn input(&self, location: &Path, layout: Layout) -> Input {
+        let relative = location.strip_prefix(&self.root).unwrap_or(location);
         let is_archive = is_archive(location);
-        let named = if is_archive { below.with_extension("") } else { below.to_path_buf() };
+        let named = if is_archive { relative.with_extension("") } else { relative.to_path_buf() };
         let parts: Vec<_> = named.iter().map(decode_file_name).collect();
-        Place { is_archive, path: parts.join("/"), location: location.to_path_buf(), layout }
+        Input { is_archive, path: parts.join("/"), location: location.to_path_buf(), layout }
     }
 }
 
-/// The format of a chart file by its name; `None` for other files and for junk.
-pub(crate) fn format_of(path: &Path) -> Option<ChartFormat> {
+/// The format of a chart file, by its name. `None` for other files.
+pub(crate) fn chart_format(path: &Path) -> Option<ChartFormat> {
     ChartFormat::from_path(&decode_file_name(path.file_name()?))
 }
 
-pub(crate) fn is_archive(path: &Path) -> bool {
+fn is_archive(path: &Path) -> bool {
     let named = path.file_name().is_some_and(|name| archive::is_archive(&decode_file_name(name)));
     named && path.is_file()
 }
 
-fn holds_chart_files(folder: &Path) -> Result<bool> {
+fn contains_chart_files(folder: &Path) -> Result<bool> {
     let any = || -> std::io::Result<bool> {
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
-            if format_of(&path).is_some() && path.is_file() {
+            if chart_format(&path).is_some() && path.is_file() {
                 return Ok(true);
             }
         }
@@ -196,8 +255,7 @@ fn holds_chart_files(folder: &Path) -> Result<bool> {
     any().with_context(|| format!("cannot list {}", folder.display()))
 }
 
-/// The folders and archives in a folder by name. The other entries, of which there may be any number, are not held in
-/// memory.
+/// The folders and archives in a folder, sorted. Other files are not held in memory.
 fn folders_and_archives(folder: &Path) -> Result<Vec<PathBuf>> {
     let list = || -> std::io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
@@ -216,18 +274,107 @@ fn folders_and_archives(folder: &Path) -> Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io::Write;
 
-    /// A library of empty files at the given paths, and the places that a path in it stands for.
-    fn places_of(files: &[&str], path: &str) -> Vec<(String, Layout)> {
+    use super::*;
+    use crate::{input_files, song_folder};
+
+    const CHART: &str = "osu file format v14\n\n[General]\nMode: 3\n\n[Difficulty]\nCircleSize:4\n\n[TimingPoints]\n\
+                         0,500,4,1,0,100,1,0\n\n[HitObjects]\n64,192,1000,1,0,0:0:0:0:\n";
+    const SIMFILE: &str = "#BPMS:0=120;#NOTES:dance-single::Hard:1:0:1000;";
+
+    fn content(path: &str) -> &'static str {
+        if chart_format(Path::new(path)) == Some(ChartFormat::Sm) { SIMFILE } else { CHART }
+    }
+
+    /// Writes a file, or an archive: `set.osz > a.osu, b/a.osu`.
+    fn write(root: &Path, file: &str) {
+        let (path, entries) = file.split_once(" > ").unwrap_or((file, ""));
+        let location = root.join(path);
+        std::fs::create_dir_all(location.parent().unwrap()).unwrap();
+        if entries.is_empty() {
+            std::fs::write(location, content(path)).unwrap();
+            return;
+        }
+        let mut archive = zip::ZipWriter::new(std::fs::File::create(location).unwrap());
+        for entry in entries.split(", ") {
+            archive.start_file(entry, zip::write::SimpleFileOptions::default()).unwrap();
+            archive.write_all(content(entry).as_bytes()).unwrap();
+        }
+        archive.finish().unwrap();
+    }
+
+    fn quoted(text: &str) -> &str {
+        text.split('`').nth(1).unwrap_or_else(|| panic!("{text} is not quoted"))
+    }
+
+    fn number(text: &str) -> SourceRef {
+        let digits = text.split([' ', ',']).nth(1).unwrap();
+        SourceRef::from_number(digits.parse().unwrap()).unwrap()
+    }
+
+    /// `set 5`, ``pack 7, folder `song` `` or ``path `other` ``.
+    fn documented_id(text: &str) -> ChartsetId {
+        match text.split(' ').next().unwrap() {
+            "set" => ChartsetId::from_alpha_set(&number(text)),
+            "pack" => ChartsetId::from_beta_song(&number(text), quoted(text)),
+            "path" => ChartsetId::from_path(quoted(text)),
+            _ => panic!("{text}"),
+        }
+    }
+
+    fn documented_source(text: &str) -> Option<PublicSource> {
+        let kind = match text.split(' ').next().unwrap() {
+            "set" => SourceKind::AlphaSet,
+            "pack" => SourceKind::BetaPack,
+            "none" => return None,
+            _ => panic!("{text}"),
+        };
+        Some(PublicSource { kind, reference: number(text) })
+    }
+
+    #[test]
+    fn documented_layouts_are_right() {
+        let rows = include_str!("library.rs").lines().filter_map(|line| line.strip_prefix("//! | `"));
+        let mut count = 0;
+        for row in rows {
+            let cells: Vec<&str> = row.trim_end_matches(" |").split(" | ").collect();
+            let [file, path, layout, ids, source] = cells[..] else { panic!("{row}") };
+            let root = tempfile::tempdir().unwrap();
+            // The second file makes the folder a library, whatever the first one is.
+            std::fs::create_dir_all(root.path().join("alpha")).unwrap();
+            write(root.path(), file.trim_end_matches('`'));
+            let inputs = find_inputs(root.path()).unwrap();
+            let [input] = &inputs[..] else { panic!("{row}: {inputs:?}") };
+            assert_eq!(
+                (input.path.as_str(), format!("{:?}", input.layout)),
+                (quoted(path), quoted(layout).into())
+            );
+            let Ok(files) = input_files::read(input) else { panic!("{row}") };
+            let folders = song_folder::decode(input, files, &|_| false);
+            let drafts: Vec<_> = folders.into_iter().map(|folder| folder.draft.unwrap()).collect();
+            let found: Vec<ChartsetId> = drafts.iter().map(|draft| draft.id).collect();
+            let ids = ids.split(", path").enumerate().map(|(index, id)| match index {
+                0 => documented_id(id),
+                _ => documented_id(&format!("path{id}")),
+            });
+            assert_eq!(found, ids.collect::<Vec<_>>(), "{row}");
+            assert!(drafts.iter().all(|draft| draft.exact_source == documented_source(source)), "{row}");
+            count += 1;
+        }
+        assert_eq!(count, 16);
+    }
+
+    /// The inputs at or below `path` in a library of empty files.
+    fn inputs_of(files: &[&str], path: &str) -> Vec<(String, Layout)> {
         let root = tempfile::tempdir().unwrap();
         for file in files {
             let file = root.path().join("library").join(file);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, "").unwrap();
         }
-        let found = places(&root.path().join("library").join(path)).unwrap();
-        found.into_iter().map(|place| (place.path, place.layout)).collect()
+        let found = find_inputs(&root.path().join("library").join(path)).unwrap();
+        found.into_iter().map(|input| (input.path, input.layout)).collect()
     }
 
     const LIBRARY: &[&str] = &[
@@ -246,7 +393,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_library_root_stands_for_all_its_song_folders() {
+    fn library_root_has_folders_before_archives() {
         use Layout::{AlphaSet, BetaPack, BetaSong, Plain};
         let expected = [
             ("alpha/1 one", AlphaSet),
@@ -258,11 +405,11 @@ mod tests {
             ("beta/4 pack", BetaPack),
             ("else/archive", Plain),
         ];
-        assert_eq!(places_of(LIBRARY, ""), expected.map(|(path, layout)| (path.to_owned(), layout)));
+        assert_eq!(inputs_of(LIBRARY, ""), expected.map(|(path, layout)| (path.to_owned(), layout)));
     }
 
     #[test]
-    fn a_path_inside_a_library_is_known_by_the_same_path() {
+    fn path_inside_a_library_selects_the_same_inputs() {
         use Layout::{AlphaSet, BetaPack, BetaSong, Plain};
         for (path, expected) in [
             ("alpha/1 one", vec![("alpha/1 one", AlphaSet)]),
@@ -276,7 +423,7 @@ mod tests {
         ] {
             let expected: Vec<_> =
                 expected.into_iter().map(|(path, layout)| (path.to_owned(), layout)).collect();
-            assert_eq!(places_of(LIBRARY, path), expected, "{path}");
+            assert_eq!(inputs_of(LIBRARY, path), expected, "{path}");
         }
     }
 
@@ -284,12 +431,12 @@ mod tests {
     fn folders_come_before_archives_of_the_same_path() {
         let files = ["alpha/1 one.osz", "alpha/1 one/a.osu", "alpha/0 none.osz"];
         let expected = ["alpha/1 one", "alpha/0 none", "alpha/1 one"];
-        let found: Vec<_> = places_of(&files, "").into_iter().map(|(path, _)| path).collect();
+        let found: Vec<_> = inputs_of(&files, "").into_iter().map(|(path, _)| path).collect();
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn a_path_that_does_not_exist_is_an_error() {
-        assert!(places(Path::new("/nowhere/at/all")).is_err());
+    fn missing_path_is_an_error() {
+        assert!(find_inputs(Path::new("/nowhere/at/all")).is_err());
     }
 }

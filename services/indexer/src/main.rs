@@ -1,9 +1,11 @@
-//! The program `chart-indexer`: reads chart files and fills the index.
+//! The program `chart-indexer`: ingests chart files and maintains database and search nodes.
 
-mod announcements;
+mod backoff;
+mod cache_invalidation;
 mod cli;
 mod fingerprint;
 mod ingest;
+mod input_files;
 mod library;
 mod removal;
 mod report;
@@ -18,11 +20,11 @@ use anyhow::{Context, Result};
 use chart_index_telemetry::{Log, shutdown_signal};
 use clap::Parser;
 
-use crate::announcements::Announcer;
+use crate::cache_invalidation::CacheInvalidator;
 use crate::cli::{Cli, Command};
 use crate::ingest::{Completion, IngestOptions};
 
-/// The exit code of a program that was interrupted, as shells give it.
+/// The exit code after SIGINT or SIGTERM: that of shells for SIGINT.
 const INTERRUPTED: u8 = 130;
 
 #[tokio::main]
@@ -36,21 +38,21 @@ async fn main() -> ExitCode {
 
 async fn run(cli: Cli) -> Result<ExitCode> {
     let connect = || cli.store.connect();
-    let announcer = || Announcer::new(&cli.redis);
+    let cache = || CacheInvalidator::new(&cli.redis);
     match cli.command {
         Command::Migrate { revert: false } => connect()?.migrate().await?,
         Command::Migrate { revert: true } => connect()?.revert_last().await?,
         Command::Ingest { paths, report, full, dry_run } => {
             let store = if dry_run { None } else { Some(connect()?) };
             let options = IngestOptions { paths, report, full };
-            let completion = Box::pin(ingest::ingest(store, announcer()?, options)).await?;
+            let completion = Box::pin(ingest::ingest(store, cache()?, options)).await?;
             if completion == Completion::Interrupted {
-                writeln!(std::io::stderr(), "interrupted: what is stored is complete")?;
+                writeln!(std::io::stderr(), "interrupted: all stored chartsets are complete")?;
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         }
-        Command::Remove { entry } => removal::remove(&connect()?, &announcer()?, entry).await?,
-        Command::Restore { entry } => removal::restore(&connect()?, &announcer()?, entry).await?,
+        Command::Remove { entry } => removal::remove(&connect()?, &cache()?, entry).await?,
+        Command::Restore { entry } => removal::restore(&connect()?, &cache()?, entry).await?,
         Command::Sync { meilisearch, follow } => {
             return until_signalled(search::sync(&connect()?, search::writers(&meilisearch)?, follow)).await;
         }
@@ -66,13 +68,13 @@ async fn run(cli: Cli) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Does something that may be ended at any moment, until SIGTERM or SIGINT.
+/// Runs `work`, which may be cancelled at any await point, until it ends or SIGTERM or SIGINT is received.
 async fn until_signalled(work: impl Future<Output = Result<()>>) -> Result<ExitCode> {
-    let signalled = shutdown_signal().context("signals cannot be caught")?;
+    let signalled = shutdown_signal().context("cannot listen for signals")?;
     tokio::select! {
         result = work => result.map(|()| ExitCode::SUCCESS),
         () = signalled => {
-            writeln!(std::io::stderr(), "interrupted: the next run goes on from here")?;
+            writeln!(std::io::stderr(), "interrupted: the next run continues from here")?;
             Ok(ExitCode::from(INTERRUPTED))
         }
     }

@@ -5,55 +5,55 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use chart_index_store::{RemovalOutcome, Store};
 
-use crate::announcements::Announcer;
+use crate::cache_invalidation::CacheInvalidator;
 use crate::cli::Entry;
 use crate::ingest::now_ms;
 
-/// Takes an entry out of the index.
+/// Removes an entry from the index.
 ///
 /// # Errors
-/// The index does not know it, or the store failed.
-pub(crate) async fn remove(store: &Store, announcer: &Announcer, entry: Entry) -> Result<()> {
+/// The entry is not in the index, or the store or the cache failed.
+pub(crate) async fn remove(store: &Store, cache: &CacheInvalidator, entry: Entry) -> Result<()> {
     let outcome = match entry {
         Entry::Chart { hash } => store.remove_chart(hash, now_ms()).await?,
         Entry::Chartset { id } => store.remove_chartset(id, now_ms()).await?,
     };
-    announce(store, announcer, entry).await?;
-    tell(entry, outcome, "removed", "was removed before")
+    invalidate(store, cache, entry).await?;
+    print_outcome(entry, outcome, "removed", "was already removed")
 }
 
-/// Takes back a removal.
+/// Restores a removed entry.
 ///
 /// # Errors
-/// The index does not know the entry, or the store failed.
-pub(crate) async fn restore(store: &Store, announcer: &Announcer, entry: Entry) -> Result<()> {
+/// The entry is not in the index, or the store or the cache failed.
+pub(crate) async fn restore(store: &Store, cache: &CacheInvalidator, entry: Entry) -> Result<()> {
     let outcome = match entry {
         Entry::Chart { hash } => store.restore_chart(hash, now_ms()).await?,
         Entry::Chartset { id } => store.restore_chartset(id, now_ms()).await?,
     };
-    announce(store, announcer, entry).await?;
-    tell(entry, outcome, "restored", "was not removed")
+    invalidate(store, cache, entry).await?;
+    print_outcome(entry, outcome, "restored", "was not removed")
 }
 
-/// Also where nothing had to be done: the run that did it may have ended before it could say so.
-async fn announce(store: &Store, announcer: &Announcer, entry: Entry) -> Result<()> {
+/// Invalidates cached responses, even if nothing changed: an earlier run may have been interrupted before it did.
+async fn invalidate(store: &Store, cache: &CacheInvalidator, entry: Entry) -> Result<()> {
     let charts = match entry {
         Entry::Chart { hash } => vec![hash],
         Entry::Chartset { id } => store.chart_hashes(id).await?,
     };
-    announcer.announce_and_confirm(&charts).await
+    cache.invalidate_and_confirm(&charts).await
 }
 
-fn tell(entry: Entry, outcome: RemovalOutcome, done: &str, already: &str) -> Result<()> {
+fn print_outcome(entry: Entry, outcome: RemovalOutcome, done: &str, already: &str) -> Result<()> {
     let name = match entry {
         Entry::Chart { hash } => format!("chart {hash}"),
         Entry::Chartset { id } => format!("chartset {id}"),
     };
-    let told = match outcome {
+    let outcome = match outcome {
         RemovalOutcome::Changed => done,
         RemovalOutcome::Unchanged => already,
         RemovalOutcome::NotFound => bail!("{name} is not in the index"),
     };
-    writeln!(std::io::stdout(), "{name} {told}")?;
+    writeln!(std::io::stdout(), "{name} {outcome}")?;
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! What an ingest tells: a progress bar or plain lines while it runs, a summary at its end, and a report of JSON
-//! lines for programs.
+//! The output of an ingest: progress while it runs, a summary at its end, and a report in JSON Lines format.
 
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -11,30 +10,30 @@ use chart_index_domain::ChartsetId;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use crate::song_folder::Refused;
+use crate::song_folder::RefusedFile;
 
-/// How often plain lines tell the progress where there is no terminal.
+/// How often progress is printed if standard error is not a terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What became of a song folder.
+/// The outcome of a song folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Outcome {
-    /// The index did not know it.
+    /// The chartset is new.
     Added,
-    /// The index has it as it is.
+    /// The chartset was stored with the same content.
     Unchanged,
-    /// The index had it otherwise.
+    /// The chartset was stored with other content.
     Updated,
-    /// It was read and, in a dry run, not stored.
+    /// The chartset was decoded in a dry run.
     Read,
-    /// Another folder or archive stands for the same chartset and was chosen.
+    /// The chartset is ingested from another folder or archive.
     Duplicate,
-    /// PostgreSQL rejected it.
+    /// PostgreSQL rejected the chartset.
     Failed,
 }
 
-/// Counts and tells the outcomes of an ingest.
+/// Counts and reports the outcomes of an ingest.
 pub(crate) struct Report {
     file: Option<BufWriter<File>>,
     progress: Progress,
@@ -42,32 +41,32 @@ pub(crate) struct Report {
     unchanged: u64,
     updated: u64,
     read: u64,
-    kept_removed: u64,
+    still_removed: u64,
     charts: u64,
-    refused: Vec<Refused>,
+    refused: Vec<RefusedFile>,
     duplicates: Vec<ChartsetLine>,
     failed: Vec<ChartsetLine>,
 }
 
-/// What is reported of a chartset.
+/// A line of the report about a chartset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChartsetLine {
-    /// What became of it.
+    /// The outcome.
     pub(crate) outcome: Outcome,
-    /// Where it lies below the library root.
+    /// The path below the library root.
     pub(crate) path: String,
-    /// Its id.
+    /// The id.
     pub(crate) chartset: ChartsetId,
-    /// How many charts were read.
+    /// The number of charts.
     pub(crate) charts: usize,
-    /// Whether it is removed from the index, and stays so.
+    /// Whether the chartset is removed from the index.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) removed: bool,
-    /// For a duplicate, the folder or archive that was chosen.
+    /// For a duplicate, the folder or archive from which the chartset is ingested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) chosen: Option<String>,
-    /// Why it failed.
+    /// For a failed chartset, the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
 }
@@ -84,22 +83,22 @@ impl ChartsetLine {
 struct RefusedLine<'a> {
     outcome: &'static str,
     #[serde(flatten)]
-    refused: &'a Refused,
+    refused: &'a RefusedFile,
 }
 
 impl Report {
-    /// A report over so many places, with its JSON lines going to `file`.
+    /// A report about this number of inputs, which writes JSON Lines to `file`.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(crate) fn new(places: u64, file: Option<&Path>) -> Result<Self> {
+    pub(crate) fn new(inputs: u64, file: Option<&Path>) -> Result<Self> {
         let file = file
             .map(|path| {
                 File::create(path).with_context(|| format!("cannot write the report {}", path.display()))
             })
             .transpose()?
             .map(BufWriter::new);
-        let progress = Progress::new(places);
+        let progress = Progress::new(inputs);
         Ok(Self {
             file,
             progress,
@@ -107,7 +106,7 @@ impl Report {
             unchanged: 0,
             updated: 0,
             read: 0,
-            kept_removed: 0,
+            still_removed: 0,
             charts: 0,
             refused: Vec::new(),
             duplicates: Vec::new(),
@@ -115,12 +114,12 @@ impl Report {
         })
     }
 
-    /// A place was read; its song folders were told before.
-    pub(crate) fn place_done(&mut self) {
+    /// Advances the progress by one input.
+    pub(crate) fn input_done(&mut self) {
         self.progress.advance();
     }
 
-    /// What became of a song folder.
+    /// Reports the outcome of a song folder.
     pub(crate) fn chartset(&mut self, line: ChartsetLine) -> Result<()> {
         self.write(&line)?;
         match line.outcome {
@@ -137,18 +136,18 @@ impl Report {
                 return Ok(());
             }
         }
-        self.kept_removed += u64::from(line.removed);
+        self.still_removed += u64::from(line.removed);
         self.charts += line.charts as u64;
         Ok(())
     }
 
-    /// How many chartsets PostgreSQL rejected.
+    /// The number of chartsets that PostgreSQL rejected.
     pub(crate) const fn failed(&self) -> usize {
         self.failed.len()
     }
 
-    /// Files or charts that are not indexed.
-    pub(crate) fn refused(&mut self, refused: Vec<Refused>) -> Result<()> {
+    /// Reports files and charts that are not indexed.
+    pub(crate) fn refused(&mut self, refused: Vec<RefusedFile>) -> Result<()> {
         for refused in &refused {
             self.write(&RefusedLine { outcome: "refused", refused })?;
         }
@@ -156,36 +155,36 @@ impl Report {
         Ok(())
     }
 
-    /// Ends the progress and writes what is left of the report.
+    /// Ends the progress output and flushes the report.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.progress.finish();
         self.file.as_mut().map_or(Ok(()), BufWriter::flush).context("cannot write the report")
     }
 
-    /// The summary: what was refused and why, then the counts.
+    /// Prints the summary: what was refused and why, then the counts.
     pub(crate) fn summary(&mut self, out: &mut impl Write) -> std::io::Result<()> {
         self.refused.sort_by(|a, b| (&a.file, &a.chart).cmp(&(&b.file, &b.chart)));
-        for Refused { file, chart, reason } in &self.refused {
+        for RefusedFile { file, chart, reason } in &self.refused {
             match chart {
-                Some(chart) => writeln!(out, "left out: {file}, {chart}: {reason}")?,
+                Some(chart) => writeln!(out, "skipped: {file}, {chart}: {reason}")?,
                 None => writeln!(out, "refused: {file}: {reason}")?,
             }
         }
         self.unstored(out)?;
         let files = self.refused.iter().filter(|refused| refused.chart.is_none()).count();
-        let parts = self.refused.len() - files;
+        let charts = self.refused.len() - files;
         let refused = format!("{} refused", plural(files as u64, "file"));
-        let left_out =
-            if parts == 0 { String::new() } else { format!(", {} left out", plural(parts as u64, "chart")) };
+        let skipped =
+            if charts == 0 { String::new() } else { format!(", {} skipped", plural(charts as u64, "chart")) };
         let done = if self.read > 0 {
-            format!("{} read, none stored", plural(self.read, "chartset"))
+            format!("{} decoded, none stored", plural(self.read, "chartset"))
         } else {
             let added = plural(self.added, "chartset");
             format!("{added} added, {} unchanged, {} updated", self.unchanged, self.updated)
         };
-        writeln!(out, "{done} ({}); {refused}{left_out}", plural(self.charts, "chart"))?;
-        if self.kept_removed > 0 {
-            writeln!(out, "{} stay removed", plural(self.kept_removed, "chartset"))?;
+        writeln!(out, "{done} ({}); {refused}{skipped}", plural(self.charts, "chart"))?;
+        if self.still_removed > 0 {
+            writeln!(out, "{} still removed", plural(self.still_removed, "chartset"))?;
         }
         if !self.duplicates.is_empty() {
             writeln!(out, "{} ignored", plural(self.duplicates.len() as u64, "duplicate"))?;
@@ -196,11 +195,11 @@ impl Report {
         Ok(())
     }
 
-    /// The chartsets that were read and not stored.
+    /// Prints the duplicate and failed chartsets.
     fn unstored(&self, out: &mut impl Write) -> std::io::Result<()> {
         for ChartsetLine { path, chartset, chosen, .. } in &self.duplicates {
             let chosen = chosen.as_deref().unwrap_or_default();
-            writeln!(out, "duplicate: {path}: chartset {chartset} is read from {chosen}")?;
+            writeln!(out, "duplicate: {path}: chartset {chartset} is ingested from {chosen}")?;
         }
         for ChartsetLine { path, chartset, reason, .. } in &self.failed {
             writeln!(out, "failed: {path}: chartset {chartset}: {}", reason.as_deref().unwrap_or_default())?;
@@ -221,22 +220,22 @@ pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// A count and what is counted.
+/// A count with a noun in singular or plural.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// A bar on a terminal, a line now and then anywhere else.
+/// Progress output: a bar on a terminal, otherwise a line every few seconds.
 pub(crate) enum Progress {
     Bar(ProgressBar),
-    Lines { done: u64, total: u64, told: Instant },
+    Lines { done: u64, total: u64, printed: Instant },
     Silent,
 }
 
 impl Progress {
     pub(crate) fn new(total: u64) -> Self {
         if !std::io::stderr().is_terminal() {
-            return Self::Lines { done: 0, total, told: Instant::now() };
+            return Self::Lines { done: 0, total, printed: Instant::now() };
         }
         let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec}, {eta} left");
         Self::Bar(ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
@@ -250,10 +249,10 @@ impl Progress {
         match self {
             Self::Silent => (),
             Self::Bar(bar) => bar.inc(count),
-            Self::Lines { done, total, told } => {
+            Self::Lines { done, total, printed } => {
                 *done += count;
-                if told.elapsed() >= PLAIN_INTERVAL {
-                    *told = Instant::now();
+                if printed.elapsed() >= PLAIN_INTERVAL {
+                    *printed = Instant::now();
                     let _ = writeln!(std::io::stderr(), "{done} of {total}");
                 }
             }

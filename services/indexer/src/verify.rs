@@ -1,4 +1,4 @@
-//! `chart-indexer verify`: what the database holds is compared with what it was made from.
+//! `chart-indexer verify`: checks that derived data in PostgreSQL matches the data that it was derived from.
 
 use std::io::Write;
 
@@ -8,13 +8,13 @@ use chart_index_store::{AggregateMismatch, Store, StoredChart};
 
 use crate::report::Progress;
 
-/// Rows that are read at once.
+/// Rows per query.
 const PAGE: u32 = 500;
 
-/// Checks every ROX file and every chartset and prints each finding.
+/// Checks every ROX file and every chartset, and prints the findings.
 ///
 /// # Errors
-/// Something does not match, or the store failed.
+/// There are findings, or the store failed.
 pub(crate) async fn verify(store: &Store) -> Result<()> {
     let mut findings = Findings::default();
     let charts = verify_charts(store, &mut findings).await?;
@@ -25,7 +25,7 @@ pub(crate) async fn verify(store: &Store) -> Result<()> {
         findings.0
     )?;
     if findings.0 > 0 {
-        bail!("the index holds what it was not made from");
+        bail!("the database is inconsistent");
     }
     Ok(())
 }
@@ -61,16 +61,18 @@ async fn verify_charts(store: &Store, findings: &mut Findings) -> Result<u64> {
 fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
     let StoredChart { hash, rox_bytes, rox, .. } = chart;
     if *rox_bytes != rox.len() as u64 {
-        findings
-            .add(format_args!("chart {hash}: rox_bytes is {rox_bytes}, its ROX file has {}", rox.len()))?;
+        findings.add(format_args!(
+            "chart {hash}: rox_bytes is {rox_bytes}, but its ROX file has {} bytes",
+            rox.len()
+        ))?;
     }
     match inspect_rox(rox) {
-        Err(refusal) => findings.add(format_args!("chart {hash}: its ROX file: {refusal}")),
+        Err(refusal) => findings.add(format_args!("chart {hash}: invalid ROX file: {refusal}")),
         Ok((found, _)) if found != *hash => {
-            findings.add(format_args!("chart {hash}: its ROX file decodes to {found}"))
+            findings.add(format_args!("chart {hash}: its ROX file has the note hash {found}"))
         }
         Ok((_, numbers)) if numbers != chart.numbers => findings.add(format_args!(
-            "chart {hash}: its numbers are {:?}, its ROX file gives {numbers:?}",
+            "chart {hash}: its numbers are {:?}, but its ROX file has {numbers:?}",
             chart.numbers
         )),
         Ok(_) => Ok(()),
@@ -83,7 +85,7 @@ async fn verify_chartsets(store: &Store, findings: &mut Findings) -> Result<u64>
         let (mismatches, next) = store.aggregate_mismatches(after, PAGE).await?;
         for mismatch in mismatches {
             let AggregateMismatch { id, column, stored, expected } = mismatch;
-            findings.add(format_args!("chartset {id}: {column} is {stored}, its charts give {expected}"))?;
+            findings.add(format_args!("chartset {id}: {column} is {stored}, but should be {expected}"))?;
         }
         match next {
             Some(next) => after = Some(next),

@@ -1,13 +1,11 @@
-//! `chart-indexer ingest`: places are read on all cores, song folders are stored a few at a time.
+//! `chart-indexer ingest`: decodes inputs on all cores and stores several song folders concurrently.
 //!
-//! What was read is taken in the order of the places, so that the same one of two places with one chartset is chosen
-//! in every run, and reading never runs far ahead of PostgreSQL. Each song folder is one transaction, so that stopping
-//! at any moment leaves complete chartsets only. A place whose files are as they were is not decoded, see
-//! [`crate::fingerprint`].
+//! Decoded inputs are processed in their order, so that of two inputs with the same chartset every run chooses the same
+//! one, and decoding does not run far ahead of PostgreSQL. Each song folder is stored in one transaction, so that an
+//! interrupted ingest leaves only complete chartsets. Unchanged inputs are not decoded, see [`crate::fingerprint`].
 
 mod outcome;
 mod reader;
-mod retry;
 mod writer;
 
 use std::collections::HashMap;
@@ -26,125 +24,130 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::outcome::{PlaceOutcome, StoredChartset};
-use self::reader::{PlaceContent, ReadPlace, Reader, StoredHashes};
-use self::retry::retried;
-use self::writer::{PlaceDone, Writer};
-use crate::announcements::{Announcements, Announcer};
-use crate::fingerprint::Rules;
-use crate::library::{self, Place};
+use self::outcome::{InputOutcome, StoredChartset};
+use self::reader::{InputContent, ReadInput, Reader, StoredHashes};
+use self::writer::{InputResult, Writer};
+use crate::backoff::retry_store_call;
+use crate::cache_invalidation::{BackgroundInvalidation, CacheInvalidator};
+use crate::fingerprint::Fingerprinter;
+use crate::library::{self, Input};
 use crate::report::{ChartsetLine, Outcome, Report, plural};
 use crate::song_folder::SongFolder;
 
-/// Song folders stored at the same time: enough to keep PostgreSQL busy while one waits for its disk.
+/// Number of inputs that are stored concurrently: enough to keep PostgreSQL busy while one waits for its disk.
 const WRITERS: usize = 4;
-/// Fingerprints that are recorded together.
-const RECORDED_TOGETHER: usize = 256;
+/// Number of fingerprints that are recorded in one statement.
+const FINGERPRINT_BATCH: usize = 256;
 
 /// What to ingest, and how.
 #[derive(Debug)]
 pub(crate) struct IngestOptions {
     /// Libraries, folders and archives.
     pub(crate) paths: Vec<PathBuf>,
-    /// Where the report goes.
+    /// File for the report.
     pub(crate) report: Option<PathBuf>,
-    /// Whether places are decoded that have not changed.
+    /// Whether to decode unchanged inputs, too.
     pub(crate) full: bool,
 }
 
 /// How an ingest ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Completion {
-    /// Every place was read.
+    /// All inputs were processed.
     All,
-    /// It was interrupted; what is stored is complete.
+    /// SIGINT or SIGTERM was received. All stored chartsets are complete.
     Interrupted,
 }
 
-/// Ingests everything at the paths, prints the summary, and tells whether it ran to its end. Without a store
-/// everything is read and nothing is kept. What was stored is announced, however the ingest ended.
+/// Ingests all inputs at the paths and prints a summary. Without a store, decodes everything and stores nothing. Cached
+/// responses of all stored charts are invalidated, even if the ingest fails or is interrupted.
 ///
 /// # Errors
-/// A path cannot be read, the report cannot be written, the store failed, or rejected a chartset.
+/// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, or the cache
+/// could not be invalidated.
 pub(crate) async fn ingest(
     store: Option<Store>,
-    announcer: Announcer,
+    cache: CacheInvalidator,
     options: IngestOptions,
 ) -> Result<Completion> {
-    let places = find_places(&options.paths)?;
+    let inputs = find_inputs(&options.paths)?;
     if let Some(store) = &store {
-        store.ping().await.context("the store cannot be used (is it migrated? `chart-indexer migrate`)")?;
+        store.ping().await.context("cannot use the database (if it is new, run `chart-indexer migrate`)")?;
     }
-    let mut report = Report::new(places.len() as u64, options.report.as_deref())?;
-    let announcements = announcer.behind();
-    let completion = Ingest::new(store, places, &announcements, options.full).run(&mut report).await;
+    let mut report = Report::new(inputs.len() as u64, options.report.as_deref())?;
+    let invalidation = cache.start_background_task();
+    let completion = Ingest::new(store, inputs, &invalidation, options.full).run(&mut report).await;
     report.finish()?;
     report.summary(&mut std::io::stdout().lock())?;
-    let all_told = announcements.finish().await;
+    let invalidated = invalidation.finish().await;
     let completion = completion?;
-    all_told?;
+    invalidated?;
     if completion == Completion::All && report.failed() > 0 {
         bail!("PostgreSQL rejected {}", plural(report.failed() as u64, "chartset"));
     }
     Ok(completion)
 }
 
-fn find_places(paths: &[PathBuf]) -> Result<Vec<Place>> {
-    let mut places = Vec::new();
+fn find_inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
     for path in paths {
-        let found = library::places(path)?;
+        let found = library::find_inputs(path)?;
         if found.is_empty() {
-            writeln!(std::io::stderr(), "no chart files below {}", path.display())?;
+            writeln!(std::io::stderr(), "no chart files in {}", path.display())?;
         }
-        places.extend(found);
+        inputs.extend(found);
     }
-    places.sort();
-    places.dedup();
-    Ok(places)
+    inputs.sort();
+    inputs.dedup();
+    Ok(inputs)
 }
 
-/// A run of an ingest.
+/// A running ingest.
 struct Ingest {
     reader: Arc<Reader>,
     writer: Writer,
     stop: CancellationToken,
-    /// Which place each chartset of this run is read from.
-    taken: HashMap<ChartsetId, usize>,
-    /// What is to be recorded.
+    /// The index of the input from which each chartset is ingested in this run.
+    chosen: HashMap<ChartsetId, usize>,
+    /// Fingerprints to record, by input key.
     fingerprints: HashMap<[u8; 32], IngestFingerprint>,
 }
 
 impl Ingest {
-    fn new(store: Option<Store>, places: Vec<Place>, announcements: &Announcements, full: bool) -> Self {
+    fn new(
+        store: Option<Store>,
+        inputs: Vec<Input>,
+        invalidation: &BackgroundInvalidation,
+        full: bool,
+    ) -> Self {
         let (stored, stop) = (StoredHashes::default(), CancellationToken::new());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let rules = if store.is_some() { Rules::of_this_program().ok() } else { None };
+        let fingerprinter = if store.is_some() { Fingerprinter::for_this_program().ok() } else { None };
         let reader = Reader {
-            places,
+            inputs,
             store: store.clone(),
-            rules,
+            fingerprinter,
             full,
             stored: stored.clone(),
             cores: Arc::new(Semaphore::new(cores)),
             stop: stop.clone(),
         };
-        let writer = Writer { store, stored, changed: announcements.sender(), stop: stop.clone() };
-        Self { reader: Arc::new(reader), writer, stop, taken: HashMap::new(), fingerprints: HashMap::new() }
+        let writer = Writer { store, stored, changed: invalidation.sender(), stop: stop.clone() };
+        Self { reader: Arc::new(reader), writer, stop, chosen: HashMap::new(), fingerprints: HashMap::new() }
     }
 
-    /// Reads the places and stores what is in them, until the last place, a signal, or a failure. What is being stored
-    /// then is stored to its end and recorded.
+    /// Processes inputs until the last one, a signal, or a failure. Then waits for transactions in progress.
     async fn run(mut self, report: &mut Report) -> Result<Completion> {
-        let mut places = std::pin::pin!(self.reader.clone().read_all());
-        let mut signalled = std::pin::pin!(shutdown_signal().context("signals cannot be caught")?);
+        let mut inputs = std::pin::pin!(self.reader.clone().read_all());
+        let mut signalled = std::pin::pin!(shutdown_signal().context("cannot listen for signals")?);
         let mut writers = JoinSet::new();
         let mut end: Option<Result<Completion>> = None;
         while end.is_none() || !writers.is_empty() {
             let step = tokio::select! {
                 () = &mut signalled, if !self.stop.is_cancelled() => Ok(Some(Completion::Interrupted)),
                 Some(stored) = writers.join_next() => self.finish(stored, report).await.map(|()| None),
-                place = places.next(), if end.is_none() && writers.len() < WRITERS => match place {
-                    Some(place) => self.take(place, &mut writers, report).await.map(|()| None),
+                input = inputs.next(), if end.is_none() && writers.len() < WRITERS => match input {
+                    Some(input) => self.process(input, &mut writers, report).await.map(|()| None),
                     None => Ok(Some(Completion::All)),
                 },
             };
@@ -152,7 +155,7 @@ impl Ingest {
                 self.stop.cancel();
             }
             end = match (end, step) {
-                // After a failure or a signal, what is being stored may fail as well.
+                // The first failure or signal counts: writers that are still running may fail because of it.
                 (end @ Some(Err(_) | Ok(Completion::Interrupted)), _) | (end, Ok(None)) => end,
                 (_, step) => step.transpose(),
             };
@@ -164,28 +167,28 @@ impl Ingest {
         }
     }
 
-    /// Takes what is in a place: its chartsets are stored, or are known to be unchanged.
-    async fn take(
+    /// Starts to store the chartsets of an input, or reports them as unchanged.
+    async fn process(
         &mut self,
-        place: Result<ReadPlace>,
-        writers: &mut JoinSet<Result<PlaceDone, StoreError>>,
+        input: Result<ReadInput>,
+        writers: &mut JoinSet<Result<InputResult, StoreError>>,
         report: &mut Report,
     ) -> Result<()> {
-        let ReadPlace { index, content, fingerprint } = place?;
+        let ReadInput { index, content, fingerprint } = input?;
         match content {
-            PlaceContent::Unchanged(outcome) => {
-                let done = self.unchanged(index, outcome, fingerprint);
-                self.record(done, report).await
+            InputContent::Unchanged(outcome) => {
+                let result = self.unchanged(index, outcome, fingerprint);
+                self.record(result, report).await
             }
-            PlaceContent::Read(folders) => {
+            InputContent::Decoded(folders) => {
                 let (chosen, duplicates) = self.choose(index, folders);
-                // A place that has duplicates is read again the next time: the other one may be gone.
+                // An input with duplicates is decoded again in the next run: the chosen one may be gone by then.
                 let fingerprint = fingerprint.filter(|_| duplicates.is_empty());
                 let writer = self.writer.clone();
                 writers.spawn(async move {
-                    let mut done = writer.store(chosen, fingerprint).await?;
-                    done.chartsets.extend(duplicates);
-                    Ok(done)
+                    let mut result = writer.store(chosen, fingerprint).await?;
+                    result.chartsets.extend(duplicates);
+                    Ok(result)
                 });
                 Ok(())
             }
@@ -195,28 +198,28 @@ impl Ingest {
     fn unchanged(
         &mut self,
         index: usize,
-        outcome: PlaceOutcome,
+        outcome: InputOutcome,
         fingerprint: Option<IngestFingerprint>,
-    ) -> PlaceDone {
+    ) -> InputResult {
         let mut chartsets = Vec::with_capacity(outcome.chartsets.len());
         for chartset in outcome.chartsets {
             let StoredChartset { id, path, charts, removed, .. } = chartset;
-            chartsets.push(match self.other_place(id, index) {
+            chartsets.push(match self.other_input(id, index) {
                 Some(other) => self.duplicate(index, other, id, &path, charts),
                 None => ChartsetLine { removed, ..ChartsetLine::new(Outcome::Unchanged, path, id, charts) },
             });
         }
-        PlaceDone { chartsets, refused: outcome.refused, fingerprint }
+        InputResult { chartsets, refused: outcome.refused, fingerprint }
     }
 
-    /// The song folders of a place that are stored, and what is reported of those whose chartsets are read from other
-    /// places.
+    /// Splits the song folders of an input into those to store, and reports of duplicates, whose chartsets are ingested
+    /// from other inputs.
     fn choose(&mut self, index: usize, folders: Vec<SongFolder>) -> (Vec<SongFolder>, Vec<ChartsetLine>) {
         let (mut chosen, mut duplicates) = (Vec::new(), Vec::new());
         for mut folder in folders {
-            let stands_for_its_set = folder.draft.is_some() || folder.is_unreadable;
-            if stands_for_its_set
-                && let Some(other) = self.other_place(folder.id, index)
+            let has_chartset = folder.draft.is_some() || folder.is_unreadable;
+            if has_chartset
+                && let Some(other) = self.other_input(folder.id, index)
                 && let Some(draft) = folder.draft.take()
             {
                 duplicates.push(self.duplicate(index, other, draft.id, &draft.path, draft.charts.len()));
@@ -226,12 +229,12 @@ impl Ingest {
         (chosen, duplicates)
     }
 
-    /// The place that a chartset is read from in this run, if it is not this place, which is its first.
-    fn other_place(&mut self, id: ChartsetId, index: usize) -> Option<usize> {
-        match self.taken.entry(id) {
-            Entry::Occupied(taken) => Some(*taken.get()),
-            Entry::Vacant(free) => {
-                free.insert(index);
+    /// The input from which the chartset is ingested in this run, if it is another one. Otherwise chooses this input.
+    fn other_input(&mut self, id: ChartsetId, index: usize) -> Option<usize> {
+        match self.chosen.entry(id) {
+            Entry::Occupied(other) => Some(*other.get()),
+            Entry::Vacant(entry) => {
+                entry.insert(index);
                 None
             }
         }
@@ -245,31 +248,31 @@ impl Ingest {
         path: &str,
         charts: usize,
     ) -> ChartsetLine {
-        let places = &self.reader.places;
-        let below = path.strip_prefix(&places[index].path).unwrap_or_default();
-        let path = places[index].full_path() + below;
-        let chosen = Some(places[other].full_path());
+        let inputs = &self.reader.inputs;
+        let subfolder = path.strip_prefix(&inputs[index].path).unwrap_or_default();
+        let path = inputs[index].full_path() + subfolder;
+        let chosen = Some(inputs[other].full_path());
         ChartsetLine { chosen, ..ChartsetLine::new(Outcome::Duplicate, path, id, charts) }
     }
 
     async fn finish(
         &mut self,
-        stored: Result<Result<PlaceDone, StoreError>, JoinError>,
+        stored: Result<Result<InputResult, StoreError>, JoinError>,
         report: &mut Report,
     ) -> Result<()> {
         self.record(stored??, report).await
     }
 
-    /// Reports what became of a place, and records it for the next run.
-    async fn record(&mut self, done: PlaceDone, report: &mut Report) -> Result<()> {
-        for line in done.chartsets {
+    /// Reports the result of an input, and records its fingerprint for the next run.
+    async fn record(&mut self, result: InputResult, report: &mut Report) -> Result<()> {
+        for line in result.chartsets {
             report.chartset(line)?;
         }
-        report.refused(done.refused)?;
-        report.place_done();
-        // Two libraries of one run may have places of one name: the last one is recorded.
-        self.fingerprints.extend(done.fingerprint.map(|fingerprint| (fingerprint.place, fingerprint)));
-        if self.fingerprints.len() >= RECORDED_TOGETHER { self.flush().await } else { Ok(()) }
+        report.refused(result.refused)?;
+        report.input_done();
+        // Inputs of two libraries may have the same key: the last one is recorded.
+        self.fingerprints.extend(result.fingerprint.map(|fingerprint| (fingerprint.place, fingerprint)));
+        if self.fingerprints.len() >= FINGERPRINT_BATCH { self.flush().await } else { Ok(()) }
     }
 
     async fn flush(&mut self) -> Result<()> {
@@ -277,12 +280,12 @@ impl Ingest {
         let Some(store) = self.writer.store.as_ref().filter(|_| !fingerprints.is_empty()) else {
             return Ok(());
         };
-        retried(&self.stop, || store.put_ingest_fingerprints(&fingerprints)).await?;
+        retry_store_call(&self.stop, || store.put_ingest_fingerprints(&fingerprints)).await?;
         Ok(())
     }
 }
 
-/// Now, in Unix epoch milliseconds.
+/// The current time in Unix epoch milliseconds.
 pub(crate) fn now_ms() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! Reading places: in their order, on all cores, a bounded number ahead of what is stored.
+//! Reads and decodes inputs in order, on all cores, a bounded number ahead of the writers.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -13,84 +13,89 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::now_ms;
-use super::outcome::PlaceOutcome;
-use super::retry::retried;
-use crate::fingerprint::{Rules, place_key};
-use crate::library::Place;
+use super::outcome::{InputOutcome, StoredChartset};
+use crate::backoff::retry_store_call;
+use crate::fingerprint::{Fingerprinter, input_key};
+use crate::input_files;
+use crate::library::Input;
 use crate::song_folder::{self, SongFolder};
 
-/// Places that are looked up together.
+/// Number of inputs whose fingerprints are looked up in one query.
 const CHUNK: usize = 256;
-/// Chunks that may be looked up and not yet read.
+/// Maximum number of chunks that are looked up ahead of the decoding.
 const CHUNKS_AHEAD: usize = 4;
-/// Places that may be read and not yet stored.
+/// Maximum number of inputs that are decoded ahead of the writers.
 const READ_AHEAD: usize = 32;
-/// Charts of this run that are remembered as stored: 32 bytes each, and twice that in the table.
+/// Maximum number of charts of this run that are remembered as stored. Each takes up to 64 bytes.
 const MAX_REMEMBERED: usize = 1 << 20;
 
-/// Reads places.
+/// Reads and decodes inputs.
 pub(super) struct Reader {
-    /// What to read, in order.
-    pub(super) places: Vec<Place>,
-    /// Where unchanged places are known; `None` in a dry run.
+    /// The inputs, in order.
+    pub(super) inputs: Vec<Input>,
+    /// The store with the recorded fingerprints; `None` in a dry run.
     pub(super) store: Option<Store>,
-    /// How places are recognised as unchanged; `None` where that is not possible.
-    pub(super) rules: Option<Rules>,
-    /// Whether unchanged places are to be decoded as well.
+    /// Detects unchanged inputs. `None` if that is not possible.
+    pub(super) fingerprinter: Option<Fingerprinter>,
+    /// Whether to decode unchanged inputs, too.
     pub(super) full: bool,
-    /// The charts that this run has stored.
+    /// The charts stored by this run.
     pub(super) stored: StoredHashes,
-    /// As many as there are cores.
+    /// A permit per core.
     pub(super) cores: Arc<Semaphore>,
-    /// Ends the waiting for a store that is unavailable.
+    /// Cancels retries of store calls.
     pub(super) stop: CancellationToken,
 }
 
-/// A place that was read.
-pub(super) struct ReadPlace {
-    /// Its position among the places.
+/// An input that was read.
+pub(super) struct ReadInput {
+    /// Its index in [`Reader::inputs`].
     pub(super) index: usize,
-    /// What is in it.
-    pub(super) content: PlaceContent,
-    /// What is to be recorded of it, without its outcome where that is not known yet.
+    /// Its content.
+    pub(super) content: InputContent,
+    /// The fingerprint to record. Its outcome is still empty for a decoded input.
     pub(super) fingerprint: Option<IngestFingerprint>,
 }
 
-/// What is in a place.
-pub(super) enum PlaceContent {
-    /// What was in it the last time, and the store has that. Its chartsets are checked.
-    Unchanged(PlaceOutcome),
-    /// The song folders that were decoded.
-    Read(Vec<SongFolder>),
+/// The content of an input.
+pub(super) enum InputContent {
+    /// Files and stored chartsets are unchanged since the last run, which had this outcome.
+    Unchanged(InputOutcome),
+    /// The decoded song folders.
+    Decoded(Vec<SongFolder>),
 }
 
-/// A place that was looked up.
-struct Checked {
+/// An input that was compared with its recorded fingerprint.
+struct CheckedInput {
     index: usize,
+    /// The metadata digest.
     metadata: Option<[u8; 32]>,
-    unchanged: Option<PlaceOutcome>,
-    /// What is to be recorded of an unchanged place: the metadata may be new.
+    /// The recorded outcome, if the input is unchanged.
+    unchanged: Option<InputOutcome>,
+    /// The fingerprint to record for an unchanged input with new metadata.
     fingerprint: Option<IngestFingerprint>,
+    /// The stored charts of the input's chartset.
     stored: Arc<HashSet<NoteHash>>,
 }
 
-/// A place that is read, or is about to be.
+/// An input that is or will be read.
 enum Pending {
-    Unchanged(ReadPlace),
-    Decoding(JoinHandle<anyhow::Result<ReadPlace>>),
+    Unchanged(ReadInput),
+    Decoding(JoinHandle<anyhow::Result<ReadInput>>),
 }
 
-/// A recorded place that looks unchanged.
+/// An input whose files are unchanged.
 struct Candidate {
+    /// Its index in the chunk.
     position: usize,
-    outcome: PlaceOutcome,
+    outcome: InputOutcome,
     fingerprint: Option<IngestFingerprint>,
 }
 
 impl Reader {
-    /// Reads all places and gives them in their order.
-    pub(super) fn read_all(self: Arc<Self>) -> impl Stream<Item = anyhow::Result<ReadPlace>> {
-        let count = self.places.len();
+    /// Reads all inputs and returns them in order.
+    pub(super) fn read_all(self: Arc<Self>) -> impl Stream<Item = anyhow::Result<ReadInput>> {
+        let count = self.inputs.len();
         let chunks = (0..count).step_by(CHUNK).map(move |start| start..count.min(start + CHUNK));
         let (checking, reading) = (self.clone(), self);
         stream::iter(chunks)
@@ -100,22 +105,22 @@ impl Reader {
             .map(move |checked| checked.map(|checked| reading.clone().read(checked)))
             .map(|pending| async move {
                 match pending? {
-                    Pending::Unchanged(place) => Ok(place),
+                    Pending::Unchanged(input) => Ok(input),
                     Pending::Decoding(task) => task.await?,
                 }
             })
             .buffered(READ_AHEAD)
     }
 
-    /// Finds out which places of a chunk are unchanged.
-    async fn check(self: Arc<Self>, chunk: Range<usize>) -> anyhow::Result<Vec<Checked>> {
+    /// Determines which inputs of a chunk are unchanged.
+    async fn check(self: Arc<Self>, chunk: Range<usize>) -> anyhow::Result<Vec<CheckedInput>> {
         let metadata = self
             .blocking(move |reader| chunk.map(|index| (index, reader.metadata(index))).collect::<Vec<_>>());
         let looked_up = |(index, metadata)| {
             let (unchanged, fingerprint, stored) = Default::default();
-            Checked { index, metadata, unchanged, fingerprint, stored }
+            CheckedInput { index, metadata, unchanged, fingerprint, stored }
         };
-        let mut checked: Vec<Checked> = metadata.await?.into_iter().map(looked_up).collect();
+        let mut checked: Vec<CheckedInput> = metadata.await?.into_iter().map(looked_up).collect();
         if let Some(store) = self.store.clone() {
             self.find_unchanged(&store, &mut checked).await?;
             self.find_stored(&store, &mut checked).await?;
@@ -124,16 +129,20 @@ impl Reader {
     }
 
     fn metadata(&self, index: usize) -> Option<[u8; 32]> {
-        self.rules?.metadata(&self.places[index], SystemTime::now())
+        self.fingerprinter?.metadata(&self.inputs[index], SystemTime::now())
     }
 
-    async fn find_unchanged(self: &Arc<Self>, store: &Store, checked: &mut [Checked]) -> anyhow::Result<()> {
-        if self.full || self.rules.is_none() {
+    async fn find_unchanged(
+        self: &Arc<Self>,
+        store: &Store,
+        checked: &mut [CheckedInput],
+    ) -> anyhow::Result<()> {
+        if self.full || self.fingerprinter.is_none() {
             return Ok(());
         }
         let keys: Vec<[u8; 32]> =
-            checked.iter().map(|checked| place_key(&self.places[checked.index])).collect();
-        let recorded = retried(&self.stop, || store.ingest_fingerprints(&keys)).await?;
+            checked.iter().map(|checked| input_key(&self.inputs[checked.index])).collect();
+        let recorded = retry_store_call(&self.stop, || store.ingest_fingerprints(&keys)).await?;
         let mut recorded: HashMap<[u8; 32], IngestFingerprint> =
             recorded.into_iter().map(|recorded| (recorded.place, recorded)).collect();
         let looked_up: Vec<_> = checked
@@ -145,12 +154,12 @@ impl Reader {
             })
             .collect();
         let candidates = self.blocking(move |reader| {
-            looked_up.into_iter().filter_map(|place| reader.candidate(place)).collect::<Vec<_>>()
+            looked_up.into_iter().filter_map(|found| reader.candidate(found)).collect::<Vec<_>>()
         });
         self.confirm(store, candidates.await?, checked).await
     }
 
-    /// The place as it was recorded, if its files are as they were.
+    /// A candidate, if the files of the input are unchanged.
     fn candidate(
         &self,
         (position, index, metadata, mut recorded): (usize, usize, Option<[u8; 32]>, IngestFingerprint),
@@ -159,8 +168,8 @@ impl Reader {
         if metadata.is_some() && metadata == recorded.metadata {
             return Some(Candidate { position, outcome, fingerprint: None });
         }
-        let place = &self.places[index];
-        if self.rules?.content(place, &song_folder::read(place).ok()?) != recorded.content {
+        let input = &self.inputs[index];
+        if self.fingerprinter?.content(input, &input_files::read(input).ok()?) != recorded.content {
             return None;
         }
         let is_new = recorded.metadata != metadata;
@@ -168,21 +177,21 @@ impl Reader {
         Some(Candidate { position, outcome, fingerprint: is_new.then_some(recorded) })
     }
 
-    /// Marks those places as unchanged whose chartsets are still what came of them: another place, or another library,
-    /// may have stored them since.
+    /// Marks candidates as unchanged if the store still has their chartsets as recorded: another input or library may have
+    /// stored them since.
     async fn confirm(
         &self,
         store: &Store,
         candidates: Vec<Candidate>,
-        checked: &mut [Checked],
+        checked: &mut [CheckedInput],
     ) -> anyhow::Result<()> {
         let chartsets = candidates.iter().flat_map(|candidate| &candidate.outcome.chartsets);
-        let expected: Vec<_> = chartsets.filter_map(super::outcome::StoredChartset::expected).collect();
+        let expected: Vec<_> = chartsets.filter_map(StoredChartset::expected).collect();
         if expected.is_empty() && candidates.is_empty() {
             return Ok(());
         }
-        let confirmed = retried(&self.stop, || store.check_chartsets(&expected, now_ms())).await?;
-        // By the content as well: two places with one chartset may both be candidates.
+        let confirmed = retry_store_call(&self.stop, || store.check_chartsets(&expected, now_ms())).await?;
+        // The key includes the content: two inputs with the same chartset may both be candidates.
         let removed: HashMap<_, _> = confirmed
             .into_iter()
             .map(|chartset| ((chartset.id, chartset.fingerprint), chartset.removed))
@@ -203,54 +212,54 @@ impl Reader {
         Ok(())
     }
 
-    /// Looks up the charts that the places which are to be decoded had before.
-    async fn find_stored(&self, store: &Store, checked: &mut [Checked]) -> anyhow::Result<()> {
+    /// Looks up the stored charts of the inputs that have to be decoded.
+    async fn find_stored(&self, store: &Store, checked: &mut [CheckedInput]) -> anyhow::Result<()> {
         let changed = checked.iter().filter(|checked| checked.unchanged.is_none());
-        let ids: Vec<_> = changed.map(|checked| song_folder::own_id(&self.places[checked.index])).collect();
+        let ids: Vec<_> = changed.map(|checked| self.inputs[checked.index].identify("").id).collect();
         if ids.is_empty() {
             return Ok(());
         }
-        let stored = Arc::new(retried(&self.stop, || store.chart_hashes_in(&ids)).await?);
+        let stored = Arc::new(retry_store_call(&self.stop, || store.chart_hashes_in(&ids)).await?);
         for checked in checked {
             checked.stored = stored.clone();
         }
         Ok(())
     }
 
-    /// Begins to decode a place that changed.
-    fn read(self: Arc<Self>, checked: Checked) -> Pending {
-        let Checked { index, metadata, unchanged, fingerprint, stored } = checked;
+    /// Starts to decode an input that changed.
+    fn read(self: Arc<Self>, checked: CheckedInput) -> Pending {
+        let CheckedInput { index, metadata, unchanged, fingerprint, stored } = checked;
         if let Some(outcome) = unchanged {
-            let content = PlaceContent::Unchanged(outcome);
-            return Pending::Unchanged(ReadPlace { index, content, fingerprint });
+            let content = InputContent::Unchanged(outcome);
+            return Pending::Unchanged(ReadInput { index, content, fingerprint });
         }
-        // A task of its own, so that the next one begins when a core is free, whatever waits for this one.
+        // In a separate task, so that decoding starts when a core is free, even while the stream is not polled.
         let decoding =
             async move { self.blocking(move |reader| reader.decode(index, metadata, &stored)).await };
         Pending::Decoding(tokio::spawn(decoding))
     }
 
-    fn decode(&self, index: usize, metadata: Option<[u8; 32]>, stored: &HashSet<NoteHash>) -> ReadPlace {
-        let place = &self.places[index];
-        let files = match song_folder::read(place) {
+    fn decode(&self, index: usize, metadata: Option<[u8; 32]>, stored: &HashSet<NoteHash>) -> ReadInput {
+        let input = &self.inputs[index];
+        let files = match input_files::read(input) {
             Ok(files) => files,
-            Err(unreadable) => {
-                let content = PlaceContent::Read(vec![unreadable.song_folder(place)]);
-                return ReadPlace { index, content, fingerprint: None };
+            Err(error) => {
+                let content = InputContent::Decoded(vec![SongFolder::unreadable(input, error)]);
+                return ReadInput { index, content, fingerprint: None };
             }
         };
-        let fingerprint = self.rules.map(|rules| IngestFingerprint {
-            place: place_key(place),
+        let fingerprint = self.fingerprinter.map(|fingerprinter| IngestFingerprint {
+            place: input_key(input),
             metadata,
-            content: rules.content(place, &files),
+            content: fingerprinter.content(input, &files),
             outcome: String::new(),
         });
         let is_stored = |hash: &NoteHash| stored.contains(hash) || self.stored.contains(hash);
-        let content = PlaceContent::Read(song_folder::decode(place, files, &is_stored));
-        ReadPlace { index, content, fingerprint }
+        let content = InputContent::Decoded(song_folder::decode(input, files, &is_stored));
+        ReadInput { index, content, fingerprint }
     }
 
-    /// Runs work for which a core is needed, once one is free.
+    /// Runs CPU-bound work when a core is free.
     async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -265,7 +274,7 @@ impl Reader {
     }
 }
 
-/// The items of a list, or the one error in its place.
+/// Turns the result of a list into a list of results.
 fn each<T, E>(items: Result<Vec<T>, E>) -> Vec<Result<T, E>> {
     match items {
         Ok(items) => items.into_iter().map(Ok).collect(),
@@ -273,7 +282,7 @@ fn each<T, E>(items: Result<Vec<T>, E>) -> Vec<Result<T, E>> {
     }
 }
 
-/// Charts whose ROX files are in the store. They are never replaced, so making them again would be for nothing.
+/// Charts whose ROX files this run has stored. They are never replaced, so they need not be encoded again.
 #[derive(Clone, Default)]
 pub(super) struct StoredHashes(Arc<RwLock<HashSet<NoteHash>>>);
 
@@ -282,12 +291,12 @@ impl StoredHashes {
         self.0.read().unwrap_or_else(PoisonError::into_inner).contains(hash)
     }
 
-    /// Adds the charts of a set that was stored, as long as there is room.
+    /// Adds the new charts of a stored chartset, up to [`MAX_REMEMBERED`].
     pub(super) fn extend(&self, draft: &ChartsetDraft) {
-        let made = draft.charts.iter().filter(|chart| chart.rox.is_some()).map(|chart| chart.hash);
+        let new = draft.charts.iter().filter(|chart| chart.rox.is_some()).map(|chart| chart.hash);
         let mut hashes = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if hashes.len() < MAX_REMEMBERED {
-            hashes.extend(made);
+            hashes.extend(new);
         }
     }
 }

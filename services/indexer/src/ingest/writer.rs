@@ -1,4 +1,4 @@
-//! Storing song folders that were read.
+//! Stores song folders.
 
 use chart_index_domain::{ChartsetDraft, NoteHash};
 use chart_index_store::{IngestFingerprint, PutEffect, Store, StoreError};
@@ -6,48 +6,48 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::now_ms;
-use super::outcome::{PlaceOutcome, StoredChartset};
+use super::outcome::{InputOutcome, StoredChartset};
 use super::reader::StoredHashes;
-use super::retry::retried;
+use crate::backoff::retry_store_call;
 use crate::report::{ChartsetLine, Outcome, error_chain};
-use crate::song_folder::{Refused, SongFolder};
+use crate::song_folder::{RefusedFile, SongFolder};
 
 /// Stores song folders.
 #[derive(Clone)]
 pub(super) struct Writer {
     /// `None` in a dry run.
     pub(super) store: Option<Store>,
-    /// The charts that this run has stored.
+    /// The charts stored by this run.
     pub(super) stored: StoredHashes,
-    /// Where charts that changed are announced.
+    /// Sends changed charts to the cache invalidation.
     pub(super) changed: mpsc::UnboundedSender<Vec<NoteHash>>,
-    /// Ends the waiting for a store that is unavailable.
+    /// Cancels retries of store calls.
     pub(super) stop: CancellationToken,
 }
 
-/// What became of one place.
+/// The result of an input.
 #[derive(Default)]
-pub(super) struct PlaceDone {
+pub(super) struct InputResult {
     /// Its chartsets.
     pub(super) chartsets: Vec<ChartsetLine>,
-    /// What in it is not indexed.
-    pub(super) refused: Vec<Refused>,
-    /// What is to be recorded of it; `None` where it is to be read again the next time.
+    /// Its files and charts that are not indexed.
+    pub(super) refused: Vec<RefusedFile>,
+    /// The fingerprint to record. `None` if the next run has to decode the input again.
     pub(super) fingerprint: Option<IngestFingerprint>,
 }
 
 impl Writer {
-    /// Stores the song folders of a place. A chartset that PostgreSQL rejects is reported as failed.
+    /// Stores the song folders of an input. A chartset that PostgreSQL rejects is reported as failed.
     ///
     /// # Errors
-    /// The store failed, and would with any other chartset.
+    /// The store failed for reasons other than the chartset.
     pub(super) async fn store(
         &self,
         folders: Vec<SongFolder>,
         fingerprint: Option<IngestFingerprint>,
-    ) -> Result<PlaceDone, StoreError> {
-        let mut outcome = PlaceOutcome::default();
-        let mut done = PlaceDone::default();
+    ) -> Result<InputResult, StoreError> {
+        let mut outcome = InputOutcome::default();
+        let mut result = InputResult::default();
         let mut complete = true;
         for folder in folders {
             complete &= !folder.is_unreadable;
@@ -55,18 +55,18 @@ impl Writer {
             if let Some(draft) = &folder.draft {
                 let line = self.store_draft(draft).await?;
                 complete &= line.outcome != Outcome::Failed;
-                done.chartsets.push(line);
-                outcome.chartsets.push(StoredChartset::of(draft));
+                result.chartsets.push(line);
+                outcome.chartsets.push(StoredChartset::from_draft(draft));
             }
         }
         if let Some(mut fingerprint) = fingerprint.filter(|_| complete)
-            && let Ok(written) = serde_json::to_string(&outcome)
+            && let Ok(recorded) = serde_json::to_string(&outcome)
         {
-            fingerprint.outcome = written;
-            done.fingerprint = Some(fingerprint);
+            fingerprint.outcome = recorded;
+            result.fingerprint = Some(fingerprint);
         }
-        done.refused = outcome.refused;
-        Ok(done)
+        result.refused = outcome.refused;
+        Ok(result)
     }
 
     async fn store_draft(&self, draft: &ChartsetDraft) -> Result<ChartsetLine, StoreError> {
@@ -77,7 +77,7 @@ impl Writer {
             attempts += 1;
             store.put_chartset(draft, now_ms())
         };
-        let put = match retried(&self.stop, put).await {
+        let put = match retry_store_call(&self.stop, put).await {
             Err(error) if error.is_rejected() => {
                 let reason = Some(error_chain(&error));
                 return Ok(ChartsetLine { outcome: Outcome::Failed, reason, ..line });
@@ -85,10 +85,9 @@ impl Writer {
             put => put?,
         };
         self.stored.extend(draft);
-        // An attempt whose connection was lost may have stored the chartset all the same, so that the next one finds it
-        // unchanged.
+        // An attempt that lost its connection may have stored the chartset, so that the retry finds it unchanged.
         if put.effect != PutEffect::Unchanged || attempts > 1 {
-            // The receiver is there until the ingest is over.
+            // The receiver outlives the ingest.
             let _ = self
                 .changed
                 .send(draft.charts.iter().map(|chart| chart.hash).chain(put.dropped_charts).collect());

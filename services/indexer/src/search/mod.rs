@@ -1,30 +1,38 @@
-//! The commands that keep Meilisearch nodes equal to PostgreSQL.
+//! The commands that keep Meilisearch nodes in sync with PostgreSQL.
 //!
-//! Each node is independent: it has its own index, its own checkpoint in it, and its own writers. Three locks of
-//! PostgreSQL keep those apart, by the URL of the node:
+//! Each node is independent: it has its own index with its own checkpoint, and its own writers. Three locks per node
+//! coordinate these. They are advisory locks of PostgreSQL, keyed by the URL of the node:
 //!
-//! - `Sync` is held by a `sync` for as long as it runs, so that one process follows the catalogue;
-//! - `Rebuild` is held by a rebuild for as long as it runs, so that one process fills the new index;
-//! - `Write` is held for one pass of `sync`, and for the end of a rebuild: whoever writes to the live index.
+//! | Lock | Held by | For | So that |
+//! |---|---|---|---|
+//! | `Sync` | `sync` | its whole run | only one process follows the catalogue |
+//! | `Rebuild` | `rebuild` | its whole run | only one process fills the new index |
+//! | `Write` | `sync` | one pass | only one process writes to the live index |
+//! | `Write` | `rebuild` | the last changes and the swap | only one process writes to the live index |
 //!
-//! A `sync --follow` so goes on while a rebuild fills the other index. The swap loses nothing, and nothing that was
-//! computed before it is written after it, because of this:
+//! `sync --follow` therefore continues while a rebuild fills the new index:
 //!
-//! - A pass takes `Write`, and only then reads the checkpoint of the live index, the changes and the sets, and it
-//!   gives `Write` back when its last task has succeeded and the checkpoint is set. What it writes was read under
-//!   the lock that it is written under.
-//! - A rebuild takes `Write`, applies to the new index every change up to the horizon of then, and swaps, all under
-//!   that lock. The checkpoint of the new index is therefore at least the one that any earlier pass could set on the
-//!   old one: a horizon never goes back. The next pass reads the new one's, and goes on from it.
-//! - A process that dies gives up its locks with its connection, and leaves tasks in the queue of the node.
-//!   Meilisearch does them in their order, so whatever the next writer sends comes after them. Were one of them the
-//!   swap of a rebuild, the next pass may have read the checkpoint of the old index: a lower or equal one, from which
-//!   it applies some changes once more. Sets are always written as they are in PostgreSQL at the time, and a
-//!   checkpoint is set after all that it stands for, so doing anything again does no harm.
-//! - A process that lives and loses its connection has lost its locks. It asks for them right before every request
-//!   that writes, and once a second otherwise, and ends. What remains is a request that was on its way at that
-//!   moment: Meilisearch has no way to refuse it. `verify --search` would find what it did, were it ever to come
-//!   after the next writer's.
+//! ```text
+//! sync     ── pass ── pass ── pass ── pass ─┐ waits for Write ┌─ pass on the new index ──
+//! rebuild  ── fill the new index ── catch up ── Write: catch up, check, swap ─┘
+//! ```
+//!
+//! # Why no change is lost, and none is overwritten by an older one
+//!
+//! - A pass acquires `Write` before it reads the checkpoint of the live index, the changes and the chartsets. It releases
+//!   `Write` after its last task has succeeded and the checkpoint is set. So everything that it writes was read under the
+//!   same lock.
+//! - A rebuild acquires `Write`, applies all changes up to the current transaction horizon to the new index, and swaps the
+//!   indexes, all under this lock. Horizons never decrease, so the checkpoint of the new index is at least that of the
+//!   old one. The next pass reads the checkpoint of the new index and continues from it.
+//! - A process that dies releases its locks with its connection, but may leave tasks in the queue of the node.
+//!   Meilisearch processes tasks in order, so those of the next writer come after them. If one of them is the swap of a
+//!   rebuild, the next pass may have read the checkpoint of the old index, which is lower or equal, and applies some
+//!   changes a second time. That is harmless: chartsets are always written in their current state, and a checkpoint is
+//!   set after everything that it covers.
+//! - A process that loses its connection has lost its locks. It checks them before every write request, and once a second
+//!   otherwise, and ends. Only a request that was already in flight cannot be prevented, since Meilisearch has no
+//!   conditional writes. If it arrived after those of the next writer, `verify --search` would find the difference.
 
 mod node;
 mod pass;
@@ -39,10 +47,10 @@ pub(crate) use verify::verify;
 use anyhow::{Context, Result, ensure};
 use chart_index_search::{IndexWriter, MeilisearchArguments};
 
-/// A writer to each node.
+/// A writer for each node.
 ///
 /// # Errors
-/// No node is named, or the nodes and keys do not go together.
+/// No node is configured, or the numbers of nodes and keys do not match.
 pub(crate) fn writers(arguments: &MeilisearchArguments) -> Result<Vec<IndexWriter>> {
     let nodes = arguments.nodes()?;
     ensure!(!nodes.is_empty(), "no Meilisearch node: set MEILISEARCH_URL or --meilisearch-url");

@@ -1,4 +1,4 @@
-//! One node, and this process's right to write to it.
+//! A Meilisearch node, and the locks of this process on it.
 
 use std::io::Write;
 
@@ -9,11 +9,11 @@ use chart_index_search::{Applied, Batch, IndexWriter, Quarantined, SearchError, 
 use chart_index_store::{NodeLocks, NodeRole, Store};
 use tokio::task::JoinSet;
 
-/// Batches that are sent and not yet searchable. Meilisearch does those that wait for it in one go, which takes it
-/// hardly longer than one of them, and the next are read from PostgreSQL meanwhile.
-const BATCHES_UNDER_WAY: usize = 8;
+/// Maximum number of batches in flight. Meilisearch processes all queued batches together, in little more time than one of
+/// them, while the next ones are read from PostgreSQL.
+const MAX_BATCHES_IN_FLIGHT: usize = 8;
 
-/// A node, with the locks that this process has on it.
+/// A node, with the locks that this process holds on it.
 pub(crate) struct Node {
     pub(crate) store: Store,
     pub(crate) writer: IndexWriter,
@@ -21,42 +21,42 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node on which this process has no lock yet.
+    /// Connects without acquiring a lock.
     pub(crate) async fn connect(store: &Store, writer: &IndexWriter) -> Result<Self> {
         let locks = store.node_locks(writer.node_url().as_str()).await?;
         Ok(Self { store: store.clone(), writer: writer.clone(), locks })
     }
 
-    /// Does something to the live index, alone. After an error the locks are to be dropped.
-    pub(crate) async fn writing<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    /// Runs `work` under the lock [`NodeRole::Write`]. After an error the caller must drop the locks.
+    pub(crate) async fn with_write_lock<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.locks.acquire(NodeRole::Write).await?;
         let result = self.locks.while_held(work).await??;
         self.locks.release(NodeRole::Write).await?;
         Ok(result)
     }
 
-    /// Says on standard error which sets the node does not accept.
-    pub(crate) fn warn_of(&self, refused: &[Quarantined]) -> Result<()> {
+    /// Prints a warning about each chartset whose document the node rejected.
+    pub(crate) fn warn_rejected(&self, rejected: &[Quarantined]) -> Result<()> {
         let mut output = std::io::stderr().lock();
-        for Quarantined { id, bytes } in refused {
+        for Quarantined { id, bytes } in rejected {
             let node = self.writer.node_url();
             writeln!(
                 output,
-                "{node}: warning: chartset {id} is left out of the index: the node does not accept its document of \
-                 {bytes} bytes"
+                "{node}: warning: chartset {id} is not indexed: the node rejects its document of {bytes} bytes"
             )
-            .context("cannot write")?;
+            .context("cannot write to standard error")?;
         }
         Ok(())
     }
 
-    /// Prints a line about the node.
-    pub(crate) fn tell(&self, message: std::fmt::Arguments<'_>) -> Result<()> {
-        writeln!(std::io::stdout(), "{}: {message}", self.writer.node_url()).context("cannot write")
+    /// Prints a message about the node.
+    pub(crate) fn print(&self, message: std::fmt::Arguments<'_>) -> Result<()> {
+        writeln!(std::io::stdout(), "{}: {message}", self.writer.node_url())
+            .context("cannot write to standard output")
     }
 }
 
-/// How many sets were written.
+/// Numbers of chartsets that were written to an index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) put: u64,
@@ -70,29 +70,29 @@ impl std::ops::AddAssign for Written {
     }
 }
 
-/// Writes batches to an index, a few at a time. No set may be in two of them.
+/// Writes batches to an index concurrently. A chartset must not be in more than one batch.
 pub(crate) struct Batches<'a> {
     node: &'a Node,
     target: Target,
-    /// Dropped, they are ended.
-    under_way: JoinSet<Result<(Written, Applied), SearchError>>,
+    /// Dropping it cancels the batches.
+    in_flight: JoinSet<Result<(Written, Applied), SearchError>>,
     written: Written,
-    refused: Vec<Quarantined>,
+    rejected: Vec<Quarantined>,
 }
 
 impl<'a> Batches<'a> {
     pub(crate) fn new(node: &'a Node, target: Target) -> Self {
-        Self { node, target, under_way: JoinSet::new(), written: Written::default(), refused: Vec::new() }
+        Self { node, target, in_flight: JoinSet::new(), written: Written::default(), rejected: Vec::new() }
     }
 
-    /// Sends a batch, after one before it when there are many.
+    /// Sends a batch, when fewer than [`MAX_BATCHES_IN_FLIGHT`] are in flight.
     pub(crate) async fn send(&mut self, put: Vec<IndexedChartset>, delete: Vec<ChartsetId>) -> Result<()> {
-        while self.under_way.len() >= BATCHES_UNDER_WAY {
+        while self.in_flight.len() >= MAX_BATCHES_IN_FLIGHT {
             self.join_next().await?;
         }
         self.node.locks.check().await?;
         let (writer, target) = (self.node.writer.clone(), self.target);
-        self.under_way.spawn(async move {
+        self.in_flight.spawn(async move {
             let applied = writer.apply(target, &Batch { put: &put, delete: &delete }).await?;
             let put = put.len() - applied.rejected.len();
             Ok((Written { put: put as u64, deleted: delete.len() as u64 }, applied))
@@ -100,20 +100,20 @@ impl<'a> Batches<'a> {
         Ok(())
     }
 
-    /// Waits for all of them. Gives what was written, and the sets that the node did not accept.
+    /// Waits for all batches. Returns what was written, and the chartsets that the node rejected.
     pub(crate) async fn finish(mut self) -> Result<(Written, Vec<Quarantined>)> {
-        while !self.under_way.is_empty() {
+        while !self.in_flight.is_empty() {
             self.join_next().await?;
         }
-        self.node.warn_of(&self.refused)?;
-        Ok((self.written, self.refused))
+        self.node.warn_rejected(&self.rejected)?;
+        Ok((self.written, self.rejected))
     }
 
     async fn join_next(&mut self) -> Result<()> {
-        if let Some(done) = self.under_way.join_next().await {
+        if let Some(done) = self.in_flight.join_next().await {
             let (written, applied) = done??;
             self.written += written;
-            self.refused.extend(applied.rejected);
+            self.rejected.extend(applied.rejected);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A pass: the changes that follow a checkpoint are applied to an index, and its checkpoint moves on.
+//! A pass: applies the changes after the checkpoint of an index, and advances the checkpoint.
 
 use std::collections::HashSet;
 
@@ -10,34 +10,33 @@ use chart_index_store::Changes;
 
 use crate::search::node::{Batches, Node, Written};
 
-/// Rows of the outbox in one pass, but for transactions that are larger. A rebuild waits for its turn as long as
-/// one pass takes.
-const ROWS_OF_A_PASS: u32 = 4_000;
-/// Sets in one batch.
-const SETS_OF_A_BATCH: usize = 1_000;
+/// Maximum number of outbox rows in a pass, except for larger transactions. A rebuild waits for at most one pass.
+const ROWS_PER_PASS: u32 = 4_000;
+/// Chartsets in a batch.
+const BATCH_SIZE: usize = 1_000;
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) written: Written,
-    /// The checkpoint of the index after it.
+    /// The checkpoint of the index after the pass.
     pub(crate) recorded: RecordedCheckpoint,
-    /// Whether nothing follows that could be taken.
+    /// Whether there are no further changes that can be applied now.
     pub(crate) is_last: bool,
-    /// The position after every change that was committed when the pass began.
+    /// The position after all changes that were committed when the pass started.
     pub(crate) committed: Checkpoint,
-    /// Whether transactions were under way.
+    /// Whether transactions were running that may still commit changes.
     pub(crate) has_running_transactions: bool,
 }
 
-/// Applies the changes that follow the checkpoint of an index, which only this process may be writing to.
+/// Applies the changes after the checkpoint of an index. No other process may write to the index.
 ///
 /// # Errors
-/// The checkpoint is then where it was, and the pass may be run again.
+/// The checkpoint is then unchanged, and the pass can be run again.
 pub(crate) async fn pass(node: &Node, target: Target, from: RecordedCheckpoint) -> Result<Pass> {
-    let changes = node.store.changes(from, ROWS_OF_A_PASS).await?;
+    let changes = node.store.changes(from, ROWS_PER_PASS).await?;
     let written = apply(node, target, &changes).await?;
-    // Without changes it is what it was, unless its history was not recorded: nothing is written while nothing happens.
+    // Writes nothing if there are no changes, unless the history of the checkpoint was not recorded yet.
     if changes.next != from {
         node.locks.check().await?;
         node.writer.set_checkpoint(target, changes.next).await?;
@@ -46,27 +45,27 @@ pub(crate) async fn pass(node: &Node, target: Target, from: RecordedCheckpoint) 
     Ok(Pass { written, recorded: next, is_last, committed, has_running_transactions })
 }
 
-/// Writes the sets as they are now: that is at least as new as the changes, and the same again when they come once
-/// more.
+/// Writes the changed chartsets in their current state, which is at least as new as the changes. Applying the same changes
+/// again is harmless.
 async fn apply(node: &Node, target: Target, changes: &Changes) -> Result<Written> {
     if changes.chartsets.is_empty() {
         return Ok(Written::default());
     }
     let quarantined = node.writer.quarantined(target).await?;
     let mut batches = Batches::new(node, target);
-    for ids in changes.chartsets.chunks(SETS_OF_A_BATCH) {
+    for ids in changes.chartsets.chunks(BATCH_SIZE) {
         let put = node.store.indexed_chartsets(ids).await?;
         let shown: HashSet<ChartsetId> = put.iter().map(|set| set.chartset.id).collect();
         let delete = ids.iter().copied().filter(|id| !shown.contains(id)).collect();
         batches.send(put, delete).await?;
     }
-    let (written, refused) = batches.finish().await?;
+    let (written, rejected) = batches.finish().await?;
     node.locks.check().await?;
-    node.writer.record_quarantine(target, &quarantined, &changes.chartsets, &refused).await?;
+    node.writer.record_quarantine(target, &quarantined, &changes.chartsets, &rejected).await?;
     Ok(written)
 }
 
-/// Applies changes until none follow, and gives the checkpoint of the index after that.
+/// Runs passes until there are no further changes. Returns the checkpoint of the index.
 pub(crate) async fn catch_up(
     node: &Node,
     target: Target,

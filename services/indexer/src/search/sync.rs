@@ -1,4 +1,4 @@
-//! `chart-indexer sync`: nodes are brought up to the catalogue, once or for as long as the program runs.
+//! `chart-indexer sync`: applies the changes of the catalogue to all nodes, once or continuously.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -11,27 +11,25 @@ use chart_index_search::{FORMAT, IndexWriter, Target};
 use chart_index_store::{ChangesListener, NodeRole, Store};
 use tokio::task::JoinSet;
 
+use crate::backoff::{NODE_RESTART, Pauses, RUNNING_TRANSACTIONS};
 use crate::ingest::now_ms;
 use crate::report::Progress;
 use crate::search::node::{Node, Written};
 use crate::search::pass::{Pass, pass};
 use crate::search::rebuild::rebuild_node;
 
-/// How long after a pass the next one begins at the earliest: changes that come together are written together.
-const REST: Duration = Duration::from_millis(100);
-/// How long a notification is waited for. One that was lost is made up for after that.
-const LISTENING: Duration = Duration::from_secs(5);
-/// How soon to look again while transactions are under way, at first and at last.
-const UNSETTLED: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// How long a node that failed is left alone, at first and at last.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// How long a single `sync` waits for transactions that hold up what was committed before it began.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// How often what is no longer needed is deleted, and how long it is kept.
-const TIDYING_INTERVAL: Duration = Duration::from_hours(1);
-const KEPT: Duration = Duration::from_hours(24);
+/// Minimum pause between passes, so that changes made at about the same time are written together.
+const MIN_PASS_INTERVAL: Duration = Duration::from_millis(100);
+/// Maximum wait for a notification. After that, changes whose notification was lost are found.
+const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a single `sync` waits for running transactions that delay changes committed before it started.
+const TRANSACTIONS_TIMEOUT: Duration = Duration::from_mins(1);
+/// How often old tasks and changes are deleted.
+const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
+/// How long tasks and changes are retained.
+const RETENTION: Duration = Duration::from_hours(24);
 
-/// How far each node is, as far as it is known.
+/// The checkpoint of each node, if known.
 struct Checkpoints(Mutex<Vec<Option<Checkpoint>>>);
 
 impl Checkpoints {
@@ -39,37 +37,37 @@ impl Checkpoints {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)[node] = Some(checkpoint);
     }
 
-    /// The lowest, when all are known.
+    /// The lowest checkpoint, if all are known.
     fn lowest(&self) -> Option<Checkpoint> {
         let checkpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         checkpoints.iter().copied().min().flatten()
     }
 }
 
-/// One of the nodes that this program follows the catalogue with.
+/// Applies the changes of the catalogue to one node.
 struct Follower {
     store: Store,
     writer: IndexWriter,
     number: usize,
     checkpoints: Arc<Checkpoints>,
-    tidied: Option<Instant>,
+    pruned_at: Option<Instant>,
 }
 
-/// Brings every node up to the catalogue. With `follow`, goes on for ever, and tries nodes that fail again and again.
+/// Applies all changes to all nodes. With `follow`, continues for ever and retries nodes that fail.
 ///
 /// # Errors
-/// Without `follow`: when a node fails, after all others are done.
+/// Without `follow`: a node failed. The other nodes are up to date.
 pub(crate) async fn sync(store: &Store, writers: Vec<IndexWriter>, follow: bool) -> Result<()> {
     let listener = follow.then(|| store.changes_listener());
     let checkpoints = Arc::new(Checkpoints(Mutex::new(vec![None; writers.len()])));
     let mut nodes = JoinSet::new();
     for (number, writer) in writers.into_iter().enumerate() {
         let (store, checkpoints, listener) = (store.clone(), checkpoints.clone(), listener.clone());
-        let mut follower = Follower { store, writer, number, checkpoints, tidied: None };
+        let mut follower = Follower { store, writer, number, checkpoints, pruned_at: None };
         nodes.spawn(async move {
             match listener {
                 Some(listener) => Box::pin(follower.follow(listener)).await,
-                None => follower.once().await.map_err(|error| follower.tell_error(&error)),
+                None => Box::pin(follower.sync_once()).await.map_err(|error| follower.print_error(&error)),
             }
         });
     }
@@ -77,21 +75,24 @@ pub(crate) async fn sync(store: &Store, writers: Vec<IndexWriter>, follow: bool)
     while let Some(done) = nodes.join_next().await {
         failed += usize::from(done?.is_err());
     }
-    ensure!(failed == 0, "{failed} of {count} nodes not up to date");
+    ensure!(failed == 0, "sync failed for {failed} of {count} nodes");
     Ok(())
 }
 
 impl Follower {
-    fn tell_error(&self, error: &anyhow::Error) {
+    fn print_error(&self, error: &anyhow::Error) {
         let _ = writeln!(std::io::stderr(), "{}: {error:#}", self.writer.node_url());
     }
 
-    /// Applies everything that is committed when it begins.
-    async fn once(&mut self) -> Result<()> {
+    /// Applies all changes that are committed when it starts.
+    async fn sync_once(&mut self) -> Result<()> {
         let node = Node::connect(&self.store, &self.writer).await?;
-        ensure!(node.locks.try_acquire(NodeRole::Sync).await?, "another process keeps this node up to date");
+        ensure!(
+            node.locks.try_acquire(NodeRole::Sync).await?,
+            "another process is already syncing this node"
+        );
         let (start, mut written) = (Instant::now(), Written::default());
-        let (mut goal, mut pauses) = (None, Pauses::new(UNSETTLED));
+        let (mut goal, mut pauses) = (None, Pauses::new(RUNNING_TRANSACTIONS));
         loop {
             let step = step(&node).await?;
             written += step.written;
@@ -101,127 +102,104 @@ impl Follower {
             }
             let checkpoint = step.recorded.checkpoint;
             if checkpoint >= goal {
-                tell_written(&node, written, checkpoint)?;
-                return self.tidy(&node, checkpoint).await;
+                print_written(&node, written, checkpoint)?;
+                return self.finish_pass(&node, checkpoint).await;
             }
             ensure!(
-                start.elapsed() < PATIENCE,
-                "changes wait for a transaction that is still running in PostgreSQL"
+                start.elapsed() < TRANSACTIONS_TIMEOUT,
+                "timed out: changes are delayed by a running transaction in PostgreSQL"
             );
             tokio::time::sleep(pauses.next()).await;
         }
     }
 
-    /// Follows the catalogue until the program ends.
+    /// Applies changes until the program ends.
     async fn follow(&mut self, mut listener: ChangesListener) -> Result<(), ()> {
-        let mut pauses = Pauses::new(BACKOFF);
+        let mut pauses = Pauses::new(NODE_RESTART);
         loop {
-            let Err(error) = self.follow_until_it_fails(&mut listener, &mut pauses).await;
+            let Err(error) = Box::pin(self.follow_until_error(&mut listener, &mut pauses)).await;
             let pause = pauses.next();
-            self.tell_error(&error);
+            self.print_error(&error);
             tokio::time::sleep(pause).await;
         }
     }
 
-    async fn follow_until_it_fails(
+    async fn follow_until_error(
         &mut self,
         listener: &mut ChangesListener,
-        failures: &mut Pauses,
+        restarts: &mut Pauses,
     ) -> Result<Infallible> {
         let node = Node::connect(&self.store, &self.writer).await?;
         if !node.locks.try_acquire(NodeRole::Sync).await? {
-            node.tell(format_args!("another process keeps this node up to date, waiting for it to end"))?;
+            node.print(format_args!("another process is already syncing this node, waiting for it to end"))?;
             node.locks.acquire(NodeRole::Sync).await?;
         }
-        let (mut written, mut pauses) = (Written::default(), Pauses::new(UNSETTLED));
+        let (mut written, mut pauses) = (Written::default(), Pauses::new(RUNNING_TRANSACTIONS));
         loop {
             let step = step(&node).await?;
-            failures.reset();
+            restarts.reset();
             written += step.written;
             if !step.is_last {
                 continue;
             }
             let checkpoint = step.recorded.checkpoint;
             if written != Written::default() {
-                tell_written(&node, std::mem::take(&mut written), checkpoint)?;
+                print_written(&node, std::mem::take(&mut written), checkpoint)?;
                 pauses.reset();
             }
-            self.tidy(&node, checkpoint).await?;
-            tokio::time::sleep(REST).await;
-            let settled = !step.has_running_transactions && checkpoint == step.committed;
-            listener.changed(if settled { LISTENING } else { pauses.next() }).await;
+            self.finish_pass(&node, checkpoint).await?;
+            tokio::time::sleep(MIN_PASS_INTERVAL).await;
+            let is_settled = !step.has_running_transactions && checkpoint == step.committed;
+            listener.changed(if is_settled { NOTIFICATION_TIMEOUT } else { pauses.next() }).await;
         }
     }
 
-    /// Notes how far the node is, and now and then deletes what nobody needs any more.
-    async fn tidy(&mut self, node: &Node, checkpoint: Checkpoint) -> Result<()> {
+    /// Records the checkpoint of the node, and once per [`PRUNE_INTERVAL`] deletes old tasks and changes.
+    async fn finish_pass(&mut self, node: &Node, checkpoint: Checkpoint) -> Result<()> {
         self.checkpoints.set(self.number, checkpoint);
-        if self.tidied.is_some_and(|at| at.elapsed() < TIDYING_INTERVAL) {
+        if self.pruned_at.is_some_and(|at| at.elapsed() < PRUNE_INTERVAL) {
             return Ok(());
         }
-        self.tidied = Some(Instant::now());
-        node.writer.prune_tasks(KEPT).await?;
+        self.pruned_at = Some(Instant::now());
+        node.writer.prune_tasks(RETENTION).await?;
         if let Some(applied) = self.checkpoints.lowest() {
-            let kept_ms = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
-            node.store.prune_changes(applied, now_ms() - kept_ms).await?;
+            let retention_ms = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
+            node.store.prune_changes(applied, now_ms() - retention_ms).await?;
         }
         Ok(())
     }
 }
 
-/// One pass over the live index. A node without an index that this program can use gets one first.
+/// Runs a pass on the live index. First rebuilds the index of a node that has none, or one with an older format.
 async fn step(node: &Node) -> Result<Pass> {
     loop {
-        let done = node.writing(pass_or_reason(node)).await?;
+        let done = node.with_write_lock(try_pass(node)).await?;
         match done {
             Ok(pass) => return Ok(pass),
             Err(reason) => {
-                node.tell(format_args!("{reason}, building one"))?;
+                node.print(format_args!("{reason}, rebuilding"))?;
                 Box::pin(rebuild_node(node, &mut Progress::Silent)).await?;
             }
         }
     }
 }
 
-/// The pass, or why the live index cannot be brought up to date.
+/// Runs a pass, or returns why the live index has to be rebuilt first.
 ///
 /// # Errors
-/// Also for the index of a newer version of this program: two versions would go on rebuilding what the other one did.
-async fn pass_or_reason(node: &Node) -> Result<Result<Pass, &'static str>> {
+/// Among others, the index has a newer format. It is not rebuilt: two versions of this program would alternate.
+async fn try_pass(node: &Node) -> Result<Result<Pass, &'static str>> {
     match node.writer.state().await? {
-        None => Ok(Err("there is no index")),
+        None => Ok(Err("no index")),
         Some(state) if state.format > FORMAT => {
-            bail!("the index is of a newer version; to go back to this one, run its `chart-indexer rebuild`")
+            bail!("the index has a newer format; to downgrade, run `chart-indexer rebuild` of this version")
         }
-        Some(state) if state.format < FORMAT => Ok(Err("the index is of an older version")),
+        Some(state) if state.format < FORMAT => Ok(Err("the index has an older format")),
         Some(state) => pass(node, Target::Live, state.recorded()).await.map(Ok),
     }
 }
 
-fn tell_written(node: &Node, written: Written, checkpoint: Checkpoint) -> Result<()> {
+fn print_written(node: &Node, written: Written, checkpoint: Checkpoint) -> Result<()> {
     let Written { put, deleted } = written;
-    node.tell(format_args!("{put} put, {deleted} deleted, checkpoint {checkpoint}"))
-}
-
-/// Pauses that double.
-struct Pauses {
-    first: Duration,
-    last: Duration,
-    next: Duration,
-}
-
-impl Pauses {
-    const fn new((first, last): (Duration, Duration)) -> Self {
-        Self { first, last, next: first }
-    }
-
-    const fn reset(&mut self) {
-        self.next = self.first;
-    }
-
-    fn next(&mut self) -> Duration {
-        let pause = self.next;
-        self.next = self.last.min(pause * 2);
-        pause
-    }
+    node.print(format_args!("{put} written, {deleted} deleted, checkpoint {checkpoint}"))
 }

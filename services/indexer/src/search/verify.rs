@@ -1,5 +1,5 @@
-//! `chart-indexer verify --search`: the live index of every node is compared with PostgreSQL, set by set, and its
-//! settings with those of this version.
+//! `chart-indexer verify --search`: compares the chartsets and settings of every live index with PostgreSQL and this
+//! version.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
@@ -14,18 +14,19 @@ use crate::report::{Progress, plural};
 use crate::search::node::Node;
 use crate::search::rebuild::unchanged_count;
 
-/// Sets that are compared at once.
+/// Chartsets that are compared per query.
 const PAGE: u32 = 1_000;
-/// Differences that are printed.
-const PRINTED: usize = 20;
-/// How long a node that is kept up to date may take to come up with what was committed before the check.
-const PATIENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(250);
+/// Maximum number of differences that are printed.
+const MAX_PRINTED: usize = 20;
+/// How long a running `sync` may take to apply changes that were committed before the check.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause between checks whether `sync` has applied them.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Compares every node with PostgreSQL and prints the differences. Sets that change meanwhile are none.
+/// Compares all nodes with PostgreSQL and prints the differences. Chartsets that change during the check are ignored.
 ///
 /// # Errors
-/// There are differences, or a node cannot be read, after all others are done.
+/// There are differences, or a node cannot be read. All nodes are checked.
 pub(crate) async fn verify(store: &Store, writers: &[IndexWriter]) -> Result<()> {
     let mut failed = 0;
     for writer in writers {
@@ -38,35 +39,35 @@ pub(crate) async fn verify(store: &Store, writers: &[IndexWriter]) -> Result<()>
             }
         }
     }
-    ensure!(failed == 0, "{failed} of {} nodes are not equal to PostgreSQL", writers.len());
+    ensure!(failed == 0, "verification failed for {failed} of {} nodes", writers.len());
     Ok(())
 }
 
-/// Gives how many differences there are.
+/// Compares a node and returns the number of differences.
 async fn verify_node(store: &Store, writer: &IndexWriter) -> Result<usize> {
     let node = Node::connect(store, writer).await?;
-    let begin = store.snapshot().await?;
+    let start = store.snapshot().await?;
     let (count, suspects) = scan(&node).await?;
-    let mut findings = settle(&node, &begin, suspects).await?;
-    explain(&node, &mut findings).await?;
+    let mut findings = recheck(&node, &start, suspects).await?;
+    mark_rejected(&node, &mut findings).await?;
     let settings = writer.setting_differences().await?;
     for setting in &settings {
-        node.tell(format_args!("{setting}"))?;
+        node.print(format_args!("{setting}"))?;
     }
-    for finding in findings.iter().take(PRINTED) {
-        node.tell(format_args!("{finding}"))?;
+    for finding in findings.iter().take(MAX_PRINTED) {
+        node.print(format_args!("{finding}"))?;
     }
-    if findings.len() > PRINTED {
-        node.tell(format_args!("and {} more", findings.len() - PRINTED))?;
+    if findings.len() > MAX_PRINTED {
+        node.print(format_args!("and {} more", findings.len() - MAX_PRINTED))?;
     }
     let differences = findings.len() + settings.len();
     let (compared, differing) = (plural(count, "chartset"), plural(differences as u64, "difference"));
-    node.tell(format_args!("{compared} compared, {differing}"))?;
+    node.print(format_args!("{compared} compared, {differing}"))?;
     Ok(differences)
 }
 
-/// Names the sets that are missing because the node does not accept their documents.
-async fn explain(node: &Node, findings: &mut [Difference]) -> Result<()> {
+/// Marks the chartsets that are missing because the node rejected their documents.
+async fn mark_rejected(node: &Node, findings: &mut [Difference]) -> Result<()> {
     let quarantined = node.writer.quarantined(Target::Live).await?;
     let bytes: HashMap<ChartsetId, u64> = quarantined.iter().map(|set| (set.id, set.bytes)).collect();
     for finding in findings.iter_mut().filter(|finding| finding.kind == DifferenceKind::Missing) {
@@ -77,7 +78,7 @@ async fn explain(node: &Node, findings: &mut [Difference]) -> Result<()> {
     Ok(())
 }
 
-/// Compares all sets while both sides may change. Gives how many there are, and those to look at again.
+/// Compares all chartsets while both sides may change. Returns their number, and those that differ.
 async fn scan(node: &Node) -> Result<(u64, BTreeSet<ChartsetId>)> {
     let mut progress = Progress::new(node.store.counts().await?.chartsets);
     let (mut count, mut suspects, mut after) = (0, BTreeSet::new(), None);
@@ -95,27 +96,27 @@ async fn scan(node: &Node) -> Result<(u64, BTreeSet<ChartsetId>)> {
     Ok((count, suspects))
 }
 
-/// Looks at the suspects again while nobody writes to the index, at whatever the index has not come up with, and at
-/// the number of sets. Where somebody keeps the node up to date, they get some time to do so.
-async fn settle(
+/// Compares the suspects again while no other process writes to the index, together with all chartsets that the index is
+/// behind with, and the number of chartsets. Gives a running `sync` up to [`SYNC_TIMEOUT`] to catch up.
+async fn recheck(
     node: &Node,
-    begin: &Snapshot,
+    since: &Snapshot,
     mut suspects: BTreeSet<ChartsetId>,
 ) -> Result<Vec<Difference>> {
     let start = Instant::now();
     loop {
-        let (mut findings, lags) = node.writing(look_again(node, &mut suspects)).await?;
+        let (mut findings, lags) = node.with_write_lock(recheck_locked(node, &mut suspects)).await?;
         let ids: Vec<ChartsetId> = findings.iter().map(|finding| finding.id).collect();
-        let changed = node.store.changed_since(begin, &ids).await?;
+        let changed = node.store.changed_since(since, &ids).await?;
         findings.retain(|finding| !changed.contains(&finding.id));
-        if findings.is_empty() || !lags || start.elapsed() > PATIENCE || !is_synced(node).await? {
+        if findings.is_empty() || !lags || start.elapsed() > SYNC_TIMEOUT || !is_synced(node).await? {
             return Ok(findings);
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Whether another process keeps the node up to date.
+/// Whether another process syncs the node.
 async fn is_synced(node: &Node) -> Result<bool> {
     let free = node.locks.try_acquire(NodeRole::Sync).await?;
     if free {
@@ -124,11 +125,11 @@ async fn is_synced(node: &Node) -> Result<bool> {
     Ok(!free)
 }
 
-/// The differences that there are, and whether changes wait to be applied.
-async fn look_again(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<(Vec<Difference>, bool)> {
-    let state = node.writer.state().await?.context("there is no index: run `chart-indexer rebuild`")?;
-    ensure!(state.format == FORMAT, "the index is of another version: run `chart-indexer rebuild`");
-    // That the checkpoint means something.
+/// The differences, and whether there are changes that are not applied yet.
+async fn recheck_locked(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<(Vec<Difference>, bool)> {
+    let state = node.writer.state().await?.context("no index: run `chart-indexer rebuild`")?;
+    ensure!(state.format == FORMAT, "the index has another format: run `chart-indexer rebuild`");
+    // Fails if the checkpoint belongs to another history.
     node.store.changes(state.recorded(), 1).await?;
     let shown = node.store.shown_count(state.checkpoint).await?;
     suspects.extend(&shown.changed);
@@ -140,7 +141,7 @@ async fn look_again(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<
     if unchanged_count(node, Target::Live, &shown.changed).await? + missing == shown.unchanged {
         return Ok((findings, lags));
     }
-    // There are sets in the index that nothing here has named yet.
+    // The index has chartsets that are not among the suspects.
     suspects.extend(ids_in_index(node).await?);
     Ok((compare_all(node, suspects).await?, lags))
 }

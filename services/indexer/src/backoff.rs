@@ -1,0 +1,90 @@
+//! The pauses between retries, and the retry of store calls.
+
+use std::io::Write;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder, Retryable};
+use chart_index_store::StoreError;
+use tokio_util::sync::CancellationToken;
+
+use crate::report::error_chain;
+
+/// Retries of store calls: for 30 s, in addition to the acquire timeout of each attempt. That is enough for a restart or a
+/// failover of PostgreSQL, but not for an outage.
+const STORE_CALL: ExponentialBuilder = exponential(Duration::from_millis(100), Duration::from_secs(5))
+    .with_total_delay(Some(Duration::from_secs(30)))
+    .with_jitter();
+
+/// Restarts of `sync --follow` for a node that failed.
+pub(crate) const NODE_RESTART: ExponentialBuilder =
+    exponential(Duration::from_secs(1), Duration::from_secs(30));
+
+/// Polls for the end of transactions that are still running.
+pub(crate) const RUNNING_TRANSACTIONS: ExponentialBuilder =
+    exponential(Duration::from_millis(50), Duration::from_secs(1));
+
+const fn exponential(min: Duration, max: Duration) -> ExponentialBuilder {
+    ExponentialBuilder::new().with_min_delay(min).with_max_delay(max).without_max_times()
+}
+
+/// Endless pauses that double up to a maximum.
+pub(crate) struct Pauses {
+    builder: ExponentialBuilder,
+    pauses: ExponentialBackoff,
+}
+
+impl Pauses {
+    pub(crate) fn new(builder: ExponentialBuilder) -> Self {
+        Self { builder, pauses: builder.build() }
+    }
+
+    /// Starts again with the shortest pause.
+    pub(crate) fn reset(&mut self) {
+        self.pauses = self.builder.build();
+    }
+
+    /// The next pause.
+    pub(crate) fn next(&mut self) -> Duration {
+        self.pauses.next().unwrap_or_default()
+    }
+}
+
+/// Calls the store, with retries while PostgreSQL is unavailable, until `stop` is cancelled or [`STORE_CALL`] is exhausted.
+pub(crate) async fn retry_store_call<T, F>(
+    stop: &CancellationToken,
+    call: impl FnMut() -> F,
+) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let stopped = stop.clone();
+    call.retry(STORE_CALL)
+        .when(|error| error.is_unavailable() && !stop.is_cancelled())
+        .sleep(move |pause| {
+            let stopped = stopped.clone();
+            async move {
+                let _ = tokio::time::timeout(pause, stopped.cancelled()).await;
+            }
+        })
+        .notify(|error, pause| {
+            let error = error_chain(error);
+            let _ = writeln!(std::io::stderr(), "{error}; retrying in {pause:.1?}");
+        })
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_maximum_without_end() {
+        let mut pauses = Pauses::new(RUNNING_TRANSACTIONS);
+        for _ in 0..2 {
+            let milliseconds: Vec<u128> = (0..8).map(|_| pauses.next().as_millis()).collect();
+            assert_eq!(milliseconds, [50, 100, 200, 400, 800, 1_000, 1_000, 1_000]);
+            assert_eq!((0..200).map(|_| pauses.next()).last(), Some(Duration::from_secs(1)));
+            pauses.reset();
+        }
+    }
+}

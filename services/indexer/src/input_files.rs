@@ -1,0 +1,111 @@
+//! Reads the chart files of an input: a folder or an archive.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use chart_index_chartfile::archive::{self, ArchivedFile, EntryError};
+use chart_index_chartfile::{MAX_FILE_BYTES, decode_file_name};
+use chart_index_domain::ChartsetTooLarge;
+use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
+use walkdir::WalkDir;
+
+use crate::library::{Input, Layout, chart_format};
+
+/// The maximum depth of chart files below a song folder.
+const MAX_DEPTH: usize = 8;
+
+/// A chart file of an input.
+pub(crate) struct ChartFile {
+    /// The path in the input, with `/` between its components.
+    pub(crate) name: String,
+    /// The bytes of the file, or why they are missing.
+    pub(crate) content: Result<Vec<u8>, EntryError>,
+}
+
+/// A whole input cannot be read.
+#[derive(Debug)]
+pub(crate) struct InputError {
+    /// The file at fault, if it is only one.
+    pub(crate) file: Option<String>,
+    pub(crate) reason: String,
+}
+
+impl InputError {
+    fn new(reason: String) -> Self {
+        Self { file: None, reason }
+    }
+}
+
+impl From<ChartsetTooLarge> for InputError {
+    fn from(error: ChartsetTooLarge) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// Reads the chart files of an input, sorted by name.
+pub(crate) fn read(input: &Input) -> Result<Vec<ChartFile>, InputError> {
+    if input.is_archive { read_archive(&input.location) } else { read_folder(input) }
+}
+
+fn read_folder(input: &Input) -> Result<Vec<ChartFile>, InputError> {
+    let mut bytes = 0;
+    let mut files = Vec::new();
+    for (name, path) in list(input)? {
+        let content = read_file(&path).map_err(|error| InputError {
+            file: Some(name.clone()),
+            reason: format!("cannot be read: {error}"),
+        })?;
+        bytes += content.len() as u64;
+        check_bytes(bytes)?;
+        files.push(ChartFile { name, content: Ok(content) });
+    }
+    Ok(files)
+}
+
+/// The names and paths of the chart files of a folder, sorted by name. Refuses a folder with more chart files than a
+/// chartset may have; the number of other files is not limited.
+pub(crate) fn list(input: &Input) -> Result<Vec<(String, PathBuf)>, InputError> {
+    let depth = if matches!(input.layout, Layout::AlphaSet | Layout::BetaSong) { MAX_DEPTH } else { 1 };
+    let (mut files, mut count) = (Vec::new(), 0);
+    for entry in WalkDir::new(&input.location).min_depth(1).max_depth(depth) {
+        let entry = entry.map_err(|error| InputError::new(error.to_string()))?;
+        // Only regular files: opening a pipe would block, and a symbolic link may lead anywhere.
+        if !entry.file_type().is_file() || chart_format(entry.path()).is_none() {
+            continue;
+        }
+        count += 1;
+        if count <= MAX_CHART_FILES {
+            let relative = entry.path().strip_prefix(&input.location).unwrap_or(entry.path());
+            let name = relative.iter().map(decode_file_name).collect::<Vec<_>>().join("/");
+            files.push((name, entry.into_path()));
+        }
+    }
+    check_files(count)?;
+    files.sort();
+    Ok(files)
+}
+
+/// Checks the number of chart files of a chartset.
+pub(crate) fn check_files(count: usize) -> Result<(), ChartsetTooLarge> {
+    ChartsetTooLarge::check("chart files", count as u64, MAX_CHART_FILES as u64)
+}
+
+/// Checks the total size of the chart files of a chartset.
+pub(crate) fn check_bytes(bytes: u64) -> Result<(), ChartsetTooLarge> {
+    ChartsetTooLarge::check("bytes of chart files", bytes, MAX_CHART_FILE_BYTES)
+}
+
+/// Reads a file up to one byte more than the decoder accepts, so that the decoder refuses a larger one.
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_archive(path: &Path) -> Result<Vec<ChartFile>, InputError> {
+    let file = File::open(path).map_err(|error| InputError::new(format!("cannot be read: {error}")))?;
+    let files = archive::read_chart_files(BufReader::new(file))
+        .map_err(|refusal| InputError::new(refusal.to_string()))?;
+    Ok(files.into_iter().map(|ArchivedFile { path, content }| ChartFile { name: path, content }).collect())
+}

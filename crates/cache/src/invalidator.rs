@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use backon::{ConstantBuilder, Retryable as _};
 use chart_index_redis::{CommandError, RedisConfig, RedisPool, ReplicatedWrite, Replication};
 use redis::{Cmd, RedisError, Value, cmd};
 use tokio::time::{Instant, sleep};
@@ -28,6 +29,7 @@ const BATCH: usize = 256;
 /// The timeout of a batch.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 const RETRY_DELAY: Duration = Duration::from_millis(100);
+const BACKOFF: ConstantBuilder = ConstantBuilder::new().with_delay(RETRY_DELAY).without_max_times();
 /// How long the replicas of Redis may take to confirm a batch: they lag by milliseconds, or are disconnected. Below
 /// the 500 ms that the Redis client waits for any reply.
 const REPLICATION_TIMEOUT: Duration = Duration::from_millis(300);
@@ -163,11 +165,6 @@ async fn retry_until<Output, Attempt>(
 where
     Attempt: Future<Output = Result<Output, CommandError>>,
 {
-    loop {
-        match attempt().await {
-            Ok(output) => return Ok(output),
-            Err(error) if Instant::now() + RETRY_DELAY >= deadline => return Err(InvalidationError(error)),
-            Err(_) => sleep(RETRY_DELAY).await,
-        }
-    }
+    let outcome = attempt.retry(BACKOFF).sleep(sleep).when(|_| Instant::now() + RETRY_DELAY < deadline);
+    outcome.await.map_err(InvalidationError)
 }

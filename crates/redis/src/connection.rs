@@ -23,8 +23,8 @@ use crate::{CommandError, RedisConfig, supervisor};
 /// - *Connecting*: after the start or the loss of a connection, a command waits for the first attempt to connect, at
 ///   most until its deadline. So a connection that a proxy closes fails no command that is sent later.
 /// - *Unavailable*: the command fails at once with [`CommandError::Unavailable`], until the background task has
-///   connected and a probe has succeeded within [`RedisConfig::request_timeout`]. It tries at once, and again after
-///   50 ms to 500 ms.
+///   connected and a probe has succeeded within [`RedisConfig::request_timeout`]. It tries at once, and then again
+///   after 50 ms to 600 ms.
 ///
 /// One circuit breaker serves all nodes of a cluster, and the probe asks every primary, when connecting and once a
 /// second: while one of them is down and not replaced, or cut off from the others, the whole cluster counts as

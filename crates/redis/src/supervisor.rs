@@ -1,10 +1,11 @@
 //! The background task that connects, probes and reconnects.
 
 use std::error::Error;
-use std::hash::{BuildHasher, RandomState};
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBuilder};
 use redis::RedisResult;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
@@ -14,16 +15,21 @@ use crate::config::Client;
 use crate::connection::{Connected, Shared, State};
 use crate::multiplexed::{Multiplexed, with_timeout};
 
-/// After a connection that lasted this long, the first attempt to reconnect comes without a delay.
+/// After a connection that lasted this long, the delays start again.
 const STABLE_AFTER: Duration = Duration::from_secs(5);
 /// How often a connection is probed, so that a request does not have to find out that it is dead.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(50);
-const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(500);
+/// Delays between attempts to connect, from 50 ms to 300 ms. The jitter, up to the delay itself, keeps replicas from
+/// reconnecting in step.
+const BACKOFF: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(50))
+    .with_max_delay(Duration::from_millis(300))
+    .without_max_times()
+    .with_jitter();
 
 /// Keeps a connection open until the task is aborted.
 pub(crate) async fn run(shared: Arc<Shared>, client: Client, config: RedisConfig) {
-    let mut delay = Duration::ZERO;
+    let mut delays = delays();
     let mut unavailable = false;
     loop {
         match connect(&shared, &client, &config).await {
@@ -32,7 +38,7 @@ pub(crate) async fn run(shared: Arc<Shared>, client: Client, config: RedisConfig
                     tracing::info!("redis is available again");
                 }
                 if use_until_discarded(&shared, connection).await >= STABLE_AFTER {
-                    delay = Duration::ZERO;
+                    delays = self::delays();
                     continue;
                 }
             }
@@ -43,12 +49,16 @@ pub(crate) async fn run(shared: Arc<Shared>, client: Client, config: RedisConfig
                 }
             }
         }
-        if !delay.is_zero() {
+        if let Some(delay) = delays.next().filter(|delay| !delay.is_zero()) {
             shared.state.send_replace(State::Unavailable);
-            sleep(with_jitter(delay)).await;
+            sleep(delay).await;
         }
-        delay = (delay * 2).clamp(MIN_RECONNECT_DELAY, MAX_RECONNECT_DELAY);
     }
+}
+
+/// The delays before attempts to reconnect, of which the first is none.
+fn delays() -> impl Iterator<Item = Duration> {
+    iter::once(Duration::ZERO).chain(BACKOFF.build())
 }
 
 /// One attempt to connect. Requests wait for it for as long as for a reply; then Redis counts as unavailable.
@@ -79,10 +89,4 @@ async fn use_until_discarded(shared: &Shared, connection: Multiplexed) -> Durati
             }
         }
     }
-}
-
-/// Adds up to a quarter, so that replicas do not reconnect in step.
-fn with_jitter(delay: Duration) -> Duration {
-    let random = u32::try_from(RandomState::new().hash_one(()) % 256).unwrap_or(0);
-    delay + delay / 4 * random / 256
 }

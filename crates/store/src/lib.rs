@@ -13,6 +13,9 @@
 //!
 //! A chart is *known* if it is not removed and at least one chartset that is not removed contains it. A chartset is
 //! *shown* if it is not removed and contains a chart that is not removed. Lookups and searches return nothing else.
+//!
+//! Statements are written next to the functions that run them. A test lets PostgreSQL prepare every static one
+//! (`tests/store/statements.rs`); column lists that several statements share are macros.
 
 mod breaker;
 mod catalogue_watch;
@@ -63,7 +66,8 @@ pub use incremental_ingest::{CheckedChartset, ExpectedChartset, IngestFingerprin
 pub use index_source::{ShownCount, Snapshot};
 pub use lookups::KnownChart;
 pub use node_locks::{NodeLocks, NodeRole};
-pub use outbox::{Changes, ChangesError, RebuildReason};
+pub use outbox::{Changes, ChangesError};
+pub use outbox_state::RebuildReason;
 pub use postgres_search::PostgresSearch;
 pub use put_chartset::{PutEffect, PutOutcome};
 pub use removal::RemovalOutcome;

@@ -51,7 +51,7 @@ use chart_index_domain::{ChartsetId, ReadError};
 
 use crate::Store;
 use crate::error::{corrupt, read_error};
-use crate::outbox_state::{OutboxState, Position, from_digest, history, with_outbox};
+use crate::outbox_state::{OutboxState, Position, RebuildReason, from_digest, history, with_outbox};
 use crate::pooled_connection::PooledConnection;
 
 /// The changes that follow a checkpoint.
@@ -83,23 +83,6 @@ pub enum ChangesError {
     /// The outbox cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-}
-
-/// Why the outbox does not continue from a checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RebuildReason {
-    /// Changes after the checkpoint were pruned.
-    #[error("later changes were pruned")]
-    Pruned,
-    /// The transaction ids in the outbox are those of another cluster; see [`Store::start_outbox_epoch`].
-    #[error("the database was restored into another PostgreSQL cluster")]
-    OtherCluster,
-    /// The outbox contains no such transaction, or the checkpoint is of an earlier epoch.
-    #[error("it belongs to another database or to a time before a restore")]
-    UnknownCheckpoint,
-    /// The index contains other changes than the outbox below the checkpoint.
-    #[error("the database was rolled back by a restore or a failover and has changed since")]
-    HistoryDiverged,
 }
 
 #[derive(sqlx::FromRow)]

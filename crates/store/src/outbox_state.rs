@@ -2,7 +2,6 @@
 
 use chart_index_domain::search::{Checkpoint, HistoryDigest};
 
-use crate::RebuildReason;
 use crate::error::corrupt;
 
 /// Number of newest rows, by sequence, that are never pruned: the generation of the catalogue is their digest.
@@ -45,6 +44,24 @@ impl Position {
     pub(crate) fn previous_transaction_id(self) -> String {
         self.transaction_id.saturating_sub(1).to_string()
     }
+}
+
+/// Why the outbox does not continue from a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RebuildReason {
+    /// Changes after the checkpoint were pruned.
+    #[error("later changes were pruned")]
+    Pruned,
+    /// The transaction ids in the outbox are those of another cluster; see
+    /// [`Store::start_outbox_epoch`](crate::Store::start_outbox_epoch).
+    #[error("the database was restored into another PostgreSQL cluster")]
+    OtherCluster,
+    /// The outbox contains no such transaction, or the checkpoint is of an earlier epoch.
+    #[error("it belongs to another database or to a time before a restore")]
+    UnknownCheckpoint,
+    /// The index contains other changes than the outbox below the checkpoint.
+    #[error("the database was rolled back by a restore or a failover and has changed since")]
+    HistoryDiverged,
 }
 
 /// The beginning of a statement on the outbox: its state in the snapshot of the statement.

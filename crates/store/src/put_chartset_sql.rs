@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, NoteHash};
+use chart_index_domain::{
+    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, NoteHash,
+};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::column_values::{parse_hash, source_columns};
@@ -75,41 +77,57 @@ pub(crate) async fn insert_charts(
     charts: &[&ChartDraft],
     now_ms: i64,
 ) -> Result<usize, sqlx::Error> {
-    let numbers = || charts.iter().map(|chart| &chart.numbers);
     let rox_files = charts.iter().map(|chart| chart.rox.as_deref()).collect::<Option<Vec<_>>>();
     let rox_files = rox_files.ok_or_else(|| corrupt("a new chart has no ROX file"))?;
-    let inserted: i64 = sqlx::query_scalar(
+    let mut parameters = Parameters::default();
+    let now = parameters.bind(now_ms);
+    let hashes = parameters.bind(charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect::<Vec<_>>());
+    let chart = new_chart_columns(&mut parameters, charts, &rox_files);
+    let rox_files = parameters.bind(rox_files);
+    let statement = format!(
         "WITH stored AS (
-             INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg,
-                                 density_peak, rox_bytes, first_seen_ms)
-             SELECT draft.*, $12::bigint FROM unnest($1::bytea[], $2::smallint[], $3::float8[], $4::float8[],
-                                             $5::float8[], $6::bigint[], $7::bigint[], $8::bigint[],
-                                             $9::float8[], $10::float8[], $11::bigint[]) AS draft
+             INSERT INTO charts (first_seen_ms, hash, {names})
+             SELECT {now}, draft.* FROM unnest({hashes}, {values}) AS draft
              ON CONFLICT DO NOTHING
              RETURNING hash
          ), files AS (
              INSERT INTO rox_files (hash, bytes)
-             SELECT file.hash, file.bytes FROM unnest($1::bytea[], $13::bytea[]) AS file (hash, bytes)
+             SELECT file.hash, file.bytes FROM unnest({hashes}, {rox_files}) AS file (hash, bytes)
              JOIN stored ON stored.hash = file.hash
          )
          SELECT count(*) FROM stored",
-    )
-    .bind(charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect::<Vec<_>>())
-    .bind(numbers().map(|numbers| i16::from(numbers.keys.get())).collect::<Vec<_>>())
-    .bind(numbers().map(|numbers| numbers.bpm_min).collect::<Vec<_>>())
-    .bind(numbers().map(|numbers| numbers.bpm_max).collect::<Vec<_>>())
-    .bind(numbers().map(|numbers| numbers.bpm_main).collect::<Vec<_>>())
-    .bind(numbers().map(|numbers| i64::from(numbers.length_ms)).collect::<Vec<_>>())
-    .bind(numbers().map(|numbers| i64::from(numbers.notes)).collect::<Vec<_>>())
-    .bind(numbers().map(|numbers| i64::from(numbers.lns)).collect::<Vec<_>>())
-    .bind(numbers().map(|numbers| numbers.density_avg).collect::<Vec<_>>())
-    .bind(numbers().map(|numbers| numbers.density_peak).collect::<Vec<_>>())
-    .bind(rox_files.iter().map(|rox| i64::try_from(rox.len()).unwrap_or(i64::MAX)).collect::<Vec<_>>())
-    .bind(now_ms)
-    .bind(rox_files)
-    .fetch_one(connection)
-    .await?;
+        names = chart.names(),
+        values = chart.values(),
+    );
+    // Safe: it consists of constants and placeholders.
+    let inserted: i64 = sqlx::query_scalar_with(AssertSqlSafe(statement), parameters.into_arguments()?)
+        .fetch_one(connection)
+        .await?;
     Ok(usize::try_from(inserted).unwrap_or_default())
+}
+
+/// The columns of `charts`. Each value is an array with an element per chart.
+fn new_chart_columns(parameters: &mut Parameters, charts: &[&ChartDraft], rox_files: &[&[u8]]) -> Columns {
+    let mut columns = Columns::default();
+    let integers = |value: fn(&ChartNumbers) -> u32| -> Vec<i64> {
+        charts.iter().map(|chart| value(&chart.numbers).into()).collect()
+    };
+    let floats = |value: fn(&ChartNumbers) -> f64| -> Vec<f64> {
+        charts.iter().map(|chart| value(&chart.numbers)).collect()
+    };
+    let keys: Vec<i16> = charts.iter().map(|chart| chart.numbers.keys.get().into()).collect();
+    let sizes = rox_files.iter().map(|rox| i64::try_from(rox.len()).unwrap_or(i64::MAX));
+    columns.add("keys", parameters.bind(keys));
+    columns.add("bpm_min", parameters.bind(floats(|numbers| numbers.bpm_min)));
+    columns.add("bpm_max", parameters.bind(floats(|numbers| numbers.bpm_max)));
+    columns.add("bpm_main", parameters.bind(floats(|numbers| numbers.bpm_main)));
+    columns.add("length_ms", parameters.bind(integers(|numbers| numbers.length_ms)));
+    columns.add("notes", parameters.bind(integers(|numbers| numbers.notes)));
+    columns.add("lns", parameters.bind(integers(|numbers| numbers.lns)));
+    columns.add("density_avg", parameters.bind(floats(|numbers| numbers.density_avg)));
+    columns.add("density_peak", parameters.bind(floats(|numbers| numbers.density_peak)));
+    columns.add("rox_bytes", parameters.bind(sizes.collect::<Vec<_>>()));
+    columns
 }
 
 /// Writes the row of a chartset, its charts and its row in the outbox, and deletes the charts that it no longer
@@ -127,10 +145,10 @@ pub(crate) async fn upsert_chartset(
     let mut parameters = Parameters::default();
     let id = parameters.bind(draft.id.to_string());
     let now = parameters.bind(now_ms);
-    let chartset = chartset_columns(&mut parameters, draft, fingerprint, derived);
+    let chartset = new_chartset_columns(&mut parameters, draft, fingerprint, derived);
     let hashes =
         parameters.bind(members.iter().map(|member| &member.hash.as_bytes()[..]).collect::<Vec<_>>());
-    let member = member_columns(&mut parameters, members);
+    let member = new_member_columns(&mut parameters, members);
     let tags = TagParameters::bind(&mut parameters, members);
     let statement = format!(
         "WITH written AS (
@@ -172,7 +190,7 @@ pub(crate) async fn upsert_chartset(
 }
 
 /// The columns of `chartsets` that an update replaces.
-fn chartset_columns(
+fn new_chartset_columns(
     parameters: &mut Parameters,
     draft: &ChartsetDraft,
     fingerprint: &[u8; 32],
@@ -189,22 +207,24 @@ fn chartset_columns(
 }
 
 /// The columns of `chartset_charts`, except for the tags. Each value is an array with an element per chart.
-fn member_columns(parameters: &mut Parameters, members: &[ChartsetMember]) -> Columns {
+fn new_member_columns(parameters: &mut Parameters, members: &[ChartsetMember]) -> Columns {
     let mut columns = Columns::default();
-    let metadata = || members.iter().map(|member| &member.metadata);
+    let texts = |value: fn(&ChartMetadata) -> &str| -> Vec<&str> {
+        members.iter().map(|member| value(&member.metadata)).collect()
+    };
+    let optional_texts = |value: fn(&ChartMetadata) -> &Option<String>| -> Vec<Option<&str>> {
+        members.iter().map(|member| value(&member.metadata).as_deref()).collect()
+    };
     let (kinds, refs): (Vec<_>, Vec<_>) =
         members.iter().map(|member| source_columns(member.declared_source.as_ref())).unzip();
     // The game has never assigned an id that PostgreSQL cannot store.
     let beatmap_ids = members.iter().map(|member| i64::try_from(member.alpha_beatmap_id?).ok());
-    columns.add("title", parameters.bind(metadata().map(|text| text.title.as_str()).collect::<Vec<_>>()));
-    columns.add("artist", parameters.bind(metadata().map(|text| text.artist.as_str()).collect::<Vec<_>>()));
-    let titles = metadata().map(|text| text.title_romanised.as_deref());
-    columns.add("title_romanised", parameters.bind(titles.collect::<Vec<_>>()));
-    let artists = metadata().map(|text| text.artist_romanised.as_deref());
-    columns.add("artist_romanised", parameters.bind(artists.collect::<Vec<_>>()));
-    columns.add("creator", parameters.bind(metadata().map(|text| text.creator.as_str()).collect::<Vec<_>>()));
-    let difficulties = metadata().map(|text| text.difficulty.as_str());
-    columns.add("difficulty", parameters.bind(difficulties.collect::<Vec<_>>()));
+    columns.add("title", parameters.bind(texts(|metadata| &metadata.title)));
+    columns.add("artist", parameters.bind(texts(|metadata| &metadata.artist)));
+    columns.add("title_romanised", parameters.bind(optional_texts(|metadata| &metadata.title_romanised)));
+    columns.add("artist_romanised", parameters.bind(optional_texts(|metadata| &metadata.artist_romanised)));
+    columns.add("creator", parameters.bind(texts(|metadata| &metadata.creator)));
+    columns.add("difficulty", parameters.bind(texts(|metadata| &metadata.difficulty)));
     columns.add("declared_kind", parameters.bind(kinds));
     columns.add("declared_ref", parameters.bind(refs));
     columns.add("alpha_beatmap_id", parameters.bind(beatmap_ids.collect::<Vec<_>>()));

@@ -99,16 +99,7 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Te
         // A text without words matches nothing (docs/api.md, "Chartset list").
         None if query.text.is_some() => _ = sql.push("shown_chartsets AS listed WHERE false"),
         None => _ = sql.push("shown_chartsets AS listed WHERE true"),
-        Some(tsquery) if is_wide => {
-            sql.push("chartsets AS listed WHERE shown AND search_words @@ ")
-                .push_bind(tsquery)
-                .push("::tsquery");
-        }
-        Some(tsquery) => {
-            sql.push("shown_chartsets AS listed WHERE EXISTS (SELECT FROM chartsets AS found");
-            sql.push(" WHERE found.id = listed.id AND found.search_words @@ ").push_bind(tsquery);
-            sql.push("::tsquery)");
-        }
+        Some(tsquery) => push_text_filter(sql, tsquery, is_wide),
     }
     if !query.keys.is_empty() && is_wide {
         let keys: Vec<i16> = query.keys.iter().map(|keys| keys.get().into()).collect();
@@ -128,6 +119,17 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Te
     push_overlap(sql, ("length_min_ms", "length_max_ms"), shortest, longest);
     if let Some(density) = query.density_min {
         sql.push(" AND density_max >= ").push_bind(density);
+    }
+}
+
+/// Appends the table and the condition that the lexemes of a chartset match.
+fn push_text_filter(sql: &mut QueryBuilder<Postgres>, tsquery: String, is_wide: bool) {
+    if is_wide {
+        sql.push("chartsets AS listed WHERE shown AND search_words @@ ").push_bind(tsquery).push("::tsquery");
+    } else {
+        sql.push("shown_chartsets AS listed WHERE EXISTS (SELECT FROM chartsets AS found");
+        sql.push(" WHERE found.id = listed.id AND found.search_words @@ ").push_bind(tsquery);
+        sql.push("::tsquery)");
     }
 }
 

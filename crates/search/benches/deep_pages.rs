@@ -1,13 +1,12 @@
-//! The page in the middle and the last against the first, for every sort, with and without filters, on a Meilisearch
-//! server of its own.
+//! Measures deep pages: the middle and the last page compared with the first, for every sort, with and without filters.
 //!
-//! `DEEP_PAGES_CHARTSETS` says how many sets there are. It prints one line for each order: the quickest answer with each
-//! of the three pages, and how many times longer than the first the others take; then the medians, which a busy machine
-//! makes longer.
+//! It starts its own Meilisearch server with `DEEP_PAGES_CHARTSETS` chartsets (100,000 by default), and prints a line for
+//! each sort: the shortest time of each of the three pages, with its ratio to that of the first page; then the medians,
+//! which depend more on the load of the machine.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a benchmark ends at the first surprise and prints"
+    reason = "a benchmark fails by panicking, and prints its results"
 )]
 
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
 use chart_index_search::{Batch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, Target};
 use chart_index_tests::{PrivateMeilisearch, Random};
 
-/// How often each page is asked for.
+/// The number of requests for each page.
 const ROUNDS: usize = 25;
 const SYLLABLES: [&str; 24] = [
     "ka", "mi", "no", "ra", "te", "shi", "dra", "gon", "fire", "night", "sky", "blue", "star", "re", "lu",
@@ -38,9 +37,9 @@ impl CatalogueChanges for NoChanges {
     }
 }
 
-fn name(random: &mut Random, most: u32) -> String {
+fn name(random: &mut Random, max_words: u32) -> String {
     let mut name = String::new();
-    for _ in 0..=random.below(most) {
+    for _ in 0..=random.below(max_words) {
         for _ in 0..=random.below(3) {
             name.push_str(random.pick::<&str>(&SYLLABLES));
         }
@@ -49,8 +48,8 @@ fn name(random: &mut Random, most: u32) -> String {
     name.trim_end().to_owned()
 }
 
-/// A set with the skew of real ones: a third have one of three tempos, most were ingested in the same hour.
-fn set(number: u64, random: &mut Random) -> IndexedChartset {
+/// A chartset from realistic distributions: a third have one of three tempos, most were ingested in the same hour.
+fn chartset(number: u64, random: &mut Random) -> IndexedChartset {
     let tempo = if random.one_in(3) { *random.pick(&[180, 175, 200]) } else { 100 + random.below(150) };
     let bpm =
         f64::from(tempo) + if random.one_in(6) { f64::from(random.below(1_000)) / 1_000.0 } else { 0.0 };
@@ -84,7 +83,7 @@ async fn filled(server: &PrivateMeilisearch, count: u64) -> NodeConfig {
     let writer = IndexWriter::new(&config).unwrap();
     let mut random = Random::new(1);
     writer.begin_rebuild().await.unwrap();
-    let sets: Vec<IndexedChartset> = (1..=count).map(|number| set(number, &mut random)).collect();
+    let sets: Vec<IndexedChartset> = (1..=count).map(|number| chartset(number, &mut random)).collect();
     for put in sets.chunks(20_000) {
         writer.apply(Target::Rebuild, &Batch { put, delete: &[] }).await.unwrap();
     }
@@ -94,13 +93,13 @@ async fn filled(server: &PrivateMeilisearch, count: u64) -> NodeConfig {
 }
 
 async fn timed(engine: &MeilisearchEngine, query: &SearchQuery) -> (Duration, u64) {
-    let begun = Instant::now();
+    let start = Instant::now();
     let total = engine.search(query, Generation::default()).await.unwrap().total;
-    (begun.elapsed(), total)
+    (start.elapsed(), total)
 }
 
-/// The times of the first page, of the one in the middle and of the last, sorted. Asked for in turn, so that the noise
-/// of the machine meets all three.
+/// The sorted times of the first, the middle and the last page. The pages are requested alternately, so that other load
+/// on the machine affects all three.
 async fn measured(engine: &MeilisearchEngine, first: &SearchQuery) -> ([Vec<Duration>; 3], u64) {
     let (_, total) = timed(engine, first).await;
     let last = i64::try_from(total.div_ceil(30)).unwrap();
@@ -118,24 +117,26 @@ async fn measured(engine: &MeilisearchEngine, first: &SearchQuery) -> ([Vec<Dura
     (times, total)
 }
 
-/// The times at that rank, and how often the first of them goes into the others.
-fn compared([first, middle, last]: &[Vec<Duration>; 3], rank: usize) -> String {
+/// The times of a rank, and their ratios to that of the first page.
+fn comparison([first, middle, last]: &[Vec<Duration>; 3], rank: usize) -> String {
     let (first, middle, last) = (first[rank], middle[rank], last[rank]);
-    let times = |page: Duration| page.as_secs_f64() / first.as_secs_f64();
-    let (of_middle, of_last) = (times(middle), times(last));
-    format!("first {first:>7.2?}  middle {middle:>7.2?} {of_middle:>4.2}  last {last:>7.2?} {of_last:>4.2}")
+    let ratio = |page: Duration| page.as_secs_f64() / first.as_secs_f64();
+    let (middle_ratio, last_ratio) = (ratio(middle), ratio(last));
+    format!(
+        "first {first:>7.2?}  middle {middle:>7.2?} {middle_ratio:>4.2}  last {last:>7.2?} {last_ratio:>4.2}"
+    )
 }
 
 #[tokio::main]
 async fn main() {
     let count = std::env::var("DEEP_PAGES_CHARTSETS").map_or(100_000, |count| count.parse().unwrap());
     let server = PrivateMeilisearch::start();
-    let begun = Instant::now();
+    let start = Instant::now();
     let config = filled(&server, count).await;
-    println!("{}, {count} chartsets, filled in {:.0?}", server.version(), begun.elapsed());
-    let mut patient = SearchConfig::new(vec![config]);
-    patient.search_timeout = Duration::from_secs(30);
-    let engine = MeilisearchEngine::connect(patient, Arc::new(NoChanges)).await.unwrap();
+    println!("{}, {count} chartsets, filled in {:.0?}", server.version(), start.elapsed());
+    let mut config = SearchConfig::new(vec![config]);
+    config.search_timeout = Duration::from_secs(30);
+    let engine = MeilisearchEngine::connect(config, Arc::new(NoChanges)).await.unwrap();
     let four: chart_index_domain::search::KeySet = [KeyCount::try_from(4).unwrap()].into_iter().collect();
     let bpm = Bounds { min: Some(120.0), max: Some(200.0) };
     let everything = SearchQuery::default();
@@ -154,8 +155,8 @@ async fn main() {
                 let first = SearchQuery { sort, direction, ..filter.clone() };
                 let (times, total) = measured(&engine, &first).await;
                 let (sort, direction) = (sort.as_str(), direction.as_str());
-                let (quickest, medians) = (compared(&times, 0), compared(&times, ROUNDS / 2));
-                println!("{name:<13} {total:>7} {sort:<9} {direction:<4}  {quickest}  | {medians}");
+                let (shortest, medians) = (comparison(&times, 0), comparison(&times, ROUNDS / 2));
+                println!("{name:<13} {total:>7} {sort:<9} {direction:<4}  {shortest}  | {medians}");
             }
         }
     }

@@ -14,7 +14,7 @@
 //! The high half of a byte is a letter from `g` to `v`, the low half a digit from `0` to `f`. The two alphabets have no
 //! character in common, so that a match never begins in the middle of a byte.
 //!
-//! A long name has several codes, of overlapping parts of it: every part of at most 117 bytes lies within one of them.
+//! A long name has several codes, of overlapping parts of it: every part of at most 117 bytes is within one of them.
 
 use chart_index_domain::text;
 
@@ -38,7 +38,7 @@ pub(crate) fn codes(creator: &str) -> Vec<String> {
     windows
 }
 
-/// The code of a part to search for; `None` if it is too long to be found in every window.
+/// The code of a part to search for; `None` if it is too long to be within one window in any case.
 pub(crate) fn part_code(part: &str) -> Option<String> {
     let part = text::lower_case(part);
     (part.len() <= MAX_PART_BYTES).then(|| code(part.as_bytes()))

@@ -25,7 +25,7 @@ use crate::{SearchConfig, SearchError, UnsupportedQuery};
 /// more than the configured time.
 ///
 /// A search fails with [`ReadError::Unavailable`] when no node can be searched, and, with an [`UnsupportedQuery`] as
-/// its source, for the few queries that Meilisearch cannot run exactly: the caller has to ask the PostgreSQL engine.
+/// its source, for the few queries that Meilisearch cannot run exactly: the PostgreSQL engine can.
 #[derive(Clone)]
 pub struct MeilisearchEngine {
     shared: Arc<Shared>,

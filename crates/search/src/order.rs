@@ -34,13 +34,18 @@
 //! By length, `length3` is equal (both are between 14,336 and 15,360 ms) and `length7` decides. By title and by BPM
 //! every key is equal and the id decides, at its first digit.
 //!
-//! Only the last key of each sort defines the order. A coarse key is the beginning of it: bits of a time or of a
-//! number, or bytes of a name. It never decreases where the exact key increases, so sorting by it first changes
-//! nothing. It is there for speed: to reach a deep page, Meilisearch walks the distinct values of the first attribute
-//! and skips the documents of each value at once. Nearly every document has an exact key of its own, so that walking
-//! those is slow. Each coarse key divides the values of the one before it into a few dozen, and the finest leaves some
-//! hundred chartsets of 300,000 per value: opening a value that only a few chartsets share costs as much as skipping
-//! many.
+//! Only the last key of each sort defines the order. A coarse key is the beginning of it:
+//!
+//! - `updated12`: the time in milliseconds without its lowest 12 bits;
+//! - `title2`: the first 2 bytes of the folded title, in hexadecimal digits (`artist2` likewise);
+//! - `length3`: the exponent of the number and the first 3 bits of its mantissa (`bpm3` and `density3` likewise);
+//! - `id2`: the first 2 digits of the id.
+//!
+//! A coarse key never decreases where the exact key increases, so that sorting by it first does not change the order. It
+//! is there for speed: to reach a deep page, Meilisearch walks the distinct values of the first attribute and skips the
+//! documents of each value at once. Nearly every document has an exact key of its own, so that walking those is slow.
+//! Each coarse key divides the values of the one before it into a few dozen, and the finest leaves some hundred of
+//! 300,000 chartsets per value: opening a value that only a few chartsets share costs as much as skipping many.
 //!
 //! Names are compared as hexadecimal digits of their bytes, which are in the order of the bytes, as in every engine.
 //! Meilisearch folds case and accents of strings and cuts them at 468 bytes; digits are not changed by that, and a name
@@ -76,14 +81,14 @@ const ID: &[CoarseKey<usize>] = &[("id1", 1), ("id2", 2)];
 
 const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
 
-/// The attributes of a document that are only sorted by.
+/// The attributes of a document that are used for sorting only.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
-pub(crate) struct SortKeys(BTreeMap<&'static str, KeyPart>);
+pub(crate) struct SortKeys(BTreeMap<&'static str, SortKey>);
 
 #[derive(Debug, Clone, PartialEq, PartialOrd, Serialize)]
 #[serde(untagged)]
-enum KeyPart {
+enum SortKey {
     Time(i64),
     Number(u64),
     Digits(String),
@@ -94,7 +99,7 @@ impl SortKeys {
         let set = &indexed.chartset;
         let mut keys = BTreeMap::new();
         for &(attribute, bits) in UPDATED {
-            keys.insert(attribute, KeyPart::Time(indexed.updated_at_ms >> bits));
+            keys.insert(attribute, SortKey::Time(indexed.updated_at_ms >> bits));
         }
         for (coarse, exact, name) in [(TITLE, "titleKey", &set.title), (ARTIST, "artistKey", &set.artist)] {
             let name = text::sort_key(name);
@@ -104,11 +109,11 @@ impl SortKeys {
         let numbers = [(BPM, set.bpm_max), (LENGTH, set.length_max_ms.into()), (DENSITY, set.density_max)];
         for (coarse, number) in numbers {
             let coarse = coarse.iter().map(|&(attribute, bits)| (attribute, number_key(number, bits)));
-            keys.extend(coarse.map(|(attribute, key)| (attribute, KeyPart::Number(key))));
+            keys.extend(coarse.map(|(attribute, key)| (attribute, SortKey::Number(key))));
         }
         let id = set.id.to_string();
         for &(attribute, digits) in ID {
-            keys.insert(attribute, KeyPart::Digits(format!("x{}", &id[..digits])));
+            keys.insert(attribute, SortKey::Digits(format!("x{}", &id[..digits])));
         }
         Self(keys)
     }
@@ -116,10 +121,10 @@ impl SortKeys {
 
 /// Up to `bytes` bytes of a name in hexadecimal digits. They begin with a letter, so that Meilisearch never parses them
 /// as a number.
-fn name_key(name: &str, bytes: usize) -> KeyPart {
+fn name_key(name: &str, bytes: usize) -> SortKey {
     let mut digits = String::from("x");
     hex::push(&mut digits, &name.as_bytes()[..bytes.min(name.len())]);
-    KeyPart::Digits(digits)
+    SortKey::Digits(digits)
 }
 
 /// The exponent and the first bits of the mantissa. The bit patterns of non-negative numbers are in the order of the
@@ -162,7 +167,7 @@ fn tie_break() -> impl Iterator<Item = &'static str> {
     ID.iter().map(|(attribute, _)| *attribute).chain(["id"])
 }
 
-/// Every attribute that is sorted by.
+/// Every attribute that searches sort by.
 pub(crate) fn sortable_attributes() -> Vec<&'static str> {
     let sorts = [Sort::Updated, Sort::Title, Sort::Artist, Sort::Bpm, Sort::Length, Sort::Density];
     sorts.into_iter().flat_map(attributes).chain(tie_break()).collect()
@@ -259,7 +264,7 @@ mod tests {
 
     fn digits(name: &str, bytes: usize) -> String {
         match name_key(&text::sort_key(name), bytes) {
-            KeyPart::Digits(digits) => digits,
+            SortKey::Digits(digits) => digits,
             other => panic!("{other:?}"),
         }
     }

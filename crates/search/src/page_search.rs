@@ -1,21 +1,23 @@
 //! A list query as a search of Meilisearch, and the response as a page.
 //!
-//! Meilisearch skips everything before a page, so that a deep page is slow. A page beyond
-//! [`reverse_from_offset`](crate::SearchConfig::reverse_from_offset) is read from the end of the list where the end is
-//! nearer. For page 4 of 2 in a list of 7 chartsets, sorted by title ascending:
+//! Meilisearch skips everything before a page, so that deep pages are slow. A page beyond
+//! [`reverse_from_offset`](crate::SearchConfig::reverse_from_offset) is read from the end of its list where the end is
+//! nearer. For the third page of a list of 7 chartsets, 2 per page:
 //!
-//! | Request | Parameters | Response |
-//! |---|---|---|
-//! | 1. the total | `page: 1, hitsPerPage: 0` | 7: the page begins at offset 6 and has 1 chartset, the last one |
-//! | 2. the page, in reverse | `sort: titleKey:desc, id:desc`, `offset: 0, limit: 1` | the last chartset |
+//! ```text
+//! position from the start   0  1  2  3 [4  5] 6
+//! position from the end     6  5  4  3 [2  1] 0
+//! ```
 //!
-//! Its hits are reversed again. If the total has changed between the two requests, the page is requested once more,
-//! from the start.
+//! 1. A search for the total, which returns no chartsets: 7.
+//! 2. A search in reverse order with `offset: 1, limit: 2`, which returns the chartsets 5 and 4.
+//!
+//! The page is 4 and 5. If the total has changed between the two requests, the page is requested from the start.
 
 use std::collections::HashSet;
 
 use chart_index_domain::ChartsetId;
-use chart_index_domain::search::{ChartsetPage, Direction, ListItem, SearchQuery, Sort};
+use chart_index_domain::search::{ChartsetPage, Direction, ListItem, PageRequest, SearchQuery, Sort};
 use meilisearch_sdk::request::{HttpClient as _, Method};
 use meilisearch_sdk::search::{MatchingStrategies, SearchQuery as SdkQuery, Selectors};
 use serde::Deserialize;
@@ -38,7 +40,7 @@ pub(crate) struct PageSearch<'a> {
 }
 
 /// The part of the list that a request returns.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Window {
     /// The page of the query.
     Page,
@@ -46,6 +48,16 @@ enum Window {
     Total,
     /// Chartsets from the end of the list, the last one first.
     FromEnd { offset: u64, limit: u64 },
+}
+
+impl Window {
+    /// The page of a list of `total` chartsets, counted from the end; `None` if the start is nearer.
+    fn from_end(page: PageRequest, total: u64) -> Option<Self> {
+        let remaining = total.saturating_sub(page.offset());
+        let limit = remaining.min(page.size().into());
+        let offset = remaining - limit;
+        (offset < page.offset()).then_some(Self::FromEnd { offset, limit })
+    }
 }
 
 /// A query that Meilisearch cannot run exactly. The PostgreSQL engine can; the nodes are healthy.
@@ -123,14 +135,11 @@ impl<'a> PageSearch<'a> {
             return self.page(self.request(node, Window::Page).await?);
         }
         let total = self.request(node, Window::Total).await?.total_hits;
-        let remaining = total.saturating_sub(page.offset());
-        if remaining == 0 {
+        if total <= page.offset() {
             return Ok(ChartsetPage { items: Vec::new(), total });
         }
-        let limit = remaining.min(page.size().into());
-        let offset = remaining - limit;
-        if offset < page.offset() {
-            let mut response = self.request(node, Window::FromEnd { offset, limit }).await?;
+        if let Some(window) = Window::from_end(page, total) {
+            let mut response = self.request(node, window).await?;
             // Otherwise the list changed between the requests.
             if response.total_hits == total {
                 response.hits.reverse();
@@ -237,6 +246,17 @@ mod tests {
     }
 
     #[test]
+    fn pages_in_the_second_half_are_nearer_to_the_end() {
+        for (page, expected) in [
+            (2, None),
+            (3, Some(Window::FromEnd { offset: 1, limit: 2 })),
+            (4, Some(Window::FromEnd { offset: 0, limit: 1 })),
+        ] {
+            assert_eq!(Window::from_end(PageRequest::clamped(page, 2), 7), expected, "page {page}");
+        }
+    }
+
+    #[test]
     fn page_that_contradicts_its_total_or_order_is_an_error() {
         let query = SearchQuery::default();
         for (numbers, total, expected) in [
@@ -249,7 +269,7 @@ mod tests {
         ] {
             assert_eq!(page_length(&query, numbers, total), expected, "{numbers:?} of {total}");
         }
-        let past = SearchQuery { page: chart_index_domain::search::PageRequest::clamped(3, 2), ..query };
+        let past = SearchQuery { page: PageRequest::clamped(3, 2), ..query };
         assert_eq!(page_length(&past, &[], 3), Some(0));
         assert_eq!(page_length(&past, &[5], 5), Some(1));
         assert_eq!(page_length(&past, &[], 5), None);

@@ -26,7 +26,7 @@ where
         .retry(BACKOFF)
         .sleep(sleep)
         .when(|error| error.is_transient() && start.elapsed() + pause_after(error) < TOTAL)
-        .adjust(|error, pause| pause.map(|pause| error.retry_after().map_or(pause, |asked| pause.max(asked))))
+        .adjust(|error, pause| pause.map(|pause| pause.max(error.retry_after().unwrap_or_default())))
         .notify(|error, pause| {
             let error: &dyn std::error::Error = error;
             tracing::debug!(error, ?pause, "retrying a request to a search node");

@@ -1,7 +1,7 @@
 //! Chooses the search engine of a list request, and falls back to the second one.
 //!
 //! With Meilisearch nodes there are two engines: Meilisearch is the primary one, PostgreSQL the fallback. Without
-//! nodes PostgreSQL is the only engine. Nothing outside this module knows that there may be two.
+//! nodes PostgreSQL is the only engine. The server connects the engines; the choice between them is made here alone.
 //!
 //! | Cached page of the primary engine | Search in the primary engine | Response | `X-Search-Engine` |
 //! |---|---|---|---|
@@ -12,9 +12,9 @@
 //! | none, or expired | fails | the page of the fallback: cached, else searched | fallback |
 //! | none, or expired | fails, and there is no fallback | 503 | |
 //!
-//! A search fails when no node can be searched, and for the few queries that Meilisearch cannot run exactly. A request
-//! above its rate limit, or one that finds too many fills in flight ([`ApiError::Overloaded`]), is refused without
-//! asking the fallback: that would only move the load.
+//! A search in Meilisearch fails when no node can be searched, and for the few queries that it cannot run exactly. The
+//! rate limit is checked once per request. A request above it, or one that finds too many fills in flight
+//! ([`ApiError::Overloaded`]), fails without trying the fallback: that would only move the load.
 //!
 //! Both engines return the same list, but not at the same moment, so their pages never share a cache entry. The key of
 //! a page is made of the name of the engine, the parsed query and the engine's generation:
@@ -34,7 +34,7 @@ use chart_index_http::{ApiError, JsonBody, RateLimitCheck, RequestHeaders, Respo
 
 use crate::json_bodies::ListBody;
 
-/// The engine that lists chartsets, and the one that lists them while it cannot.
+/// The primary search engine and, optionally, a fallback.
 #[derive(Clone)]
 pub struct SearchEngines {
     primary: Arc<dyn SearchIndex>,
@@ -42,12 +42,12 @@ pub struct SearchEngines {
 }
 
 impl SearchEngines {
-    /// One engine alone. While it fails, a list that is not cached is 503.
+    /// A single engine. While it fails, a list that is not cached is 503.
     pub fn new(engine: Arc<dyn SearchIndex>) -> Self {
         Self { primary: engine, fallback: None }
     }
 
-    /// An engine, and the one that is asked for the pages that it can neither find nor has in the cache.
+    /// A primary engine, and a fallback for the pages that it cannot return.
     pub fn with_fallback(primary: Arc<dyn SearchIndex>, fallback: Arc<dyn SearchIndex>) -> Self {
         Self { primary, fallback: Some(fallback) }
     }
@@ -56,7 +56,7 @@ impl SearchEngines {
     ///
     /// # Errors
     ///
-    /// [`ApiError::RateLimited`], [`ApiError::Overloaded`], or the error of the last engine that was asked.
+    /// [`ApiError::RateLimited`], [`ApiError::Overloaded`], or the error of the last engine that was searched.
     pub(crate) async fn page(
         &self,
         cache: &ResponseCache,
@@ -123,7 +123,7 @@ async fn search(
 
 /// Every query has a page, an empty one at least: "not found" is never cached under the key of a list.
 #[derive(Debug, thiserror::Error)]
-#[error("the cache entry of a list holds no page")]
+#[error("the cache entry of a list is not a page")]
 struct CachedWithoutPage;
 
 #[cfg(test)]

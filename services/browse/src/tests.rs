@@ -87,7 +87,7 @@ pub(crate) fn without_source() -> ChartsetDetail {
     detail
 }
 
-/// An engine that holds one chartset, or is unavailable.
+/// An engine with one chartset that records its queries, or one that is unavailable.
 struct FakeEngine {
     engine: Engine,
     is_available: bool,

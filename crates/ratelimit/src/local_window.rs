@@ -201,11 +201,11 @@ mod tests {
             let start = Instant::now();
             let window = LocalWindow::new(WINDOW, 100_000, start);
             let (mut now, mut admitted) = (start, vec![Vec::<Instant>::new(); 3]);
-            for (pause, who) in steps {
+            for (pause, client) in steps {
                 now += Duration::from_millis(pause);
-                let own = &mut admitted[who as usize];
+                let own = &mut admitted[client as usize];
                 let counted: Vec<Instant> = own.iter().copied().filter(|at| *at + WINDOW > now).collect();
-                let decision = window.check(Group::List, address(who), limit(3), now);
+                let decision = window.check(Group::List, address(client), limit(3), now);
                 let expected = if counted.len() < 3 {
                     own.push(now);
                     let oldest = counted.first().copied().unwrap_or(now);

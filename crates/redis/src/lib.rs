@@ -5,7 +5,7 @@
 //! - [`RedisPool`] is for commands in the background, on connections that may be idle for minutes.
 //! - [`RedisArguments`] reads the settings `REDIS_URL` and `REDIS_CLUSTER_URLS`.
 //!
-//! Both work with one server or with a Redis Cluster. The feature `testing` adds [`testing`], with servers for tests.
+//! Both work with one server or with a Redis Cluster. The feature `testing` adds servers for tests.
 
 mod arguments;
 mod circuit_breaker;

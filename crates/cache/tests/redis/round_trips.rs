@@ -9,9 +9,9 @@ use futures_util::future::join_all;
 
 use crate::support::{Replica, Store, address, calls, eventually, hash, info, key, version};
 
-async fn admitted(replica: &Replica, who: u32, key: CacheKey, store: &Store) -> Option<CachedResponse> {
+async fn admitted(replica: &Replica, client: u32, key: CacheKey, store: &Store) -> Option<CachedResponse> {
     let store = store.clone();
-    let check = replica.limiter.prepare(Group::Lookup, address(who)).ok()?;
+    let check = replica.limiter.prepare(Group::Lookup, address(client)).ok()?;
     match replica.cache.get_or_fill_rate_limited(&replica.limiter, check, key, || store.read()).await {
         Admission::Refused(_) => None,
         Admission::Admitted { response, .. } => Some(response.unwrap()),
@@ -96,7 +96,7 @@ async fn concurrent_rate_limited_misses_share_fills() {
     let server = RedisServer::start(&[]);
     let replicas = join_all((0..3).map(|_| Replica::patient(&server))).await;
     let store = Store::default();
-    let reads = (0..1_000_u32).map(|who| admitted(&replicas[who as usize % 3], who, key(1), &store));
+    let reads = (0..1_000_u32).map(|client| admitted(&replicas[client as usize % 3], client, key(1), &store));
     assert!(join_all(reads).await.iter().all(|response| *response == Some(version(0))));
     assert!((1..=3).contains(&store.reads()), "{} fills", store.reads());
 }

@@ -22,9 +22,10 @@ async fn every_address_has_an_exact_window_on_one_node() {
     let replicas = join_all((0..2).map(|_| replica(&config, cluster.patient_config()))).await;
     let (history, until) = (History::default(), Instant::now() + 3 * WINDOW);
     let (replicas, history) = (&replicas, &history);
-    let clients = (0..12).map(|who| async move {
+    let clients = (0..12).map(|client| async move {
         while Instant::now() < until {
-            let burst = replicas.iter().cycle().take(8).map(|replica| history.check(replica, address(who)));
+            let burst =
+                replicas.iter().cycle().take(8).map(|replica| history.check(replica, address(client)));
             join_all(burst.collect::<Vec<_>>()).await;
             tokio::time::sleep(Duration::from_millis(fastrand::u64(0..200))).await;
         }
@@ -33,23 +34,23 @@ async fn every_address_has_an_exact_window_on_one_node() {
 
     let logs: Vec<_> = cluster.nodes.iter().map(|node| admissions(node.directory())).collect();
     assert!(logs.iter().all(|log| !log.is_empty()), "every node has some of the addresses");
-    for who in 0..12 {
-        let key = format!("rl2:l:{who:08x}");
+    for client in 0..12 {
+        let key = format!("rl2:l:{client:08x}");
         let logged: Vec<_> = logs.iter().filter_map(|log| log.get(&key)).collect();
         assert_eq!(logged.len(), 1, "one node has {key}");
-        history.verify(address(who), logged[0], LIMIT as usize, WINDOW);
+        history.verify(address(client), logged[0], LIMIT as usize, WINDOW);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_to_several_nodes_take_one_round_trip() {
+async fn flushed_scripts_are_sent_again_to_each_node() {
     let cluster = RedisCluster::start();
     let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.patient_config()).await;
     for node in &cluster.nodes {
         cmd("SCRIPT").arg("FLUSH").exec_async(&mut node.connection().await).await.unwrap();
     }
-    for who in 0..20 {
-        let check = limiter.prepare(Group::Lookup, address(who)).unwrap();
+    for client in 0..20 {
+        let check = limiter.prepare(Group::Lookup, address(client)).unwrap();
         let commands = vec![check.command().clone(), cmd("GET").arg("elsewhere").clone()];
         let replies = limiter.connection().run_all(commands, check.deadline()).await.unwrap();
         let [limit, body] = <[_; 2]>::try_from(replies).unwrap();
@@ -64,10 +65,10 @@ async fn dead_node_does_not_slow_requests_and_recovers() {
     let mut cluster = RedisCluster::start();
     let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.config()).await;
     cluster.nodes[1].kill();
-    let mut who = 0..;
+    let mut client = 0..;
     let mut next_takes = async || {
         let started = Instant::now();
-        assert!(limiter.check(Group::Lookup, address(who.next().unwrap())).await.is_admitted());
+        assert!(limiter.check(Group::Lookup, address(client.next().unwrap())).await.is_admitted());
         started.elapsed()
     };
     while limiter.connection().state() != ConnectionState::Unavailable {

@@ -28,13 +28,13 @@ async fn replicas(
 /// A client that sends bursts to any replica, with pauses of which many end close to the edge of the window.
 async fn adversary(
     replicas: &[Limiter],
-    who: ClientAddress,
+    client: ClientAddress,
     history: &History,
     mut random: Rng,
     until: Instant,
 ) {
     while Instant::now() < until {
-        let burst = (0..random.usize(1..25)).map(|_| history.check(random.choice(replicas).unwrap(), who));
+        let burst = (0..random.usize(1..25)).map(|_| history.check(random.choice(replicas).unwrap(), client));
         let decisions = join_all(burst.collect::<Vec<_>>()).await;
         let wait = decisions.iter().filter_map(wait_ms).min();
         match (random.u8(0..4), wait) {
@@ -49,14 +49,14 @@ async fn adversary(
 /// A client that waits for `Retry-After`: it is never refused twice in a row.
 async fn polite(
     replicas: &[Limiter],
-    who: ClientAddress,
+    client: ClientAddress,
     history: &History,
     mut random: Rng,
     until: Instant,
 ) {
     let mut just_waited = false;
     while Instant::now() < until {
-        let decision = history.check(random.choice(replicas).unwrap(), who).await;
+        let decision = history.check(random.choice(replicas).unwrap(), client).await;
         assert!(decision.is_admitted() || !just_waited, "refused after Retry-After");
         just_waited = !decision.is_admitted();
         if let Decision::Refused { retry_after, .. } = decision {
@@ -80,17 +80,18 @@ async fn attack(server: Arc<RedisServer>, seed: u64) {
     let replicas = replicas(&server, 3, LIMIT, WINDOW, &prefix).await;
     let (history, mut random) = (History::default(), Rng::with_seed(seed));
     let until = Instant::now() + 4 * WINDOW;
-    let attackers = (0..4).map(|who| adversary(&replicas, address(who % 2), &history, random.fork(), until));
+    let attackers =
+        (0..4).map(|client| adversary(&replicas, address(client % 2), &history, random.fork(), until));
     let attackers = attackers.collect::<Vec<_>>();
     let polite = polite(&replicas, address(2), &history, random.fork(), until);
     tokio::join!(join_all(attackers), polite);
 
     let mut logged = admissions(server.directory());
-    for who in 0..3 {
-        let logged = logged.remove(&format!("{prefix}l:{who:08x}")).unwrap_or_default();
-        history.verify(address(who), &logged, LIMIT as usize, WINDOW);
+    for client in 0..3 {
+        let logged = logged.remove(&format!("{prefix}l:{client:08x}")).unwrap_or_default();
+        history.verify(address(client), &logged, LIMIT as usize, WINDOW);
         assert!(logged.len() > LIMIT as usize, "the schedule reaches into a second window");
-        assert!(history.of(address(who)).len() > logged.len(), "the schedule reaches the limit");
+        assert!(history.decisions_on(address(client)).len() > logged.len(), "the schedule reaches the limit");
     }
     assert!(replicas.iter().all(|replica| replica.counts().by_local_window == 0));
 }
@@ -117,9 +118,9 @@ async fn default_window_admits_240_in_60_seconds() {
     let server = RedisServer::start(&RECORDED);
     let window = Duration::from_mins(1);
     let replicas = replicas(&server, 3, 240, window, "rl2:").await;
-    let (history, who) = (History::default(), address(7));
+    let (history, client) = (History::default(), address(7));
     let burst = async |size: usize| {
-        let checks = (0..size).map(|number| history.check(&replicas[number % 3], who));
+        let checks = (0..size).map(|number| history.check(&replicas[number % 3], client));
         let decisions = join_all(checks.collect::<Vec<_>>()).await;
         decisions.iter().filter(|decision| decision.is_admitted()).count()
     };
@@ -127,13 +128,13 @@ async fn default_window_admits_240_in_60_seconds() {
     assert_eq!(burst(150).await, 150);
     sleep(Duration::from_secs(30)).await;
     assert_eq!(burst(200).await, 90);
-    let refused = history.check(&replicas[0], who).await;
+    let refused = history.check(&replicas[0], client).await;
     assert!((29..=30).contains(&refused.retry_after_seconds().unwrap()), "{refused:?}");
     sleep(Duration::from_secs(refused.retry_after_seconds().unwrap())).await;
     assert_eq!(burst(300).await, 150);
 
     let logged = admissions(server.directory()).remove("rl2:l:00000007").unwrap();
-    history.verify(who, &logged, 240, window);
+    history.verify(client, &logged, 240, window);
 }
 
 #[tokio::test]
@@ -161,8 +162,8 @@ async fn groups_and_addresses_have_separate_keys_that_expire() {
     let window = Duration::from_millis(200);
     let limiter = replicas(&server, 1, 1, window, "rl2:").await.remove(0);
     for group in Group::ALL {
-        for who in 0..10 {
-            assert!(limiter.check(group, address(who)).await.is_admitted());
+        for client in 0..10 {
+            assert!(limiter.check(group, address(client)).await.is_admitted());
         }
     }
     let mut connection = server.connection().await;

@@ -19,11 +19,11 @@ fn minute() -> LimiterConfig {
 }
 
 /// Sends requests one after the other. Returns the number of admitted ones, and the duration of the slowest one.
-async fn send(limiter: &Limiter, who: u32, times: usize) -> (usize, Duration) {
+async fn send(limiter: &Limiter, client: u32, times: usize) -> (usize, Duration) {
     let (mut admitted, mut longest) = (0, Duration::ZERO);
     for _ in 0..times {
         let started = Instant::now();
-        admitted += usize::from(limiter.check(Group::Lookup, address(who)).await.is_admitted());
+        admitted += usize::from(limiter.check(Group::Lookup, address(client)).await.is_admitted());
         longest = longest.max(started.elapsed());
     }
     (admitted, longest)
@@ -43,9 +43,9 @@ async fn recovers(limiter: &Limiter) {
 }
 
 /// Without Redis, requests do not wait, and this replica admits its limit and no more.
-async fn limits_locally_without_waiting(limiter: &Limiter, who: u32) {
+async fn limits_locally_without_waiting(limiter: &Limiter, client: u32) {
     let started = Instant::now();
-    let (admitted, _) = send(limiter, who, 1_000).await;
+    let (admitted, _) = send(limiter, client, 1_000).await;
     assert_eq!(admitted, LIMIT as usize);
     assert!(started.elapsed() < Duration::from_millis(500), "1,000 requests took {:?}", started.elapsed());
 }
@@ -77,7 +77,7 @@ async fn frozen_redis_costs_one_timeout_and_recovers() {
     server.freeze();
     // First concurrent requests, then one after the other.
     let started = Instant::now();
-    join_all((0..200).map(|who| limiter.check(Group::Lookup, address(100 + who)))).await;
+    join_all((0..200).map(|client| limiter.check(Group::Lookup, address(100 + client)))).await;
     assert!(started.elapsed() < MAX_WAIT, "{:?}", started.elapsed());
     let (admitted, longest) = send(&limiter, 1, 20).await;
     // The local window of this replica decides, which has counted no request so far.
@@ -125,9 +125,9 @@ async fn redis_missing_at_the_start_does_not_slow_requests() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_request_waits_for_the_connection() {
     let server = RedisServer::start(&[]);
-    let link = RedisConnection::connect(server.patient_config()).unwrap();
-    assert_eq!(link.state(), ConnectionState::Connecting);
-    let limiter = Limiter::new(minute(), link);
+    let connection = RedisConnection::connect(server.patient_config()).unwrap();
+    assert_eq!(connection.state(), ConnectionState::Connecting);
+    let limiter = Limiter::new(minute(), connection);
     assert_eq!(send(&limiter, 1, 1).await.0, 1);
     assert_eq!((limiter.counts().by_redis, limiter.counts().by_local_window), (1, 0));
 }

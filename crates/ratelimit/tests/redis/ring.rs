@@ -28,26 +28,26 @@ async fn prepared<const N: usize>(limits: [u32; N]) -> (RedisServer, [Limiter; N
     (server, replicas.try_into().unwrap(), connection)
 }
 
-fn key(who: u32) -> String {
-    format!("rl2:l:{who:08x}")
+fn key(client: u32) -> String {
+    format!("rl2:l:{client:08x}")
 }
 
-async fn write(connection: &mut MultiplexedConnection, who: u32, value: &[u8]) {
-    cmd("SET").arg(key(who)).arg(value).exec_async(connection).await.unwrap();
+async fn write(connection: &mut MultiplexedConnection, client: u32, value: &[u8]) {
+    cmd("SET").arg(key(client)).arg(value).exec_async(connection).await.unwrap();
 }
 
-async fn stored(connection: &mut MultiplexedConnection, who: u32) -> Vec<u8> {
-    cmd("GET").arg(key(who)).query_async(connection).await.unwrap()
+async fn stored(connection: &mut MultiplexedConnection, client: u32) -> Vec<u8> {
+    cmd("GET").arg(key(client)).query_async(connection).await.unwrap()
 }
 
-async fn check(limiter: &Limiter, who: u32) -> Decision {
-    limiter.check(Group::Lookup, address(who)).await
+async fn check(limiter: &Limiter, client: u32) -> Decision {
+    limiter.check(Group::Lookup, address(client)).await
 }
 
 /// Sends requests until one is refused. Returns the number of admitted ones, and the wait of the refused one.
-async fn admitted_in_a_row(limiter: &Limiter, who: u32) -> (usize, Duration) {
+async fn admitted_in_a_row(limiter: &Limiter, client: u32) -> (usize, Duration) {
     for admitted in 0.. {
-        if let Decision::Refused { retry_after, .. } = check(limiter, who).await {
+        if let Decision::Refused { retry_after, .. } = check(limiter, client).await {
             return (admitted, retry_after);
         }
     }
@@ -70,22 +70,23 @@ fn leaves_after(seconds_ago: u64) -> RangeInclusive<Duration> {
 async fn window_is_independent_of_the_head_of_the_ring() {
     const SLOTS: usize = 24;
     let (_server, [limiter], mut connection) = prepared([24]).await;
-    let mut who = 0;
+    let mut client = 0;
     for head in 0..SLOTS {
-        for (left, live) in [(0, 17), (0, 23), (1, 16), (1, 23), (5, 18), (6, 10), (8, 16), (23, 1), (24, 0)]
+        for (left, counted) in
+            [(0, 17), (0, 23), (1, 16), (1, 23), (5, 18), (6, 10), (8, 16), (23, 1), (24, 0)]
         {
-            let before: Vec<u64> = times_at(70, left).chain(times_at(30, live)).collect();
-            write(&mut connection, who, &ring(SLOTS, head, &before)).await;
-            let decision = check(&limiter, who).await;
-            let case = format!("head {head}, {left} left, {live} in the window: {decision:?}");
+            let before: Vec<u64> = times_at(70, left).chain(times_at(30, counted)).collect();
+            write(&mut connection, client, &ring(SLOTS, head, &before)).await;
+            let decision = check(&limiter, client).await;
+            let case = format!("head {head}, {left} left, {counted} in the window: {decision:?}");
             let Decision::Admitted { remaining, reset_after, .. } = decision else { panic!("{case}") };
-            assert_eq!(remaining as usize, SLOTS - live - 1, "{case}");
-            let oldest_ago = if live == 0 { 0 } else { 30 };
+            assert_eq!(remaining as usize, SLOTS - counted - 1, "{case}");
+            let oldest_ago = if counted == 0 { 0 } else { 30 };
             assert!(leaves_after(oldest_ago).contains(&reset_after), "{case}");
-            let after = times(&stored(&mut connection, who).await);
-            assert_eq!(after[..live], before[left..], "{case}: the others are still there, in order");
-            assert_eq!(after.len(), live + 1, "{case}");
-            who += 1;
+            let after = times(&stored(&mut connection, client).await);
+            assert_eq!(after[..counted], before[left..], "{case}: the others are still there, in order");
+            assert_eq!(after.len(), counted + 1, "{case}");
+            client += 1;
         }
     }
 }
@@ -95,13 +96,13 @@ async fn full_ring_refuses_until_its_oldest_admission_leaves() {
     const SLOTS: usize = 20;
     let (_server, [limiter], mut connection) = prepared([20]).await;
     for head in 0..SLOTS {
-        let who = u32::try_from(head).unwrap();
+        let client = u32::try_from(head).unwrap();
         let full: Vec<u64> = times_at(45, 1).chain(times_at(20, SLOTS - 1)).collect();
         let value = ring(SLOTS, head, &full);
-        write(&mut connection, who, &value).await;
-        let (admitted, wait) = admitted_in_a_row(&limiter, who).await;
+        write(&mut connection, client, &value).await;
+        let (admitted, wait) = admitted_in_a_row(&limiter, client).await;
         assert!(admitted == 0 && leaves_after(45).contains(&wait), "head {head}: {admitted}, {wait:?}");
-        assert_eq!(stored(&mut connection, who).await, value, "a refusal writes nothing");
+        assert_eq!(stored(&mut connection, client).await, value, "a refusal writes nothing");
     }
 }
 
@@ -183,23 +184,23 @@ async fn full_window_is_not_read_or_written_as_a_whole() {
 #[tokio::test]
 async fn changing_limit_is_exact_each_time() {
     let (_server, [high, low], mut connection) = prepared([100, 30]).await;
-    for (who, head) in [(1, 0), (2, 55), (3, 95)] {
+    for (client, head) in [(1, 0), (2, 55), (3, 95)] {
         // 60 in the window. The lower limit has to wait for the 30th newest, which leaves in 40 seconds.
         let before: Vec<u64> = times_at(70, 3).chain(times_at(50, 30)).chain(times_at(20, 30)).collect();
-        write(&mut connection, who, &ring(100, head, &before)).await;
-        let (admitted, wait) = admitted_in_a_row(&low, who).await;
+        write(&mut connection, client, &ring(100, head, &before)).await;
+        let (admitted, wait) = admitted_in_a_row(&low, client).await;
         assert!(admitted == 0 && leaves_after(20).contains(&wait), "{admitted}, {wait:?}");
-        let (admitted, wait) = admitted_in_a_row(&high, who).await;
+        let (admitted, wait) = admitted_in_a_row(&high, client).await;
         assert!(admitted == 40 && leaves_after(50).contains(&wait), "{admitted}, {wait:?}");
-        assert_eq!(times(&stored(&mut connection, who).await).len(), 100);
+        assert_eq!(times(&stored(&mut connection, client).await).len(), 100);
     }
-    for (who, head) in [(4, 0), (5, 35), (6, 99)] {
+    for (client, head) in [(4, 0), (5, 35), (6, 99)] {
         // The lower limit removes the times that have left the window; the higher one continues from there.
         let before: Vec<u64> = times_at(70, 40).chain(times_at(50, 20)).collect();
-        write(&mut connection, who, &ring(100, head, &before)).await;
-        assert_eq!(admitted_in_a_row(&low, who).await.0, 10);
-        assert_eq!(times(&stored(&mut connection, who).await)[..20], before[40..]);
-        let (admitted, wait) = admitted_in_a_row(&high, who).await;
+        write(&mut connection, client, &ring(100, head, &before)).await;
+        assert_eq!(admitted_in_a_row(&low, client).await.0, 10);
+        assert_eq!(times(&stored(&mut connection, client).await)[..20], before[40..]);
+        let (admitted, wait) = admitted_in_a_row(&high, client).await;
         assert!(admitted == 70 && leaves_after(50).contains(&wait), "{admitted}, {wait:?}");
     }
 }
@@ -208,14 +209,14 @@ async fn changing_limit_is_exact_each_time() {
 async fn ring_grows_for_a_higher_limit() {
     let (_server, [limiter], mut connection) = prepared([240]).await;
     for head in 0..30 {
-        let who = u32::try_from(head).unwrap();
+        let client = u32::try_from(head).unwrap();
         let full: Vec<u64> = times_at(10, 30).collect();
-        write(&mut connection, who, &ring(30, head, &full)).await;
-        assert_eq!(check(&limiter, who).await.remaining(), 240 - 31);
-        let value = stored(&mut connection, who).await;
+        write(&mut connection, client, &ring(30, head, &full)).await;
+        assert_eq!(check(&limiter, client).await.remaining(), 240 - 31);
+        let value = stored(&mut connection, client).await;
         assert_eq!((value.len(), &times(&value)[..30]), (ring_length(46), full.as_slice()), "head {head}");
-        assert_eq!(admitted_in_a_row(&limiter, who).await.0, 240 - 31);
-        assert_eq!(times(&stored(&mut connection, who).await)[..30], full);
+        assert_eq!(admitted_in_a_row(&limiter, client).await.0, 240 - 31);
+        assert_eq!(times(&stored(&mut connection, client).await)[..30], full);
     }
 }
 
@@ -232,12 +233,12 @@ async fn invalid_header_counts_as_empty() {
     invalid.extend([&valid[..valid.len() - 1], &[valid.as_slice(), b"x"].concat()].map(<[u8]>::to_vec));
     invalid.push(valid[..ring_length(19)].to_vec());
     invalid.extend([vec![0; 81], vec![255; 83], vec![0; 10_000], vec![255; 9_998]]);
-    for (who, value) in (0..).zip(invalid) {
-        write(&mut connection, who, &value).await;
+    for (client, value) in (0..).zip(invalid) {
+        write(&mut connection, client, &value).await;
         let case = format!("{} bytes, header {:?}", value.len(), &value[..13]);
-        assert_eq!(check(&limiter, who).await.remaining(), 19, "{case}");
-        assert_eq!(stored(&mut connection, who).await.len(), 5, "{case}: replaced");
-        assert_eq!(admitted_in_a_row(&limiter, who).await.0, 19, "{case}");
+        assert_eq!(check(&limiter, client).await.remaining(), 19, "{case}");
+        assert_eq!(stored(&mut connection, client).await.len(), 5, "{case}: replaced");
+        assert_eq!(admitted_in_a_row(&limiter, client).await.0, 19, "{case}");
     }
     assert_eq!(limiter.counts().by_local_window, 0);
 }
@@ -246,15 +247,15 @@ async fn invalid_header_counts_as_empty() {
 async fn ring_from_the_future_refuses_for_one_window() {
     let (_server, [limiter], mut connection) = prepared([20]).await;
     for head in [0, 7, 19] {
-        let who = u32::try_from(head).unwrap();
+        let client = u32::try_from(head).unwrap();
         let future: Vec<u64> = (0..20).map(|number| time_of(now_us() + 3_600 * SECOND_US + number)).collect();
-        write(&mut connection, who, &ring(20, head, &future)).await;
-        let refused = check(&limiter, who).await;
+        write(&mut connection, client, &ring(20, head, &future)).await;
+        let refused = check(&limiter, client).await;
         assert_eq!(
             refused,
             Decision::Refused { scope: Scope::Address, limit: refused.limit(), retry_after: WINDOW }
         );
-        let after = times(&stored(&mut connection, who).await);
+        let after = times(&stored(&mut connection, client).await);
         assert_eq!((after.len(), after.first()), (20, after.last()), "all of them count as now");
         assert!(now_us() - unix_us(after[0], now_us()) < 10 * SECOND_US);
     }

@@ -35,7 +35,7 @@ impl History {
     }
 
     /// The decisions on one address.
-    pub(crate) fn of(&self, address: ClientAddress) -> Vec<Recorded> {
+    pub(crate) fn decisions_on(&self, address: ClientAddress) -> Vec<Recorded> {
         self.decisions
             .lock()
             .unwrap()
@@ -55,7 +55,7 @@ impl History {
     /// every refusal, one of the windows was full.
     pub(crate) fn verify_all(&self, address: ClientAddress, logged: &[(&[u64], usize)], window: Duration) {
         let window_us = u64::try_from(window.as_micros()).unwrap();
-        let decisions = self.of(address);
+        let decisions = self.decisions_on(address);
         let admitted = decisions.iter().filter(|recorded| recorded.decision.is_admitted()).count();
         assert_eq!(admitted, logged[0].0.len(), "redis has every admission and no other");
         for (admitted_us, limit) in logged {

@@ -25,10 +25,10 @@ async fn generated_chartsets_match_their_charts() {
     let run = generate(&database, &["--chartsets", "500", "--charts", "1667"]);
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 500, charts: 1_667 });
-    let (mismatches, last) = store.aggregate_mismatches(None, 1_000).await.unwrap();
+    let (mismatches, last) = store.column_mismatches(None, 1_000).await.unwrap();
     assert_eq!(mismatches, []);
     assert_eq!(
-        store.aggregate_mismatches(last, 1).await.unwrap(),
+        store.column_mismatches(last, 1).await.unwrap(),
         (vec![], None),
         "all chartsets were compared"
     );

@@ -12,8 +12,8 @@ use crate::{Store, StoreError};
 /// The state of a folder or archive when it was last read, and the result of the ingest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestFingerprint {
-    /// Identifies the folder or archive.
-    pub place: [u8; 32],
+    /// The key of the folder or archive, in the column `place`.
+    pub input: [u8; 32],
     /// Digest of the names, sizes and times of its files; `None` if they are not reliable.
     pub metadata: Option<[u8; 32]>,
     /// Digest of the content of its files.
@@ -50,14 +50,14 @@ impl Store {
     /// Returns the recorded fingerprints of these folders and archives, in no particular order.
     pub async fn ingest_fingerprints(
         &self,
-        places: &[[u8; 32]],
+        inputs: &[[u8; 32]],
     ) -> Result<Vec<IngestFingerprint>, StoreError> {
-        let places = &places.iter().map(|place| &place[..]).collect::<Vec<_>>();
+        let inputs = &inputs.iter().map(|input| &input[..]).collect::<Vec<_>>();
         self.run_once("read ingest fingerprints", |mut connection| async move {
             let rows: Vec<FingerprintRow> = sqlx::query_as(
                 "SELECT place, metadata, content, outcome FROM ingest_fingerprints WHERE place = ANY($1)",
             )
-            .bind(places)
+            .bind(inputs)
             .fetch_all(&mut *connection)
             .await?;
             rows.into_iter().map(parse_fingerprint).collect()
@@ -65,13 +65,13 @@ impl Store {
         .await
     }
 
-    /// Records the fingerprints of folders and archives. Each `place` must occur once.
+    /// Records the fingerprints of folders and archives. Each `input` must occur once.
     pub async fn put_ingest_fingerprints(
         &self,
         fingerprints: &[IngestFingerprint],
     ) -> Result<(), StoreError> {
         let mut ordered: Vec<&IngestFingerprint> = fingerprints.iter().collect();
-        ordered.sort_by_key(|fingerprint| fingerprint.place);
+        ordered.sort_by_key(|fingerprint| fingerprint.input);
         self.run_once("write ingest fingerprints", |mut connection| async move {
             sqlx::query(
                 "INSERT INTO ingest_fingerprints (place, metadata, content, outcome)
@@ -79,7 +79,7 @@ impl Store {
                  ON CONFLICT (place) DO UPDATE SET
                      metadata = excluded.metadata, content = excluded.content, outcome = excluded.outcome",
             )
-            .bind(ordered.iter().map(|row| &row.place[..]).collect::<Vec<_>>())
+            .bind(ordered.iter().map(|row| &row.input[..]).collect::<Vec<_>>())
             .bind(
                 ordered.iter().map(|row| row.metadata.as_ref().map(|digest| &digest[..])).collect::<Vec<_>>(),
             )
@@ -161,9 +161,9 @@ pub(crate) async fn mark_checked(
 }
 
 fn parse_fingerprint(
-    (place, metadata, content, outcome): FingerprintRow,
+    (input, metadata, content, outcome): FingerprintRow,
 ) -> Result<IngestFingerprint, sqlx::Error> {
     let metadata = metadata.as_deref().map(parse_digest).transpose()?;
-    let (place, content) = (parse_digest(&place)?, parse_digest(&content)?);
-    Ok(IngestFingerprint { place, metadata, content, outcome })
+    let (input, content) = (parse_digest(&input)?, parse_digest(&content)?);
+    Ok(IngestFingerprint { input, metadata, content, outcome })
 }

@@ -72,4 +72,4 @@ pub use postgres_search::PostgresSearch;
 pub use put_chartset::{PutEffect, PutOutcome};
 pub use removal::RemovalOutcome;
 pub use store::Store;
-pub use verify::{AggregateMismatch, Counts, StoredChart};
+pub use verify::{ColumnMismatch, Counts, StoredChart};

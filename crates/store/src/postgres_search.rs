@@ -13,7 +13,7 @@ use crate::derived_columns::ListedColumns;
 use crate::error::{corrupt, read_error};
 use crate::generation::GenerationRow;
 use crate::pooled_connection::PooledConnection;
-use crate::search_limit::SearchShed;
+use crate::search_limit::SearchLimitExceeded;
 use crate::search_sql::{push_page, push_total_with_generation};
 use crate::total_cache::{Total, TotalCache, TotalKey};
 use crate::{CatalogueWatch, Store};
@@ -151,8 +151,10 @@ impl SearchIndex for PostgresSearch {
     /// with [`ReadError::Unavailable`].
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
         let permit = self.store.searches().acquire().await;
-        let unavailable =
-            |shed: SearchShed| ReadError::Unavailable { operation: OPERATION, source: shed.into() };
+        let unavailable = |error: SearchLimitExceeded| ReadError::Unavailable {
+            operation: OPERATION,
+            source: error.into(),
+        };
         let _permit = permit.map_err(unavailable)?;
         self.page(query, generation).await
     }

@@ -27,7 +27,7 @@ struct Permits {
 
 /// A search was rejected because too many others are running.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SearchShed {
+pub(crate) enum SearchLimitExceeded {
     /// Too many searches are waiting.
     #[error("search queue full ({MAX_QUEUED} waiting)")]
     QueueFull,
@@ -45,15 +45,15 @@ impl SearchLimit {
     }
 
     /// Waits for a permit, in the order of the calls.
-    pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, SearchShed> {
+    pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, SearchLimitExceeded> {
         if let Ok(permit) = self.permits.in_flight.try_acquire() {
             return Ok(permit);
         }
-        let _queued = self.permits.queued.try_acquire().map_err(|_| SearchShed::QueueFull)?;
+        let _queued = self.permits.queued.try_acquire().map_err(|_| SearchLimitExceeded::QueueFull)?;
         match timeout(QUEUE_TIMEOUT, self.permits.in_flight.acquire()).await {
             Ok(Ok(permit)) => Ok(permit),
             // The semaphore is never closed.
-            Ok(Err(_)) | Err(_) => Err(SearchShed::TimedOut),
+            Ok(Err(_)) | Err(_) => Err(SearchLimitExceeded::TimedOut),
         }
     }
 }
@@ -76,7 +76,7 @@ mod tests {
     async fn a_search_waits_for_a_permit_up_to_a_timeout() {
         let limit = SearchLimit::new(1, 16);
         let running = limit.acquire().await.unwrap();
-        assert!(matches!(limit.acquire().await, Err(SearchShed::TimedOut)));
+        assert!(matches!(limit.acquire().await, Err(SearchLimitExceeded::TimedOut)));
         let waiting = tokio::spawn({
             let limit = limit.clone();
             async move { limit.acquire().await.map(drop) }
@@ -99,9 +99,9 @@ mod tests {
         while limit.permits.queued.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        assert!(matches!(limit.acquire().await, Err(SearchShed::QueueFull)));
+        assert!(matches!(limit.acquire().await, Err(SearchLimitExceeded::QueueFull)));
         for waiting in queue {
-            assert!(matches!(waiting.await.unwrap(), Err(SearchShed::TimedOut)));
+            assert!(matches!(waiting.await.unwrap(), Err(SearchLimitExceeded::TimedOut)));
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct StoredChart {
 
 /// A stored value of a chartset that differs from the value derived from its charts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AggregateMismatch {
+pub struct ColumnMismatch {
     /// The chartset.
     pub id: ChartsetId,
     /// The name of the column.
@@ -54,7 +54,7 @@ struct StoredRow {
 }
 
 #[derive(sqlx::FromRow)]
-struct AggregateRow {
+struct VerifiedRow {
     #[sqlx(flatten)]
     set: ChartsetRow,
     #[sqlx(flatten)]
@@ -94,24 +94,23 @@ impl Store {
 
     /// Derives the next chartsets from their charts again and compares every stored column. Returns the differences, and
     /// the id to continue after; `None` after the last.
-    pub async fn aggregate_mismatches(
+    pub async fn column_mismatches(
         &self,
         after: Option<ChartsetId>,
         limit: u32,
-    ) -> Result<(Vec<AggregateMismatch>, Option<ChartsetId>), StoreError> {
-        self.run_once("check chartsets", |connection| Self::compare_aggregates(connection, after, limit))
-            .await
+    ) -> Result<(Vec<ColumnMismatch>, Option<ChartsetId>), StoreError> {
+        self.run_once("check chartsets", |connection| Self::compare_columns(connection, after, limit)).await
     }
 
-    async fn compare_aggregates(
+    async fn compare_columns(
         mut connection: PooledConnection,
         after: Option<ChartsetId>,
         limit: u32,
-    ) -> Result<(Vec<AggregateMismatch>, Option<ChartsetId>), sqlx::Error> {
+    ) -> Result<(Vec<ColumnMismatch>, Option<ChartsetId>), sqlx::Error> {
         // Chartsets and charts of one snapshot: a concurrent ingest would look like a mismatch.
         let mut snapshot =
             connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
-        let (sets, stored) = stored_aggregates(&mut snapshot, after, limit).await?;
+        let (sets, stored) = stored_columns(&mut snapshot, after, limit).await?;
         let expected = derive_columns(&mut snapshot, &sets).await?;
         snapshot.commit().await?;
         let mut mismatches = Vec::new();
@@ -152,12 +151,12 @@ impl StoredRow {
     }
 }
 
-async fn stored_aggregates(
+async fn stored_columns(
     connection: &mut PgConnection,
     after: Option<ChartsetId>,
     limit: u32,
 ) -> Result<(Vec<ChartsetRow>, Vec<DerivedColumns>), sqlx::Error> {
-    let rows: Vec<AggregateRow> = sqlx::query_as(concat!(
+    let rows: Vec<VerifiedRow> = sqlx::query_as(concat!(
         "SELECT id, exact_kind, exact_ref, ",
         derived_columns!(),
         ", tsvector_to_array(search_words) AS lexemes
@@ -174,9 +173,9 @@ fn compare(
     id: ChartsetId,
     stored: &DerivedColumns,
     expected: &DerivedColumns,
-    mismatches: &mut Vec<AggregateMismatch>,
+    mismatches: &mut Vec<ColumnMismatch>,
 ) {
-    macro_rules! compare_columns {
+    macro_rules! differences {
         ($($part:ident: $($column:ident),+;)+) => {
             [$($(difference(stringify!($column), &stored.$part.$column, &expected.$part.$column)),+),+]
         };
@@ -184,20 +183,18 @@ fn compare(
     let mut stored = stored.clone();
     // PostgreSQL sorts lexemes by length first.
     stored.search.lexemes.sort_unstable();
-    let differences = compare_columns! {
+    let differences = differences! {
         listed: title, artist, creator, source_kind, source_ref, keys, bpm_min, bpm_max, length_min_ms,
             length_max_ms, density_max, chart_count;
         keywords: tags, romanised_names;
         search: title_sort, artist_sort, creator_search, lexemes;
     };
-    mismatches.extend(
-        differences.into_iter().flatten().map(|(column, stored, expected)| AggregateMismatch {
-            id,
-            column,
-            stored,
-            expected,
-        }),
-    );
+    mismatches.extend(differences.into_iter().flatten().map(|(column, stored, expected)| ColumnMismatch {
+        id,
+        column,
+        stored,
+        expected,
+    }));
 }
 
 fn difference<T: PartialEq + Debug>(

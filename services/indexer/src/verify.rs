@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use chart_index_chartfile::inspect_rox;
-use chart_index_store::{AggregateMismatch, Store, StoredChart};
+use chart_index_store::{ColumnMismatch, Store, StoredChart};
 
 use crate::report::Progress;
 
@@ -82,9 +82,9 @@ fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
 async fn verify_chartsets(store: &Store, findings: &mut Findings) -> Result<u64> {
     let mut after = None;
     loop {
-        let (mismatches, next) = store.aggregate_mismatches(after, PAGE).await?;
+        let (mismatches, next) = store.column_mismatches(after, PAGE).await?;
         for mismatch in mismatches {
-            let AggregateMismatch { id, column, stored, expected } = mismatch;
+            let ColumnMismatch { id, column, stored, expected } = mismatch;
             findings.add(format_args!("chartset {id}: {column} is {stored}, but should be {expected}"))?;
         }
         match next {

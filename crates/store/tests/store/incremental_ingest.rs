@@ -9,9 +9,9 @@ fn expected(draft: &ChartsetDraft) -> ExpectedChartset {
     ExpectedChartset { id: draft.id, fingerprint: content_fingerprint(draft), path: draft.path.clone() }
 }
 
-fn fingerprint(place: u8, content: u8) -> IngestFingerprint {
-    let outcome = format!("outcome of {place}\0");
-    IngestFingerprint { place: [place; 32], metadata: Some([content; 32]), content: [content; 32], outcome }
+fn fingerprint(input: u8, content: u8) -> IngestFingerprint {
+    let outcome = format!("outcome of {input}\0");
+    IngestFingerprint { input: [input; 32], metadata: Some([content; 32]), content: [content; 32], outcome }
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn fingerprints_are_read_as_they_were_stored() {
     catalogue.store.put_ingest_fingerprints(&[fingerprint(1, 1), without.clone()]).await.unwrap();
     catalogue.store.put_ingest_fingerprints(&[fingerprint(1, 3)]).await.unwrap();
     let mut read = catalogue.store.ingest_fingerprints(&[[1; 32], [2; 32], [9; 32]]).await.unwrap();
-    read.sort_by_key(|fingerprint| fingerprint.place);
+    read.sort_by_key(|fingerprint| fingerprint.input);
     let stored = |fingerprint: IngestFingerprint| IngestFingerprint {
         outcome: fingerprint.outcome.replace('\0', "\u{fffd}"),
         ..fingerprint

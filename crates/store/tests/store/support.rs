@@ -62,7 +62,7 @@ impl Catalogue {
 
     /// Fails unless every derived column matches the charts.
     pub(crate) async fn assert_consistent(&self) {
-        let (mismatches, _) = self.store.aggregate_mismatches(None, 100_000).await.unwrap();
+        let (mismatches, _) = self.store.column_mismatches(None, 100_000).await.unwrap();
         assert_eq!(mismatches, []);
     }
 }

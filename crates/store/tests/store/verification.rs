@@ -5,7 +5,7 @@ use chart_index_domain::NoteHash;
 use crate::support::{Catalogue, chart, folder, hash, id};
 
 #[tokio::test]
-async fn a_tampered_aggregate_is_found() {
+async fn a_changed_column_is_found() {
     for (column, tampering) in [
         ("title", "title = 'x'"),
         ("keys", "keys = '{7}'"),
@@ -23,7 +23,7 @@ async fn a_tampered_aggregate_is_found() {
         }
         let statement = format!("UPDATE chartsets SET {tampering} WHERE id = '{}'", id(2));
         let _ = catalogue.database.psql(&statement);
-        let (mismatches, _) = catalogue.store.aggregate_mismatches(None, 10).await.unwrap();
+        let (mismatches, _) = catalogue.store.column_mismatches(None, 10).await.unwrap();
         assert_eq!((mismatches[0].id, mismatches[0].column), (id(2), column));
         assert_ne!(mismatches[0].stored, mismatches[0].expected);
     }
@@ -41,7 +41,7 @@ async fn checks_cover_every_page() {
     let mut after = None;
     let mut pages = 0;
     loop {
-        let (mismatches, next) = catalogue.store.aggregate_mismatches(after, 2).await.unwrap();
+        let (mismatches, next) = catalogue.store.column_mismatches(after, 2).await.unwrap();
         assert_eq!(mismatches, []);
         let Some(next) = next else { break };
         after = Some(next);

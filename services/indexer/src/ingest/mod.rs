@@ -271,7 +271,7 @@ impl Ingest {
         report.refused(result.refused)?;
         report.input_done();
         // Inputs of two libraries may have the same key: the last one is recorded.
-        self.fingerprints.extend(result.fingerprint.map(|fingerprint| (fingerprint.place, fingerprint)));
+        self.fingerprints.extend(result.fingerprint.map(|fingerprint| (fingerprint.input, fingerprint)));
         if self.fingerprints.len() >= FINGERPRINT_BATCH { self.flush().await } else { Ok(()) }
     }
 

@@ -144,7 +144,7 @@ impl Reader {
             checked.iter().map(|checked| input_key(&self.inputs[checked.index])).collect();
         let recorded = retry_store_call(&self.stop, || store.ingest_fingerprints(&keys)).await?;
         let mut recorded: HashMap<[u8; 32], IngestFingerprint> =
-            recorded.into_iter().map(|recorded| (recorded.place, recorded)).collect();
+            recorded.into_iter().map(|recorded| (recorded.input, recorded)).collect();
         let looked_up: Vec<_> = checked
             .iter()
             .zip(&keys)
@@ -249,7 +249,7 @@ impl Reader {
             }
         };
         let fingerprint = self.fingerprinter.map(|fingerprinter| IngestFingerprint {
-            place: input_key(input),
+            input: input_key(input),
             metadata,
             content: fingerprinter.content(input, &files),
             outcome: String::new(),

@@ -13,6 +13,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("chartfile", &["domain"]),
     ("store", &["cli", "domain"]),
     ("search", &["cli", "domain"]),
+    // `tests` only for its feature `testing`.
     ("redis", &["cli", "tests"]),
     ("ratelimit", &["domain", "redis"]),
     ("telemetry", &[]),

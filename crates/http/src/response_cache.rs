@@ -28,7 +28,7 @@ struct Abandoned;
 struct TimedOut;
 
 impl ResponseCache {
-    /// Combines a rate limiter and a cache. Both should use the same Redis link: only then can a check and a read share
+    /// Combines a rate limiter and a cache. Both should use the same `RedisConnection`: only then can a check and a read share
     /// one round trip.
     #[must_use]
     pub const fn new(rate_limiter: HttpRateLimiter, cache: Cache<ReadError>) -> Self {

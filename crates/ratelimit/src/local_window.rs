@@ -63,22 +63,7 @@ impl LocalWindow {
         // Threads read the clock before they wait for the lock; admissions have to be in order.
         let now = shard.queue.back().map_or(now, |newest| now.max(newest.at));
         shard.drop_until(now.checked_sub(self.window));
-        let time_until_left = |at: Duration| (at + self.window).saturating_sub(now);
-
-        let by_address = shard.blocked_by(key, limit).map(|at| (at, Scope::Address, limit));
-        let by_network = network.and_then(|network| {
-            let limit = network_limit(limit);
-            shard.blocked_by(network, limit).map(|at| (at, Scope::Network, limit))
-        });
-        // Both must have room, so the later one counts.
-        if let Some((at, scope, limit)) = by_network.into_iter().chain(by_address).max_by_key(|(at, ..)| *at)
-        {
-            return Decision::Refused { scope, limit, retry_after: time_until_left(at) };
-        }
-        let in_network = network.map(|network| shard.push(network, network_limit(limit), now).0);
-        let (remaining, oldest) = shard.push(key, limit, now);
-        let remaining = in_network.map_or(remaining, |in_network| remaining.min(in_network));
-        Decision::Admitted { limit, remaining, reset_after: time_until_left(oldest) }
+        shard.decide(key, network, limit, now, |at| (at + self.window).saturating_sub(now))
     }
 }
 
@@ -115,6 +100,32 @@ struct KeyWindow {
 impl Shard {
     fn with_capacity(capacity: usize) -> Self {
         Self { capacity, first: 0, queue: VecDeque::new(), windows: HashMap::new() }
+    }
+
+    /// Decides on a request at this time, and counts it if it is admitted. `time_until_left` is the time until an
+    /// admission leaves the window.
+    fn decide(
+        &mut self,
+        key: Key,
+        network: Option<Key>,
+        limit: NonZeroU32,
+        now: Duration,
+        time_until_left: impl Fn(Duration) -> Duration,
+    ) -> Decision {
+        let by_address = self.blocked_by(key, limit).map(|at| (at, Scope::Address, limit));
+        let by_network = network.and_then(|network| {
+            let limit = network_limit(limit);
+            self.blocked_by(network, limit).map(|at| (at, Scope::Network, limit))
+        });
+        // Both must have room, so the later one counts.
+        let blocked = by_network.into_iter().chain(by_address).max_by_key(|(at, ..)| *at);
+        if let Some((at, scope, limit)) = blocked {
+            return Decision::Refused { scope, limit, retry_after: time_until_left(at) };
+        }
+        let in_network = network.map(|network| self.push(network, network_limit(limit), now).0);
+        let (remaining, oldest) = self.push(key, limit, now);
+        let remaining = in_network.map_or(remaining, |in_network| remaining.min(in_network));
+        Decision::Admitted { limit, remaining, reset_after: time_until_left(oldest) }
     }
 
     /// Drops the admissions at this time or before, which have left the window.

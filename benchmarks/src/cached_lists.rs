@@ -43,23 +43,7 @@ async fn main() -> Result<()> {
     let http = Client::builder().no_proxy().build()?;
     let url = format!("http://{}{LIST}", service.address());
 
-    let gzip =
-        http.get(&url).header("accept-encoding", BROWSER_ENCODINGS).send().await?.error_for_status()?;
-    let tag = gzip.headers().get("etag").context("no ETag")?.to_str()?.to_owned();
-    let (plain, gzip) = (http.get(&url).send().await?.bytes().await?.len(), gzip.bytes().await?.len());
-    println!("{plain} bytes, {gzip} with gzip");
-    ensure!(gzip < plain, "the list is too short to be compressed");
-
-    let browser = ("accept-encoding", BROWSER_ENCODINGS.to_owned());
-    let kinds = [
-        RequestKind { name: "plain", headers: Vec::new(), status: StatusCode::OK },
-        RequestKind { name: "gzip", headers: vec![browser.clone()], status: StatusCode::OK },
-        RequestKind {
-            name: "gzip 304",
-            headers: vec![browser, ("if-none-match", tag)],
-            status: StatusCode::NOT_MODIFIED,
-        },
-    ];
+    let kinds = request_kinds(&http, &url).await?;
     let mut times = vec![Vec::new(); kinds.len()];
     // The first round is a warm-up.
     for round in 0..=rounds {
@@ -79,6 +63,26 @@ async fn main() -> Result<()> {
         println!("{}: median {median:.1} us, {:.0} % of plain", kind.name, 100.0 * median / medians[0]);
     }
     Ok(())
+}
+
+/// The kinds of requests, after a check that the list is compressed.
+async fn request_kinds(http: &Client, url: &str) -> Result<[RequestKind; 3]> {
+    let gzip = http.get(url).header("accept-encoding", BROWSER_ENCODINGS).send().await?.error_for_status()?;
+    let tag = gzip.headers().get("etag").context("no ETag")?.to_str()?.to_owned();
+    let (plain, gzip) = (http.get(url).send().await?.bytes().await?.len(), gzip.bytes().await?.len());
+    println!("{plain} bytes, {gzip} with gzip");
+    ensure!(gzip < plain, "the list is too short to be compressed");
+
+    let browser = ("accept-encoding", BROWSER_ENCODINGS.to_owned());
+    Ok([
+        RequestKind { name: "plain", headers: Vec::new(), status: StatusCode::OK },
+        RequestKind { name: "gzip", headers: vec![browser.clone()], status: StatusCode::OK },
+        RequestKind {
+            name: "gzip 304",
+            headers: vec![browser, ("if-none-match", tag)],
+            status: StatusCode::NOT_MODIFIED,
+        },
+    ])
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -51,23 +51,13 @@ async fn main() -> Result<()> {
     let lists = |paths: &[String]| -> Vec<RequestBuilder> {
         paths.iter().map(|path| http.get(format!("http://{}{path}", service.address()))).collect()
     };
-    let search = format!("{node}/indexes/chartsets/search");
-    let key = std::env::var("MEILISEARCH_API_KEY").unwrap_or_default();
-    let searches = |bodies: Vec<String>| -> Vec<RequestBuilder> {
-        let post = |body| http.post(&search).header("content-type", "application/json").body(body);
-        let with_key = |request: RequestBuilder| {
-            if key.is_empty() { request } else { request.bearer_auth(&key) }
-        };
-        bodies.into_iter().map(post).map(with_key).collect()
-    };
-
     let mut ratios = Vec::new();
     // The first round is a warm-up, which opens connections and fills the cache.
     for round in 0..=rounds {
         let paths: Vec<String> = (0..queries).map(|number| path(round * queries + number)).collect();
         let bodies = record_searches(&proxy, &recording_service, &http, &paths).await?;
         ensure!(bodies.len() == queries, "{} searches for {queries} queries", bodies.len());
-        let (service, direct) = alternate(lists(&paths), searches(bodies)).await?;
+        let (service, direct) = alternate(lists(&paths), search_requests(&http, &node, bodies)).await?;
         if round > 0 {
             println!("round {round}: {service:.0} per second through the service, {direct:.0} directly");
             ratios.push(service / direct);
@@ -76,6 +66,17 @@ async fn main() -> Result<()> {
     ratios.sort_by(f64::total_cmp);
     println!("median of {rounds}: {:.1} % of the throughput of Meilisearch", 100.0 * ratios[rounds / 2]);
     Ok(())
+}
+
+/// Requests that send recorded searches to Meilisearch.
+fn search_requests(http: &Client, node: &str, bodies: Vec<String>) -> Vec<RequestBuilder> {
+    let url = format!("{node}/indexes/chartsets/search");
+    let key = std::env::var("MEILISEARCH_API_KEY").unwrap_or_default();
+    let request = |body| {
+        let request = http.post(&url).header("content-type", "application/json").body(body);
+        if key.is_empty() { request } else { request.bearer_auth(&key) }
+    };
+    bodies.into_iter().map(request).collect()
 }
 
 /// A different list query for each number: the lower bound of the BPM makes it unique and excludes nothing.

@@ -51,25 +51,44 @@ async fn main() -> Result<ExitCode> {
     let service = Service::start_with(&database_url, &options);
     let client = service.client();
 
+    let totals = totals(&client).await?;
+    let (elapsed, results) = request_during_rebuild(&database_url, rate, &client, &totals).await?;
+    Ok(report(elapsed, totals[0], &results))
+}
+
+/// The time of a list, and its defect if it has one.
+type Outcome = (Duration, Option<Fault>);
+
+/// The totals of the filters before the rebuild.
+async fn totals(client: &Client) -> Result<Vec<u64>> {
     let mut totals = Vec::new();
     for filter in 0..FILTERS.len() {
         let response = client.get(&ListQuery::with_filter(filter).path()).await;
-        ensure!(
-            is_from_meilisearch(&response),
-            "status {}, or another engine than Meilisearch",
-            response.status
-        );
+        let status = response.status;
+        ensure!(is_from_meilisearch(&response), "status {status}, or another engine than Meilisearch");
         totals.push(response.json()["total"].as_u64().context("no total")?);
     }
+    Ok(totals)
+}
 
-    let mut rebuild = tokio::process::Command::from(indexer_command(&database_url, &["rebuild"])).spawn()?;
+/// Runs a rebuild, and requests lists at a constant rate until it ends. Returns the time of the rebuild.
+async fn request_during_rebuild(
+    database_url: &str,
+    rate: f64,
+    client: &Client,
+    totals: &[u64],
+) -> Result<(Duration, Vec<Outcome>)> {
+    let mut rebuild = tokio::process::Command::from(indexer_command(database_url, &["rebuild"])).spawn()?;
     let start = Instant::now();
     let mut ticks = interval(Duration::from_secs_f64(1.0 / rate));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut requests = JoinSet::new();
-    let status = loop {
+    loop {
         tokio::select! {
-            status = rebuild.wait() => break status?,
+            status = rebuild.wait() => {
+                ensure!(status?.success(), "the rebuild failed");
+                return Ok((start.elapsed(), requests.join_all().await));
+            }
             _ = ticks.tick() => {
                 // The first numbers were used for the totals.
                 let query = ListQuery { number: FILTERS.len() * SORTS.len() * ORDERS.len() + requests.len() };
@@ -77,31 +96,28 @@ async fn main() -> Result<ExitCode> {
                 requests.spawn(async move { timed_request(&client, query, total).await });
             }
         }
-    };
-    let elapsed = start.elapsed();
-    ensure!(status.success(), "the rebuild failed");
+    }
+}
 
-    let results = requests.join_all().await;
+/// Prints the times and the first faults.
+fn report(elapsed: Duration, chartsets: u64, results: &[Outcome]) -> ExitCode {
     let mut times: Vec<Duration> = results.iter().map(|(time, _)| *time).collect();
     times.sort_unstable();
     let faults: Vec<&Fault> = results.iter().filter_map(|(_, fault)| fault.as_ref()).collect();
-    let quantile = |hundredths: usize| times[(times.len() - 1) * hundredths / 100];
+    let percentile = |percent: usize| times[(times.len() - 1) * percent / 100];
+    let (lists, fault_count) = (results.len(), faults.len());
+    let [p50, p99, maximum] = [50, 99, 100].map(percentile);
     println!(
-        "{} lists during {elapsed:.0?} of a rebuild of {} chartsets, {} faults; p50 {:.1?}, p99 {:.1?}, maximum {:.1?}",
-        results.len(),
-        totals[0],
-        faults.len(),
-        quantile(50),
-        quantile(99),
-        quantile(100),
+        "{lists} lists during {elapsed:.0?} of a rebuild of {chartsets} chartsets, {fault_count} faults; \
+         p50 {p50:.1?}, p99 {p99:.1?}, maximum {maximum:.1?}"
     );
     for fault in faults.iter().take(20) {
         println!("{fault:?}");
     }
-    Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-async fn timed_request(client: &Client, query: ListQuery, total: u64) -> (Duration, Option<Fault>) {
+async fn timed_request(client: &Client, query: ListQuery, total: u64) -> Outcome {
     let start = Instant::now();
     let response = client.try_request(Method::GET, &query.path(), &[]).await;
     (start.elapsed(), response.map_or(Some(Fault::NoResponse), |response| query.fault(&response, total)))

@@ -26,6 +26,7 @@ use crate::document::{ITEM, PRIMARY_KEY};
 use crate::filter::Filter;
 use crate::node::Node;
 use crate::order::{self, Key, Position, ReadFrom};
+use crate::transport::Transport;
 use crate::{SearchError, Target, word_codes};
 
 const OPERATION: &str = "search chartsets";
@@ -57,6 +58,18 @@ impl Window {
         let limit = remaining.min(page.size().into());
         let offset = remaining - limit;
         (offset < page.offset()).then_some(Self::FromEnd { offset, limit })
+    }
+
+    /// Sets the pagination parameters of a search.
+    fn apply(self, page: PageRequest, search: &mut SdkQuery<'_, Transport>) {
+        match self {
+            Self::Page => search.with_page(page.number() as usize).with_hits_per_page(page.size() as usize),
+            Self::Total => search.with_page(1).with_hits_per_page(0),
+            Self::FromEnd { offset, limit } => {
+                let to_usize = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+                search.with_offset(to_usize(offset)).with_limit(to_usize(limit))
+            }
+        };
     }
 }
 
@@ -159,19 +172,7 @@ impl<'a> PageSearch<'a> {
             .with_query(&self.words)
             .with_matching_strategy(MatchingStrategies::ALL)
             .with_attributes_to_retrieve(Selectors::Some(&retrieved));
-        match window {
-            Window::Page => {
-                let page = self.query.page;
-                search.with_page(page.number() as usize).with_hits_per_page(page.size() as usize);
-            }
-            Window::Total => {
-                search.with_page(1).with_hits_per_page(0);
-            }
-            Window::FromEnd { offset, limit } => {
-                let to_usize = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-                search.with_offset(to_usize(offset)).with_limit(to_usize(limit));
-            }
-        }
+        window.apply(self.query.page, &mut search);
         if !self.filter.is_empty() {
             search.with_filter(&self.filter);
         }

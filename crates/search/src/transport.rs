@@ -17,6 +17,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use meilisearch_sdk::errors::Error as SdkError;
 use meilisearch_sdk::request::{HttpClient, Method};
+use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
@@ -213,13 +214,17 @@ fn connector(config: &NodeConfig) -> Result<Connector, SearchError> {
             SearchError::Configuration("the system has no root certificates to verify Meilisearch with")
         })?
     } else {
-        // No certificate is verified over plain HTTP, so that no root certificates have to be installed.
-        let tls = ClientConfig::builder_with_provider(provider.into())
-            .with_safe_default_protocol_versions()
-            .map_err(|_| SearchError::Configuration("no safe TLS version is supported"))?;
-        builder.with_tls_config(tls.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+        builder.with_tls_config(tls_without_roots(provider)?)
     };
     Ok(builder.https_or_http().enable_http1().wrap_connector(tcp))
+}
+
+/// The TLS configuration of plain HTTP: no certificate is verified, so that no root certificates have to be installed.
+fn tls_without_roots(provider: CryptoProvider) -> Result<ClientConfig, SearchError> {
+    let tls = ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .map_err(|_| SearchError::Configuration("no safe TLS version is supported"))?;
+    Ok(tls.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
 fn authorization(key: &ApiKey) -> Result<HeaderValue, SearchError> {

@@ -44,7 +44,7 @@ async fn documents_are_read_back_exactly() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test"]
-async fn an_index_knows_which_changes_it_holds() {
+async fn writes_are_counted_and_compared() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
     assert_eq!(writer.state().await.unwrap(), None);

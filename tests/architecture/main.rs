@@ -1,6 +1,8 @@
 //! Dependency rules: which crates may depend on each other, and on which libraries.
 #![expect(clippy::expect_used, reason = "the test fails if the output of cargo is incomplete")]
 
+mod module_cycles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 

@@ -169,16 +169,10 @@ pub fn assemble_chartset(
     exact_source: Option<&PublicSource>,
     charts: &mut [ChartsetMember],
 ) -> Option<(Chartset, Keywords)> {
-    charts.sort_by(|a, b| {
-        (a.numbers.keys.cmp(&b.numbers.keys))
-            .then(a.numbers.density_avg.total_cmp(&b.numbers.density_avg))
-            .then(a.hash.cmp(&b.hash))
-    });
+    sort_as_in_detail(charts);
     let first = charts.first()?;
     let (title, artist) = (first.metadata.title.clone(), first.metadata.artist.clone());
-    let source = exact_source
-        .or_else(|| charts.iter().filter_map(|chart| chart.declared_source.as_ref()).min())
-        .cloned();
+    let source = source_of(exact_source, charts);
     if source.as_ref().is_some_and(|source| source.kind == SourceKind::BetaPack) {
         for chart in &mut *charts {
             chart.alpha_beatmap_id = None;
@@ -201,16 +195,32 @@ pub fn assemble_chartset(
         density_max: numbers().map(|numbers| numbers.density_peak).fold(0.0, f64::max),
         chart_count: u32::try_from(charts.len()).unwrap_or(u32::MAX),
     };
-    let keywords = Keywords {
-        tags: distinct(charts.iter().flat_map(|chart| &chart.metadata.tags)),
-        romanised_names: distinct(
-            charts
-                .iter()
-                .flat_map(|chart| [&chart.metadata.title_romanised, &chart.metadata.artist_romanised])
-                .flatten(),
-        ),
-    };
-    Some((chartset, keywords))
+    Some((chartset, Keywords::from_charts(charts)))
+}
+
+fn sort_as_in_detail(charts: &mut [ChartsetMember]) {
+    charts.sort_by(|a, b| {
+        (a.numbers.keys.cmp(&b.numbers.keys))
+            .then(a.numbers.density_avg.total_cmp(&b.numbers.density_avg))
+            .then(a.hash.cmp(&b.hash))
+    });
+}
+
+/// The exact source, else the first declared one.
+fn source_of(exact_source: Option<&PublicSource>, charts: &[ChartsetMember]) -> Option<PublicSource> {
+    let declared = || charts.iter().filter_map(|chart| chart.declared_source.as_ref()).min();
+    exact_source.or_else(declared).cloned()
+}
+
+impl Keywords {
+    fn from_charts(charts: &[ChartsetMember]) -> Self {
+        let metadata = || charts.iter().map(|chart| &chart.metadata);
+        let romanised = metadata().flat_map(|chart| [&chart.title_romanised, &chart.artist_romanised]);
+        Self {
+            tags: distinct(metadata().flat_map(|chart| &chart.tags)),
+            romanised_names: distinct(romanised.flatten()),
+        }
+    }
 }
 
 /// The distinct non-empty creators, by number of charts (highest first), then by order of appearance.

@@ -171,6 +171,10 @@ impl Report {
             }
         }
         self.unstored(out)?;
+        self.counts(out)
+    }
+
+    fn counts(&self, out: &mut impl Write) -> std::io::Result<()> {
         let files = self.refused.iter().filter(|refused| refused.chart.is_none()).count();
         let charts = self.refused.len() - files;
         let refused = format!("{} refused", plural(files as u64, "file"));
@@ -183,14 +187,14 @@ impl Report {
             format!("{added} added, {} unchanged, {} updated", self.unchanged, self.updated)
         };
         writeln!(out, "{done} ({}); {refused}{skipped}", plural(self.charts, "chart"))?;
-        if self.still_removed > 0 {
-            writeln!(out, "{} still removed", plural(self.still_removed, "chartset"))?;
-        }
-        if !self.duplicates.is_empty() {
-            writeln!(out, "{} ignored", plural(self.duplicates.len() as u64, "duplicate"))?;
-        }
-        if !self.failed.is_empty() {
-            writeln!(out, "{} failed", plural(self.failed.len() as u64, "chartset"))?;
+        for (count, noun, outcome) in [
+            (self.still_removed, "chartset", "still removed"),
+            (self.duplicates.len() as u64, "duplicate", "ignored"),
+            (self.failed.len() as u64, "chartset", "failed"),
+        ] {
+            if count > 0 {
+                writeln!(out, "{} {outcome}", plural(count, noun))?;
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 
 use chart_index_chartfile::archive::EntryError;
-use chart_index_chartfile::{ChartFormat, IsStored, decode_skipping_stored_rox};
+use chart_index_chartfile::{ChartFormat, DecodedFile, IsStored, decode_skipping_stored_rox};
 use chart_index_domain::limits::MAX_CHARTS;
 use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge};
 use serde::{Deserialize, Serialize};
@@ -148,23 +148,9 @@ fn decode_files(
     let mut seen = HashSet::new();
     let mut charts: Vec<ChartDraft> = Vec::new();
     for file in files {
-        let path = format!("{}/{}", identity.path, file.name);
-        let refuse = |chart, reason: &dyn Display| RefusedFile {
-            file: path.clone(),
-            chart,
-            reason: reason.to_string(),
-        };
-        let Some(format) = ChartFormat::from_path(&file.name) else { continue };
-        match file.content.and_then(|bytes| Ok(decode_skipping_stored_rox(format, &bytes, is_stored)?)) {
-            Err(refusal) => refused.push(refuse(None, &refusal)),
-            Ok(decoded) => {
-                let skipped = decoded.skipped.iter();
-                refused.extend(skipped.map(|skipped| refuse(Some(skipped.chart.clone()), &skipped.reason)));
-                let new = decoded.charts.into_iter().filter(|chart| seen.insert(chart.hash));
-                charts.extend(new.map(|chart| without_foreign_ids(identity, format, chart)));
-                ChartsetTooLarge::check("charts", charts.len() as u64, MAX_CHARTS as u64)?;
-            }
-        }
+        let decoded = decode_file(identity, file, is_stored, refused);
+        charts.extend(decoded.into_iter().filter(|chart| seen.insert(chart.hash)));
+        ChartsetTooLarge::check("charts", charts.len() as u64, MAX_CHARTS as u64)?;
     }
     if charts.is_empty() {
         return Ok(None);
@@ -173,6 +159,30 @@ fn decode_files(
     let draft = ChartsetDraft { id, path, exact_source, charts };
     draft.check_limits()?;
     Ok(Some(draft))
+}
+
+/// The charts of a file. Adds what cannot be indexed to `refused`.
+fn decode_file(
+    identity: &SongFolderIdentity,
+    file: ChartFile,
+    is_stored: IsStored<'_>,
+    refused: &mut Vec<RefusedFile>,
+) -> Vec<ChartDraft> {
+    let Some(format) = ChartFormat::from_path(&file.name) else { return Vec::new() };
+    let path = format!("{}/{}", identity.path, file.name);
+    let refuse =
+        |chart, reason: &dyn Display| RefusedFile { file: path.clone(), chart, reason: reason.to_string() };
+    match file.content.and_then(|bytes| Ok(decode_skipping_stored_rox(format, &bytes, is_stored)?)) {
+        Err(refusal) => {
+            refused.push(refuse(None, &refusal));
+            Vec::new()
+        }
+        Ok(DecodedFile { charts, skipped }) => {
+            refused
+                .extend(skipped.iter().map(|skipped| refuse(Some(skipped.chart.clone()), &skipped.reason)));
+            charts.into_iter().map(|chart| without_foreign_ids(identity, format, chart)).collect()
+        }
+    }
 }
 
 /// Sorts files so that the first one with a chart provides its metadata: an `.ssc`, which has more metadata, before the

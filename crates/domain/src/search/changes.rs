@@ -46,7 +46,7 @@ impl FromStr for HistoryDigest {
 /// A checkpoint as an index records it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordedCheckpoint {
-    /// Which changes the index holds.
+    /// The changes that are applied to the index.
     pub checkpoint: Checkpoint,
     /// The history of the checkpoint. `None` if there is no change yet, or if a version that did not record it wrote the
     /// index.

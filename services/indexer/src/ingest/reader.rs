@@ -66,7 +66,9 @@ pub(super) enum InputContent {
 }
 
 /// An input that was compared with its recorded fingerprint.
+#[derive(Default)]
 struct CheckedInput {
+    /// Its index in [`Reader::inputs`].
     index: usize,
     /// The metadata digest.
     metadata: Option<[u8; 32]>,
@@ -116,11 +118,8 @@ impl Reader {
     async fn check(self: Arc<Self>, chunk: Range<usize>) -> anyhow::Result<Vec<CheckedInput>> {
         let metadata = self
             .blocking(move |reader| chunk.map(|index| (index, reader.metadata(index))).collect::<Vec<_>>());
-        let looked_up = |(index, metadata)| {
-            let (unchanged, fingerprint, stored) = Default::default();
-            CheckedInput { index, metadata, unchanged, fingerprint, stored }
-        };
-        let mut checked: Vec<CheckedInput> = metadata.await?.into_iter().map(looked_up).collect();
+        let unchecked = |(index, metadata)| CheckedInput { index, metadata, ..CheckedInput::default() };
+        let mut checked: Vec<CheckedInput> = metadata.await?.into_iter().map(unchecked).collect();
         if let Some(store) = self.store.clone() {
             self.find_unchanged(&store, &mut checked).await?;
             self.find_stored(&store, &mut checked).await?;

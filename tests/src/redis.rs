@@ -1,4 +1,4 @@
-//! Redis servers of a test's own, for tests that take them away.
+//! Redis servers and clusters for single tests, which may stop them.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A Redis server that may be stopped, killed, frozen and started again. Ended with the value.
+/// A Redis server that a test may kill, freeze and restart. Killed when dropped.
 #[derive(Debug)]
 pub struct PrivateRedis {
-    /// Where it listens on the loopback address.
+    /// The port on the loopback address.
     pub port: u16,
     directory: TempDir,
     arguments: Vec<String>,
@@ -18,11 +18,11 @@ pub struct PrivateRedis {
 }
 
 impl PrivateRedis {
-    /// Starts a server with these arguments besides the usual ones, and waits until it accepts connections.
+    /// Starts a server with these arguments added to the usual ones, and waits until it accepts connections.
     pub fn start(arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary folder");
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        // Another process may take a port between the look and the start: then the server says so and ends.
+        // Another process may take the port before the server starts: then the server exits.
         loop {
             let port = free_port();
             if let Some(process) = spawn(port, directory.path(), &arguments) {
@@ -31,22 +31,22 @@ impl PrivateRedis {
         }
     }
 
-    /// Its address.
+    /// The URL of the server.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// The id of its process.
+    /// The process id.
     pub fn process_id(&self) -> String {
         self.process.id().to_string()
     }
 
-    /// Where the server keeps its files.
+    /// The folder with the files of the server.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Runs a command with `redis-cli` and gives what it prints.
+    /// Runs a command with `redis-cli`, and returns its output.
     pub fn cli(&self, command: &[&str]) -> String {
         let output = Command::new("redis-cli")
             .args(["-h", "127.0.0.1", "-p", &self.port.to_string()])
@@ -58,7 +58,7 @@ impl PrivateRedis {
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
     }
 
-    /// How often a command was called since the start, by `INFO commandstats`.
+    /// The number of calls of a command since the start, by `INFO commandstats`.
     pub fn calls(&self, command: &str) -> u64 {
         let stats = self.cli(&["INFO", "commandstats"]);
         let prefix = format!("cmdstat_{command}:calls=");
@@ -67,25 +67,25 @@ impl PrivateRedis {
         calls.unwrap_or(0)
     }
 
-    /// Ends it at once, as a crash does.
+    /// Kills the server, as a crash would.
     pub fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 
-    /// Starts it again on its port, empty.
+    /// Restarts the server on its port, without data.
     pub fn restart(&mut self) {
         self.kill();
         self.process =
             spawn(self.port, self.directory.path(), &self.arguments).expect("the port was its own");
     }
 
-    /// Stops its process where it stands: connections stay open, nothing answers.
+    /// Stops the process: connections stay open, but the server does not reply.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    /// Lets it go on.
+    /// Continues a frozen process.
     pub fn thaw(&self) {
         self.signal("-CONT");
     }
@@ -102,14 +102,14 @@ impl Drop for PrivateRedis {
     }
 }
 
-/// A logical database of its own on the Redis server of the test run (`TEST_REDIS_URL`), empty.
+/// An empty logical database on the Redis server of the test run (`TEST_REDIS_URL`).
 #[derive(Debug)]
 pub struct TestRedis {
     url: String,
 }
 
 impl TestRedis {
-    /// Takes the next database of the server that `make test` started.
+    /// Selects the next unused database.
     pub fn create() -> Self {
         let server = std::env::var("TEST_REDIS_URL")
             .expect("TEST_REDIS_URL is not set: run the tests with `make test`");
@@ -119,21 +119,21 @@ impl TestRedis {
         Self { url: format!("{server}/{number}") }
     }
 
-    /// Where it is.
+    /// The URL of the database.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// A Redis Cluster of three primaries that share the keys.
+/// A Redis Cluster of three primaries.
 #[derive(Debug)]
 pub struct PrivateRedisCluster {
-    /// Its nodes.
+    /// The primaries.
     pub nodes: Vec<PrivateRedis>,
 }
 
 impl PrivateRedisCluster {
-    /// Starts the nodes, and waits until each of them knows that the cluster is complete.
+    /// Starts the nodes, and waits until each of them reports that the cluster is complete.
     pub fn start() -> Self {
         let arguments = ["--cluster-enabled", "yes", "--appendonly", "yes", "--appendfsync", "no"];
         let nodes: Vec<_> = (0..3).map(|_| PrivateRedis::start(&arguments)).collect();
@@ -152,14 +152,14 @@ impl PrivateRedisCluster {
         Self { nodes }
     }
 
-    /// The addresses of its nodes, as `REDIS_CLUSTER_URLS` takes them.
+    /// The URLs of the nodes, as in `REDIS_CLUSTER_URLS`.
     pub fn urls(&self) -> String {
         self.nodes.iter().map(PrivateRedis::url).collect::<Vec<_>>().join(",")
     }
 }
 
-/// A port below those that the system gives to outgoing connections, free with the one 10,000 above it, which a
-/// cluster node takes for its bus.
+/// A free port below the ephemeral ports, for which the port 10,000 above is free as well: that is the bus of a cluster
+/// node.
 fn free_port() -> u16 {
     loop {
         let port = fastrand::u16(10_000..22_000);
@@ -171,7 +171,7 @@ fn free_port() -> u16 {
     }
 }
 
-/// Starts the process and waits for it to say that it is ready. `None` if it ends instead.
+/// Starts the process, and waits until it reports that it is ready. `None` if it exits instead.
 fn spawn(port: u16, directory: &Path, arguments: &[String]) -> Option<Child> {
     let tls = arguments.iter().any(|argument| argument == "--tls-cert-file");
     let ports = if tls { ["--port", "0", "--tls-port"] } else { ["--save", "", "--port"] };
@@ -188,7 +188,7 @@ fn spawn(port: u16, directory: &Path, arguments: &[String]) -> Option<Child> {
     let mut line = String::new();
     while output.read_line(&mut line).expect("a readable output") > 0 {
         if line.contains("Ready to accept connections") {
-            // A server whose output nobody reads would stop when the pipe is full.
+            // The server would block when the pipe of its output is full.
             std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
             return Some(process);
         }

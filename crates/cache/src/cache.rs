@@ -42,7 +42,7 @@ pub struct Cache<E> {
 
 /// The result of a lookup in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Lookup {
+pub enum MemoryLookup {
     /// A fresh response.
     Fresh(CachedResponse),
     /// A response to serve, and to refresh with [`Cache::refresh_in_background`].
@@ -134,18 +134,18 @@ impl<E: Send + Sync + 'static> Cache<E> {
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         match self.get(&key) {
-            Lookup::Fresh(response) => Ok(response),
-            Lookup::Stale(response) => {
+            MemoryLookup::Fresh(response) => Ok(response),
+            MemoryLookup::Stale(response) => {
                 self.inner.refresh(key, source, fill);
                 Ok(response)
             }
-            Lookup::Miss => self.inner.fetch(key, source, fill).await,
+            MemoryLookup::Miss => self.inner.fetch(key, source, fill).await,
         }
     }
 
     /// Looks in memory only, without waiting.
     #[must_use]
-    pub fn get(&self, key: &CacheKey) -> Lookup {
+    pub fn get(&self, key: &CacheKey) -> MemoryLookup {
         self.inner.get(key)
     }
 

@@ -66,7 +66,7 @@ mod response;
 mod single_flight;
 mod subscription;
 
-pub use cache::{Cache, CacheConnections, CacheStats, Lookup};
+pub use cache::{Cache, CacheConnections, CacheStats, MemoryLookup};
 pub use catalogue::{CatalogueStatus, CatalogueStatusSource};
 pub use clock::Clock;
 pub use config::{CacheConfig, Lifetimes, LifetimesByKind};

@@ -8,7 +8,7 @@ use crate::freshness::Freshness;
 use crate::read_through::FillSource;
 use crate::redis_record::Record;
 use crate::single_flight::Outcome;
-use crate::{Cache, CacheKey, CachedResponse, FillError, Kind, Lookup};
+use crate::{Cache, CacheKey, CachedResponse, FillError, Kind, MemoryLookup};
 
 /// The outcome of a rate-limited read.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         let cached = self.get(&key);
-        if cached == Lookup::Miss {
+        if cached == MemoryLookup::Miss {
             return self.check_and_read(limiter, check, key, fill).await;
         }
         let decision = limiter.decide(check).await;
@@ -57,12 +57,12 @@ impl<E: Send + Sync + 'static> Cache<E> {
             return Admission::Refused(decision);
         }
         let response = match cached {
-            Lookup::Fresh(response) => Ok(response),
-            Lookup::Stale(response) => {
+            MemoryLookup::Fresh(response) => Ok(response),
+            MemoryLookup::Stale(response) => {
                 self.refresh_in_background(key, fill);
                 Ok(response)
             }
-            Lookup::Miss => self.inner.fetch(key, FillSource::Store, fill).await,
+            MemoryLookup::Miss => self.inner.fetch(key, FillSource::Store, fill).await,
         };
         Admission::Admitted { decision, response }
     }

@@ -16,7 +16,7 @@ use crate::redis_tier::RedisTier;
 use crate::single_flight::{FillHandle, Outcome, Shard, SingleFlight, Waiter};
 use crate::{
     CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, Clock, FillError,
-    LifetimesByKind, Lookup,
+    LifetimesByKind, MemoryLookup,
 };
 
 /// Where a response that is not in memory is read from.
@@ -83,13 +83,13 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     }
 
     /// Looks in memory for a response that may be served now.
-    pub(crate) fn get(&self, key: &CacheKey) -> Lookup {
-        let Some((response, freshness)) = self.get_any(key) else { return Lookup::Miss };
+    pub(crate) fn get(&self, key: &CacheKey) -> MemoryLookup {
+        let Some((response, freshness)) = self.get_any(key) else { return MemoryLookup::Miss };
         let lookup = match freshness {
-            Freshness::Fresh => Lookup::Fresh(response),
-            Freshness::Stale => Lookup::Stale(response),
-            Freshness::MustRevalidate if self.failed_recently(key) => Lookup::Stale(response),
-            Freshness::MustRevalidate | Freshness::Expired => return Lookup::Miss,
+            Freshness::Fresh => MemoryLookup::Fresh(response),
+            Freshness::Stale => MemoryLookup::Stale(response),
+            Freshness::MustRevalidate if self.failed_recently(key) => MemoryLookup::Stale(response),
+            Freshness::MustRevalidate | Freshness::Expired => return MemoryLookup::Miss,
         };
         self.counters.from_memory.fetch_add(1, Ordering::Relaxed);
         lookup

@@ -1,9 +1,9 @@
-//! A database of its own for every test.
+//! One PostgreSQL database per test.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A fresh, empty database on the server of the test run (`TEST_DATABASE_URL`). Dropped with the value.
+/// An empty database on the server of the test run (`TEST_DATABASE_URL`). Dropping the value drops the database.
 #[derive(Debug)]
 pub struct TestDatabase {
     name: String,
@@ -12,7 +12,7 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Creates an empty database on the server that `make test` started.
+    /// Creates a database on the server that `make test` starts.
     #[expect(clippy::unused_async, reason = "awaited like every other set-up step")]
     pub async fn create() -> Self {
         let admin_url = std::env::var("TEST_DATABASE_URL")
@@ -20,7 +20,7 @@ impl TestDatabase {
         Self::create_on(&admin_url)
     }
 
-    /// Creates an empty database on a server of the test's own.
+    /// Creates a database on another server.
     pub fn create_on(admin_url: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -30,17 +30,17 @@ impl TestDatabase {
         Self { url: format!("{server}/{name}"), name, admin_url: admin_url.to_owned() }
     }
 
-    /// Where the database is.
+    /// The URL of the database.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Runs a statement in the database and gives the output of `psql`, unaligned and without headers.
+    /// Runs a statement with `psql` and returns its output, unaligned and without headers.
     pub fn psql(&self, statement: &str) -> String {
         psql(&self.url, statement)
     }
 
-    /// Starts `psql` with statements that take long, and does not wait for them.
+    /// Starts `psql` with long-running statements, without waiting for them.
     pub fn start_psql(&self, statements: &str) -> Child {
         let mut command = psql_command(&self.url, statements);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("psql starts")
@@ -49,7 +49,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        // A server that the test killed took the database with it.
+        // Fails if the test has killed the server, and the database is gone with it.
         let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let mut command = psql_command(&self.admin_url, &statement);
         let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();

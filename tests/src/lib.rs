@@ -14,23 +14,23 @@ mod client;
 mod database;
 mod library;
 mod meilisearch;
+mod polling;
 mod postgres;
 mod programs;
 mod proxy;
 mod random;
 mod redis;
-mod waiting;
 
 pub use client::{Client, Response};
 pub use database::TestDatabase;
 pub use library::{ChartSpec, Library};
 pub use meilisearch::PrivateMeilisearch;
+pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};
 pub use programs::{IndexerRun, Service, ServiceOptions, indexer, indexer_command};
 pub use proxy::Proxy;
 pub use random::Random;
 pub use redis::{PrivateRedis, PrivateRedisCluster, TestRedis};
-pub use waiting::within;
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! Libraries that a test writes for itself, so that it knows every note in them.
+//! Chart libraries that a test writes itself, so that it knows every note.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A library in a temporary folder, deleted with the value.
+/// A library in a temporary folder, deleted when the value is dropped.
 #[derive(Debug)]
 pub struct Library {
     folder: tempfile::TempDir,
@@ -16,7 +16,7 @@ pub struct ChartSpec {
     pub keys: u8,
     /// Title.
     pub title: String,
-    /// Title in Latin letters, where it is another.
+    /// Romanised title; empty if it is the same.
     pub title_romanised: String,
     /// Artist.
     pub artist: String,
@@ -55,13 +55,13 @@ impl Default for ChartSpec {
 }
 
 impl ChartSpec {
-    /// A chart that differs from every other number's by its second note.
+    /// A chart whose second note depends on the number, so that each number has another note hash.
     pub fn numbered(number: u32) -> Self {
         let notes = vec![(0, 0, None), (100 + i64::from(number), 1, None), (60_000, 2, None)];
         Self { notes, ..Self::default() }
     }
 
-    /// The note hash, computed here once more, straight from the text of the decisions.
+    /// The note hash, implemented independently from docs/api.md, "Note hash".
     pub fn note_hash(&self) -> String {
         let first = self.notes.iter().map(|note| note.0).min().expect("a chart has notes");
         let mut notes: Vec<(u32, u8, u8, u32)> = Vec::new();
@@ -133,7 +133,7 @@ impl Library {
         self.root().to_str().expect("a readable path").to_owned()
     }
 
-    /// Writes a chart as `.osu` at a path below the root and gives it back.
+    /// Writes a chart as an `.osu` file at a path below the root, and returns the chart.
     pub fn osu(&self, path: &str, chart: ChartSpec) -> ChartSpec {
         self.file(path, chart.osu());
         chart
@@ -146,16 +146,16 @@ impl Library {
         std::fs::write(path, content).expect("a file is written");
     }
 
-    /// Packs a folder below the root into an archive, which holds that folder, and deletes the folder.
+    /// Moves a folder below the root into an archive, as its top-level folder.
     pub fn pack(&self, folder: &str, archive: &str) {
         let file = std::fs::File::create(self.root().join(archive)).expect("an archive");
         let mut zip = zip::ZipWriter::new(file);
         let source = self.root().join(folder);
-        let wrapping = source.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+        let folder_name = source.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
         for path in files_below(&source) {
             let below = path.strip_prefix(&source).ok().and_then(Path::to_str).expect("a name");
             let options = zip::write::SimpleFileOptions::default();
-            zip.start_file(format!("{wrapping}/{below}"), options).expect("an entry is begun");
+            zip.start_file(format!("{folder_name}/{below}"), options).expect("an entry is begun");
             std::io::Write::write_all(&mut zip, &std::fs::read(&path).expect("a file")).expect("an entry");
         }
         zip.finish().expect("the archive is complete");

@@ -1,4 +1,4 @@
-//! A Meilisearch server of a test's own. No package registry carries one: it is used where it is found.
+//! Private Meilisearch servers. No package registry has Meilisearch, so tests use the one on the PATH, if any.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to listen, or to end.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Maximum time until a server listens.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A Meilisearch server that may be killed, frozen and started again. Ended with the value, its data deleted.
+/// A Meilisearch server that a test may kill, freeze and restart. Dropping the value ends it and deletes its data.
 #[derive(Debug)]
 pub struct PrivateMeilisearch {
     folder: tempfile::TempDir,
@@ -20,15 +20,15 @@ pub struct PrivateMeilisearch {
 }
 
 impl PrivateMeilisearch {
-    /// Starts a new, empty server on a free port of the loopback interface. A test that calls this is marked with
-    /// `#[ignore]`: it fails where there is no `meilisearch` on the PATH.
+    /// Starts an empty server on a free loopback port. Tests that call this are `#[ignore]`d, because it panics if there
+    /// is no `meilisearch` on the PATH.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// Starts a server with arguments of its own.
+    /// Starts a server with additional arguments.
     pub fn start_with(arguments: &[&str]) -> Self {
-        let program = on_the_path("meilisearch").expect("a meilisearch on the PATH");
+        let program = find_on_path("meilisearch").expect("a meilisearch on the PATH");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let address = free_address();
         let arguments = arguments.iter().map(ToString::to_string).collect();
@@ -38,53 +38,53 @@ impl PrivateMeilisearch {
         server
     }
 
-    /// Its address, `http://127.0.0.1:port`.
+    /// Its URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Its version, as `meilisearch --version` gives it.
+    /// The output of `meilisearch --version`.
     pub fn version(&self) -> String {
         let output = Command::new(&self.program).arg("--version").output().expect("meilisearch starts");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// Ends the server at once, as a crash would, and waits until it is gone.
+    /// Kills the server with SIGKILL, like a crash, and waits for its end.
     pub fn kill(&self) {
-        let mut child = self.child.lock().expect("no test panicked meanwhile");
+        let mut child = self.child.lock().expect("no test panicked");
         child.kill().expect("the server is killed");
         child.wait().expect("the server has ended");
     }
 
-    /// Stops the server where it stands: connections stay open and nothing answers.
+    /// Pauses the server (SIGSTOP): connections stay open, and it does not respond.
     pub fn freeze(&self) {
         self.signal("STOP");
     }
 
-    /// Lets a frozen server go on.
+    /// Resumes a frozen server.
     pub fn thaw(&self) {
         self.signal("CONT");
     }
 
-    /// Starts a killed server again, with its data and on its port.
+    /// Restarts a killed server, with its data and on its port.
     pub fn restart(&self) {
         let child = spawn(&self.program, self.folder.path(), self.address, &self.arguments);
-        *self.child.lock().expect("no test panicked meanwhile") = child;
+        *self.child.lock().expect("no test panicked") = child;
         self.wait_until_it_listens();
     }
 
     fn signal(&self, signal: &str) {
-        let process = self.child.lock().expect("no test panicked meanwhile").id().to_string();
+        let process = self.child.lock().expect("no test panicked").id().to_string();
         let status = Command::new("kill").args(["-s", signal, &process]).status().expect("kill starts");
         assert!(status.success(), "the server gets the signal {signal}");
     }
 
     fn wait_until_it_listens(&self) {
-        let begun = Instant::now();
+        let start = Instant::now();
         while TcpStream::connect(self.address).is_err() {
             let log = self.folder.path().join("log");
             assert!(
-                begun.elapsed() < PATIENCE,
+                start.elapsed() < START_TIMEOUT,
                 "meilisearch does not listen: {:?}",
                 std::fs::read_to_string(log)
             );
@@ -96,7 +96,7 @@ impl PrivateMeilisearch {
 impl Drop for PrivateMeilisearch {
     fn drop(&mut self) {
         if let Ok(child) = self.child.get_mut() {
-            // Also ends a frozen one.
+            // SIGKILL ends a frozen server, too.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -122,7 +122,7 @@ fn free_address() -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-fn on_the_path(program: &str) -> Option<PathBuf> {
+fn find_on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }

@@ -1,11 +1,11 @@
-//! A PostgreSQL server of a test's own, for tests that take it away.
+//! Private PostgreSQL servers, for tests of outages.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::workspace_root;
 
-/// A PostgreSQL server that may be stopped, killed and frozen. Stopped with the value, its data deleted.
+/// A PostgreSQL server that a test may kill, freeze and restart. Dropping the value stops it and deletes its data.
 #[derive(Debug)]
 pub struct PrivatePostgres {
     folder: tempfile::TempDir,
@@ -13,12 +13,12 @@ pub struct PrivatePostgres {
 }
 
 impl PrivatePostgres {
-    /// Starts a new, empty server on a free port.
+    /// Starts an empty server on a free port.
     pub fn start() -> Self {
         Self::start_with("")
     }
 
-    /// Starts one that logs every statement, for [`statements`](Self::statements).
+    /// Starts a server that logs every statement, for [`statements`](Self::statements).
     pub fn start_logging() -> Self {
         Self::start_with("-c log_min_duration_statement=0")
     }
@@ -34,21 +34,21 @@ impl PrivatePostgres {
         server
     }
 
-    /// The address of its database `chart_index`.
+    /// The URL of its database `chart_index`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// How many statements with this text in them the server has run: of one that logs them.
+    /// The number of statements containing this text that a logging server has run.
     pub fn statements(&self, text: &str) -> usize {
         let log = std::fs::read_to_string(self.folder.path().join("postgres.log")).expect("a log");
-        // An entry begins with the time that the statement took; its text may go over several lines.
+        // An entry starts with the duration of the statement, whose text may span several lines.
         let entries = log.split("LOG:  duration: ").filter(|entry| entry.contains(" execute "));
         entries.filter(|entry| entry.contains(text)).count()
     }
 
-    /// Ends the server at once, as a crash would, and waits until none of its processes is left: only then can it
-    /// be started again.
+    /// Kills the server with SIGKILL, like a crash, and waits for the end of all its processes: it cannot be restarted
+    /// before.
     pub fn kill(&self) {
         for process in self.signal_all("KILL") {
             while Path::new("/proc").join(&process).exists() {
@@ -57,17 +57,17 @@ impl PrivatePostgres {
         }
     }
 
-    /// Stops every process of the server where it stands: connections stay open and nothing answers.
+    /// Pauses all processes of the server (SIGSTOP): connections stay open, and it does not respond.
     pub fn freeze(&self) {
         let _ = self.signal_all("STOP");
     }
 
-    /// Lets a frozen server go on.
+    /// Resumes a frozen server.
     pub fn thaw(&self) {
         let _ = self.signal_all("CONT");
     }
 
-    /// Shuts the server down and copies its data, as a backup of a stopped machine does.
+    /// Shuts the server down and copies its data, like a backup of a stopped machine.
     pub fn stop_and_copy(&self) -> DataCopy {
         self.run_script("down");
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -75,7 +75,7 @@ impl PrivatePostgres {
         DataCopy { folder }
     }
 
-    /// Shuts the server down and puts a copy of its data in the place of the data, which is lost.
+    /// Shuts the server down and replaces its data by a copy.
     pub fn stop_and_restore(&self, copied: &DataCopy) {
         self.run_script("down");
         let data = self.folder.path().join("postgres");
@@ -83,7 +83,7 @@ impl PrivatePostgres {
         copy(&copied.folder.path().join("postgres"), &data);
     }
 
-    /// Starts the server again on the port it had.
+    /// Restarts the server on its port.
     pub fn restart(&self) {
         let port = self.url.rsplit_once(':').and_then(|(_, rest)| rest.split_once('/')).expect("a port").0;
         self.run_script_with("up", &[("POSTGRES_PORT", port)]);
@@ -106,7 +106,7 @@ impl PrivatePostgres {
         assert!(output.status.success(), "scripts/servers {verb}: {stderr}");
     }
 
-    /// Signals the server and all its children, found by the process id in its data folder, and gives their ids.
+    /// Sends a signal to the server, found by the pid file in its data folder, and to its children; returns their ids.
     fn signal_all(&self, signal: &str) -> Vec<String> {
         let data = self.folder.path().join("postgres");
         let Some(server) = server_process(&data) else { return Vec::new() };
@@ -119,13 +119,13 @@ impl PrivatePostgres {
     }
 }
 
-/// The data of a [`PrivatePostgres`] at some time. Deleted with the value.
+/// A copy of the data of a [`PrivatePostgres`]. Dropping the value deletes it.
 #[derive(Debug)]
 pub struct DataCopy {
     folder: tempfile::TempDir,
 }
 
-/// Copies a folder with the owners and modes that PostgreSQL insists on.
+/// Copies a folder with owners and modes, which PostgreSQL checks.
 fn copy(from: &Path, to: &Path) {
     let status = Command::new("cp").arg("-a").args([from, to]).status().expect("cp starts");
     assert!(status.success(), "{} is copied", from.display());

@@ -1,4 +1,4 @@
-//! The two programs of the project, as child processes.
+//! The programs `chart-index` and `chart-indexer`, as child processes.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 
 use crate::{Client, workspace_root};
 
-/// A running `chart-index serve`. Ended with the value.
+/// A running `chart-index serve`. Dropping the value kills it.
 #[derive(Debug)]
 pub struct Service {
     child: Child,
     public: SocketAddr,
     private: SocketAddr,
     log: Arc<Mutex<Vec<String>>>,
-    /// The log of a service whose log is left unread: open, so that the pipe fills up.
+    /// The log, if it is not read: kept open, so that the pipe fills up.
     _unread: Option<Lines<BufReader<ChildStderr>>>,
 }
 
@@ -26,19 +26,19 @@ pub struct ServiceOptions<'a> {
     pub arguments: &'a [&'a str],
     /// Environment variables.
     pub variables: &'a [(&'a str, &'a str)],
-    /// A program and its arguments that start the service in their turn, such as `prlimit --nofile=512`.
+    /// A command that starts the service, such as `prlimit --nofile=512`.
     pub launcher: &'a [&'a str],
-    /// Reads the log until the service listens, and nothing after that.
+    /// Stops reading the log once the service listens.
     pub leave_log_unread: bool,
 }
 
 impl Service {
-    /// Starts the service over a database and waits until it listens.
+    /// Starts the service and waits until it listens.
     pub fn start(database_url: &str) -> Self {
         Self::start_with(database_url, &ServiceOptions::default())
     }
 
-    /// Starts the service with arguments and variables of its own.
+    /// Starts the service with options and waits until it listens.
     pub fn start_with(database_url: &str, options: &ServiceOptions<'_>) -> Self {
         let program = program("chart-index");
         let mut command = match options.launcher {
@@ -54,7 +54,7 @@ impl Service {
             .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json"])
             .args(options.arguments)
             .env("DATABASE_URL", database_url)
-            // Far above what a test asks for; the tests of the limits set their own.
+            // Higher than tests need. Tests of the limits set their own.
             .env("MAX_CONNECTIONS_PER_PEER", "100000")
             .envs(
                 ["LOOKUP", "ROX", "LIST", "DETAIL", "OTHER"]
@@ -80,17 +80,17 @@ impl Service {
             if entry["fields"]["listener"] == "public" { public = address } else { private = address }
         }
         let lines = Arc::new(Mutex::new(seen));
-        let unread = if options.leave_log_unread { Some(log) } else { keep_log(log, &lines) };
+        let unread = if options.leave_log_unread { Some(log) } else { read_log(log, &lines) };
         let (public, private) = (public.expect("an address"), private.expect("an address"));
         Self { child, public, private, log: lines, _unread: unread }
     }
 
-    /// The lines of the log so far.
+    /// The lines logged so far.
     pub fn log(&self) -> Vec<String> {
-        self.log.lock().expect("no test panicked meanwhile").clone()
+        self.log.lock().expect("no test panicked").clone()
     }
 
-    /// The id of its process.
+    /// The process id.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
@@ -100,7 +100,7 @@ impl Service {
         Client::new(self.public)
     }
 
-    /// A client of the private listener: health.
+    /// A client of the private listener, which has the health endpoints.
     pub fn private_client(&self) -> Client {
         Client::new(self.private)
     }
@@ -110,13 +110,13 @@ impl Service {
         self.public
     }
 
-    /// Asks the service to end, as an orchestrator does.
+    /// Sends SIGTERM, as an orchestrator does.
     pub fn terminate(&self) {
         let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "kill reaches the service");
     }
 
-    /// Waits until the service has ended and gives its exit code.
+    /// Waits for the end of the service and returns its exit code.
     pub fn wait(&mut self) -> Option<i32> {
         self.child.wait().expect("the service ends").code()
     }
@@ -129,8 +129,8 @@ impl Drop for Service {
     }
 }
 
-/// Goes on reading the log of a service to its end.
-fn keep_log(
+/// Reads the rest of a log in a thread, so that the service never waits for the pipe.
+fn read_log(
     log: Lines<BufReader<ChildStderr>>,
     lines: &Arc<Mutex<Vec<String>>>,
 ) -> Option<Lines<BufReader<ChildStderr>>> {
@@ -138,16 +138,16 @@ fn keep_log(
     std::thread::spawn(move || {
         for line in log.map_while(Result::ok) {
             eprintln!("{line}");
-            lines.lock().expect("no test panicked meanwhile").push(line);
+            lines.lock().expect("no test panicked").push(line);
         }
     });
     None
 }
 
-/// What a run of `chart-indexer` printed and how it ended.
+/// The output and the exit code of a `chart-indexer` process.
 #[derive(Debug)]
 pub struct IndexerRun {
-    /// The exit code; `None` when a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -156,7 +156,7 @@ pub struct IndexerRun {
 }
 
 impl IndexerRun {
-    /// Runs a command to its end.
+    /// Runs a command and waits for its end.
     pub fn run(command: &mut Command) -> Self {
         let output = command.output().expect("chart-indexer starts");
         Self {
@@ -166,26 +166,26 @@ impl IndexerRun {
         }
     }
 
-    /// The standard output of a run that succeeded.
+    /// Asserts that the run succeeded, and returns its standard output.
     pub fn succeeded(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
         self.stdout
     }
 }
 
-/// Runs `chart-indexer` over a database to its end.
+/// Runs `chart-indexer` on a database and waits for its end.
 pub fn indexer(database_url: &str, arguments: &[&str]) -> IndexerRun {
     IndexerRun::run(&mut indexer_command(database_url, arguments))
 }
 
-/// `chart-indexer` over a database, to be started by the test.
+/// A `chart-indexer` command on a database, not started.
 pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program("chart-indexer"));
     command.args(arguments).env("DATABASE_URL", database_url).stdin(Stdio::null());
     command
 }
 
-/// The built program: above the test's own binary, `target/<profile>/deps/…`, or beside a benchmark's.
+/// The path of a built program: in an ancestor folder of the test binary, `target/<profile>/deps/…`, or of a benchmark.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a path of the test");
     let folder = test.ancestors().skip(1).find(|folder| folder.join(name).is_file());

@@ -1,4 +1,4 @@
-//! A TCP proxy in front of PostgreSQL that can refuse connections and fall silent.
+//! A TCP proxy in front of PostgreSQL that can refuse connections and drop traffic.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A TCP proxy on the loopback address between a program and a PostgreSQL server. Ends with the value.
+/// A TCP proxy on the loopback address in front of a PostgreSQL server. Dropping the value stops it.
 #[derive(Debug)]
 pub struct Proxy {
     url: String,
@@ -18,7 +18,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy in front of the server of that database, `postgres://user@host:port/database`.
+    /// Starts a proxy in front of the server of a database, `postgres://user@host:port/database`.
     pub async fn start(database_url: &str) -> Self {
         let (credentials, rest) = database_url.rsplit_once('@').expect("a URL with a user");
         let (target, name) = rest.split_once('/').expect("a URL with a database");
@@ -31,7 +31,7 @@ impl Proxy {
         proxy
     }
 
-    /// The database, through the proxy.
+    /// The URL of the database, through the proxy.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -43,14 +43,14 @@ impl Proxy {
         task.await.expect("a proxy that did not panic");
     }
 
-    /// Accepts connections again, after [`cut`](Self::cut).
+    /// Accepts connections again after [`cut`](Self::cut).
     pub async fn listen(&mut self) {
-        let listener = TcpListener::bind(self.address).await.expect("the port of before");
+        let listener = TcpListener::bind(self.address).await.expect("the same port");
         self.serve(listener);
     }
 
-    /// Forwards nothing more over the connections that are open now, and closes none of them: what a firewall does
-    /// that dropped its state. New connections work.
+    /// Drops all further traffic of the open connections without closing them, like a firewall that lost its state. New
+    /// connections work.
     pub fn silence_open_connections(&self) {
         self.silenced.send_modify(|times| *times += 1);
     }
@@ -76,7 +76,7 @@ impl Proxy {
 }
 
 async fn forward(mut client: TcpStream, target: String, mut silenced: watch::Receiver<u32>) {
-    // A server that is down refuses; its client then finds a closed connection.
+    // If the server refuses the connection, the client's is closed.
     let Ok(mut server) = TcpStream::connect(target).await else { return };
     tokio::select! {
         _ = copy_bidirectional(&mut client, &mut server) => (),

@@ -1,17 +1,17 @@
-//! Chance that comes the same way in every run.
+//! Reproducible random numbers.
 
-/// Random numbers that are the same for the same seed (`SplitMix64`).
+/// A random number generator with a seed (`SplitMix64`).
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of that seed.
+    /// A generator with this seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Any number.
-    #[expect(clippy::should_implement_trait, reason = "it never ends")]
+    /// A uniformly distributed number.
+    #[expect(clippy::should_implement_trait, reason = "not an iterator: it never ends")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -20,17 +20,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to just below `end`.
+    /// A number less than `end`.
     pub fn below(&mut self, end: u32) -> u32 {
-        u32::try_from(self.next() % u64::from(end)).expect("it is below a u32")
+        u32::try_from(self.next() % u64::from(end)).expect("less than a u32")
     }
 
-    /// One of the values.
+    /// One of the values, which must not be empty.
     pub fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
         &values[self.below(u32::try_from(values.len()).expect("few values")) as usize]
     }
 
-    /// True once in so many times.
+    /// True with probability 1 / `count`.
     pub fn one_in(&mut self, count: u32) -> bool {
         self.below(count) == 0
     }

@@ -1,4 +1,4 @@
-//! Finished answers in the memory of every replica and in Redis: what they cost, and how soon a change is in force.
+//! Cached responses in memory and in Redis: reads of PostgreSQL and Redis, and the time until a change takes effect.
 
 use std::time::Instant;
 
@@ -8,17 +8,17 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 use super::*;
 
-/// Replicas over one PostgreSQL, which counts statements, and one Redis.
+/// Replicas with one PostgreSQL, which logs statements.
 struct Replicas {
     postgres: PrivatePostgres,
     services: Vec<Service>,
     chart: String,
 }
 
-/// Runs a command on a Redis and gives what it prints.
-type Ask<'a> = &'a dyn Fn(&[&str]) -> String;
+/// Runs a command on a Redis server and returns its output.
+type RedisCli<'a> = &'a dyn Fn(&[&str]) -> String;
 
-/// What the statement of a lookup has in it.
+/// A text that only the statement of a lookup contains.
 const LOOKUP: &str = "FROM charts AS chart\n";
 
 fn library() -> (Library, String) {
@@ -39,10 +39,10 @@ impl Replicas {
     }
 }
 
-/// Asks for all of these at once, some connections wide, and gives the statuses.
-async fn ask_all(clients: &[Client], paths: Vec<String>) -> Vec<u16> {
+/// Requests all paths over 64 connections and returns the statuses.
+async fn get_all(clients: &[Client], paths: Vec<String>) -> Vec<u16> {
     let next = std::sync::Arc::new(std::sync::Mutex::new(paths.into_iter().enumerate()));
-    let askers = (0..64).map(|_| {
+    let workers = (0..64).map(|_| {
         let (next, clients) = (std::sync::Arc::clone(&next), clients.to_vec());
         tokio::spawn(async move {
             let mut statuses = Vec::new();
@@ -53,8 +53,8 @@ async fn ask_all(clients: &[Client], paths: Vec<String>) -> Vec<u16> {
         })
     });
     let mut statuses = Vec::new();
-    for asker in askers.collect::<Vec<_>>() {
-        statuses.extend(asker.await.unwrap());
+    for worker in workers.collect::<Vec<_>>() {
+        statuses.extend(worker.await.unwrap());
     }
     statuses
 }
@@ -67,30 +67,30 @@ fn unknown(number: u64) -> String {
     format!("/api/charts/{}", blake3::hash(&number.to_le_bytes()).to_hex())
 }
 
-/// "1,000 concurrent requests for one cold hash on 3 replicas: at most 3 queries in PostgreSQL."
+/// 1,000 concurrent requests for one hash on 3 replicas cause at most 3 queries.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cold_hash_costs_one_query_for_each_replica_however_many_ask() {
+async fn concurrent_misses_of_a_hash_cause_one_query_per_replica() {
     let redis = TestRedis::create();
     let replicas = Replicas::start(3, &[("REDIS_URL", redis.url())]);
     let before = replicas.postgres.statements(LOOKUP);
     let clients = clients(&replicas.services);
-    let asked: Vec<_> = (0..1_000)
+    let requests: Vec<_> = (0..1_000)
         .map(|number| {
             let (client, path) = (clients[number % 3].clone(), format!("/api/charts/{}", replicas.chart));
             tokio::spawn(async move { client.get(&path).await.json()["status"].clone() })
         })
         .collect();
-    for answer in asked {
-        assert_eq!(answer.await.unwrap(), "known");
+    for response in requests {
+        assert_eq!(response.await.unwrap(), "known");
     }
     let queries = replicas.postgres.statements(LOOKUP) - before;
     assert!((1..=3).contains(&queries), "{queries}");
 }
 
-/// "200,000 random unknown hashes: after the first pass under 1 % reach PostgreSQL again, and the hit rate of known ones
-/// does not fall." A tenth of the hashes in a tenth of the memory, unless `UNKNOWN_HASHES` asks for more.
+/// Of 200,000 random unknown hashes less than 1 % reach PostgreSQL a second time, and known ones stay cached. Uses a tenth
+/// of the hashes and of the memory, unless `UNKNOWN_HASHES` is set.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn unknown_hashes_are_kept_and_push_no_known_ones_out() {
+async fn unknown_hashes_are_cached_without_evicting_known_ones() {
     let hashes: u64 = std::env::var("UNKNOWN_HASHES").map_or(20_000, |number| number.parse().unwrap());
     let cache_bytes = (hashes * (64 << 20) / 200_000).to_string();
     let redis = TestRedis::create();
@@ -98,51 +98,51 @@ async fn unknown_hashes_are_kept_and_push_no_known_ones_out() {
     let replicas = Replicas::start(1, &variables);
     let clients = clients(&replicas.services);
     let known = || vec![format!("/api/charts/{}", replicas.chart); 100];
-    ask_all(&clients, known()).await;
+    get_all(&clients, known()).await;
     let before = replicas.postgres.statements(LOOKUP);
-    let asked = ask_all(&clients, (0..hashes).map(unknown).collect()).await;
+    let asked = get_all(&clients, (0..hashes).map(unknown).collect()).await;
     assert!(asked.iter().all(|status| *status == 200));
     let first = replicas.postgres.statements(LOOKUP) - before;
-    assert!(first as u64 >= hashes, "each is looked up once: {first}");
-    ask_all(&clients, (0..hashes).map(unknown).collect()).await;
-    ask_all(&clients, known()).await;
+    assert!(first as u64 >= hashes, "each is read once: {first}");
+    get_all(&clients, (0..hashes).map(unknown).collect()).await;
+    get_all(&clients, known()).await;
     let again = replicas.postgres.statements(LOOKUP) - before - first;
     assert!((again as u64) < hashes / 100, "{again} of {hashes} reached PostgreSQL again");
 }
 
-/// "At most one Redis round trip per request, none for a refused one, exactly one (the limit) on a tier-1 hit."
+/// A request takes one Redis round trip, a hit in memory one call (the limit), and a refused request none.
 #[tokio::test]
-async fn a_request_asks_redis_once_and_a_refused_one_never() {
+async fn request_takes_one_redis_round_trip_and_a_refused_one_none() {
     let redis = PrivateRedis::start(&[]);
     let url = redis.url();
     let replicas = Replicas::start(2, &[("REDIS_URL", &url), ("RATE_LIMIT_LOOKUP", "50")]);
     let path = format!("/api/charts/{}", replicas.chart);
-    let asked = || (redis.calls("evalsha"), redis.calls("get"));
+    let calls = || (redis.calls("evalsha"), redis.calls("get"));
     let get = async |replica: usize| replicas.services[replica].client().get(&path).await.status.as_u16();
     assert_eq!(get(0).await, 200);
-    within(IN_FORCE, async || (redis.cli(&["DBSIZE"]) == "2").then_some(())).await;
+    within(CHANGE_TIMEOUT, async || (redis.cli(&["DBSIZE"]) == "2").then_some(())).await;
 
-    let (scripts, reads) = asked();
+    let (scripts, reads) = calls();
     for _ in 0..10 {
         assert_eq!(get(0).await, 200);
     }
-    assert_eq!((asked().0 - scripts, asked().1 - reads), (10, 0), "one call for each, of the limit");
+    assert_eq!((calls().0 - scripts, calls().1 - reads), (10, 0), "one call each, for the limit");
 
-    let (scripts, reads) = asked();
+    let (scripts, reads) = calls();
     assert_eq!(get(1).await, 200);
-    assert_eq!((asked().0 - scripts, asked().1 - reads), (1, 1), "the answer comes with the limit");
+    assert_eq!((calls().0 - scripts, calls().1 - reads), (1, 1), "the response comes with the limit");
 
     while get(0).await == 200 {}
-    let (scripts, reads) = asked();
+    let (scripts, reads) = calls();
     for _ in 0..10 {
         assert_eq!(get(0).await, 429);
     }
-    assert_eq!(asked(), (scripts, reads), "refused from memory");
+    assert_eq!(calls(), (scripts, reads), "refused from memory");
 }
 
-/// "Removal and update reach every replica's memory within 5 seconds and Redis at once." Without Redis they would as well,
-/// so `ask` tells whether Redis is in use: by all three replicas, which listen and count there.
-async fn changes_are_in_force_everywhere(variables: &[(&str, &str)], ask: Option<Ask<'_>>) {
+/// Asserts that removals and restores take effect on every replica within 5 seconds. They would without Redis as well, so
+/// `redis_cli`, if any, is used to assert that all three replicas subscribe and count there.
+async fn assert_changes_reach_all_replicas(variables: &[(&str, &str)], redis_cli: Option<RedisCli<'_>>) {
     let replicas = Replicas::start(3, variables);
     let url = replicas.postgres.url();
     let clients = clients(&replicas.services);
@@ -152,65 +152,69 @@ async fn changes_are_in_force_everywhere(variables: &[(&str, &str)], ask: Option
         let mut command = indexer_command(url, arguments);
         IndexerRun::run(command.envs(variables.iter().copied())).succeeded()
     };
-    // What a client sees of a chart that is there, and of one that is not.
-    let sees = async |client: &Client| {
-        let mut seen = Vec::new();
+    // Whether the lookup, the ROX file and the list have the chart.
+    let visible = async |client: &Client| {
+        let mut responses = Vec::new();
         for path in &paths {
-            seen.push(client.get(path).await);
+            responses.push(client.get(path).await);
         }
-        let listed = seen[2].json()["total"].as_u64().unwrap();
-        (seen[0].json()["status"] == "known", seen[1].status == 200, listed == 1)
+        let listed = responses[2].json()["total"].as_u64().unwrap();
+        (responses[0].json()["status"] == "known", responses[1].status == 200, listed == 1)
     };
-    let everywhere = async |there: bool| {
-        let since = Instant::now();
+    let wait_until_visible = async |expected: bool| {
+        let start = Instant::now();
         for client in &clients {
-            within(IN_FORCE, async || (sees(client).await == (there, there, there)).then_some(())).await;
+            within(CHANGE_TIMEOUT, async || {
+                (visible(client).await == (expected, expected, expected)).then_some(())
+            })
+            .await;
         }
-        assert!(since.elapsed() < IN_FORCE, "{:?}", since.elapsed());
+        assert!(start.elapsed() < CHANGE_TIMEOUT, "{:?}", start.elapsed());
     };
-    everywhere(true).await;
-    if let Some(ask) = ask {
-        let listen = async || ask(&["PUBSUB", "NUMSUB", "ci:1:invalidate"]).ends_with("\n3").then_some(());
-        within(IN_FORCE, listen).await;
-        assert!(ask(&["INFO", "commandstats"]).contains("cmdstat_evalsha"));
+    wait_until_visible(true).await;
+    if let Some(redis_cli) = redis_cli {
+        let subscribed =
+            async || redis_cli(&["PUBSUB", "NUMSUB", "ci:1:invalidate"]).ends_with("\n3").then_some(());
+        within(CHANGE_TIMEOUT, subscribed).await;
+        assert!(redis_cli(&["INFO", "commandstats"]).contains("cmdstat_evalsha"));
     }
     run(&["remove", "chart", &replicas.chart]);
-    everywhere(false).await;
+    wait_until_visible(false).await;
     run(&["restore", "chart", &replicas.chart]);
-    everywhere(true).await;
+    wait_until_visible(true).await;
     let id = clients[0].get("/api/chartsets").await.json()["items"][0]["id"].as_str().unwrap().to_owned();
     run(&["remove", "chartset", &id]);
-    everywhere(false).await;
+    wait_until_visible(false).await;
     run(&["restore", "chartset", &id]);
-    everywhere(true).await;
+    wait_until_visible(true).await;
 }
 
 #[tokio::test]
-async fn changes_are_in_force_on_every_replica_within_seconds() {
+async fn changes_reach_all_replicas_over_redis() {
     let redis = PrivateRedis::start(&[]);
-    let ask = |command: &[&str]| redis.cli(command);
-    changes_are_in_force_everywhere(&[("REDIS_URL", &redis.url())], Some(&ask)).await;
+    let redis_cli = |command: &[&str]| redis.cli(command);
+    assert_changes_reach_all_replicas(&[("REDIS_URL", &redis.url())], Some(&redis_cli)).await;
 }
 
 #[tokio::test]
-async fn changes_are_in_force_over_a_cluster() {
+async fn changes_reach_all_replicas_over_a_cluster() {
     let cluster = PrivateRedisCluster::start();
-    changes_are_in_force_everywhere(&[("REDIS_CLUSTER_URLS", &cluster.urls())], None).await;
+    assert_changes_reach_all_replicas(&[("REDIS_CLUSTER_URLS", &cluster.urls())], None).await;
     let counted = cluster.nodes.iter().filter(|node| node.calls("evalsha") > 0).count();
-    assert!(counted > 0, "the replicas counted in the cluster");
+    assert!(counted > 0, "the replicas count in the cluster");
 }
 
 #[tokio::test]
-async fn changes_are_in_force_over_a_redis_with_a_password() {
+async fn changes_reach_all_replicas_over_redis_with_a_password() {
     let redis = PrivateRedis::start(&["--requirepass", "secret"]);
     let url = format!("redis://:secret@127.0.0.1:{}", redis.port);
-    let ask = |command: &[&str]| redis.cli(&[&["-a", "secret", "--no-auth-warning"], command].concat());
-    changes_are_in_force_everywhere(&[("REDIS_URL", &url)], Some(&ask)).await;
+    let redis_cli = |command: &[&str]| redis.cli(&[&["-a", "secret", "--no-auth-warning"], command].concat());
+    assert_changes_reach_all_replicas(&[("REDIS_URL", &url)], Some(&redis_cli)).await;
 }
 
-/// Every connection of both programs: the limits, ROX files, what is heard and what is announced.
+/// All connections of both programs use TLS: rate limits, ROX files, subscriptions and invalidations.
 #[tokio::test]
-async fn changes_are_in_force_over_tls() {
+async fn changes_reach_all_replicas_over_tls() {
     let files = tempfile::tempdir().unwrap();
     let [authority_file, certificate, key] =
         ["authority.pem", "certificate.pem", "key.pem"].map(|name| files.path().join(name));
@@ -236,20 +240,21 @@ async fn changes_are_in_force_over_tls() {
     ]);
     let url = format!("rediss://:secret@localhost:{}", redis.port);
     let with_tls = ["--tls", "--insecure", "-a", "secret", "--no-auth-warning"];
-    let ask = |command: &[&str]| redis.cli(&[&with_tls[..], command].concat());
-    changes_are_in_force_everywhere(&[("REDIS_URL", &url), ("SSL_CERT_FILE", authority)], Some(&ask)).await;
+    let redis_cli = |command: &[&str]| redis.cli(&[&with_tls[..], command].concat());
+    assert_changes_reach_all_replicas(&[("REDIS_URL", &url), ("SSL_CERT_FILE", authority)], Some(&redis_cli))
+        .await;
 }
 
-/// Without a Redis nobody is told, and nothing is believed for longer than a change may take.
+/// Without Redis there are no invalidations, so responses are revalidated in time.
 #[tokio::test]
-async fn changes_are_in_force_without_redis() {
-    changes_are_in_force_everywhere(&[], None).await;
+async fn changes_reach_all_replicas_without_redis() {
+    assert_changes_reach_all_replicas(&[], None).await;
 }
 
-/// What an ingest changes is announced as well: a hash that was unknown a moment ago is known.
+/// An ingest invalidates cached responses: a hash that was unknown becomes known.
 #[tokio::test]
-async fn what_is_ingested_is_known_at_once() {
-    let index = Index::over(Library::new()).await;
+async fn ingested_charts_are_known_at_once() {
+    let index = Index::new(Library::new()).await;
     let spec = ChartSpec::default();
     let path = format!("/api/charts/{}", spec.note_hash());
     assert_eq!(index.get(&path).await.json()["status"], "unknown");
@@ -257,13 +262,13 @@ async fn what_is_ingested_is_known_at_once() {
     index.library.osu("alpha/1 one/a.osu", spec);
     index.ingest();
     let known = async || (index.get(&path).await.json()["status"] == "known").then_some(());
-    within(IN_FORCE, known).await;
-    index.answers(&format!("{path}/rox"), 200).await;
+    within(CHANGE_TIMEOUT, known).await;
+    index.wait_for_status(&format!("{path}/rox"), 200).await;
 }
 
-/// A change that Redis could not be told of is an error that says what to do, and the change is made.
+/// A change that cannot be sent to Redis is stored, and is an error that says what to do.
 #[tokio::test]
-async fn a_removal_that_cannot_be_announced_says_so() {
+async fn removal_without_redis_is_stored_and_reported() {
     let database = TestDatabase::create().await;
     let (library, chart) = library();
     indexer(database.url(), &["migrate"]).succeeded();

@@ -1,4 +1,4 @@
-//! `GET /api/chartsets/{id}`.
+//! `GET /api/chartsets/{id}` (docs/api.md, "Chartset detail").
 
 use super::*;
 
@@ -19,21 +19,22 @@ fn pack() -> Library {
     library
 }
 
-/// The Chartset detail of the contract: all list-item fields, tags, sources, charts "ordered by keys, then
-/// `densityAvg`, then hash", and what follows from that order.
+/// A detail has the fields of a list item, tags, sources, and charts ordered by keys, then `densityAvg`, then hash. Title,
+/// creator and tags follow from that order.
 #[tokio::test]
-async fn a_detail_shows_the_charts_in_their_order() {
-    let index = Index::over(pack()).await;
+async fn detail_lists_charts_in_order() {
+    let index = Index::new(pack()).await;
     let item = index.list("").await["items"][0].clone();
-    let answer = index.get(&format!("/api/chartsets/{}", item["id"].as_str().unwrap())).await;
-    assert_eq!(answer.header("cache-control"), "public, max-age=30");
-    assert!(answer.header("etag").starts_with('"'));
-    let detail = answer.json();
+    let response = index.get(&format!("/api/chartsets/{}", item["id"].as_str().unwrap())).await;
+    assert_eq!(response.header("cache-control"), "public, max-age=30");
+    assert!(response.header("etag").starts_with('"'));
+    let detail = response.json();
     for field in fields(&item) {
         assert_eq!(detail[field], item[field], "{field}");
     }
-    let more: Vec<_> = fields(&detail).into_iter().filter(|field| !fields(&item).contains(field)).collect();
-    assert_eq!(more, ["charts", "sources", "tags"]);
+    let additional: Vec<_> =
+        fields(&detail).into_iter().filter(|field| !fields(&item).contains(field)).collect();
+    assert_eq!(additional, ["charts", "sources", "tags"]);
     assert_eq!(strings(&detail["charts"], "difficulty"), ["sparse", "dense", "seven"]);
     assert_eq!(detail["tags"], serde_json::json!(["b", "a", "c"]));
     assert_eq!((&detail["title"], &detail["creator"]), (&"sparse".into(), &"Ann, Bo".into()));
@@ -41,15 +42,15 @@ async fn a_detail_shows_the_charts_in_their_order() {
         detail["charts"].as_array().unwrap().iter().map(|c| c.get("alphaBeatmapId").cloned()).collect();
     assert_eq!(beatmaps, [Some(41.into()), None, Some(71.into())]);
     let sources = detail["sources"].as_array().unwrap();
-    let told: Vec<_> =
+    let listed: Vec<_> =
         sources.iter().map(|s| (s["confidence"].as_str().unwrap(), s["ref"].as_str().unwrap())).collect();
-    assert_eq!(told, [("exact", "12"), ("declared", "99")]);
+    assert_eq!(listed, [("exact", "12"), ("declared", "99")]);
 }
 
-/// "each entry holds: a `chart` (Chart object), `difficulty`": the Chart object is the one of the lookup.
+/// The `chart` of each entry is the object of the lookup.
 #[tokio::test]
-async fn a_chart_of_a_detail_is_the_chart_of_the_lookup() {
-    let index = Index::over(pack()).await;
+async fn detail_and_lookup_have_the_same_chart_object() {
+    let index = Index::new(pack()).await;
     let id = index.id_of("sparse").await;
     let detail = index.get(&format!("/api/chartsets/{id}")).await.json();
     for entry in detail["charts"].as_array().unwrap() {
@@ -59,48 +60,48 @@ async fn a_chart_of_a_detail_is_the_chart_of_the_lookup() {
     }
 }
 
-/// "Unknown or malformed id: 404."
+/// An unknown and a malformed id are both 404.
 #[tokio::test]
-async fn an_unknown_or_malformed_id_is_not_found() {
-    let index = Index::over(Library::new()).await;
+async fn unknown_or_malformed_id_is_404() {
+    let index = Index::new(Library::new()).await;
     for id in ["0000000000000000", "0", "00000000000000000", "GGGGGGGGGGGGGGGG", "%FF", "%00", "a%2Fb"] {
         for path in ["/api/chartsets", "/go/chartset"] {
-            let answer = index.get(&format!("{path}/{id}")).await;
+            let response = index.get(&format!("{path}/{id}")).await;
             assert_eq!(
-                (answer.status.as_u16(), answer.header("content-type")),
+                (response.status.as_u16(), response.header("content-type")),
                 (404, "application/problem+json"),
                 "{id}"
             );
-            assert_eq!(answer.header("cache-control"), "no-store");
+            assert_eq!(response.header("cache-control"), "no-store");
         }
     }
 }
 
-/// "A song folder holding the same notes twice (an `.sm` beside its `.ssc`) lists the chart once."
+/// docs/api.md, "Chartsets and ids": two files with the same notes in a song folder are one chart.
 #[tokio::test]
-async fn the_same_notes_twice_in_a_folder_are_listed_once() {
+async fn duplicate_notes_in_a_folder_are_one_chart() {
     let library = Library::new();
     library.osu("alpha/12 set/a.osu", ChartSpec::default());
     library.osu("alpha/12 set/b.osu", ChartSpec { difficulty: "again".into(), ..ChartSpec::default() });
-    let index = Index::over(library).await;
+    let index = Index::new(library).await;
     let item = index.list("").await["items"][0].clone();
     assert_eq!(item["chartCount"], 1);
 }
 
-/// A set or chart that was taken out is shown nowhere, and its charts stay known where another set holds them.
+/// A removed chartset has no list item, detail or redirect. Its charts stay known if another chartset has them.
 #[tokio::test]
-async fn a_removed_set_is_shown_nowhere() {
+async fn removed_chartset_is_not_served() {
     let library = pack();
     library.osu("alpha/13 other/a.osu", ChartSpec { title: "other".into(), ..ChartSpec::default() });
-    let index = Index::over(library).await;
+    let index = Index::new(library).await;
     let id = index.id_of("sparse").await;
     index.indexer(&["remove", "chartset", &id]);
     index.ingest();
-    within(IN_FORCE, async || (index.titles("").await == ["other"]).then_some(())).await;
-    index.answers(&format!("/api/chartsets/{id}"), 404).await;
-    index.answers(&format!("/go/chartset/{id}"), 404).await;
+    within(CHANGE_TIMEOUT, async || (index.titles("").await == ["other"]).then_some(())).await;
+    index.wait_for_status(&format!("/api/chartsets/{id}"), 404).await;
+    index.wait_for_status(&format!("/go/chartset/{id}"), 404).await;
     let shared = index.get(&format!("/api/charts/{}", ChartSpec::default().note_hash())).await.json();
     assert_eq!(strings(&shared["sources"], "ref"), ["13"]);
     index.indexer(&["restore", "chartset", &id]);
-    index.answers(&format!("/api/chartsets/{id}"), 200).await;
+    index.wait_for_status(&format!("/api/chartsets/{id}"), 200).await;
 }

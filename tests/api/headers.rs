@@ -1,4 +1,5 @@
-//! HEAD, conditional requests, encodings and CORS, for every endpoint.
+//! HEAD, conditional requests, content encodings and CORS of all endpoints (docs/api.md, "Caching and conditional
+//! requests" and "CORS").
 
 use super::*;
 use reqwest::Method;
@@ -9,7 +10,7 @@ async fn index_and_paths() -> (Index, [String; 4]) {
         library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
     }
     let chart = ChartSpec::numbered(1).note_hash();
-    let index = Index::over(library).await;
+    let index = Index::new(library).await;
     let id = index.list("perPage=1").await["items"][0]["id"].as_str().unwrap().to_owned();
     let paths = [
         format!("/api/charts/{chart}"),
@@ -20,9 +21,9 @@ async fn index_and_paths() -> (Index, [String; 4]) {
     (index, paths)
 }
 
-/// "Every GET also answers HEAD."
+/// HEAD has the headers of GET and no body.
 #[tokio::test]
-async fn every_get_also_answers_head() {
+async fn head_has_the_headers_of_get() {
     let (index, paths) = index_and_paths().await;
     let id = index.list("perPage=1").await["items"][0]["id"].as_str().unwrap().to_owned();
     for path in
@@ -45,65 +46,65 @@ async fn every_get_also_answers_head() {
     }
 }
 
-/// "`If-None-Match` takes lists, weak tags and `*` (RFC 9110). A 304 repeats `ETag`, `Cache-Control` and `Vary`."
+/// `If-None-Match` takes lists, weak tags and `*` (RFC 9110). A 304 has `ETag`, `Cache-Control` and `Vary`.
 #[tokio::test]
-async fn if_none_match_takes_lists_weak_tags_and_the_star() {
+async fn if_none_match_takes_lists_weak_tags_and_a_star() {
     let (index, paths) = index_and_paths().await;
     for path in paths {
         let full = index.get(&path).await;
         let tag = full.header("etag").to_owned();
         for condition in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag} , \"y,z\""), "*".to_owned()]
         {
-            let answer = index.client.get_with(&path, &[("if-none-match", &condition)]).await;
-            assert_eq!((answer.status.as_u16(), answer.body.len()), (304, 0), "{path}: {condition}");
+            let response = index.client.get_with(&path, &[("if-none-match", &condition)]).await;
+            assert_eq!((response.status.as_u16(), response.body.len()), (304, 0), "{path}: {condition}");
             for name in ["etag", "cache-control", "vary"] {
-                assert_eq!(answer.header(name), full.header(name), "{path}: {name}");
+                assert_eq!(response.header(name), full.header(name), "{path}: {name}");
             }
         }
         for condition in ["\"x\"", "W/\"x\"", &tag[1..tag.len() - 1], ""] {
-            let answer = index.client.get_with(&path, &[("if-none-match", condition)]).await;
-            assert_eq!(answer.status, 200, "{path}: {condition}");
+            let response = index.client.get_with(&path, &[("if-none-match", condition)]).await;
+            assert_eq!(response.status, 200, "{path}: {condition}");
         }
     }
 }
 
-/// A compressed answer is another representation: another strong tag, and `Vary` on both.
+/// Plain and gzip responses have different strong tags, and both have `Vary`.
 #[tokio::test]
-async fn a_compressed_answer_has_a_tag_of_its_own() {
+async fn gzip_response_has_its_own_tag() {
     let (index, _) = index_and_paths().await;
     let plain = index.get("/api/chartsets").await;
     let gzip = index.client.get_with("/api/chartsets", &[("accept-encoding", "br, gzip;q=0.5")]).await;
     assert_eq!((plain.header("content-encoding"), gzip.header("content-encoding")), ("", "gzip"));
     assert!(gzip.body.len() < plain.body.len() / 2);
     assert_ne!(plain.header("etag"), gzip.header("etag"));
-    for answer in [&plain, &gzip] {
-        assert_eq!(answer.header("vary").to_ascii_lowercase(), "accept-encoding");
-        assert!(answer.header("etag").starts_with('"'));
+    for response in [&plain, &gzip] {
+        assert_eq!(response.header("vary").to_ascii_lowercase(), "accept-encoding");
+        assert!(response.header("etag").starts_with('"'));
     }
     let refused = index.client.get_with("/api/chartsets", &[("accept-encoding", "gzip;q=0")]).await;
     assert_eq!(refused.header("content-encoding"), "");
 }
 
-/// A strong tag stands for the bytes that are sent (RFC 9110, section 8.8.1).
+/// A strong tag identifies the bytes that are sent (RFC 9110, section 8.8.1).
 #[tokio::test]
-async fn a_tag_is_a_digest_of_the_bytes_sent() {
+async fn tag_is_a_digest_of_the_bytes_sent() {
     let (index, paths) = index_and_paths().await;
     for path in ["/api/chartsets", &paths[0], &paths[3]] {
         for encoding in ["identity", "gzip"] {
-            let answer = index.client.get_with(path, &[("accept-encoding", encoding)]).await;
-            let digest = blake3::hash(&answer.body).to_hex();
-            assert_eq!(answer.header("etag"), format!("\"{}\"", &digest[..32]), "{path} as {encoding}");
-            let conditions = [("accept-encoding", encoding), ("if-none-match", answer.header("etag"))];
+            let response = index.client.get_with(path, &[("accept-encoding", encoding)]).await;
+            let digest = blake3::hash(&response.body).to_hex();
+            assert_eq!(response.header("etag"), format!("\"{}\"", &digest[..32]), "{path} as {encoding}");
+            let conditions = [("accept-encoding", encoding), ("if-none-match", response.header("etag"))];
             let again = index.client.get_with(path, &conditions).await;
             assert_eq!((again.status.as_u16(), again.body.len()), (304, 0), "{path} as {encoding}");
-            assert_eq!(again.header("etag"), answer.header("etag"));
+            assert_eq!(again.header("etag"), response.header("etag"));
         }
     }
 }
 
-/// "the ETag comes from the content, so every replica gives the same one"
+/// The tag follows from the content, so all replicas send the same one.
 #[tokio::test]
-async fn every_replica_gives_the_same_tag() {
+async fn all_replicas_send_the_same_tag() {
     let (index, paths) = index_and_paths().await;
     let replica = Service::start(index.database.url());
     for path in paths {
@@ -112,16 +113,16 @@ async fn every_replica_gives_the_same_tag() {
     }
 }
 
-/// Decisions, "CORS and headers".
+/// docs/api.md, "CORS".
 #[tokio::test]
 async fn any_origin_may_read() {
     let (index, paths) = index_and_paths().await;
     let origin = ("origin", "https://page.example");
     for path in paths.iter().map(String::as_str).chain(["/nowhere", "/api/charts/bad"]) {
-        let answer = index.client.get_with(path, &[origin]).await;
-        assert_eq!(answer.header("access-control-allow-origin"), "*");
-        assert_eq!(answer.header("access-control-allow-credentials"), "");
-        let exposed = answer.header("access-control-expose-headers").to_ascii_lowercase();
+        let response = index.client.get_with(path, &[origin]).await;
+        assert_eq!(response.header("access-control-allow-origin"), "*");
+        assert_eq!(response.header("access-control-allow-credentials"), "");
+        let exposed = response.header("access-control-expose-headers").to_ascii_lowercase();
         for name in ["etag", "retry-after", "ratelimit", "ratelimit-policy", "content-disposition"] {
             assert!(exposed.split(',').any(|exposed| exposed.trim() == name), "{path}: {name} in {exposed}");
         }

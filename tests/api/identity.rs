@@ -1,11 +1,10 @@
-//! Contract, "Chart identity: the note hash"; decisions, "Note hash, version 1".
+//! The identity of charts (docs/api.md, "Note hash").
 
 use super::*;
 
-/// "The same notes give the same hash whatever the source file format and whatever the file name"; "Mines and
-/// bursts are ignored. Audio and metadata do not count."
+/// The hash depends on the notes only, not on format, file name, audio or metadata. Mines do not count.
 #[tokio::test]
-async fn the_same_notes_are_one_chart_in_every_format_and_folder() {
+async fn same_notes_are_one_chart_in_all_formats_and_folders() {
     let library = Library::new();
     let notes = vec![(0, 0, None), (500, 1, None), (1000, 2, Some(1500))];
     let chart = library.osu("alpha/1 one/a.osu", ChartSpec { notes, bpm: 120.0, ..ChartSpec::default() });
@@ -19,19 +18,18 @@ async fn the_same_notes_are_one_chart_in_every_format_and_folder() {
         "AudioFile: b.mp3\nMode: Keys4\nTitle: Third\nTimingPoints:\n- StartTime: 7000\n  Bpm: 60\nHitObjects:\n\
          - StartTime: 7000\n  Lane: 1\n- StartTime: 7500\n  Lane: 2\n- StartTime: 8000\n  Lane: 3\n  EndTime: 8500\n",
     );
-    let index = Index::over(library).await;
-    let answer = index.get(&format!("/api/charts/{}", chart.note_hash())).await.json();
-    assert_eq!(answer["status"], "known");
+    let index = Index::new(library).await;
+    let response = index.get(&format!("/api/charts/{}", chart.note_hash())).await.json();
+    assert_eq!(response["status"], "known");
     let sources: Vec<_> =
-        answer["sources"].as_array().unwrap().iter().map(|source| source["ref"].as_str()).collect();
+        response["sources"].as_array().unwrap().iter().map(|source| source["ref"].as_str()).collect();
     assert_eq!(sources, [Some("1"), Some("3"), Some("2")]);
-    assert_eq!(answer["chart"]["noteHashVersion"], 1);
+    assert_eq!(response["chart"]["noteHashVersion"], 1);
 }
 
-/// "Relative first, then rounded: a file whose audio offset changed keeps its hash"; one note more is another
-/// chart.
+/// Times are relative to the first note, so another audio offset does not change the hash. A moved note does.
 #[tokio::test]
-async fn an_audio_offset_keeps_the_hash_and_a_moved_note_does_not() {
+async fn audio_offset_keeps_the_hash_and_a_moved_note_does_not() {
     let library = Library::new();
     let chart = ChartSpec::default();
     let moved = |by: i64, note: usize| {
@@ -45,9 +43,9 @@ async fn an_audio_offset_keeps_the_hash_and_a_moved_note_does_not() {
     library.osu("alpha/1 one/a.osu", chart.clone());
     library.osu("alpha/2 two/a.osu", moved(777, 0));
     library.osu("alpha/3 three/a.osu", moved(1, 2));
-    let index = Index::over(library).await;
-    let answer = index.get(&format!("/api/charts/{}", chart.note_hash())).await.json();
-    assert_eq!(strings(&answer["sources"], "ref"), ["1", "2"]);
-    let answer = index.get(&format!("/api/charts/{}", moved(1, 2).note_hash())).await.json();
-    assert_eq!(strings(&answer["sources"], "ref"), ["3"]);
+    let index = Index::new(library).await;
+    let response = index.get(&format!("/api/charts/{}", chart.note_hash())).await.json();
+    assert_eq!(strings(&response["sources"], "ref"), ["1", "2"]);
+    let response = index.get(&format!("/api/charts/{}", moved(1, 2).note_hash())).await.json();
+    assert_eq!(strings(&response["sources"], "ref"), ["3"]);
 }

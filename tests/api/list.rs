@@ -1,8 +1,8 @@
-//! `GET /api/chartsets`.
+//! `GET /api/chartsets` (docs/api.md, "Chartset list").
 
 use super::*;
 
-/// A title, and what the chart of its set is like.
+/// Chartsets that differ in what filters and sorts use.
 fn catalogue() -> Library {
     let library = Library::new();
     let plain = |number, title: &str| ChartSpec { title: title.into(), ..ChartSpec::numbered(number) };
@@ -32,10 +32,10 @@ fn catalogue() -> Library {
     library
 }
 
-/// The list answer and the Chartset list item of the contract, field by field.
+/// The fields of a list and of its items.
 #[tokio::test]
-async fn a_list_item_has_the_fields_of_the_contract() {
-    let index = Index::over(catalogue()).await;
+async fn list_item_has_its_documented_fields() {
+    let index = Index::new(catalogue()).await;
     let list = index.list("q=eclair").await;
     assert_eq!(fields(&list), ["items", "page", "perPage", "total"]);
     assert_eq!((&list["total"], &list["page"], &list["perPage"]), (&1.into(), &1.into(), &30.into()));
@@ -64,18 +64,18 @@ async fn a_list_item_has_the_fields_of_the_contract() {
     assert_eq!((&item["sourceKind"], &item["creator"]), (&"alphaSet".into(), &"Alice, bob_100%".into()));
 }
 
-/// "absent (field omitted) for a set with no public source"; "A field without a value is omitted, never `null`."
+/// A field without a value is omitted.
 #[tokio::test]
-async fn a_set_without_a_public_source_has_neither_kind_nor_address() {
-    let index = Index::over(catalogue()).await;
+async fn chartset_without_a_public_source_has_no_source_fields() {
+    let index = Index::new(catalogue()).await;
     let item = index.list("q=apple").await["items"][0].clone();
     assert!(!fields(&item).contains(&"downloadUrl") && !fields(&item).contains(&"sourceKind"), "{item}");
 }
 
-/// Every filter of the contract with what it lets through, sorted by title.
+/// Every filter with the titles that match, sorted by title.
 #[tokio::test]
-async fn every_filter_lets_through_what_it_names() {
-    let index = Index::over(catalogue()).await;
+async fn filters_match_the_expected_chartsets() {
+    let index = Index::new(catalogue()).await;
     for (query, expected) in [
         ("", "apple banana cherry Éclair 宙の旋律"),
         ("unknown=1&q=&keys=&page=", "apple banana cherry Éclair 宙の旋律"),
@@ -114,11 +114,11 @@ async fn every_filter_lets_through_what_it_names() {
     }
 }
 
-/// "`sort`: `updated` and `density`, `bpm`, `length` descending; `title` and `artist` ascending, case- and
-/// accent-folded. `order=asc|desc` overrides."
+/// `updated`, `density`, `bpm` and `length` are descending by default, `title` and `artist` ascending and folded. `order`
+/// overrides.
 #[tokio::test]
-async fn every_sort_has_its_direction() {
-    let index = Index::over(catalogue()).await;
+async fn sorts_have_their_default_directions() {
+    let index = Index::new(catalogue()).await;
     for (sort, first, last) in
         [("title", "apple", "宙の旋律"), ("bpm", "Éclair", "banana"), ("length", "apple", "cherry")]
     {
@@ -138,28 +138,26 @@ async fn every_sort_has_its_direction() {
     );
 }
 
-/// "Returns the Chartset list answer, newest first by default"; "`updated` is when the set last changed in the
-/// index."
+/// The default is newest first: by the time at which the chartset last changed in the index.
 #[tokio::test]
-async fn the_set_that_changed_last_comes_first() {
-    let index = Index::over(catalogue()).await;
+async fn most_recently_changed_chartset_comes_first() {
+    let index = Index::new(catalogue()).await;
     index.library.osu("alpha/1 one/b.osu", ChartSpec { title: "banana".into(), ..ChartSpec::numbered(77) });
     assert!(index.ingest().contains("0 chartsets added, 4 unchanged, 1 updated"));
     assert_eq!(index.titles("").await[0], "banana");
     let before = index.titles("").await;
     assert!(index.ingest().contains("0 chartsets added, 5 unchanged, 0 updated"));
-    assert_eq!(index.titles("").await, before, "ingesting again changes nothing");
+    assert_eq!(index.titles("").await, before, "an ingest without changes keeps the order");
 }
 
-/// "Ties are broken by id, so that paging never repeats or skips a set"; "Past the last page: empty `items`, the
-/// true `total`."
+/// Ties are broken by id, so that pages neither repeat nor skip a chartset. Past the last page `items` is empty.
 #[tokio::test]
-async fn pages_neither_repeat_nor_skip_a_set() {
+async fn pages_neither_repeat_nor_skip_a_chartset() {
     let library = Library::new();
     for number in 1..=25 {
         library.osu(&format!("alpha/{number} same/a.osu"), ChartSpec::numbered(number));
     }
-    let index = Index::over(library).await;
+    let index = Index::new(library).await;
     for sort in ["updated", "title", "artist", "bpm", "length", "density"] {
         let mut seen = Vec::new();
         for page in 1..=4 {
@@ -180,10 +178,10 @@ async fn pages_neither_repeat_nor_skip_a_set() {
     assert_eq!(index.list("page=99999999999").await["total"], 25);
 }
 
-/// "Out-of-range numbers are clamped and the answer says what was used."
+/// Numbers out of range are clamped, and the response has the values used.
 #[tokio::test]
 async fn out_of_range_numbers_are_clamped() {
-    let index = Index::over(catalogue()).await;
+    let index = Index::new(catalogue()).await;
     for (query, page, per_page) in
         [("perPage=500", 1, 60), ("page=0", 1, 30), ("page=-3&perPage=0", 1, 1), ("", 1, 30)]
     {
@@ -192,10 +190,10 @@ async fn out_of_range_numbers_are_clamped() {
     }
 }
 
-/// "400 naming the parameter and what it accepts"
+/// An invalid parameter is 400 with its name.
 #[tokio::test]
-async fn a_parameter_that_does_not_parse_is_named() {
-    let index = Index::over(Library::new()).await;
+async fn invalid_parameter_is_named() {
+    let index = Index::new(Library::new()).await;
     let long = format!("q={}", "x".repeat(201));
     for (query, parameter) in [
         ("keys=8", "keys"),
@@ -211,29 +209,29 @@ async fn a_parameter_that_does_not_parse_is_named() {
         ("q=%00", "q"),
         (&long, "q"),
     ] {
-        let answer = index.get(&format!("/api/chartsets?{query}")).await;
-        assert_eq!(answer.status, 400, "{query}");
-        assert_eq!(answer.json()["parameter"], parameter, "{query}");
-        assert_eq!(answer.header("cache-control"), "no-store");
+        let response = index.get(&format!("/api/chartsets?{query}")).await;
+        assert_eq!(response.status, 400, "{query}");
+        assert_eq!(response.json()["parameter"], parameter, "{query}");
+        assert_eq!(response.header("cache-control"), "no-store");
     }
 }
 
-/// "`Cache-Control: public, max-age=30` and an `ETag` on list and detail."
+/// A list has `Cache-Control: public, max-age=30` and an `ETag`.
 #[tokio::test]
-async fn a_list_is_cacheable_for_half_a_minute() {
-    let index = Index::over(catalogue()).await;
-    let answer = index.get("/api/chartsets").await;
-    assert_eq!(answer.header("cache-control"), "public, max-age=30");
-    assert_eq!(answer.header("x-search-engine"), "postgres");
-    let tag = answer.header("etag").to_owned();
+async fn list_is_cacheable_for_30_seconds() {
+    let index = Index::new(catalogue()).await;
+    let response = index.get("/api/chartsets").await;
+    assert_eq!(response.header("cache-control"), "public, max-age=30");
+    assert_eq!(response.header("x-search-engine"), "postgres");
+    let tag = response.header("etag").to_owned();
     let again = index.client.get_with("/api/chartsets", &[("if-none-match", &tag)]).await;
     assert_eq!((again.status.as_u16(), again.body.len()), (304, 0));
 }
 
-/// Text that means something to a database or a search engine is only text.
+/// Syntax of SQL or of search engines in a text is matched literally.
 #[tokio::test]
-async fn text_is_never_syntax() {
-    let index = Index::over(catalogue()).await;
+async fn query_syntax_in_text_is_literal() {
+    let index = Index::new(catalogue()).await;
     for text in [
         "'",
         "\"",
@@ -251,8 +249,8 @@ async fn text_is_never_syntax() {
         "\u{202e}",
     ] {
         for parameter in ["q", "creator"] {
-            let answer = index.get(&format!("/api/chartsets?{parameter}={text}")).await;
-            assert_eq!(answer.status, 200, "{parameter}={text}");
+            let response = index.get(&format!("/api/chartsets?{parameter}={text}")).await;
+            assert_eq!(response.status, 200, "{parameter}={text}");
         }
     }
 }

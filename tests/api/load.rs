@@ -1,4 +1,4 @@
-//! More requests than PostgreSQL can answer at once.
+//! More requests than PostgreSQL can handle at once.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// What the rate limit admits from one address in a minute.
+/// The requests that the default rate limit admits from one address in a minute.
 const LISTS: usize = 240;
 
-/// Every list of the database takes 100 ms of waiting, and nothing else does.
+/// Makes every list take 100 ms, and nothing else.
 const SLOW_LISTS: &str = "ALTER TABLE chartsets RENAME TO stored_chartsets;
      CREATE FUNCTION slow_down() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
      BEGIN
@@ -18,14 +18,14 @@ const SLOW_LISTS: &str = "ALTER TABLE chartsets RENAME TO stored_chartsets;
      END $$;
      CREATE VIEW chartsets AS SELECT * FROM stored_chartsets WHERE slow_down()";
 
-/// The lists that PostgreSQL works on.
+/// The number of running list queries.
 const RUNNING: &str = "SELECT count(*) FROM pg_stat_activity
      WHERE query LIKE '%AS counted%' AND state = 'active' AND pid <> pg_backend_pid()
        AND datname = current_database()";
 
-/// One address that asks for as many different lists as it may takes nothing from lookups and health checks.
+/// A client that requests many different lists does not slow down lookups and health checks.
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_take_nothing_from_lookups() {
+async fn lists_do_not_starve_lookups() {
     let database = TestDatabase::create().await;
     let library = Library::new();
     library.osu("alpha/1 one/a.osu", ChartSpec::default());
@@ -55,10 +55,10 @@ async fn lists_take_nothing_from_lookups() {
     }
     assert!(lookups.join_all().await.iter().all(|status| *status == 200));
 
-    let answers = lists.join_all().await;
-    let answered = answers.iter().filter(|answer| answer.status == 200).count();
-    assert!(answered * 2 > LISTS, "{answered} of {LISTS}");
-    for shed in answers.iter().filter(|answer| answer.status != 200) {
+    let responses = lists.join_all().await;
+    let succeeded = responses.iter().filter(|response| response.status == 200).count();
+    assert!(succeeded * 2 > LISTS, "{succeeded} of {LISTS}");
+    for shed in responses.iter().filter(|response| response.status != 200) {
         assert_eq!(shed.status, 503);
         assert!(!shed.header("retry-after").is_empty());
     }

@@ -1,15 +1,15 @@
-//! The log never delays a request, and does not grow with the number of requests.
+//! The log does not delay requests, and its size does not depend on the number of requests.
 
 use chart_index_tests::PrivatePostgres;
 
 use super::*;
 
-/// Far more than the requests need, far less than for ever.
-const PROMPT: Duration = Duration::from_mins(1);
+/// A generous timeout.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Standard error is a pipe that nobody reads. At this level each request logs several lines: a few hundred fill it.
+/// Standard error is a pipe that is not read. At this level a few hundred requests fill it.
 #[tokio::test]
-async fn a_blocked_log_delays_no_request_and_not_the_end() {
+async fn blocked_log_delays_neither_requests_nor_shutdown() {
     let database = TestDatabase::create().await;
     indexer(database.url(), &["migrate"]).succeeded();
     let options = ServiceOptions {
@@ -24,37 +24,37 @@ async fn a_blocked_log_delays_no_request_and_not_the_end() {
             assert_eq!(client.get("/api/chartsets").await.status, 200);
         }
     };
-    tokio::time::timeout(PROMPT, requests).await.expect("requests are answered while nobody reads the log");
+    tokio::time::timeout(TIMEOUT, requests).await.expect("requests are handled while the log is not read");
     service.terminate();
     let ended = tokio::task::spawn_blocking(move || service.wait());
-    let code = tokio::time::timeout(PROMPT, ended).await.expect("the program ends").unwrap();
+    let code = tokio::time::timeout(TIMEOUT, ended).await.expect("the program ends").unwrap();
     assert_eq!(code, Some(0));
 }
 
-/// The last lines are written before the program ends.
+/// The last lines are written before the program exits.
 #[tokio::test]
-async fn the_log_is_complete_at_the_end() {
+async fn log_is_complete_at_exit() {
     let database = TestDatabase::create().await;
     let mut service = Service::start(database.url());
     service.terminate();
     assert_eq!(service.wait(), Some(0));
     let last = || service.log().last().filter(|line| line.contains("\"stopped\"")).cloned();
-    within(PROMPT, async || last()).await;
+    within(TIMEOUT, async || last()).await;
 }
 
-/// Requests during the outage.
+/// The number of requests during the outage.
 const REQUESTS: u8 = 200;
 
-/// While PostgreSQL is unavailable, the log has a line a second at most, which tells how many it stands for.
+/// While PostgreSQL is unavailable, at most one line per second is logged, with the number of suppressed ones.
 #[tokio::test]
-async fn an_outage_does_not_fill_the_log() {
+async fn outage_does_not_flood_the_log() {
     let postgres = PrivatePostgres::start();
-    // What is above the limit of fills is shed, which is not logged.
+    // Requests above the limit of fills are shed, which is not logged.
     let options =
         ServiceOptions { variables: &[("MAX_FILLS_IN_FLIGHT", "200")], ..ServiceOptions::default() };
     let service = Service::start_with(postgres.url(), &options);
     postgres.kill();
-    let before = std::time::Instant::now();
+    let start = std::time::Instant::now();
     let client = service.client();
     let mut requests = tokio::task::JoinSet::new();
     for number in 0..REQUESTS {
@@ -62,20 +62,20 @@ async fn an_outage_does_not_fill_the_log() {
         requests.spawn(async move { client.get(&format!("/api/charts/{hash}")).await.status });
     }
     assert!(requests.join_all().await.iter().all(|status| *status == 503));
-    let seconds = before.elapsed().as_secs();
-    // One more, after a second in which nothing is logged, tells of all that were suppressed.
+    let seconds = start.elapsed().as_secs();
+    // Another request, after a second without a line, logs the number of suppressed ones.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert_eq!(client.get(&format!("/api/charts/{}", "0".repeat(64))).await.status, 503);
-    let of_requests = || -> Vec<serde_json::Value> {
+    let failures = || -> Vec<serde_json::Value> {
         let lines = service.log();
         let entries = lines.iter().filter_map(|line| serde_json::from_str(line).ok());
         entries.filter(|entry: &serde_json::Value| entry["fields"]["message"] == "request failed").collect()
     };
-    let told = |lines: &[serde_json::Value]| -> u64 {
+    let count = |lines: &[serde_json::Value]| -> u64 {
         lines.iter().map(|line| 1 + line["fields"]["suppressed"].as_u64().unwrap()).sum()
     };
     let (lines, _) =
-        within(PROMPT, async || Some(of_requests()).filter(|lines| told(lines) == u64::from(REQUESTS) + 1))
+        within(TIMEOUT, async || Some(failures()).filter(|lines| count(lines) == u64::from(REQUESTS) + 1))
             .await;
     assert!(lines.len() as u64 <= seconds + 3, "{} lines in {seconds} s", lines.len());
 }

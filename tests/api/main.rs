@@ -1,5 +1,5 @@
-//! The public API over real servers, statement by statement of the contract and its decisions.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its set-up fails")]
+//! The API over real servers, by the sections of docs/api.md.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics if its set-up fails")]
 
 mod caching;
 mod connections;
@@ -26,10 +26,10 @@ use chart_index_tests::{
     indexer, indexer_command, within,
 };
 
-/// "Removal and update reach every replica's memory within 5 seconds."
-const IN_FORCE: Duration = Duration::from_secs(5);
+/// The time within which a change takes effect on every replica (docs/api.md, "Caching and conditional requests").
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A library that is ingested and served.
+/// A library in a database of its own, with a service.
 struct Index {
     library: Library,
     database: TestDatabase,
@@ -39,8 +39,8 @@ struct Index {
 }
 
 impl Index {
-    /// Ingests the library into a database of its own and serves it.
-    async fn over(library: Library) -> Self {
+    /// Ingests the library and starts a service.
+    async fn new(library: Library) -> Self {
         let (database, redis) = (TestDatabase::create().await, TestRedis::create());
         indexer(database.url(), &["migrate"]).succeeded();
         let variables = [("REDIS_URL", redis.url())];
@@ -52,20 +52,24 @@ impl Index {
         index
     }
 
-    /// Ingests the library again and gives the summary.
+    /// Ingests the library again and returns the summary.
     fn ingest(&self) -> String {
         self.indexer(&["ingest", &self.library.argument()])
     }
 
-    /// Runs another command of the indexer, which must succeed.
+    /// Runs a command of the indexer, which must succeed, and returns its output.
     fn indexer(&self, arguments: &[&str]) -> String {
         let mut command = indexer_command(self.database.url(), arguments);
         IndexerRun::run(command.env("REDIS_URL", self.redis.url())).succeeded()
     }
 
-    /// Waits until a path answers with this status, as long as a change may take to be in force.
-    async fn answers(&self, path: &str, status: u16) -> Response {
-        within(IN_FORCE, async || Some(self.get(path).await).filter(|answer| answer.status == status)).await.0
+    /// Requests a path until the response has this status, at most for [`CHANGE_TIMEOUT`].
+    async fn wait_for_status(&self, path: &str, status: u16) -> Response {
+        within(CHANGE_TIMEOUT, async || {
+            Some(self.get(path).await).filter(|response| response.status == status)
+        })
+        .await
+        .0
     }
 
     async fn get(&self, path: &str) -> Response {
@@ -73,17 +77,17 @@ impl Index {
     }
 
     async fn list(&self, query: &str) -> serde_json::Value {
-        let answer = self.get(&format!("/api/chartsets?{query}")).await;
-        assert_eq!(answer.status, 200, "{query}: {}", String::from_utf8_lossy(&answer.body));
-        answer.json()
+        let response = self.get(&format!("/api/chartsets?{query}")).await;
+        assert_eq!(response.status, 200, "{query}: {}", String::from_utf8_lossy(&response.body));
+        response.json()
     }
 
-    /// The titles of a list, in its order.
+    /// The titles of a list, in order.
     async fn titles(&self, query: &str) -> Vec<String> {
         strings(&self.list(query).await["items"], "title")
     }
 
-    /// The id of the only chartset with that title.
+    /// The id of the chartset with this title.
     async fn id_of(&self, title: &str) -> String {
         let all = self.list("perPage=60").await;
         let items = all["items"].as_array().expect("items");
@@ -92,8 +96,8 @@ impl Index {
     }
 }
 
-/// Asks for a path until its response is cached, which the second time is: the first one is not if the service subscribed
-/// to invalidations while it was read.
+/// Requests a path twice, after which its response is cached: a first one is not if the service subscribed to
+/// invalidations during its read.
 async fn assert_cached(service: &Service, path: &str, status: u16) {
     for _ in 0..2 {
         assert_eq!(service.client().get(path).await.status, status, "{path}");

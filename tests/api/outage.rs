@@ -1,4 +1,4 @@
-//! PostgreSQL goes away and comes back under requests, and its connections go silent.
+//! Outages of PostgreSQL, recovery, and connections that stop responding.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,16 +9,15 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// How soon the service must have found PostgreSQL again.
+/// Maximum time to recover after PostgreSQL is available again.
 const RECOVERY: Duration = Duration::from_secs(15);
 
 struct Outage {
     postgres: PrivatePostgres,
     service: Service,
-    /// What to ask for, and the status of its answer.
+    /// Paths, and the status of their responses.
     paths: Vec<(String, u16)>,
-    /// The status of `/readyz` while PostgreSQL is unavailable: "Ready: the schema of this version was seen once since
-    /// the start."
+    /// The status of `/readyz` while PostgreSQL is unavailable: 200 once the schema has been seen.
     readiness: u16,
 }
 
@@ -44,23 +43,26 @@ impl Outage {
             (format!("/api/chartsets/{id}"), 200),
             (format!("/go/chartset/{id}"), 302),
         ];
-        // One that has kept nothing.
+        // A new service has nothing cached.
         drop(service);
         let service = Service::start(postgres.url());
         Self { postgres, service, paths, readiness: 200 }
     }
 
-    /// "503 problem with `Retry-After`, never `unknown` or 404"
+    /// Every response is a 503 problem with `Retry-After`, and none is `unknown` or 404.
     async fn assert_unavailable(&self) {
         for (path, _) in &self.paths {
-            let answer = self.service.client().get(path).await;
+            let response = self.service.client().get(path).await;
             assert_eq!(
-                (answer.status.as_u16(), answer.header("content-type")),
+                (response.status.as_u16(), response.header("content-type")),
                 (503, "application/problem+json"),
                 "{path}"
             );
-            assert!(answer.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds >= 1), "{path}");
-            assert_eq!(answer.header("cache-control"), "no-store");
+            assert!(
+                response.header("retry-after").parse::<u32>().is_ok_and(|seconds| seconds >= 1),
+                "{path}"
+            );
+            assert_eq!(response.header("cache-control"), "no-store");
         }
         self.assert_health(self.readiness).await;
     }
@@ -76,15 +78,15 @@ impl Outage {
         assert_eq!(self.service.private_client().get("/livez").await.status, 200);
     }
 
-    /// "PostgreSQL killed: cached answers continue."
-    async fn assert_continues(&self) {
+    /// Cached responses are served during the outage.
+    async fn assert_serves_cached(&self) {
         for (path, expected) in &self.paths {
             assert_eq!(self.service.client().get(path).await.status, *expected, "{path}");
         }
         self.assert_health(200).await;
     }
 
-    /// Recovery by itself: within a bound, and from then on every answer is right.
+    /// The service recovers by itself, and every response is correct or 503 until then.
     async fn assert_recovers(&self) {
         let since = Instant::now();
         for (path, expected) in &self.paths {
@@ -93,7 +95,7 @@ impl Outage {
                 if status == *expected {
                     break;
                 }
-                assert_eq!(status, 503, "{path}: nothing but the right answer or 503");
+                assert_eq!(status, 503, "{path}: the correct response or 503");
                 assert!(since.elapsed() < RECOVERY, "{path} does not recover");
             }
         }
@@ -102,7 +104,7 @@ impl Outage {
 }
 
 #[tokio::test]
-async fn a_killed_postgresql_is_an_outage_and_no_unknown_chart() {
+async fn killed_postgresql_is_503_and_recovers() {
     let outage = Outage::new().await;
     outage.postgres.kill();
     outage.assert_unavailable().await;
@@ -111,37 +113,37 @@ async fn a_killed_postgresql_is_an_outage_and_no_unknown_chart() {
 }
 
 #[tokio::test]
-async fn a_frozen_postgresql_is_an_outage_within_the_deadline() {
+async fn frozen_postgresql_is_503_within_the_deadline() {
     let outage = Outage::new().await;
     assert_eq!(outage.service.private_client().get("/readyz").await.status, 200, "connected");
     outage.postgres.freeze();
     let since = Instant::now();
-    let answer = outage.service.client().get(&outage.paths[0].0).await;
-    assert_eq!(answer.status, 503);
+    let response = outage.service.client().get(&outage.paths[0].0).await;
+    assert_eq!(response.status, 503);
     assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
     outage.postgres.thaw();
     outage.assert_recovers().await;
 }
 
-/// What was asked for before is answered on, for longer than anything is served without looking again.
+/// Cached responses are served for longer than they are fresh.
 #[tokio::test]
-async fn what_is_kept_is_answered_while_postgresql_is_away() {
+async fn cached_responses_are_served_without_postgresql() {
     let outage = Outage::new().await;
     outage.assert_cached().await;
     outage.postgres.kill();
     let killed = Instant::now();
     while killed.elapsed() < Duration::from_secs(7) {
-        outage.assert_continues().await;
+        outage.assert_serves_cached().await;
     }
-    let never_asked = format!("/api/charts/{}", "1".repeat(64));
-    assert_eq!(outage.service.client().get(&never_asked).await.status, 503);
+    let not_cached = format!("/api/charts/{}", "1".repeat(64));
+    assert_eq!(outage.service.client().get(&not_cached).await.status, 503);
     outage.postgres.restart();
     outage.assert_recovers().await;
 }
 
-/// A request that could be given an older answer waits half a second for PostgreSQL at most.
+/// A request with a stale cached response waits for PostgreSQL at most half a second.
 #[tokio::test]
-async fn what_is_kept_is_answered_while_postgresql_hangs() {
+async fn cached_responses_are_served_while_postgresql_hangs() {
     let outage = Outage::new().await;
     outage.assert_cached().await;
     outage.postgres.freeze();
@@ -157,9 +159,9 @@ async fn what_is_kept_is_answered_while_postgresql_hangs() {
     outage.assert_recovers().await;
 }
 
-/// "The server starts while it is away."
+/// The server starts without PostgreSQL.
 #[tokio::test]
-async fn the_service_starts_while_postgresql_is_away() {
+async fn service_starts_without_postgresql() {
     let mut outage = Outage::new().await;
     outage.postgres.kill();
     outage.service = Service::start(outage.postgres.url());
@@ -169,9 +171,9 @@ async fn the_service_starts_while_postgresql_is_away() {
     outage.assert_recovers().await;
 }
 
-/// Connections on which nothing arrives any more, and which nothing closes, while statements run on them: new ones work.
+/// Connections with running statements drop all traffic without being closed. New connections work.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_service_recovers_from_silent_connections() {
+async fn service_recovers_from_silent_connections() {
     let database = TestDatabase::create().await;
     indexer(database.url(), &["migrate"]).succeeded();
     let proxy = Proxy::start(database.url()).await;
@@ -182,7 +184,7 @@ async fn the_service_recovers_from_silent_connections() {
     );
     let client = service.client();
     let mut next = 0;
-    // Of different charts at once, none of which is cached.
+    // Concurrent lookups of different charts, none of them cached.
     let mut lookups = || {
         let mut lookups = JoinSet::new();
         for _ in 0..64 {
@@ -217,7 +219,7 @@ async fn the_service_recovers_from_silent_connections() {
     assert_eq!(service.private_client().get("/readyz").await.status, 200);
 }
 
-/// Misses fail at once, so that they leave the requests that the server takes to those that are cached.
+/// Misses fail at once, so that they do not use up the requests in flight.
 #[tokio::test(flavor = "multi_thread")]
 async fn misses_do_not_crowd_out_hits_during_an_outage() {
     let database = TestDatabase::create().await;
@@ -232,14 +234,14 @@ async fn misses_do_not_crowd_out_hits_during_an_outage() {
     assert_cached(&service, &cached, 200).await;
     proxy.cut().await;
     let miss = async |number: usize| client.get(&format!("/api/charts/{number:064}")).await.status;
-    // Until the breaker is open.
+    // These open the circuit breaker.
     tokio::join!(miss(1), miss(2), miss(3), miss(4));
     let enough_hits = Arc::new(AtomicBool::new(false));
     let mut misses = JoinSet::new();
     for worker in 0..6 {
         let (client, enough_hits) = (client.clone(), Arc::clone(&enough_hits));
         misses.spawn(async move {
-            // Never fewer than 100, and for as long as hits are counted beside them.
+            // At least 100, and until all hits are done.
             let mut number = 0;
             while number < 100 || !enough_hits.load(Ordering::Relaxed) {
                 let path = format!("/api/charts/{:064}", 1_000_000 * (worker + 1) + number);
@@ -253,7 +255,7 @@ async fn misses_do_not_crowd_out_hits_during_an_outage() {
         assert_eq!(client.get(&cached).await.status, 200);
         assert!(
             start.elapsed() < Duration::from_secs(10),
-            "101 hits beside misses take {:?}",
+            "101 hits during misses take {:?}",
             start.elapsed()
         );
     }

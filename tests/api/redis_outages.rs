@@ -1,4 +1,4 @@
-//! Redis goes away, comes back, forgets and lies, under requests.
+//! Outages, data loss and corrupt data of Redis under load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,23 +8,23 @@ use chart_index_tests::{PrivatePostgres, PrivateRedis, PrivateRedisCluster};
 
 use super::*;
 
-/// The limit of the group that is counted here.
+/// The rate limit of the group `detail`.
 const LIMIT: usize = 20;
-/// How long a request may take on a busy machine: the time-outs of Redis (50 ms) are a small part of it.
-const PROMPT: Duration = Duration::from_secs(2);
+/// Maximum time of a request on a busy machine, which includes Redis timeouts of 50 ms.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Two replicas under load, and what the load saw.
-struct Loaded {
+/// Two replicas under load. The load asserts every response.
+struct LoadTest {
     services: Vec<Service>,
     _database: TestDatabase,
     known: String,
     stop: Arc<AtomicBool>,
-    asked: Arc<AtomicU64>,
+    requests: Arc<AtomicU64>,
     load: Vec<tokio::task::JoinHandle<()>>,
 }
 
-impl Loaded {
-    async fn over(variable: (&str, &str)) -> Self {
+impl LoadTest {
+    async fn start(variable: (&str, &str)) -> Self {
         let database = TestDatabase::create().await;
         let library = Library::new();
         let known = library.osu("alpha/1 one/a.osu", ChartSpec::default()).note_hash();
@@ -34,42 +34,42 @@ impl Loaded {
         let variables = [variable, ("RATE_LIMIT_DETAIL", limit.as_str()), ("TRUSTED_PROXIES", "127.0.0.0/8")];
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let services: Vec<_> = (0..2).map(|_| Service::start_with(database.url(), &options)).collect();
-        let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stop, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let load = services.iter().flat_map(|service| {
             (0..4).map(|number| {
-                let (client, stop, asked) = (service.client(), Arc::clone(&stop), Arc::clone(&asked));
-                tokio::spawn(ask_until(stop, asked, client, known.clone(), number))
+                let (client, stop, requests) = (service.client(), Arc::clone(&stop), Arc::clone(&requests));
+                tokio::spawn(request_until(stop, requests, client, known.clone(), number))
             })
         });
         let load = load.collect();
-        Self { services, _database: database, known, stop, asked, load }
+        Self { services, _database: database, known, stop, requests, load }
     }
 
-    /// Lets the load go on for a while.
-    async fn go_on(&self) {
-        let from = self.asked.load(Ordering::Relaxed);
+    /// Waits for 300 further requests.
+    async fn run_load(&self) {
+        let from = self.requests.load(Ordering::Relaxed);
         within(Duration::from_mins(1), async || {
-            (self.asked.load(Ordering::Relaxed) >= from + 300).then_some(())
+            (self.requests.load(Ordering::Relaxed) >= from + 300).then_some(())
         })
         .await;
     }
 
-    /// How many requests of one address pass the limit of the details, over both replicas.
+    /// The number of detail requests of one address that both replicas admit.
     async fn admitted(&self, address: &str) -> usize {
         let path = format!("/api/chartsets/{}", "0".repeat(16));
         let mut admitted = 0;
         for service in &self.services {
             for _ in 0..2 * LIMIT {
-                let answer = service.client().get_with(&path, &[("x-forwarded-for", address)]).await;
-                assert!(matches!(answer.status.as_u16(), 404 | 429), "{}", answer.status);
-                admitted += usize::from(answer.status == 404);
+                let response = service.client().get_with(&path, &[("x-forwarded-for", address)]).await;
+                assert!(matches!(response.status.as_u16(), 404 | 429), "{}", response.status);
+                admitted += usize::from(response.status == 404);
             }
         }
         admitted
     }
 
-    /// Recovery by itself: replicas share one limit again.
-    async fn shares_limits_again(&self) {
+    /// Waits until the replicas share one limit again.
+    async fn wait_for_shared_limit(&self) {
         let mut number = 0;
         let one_limit = async || {
             number += 1;
@@ -79,7 +79,7 @@ impl Loaded {
         within(Duration::from_secs(30), one_limit).await;
     }
 
-    async fn end(self) {
+    async fn finish(self) {
         self.stop.store(true, Ordering::Relaxed);
         for task in self.load {
             task.await.unwrap();
@@ -87,8 +87,14 @@ impl Loaded {
     }
 }
 
-/// Asks for known and unknown charts and for lists. Nothing fails, and nothing takes long.
-async fn ask_until(stop: Arc<AtomicBool>, asked: Arc<AtomicU64>, client: Client, known: String, seed: u64) {
+/// Requests known and unknown charts and lists. Asserts that none fails or takes long.
+async fn request_until(
+    stop: Arc<AtomicBool>,
+    requests: Arc<AtomicU64>,
+    client: Client,
+    known: String,
+    seed: u64,
+) {
     let mut number = seed << 32;
     while !stop.load(Ordering::Relaxed) {
         number += 1;
@@ -100,89 +106,89 @@ async fn ask_until(stop: Arc<AtomicBool>, asked: Arc<AtomicU64>, client: Client,
             3 => (format!("/api/charts/{unknown}/rox"), 404),
             _ => (format!("/api/chartsets?page={}", number % 7), 200),
         };
-        let began = Instant::now();
-        let answer = client.get(&path).await;
-        assert_eq!(answer.status, expected, "{path}");
-        assert!(began.elapsed() < PROMPT, "{path} took {:?}", began.elapsed());
+        let start = Instant::now();
+        let response = client.get(&path).await;
+        assert_eq!(response.status, expected, "{path}");
+        assert!(start.elapsed() < REQUEST_TIMEOUT, "{path} took {:?}", start.elapsed());
         if number.is_multiple_of(5) {
-            assert_eq!(answer.json()["status"], "known");
+            assert_eq!(response.json()["status"], "known");
         }
-        asked.fetch_add(1, Ordering::Relaxed);
+        requests.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Replaces the value of every key by something else.
-fn corrupt(redis: &PrivateRedis, how: &[&str]) {
+/// Replaces the value of every key with a command.
+fn corrupt(redis: &PrivateRedis, replacement: &[&str]) {
     for key in redis.cli(&["--scan"]).lines() {
         redis.cli(&["DEL", key]);
-        let (command, values) = how.split_first().unwrap();
+        let (command, values) = replacement.split_first().unwrap();
         redis.cli(&[&[command, key], values].concat());
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_request_fails_whatever_becomes_of_redis() {
+async fn no_request_fails_during_redis_outages() {
     let mut redis = PrivateRedis::start(&["--maxmemory-policy", "noeviction"]);
-    let loaded = Loaded::over(("REDIS_URL", &redis.url())).await;
-    loaded.go_on().await;
-    loaded.shares_limits_again().await;
+    let test = LoadTest::start(("REDIS_URL", &redis.url())).await;
+    test.run_load().await;
+    test.wait_for_shared_limit().await;
 
     redis.cli(&["FLUSHALL"]);
-    loaded.go_on().await;
+    test.run_load().await;
     redis.cli(&["SCRIPT", "FLUSH"]);
-    loaded.go_on().await;
-    for how in [&["SET", "garbage"][..], &["SET", ""], &["LPUSH", "1", "2"], &["HSET", "a", "b"]] {
-        corrupt(&redis, how);
-        loaded.go_on().await;
+    test.run_load().await;
+    for replacement in [&["SET", "garbage"][..], &["SET", ""], &["LPUSH", "1", "2"], &["HSET", "a", "b"]] {
+        corrupt(&redis, replacement);
+        test.run_load().await;
     }
-    loaded.shares_limits_again().await;
+    test.wait_for_shared_limit().await;
 
     redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
-    loaded.go_on().await;
-    // Neither more than each replica's limit nor a refusal below it.
+    test.run_load().await;
+    // The limit of each replica, exactly.
     let both = 2 * LIMIT;
-    assert_eq!(loaded.admitted("10.9.9.1").await, both, "full: each replica on its own");
+    assert_eq!(test.admitted("10.9.9.1").await, both, "full: each replica on its own");
     redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
-    loaded.shares_limits_again().await;
+    test.wait_for_shared_limit().await;
 
     redis.freeze();
-    loaded.go_on().await;
-    assert_eq!(loaded.admitted("10.9.9.2").await, both, "frozen: each replica on its own");
+    test.run_load().await;
+    assert_eq!(test.admitted("10.9.9.2").await, both, "frozen: each replica on its own");
     redis.thaw();
-    loaded.shares_limits_again().await;
+    test.wait_for_shared_limit().await;
 
     redis.kill();
-    loaded.go_on().await;
-    assert_eq!(loaded.admitted("10.9.9.3").await, both, "killed: each replica on its own");
+    test.run_load().await;
+    assert_eq!(test.admitted("10.9.9.3").await, both, "killed: each replica on its own");
     redis.restart();
-    loaded.go_on().await;
-    loaded.shares_limits_again().await;
-    loaded.end().await;
+    test.run_load().await;
+    test.wait_for_shared_limit().await;
+    test.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_request_fails_when_a_node_of_a_cluster_does() {
+async fn no_request_fails_when_a_cluster_node_does() {
     let mut cluster = PrivateRedisCluster::start();
-    let loaded = Loaded::over(("REDIS_CLUSTER_URLS", &cluster.urls())).await;
-    loaded.go_on().await;
-    loaded.shares_limits_again().await;
+    let test = LoadTest::start(("REDIS_CLUSTER_URLS", &cluster.urls())).await;
+    test.run_load().await;
+    test.wait_for_shared_limit().await;
     cluster.nodes[1].freeze();
-    loaded.go_on().await;
-    let admitted = loaded.admitted("10.9.9.4").await;
+    test.run_load().await;
+    let admitted = test.admitted("10.9.9.4").await;
     assert!((LIMIT..=3 * LIMIT).contains(&admitted), "{admitted} were admitted");
     cluster.nodes[1].thaw();
-    loaded.shares_limits_again().await;
+    test.wait_for_shared_limit().await;
     cluster.nodes[2].kill();
-    loaded.go_on().await;
+    test.run_load().await;
     cluster.nodes[2].restart();
-    loaded.shares_limits_again().await;
-    loaded.end().await;
+    test.wait_for_shared_limit().await;
+    test.finish().await;
 }
 
-/// What is cached stays fresh by the generation of the catalogue, which is read anyway: PostgreSQL is not asked for each
-/// response. And a removal is in force as soon as ever.
+/// Without Redis, cached responses are revalidated by the generation of the catalogue, without a query each. A removal
+/// takes effect as fast as with Redis.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgresql_is_not_asked_for_each_response_without_redis() {
+async fn cached_responses_need_no_query_without_redis() {
     const LOOKUP: &str = "FROM charts AS chart\n";
     const CHARTS: u32 = 20;
     let (postgres, mut redis) = (PrivatePostgres::start_logging(), PrivateRedis::start(&[]));
@@ -198,32 +204,34 @@ async fn postgresql_is_not_asked_for_each_response_without_redis() {
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
     let service = Service::start_with(postgres.url(), &options);
     let client = service.client();
-    let ask_all = async || {
+    let get_all = async || {
         for number in 1..=CHARTS {
             assert_eq!(client.get(&path(number)).await.json()["status"], "known", "{number}");
         }
     };
-    // Twice: see `assert_cached`.
-    ask_all().await;
-    ask_all().await;
-    let asked = postgres.statements(LOOKUP);
-    assert!((CHARTS as usize..2 * CHARTS as usize).contains(&asked), "{asked}");
-    let goes_on = async |time| {
-        let since = Instant::now();
-        while since.elapsed() < time {
-            ask_all().await;
+    // Twice, like `assert_cached`.
+    get_all().await;
+    get_all().await;
+    let queries = postgres.statements(LOOKUP);
+    assert!((CHARTS as usize..2 * CHARTS as usize).contains(&queries), "{queries}");
+    let assert_no_queries = async |duration| {
+        let start = Instant::now();
+        while start.elapsed() < duration {
+            get_all().await;
         }
-        assert_eq!(postgres.statements(LOOKUP), asked);
+        assert_eq!(postgres.statements(LOOKUP), queries);
     };
     redis.kill();
-    // Longer than anything is served without a check.
-    goes_on(Duration::from_secs(4)).await;
+    // Longer than responses are fresh.
+    assert_no_queries(Duration::from_secs(4)).await;
     redis.restart();
-    let listens = async || redis.cli(&["PUBSUB", "NUMSUB", "ci:1:invalidate"]).ends_with("\n1").then_some(());
-    within(IN_FORCE, listens).await;
-    goes_on(Duration::from_secs(1)).await;
+    let subscribed =
+        async || redis.cli(&["PUBSUB", "NUMSUB", "ci:1:invalidate"]).ends_with("\n1").then_some(());
+    within(CHANGE_TIMEOUT, subscribed).await;
+    assert_no_queries(Duration::from_secs(1)).await;
     redis.kill();
     let hash = ChartSpec::numbered(1).note_hash();
     indexer(postgres.url(), &["remove", "chart", &hash]).succeeded();
-    within(IN_FORCE, async || (client.get(&path(1)).await.json()["status"] == "unknown").then_some(())).await;
+    within(CHANGE_TIMEOUT, async || (client.get(&path(1)).await.json()["status"] == "unknown").then_some(()))
+        .await;
 }

@@ -1,9 +1,9 @@
-//! `make run`: what a newcomer sees of it, and that two of them do not disturb each other.
+//! `make run`: its output, its data per library, and concurrent runs.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stderr,
-    reason = "a test ends at the first surprise, and shows what the script printed"
+    reason = "a test panics on failure, and prints the output of the script"
 )]
 
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 
 use chart_index_tests::{ChartSpec, Client, Library, workspace_root};
 
-/// `scripts/run`, which is what `make run` calls, over the programs that the tests have built.
+/// A running `scripts/run`, which `make run` calls, with the programs that the tests have built.
 struct Run {
     child: Child,
     public: SocketAddr,
@@ -21,14 +21,16 @@ struct Run {
 }
 
 impl Run {
-    /// Starts it and waits until it says that the index answers.
+    /// Starts the script and waits until the index is ready.
     fn start(folder: &Path, library: &Path) -> Self {
         let public = free_address();
         let mut child = command(folder, library, public).spawn().expect("scripts/run starts");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let mut output: Vec<String> = Vec::new();
         while !output.last().is_some_and(|line| line.contains("Stop with Ctrl-C")) {
-            let line = lines.next().unwrap_or_else(|| panic!("it ended before it served: {output:#?}"));
+            let line = lines
+                .next()
+                .unwrap_or_else(|| panic!("the script exited before the index was ready: {output:#?}"));
             eprintln!("{line}");
             output.push(line);
         }
@@ -36,13 +38,13 @@ impl Run {
     }
 
     async fn titles(&self) -> Vec<String> {
-        let answer = Client::new(self.public).get("/api/chartsets?sort=title").await;
-        let items = answer.json()["items"].as_array().unwrap().clone();
+        let response = Client::new(self.public).get("/api/chartsets?sort=title").await;
+        let items = response.json()["items"].as_array().unwrap().clone();
         items.iter().map(|item| item["title"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Stops it, and waits until everything it started has ended. By SIGTERM: where the tests run in the background of a
-    /// shell, SIGINT is ignored, and a script cannot change that.
+    /// Stops the script and waits until all its processes have ended. Uses SIGTERM: background jobs of a shell ignore
+    /// SIGINT, and a script cannot change that.
     fn stop(mut self) {
         let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
         assert!(status.unwrap().success());
@@ -52,7 +54,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // After `stop` there is no such process any more, and it cannot be another: it was not waited for twice.
+        // `try_wait` reports the exit after `stop`, so that no other process with this id is signalled.
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
             let _ = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
             let _ = self.child.wait();
@@ -90,7 +92,7 @@ fn library(title: &str) -> Library {
 }
 
 #[tokio::test]
-async fn it_serves_the_named_library_alone() {
+async fn run_serves_only_the_given_library() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (library("First"), library("Second"));
 
@@ -107,7 +109,7 @@ async fn it_serves_the_named_library_alone() {
 }
 
 #[tokio::test]
-async fn a_second_run_in_the_same_checkout_is_refused() {
+async fn second_run_in_a_checkout_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let library = library("Only");
     let run = Run::start(folder.path(), &library.root());
@@ -117,8 +119,8 @@ async fn a_second_run_in_the_same_checkout_is_refused() {
     let stderr = String::from_utf8_lossy(&second.stderr);
     assert_eq!(second.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("make run is already running"), "{stderr}");
-    assert!(stderr.contains(&run.child.id().to_string()), "it names the process: {stderr}");
+    assert!(stderr.contains(&run.child.id().to_string()), "the error names the process: {stderr}");
 
-    assert_eq!(run.titles().await, ["Only"], "the first one still has its servers");
+    assert_eq!(run.titles().await, ["Only"], "the first run still has its servers");
     run.stop();
 }

@@ -2,8 +2,11 @@
 #![expect(clippy::expect_used, reason = "a test ends where its set-up fails")]
 
 mod api_examples;
+mod citations;
 mod errors;
+mod layout;
 mod links;
+mod log_messages;
 mod note_hash;
 mod settings;
 

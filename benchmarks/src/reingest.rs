@@ -84,7 +84,8 @@ impl Candidate {
         let table = "SELECT to_regclass('ingest_fingerprints') IS NOT NULL";
         candidate.records_metadata = candidate.database.psql(table) == "t";
         let first = candidate.ingest(library, &format!("{sets} chartsets added"))?;
-        println!("{}: first ingest {first:.2?}", candidate.program.display());
+        let RunTime { elapsed, cpu } = first;
+        println!("{}: first ingest {elapsed:.2?}, CPU {cpu:.2?}", candidate.program.display());
         let _ = candidate.database.psql("VACUUM ANALYZE");
         Ok(candidate)
     }
@@ -101,8 +102,12 @@ impl Candidate {
             let _ = self.database.psql("VACUUM ANALYZE ingest_fingerprints");
             self.by_content.push(self.ingest(library, &expected)?);
         }
-        let (unchanged, by_content) = (self.unchanged.last(), self.by_content.last());
-        println!("round {round}: {}: {unchanged:.2?}, by content {by_content:.2?}", self.program.display());
+        let program = self.program.display();
+        for (name, times) in [("unchanged", &self.unchanged), ("by content", &self.by_content)] {
+            if let Some(RunTime { elapsed, cpu }) = times.last() {
+                println!("round {round}: {program}: {name} {elapsed:.2?}, CPU {cpu:.2?}");
+            }
+        }
         Ok(())
     }
 

@@ -124,7 +124,7 @@ impl DerivedColumns {
         columns.add("title_sort", parameters.bind(&search.title_sort));
         columns.add("artist_sort", parameters.bind(&search.artist_sort));
         columns.add("creator_search", parameters.bind(&search.creator_search));
-        columns.add("search_words", format!("array_to_tsvector({})", parameters.bind(&search.lexemes)));
+        columns.add_call("search_words", "array_to_tsvector", parameters.bind(&search.lexemes));
     }
 }
 

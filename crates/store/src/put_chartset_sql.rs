@@ -1,18 +1,19 @@
 //! The statements of [`Store::put_chartset`](crate::Store::put_chartset). Each writes all rows of a chartset at once.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use chart_index_domain::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, NoteHash,
 };
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::PgConnection;
 
 use crate::column_values::{parse_hash, source_columns};
 use crate::derived_columns::DerivedColumns;
 use crate::error::corrupt;
 use crate::rows::{ChartRow, chart_columns};
 use crate::sql_text::replace_nul;
-use crate::statement_columns::{Columns, Parameters};
+use crate::statement_columns::{Columns, Parameters, Placeholder};
 
 /// What is stored per note hash. The first file ingested with a hash decides the numbers and the ROX bytes.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +78,7 @@ pub(crate) async fn insert_charts(
     charts: &[&ChartDraft],
     now_ms: i64,
 ) -> Result<usize, sqlx::Error> {
+    static STATEMENT: OnceLock<String> = OnceLock::new();
     let rox_files = charts.iter().map(|chart| chart.rox.as_deref()).collect::<Option<Vec<_>>>();
     let rox_files = rox_files.ok_or_else(|| corrupt("a new chart has no ROX file"))?;
     let mut parameters = Parameters::default();
@@ -84,23 +86,24 @@ pub(crate) async fn insert_charts(
     let hashes = parameters.bind(charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect::<Vec<_>>());
     let chart = new_chart_columns(&mut parameters, charts, &rox_files);
     let rox_files = parameters.bind(rox_files);
-    let statement = format!(
-        "WITH stored AS (
-             INSERT INTO charts (first_seen_ms, hash, {names})
-             SELECT {now}, draft.* FROM unnest({hashes}, {values}) AS draft
-             ON CONFLICT DO NOTHING
-             RETURNING hash
-         ), files AS (
-             INSERT INTO rox_files (hash, bytes)
-             SELECT file.hash, file.bytes FROM unnest({hashes}, {rox_files}) AS file (hash, bytes)
-             JOIN stored ON stored.hash = file.hash
-         )
-         SELECT count(*) FROM stored",
-        names = chart.names(),
-        values = chart.values(),
-    );
-    // Safe: it consists of constants and placeholders.
-    let inserted: i64 = sqlx::query_scalar_with(AssertSqlSafe(statement), parameters.into_arguments()?)
+    let statement = STATEMENT.get_or_init(|| {
+        format!(
+            "WITH stored AS (
+                 INSERT INTO charts (first_seen_ms, hash, {names})
+                 SELECT {now}, draft.* FROM unnest({hashes}, {values}) AS draft
+                 ON CONFLICT DO NOTHING
+                 RETURNING hash
+             ), files AS (
+                 INSERT INTO rox_files (hash, bytes)
+                 SELECT file.hash, file.bytes FROM unnest({hashes}, {rox_files}) AS file (hash, bytes)
+                 JOIN stored ON stored.hash = file.hash
+             )
+             SELECT count(*) FROM stored",
+            names = chart.names(),
+            values = chart.values(),
+        )
+    });
+    let inserted: i64 = sqlx::query_scalar_with(statement.as_str(), parameters.into_arguments()?)
         .fetch_one(connection)
         .await?;
     Ok(usize::try_from(inserted).unwrap_or_default())
@@ -142,15 +145,33 @@ pub(crate) async fn upsert_chartset(
     members: &[ChartsetMember],
     now_ms: i64,
 ) -> Result<Option<Upserted>, sqlx::Error> {
+    static STATEMENT: OnceLock<String> = OnceLock::new();
     let mut parameters = Parameters::default();
-    let id = parameters.bind(draft.id.to_string());
-    let now = parameters.bind(now_ms);
-    let chartset = new_chartset_columns(&mut parameters, draft, fingerprint, derived);
-    let hashes =
-        parameters.bind(members.iter().map(|member| &member.hash.as_bytes()[..]).collect::<Vec<_>>());
-    let member = new_member_columns(&mut parameters, members);
-    let tags = TagParameters::bind(&mut parameters, members);
-    let statement = format!(
+    let placeholders = UpsertPlaceholders {
+        id: parameters.bind(draft.id.to_string()),
+        now: parameters.bind(now_ms),
+        chartset: new_chartset_columns(&mut parameters, draft, fingerprint, derived),
+        hashes: parameters.bind(members.iter().map(|member| &member.hash.as_bytes()[..]).collect::<Vec<_>>()),
+        member: new_member_columns(&mut parameters, members),
+        tags: TagPlaceholders::bind(&mut parameters, members),
+    };
+    let statement = STATEMENT.get_or_init(|| upsert_statement(&placeholders));
+    sqlx::query_as_with(statement.as_str(), parameters.into_arguments()?).fetch_optional(connection).await
+}
+
+/// The placeholders of [`upsert_statement`].
+struct UpsertPlaceholders {
+    id: Placeholder,
+    now: Placeholder,
+    chartset: Columns,
+    hashes: Placeholder,
+    member: Columns,
+    tags: TagPlaceholders,
+}
+
+fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
+    let UpsertPlaceholders { id, now, chartset, hashes, member, tags } = placeholders;
+    format!(
         "WITH written AS (
              INSERT INTO chartsets AS chartset (id, checked_at_ms, updated_at_ms, {chartset_names})
              VALUES ({id}, {now}, {now}, {chartset_values})
@@ -182,11 +203,7 @@ pub(crate) async fn upsert_chartset(
         all_tags = tags.all,
         tag_counts = tags.counts,
         tag_ends = tags.ends,
-    );
-    // Safe: it consists of constants and placeholders.
-    sqlx::query_as_with(AssertSqlSafe(statement), parameters.into_arguments()?)
-        .fetch_optional(connection)
-        .await
+    )
 }
 
 /// The columns of `chartsets` that an update replaces.
@@ -233,13 +250,13 @@ fn new_member_columns(parameters: &mut Parameters, members: &[ChartsetMember]) -
 
 /// The placeholders of the tags. Arrays of arrays must be rectangular in PostgreSQL, so the tags of all charts are one
 /// array, of which each chart takes a slice.
-struct TagParameters {
-    all: String,
-    counts: String,
-    ends: String,
+struct TagPlaceholders {
+    all: Placeholder,
+    counts: Placeholder,
+    ends: Placeholder,
 }
 
-impl TagParameters {
+impl TagPlaceholders {
     fn bind(parameters: &mut Parameters, members: &[ChartsetMember]) -> Self {
         let tags = || members.iter().map(|member| &member.metadata.tags);
         let counts: Vec<i32> = tags().map(|tags| i32::try_from(tags.len()).unwrap_or(i32::MAX)).collect();

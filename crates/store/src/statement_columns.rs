@@ -1,5 +1,10 @@
 //! Generates the parts of a statement from one list of columns with their values, so that names and placeholders cannot
 //! get out of step.
+//!
+//! Code that binds its parameters in a fixed order gets the same placeholders in every call. It can build the text of the
+//! statement once, which takes longer than binding the values.
+
+use std::fmt;
 
 use sqlx::error::BoxDynError;
 use sqlx::postgres::PgArguments;
@@ -13,15 +18,15 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Binds a value. Returns its placeholder, such as `$7`.
-    pub(crate) fn bind<'q, T>(&mut self, value: T) -> String
+    /// Binds a value.
+    pub(crate) fn bind<'q, T>(&mut self, value: T) -> Placeholder
     where
         T: Encode<'q, Postgres> + Type<Postgres>,
     {
         if let Err(error) = self.arguments.add(value) {
             self.error.get_or_insert(error);
         }
-        format!("${}", self.arguments.len())
+        Placeholder(self.arguments.len())
     }
 
     /// The bound values, or the error of the first that cannot be encoded.
@@ -30,40 +35,69 @@ impl Parameters {
     }
 }
 
-/// Columns and the expressions of their values.
+/// The number of a bound value, displayed as `$7`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placeholder(usize);
+
+impl fmt::Display for Placeholder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}", self.0)
+    }
+}
+
+/// Columns with their values.
 #[derive(Default)]
-pub(crate) struct Columns {
-    names: Vec<&'static str>,
-    values: Vec<String>,
+pub(crate) struct Columns(Vec<Column>);
+
+struct Column {
+    name: &'static str,
+    /// Converts the bound value to the type of the column.
+    function: Option<&'static str>,
+    placeholder: Placeholder,
+}
+
+impl Column {
+    fn value(&self) -> String {
+        match self.function {
+            Some(function) => format!("{function}({})", self.placeholder),
+            None => self.placeholder.to_string(),
+        }
+    }
 }
 
 impl Columns {
-    /// Adds a column. The value is a placeholder or another expression.
-    pub(crate) fn add(&mut self, name: &'static str, value: String) {
-        self.names.push(name);
-        self.values.push(value);
+    /// Adds a column.
+    pub(crate) fn add(&mut self, name: &'static str, placeholder: Placeholder) {
+        self.0.push(Column { name, function: None, placeholder });
+    }
+
+    /// Adds a column whose value is the result of a function.
+    pub(crate) fn add_call(&mut self, name: &'static str, function: &'static str, placeholder: Placeholder) {
+        self.0.push(Column { name, function: Some(function), placeholder });
     }
 
     /// The names, for `INSERT INTO table (…)`.
     pub(crate) fn names(&self) -> String {
-        self.names.join(", ")
+        self.join(|column| column.name.to_owned())
     }
 
     /// The values, in the order of the names.
     pub(crate) fn values(&self) -> String {
-        self.values.join(", ")
+        self.join(Column::value)
     }
 
     /// `name = value, …`, for `UPDATE table SET …`.
     pub(crate) fn assignments(&self) -> String {
-        let columns = self.names.iter().zip(&self.values);
-        columns.map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ")
+        self.join(|column| format!("{} = {}", column.name, column.value()))
     }
 
     /// `name = excluded.name, …`, for `ON CONFLICT … DO UPDATE SET …`.
     pub(crate) fn excluded_assignments(&self) -> String {
-        let assignments = self.names.iter().map(|name| format!("{name} = excluded.{name}"));
-        assignments.collect::<Vec<_>>().join(", ")
+        self.join(|Column { name, .. }| format!("{name} = excluded.{name}"))
+    }
+
+    fn join(&self, part: impl Fn(&Column) -> String) -> String {
+        self.0.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -76,7 +110,7 @@ mod tests {
         let mut parameters = Parameters::default();
         let mut columns = Columns::default();
         columns.add("title", parameters.bind("x"));
-        columns.add("words", format!("array_to_tsvector({})", parameters.bind(vec!["x"])));
+        columns.add_call("words", "array_to_tsvector", parameters.bind(vec!["x"]));
         assert_eq!(columns.names(), "title, words");
         assert_eq!(columns.values(), "$1, array_to_tsvector($2)");
         assert_eq!(columns.assignments(), "title = $1, words = array_to_tsvector($2)");

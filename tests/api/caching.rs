@@ -100,8 +100,8 @@ async fn unknown_hashes_are_cached_without_evicting_known_ones() {
     let known = || vec![format!("/api/charts/{}", replicas.chart); 100];
     get_all(&clients, known()).await;
     let before = replicas.postgres.statements(LOOKUP);
-    let asked = get_all(&clients, (0..hashes).map(unknown).collect()).await;
-    assert!(asked.iter().all(|status| *status == 200));
+    let statuses = get_all(&clients, (0..hashes).map(unknown).collect()).await;
+    assert!(statuses.iter().all(|status| *status == 200));
     let first = replicas.postgres.statements(LOOKUP) - before;
     assert!(first as u64 >= hashes, "each is read once: {first}");
     get_all(&clients, (0..hashes).map(unknown).collect()).await;

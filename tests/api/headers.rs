@@ -126,12 +126,12 @@ async fn any_origin_may_read() {
         for name in ["etag", "retry-after", "ratelimit", "ratelimit-policy", "content-disposition"] {
             assert!(exposed.split(',').any(|exposed| exposed.trim() == name), "{path}: {name} in {exposed}");
         }
-        let asked = [
+        let preflight_headers = [
             origin,
             ("access-control-request-method", "GET"),
             ("access-control-request-headers", "if-none-match"),
         ];
-        let preflight = index.client.request(Method::OPTIONS, path, &asked).await;
+        let preflight = index.client.request(Method::OPTIONS, path, &preflight_headers).await;
         assert!(preflight.status.is_success(), "{path}: {}", preflight.status);
         let methods = preflight.header("access-control-allow-methods");
         assert!(

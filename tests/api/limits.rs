@@ -110,8 +110,8 @@ async fn errors_head_requests_and_304s_count() {
     ] {
         let address = client_address(number);
         let headers = [&[("x-forwarded-for", address.as_str())], headers.as_slice()].concat();
-        for asked in 0..3 {
-            let client = services[asked % 2].client();
+        for replica in 0..3 {
+            let client = services[replica % 2].client();
             assert_eq!(client.request(method.clone(), path, &headers).await.status, status, "{path}");
         }
         let refused = services[0].client().request(method, path, &headers).await;

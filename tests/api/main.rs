@@ -29,7 +29,7 @@ use chart_index_tests::{
 /// The time within which a change takes effect on every replica (docs/api.md, "Caching and conditional requests").
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A library in a database of its own, with a service.
+/// A library, a database with its charts, and a service.
 struct Index {
     library: Library,
     database: TestDatabase,

@@ -40,48 +40,11 @@ impl Service {
 
     /// Starts the service with options and waits until it listens.
     pub fn start_with(database_url: &str, options: &ServiceOptions<'_>) -> Self {
-        let program = program("chart-index");
-        let mut command = match options.launcher {
-            [] => Command::new(program),
-            [launcher, arguments @ ..] => {
-                let mut command = Command::new(launcher);
-                command.args(arguments).arg(program);
-                command
-            }
-        };
-        let mut child = command
-            .arg("serve")
-            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json"])
-            .args(options.arguments)
-            .env("DATABASE_URL", database_url)
-            // Higher than tests need. Tests of the limits set their own.
-            .env("MAX_CONNECTIONS_PER_PEER", "100000")
-            .envs(
-                ["LOOKUP", "ROX", "LIST", "DETAIL", "OTHER"]
-                    .map(|group| (format!("RATE_LIMIT_{group}"), "1000000")),
-            )
-            .envs(options.variables.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("chart-index starts");
+        let mut child = serve_command(database_url, options).spawn().expect("chart-index starts");
         let mut log = BufReader::new(child.stderr.take().expect("the log is piped")).lines();
-        let (mut public, mut private, mut seen) = (None, None, Vec::new());
-        while public.is_none() || private.is_none() {
-            let line = log.next().expect("chart-index ended before it listened").expect("a readable log");
-            let entry = serde_json::from_str::<serde_json::Value>(&line);
-            seen.push(line);
-            let Ok(entry) = entry else { continue };
-            if entry["fields"]["message"] != "listening" {
-                continue;
-            }
-            let address = entry["fields"]["address"].as_str().and_then(|address| address.parse().ok());
-            if entry["fields"]["listener"] == "public" { public = address } else { private = address }
-        }
-        let lines = Arc::new(Mutex::new(seen));
+        let (lines, public, private) = read_until_listening(&mut log);
+        let lines = Arc::new(Mutex::new(lines));
         let unread = if options.leave_log_unread { Some(log) } else { read_log(log, &lines) };
-        let (public, private) = (public.expect("an address"), private.expect("an address"));
         Self { child, public, private, log: lines, _unread: unread }
     }
 
@@ -126,6 +89,51 @@ impl Drop for Service {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The command that starts a service, with free ports.
+fn serve_command(database_url: &str, options: &ServiceOptions<'_>) -> Command {
+    let program = program("chart-index");
+    let mut command = match options.launcher {
+        [] => Command::new(program),
+        [launcher, arguments @ ..] => {
+            let mut command = Command::new(launcher);
+            command.args(arguments).arg(program);
+            command
+        }
+    };
+    // The limits are higher than tests need. Tests of the limits set their own.
+    let rate_limits = ["LOOKUP", "ROX", "LIST", "DETAIL", "OTHER"].map(|group| format!("RATE_LIMIT_{group}"));
+    command
+        .arg("serve")
+        .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json"])
+        .args(options.arguments)
+        .env("DATABASE_URL", database_url)
+        .env("MAX_CONNECTIONS_PER_PEER", "100000")
+        .envs(rate_limits.map(|variable| (variable, "1000000")))
+        .envs(options.variables.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Reads the log until it names both listeners. Returns the lines, and the public and the private address.
+fn read_until_listening(log: &mut Lines<BufReader<ChildStderr>>) -> (Vec<String>, SocketAddr, SocketAddr) {
+    let (mut public, mut private, mut lines) = (None, None, Vec::new());
+    loop {
+        if let (Some(public), Some(private)) = (public, private) {
+            return (lines, public, private);
+        }
+        let line = log.next().expect("chart-index exited before it listened").expect("a readable log");
+        let entry = serde_json::from_str::<serde_json::Value>(&line).unwrap_or_default();
+        lines.push(line);
+        if entry["fields"]["message"] != "listening" {
+            continue;
+        }
+        let address = entry["fields"]["address"].as_str().and_then(|address| address.parse().ok());
+        if entry["fields"]["listener"] == "public" { public = address } else { private = address }
     }
 }
 

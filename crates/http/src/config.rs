@@ -27,11 +27,11 @@ pub struct RequestLimitConfig {
 /// Limits on the connections of a listener.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct ServerConfig {
-    /// Maximum open connections per listener; further ones wait to be accepted.
+    /// Maximum connections of the public listener; further ones wait to be accepted.
     #[arg(long, env = "MAX_CONNECTIONS", default_value = "8192")]
     pub max_connections: NonZeroU32,
 
-    /// Maximum connections per peer address (IPv6: per /64) and listener; further ones are closed. Does not apply to
+    /// Maximum connections per peer address (IPv6: per /64); further ones are closed. Does not apply to
     /// `TRUSTED_PROXIES`.
     #[arg(long, env = "MAX_CONNECTIONS_PER_PEER", default_value = "256")]
     pub max_connections_per_peer: NonZeroU32,

@@ -37,9 +37,7 @@ impl fmt::Debug for RedisUrl {
 
 /// The text is not the address of a Redis server. The error does not repeat it, since it may hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "REDIS_URL and REDIS_CLUSTER_URLS take redis://[user:password@]host:port[/database], or rediss:// for TLS"
-)]
+#[error("expected redis://[user:password@]host:port[/database], or rediss:// for TLS")]
 pub struct InvalidRedisUrl;
 
 /// The server or cluster to connect to.

@@ -41,35 +41,57 @@ pub(crate) async fn run(
     let (public_config, private_config) = server_configs(arguments);
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
-
-    let store = Store::new(&arguments.store.config());
-    let monitoring = store.monitoring();
-    let readiness = Readiness::new(monitoring.clone());
-    // An error is not fatal: the server also starts without PostgreSQL, and `/readyz` repeats the check.
-    let (watch, _) = tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
-    let (rate_limiter, cache) = connect_cache(arguments, &watch)?;
-    let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
-
-    let routes = routes(arguments, engines, &store, &watch, &cache);
-    let public_router = public_router(routes, &rate_limiter, &arguments.request_limits);
-    let private_router = private_router(health::router(readiness.clone()));
+    let app = App::build(arguments).await?;
     log_address("public", &public)?;
     log_address("private", &private)?;
 
     let proxies = &arguments.rate_limits.trusted_proxies;
-    let private_server = PrivateServer::spawn(private, private_router, private_config, proxies.clone());
+    let private_server =
+        PrivateServer::spawn(private, app.private_router.clone(), private_config, proxies.clone());
     let draining = async {
         shutdown.await;
         tracing::info!("shutting down");
-        readiness.drain();
+        app.readiness.drain();
     };
-    chart_index_http::serve(public, public_router, &public_config, proxies, draining).await;
+    chart_index_http::serve(public, app.public_router.clone(), &public_config, proxies, draining).await;
 
     private_server.stop().await?;
-    // Connections that take longer are closed by the exit of the process.
-    let _ = timeout(CLOSE_TIMEOUT, async { tokio::join!(store.close(), monitoring.close()) }).await;
+    app.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The parts of the server, connected.
+struct App {
+    store: Store,
+    /// Connections for readiness checks and for following the catalogue, which do not wait for requests.
+    monitoring: Store,
+    readiness: Readiness,
+    public_router: Router,
+    private_router: Router,
+}
+
+impl App {
+    async fn build(arguments: &ServeArguments) -> anyhow::Result<Self> {
+        let store = Store::new(&arguments.store.config());
+        let monitoring = store.monitoring();
+        let readiness = Readiness::new(monitoring.clone());
+        // An error is not fatal: the server also starts without PostgreSQL, and `/readyz` repeats the check.
+        let (watch, _) =
+            tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
+        let (rate_limiter, cache) = connect_cache(arguments, &watch)?;
+        let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
+        let routes = routes(arguments, engines, &store, &watch, &cache);
+        let public_router = public_router(routes, &rate_limiter, &arguments.request_limits);
+        let private_router = private_router(health::router(readiness.clone()));
+        Ok(Self { store, monitoring, readiness, public_router, private_router })
+    }
+
+    /// Closes the connections to PostgreSQL. Those that take longer are closed by the exit of the process.
+    async fn close(&self) {
+        let closed = async { tokio::join!(self.store.close(), self.monitoring.close()) };
+        let _ = timeout(CLOSE_TIMEOUT, closed).await;
+    }
 }
 
 /// The settings of the public and the private listener, within the open file limit of the process.

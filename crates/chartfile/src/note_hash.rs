@@ -1,4 +1,4 @@
-//! The note hash, version 1 (docs/api.md, "Note hash"): which notes count, their order, and the bytes that are hashed.
+//! Computes the note hash, version 1: selects, orders and encodes the notes (docs/api.md, "Note hash").
 //!
 //! With times in microseconds, as the decoder gives them:
 //!

@@ -1,4 +1,4 @@
-//! Lower-case hexadecimal.
+//! Encodes and decodes lower-case hexadecimal.
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 

@@ -1,4 +1,4 @@
-//! The pauses between retries, and the retry of store calls.
+//! Retries of store calls, and the pauses between all retries.
 
 use std::io::Write;
 use std::time::Duration;

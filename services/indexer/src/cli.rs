@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: options and subcommands.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! The outcome of an input, as recorded with its fingerprint, from which an unchanged input is reported.
 
+use std::collections::HashMap;
+
 use chart_index_domain::{ChartsetDraft, ChartsetId};
 use chart_index_store::{ExpectedChartset, content_fingerprint};
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,21 @@ use crate::song_folder::RefusedFile;
 pub(super) struct InputOutcome {
     pub(super) chartsets: Vec<StoredChartset>,
     pub(super) refused: Vec<RefusedFile>,
+}
+
+impl InputOutcome {
+    /// Reports whether the store has all chartsets as recorded, and updates whether they are removed. `stored` has that
+    /// for each stored chartset, by id and content fingerprint.
+    pub(super) fn confirm(&mut self, stored: &HashMap<(ChartsetId, [u8; 32]), bool>) -> bool {
+        let mut all = true;
+        for chartset in &mut self.chartsets {
+            let key = chartset.expected().map(|expected| (expected.id, expected.fingerprint));
+            let removed = key.and_then(|key| stored.get(&key));
+            all &= removed.is_some();
+            chartset.removed = removed.is_some_and(|removed| *removed);
+        }
+        all
+    }
 }
 
 /// A chartset that was stored.

@@ -86,6 +86,17 @@ enum Pending {
     Decoding(JoinHandle<anyhow::Result<ReadInput>>),
 }
 
+/// An input with a recorded fingerprint.
+struct RecordedInput {
+    /// Its index in the chunk.
+    position: usize,
+    /// Its index in [`Reader::inputs`].
+    index: usize,
+    /// The current metadata digest.
+    metadata: Option<[u8; 32]>,
+    recorded: IngestFingerprint,
+}
+
 /// An input whose files are unchanged.
 struct Candidate {
     /// Its index in the chunk.
@@ -144,25 +155,20 @@ impl Reader {
         let recorded = retry_store_call(&self.stop, || store.ingest_fingerprints(&keys)).await?;
         let mut recorded: HashMap<[u8; 32], IngestFingerprint> =
             recorded.into_iter().map(|recorded| (recorded.input, recorded)).collect();
-        let looked_up: Vec<_> = checked
-            .iter()
-            .zip(&keys)
-            .enumerate()
-            .filter_map(|(position, (checked, key))| {
-                Some((position, checked.index, checked.metadata, recorded.remove(key)?))
-            })
-            .collect();
+        let with_record = |(position, (checked, key)): (usize, (&CheckedInput, _))| {
+            let CheckedInput { index, metadata, .. } = *checked;
+            Some(RecordedInput { position, index, metadata, recorded: recorded.remove(key)? })
+        };
+        let inputs: Vec<_> = checked.iter().zip(&keys).enumerate().filter_map(with_record).collect();
         let candidates = self.blocking(move |reader| {
-            looked_up.into_iter().filter_map(|found| reader.candidate(found)).collect::<Vec<_>>()
+            inputs.into_iter().filter_map(|input| reader.candidate(input)).collect::<Vec<_>>()
         });
         self.confirm(store, candidates.await?, checked).await
     }
 
     /// A candidate, if the files of the input are unchanged.
-    fn candidate(
-        &self,
-        (position, index, metadata, mut recorded): (usize, usize, Option<[u8; 32]>, IngestFingerprint),
-    ) -> Option<Candidate> {
+    fn candidate(&self, input: RecordedInput) -> Option<Candidate> {
+        let RecordedInput { position, index, metadata, mut recorded } = input;
         let outcome = serde_json::from_str(&recorded.outcome).ok()?;
         if metadata.is_some() && metadata == recorded.metadata {
             return Some(Candidate { position, outcome, fingerprint: None });
@@ -196,14 +202,7 @@ impl Reader {
             .map(|chartset| ((chartset.id, chartset.fingerprint), chartset.removed))
             .collect();
         for Candidate { position, mut outcome, fingerprint } in candidates {
-            let mut all = true;
-            for chartset in &mut outcome.chartsets {
-                let key = chartset.expected().map(|expected| (expected.id, expected.fingerprint));
-                let found = key.and_then(|key| removed.get(&key));
-                all &= found.is_some();
-                chartset.removed = found.is_some_and(|removed| *removed);
-            }
-            if all {
+            if outcome.confirm(&removed) {
                 checked[position].unchanged = Some(outcome);
                 checked[position].fingerprint = fingerprint;
             }

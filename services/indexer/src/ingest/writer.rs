@@ -1,4 +1,4 @@
-//! Stores song folders.
+//! Stores decoded song folders, one transaction each.
 
 use chart_index_domain::{ChartsetDraft, NoteHash};
 use chart_index_store::{IngestFingerprint, PutEffect, Store, StoreError};

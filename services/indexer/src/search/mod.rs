@@ -1,4 +1,4 @@
-//! The commands that keep Meilisearch nodes in sync with PostgreSQL.
+//! The commands `sync`, `rebuild` and `verify --search`, which keep Meilisearch nodes in sync with PostgreSQL.
 //!
 //! Each node is independent: it has its own index with its own checkpoint, and its own writers. Three locks per node
 //! coordinate these. They are advisory locks of PostgreSQL, keyed by the URL of the node:

@@ -48,6 +48,7 @@ impl Checkpoints {
 struct Follower {
     store: Store,
     writer: IndexWriter,
+    /// The index of the node in `checkpoints`.
     number: usize,
     checkpoints: Arc<Checkpoints>,
     pruned_at: Option<Instant>,
@@ -94,13 +95,13 @@ impl Follower {
         let (start, mut written) = (Instant::now(), Written::default());
         let (mut goal, mut pauses) = (None, Pauses::new(RUNNING_TRANSACTIONS));
         loop {
-            let step = step(&node).await?;
-            written += step.written;
-            let goal = *goal.get_or_insert(step.committed);
-            if !step.is_last {
+            let pass = run_pass(&node).await?;
+            written += pass.written;
+            let goal = *goal.get_or_insert(pass.committed);
+            if !pass.is_last {
                 continue;
             }
-            let checkpoint = step.recorded.checkpoint;
+            let checkpoint = pass.recorded.checkpoint;
             if checkpoint >= goal {
                 print_written(&node, written, checkpoint)?;
                 return self.finish_pass(&node, checkpoint).await;
@@ -136,20 +137,20 @@ impl Follower {
         }
         let (mut written, mut pauses) = (Written::default(), Pauses::new(RUNNING_TRANSACTIONS));
         loop {
-            let step = step(&node).await?;
+            let pass = run_pass(&node).await?;
             restarts.reset();
-            written += step.written;
-            if !step.is_last {
+            written += pass.written;
+            if !pass.is_last {
                 continue;
             }
-            let checkpoint = step.recorded.checkpoint;
+            let checkpoint = pass.recorded.checkpoint;
             if written != Written::default() {
                 print_written(&node, std::mem::take(&mut written), checkpoint)?;
                 pauses.reset();
             }
             self.finish_pass(&node, checkpoint).await?;
             tokio::time::sleep(MIN_PASS_INTERVAL).await;
-            let is_settled = !step.has_running_transactions && checkpoint == step.committed;
+            let is_settled = !pass.has_running_transactions && checkpoint == pass.committed;
             listener.changed(if is_settled { NOTIFICATION_TIMEOUT } else { pauses.next() }).await;
         }
     }
@@ -171,10 +172,9 @@ impl Follower {
 }
 
 /// Runs a pass on the live index. First rebuilds the index of a node that has none, or one with an older format.
-async fn step(node: &Node) -> Result<Pass> {
+async fn run_pass(node: &Node) -> Result<Pass> {
     loop {
-        let done = node.with_write_lock(try_pass(node)).await?;
-        match done {
+        match node.with_write_lock(try_pass(node)).await? {
             Ok(pass) => return Ok(pass),
             Err(reason) => {
                 node.print(format_args!("{reason}, rebuilding"))?;

@@ -145,11 +145,12 @@ impl SearchError {
         Self::InvalidResponse { operation, source: reason.into() }
     }
 
-    fn from_transport(operation: &'static str, error: TransportError) -> Self {
+    pub(crate) fn from_transport(operation: &'static str, error: TransportError) -> Self {
         match error {
             TransportError::Status { status, code, message, retry_after } => {
                 Self::ErrorResponse { operation, status, code, message, retry_after }
             }
+            TransportError::Configuration(reason) => Self::Configuration(reason),
             TransportError::InvalidBody(error) => Self::InvalidResponse { operation, source: error.into() },
             error => Self::Unreachable { operation, source: error.into() },
         }

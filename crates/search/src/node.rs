@@ -1,28 +1,23 @@
 //! One node: its indexes, the state of an index, its experimental features.
 
 use std::collections::BTreeMap;
-use std::num::ParseIntError;
 use std::time::Duration;
 
-use chart_index_domain::search::Checkpoint;
 use meilisearch_sdk::client::Client;
 use meilisearch_sdk::errors::Error as SdkError;
 use meilisearch_sdk::indexes::Index;
 use meilisearch_sdk::request::{HttpClient as _, Method};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use crate::index_state::{STATE_ID, StateDocument};
 use crate::settings::FEATURES;
 use crate::transport::{Transport, TransportError};
 use crate::{IndexState, NodeConfig, SearchError, Target};
 
 /// Timeout of a small read, unless the timeout of all requests to the node is shorter.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The id of the document with the [`IndexState`] in a state index.
-pub(crate) const STATE_ID: &str = "state";
 
 /// A client of one node. Clones share its connections.
 #[derive(Debug, Clone)]
@@ -32,30 +27,11 @@ pub(crate) struct Node {
     pub(crate) transport: Transport,
 }
 
-/// The document with the state of an index. Checkpoint and history are text: Meilisearch stores JSON numbers with 53
-/// bits.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct StateDocument {
-    id: String,
-    checkpoint: String,
-    /// Older versions of this program ignore this attribute and do not write it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    history: Option<String>,
-    format: u32,
-}
-
-impl StateDocument {
-    pub(crate) fn new(state: IndexState) -> Self {
-        let IndexState { checkpoint, history, format } = state;
-        let history = history.map(|history| history.to_string());
-        Self { id: STATE_ID.to_owned(), checkpoint: checkpoint.to_string(), history, format }
-    }
-}
-
 impl Node {
     /// A client with a timeout for every request.
     pub(crate) fn new(config: &NodeConfig, timeout: Duration) -> Result<Self, SearchError> {
-        let transport = Transport::new(config, timeout)?;
+        let transport = Transport::new(config, timeout)
+            .map_err(|error| SearchError::from_transport("configure a node", error))?;
         // The transport sends the API key.
         let client = Client::new_with_client(config.url.as_str(), None::<String>, transport.clone());
         Ok(Self { config: config.clone(), client, transport })
@@ -102,10 +78,7 @@ impl Node {
             Err(error) if error.is_index_not_found() || error.is_document_not_found() => return Ok(None),
             Err(error) => return Err(error),
         };
-        let invalid = |error: ParseIntError| SearchError::invalid_response(OPERATION, error);
-        let checkpoint = Checkpoint(document.checkpoint.parse().map_err(invalid)?);
-        let history = document.history.map(|history| history.parse().map_err(invalid)).transpose()?;
-        Ok(Some(IndexState { checkpoint, history, format: document.format }))
+        document.parse().map(Some).map_err(|error| SearchError::invalid_response(OPERATION, error))
     }
 
     /// The experimental features that this program uses, of those that the node knows: whether each is on. `None` where

@@ -8,21 +8,12 @@ use std::collections::HashSet;
 
 use chart_index_domain::ChartsetId;
 use meilisearch_sdk::documents::DocumentsQuery;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::document::PRIMARY_KEY;
+use crate::tasks::check_count;
 use crate::upload::DOCUMENTS_PER_REQUEST;
-use crate::writer::check_count;
-use crate::{IndexWriter, SearchError, Target};
-
-/// A chartset that is left out of an index because its document is larger than the node accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Quarantined {
-    /// The id of the chartset.
-    pub id: ChartsetId,
-    /// The size of its document in bytes.
-    pub bytes: u64,
-}
+use crate::{IndexWriter, Quarantined, SearchError, Target};
 
 /// A document of the state index: a quarantined chartset, or the state itself, which has no size and another kind of
 /// id.

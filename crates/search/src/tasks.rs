@@ -15,6 +15,18 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// The longest pause between two reads.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
+/// Fails unless a task processed as many documents as were sent.
+pub(crate) fn check_count(
+    operation: &'static str,
+    sent: usize,
+    done: Option<usize>,
+) -> Result<(), SearchError> {
+    match done {
+        Some(done) if done == sent => Ok(()),
+        done => Err(SearchError::CountMismatch { operation, sent, done: done.unwrap_or(0) }),
+    }
+}
+
 /// The status of a task. The SDK's own type rejects kinds and statuses that it does not know.
 #[derive(Debug, Deserialize)]
 struct Task {

@@ -22,7 +22,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 
-use crate::{ApiKey, NodeConfig, SearchError};
+use crate::{ApiKey, NodeConfig};
 
 /// An idle connection is closed after this time.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -51,6 +51,8 @@ pub(crate) struct Transport {
 /// Why a request has no usable response. The SDK passes it on inside its `Error::Other`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransportError {
+    #[error("{0}")]
+    Configuration(&'static str),
     #[error("the connection failed")]
     Disconnected(#[source] Box<dyn StdError + Send + Sync>),
     #[error("no response within {0:?}")]
@@ -72,7 +74,7 @@ struct ErrorBody {
 
 impl Transport {
     /// A client with a timeout for every request.
-    pub(crate) fn new(config: &NodeConfig, timeout: Duration) -> Result<Self, SearchError> {
+    pub(crate) fn new(config: &NodeConfig, timeout: Duration) -> Result<Self, TransportError> {
         let connector = connector(config)?;
         let connections = Arc::new(Mutex::new(connections(connector.clone())));
         let authorization = config.api_key.as_ref().map(authorization).transpose()?;
@@ -196,7 +198,7 @@ fn connections(connector: Connector) -> Connections {
         .build(connector)
 }
 
-fn connector(config: &NodeConfig) -> Result<Connector, SearchError> {
+fn connector(config: &NodeConfig) -> Result<Connector, TransportError> {
     let mut tcp = HttpConnector::new();
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(config.connect_timeout));
@@ -211,7 +213,7 @@ fn connector(config: &NodeConfig) -> Result<Connector, SearchError> {
     let builder = HttpsConnectorBuilder::new();
     let builder = if config.url.as_str().starts_with("https:") {
         builder.with_provider_and_native_roots(provider).map_err(|_| {
-            SearchError::Configuration("the system has no root certificates to verify Meilisearch with")
+            TransportError::Configuration("the system has no root certificates to verify Meilisearch with")
         })?
     } else {
         builder.with_tls_config(tls_without_roots(provider)?)
@@ -220,16 +222,16 @@ fn connector(config: &NodeConfig) -> Result<Connector, SearchError> {
 }
 
 /// The TLS configuration of plain HTTP: no certificate is verified, so that no root certificates have to be installed.
-fn tls_without_roots(provider: CryptoProvider) -> Result<ClientConfig, SearchError> {
+fn tls_without_roots(provider: CryptoProvider) -> Result<ClientConfig, TransportError> {
     let tls = ClientConfig::builder_with_provider(provider.into())
         .with_safe_default_protocol_versions()
-        .map_err(|_| SearchError::Configuration("no safe TLS version is supported"))?;
+        .map_err(|_| TransportError::Configuration("no safe TLS version is supported"))?;
     Ok(tls.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
 }
 
-fn authorization(key: &ApiKey) -> Result<HeaderValue, SearchError> {
+fn authorization(key: &ApiKey) -> Result<HeaderValue, TransportError> {
     let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose())).map_err(|_| {
-        SearchError::Configuration(
+        TransportError::Configuration(
             "the Meilisearch API key contains a character that is not allowed in a header",
         )
     })?;

@@ -8,8 +8,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::document::{Document, PRIMARY_KEY};
 use crate::node::Node;
 use crate::retry::retry;
-use crate::writer::PUT;
 use crate::{Quarantined, SearchError, Target};
+
+pub(crate) const PUT: &str = "index documents";
 
 /// The maximum number of documents per request.
 pub(crate) const DOCUMENTS_PER_REQUEST: usize = 400;

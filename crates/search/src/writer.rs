@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use chart_index_domain::ChartsetId;
-use chart_index_domain::search::{Checkpoint, HistoryDigest, IndexedChartset, RecordedCheckpoint};
+use chart_index_domain::search::{IndexedChartset, RecordedCheckpoint};
 use meilisearch_sdk::client::SwapIndexes;
 use meilisearch_sdk::documents::{DocumentsQuery, DocumentsResults};
 use meilisearch_sdk::errors::Error as SdkError;
@@ -17,47 +17,17 @@ use time::OffsetDateTime;
 
 use crate::difference::{Difference, DifferenceKind};
 use crate::document::{Document, PRIMARY_KEY};
-use crate::node::{Node, StateDocument};
+use crate::index_state::StateDocument;
+use crate::node::Node;
 use crate::retry::retry;
 use crate::settings::SettingDifference;
+use crate::tasks::check_count;
 use crate::transport::Transport;
-use crate::upload::{DOCUMENTS_PER_REQUEST, Upload};
-use crate::{NodeConfig, NodeUrl, Quarantined, SearchError, settings};
-
-/// The version of the documents and settings that this program reads and writes. It increases with every change of
-/// either, and so of the list item in the documents. An index of another format is not searched and has to be rebuilt.
-pub const FORMAT: u32 = 2;
+use crate::upload::{DOCUMENTS_PER_REQUEST, PUT, Upload};
+use crate::{FORMAT, IndexState, NodeConfig, NodeUrl, Quarantined, SearchError, Target, settings};
 
 /// The statuses of finished tasks.
 const FINISHED: [&str; 3] = ["succeeded", "failed", "canceled"];
-
-/// The state of an index, stored beside it in the node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IndexState {
-    /// The changes of the catalogue that have been applied to the index.
-    pub checkpoint: Checkpoint,
-    /// The history of the catalogue at the checkpoint; `None` where it was not recorded.
-    pub history: Option<HistoryDigest>,
-    /// The version of its documents and settings: [`FORMAT`] if this program can search it.
-    pub format: u32,
-}
-
-impl IndexState {
-    /// The checkpoint with its history.
-    #[must_use]
-    pub const fn recorded(&self) -> RecordedCheckpoint {
-        RecordedCheckpoint { checkpoint: self.checkpoint, history: self.history }
-    }
-}
-
-/// One of the two indexes of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Target {
-    /// The index that is searched.
-    Live,
-    /// The index that a rebuild fills.
-    Rebuild,
-}
 
 /// The id of a document, the one attribute that documents of all formats have.
 #[derive(Debug, Deserialize)]
@@ -362,17 +332,4 @@ impl IndexWriter {
 }
 
 const READ: &str = "read documents";
-pub(crate) const PUT: &str = "index documents";
 const DELETE: &str = "delete documents";
-
-/// Fails unless a task processed as many documents as were sent.
-pub(crate) fn check_count(
-    operation: &'static str,
-    sent: usize,
-    done: Option<usize>,
-) -> Result<(), SearchError> {
-    match done {
-        Some(done) if done == sent => Ok(()),
-        done => Err(SearchError::CountMismatch { operation, sent, done: done.unwrap_or(0) }),
-    }
-}

@@ -115,7 +115,7 @@ impl ApiError {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::RateLimited(..) => StatusCode::TOO_MANY_REQUESTS,
-            // Not 504: this server is not a gateway, and only 503 comes with `Retry-After` (RFC 9110, section 15.6).
+            // Not 504: this server is not a gateway, and only 503 comes with `Retry-After` (RFC 9110, section 15.6.4).
             Self::Unavailable(_) | Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE
             }

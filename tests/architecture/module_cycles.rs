@@ -7,10 +7,6 @@ use std::path::{Path, PathBuf};
 
 use chart_index_tests::workspace_root;
 
-/// Cycles that remain. An entry without a cycle fails the test, too.
-const KNOWN_CYCLES: &[&str] =
-    &["cache: cache -> read_through -> cache", "redis: connection -> supervisor -> connection"];
-
 #[test]
 fn modules_do_not_import_each_other_in_a_cycle() {
     let crates = ["crates", "services"].iter().flat_map(|folder| entries(&workspace_root().join(folder)));
@@ -23,7 +19,7 @@ fn modules_do_not_import_each_other_in_a_cycle() {
         count += imports.len();
     }
     assert!(count > 50, "{count} modules");
-    assert!(cycles.iter().eq(KNOWN_CYCLES), "{cycles:#?}");
+    assert!(cycles.is_empty(), "{cycles:#?}");
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {

@@ -4,32 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chart_index_redis::RedisConnection;
 use redis::RedisError;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::read_through::{FillSource, ReadThrough};
 use crate::{
-    CacheConfig, CacheKey, CachedBody, CachedResponse, FillError, Representation, invalidation_listener,
+    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, FillError, MemoryLookup,
+    Representation, invalidation_listener,
 };
-
-/// The connections of a cache to Redis.
-#[derive(Debug, Clone)]
-pub struct CacheConnections {
-    /// For everything but ROX files. Share it with the rate limiter, so that a rate limit check and a read are sent
-    /// in one pipeline.
-    pub main: RedisConnection,
-    /// For ROX files, so that small responses do not wait behind them.
-    pub rox: RedisConnection,
-}
-
-impl CacheConnections {
-    /// Connections to no Redis: the cache uses memory only.
-    #[must_use]
-    pub fn disabled() -> Self {
-        Self { main: RedisConnection::disabled(), rox: RedisConnection::disabled() }
-    }
-}
 
 /// A read-through cache of responses in front of the store.
 ///
@@ -38,40 +20,6 @@ pub struct Cache<E> {
     pub(crate) inner: Arc<ReadThrough<E>>,
     /// Aborted with the last clone.
     listener: Option<Arc<AbortOnDropHandle<()>>>,
-}
-
-/// The result of a lookup in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MemoryLookup {
-    /// A fresh response.
-    Fresh(CachedResponse),
-    /// A response to serve, and to refresh with [`Cache::refresh_in_background`].
-    Stale(CachedResponse),
-    /// No response that may be served without asking Redis or the store.
-    Miss,
-}
-
-/// Counters since the start, and the current size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CacheStats {
-    /// Responses from memory, fresh or stale.
-    pub from_memory: u64,
-    /// Responses found in Redis.
-    pub from_redis: u64,
-    /// Fills started.
-    pub fills: u64,
-    /// Fills that failed or timed out.
-    pub failed_fills: u64,
-    /// Fills that were not started, and requests that did not wait for one, because of the concurrency limits.
-    pub shed: u64,
-    /// Responses that were not written to Redis because too many writes were in flight.
-    pub dropped_writes: u64,
-    /// The bytes of memory in use.
-    pub bytes: u64,
-    /// The entries with a body in memory.
-    pub found_entries: usize,
-    /// The entries in memory of keys that the index does not hold.
-    pub not_found_entries: usize,
 }
 
 impl<E: Send + Sync + 'static> Cache<E> {

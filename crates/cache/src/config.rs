@@ -1,9 +1,9 @@
-//! The configuration of a cache.
+//! The configuration of a cache, and its connections.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use chart_index_redis::{RedisConfig, RedisEndpoint};
+use chart_index_redis::{RedisConfig, RedisConnection, RedisEndpoint};
 
 use crate::{CatalogueStatusSource, Clock, Kind};
 
@@ -130,5 +130,23 @@ impl Default for CacheConfig {
             invalidations: RedisConfig::new(RedisEndpoint::None),
             clock: Clock::default(),
         }
+    }
+}
+
+/// The connections of a cache to Redis.
+#[derive(Debug, Clone)]
+pub struct CacheConnections {
+    /// For everything but ROX files. Share it with the rate limiter, so that a rate limit check and a read are sent
+    /// in one pipeline.
+    pub main: RedisConnection,
+    /// For ROX files, so that small responses do not wait behind them.
+    pub rox: RedisConnection,
+}
+
+impl CacheConnections {
+    /// Connections to no Redis: the cache uses memory only.
+    #[must_use]
+    pub fn disabled() -> Self {
+        Self { main: RedisConnection::disabled(), rox: RedisConnection::disabled() }
     }
 }

@@ -1,4 +1,4 @@
-//! Cached responses.
+//! Cached responses, and what a lookup in memory returns.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -27,6 +27,17 @@ impl CachedResponse {
     pub const fn is_found(&self) -> bool {
         matches!(self, Self::Found(_))
     }
+}
+
+/// The result of a lookup in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryLookup {
+    /// A fresh response.
+    Fresh(CachedResponse),
+    /// A response to serve, and to refresh with [`Cache::refresh_in_background`](crate::Cache::refresh_in_background).
+    Stale(CachedResponse),
+    /// No response that may be served without asking Redis or the store.
+    Miss,
 }
 
 /// A representation of a response (RFC 9110, section 3.2).

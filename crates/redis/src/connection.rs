@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use redis::{Cmd, RedisError, Value};
 use tokio::sync::{Notify, watch};
-use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::circuit_breaker::CircuitBreaker;
-use crate::multiplexed::Multiplexed;
-use crate::{CommandError, RedisConfig, supervisor};
+use crate::connection_state::{Shared, State};
+use crate::{CommandError, ConnectionState, RedisConfig, supervisor};
 
 /// A connection to Redis that reconnects by itself, for commands on the hot path.
 ///
@@ -35,39 +33,6 @@ use crate::{CommandError, RedisConfig, supervisor};
 pub struct RedisConnection {
     shared: Arc<Shared>,
     _supervisor: Option<Arc<AbortOnDropHandle<()>>>,
-}
-
-/// The state of a [`RedisConnection`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectionState {
-    /// The first attempt to connect is in progress.
-    Connecting,
-    /// Commands are sent.
-    Connected,
-    /// Commands fail at once.
-    Unavailable,
-}
-
-/// What the requests share with the background task.
-pub(crate) struct Shared {
-    pub(crate) request_timeout: Duration,
-    pub(crate) state: watch::Sender<State>,
-    /// Wakes the background task when the current connection is discarded.
-    pub(crate) discarded: Notify,
-}
-
-#[derive(Clone)]
-pub(crate) enum State {
-    Connecting,
-    Connected(Arc<Connected>),
-    Unavailable,
-}
-
-/// An open connection with its own breaker: commands on an earlier connection may time out after it was replaced,
-/// which says nothing about this one.
-pub(crate) struct Connected {
-    pub(crate) connection: Multiplexed,
-    pub(crate) breaker: CircuitBreaker,
 }
 
 impl RedisConnection {
@@ -146,73 +111,5 @@ impl RedisConnection {
 impl std::fmt::Debug for RedisConnection {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("RedisConnection").field("state", &self.state()).finish_non_exhaustive()
-    }
-}
-
-impl State {
-    const fn public(&self) -> ConnectionState {
-        match self {
-            Self::Connecting => ConnectionState::Connecting,
-            Self::Connected(..) => ConnectionState::Connected,
-            Self::Unavailable => ConnectionState::Unavailable,
-        }
-    }
-}
-
-impl Shared {
-    /// The open connection. Waits for the first attempt to connect.
-    async fn connected(&self, deadline: Instant) -> Result<Arc<Connected>, CommandError> {
-        let mut state = self.state.borrow().clone();
-        if matches!(state, State::Connecting) {
-            let mut states = self.state.subscribe();
-            let settled = states.wait_for(|state| !matches!(state, State::Connecting));
-            state = match timeout_at(deadline, settled).await {
-                Ok(Ok(settled)) => settled.clone(),
-                Ok(Err(_)) | Err(_) => State::Unavailable,
-            };
-        }
-        match state {
-            State::Connected(connected) => Ok(connected),
-            State::Connecting | State::Unavailable => Err(CommandError::Unavailable),
-        }
-    }
-
-    /// Records the outcome of a command: with the circuit breaker, and by discarding the connection if it is of no
-    /// further use.
-    pub(crate) fn record<Reply>(
-        &self,
-        connected: &Arc<Connected>,
-        reply: Result<Result<Reply, RedisError>, Elapsed>,
-    ) -> Result<Reply, CommandError> {
-        match reply.map(|reply| reply.map_err(CommandError::from)) {
-            Ok(Err(error @ CommandError::Disconnected(_))) => {
-                self.discard(connected, State::Connecting);
-                Err(error)
-            }
-            Ok(reply) => {
-                connected.breaker.record_success();
-                reply
-            }
-            Err(_) => {
-                if connected.breaker.record_timeout() {
-                    self.discard(connected, State::Unavailable);
-                }
-                Err(CommandError::TimedOut)
-            }
-        }
-    }
-
-    /// Discards a connection, unless that has happened already, and wakes the background task.
-    fn discard(&self, connected: &Arc<Connected>, next: State) {
-        let discarded = self.state.send_if_modified(|state| {
-            let is_current = matches!(state, State::Connected(current) if Arc::ptr_eq(current, connected));
-            if is_current {
-                *state = next;
-            }
-            is_current
-        });
-        if discarded {
-            self.discarded.notify_one();
-        }
     }
 }

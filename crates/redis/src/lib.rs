@@ -11,6 +11,7 @@ mod arguments;
 mod circuit_breaker;
 mod config;
 mod connection;
+mod connection_state;
 mod error;
 mod multiplexed;
 mod pool;
@@ -20,6 +21,7 @@ pub mod testing;
 
 pub use arguments::RedisArguments;
 pub use config::{InvalidRedisUrl, RedisConfig, RedisEndpoint, RedisUrl};
-pub use connection::{ConnectionState, RedisConnection};
+pub use connection::RedisConnection;
+pub use connection_state::ConnectionState;
 pub use error::CommandError;
 pub use pool::{RedisPool, ReplicatedWrite, Replication};

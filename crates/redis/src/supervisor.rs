@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use crate::RedisConfig;
 use crate::circuit_breaker::CircuitBreaker;
 use crate::config::Client;
-use crate::connection::{Connected, Shared, State};
+use crate::connection_state::{Connected, Shared, State};
 use crate::multiplexed::{Multiplexed, with_timeout};
 
 /// After a connection that lasted this long, the delays start again.

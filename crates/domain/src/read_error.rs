@@ -2,11 +2,12 @@
 
 use std::error::Error;
 
-/// A read from the store or a search engine failed. Callers only distinguish whether a retry may succeed; the source is
-/// for the log.
+/// A read from the store or a search engine failed. Callers only distinguish whether a retry or another
+/// engine may succeed; the source is for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The store or engine is unavailable, starting or overloaded: a retry may succeed.
+    /// The store or engine is unavailable, starting or overloaded, or it cannot run this query: a retry, or another engine,
+    /// may succeed.
     #[error("{operation}: unavailable")]
     Unavailable {
         /// The operation, e.g. `look up chart`.
@@ -15,7 +16,7 @@ pub enum ReadError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The store or engine returned invalid data.
+    /// The read failed in a way that a retry does not fix.
     #[error("{operation}: failed")]
     Failed {
         /// The operation.

@@ -46,7 +46,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The name in the response header `X-Search-Engine` and in metrics.
+    /// The name in the response header `X-Search-Engine`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -76,12 +76,13 @@ pub trait SearchIndex: Send + Sync {
     /// Which engine this is.
     fn engine(&self) -> Engine;
 
-    /// The generation that was last received, without I/O: that of a search that starts now, or an older one.
+    /// The last known generation; does no I/O. A search that starts now sees this generation or a newer one.
     fn generation(&self) -> Generation;
 
     /// Returns a page of the matching chartsets, from this generation or a newer one.
     ///
     /// # Errors
-    /// [`ReadError::Unavailable`] if the engine is unavailable, or can no longer serve the generation.
+    /// [`ReadError::Unavailable`] if the engine is unavailable, or cannot run this query, or can no longer
+    /// serve the generation.
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError>;
 }

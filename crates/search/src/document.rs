@@ -5,7 +5,7 @@ use chart_index_domain::{Chartset, ChartsetId, KeyCount, SourceKind};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::order::SortKeys;
+use crate::sort_keys::SortKeys;
 use crate::{creator_codes, word_codes};
 
 /// The primary key of the documents.
@@ -117,7 +117,7 @@ pub(crate) mod tests {
     #[test]
     fn document_has_every_attribute_that_searches_use() {
         let document = serde_json::to_value(Document::new(&indexed(1, "a"))).unwrap();
-        let sortable = crate::order::sortable_attributes().into_iter();
+        let sortable = crate::sort_keys::sortable_attributes().into_iter();
         for attribute in sortable.chain(SEARCHABLE).chain([PRIMARY_KEY, ITEM, "creatorCodes"]) {
             assert!(document.get(attribute).is_some(), "{attribute}");
         }

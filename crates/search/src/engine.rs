@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::page_search::PageSearch;
-use crate::reader::Reader;
+use crate::search_node::SearchNode;
 use crate::{SearchConfig, SearchError, UnsupportedQuery};
 
 /// Searches the nodes. Clones share connections and probes, which end with the last clone.
@@ -35,7 +35,7 @@ pub struct MeilisearchEngine {
 struct Shared {
     config: SearchConfig,
     /// In the order of preference of this process.
-    readers: Vec<Reader>,
+    nodes: Vec<SearchNode>,
     /// The newest checkpoint that was returned as a generation. It never decreases, whichever node is searched.
     newest: AtomicU64,
     changes: Arc<dyn CatalogueChanges>,
@@ -54,46 +54,43 @@ impl MeilisearchEngine {
         config: SearchConfig,
         changes: Arc<dyn CatalogueChanges>,
     ) -> Result<Self, SearchError> {
-        let readers: Result<Vec<Reader>, _> =
-            config.nodes.iter().map(|node| Reader::new(node, &config)).collect();
-        let mut readers = readers?;
-        if readers.is_empty() {
+        let nodes: Result<Vec<SearchNode>, _> =
+            config.nodes.iter().map(|node| SearchNode::new(node, &config)).collect();
+        let mut nodes = nodes?;
+        if nodes.is_empty() {
             return Err(SearchError::Configuration("no Meilisearch nodes are configured"));
         }
-        let first = fastrand::usize(..readers.len());
-        readers.rotate_left(first);
-        let shared = Arc::new(Shared { config, readers, newest: AtomicU64::new(0), changes });
-        join_all((0..shared.readers.len()).map(|reader| shared.probe(reader))).await;
-        let probes = (0..shared.readers.len()).map(|reader| {
-            AbortOnDropHandle::new(tokio::spawn(probe_repeatedly(Arc::clone(&shared), reader)))
-        });
+        let first = fastrand::usize(..nodes.len());
+        nodes.rotate_left(first);
+        let shared = Arc::new(Shared { config, nodes, newest: AtomicU64::new(0), changes });
+        join_all((0..shared.nodes.len()).map(|node| shared.probe(node))).await;
+        let probes = (0..shared.nodes.len())
+            .map(|node| AbortOnDropHandle::new(tokio::spawn(probe_repeatedly(Arc::clone(&shared), node))));
         Ok(Self { _probes: probes.collect(), shared })
     }
 }
 
-async fn probe_repeatedly(shared: Arc<Shared>, reader: usize) {
+async fn probe_repeatedly(shared: Arc<Shared>, node: usize) {
     let interval = shared.config.probe_interval;
     let mut ticks = interval_at(Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        shared.probe(reader).await;
+        shared.probe(node).await;
     }
 }
 
 impl Shared {
-    async fn probe(&self, reader: usize) {
+    async fn probe(&self, node: usize) {
         let newest = Checkpoint(self.newest.load(Ordering::Acquire));
-        self.readers[reader].probe(self.changes.as_ref(), self.config.max_lag, newest).await;
+        self.nodes[node].probe(self.changes.as_ref(), self.config.max_lag, newest).await;
     }
 
     /// The nodes that can be searched for that generation, in order of preference.
-    fn usable(&self, generation: Generation) -> impl Iterator<Item = (&Reader, Checkpoint)> {
+    fn usable(&self, generation: Generation) -> impl Iterator<Item = (&SearchNode, Checkpoint)> {
         let now = Instant::now();
-        let usable = self
-            .readers
-            .iter()
-            .filter_map(move |reader| Some((reader, reader.health().usable_checkpoint(now)?)));
+        let usable =
+            self.nodes.iter().filter_map(move |node| Some((node, node.health().usable_checkpoint(now)?)));
         usable.filter(move |(_, checkpoint)| checkpoint.0 >= generation.0)
     }
 
@@ -106,12 +103,12 @@ impl Shared {
     ) -> Result<ChartsetPage, ReadError> {
         let deadline = Instant::now() + self.config.search_timeout;
         let mut failure: ReadError = unavailable(SearchError::NoUsableNode);
-        for (reader, _) in self.usable(generation) {
-            if search.needs_contains_filter() && !reader.health().accepts_contains_filter() {
+        for (node, _) in self.usable(generation) {
+            if search.needs_contains_filter() && !node.health().accepts_contains_filter() {
                 failure = unavailable(UnsupportedQuery::ContainsFilterOff);
                 continue;
             }
-            match reader.search(search, deadline).await {
+            match node.search(search, deadline).await {
                 Ok(page) => return Ok(page),
                 Err(error) => {
                     let is_disconnected = error.is_disconnected();

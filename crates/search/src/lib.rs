@@ -12,7 +12,7 @@
 //! # Exactness
 //!
 //! For the same catalogue, every list without free text is the list of the PostgreSQL engine: the same order, the same
-//! total, any page. Nothing depends on Meilisearch's folding: sort keys are hexadecimal digits (`order`), creator names
+//! total, any page. Nothing depends on Meilisearch's folding: sort keys are hexadecimal digits (`sort_keys`), creator names
 //! (`creator_codes`) and words of scripts other than Latin (`word_codes`) are encoded. With free text, Meilisearch
 //! finds all that PostgreSQL finds, and tolerates typos. Two limits of Meilisearch apply: an unfinished last word of
 //! five letters or more (two in scripts other than Latin) is looked up by its first thousand completions, and of the
@@ -43,12 +43,12 @@ mod filter;
 mod index_state;
 mod node;
 mod node_health;
-mod order;
 mod page_search;
 mod quarantine;
-mod reader;
 mod retry;
+mod search_node;
 mod settings;
+mod sort_keys;
 mod tasks;
 mod transport;
 mod upload;

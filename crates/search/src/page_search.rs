@@ -25,7 +25,7 @@ use serde::Deserialize;
 use crate::document::{ITEM, PRIMARY_KEY};
 use crate::filter::Filter;
 use crate::node::Node;
-use crate::order::{self, Key, Position, ReadFrom};
+use crate::sort_keys::{self, Key, Position, ReadFrom};
 use crate::transport::Transport;
 use crate::{SearchError, Target, word_codes};
 
@@ -166,7 +166,7 @@ impl<'a> PageSearch<'a> {
         let index = node.index(Target::Live);
         let sort = self.sort(window);
         let sort: Vec<&str> = sort.iter().map(String::as_str).collect();
-        let retrieved = [PRIMARY_KEY, ITEM, order::exact_key(self.query.sort)];
+        let retrieved = [PRIMARY_KEY, ITEM, sort_keys::exact_key(self.query.sort)];
         let mut search = SdkQuery::new(&index);
         search
             .with_query(&self.words)
@@ -192,7 +192,7 @@ impl<'a> PageSearch<'a> {
             Window::Page => ReadFrom::Start,
             Window::FromEnd { .. } => ReadFrom::End,
         };
-        order::sort_terms(self.query.sort, self.query.direction, from)
+        sort_keys::sort_terms(self.query.sort, self.query.direction, from)
     }
 
     /// The response as a page, after a check that it has the expected number of chartsets, each once, in order.
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn hits_have_the_key_of_every_sort() {
         for sort in Sort::ALL {
-            let hit = json!({ "id": "00000000000000a1", "item": {}, order::exact_key(sort): 7 });
+            let hit = json!({ "id": "00000000000000a1", "item": {}, sort_keys::exact_key(sort): 7 });
             let hit: Hit = serde_json::from_str(&hit.to_string()).unwrap();
             assert_eq!(hit.key, Key::Number(7.0), "{sort:?}");
         }

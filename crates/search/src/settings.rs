@@ -9,7 +9,7 @@ use meilisearch_sdk::settings::{
 use serde_json::{Value, json};
 
 use crate::document::{CODED_WORDS, SEARCHABLE};
-use crate::order::{self, ReadFrom};
+use crate::sort_keys::{self, ReadFrom};
 use chart_index_domain::search::{Direction, Sort};
 
 /// More than any index has. Totals above this number would be wrong; the default is 1,000.
@@ -30,7 +30,7 @@ pub(crate) fn chartsets() -> Settings {
         .with_ranking_rules(ranking_rules())
         .with_searchable_attributes(SEARCHABLE)
         .with_displayed_attributes(["*"])
-        .with_sortable_attributes(order::sortable_attributes())
+        .with_sortable_attributes(sort_keys::sortable_attributes())
         .with_filterable_attributes_advanced([
             filterable(&["keys", "sourceKind", "creatorCodes"], true, false),
             filterable(&["bpmMin", "bpmMax", "lengthMinMs", "lengthMaxMs", "densityMax"], false, true),
@@ -53,7 +53,7 @@ fn ranking_rules() -> Vec<String> {
     let rules = ["sort", "words", "typo", "proximity", "attribute", "exactness"].map(str::to_owned);
     rules
         .into_iter()
-        .chain(order::sort_terms(Sort::Updated, Direction::Descending, ReadFrom::Start))
+        .chain(sort_keys::sort_terms(Sort::Updated, Direction::Descending, ReadFrom::Start))
         .collect()
 }
 

@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::Store;
 
-/// The last known generation of the catalogue, read in an interval. Clones share it.
+/// The last known generation of the catalogue, polled at an interval. Clones share it.
 ///
 /// A value cached under a generation is invalid as soon as the next generation is read, so at most one interval after
 /// a change. While PostgreSQL is unavailable the generation does not change, so cached values stay valid.
@@ -45,7 +45,7 @@ impl CatalogueWatch {
         let (generation, last_read) = (Arc::new(AtomicU64::new(fastrand::u64(..))), LastRead::default());
         let _ = tokio::time::timeout(interval, refresh(store, &generation, &last_read)).await;
         let refreshing =
-            refresh_in_intervals(store.clone(), Arc::clone(&generation), last_read.clone(), interval);
+            refresh_periodically(store.clone(), Arc::clone(&generation), last_read.clone(), interval);
         let task = Some(Arc::new(AbortOnDropHandle::new(tokio::spawn(refreshing))));
         Self { generation, last_read, _task: task }
     }
@@ -69,7 +69,7 @@ impl fmt::Debug for CatalogueWatch {
     }
 }
 
-async fn refresh_in_intervals(
+async fn refresh_periodically(
     store: Store,
     generation: Arc<AtomicU64>,
     last_read: LastRead,

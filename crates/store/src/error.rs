@@ -6,7 +6,11 @@ use chart_index_domain::ReadError;
 
 type Cause = Box<dyn Error + Send + Sync>;
 
-/// A write or a check that failed. It changed nothing: writes are transactions.
+/// A write or a check that failed.
+///
+/// After [`Unavailable`](Self::Unavailable) the transaction may have been committed: the connection may have been lost
+/// during its `COMMIT`. After the other errors nothing changed, except that [`Store::migrate`](crate::Store::migrate)
+/// commits each migration on its own.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// PostgreSQL is unavailable, starting or overloaded. A retry may succeed.
@@ -98,7 +102,7 @@ pub(crate) fn is_connection_failure(error: &sqlx::Error) -> bool {
 }
 
 /// Whether the transaction conflicted with another one (serialization failure or deadlock), so that a retry may succeed.
-pub(crate) fn is_lost_race(error: &sqlx::Error) -> bool {
+pub(crate) fn is_transaction_conflict(error: &sqlx::Error) -> bool {
     matches!(sqlstate(error).as_deref(), Some("40001" | "40P01"))
 }
 

@@ -10,7 +10,7 @@ use crate::outbox_state::MIN_RETAINED_ROWS;
 
 /// The input of a generation: the highest sequence in the [outbox](crate::outbox), and the sum of the 4,096 highest.
 ///
-/// Rows are only added to these, so that equal sums mean the same rows.
+/// With equal `newest` the range is the same, and rows in it are never deleted, so an equal sum means the same rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::FromRow)]
 pub(crate) struct GenerationRow {
     newest: i64,
@@ -43,7 +43,7 @@ impl Store {
     ///
     /// More than the newest row is read, since a row may become visible after one with a higher sequence.
     pub async fn generation(&self) -> Result<Generation, ReadError> {
-        self.lookup("read generation", |mut connection| async move {
+        self.short_read("read generation", |mut connection| async move {
             let row: GenerationRow =
                 sqlx::query_as(concat!("SELECT * FROM ", generation_row!(), " AS generation"))
                     .fetch_one(&mut *connection)

@@ -9,15 +9,17 @@ use crate::column_values::{parse_chartset_id, parse_digest, parse_hash};
 use crate::sql_text::replace_nul;
 use crate::{Store, StoreError};
 
-/// The state of a folder or archive when it was last read, and the result of the ingest.
+/// The state of an input (a folder or archive) when it was last read, and the result of the ingest.
+///
+/// It depends on files. [`content_fingerprint`](crate::content_fingerprint) depends on a chartset as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IngestFingerprint {
-    /// The key of the folder or archive, in the column `place`.
+pub struct InputFingerprint {
+    /// The key of the folder or archive: a digest of its path in the library. The column is named `place`.
     pub input: [u8; 32],
     /// Digest of the names, sizes and times of its files; `None` if they are not reliable.
-    pub metadata: Option<[u8; 32]>,
+    pub file_metadata_digest: Option<[u8; 32]>,
     /// Digest of the content of its files.
-    pub content: [u8; 32],
+    pub content_digest: [u8; 32],
     /// The result, in the caller's own format.
     pub outcome: String,
 }
@@ -33,9 +35,9 @@ pub struct ExpectedChartset {
     pub path: String,
 }
 
-/// A chartset that is unchanged.
+/// A chartset whose content is as expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CheckedChartset {
+pub struct UnchangedChartset {
     /// Its id.
     pub id: ChartsetId,
     /// Its content fingerprint.
@@ -48,12 +50,9 @@ type FingerprintRow = (Vec<u8>, Option<Vec<u8>>, Vec<u8>, String);
 
 impl Store {
     /// Returns the recorded fingerprints of these folders and archives, in no particular order.
-    pub async fn ingest_fingerprints(
-        &self,
-        inputs: &[[u8; 32]],
-    ) -> Result<Vec<IngestFingerprint>, StoreError> {
+    pub async fn input_fingerprints(&self, inputs: &[[u8; 32]]) -> Result<Vec<InputFingerprint>, StoreError> {
         let inputs = &inputs.iter().map(|input| &input[..]).collect::<Vec<_>>();
-        self.run_once("read ingest fingerprints", |mut connection| async move {
+        self.run_once("read input fingerprints", |mut connection| async move {
             let rows: Vec<FingerprintRow> = sqlx::query_as(
                 "SELECT place, metadata, content, outcome FROM ingest_fingerprints WHERE place = ANY($1)",
             )
@@ -66,13 +65,10 @@ impl Store {
     }
 
     /// Records the fingerprints of folders and archives. Each `input` must occur once.
-    pub async fn put_ingest_fingerprints(
-        &self,
-        fingerprints: &[IngestFingerprint],
-    ) -> Result<(), StoreError> {
-        let mut ordered: Vec<&IngestFingerprint> = fingerprints.iter().collect();
+    pub async fn put_input_fingerprints(&self, fingerprints: &[InputFingerprint]) -> Result<(), StoreError> {
+        let mut ordered: Vec<&InputFingerprint> = fingerprints.iter().collect();
         ordered.sort_by_key(|fingerprint| fingerprint.input);
-        self.run_once("write ingest fingerprints", |mut connection| async move {
+        self.run_once("write input fingerprints", |mut connection| async move {
             sqlx::query(
                 "INSERT INTO ingest_fingerprints (place, metadata, content, outcome)
                  SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::text[])
@@ -81,9 +77,12 @@ impl Store {
             )
             .bind(ordered.iter().map(|row| &row.input[..]).collect::<Vec<_>>())
             .bind(
-                ordered.iter().map(|row| row.metadata.as_ref().map(|digest| &digest[..])).collect::<Vec<_>>(),
+                ordered
+                    .iter()
+                    .map(|row| row.file_metadata_digest.as_ref().map(|digest| &digest[..]))
+                    .collect::<Vec<_>>(),
             )
-            .bind(ordered.iter().map(|row| &row.content[..]).collect::<Vec<_>>())
+            .bind(ordered.iter().map(|row| &row.content_digest[..]).collect::<Vec<_>>())
             .bind(ordered.iter().map(|row| replace_nul(&row.outcome)).collect::<Vec<_>>())
             .execute(&mut *connection)
             .await?;
@@ -92,15 +91,15 @@ impl Store {
         .await
     }
 
-    /// Updates the time of the last check of those chartsets that have the expected content, and returns them in no
-    /// particular order.
-    pub async fn check_chartsets(
+    /// Records that chartsets are unchanged: stores the time of the check and the path of those that have the expected
+    /// content, and returns these in no particular order. The others are left as they are.
+    pub async fn record_unchanged_chartsets(
         &self,
         expected: &[ExpectedChartset],
         now_ms: i64,
-    ) -> Result<Vec<CheckedChartset>, StoreError> {
-        self.run_once("check chartsets", |mut connection| async move {
-            mark_checked(&mut connection, expected, now_ms).await
+    ) -> Result<Vec<UnchangedChartset>, StoreError> {
+        self.run_once("record unchanged chartsets", |mut connection| async move {
+            record_unchanged(&mut connection, expected, now_ms).await
         })
         .await
     }
@@ -120,14 +119,14 @@ impl Store {
     }
 }
 
-/// Updates the time of the last check of those chartsets that have the expected content, and returns them.
+/// Stores the time of the check and the path of those chartsets that have the expected content, and returns these.
 ///
 /// The rows are written in the order of the ids, so that processes that check the same chartsets cannot deadlock.
-pub(crate) async fn mark_checked(
+pub(crate) async fn record_unchanged(
     connection: &mut PgConnection,
     expected: &[ExpectedChartset],
     now_ms: i64,
-) -> Result<Vec<CheckedChartset>, sqlx::Error> {
+) -> Result<Vec<UnchangedChartset>, sqlx::Error> {
     let rows: Vec<(String, Vec<u8>, bool)> = sqlx::query_as(
         "WITH unchanged AS MATERIALIZED (
              SELECT chartset.id, expected.fingerprint, chartset.removed_at_ms IS NOT NULL AS removed,
@@ -155,15 +154,15 @@ pub(crate) async fn mark_checked(
     rows.into_iter()
         .map(|(id, fingerprint, removed)| {
             let fingerprint = parse_digest(&fingerprint)?;
-            Ok(CheckedChartset { id: parse_chartset_id(&id)?, fingerprint, removed })
+            Ok(UnchangedChartset { id: parse_chartset_id(&id)?, fingerprint, removed })
         })
         .collect()
 }
 
 fn parse_fingerprint(
     (input, metadata, content, outcome): FingerprintRow,
-) -> Result<IngestFingerprint, sqlx::Error> {
-    let metadata = metadata.as_deref().map(parse_digest).transpose()?;
-    let (input, content) = (parse_digest(&input)?, parse_digest(&content)?);
-    Ok(IngestFingerprint { input, metadata, content, outcome })
+) -> Result<InputFingerprint, sqlx::Error> {
+    let file_metadata_digest = metadata.as_deref().map(parse_digest).transpose()?;
+    let (input, content_digest) = (parse_digest(&input)?, parse_digest(&content)?);
+    Ok(InputFingerprint { input, file_metadata_digest, content_digest, outcome })
 }

@@ -17,9 +17,9 @@
 //! Statements are written next to the functions that run them. A test lets PostgreSQL prepare every static one
 //! (`tests/store/statements.rs`); column lists that several statements share are macros.
 
-mod breaker;
 mod catalogue_watch;
 mod changes_listener;
+mod circuit_breaker;
 mod column_values;
 mod config;
 mod connection_health;
@@ -30,7 +30,7 @@ mod derived_columns;
 mod error;
 mod generation;
 mod incremental_ingest;
-mod index_source;
+mod indexed_chartsets;
 mod lookups;
 mod migration;
 mod node_locks;
@@ -62,8 +62,8 @@ pub use config::StoreConfig;
 pub use content_fingerprint::content_fingerprint;
 pub use database_url::{DatabaseUrl, InvalidDatabaseUrl};
 pub use error::StoreError;
-pub use incremental_ingest::{CheckedChartset, ExpectedChartset, IngestFingerprint};
-pub use index_source::{ShownCount, Snapshot};
+pub use incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedChartset};
+pub use indexed_chartsets::{ShownCount, Snapshot};
 pub use lookups::KnownChart;
 pub use node_locks::{NodeLocks, NodeRole};
 pub use outbox::{Changes, ChangesError};

@@ -40,7 +40,7 @@ struct Occurrence {
 impl Store {
     /// Returns the chart, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
-        self.lookup("look up chart", |mut connection| async move {
+        self.short_read("look up chart", |mut connection| async move {
             let rows: Vec<LookupRow> = sqlx::query_as(concat!(
                 "SELECT chartset.exact_kind, chartset.exact_ref, ",
                 checked_at_ms!(),
@@ -62,7 +62,7 @@ impl Store {
 
     /// Returns the ROX file of the chart, if the chart is known.
     pub async fn rox(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
-        self.lookup("read ROX file", |mut connection| async move {
+        self.short_read("read ROX file", |mut connection| async move {
             sqlx::query_scalar(
                 "SELECT rox.bytes FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
                  WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND EXISTS (
@@ -79,7 +79,7 @@ impl Store {
 
     /// Returns the chartset with its charts and sources, if it is shown.
     pub async fn chartset(&self, id: ChartsetId) -> Result<Option<ChartsetDetail>, ReadError> {
-        self.lookup("read chartset", |mut connection| async move {
+        self.short_read("read chartset", |mut connection| async move {
             let rows: Vec<LookupRow> = sqlx::query_as(concat!(
                 "SELECT chartset.exact_kind, chartset.exact_ref, ",
                 checked_at_ms!(),
@@ -101,7 +101,7 @@ impl Store {
 
     /// Returns the hashes of all charts in the chartset, including removed ones.
     pub async fn chart_hashes(&self, id: ChartsetId) -> Result<Vec<NoteHash>, ReadError> {
-        self.lookup("read charts of chartset", |mut connection| async move {
+        self.short_read("read charts of chartset", |mut connection| async move {
             let hashes: Vec<Vec<u8>> =
                 sqlx::query_scalar("SELECT chart_hash FROM chartset_charts WHERE chartset_id = $1")
                     .bind(id.to_string())
@@ -114,7 +114,7 @@ impl Store {
 
     /// Returns the public source of the chartset, if it is shown and has one.
     pub async fn public_source(&self, id: ChartsetId) -> Result<Option<PublicSource>, ReadError> {
-        self.lookup("read source of chartset", |mut connection| async move {
+        self.short_read("read source of chartset", |mut connection| async move {
             let source: Option<(Option<String>, Option<String>)> =
                 sqlx::query_as("SELECT source_kind, source_ref FROM chartsets WHERE id = $1 AND shown")
                     .bind(id.to_string())

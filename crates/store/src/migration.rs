@@ -41,7 +41,7 @@ impl Store {
     /// process.
     pub async fn ping(&self) -> Result<(), ReadError> {
         let operation = "check the schema";
-        let found = self.lookup(operation, Self::schema_version).await?;
+        let found = self.short_read(operation, Self::schema_version).await?;
         let needed = newest_version();
         if found.is_none_or(|found| found < needed) {
             let source = Box::new(SchemaTooOld { found, needed });

@@ -121,7 +121,8 @@ impl Store {
         let operation = "read changes";
         let RecordedCheckpoint { checkpoint, history } = from;
         let position = Position::from(checkpoint);
-        let row = self.read(operation, |connection| Self::changes_row(connection, position, limit)).await?;
+        let row =
+            self.long_read(operation, |connection| Self::changes_row(connection, position, limit)).await?;
         let decode_error = |error| read_error(operation, error);
         if let Some(reason) = row.outbox.rebuild_reason(position, history).map_err(decode_error)? {
             return Err(ChangesError::RebuildNeeded { checkpoint, reason });
@@ -180,7 +181,7 @@ impl Store {
     /// [`ChangesError::RebuildNeeded`] while the outbox is that of another cluster
     /// ([`Store::start_outbox_epoch`]).
     pub async fn current_checkpoint(&self) -> Result<RecordedCheckpoint, ChangesError> {
-        let current = self.read("read the current checkpoint", Self::current_row).await?;
+        let current = self.long_read("read the current checkpoint", Self::current_row).await?;
         let (epoch, transaction_id) = (current.epoch.unsigned_abs(), current.transaction_id.unsigned_abs());
         let checkpoint = Position { epoch: epoch.into(), transaction_id }.into();
         if current.is_other_cluster {
@@ -233,7 +234,7 @@ impl CatalogueChanges for Store {
     async fn oldest_unapplied_ms(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
         let operation = "read the oldest unapplied change";
         let position = Position::from(recorded.checkpoint);
-        let row = self.read(operation, |connection| Self::oldest_row(connection, position)).await?;
+        let row = self.long_read(operation, |connection| Self::oldest_row(connection, position)).await?;
         let reason = row.outbox.rebuild_reason(position, recorded.history);
         let reason = reason.map_err(|error| read_error(operation, error))?;
         Ok(if reason.is_some() { Some(0) } else { row.oldest_ms })

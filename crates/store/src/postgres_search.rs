@@ -114,7 +114,7 @@ impl PostgresSearch {
             // Not prepared: a generic plan, for any text or range, is a bad plan for most of them.
             async move { statement.build().persistent(false).fetch_all(&mut *connection).await }
         };
-        self.store.read(OPERATION, run).await
+        self.store.long_read(OPERATION, run).await
     }
 }
 

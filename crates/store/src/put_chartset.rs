@@ -9,8 +9,8 @@ use sqlx::{Connection, PgConnection, Postgres, Transaction};
 
 use crate::content_fingerprint::{charts_by_hash, fingerprint};
 use crate::derived_columns::DerivedColumns;
-use crate::error::is_lost_race;
-use crate::incremental_ingest::{CheckedChartset, ExpectedChartset, mark_checked};
+use crate::error::is_transaction_conflict;
+use crate::incremental_ingest::{ExpectedChartset, UnchangedChartset, record_unchanged};
 use crate::pooled_connection::PooledConnection;
 use crate::put_chartset_sql::{self as sql, CanonicalChart, Upserted};
 use crate::removal_lock;
@@ -55,8 +55,9 @@ impl Store {
     /// Stores a song folder: its new charts with their ROX files, and the chartset with the metadata from this folder.
     ///
     /// The first file ingested with a note hash decides the numbers and the ROX bytes. A folder with unchanged content
-    /// only updates the time of its last check. Charts that the folder no longer contains leave the chartset. Removed
-    /// charts and chartsets stay removed. Every change adds a row to the outbox `search_changes` in the same transaction.
+    /// only updates the path and the time of the last check. Charts that the folder no longer contains leave the chartset.
+    /// Removed charts and chartsets stay removed. Every change adds a row to the outbox `search_changes` in the same
+    /// transaction.
     pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
         let folder = Folder::new(draft, now_ms);
         let mut attempt = 1;
@@ -64,7 +65,7 @@ impl Store {
             match self.try_run_once(|connection| Self::try_put(&folder, connection)).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) if attempt < MAX_ATTEMPTS => (),
-                Err(error) if is_lost_race(&error) && attempt < MAX_ATTEMPTS => (),
+                Err(error) if is_transaction_conflict(&error) && attempt < MAX_ATTEMPTS => (),
                 Ok(None) => return Err(put_error(sqlx::Error::RowNotFound)),
                 Err(error) => return Err(put_error(error)),
             }
@@ -80,17 +81,18 @@ impl Store {
         let id = folder.draft.id;
         // Most folders that get here are new or changed, so the cheaper statement comes first.
         if sql::has_content(&mut connection, id, &folder.fingerprint).await? {
-            let checked = mark_checked(&mut connection, &[folder.expected()], folder.now_ms).await?;
-            if let Some(CheckedChartset { removed, .. }) = checked.first().copied() {
+            let checked = record_unchanged(&mut connection, &[folder.expected()], folder.now_ms).await?;
+            if let Some(UnchangedChartset { removed, .. }) = checked.first().copied() {
                 let effect = PutEffect::Unchanged;
                 return Ok(Some(PutOutcome { effect, removed, dropped_charts: Vec::new() }));
             }
         }
-        let mut transaction = connection.begin_with(removal_lock::begin_ingest(id)).await?;
+        let mut transaction = connection.begin_with(removal_lock::begin_ingest_statement(id)).await?;
         let Some(upserted) = folder.write(&mut transaction).await? else { return Ok(None) };
-        transaction.commit().await?;
         let effect = if upserted.added { PutEffect::Added } else { PutEffect::Updated };
+        // Before the commit, so that an error means that nothing changed.
         let dropped_charts = upserted.dropped_charts()?;
+        transaction.commit().await?;
         Ok(Some(PutOutcome { effect, removed: upserted.removed, dropped_charts }))
     }
 }

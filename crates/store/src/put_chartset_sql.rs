@@ -179,6 +179,7 @@ fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
                  checked_at_ms = greatest(chartset.checked_at_ms, excluded.checked_at_ms),
                  updated_at_ms = excluded.updated_at_ms, {chartset_assignments}
              WHERE chartset.content_fingerprint <> excluded.content_fingerprint
+             -- xmax is 0 in a row that was inserted, not updated.
              RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed
          ), change AS (
              INSERT INTO search_changes (chartset_id, changed_at_ms) SELECT id, {now} FROM written

@@ -58,7 +58,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<RemovalOutcome, sqlx::Error> {
         let mut transaction = connection.begin().await?;
-        removal_lock::wait_for_ingests(&mut transaction).await?;
+        removal_lock::lock_out_ingests(&mut transaction).await?;
         match is_chart_removed(&mut transaction, hash).await? {
             None => return Ok(RemovalOutcome::NotFound),
             Some(was_removed) if was_removed == removed => return Ok(RemovalOutcome::Unchanged),

@@ -14,17 +14,17 @@ use sqlx::{AssertSqlSafe, PgConnection};
 /// runs concurrently: the statement that stores a chartset would not see, and so not delete, charts that another
 /// ingest inserted after it had begun.
 ///
-/// The first key is that of [`wait_for_ingests`]; keys of two numbers are distinct from it. Chartsets with the same
+/// The first key is that of [`lock_out_ingests`]; keys of two numbers are distinct from it. Chartsets with the same
 /// `hashtext` by chance wait for each other. A transaction locks one chartset, so there is no deadlock.
-pub(crate) fn begin_ingest(id: ChartsetId) -> AssertSqlSafe<String> {
+pub(crate) fn begin_ingest_statement(id: ChartsetId) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!(
         "BEGIN; SELECT pg_advisory_xact_lock_shared(7105212083226935400), pg_advisory_xact_lock(0, hashtext('{id}'))"
     ))
 }
 
-/// Waits for the running ingests to end, and blocks others until this transaction ends. From then on the transaction
-/// sees what those ingests wrote.
-pub(crate) async fn wait_for_ingests(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+/// Waits until the running transactions of ingests end, and blocks new ones until this transaction ends. Afterwards this
+/// transaction sees what those ingests wrote.
+pub(crate) async fn lock_out_ingests(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query("SELECT pg_advisory_xact_lock(7105212083226935400)").execute(connection).await?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio::time::{Instant, timeout_at};
 
-use crate::breaker::{Breaker, wait_for_response};
+use crate::circuit_breaker::{CircuitBreaker, wait_for_response};
 use crate::connection_health::ConnectionHealth;
 use crate::error::{is_connection_failure, is_connection_lost, read_error};
 use crate::pooled_connection::PooledConnection;
@@ -24,8 +24,8 @@ const UNLIMITED: Duration = Duration::from_hours(24 * 365);
 /// Number of connections of [`Store::monitoring`]: one in use while the other one is replaced.
 const MONITORING_CONNECTIONS: u32 = 2;
 
-/// Makes PostgreSQL end the session of a client that vanished after about half a minute, with its locks and its
-/// transaction. On a Unix socket these settings have no effect.
+/// Makes PostgreSQL end a session about half a minute after its client vanished, with its locks and its transaction.
+/// On a Unix socket these settings have no effect.
 const SERVER_KEEPALIVE: [(&str, &str); 4] = [
     ("tcp_keepalives_idle", "10"),
     ("tcp_keepalives_interval", "5"),
@@ -39,7 +39,7 @@ pub struct Store {
     pool: PgPool,
     health: ConnectionHealth,
     /// `None` for monitoring, which detects outages by itself.
-    breaker: Option<Breaker>,
+    breaker: Option<CircuitBreaker>,
     searches: SearchLimit,
     /// Without `statement_timeout`, for migrations and other long-lived connections.
     unlimited: Arc<PgConnectOptions>,
@@ -50,7 +50,7 @@ impl Store {
     /// Creates a store. It connects when it is first used, so PostgreSQL may be unavailable. Needs a Tokio runtime.
     #[must_use]
     pub fn new(config: &StoreConfig) -> Self {
-        Self::with_breaker(config, Some(Breaker::default()))
+        Self::with_breaker(config, Some(CircuitBreaker::default()))
     }
 
     /// Returns a store of the same catalogue with connections of its own, for health checks and for following changes.
@@ -61,7 +61,7 @@ impl Store {
         Self::with_breaker(&config, None)
     }
 
-    fn with_breaker(config: &StoreConfig, breaker: Option<Breaker>) -> Self {
+    fn with_breaker(config: &StoreConfig, breaker: Option<CircuitBreaker>) -> Self {
         let unlimited = config.url.options().application_name("chart-index").options(SERVER_KEEPALIVE);
         let limit = format!("{}ms", config.statement_timeout.as_millis());
         // JIT compilation takes longer than a statement of a service should.
@@ -102,9 +102,10 @@ impl Store {
         with_time_limit(self.config.acquire_timeout, PgConnection::connect_with(options)).await
     }
 
-    /// Runs a read of a few rows by key, which takes milliseconds. An attempt that takes longer than
-    /// [`StoreConfig::lookup_timeout`] is retried once on another connection.
-    pub(crate) async fn lookup<T, R>(
+    /// Runs a read that takes milliseconds, such as that of a few rows by key. An attempt that takes longer than
+    /// [`StoreConfig::lookup_timeout`] is retried once on another connection. Longer reads use
+    /// [`long_read`](Self::long_read).
+    pub(crate) async fn short_read<T, R>(
         &self,
         operation: &'static str,
         work: impl Fn(PooledConnection) -> R,
@@ -116,9 +117,9 @@ impl Store {
         self.guard(operation, || async { self.attempt(self.acquire(limit).await?, &work).await }).await
     }
 
-    /// Runs a read that may take up to `statement_timeout`. Its connection is pinged first: on a half-open one, the
-    /// timeout would come too late for a waiting client.
-    pub(crate) async fn read<T, R>(
+    /// Runs a read that may take up to [`StoreConfig::statement_timeout`], such as that of many rows. Its connection is
+    /// pinged first: on a half-open one, the timeout would come too late for a waiting client.
+    pub(crate) async fn long_read<T, R>(
         &self,
         operation: &'static str,
         work: impl Fn(PooledConnection) -> R,
@@ -218,15 +219,15 @@ impl Store {
         let Some(breaker) = &self.breaker else { return };
         match result {
             Err(error) if is_connection_failure(error) => {
-                if breaker.failed() {
+                if breaker.record_failure() {
                     self.close_when_postgresql_responds(breaker.clone(), error);
                 }
             }
-            _ => breaker.succeeded(),
+            _ => breaker.record_success(),
         }
     }
 
-    fn close_when_postgresql_responds(&self, breaker: Breaker, error: &sqlx::Error) {
+    fn close_when_postgresql_responds(&self, breaker: CircuitBreaker, error: &sqlx::Error) {
         tracing::warn!(%error, "PostgreSQL is unavailable");
         let (options, health) = (Arc::clone(&self.unlimited), self.health.clone());
         // Not the pool itself, so that its connections are closed with the last store.

@@ -38,7 +38,7 @@ impl Fingerprinter {
     }
 
     /// The metadata digest of an input. `None` if a file changed too recently before `now`, or cannot be read.
-    pub(crate) fn metadata(self, input: &Input, now: SystemTime) -> Option<[u8; 32]> {
+    pub(crate) fn file_metadata_digest(self, input: &Input, now: SystemTime) -> Option<[u8; 32]> {
         let changed_before = now.checked_sub(MIN_AGE)?;
         let mut digest = self.digest("chart-index 2026 ingest metadata v1", input);
         if input.is_archive {
@@ -52,7 +52,7 @@ impl Fingerprinter {
     }
 
     /// The content digest of an input: names and bytes of its files.
-    pub(crate) fn content(self, input: &Input, files: &[ChartFile]) -> [u8; 32] {
+    pub(crate) fn content_digest(self, input: &Input, files: &[ChartFile]) -> [u8; 32] {
         let mut digest = self.digest("chart-index 2026 ingest content v1", input);
         for file in files {
             digest.bytes(file.name.as_bytes());
@@ -75,7 +75,9 @@ impl Fingerprinter {
     }
 }
 
-/// The key of an input in the store. It depends on the path below the library root only, so that a library can be moved.
+/// The key of an input in the store ([`InputFingerprint::input`](chart_index_store::InputFingerprint::input)), whose
+/// column and hash context are named `place`. It depends on the path below the library root only, so that a library can be
+/// moved.
 pub(crate) fn input_key(input: &Input) -> [u8; 32] {
     let mut digest = Digest(blake3::Hasher::new_derive_key("chart-index 2026 ingest place v1"));
     digest.number(input.is_archive.into());
@@ -147,17 +149,18 @@ mod tests {
             let file = if input.is_archive { input.location.clone() } else { input.location.join("a.osu") };
             let changed_s = u64::try_from(std::fs::metadata(file).unwrap().ctime()).unwrap();
             let after = |seconds| UNIX_EPOCH + Duration::from_secs(changed_s + seconds);
-            assert_eq!(FINGERPRINTER.metadata(input, after(0)), None);
-            assert_eq!(FINGERPRINTER.metadata(input, after(3)), None);
-            assert!(FINGERPRINTER.metadata(input, after(4)).is_some());
+            assert_eq!(FINGERPRINTER.file_metadata_digest(input, after(0)), None);
+            assert_eq!(FINGERPRINTER.file_metadata_digest(input, after(3)), None);
+            assert!(FINGERPRINTER.file_metadata_digest(input, after(4)).is_some());
         }
     }
 
     #[test]
     fn metadata_depends_on_names_files_and_program() {
         let (root, inputs) = library();
-        let digests =
-            || inputs.iter().map(|input| FINGERPRINTER.metadata(input, later())).collect::<Vec<_>>();
+        let digests = || {
+            inputs.iter().map(|input| FINGERPRINTER.file_metadata_digest(input, later())).collect::<Vec<_>>()
+        };
         let before = digests();
         assert_eq!(digests(), before);
         std::fs::rename(root.path().join("alpha/1 one/a.osu"), root.path().join("alpha/1 one/b.osu"))
@@ -166,14 +169,14 @@ mod tests {
         std::fs::rename(root.path().join("alpha/2 new"), root.path().join("alpha/2 two.osz")).unwrap();
         let after = digests();
         assert!(after.iter().zip(&before).all(|(after, before)| after.is_some() && after != before));
-        assert_ne!(OTHER.metadata(&inputs[0], later()), after[0]);
+        assert_ne!(OTHER.file_metadata_digest(&inputs[0], later()), after[0]);
     }
 
     #[test]
     fn content_depends_on_names_bytes_and_program() {
         let (_root, inputs) = library();
         let file = |name: &str, content: &str| ChartFile { name: name.into(), content: Ok(content.into()) };
-        let digest = |files: &[ChartFile]| FINGERPRINTER.content(&inputs[0], files);
+        let digest = |files: &[ChartFile]| FINGERPRINTER.content_digest(&inputs[0], files);
         let before = digest(&[file("a", "bc")]);
         assert_eq!(digest(&[file("a", "bc")]), before);
         for other in
@@ -181,7 +184,7 @@ mod tests {
         {
             assert_ne!(digest(&other), before);
         }
-        assert_ne!(OTHER.content(&inputs[0], &[file("a", "bc")]), before);
-        assert_ne!(FINGERPRINTER.content(&inputs[1], &[file("a", "bc")]), before);
+        assert_ne!(OTHER.content_digest(&inputs[0], &[file("a", "bc")]), before);
+        assert_ne!(FINGERPRINTER.content_digest(&inputs[1], &[file("a", "bc")]), before);
     }
 }

@@ -15,10 +15,10 @@ use crate::song_folder::RefusedFile;
 /// How often progress is printed if standard error is not a terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The outcome of a song folder.
+/// What an ingest did with a chartset: the `outcome` of its [`ChartsetLine`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Outcome {
+pub(crate) enum ChartsetOutcome {
     /// The chartset is new.
     Added,
     /// The chartset was stored with the same content.
@@ -53,7 +53,7 @@ pub(crate) struct Report {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChartsetLine {
     /// The outcome.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ChartsetOutcome,
     /// The path below the library root.
     pub(crate) path: String,
     /// The id.
@@ -73,7 +73,12 @@ pub(crate) struct ChartsetLine {
 
 impl ChartsetLine {
     /// A line about a chartset that is not removed.
-    pub(crate) const fn new(outcome: Outcome, path: String, chartset: ChartsetId, charts: usize) -> Self {
+    pub(crate) const fn new(
+        outcome: ChartsetOutcome,
+        path: String,
+        chartset: ChartsetId,
+        charts: usize,
+    ) -> Self {
         Self { outcome, path, chartset, charts, removed: false, chosen: None, reason: None }
     }
 }
@@ -123,15 +128,15 @@ impl Report {
     pub(crate) fn chartset(&mut self, line: ChartsetLine) -> Result<()> {
         self.write(&line)?;
         match line.outcome {
-            Outcome::Added => self.added += 1,
-            Outcome::Unchanged => self.unchanged += 1,
-            Outcome::Updated => self.updated += 1,
-            Outcome::Read => self.read += 1,
-            Outcome::Duplicate => {
+            ChartsetOutcome::Added => self.added += 1,
+            ChartsetOutcome::Unchanged => self.unchanged += 1,
+            ChartsetOutcome::Updated => self.updated += 1,
+            ChartsetOutcome::Read => self.read += 1,
+            ChartsetOutcome::Duplicate => {
                 self.duplicates.push(line);
                 return Ok(());
             }
-            Outcome::Failed => {
+            ChartsetOutcome::Failed => {
                 self.failed.push(line);
                 return Ok(());
             }

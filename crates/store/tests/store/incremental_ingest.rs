@@ -1,7 +1,7 @@
 //! Incremental ingest: checks and fingerprints.
 
 use chart_index_domain::ChartsetDraft;
-use chart_index_store::{CheckedChartset, ExpectedChartset, IngestFingerprint, content_fingerprint};
+use chart_index_store::{ExpectedChartset, InputFingerprint, UnchangedChartset, content_fingerprint};
 
 use crate::support::{Catalogue, alpha, chart, config, folder, hash, id};
 
@@ -9,9 +9,14 @@ fn expected(draft: &ChartsetDraft) -> ExpectedChartset {
     ExpectedChartset { id: draft.id, fingerprint: content_fingerprint(draft), path: draft.path.clone() }
 }
 
-fn fingerprint(input: u8, content: u8) -> IngestFingerprint {
+fn fingerprint(input: u8, content: u8) -> InputFingerprint {
     let outcome = format!("outcome of {input}\0");
-    IngestFingerprint { input: [input; 32], metadata: Some([content; 32]), content: [content; 32], outcome }
+    InputFingerprint {
+        input: [input; 32],
+        file_metadata_digest: Some([content; 32]),
+        content_digest: [content; 32],
+        outcome,
+    }
 }
 
 #[tokio::test]
@@ -25,16 +30,16 @@ async fn unchanged_chartsets_are_checked_together() {
     let changed = folder(3, [chart(4)]);
     let unknown = folder(9, [chart(9)]);
     let requested = [&drafts[1], &drafts[0], &drafts[0], &changed, &unknown].map(expected);
-    let mut checked = catalogue.store.check_chartsets(&requested, 20).await.unwrap();
+    let mut checked = catalogue.store.record_unchanged_chartsets(&requested, 20).await.unwrap();
     checked.sort_by_key(|chartset| chartset.id);
     checked.dedup();
     let found = [(0, false), (1, true)].map(|(at, removed)| {
         let ExpectedChartset { id, fingerprint, .. } = expected(&drafts[at]);
-        CheckedChartset { id, fingerprint, removed }
+        UnchangedChartset { id, fingerprint, removed }
     });
     assert_eq!(checked, found);
     assert_eq!([1, 2, 3].map(|number| catalogue.times(id(number))), ["10|20", "11|20", "10|10"]);
-    let _ = catalogue.store.check_chartsets(&requested, 15).await.unwrap();
+    let _ = catalogue.store.record_unchanged_chartsets(&requested, 15).await.unwrap();
     assert_eq!(catalogue.times(id(1)), "10|20", "the last check never decreases");
     assert_eq!(catalogue.changes().len(), 4, "three ingests and a removal");
 }
@@ -48,7 +53,7 @@ async fn a_check_does_not_write_the_chartset_row() {
     let version = "SELECT ctid, xmin FROM chartsets";
     let before = catalogue.database.psql(version);
     catalogue.put(&draft, 20).await;
-    let _ = catalogue.store.check_chartsets(&[expected(&draft)], 30).await.unwrap();
+    let _ = catalogue.store.record_unchanged_chartsets(&[expected(&draft)], 30).await.unwrap();
     assert_eq!(catalogue.database.psql(version), before);
     assert_eq!(catalogue.times(id(1)), "10|30");
 }
@@ -59,7 +64,7 @@ async fn sources_have_the_time_of_the_last_check() {
     let draft = ChartsetDraft { exact_source: Some(alpha(5)), ..folder(1, [chart(1)]) };
     catalogue.put(&draft, 10).await;
     for checked_at_ms in [10, 20] {
-        let _ = catalogue.store.check_chartsets(&[expected(&draft)], checked_at_ms).await.unwrap();
+        let _ = catalogue.store.record_unchanged_chartsets(&[expected(&draft)], checked_at_ms).await.unwrap();
         let known = catalogue.store.chart(hash(1)).await.unwrap().unwrap();
         let detail = catalogue.store.chartset(id(1)).await.unwrap().unwrap();
         assert_eq!(
@@ -72,12 +77,12 @@ async fn sources_have_the_time_of_the_last_check() {
 #[tokio::test]
 async fn fingerprints_are_read_as_they_were_stored() {
     let catalogue = Catalogue::create().await;
-    let without = IngestFingerprint { metadata: None, ..fingerprint(2, 2) };
-    catalogue.store.put_ingest_fingerprints(&[fingerprint(1, 1), without.clone()]).await.unwrap();
-    catalogue.store.put_ingest_fingerprints(&[fingerprint(1, 3)]).await.unwrap();
-    let mut read = catalogue.store.ingest_fingerprints(&[[1; 32], [2; 32], [9; 32]]).await.unwrap();
+    let without = InputFingerprint { file_metadata_digest: None, ..fingerprint(2, 2) };
+    catalogue.store.put_input_fingerprints(&[fingerprint(1, 1), without.clone()]).await.unwrap();
+    catalogue.store.put_input_fingerprints(&[fingerprint(1, 3)]).await.unwrap();
+    let mut read = catalogue.store.input_fingerprints(&[[1; 32], [2; 32], [9; 32]]).await.unwrap();
     read.sort_by_key(|fingerprint| fingerprint.input);
-    let stored = |fingerprint: IngestFingerprint| IngestFingerprint {
+    let stored = |fingerprint: InputFingerprint| InputFingerprint {
         outcome: fingerprint.outcome.replace('\0', "\u{fffd}"),
         ..fingerprint
     };

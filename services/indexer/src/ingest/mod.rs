@@ -17,21 +17,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use chart_index_domain::ChartsetId;
-use chart_index_store::{IngestFingerprint, Store, StoreError};
+use chart_index_store::{InputFingerprint, Store, StoreError};
 use chart_index_telemetry::shutdown_signal;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use self::outcome::{InputOutcome, StoredChartset};
+use self::outcome::{RecordedOutcome, StoredChartset};
 use self::reader::{InputContent, ReadInput, Reader, StoredHashes};
-use self::writer::{InputResult, Writer};
+use self::writer::{InputReport, Writer};
 use crate::backoff::retry_store_call;
 use crate::cache_invalidation::{BackgroundInvalidation, CacheInvalidator};
 use crate::fingerprint::Fingerprinter;
 use crate::library::{self, Input};
-use crate::report::{ChartsetLine, Outcome, Report, plural};
+use crate::report::{ChartsetLine, ChartsetOutcome, Report, plural};
 use crate::song_folder::SongFolder;
 
 /// Number of inputs that are stored concurrently: enough to keep PostgreSQL busy while one waits for its disk.
@@ -108,9 +108,9 @@ struct Ingest {
     writer: Writer,
     stop: CancellationToken,
     /// The index of the input from which each chartset is ingested in this run.
-    chosen: HashMap<ChartsetId, usize>,
+    claims: HashMap<ChartsetId, usize>,
     /// Fingerprints to record, by input key.
-    fingerprints: HashMap<[u8; 32], IngestFingerprint>,
+    fingerprints: HashMap<[u8; 32], InputFingerprint>,
 }
 
 impl Ingest {
@@ -120,7 +120,7 @@ impl Ingest {
         invalidation: &BackgroundInvalidation,
         full: bool,
     ) -> Self {
-        let (stored, stop) = (StoredHashes::default(), CancellationToken::new());
+        let (stored_this_run, stop) = (StoredHashes::default(), CancellationToken::new());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let fingerprinter = if store.is_some() { Fingerprinter::for_this_program().ok() } else { None };
         let reader = Reader {
@@ -128,12 +128,12 @@ impl Ingest {
             store: store.clone(),
             fingerprinter,
             full,
-            stored: stored.clone(),
+            stored_this_run: stored_this_run.clone(),
             cores: Arc::new(Semaphore::new(cores)),
             stop: stop.clone(),
         };
-        let writer = Writer { store, stored, changed: invalidation.sender(), stop: stop.clone() };
-        Self { reader: Arc::new(reader), writer, stop, chosen: HashMap::new(), fingerprints: HashMap::new() }
+        let writer = Writer { store, stored_this_run, changed: invalidation.sender(), stop: stop.clone() };
+        Self { reader: Arc::new(reader), writer, stop, claims: HashMap::new(), fingerprints: HashMap::new() }
     }
 
     /// Processes inputs until the last one, a signal, or a failure. Then waits for transactions in progress.
@@ -145,7 +145,7 @@ impl Ingest {
         while end.is_none() || !writers.is_empty() {
             let step = tokio::select! {
                 () = &mut signalled, if !self.stop.is_cancelled() => Ok(Some(Completion::Interrupted)),
-                Some(stored) = writers.join_next() => self.finish(stored, report).await.map(|()| None),
+                Some(joined) = writers.join_next() => self.finish(joined, report).await.map(|()| None),
                 input = inputs.next(), if end.is_none() && writers.len() < WRITERS => match input {
                     Some(input) => self.process(input, &mut writers, report).await.map(|()| None),
                     None => Ok(Some(Completion::All)),
@@ -171,24 +171,24 @@ impl Ingest {
     async fn process(
         &mut self,
         input: Result<ReadInput>,
-        writers: &mut JoinSet<Result<InputResult, StoreError>>,
+        writers: &mut JoinSet<Result<InputReport, StoreError>>,
         report: &mut Report,
     ) -> Result<()> {
         let ReadInput { index, content, fingerprint } = input?;
         match content {
             InputContent::Unchanged(outcome) => {
-                let result = self.unchanged(index, outcome, fingerprint);
-                self.record(result, report).await
+                let input_report = self.unchanged(index, outcome, fingerprint);
+                self.record(input_report, report).await
             }
             InputContent::Decoded(folders) => {
-                let (chosen, duplicates) = self.choose(index, folders);
+                let (folders, duplicates) = self.split_duplicates(index, folders);
                 // An input with duplicates is decoded again in the next run: the chosen one may be gone by then.
                 let fingerprint = fingerprint.filter(|_| duplicates.is_empty());
                 let writer = self.writer.clone();
                 writers.spawn(async move {
-                    let mut result = writer.store(chosen, fingerprint).await?;
-                    result.chartsets.extend(duplicates);
-                    Ok(result)
+                    let mut input_report = writer.store(folders, fingerprint).await?;
+                    input_report.chartsets.extend(duplicates);
+                    Ok(input_report)
                 });
                 Ok(())
             }
@@ -198,41 +198,49 @@ impl Ingest {
     fn unchanged(
         &mut self,
         index: usize,
-        outcome: InputOutcome,
-        fingerprint: Option<IngestFingerprint>,
-    ) -> InputResult {
+        outcome: RecordedOutcome,
+        fingerprint: Option<InputFingerprint>,
+    ) -> InputReport {
         let mut chartsets = Vec::with_capacity(outcome.chartsets.len());
         for chartset in outcome.chartsets {
             let StoredChartset { id, path, charts, removed, .. } = chartset;
-            chartsets.push(match self.other_input(id, index) {
+            chartsets.push(match self.claim_chartset(id, index) {
                 Some(other) => self.duplicate(index, other, id, &path, charts),
-                None => ChartsetLine { removed, ..ChartsetLine::new(Outcome::Unchanged, path, id, charts) },
+                None => ChartsetLine {
+                    removed,
+                    ..ChartsetLine::new(ChartsetOutcome::Unchanged, path, id, charts)
+                },
             });
         }
-        InputResult { chartsets, refused: outcome.refused, fingerprint }
+        InputReport { chartsets, refused: outcome.refused, fingerprint }
     }
 
-    /// Splits the song folders of an input into those to store, and reports of duplicates, whose chartsets are ingested
-    /// from other inputs.
-    fn choose(&mut self, index: usize, folders: Vec<SongFolder>) -> (Vec<SongFolder>, Vec<ChartsetLine>) {
-        let (mut chosen, mut duplicates) = (Vec::new(), Vec::new());
+    /// Claims the chartsets of an input. Returns its song folders, without the drafts of chartsets that another input has
+    /// claimed, and a line of the report about each of these.
+    fn split_duplicates(
+        &mut self,
+        index: usize,
+        folders: Vec<SongFolder>,
+    ) -> (Vec<SongFolder>, Vec<ChartsetLine>) {
+        let (mut remaining, mut duplicates) = (Vec::new(), Vec::new());
         for mut folder in folders {
             let has_chartset = folder.draft.is_some() || folder.is_unreadable;
             if has_chartset
-                && let Some(other) = self.other_input(folder.id, index)
+                && let Some(other) = self.claim_chartset(folder.id, index)
                 && let Some(draft) = folder.draft.take()
             {
                 duplicates.push(self.duplicate(index, other, draft.id, &draft.path, draft.charts.len()));
             }
-            chosen.push(folder);
+            remaining.push(folder);
         }
-        (chosen, duplicates)
+        (remaining, duplicates)
     }
 
-    /// The input from which the chartset is ingested in this run, if it is another one. Otherwise chooses this input.
-    fn other_input(&mut self, id: ChartsetId, index: usize) -> Option<usize> {
-        match self.chosen.entry(id) {
-            Entry::Occupied(other) => Some(*other.get()),
+    /// Claims a chartset for the input at `index`, from which this run then ingests it. Returns the input that has claimed
+    /// it before, if there is one.
+    fn claim_chartset(&mut self, id: ChartsetId, index: usize) -> Option<usize> {
+        match self.claims.entry(id) {
+            Entry::Occupied(claimed) => Some(*claimed.get()),
             Entry::Vacant(entry) => {
                 entry.insert(index);
                 None
@@ -252,26 +260,27 @@ impl Ingest {
         let subfolder = path.strip_prefix(&inputs[index].path).unwrap_or_default();
         let path = inputs[index].full_path() + subfolder;
         let chosen = Some(inputs[other].full_path());
-        ChartsetLine { chosen, ..ChartsetLine::new(Outcome::Duplicate, path, id, charts) }
+        ChartsetLine { chosen, ..ChartsetLine::new(ChartsetOutcome::Duplicate, path, id, charts) }
     }
 
     async fn finish(
         &mut self,
-        stored: Result<Result<InputResult, StoreError>, JoinError>,
+        joined: Result<Result<InputReport, StoreError>, JoinError>,
         report: &mut Report,
     ) -> Result<()> {
-        self.record(stored??, report).await
+        self.record(joined??, report).await
     }
 
     /// Reports the result of an input, and records its fingerprint for the next run.
-    async fn record(&mut self, result: InputResult, report: &mut Report) -> Result<()> {
-        for line in result.chartsets {
+    async fn record(&mut self, input_report: InputReport, report: &mut Report) -> Result<()> {
+        for line in input_report.chartsets {
             report.chartset(line)?;
         }
-        report.refused(result.refused)?;
+        report.refused(input_report.refused)?;
         report.input_done();
         // Inputs of two libraries may have the same key: the last one is recorded.
-        self.fingerprints.extend(result.fingerprint.map(|fingerprint| (fingerprint.input, fingerprint)));
+        self.fingerprints
+            .extend(input_report.fingerprint.map(|fingerprint| (fingerprint.input, fingerprint)));
         if self.fingerprints.len() >= FINGERPRINT_BATCH { self.flush().await } else { Ok(()) }
     }
 
@@ -280,7 +289,7 @@ impl Ingest {
         let Some(store) = self.writer.store.as_ref().filter(|_| !fingerprints.is_empty()) else {
             return Ok(());
         };
-        retry_store_call(&self.stop, || store.put_ingest_fingerprints(&fingerprints)).await?;
+        retry_store_call(&self.stop, || store.put_input_fingerprints(&fingerprints)).await?;
         Ok(())
     }
 }

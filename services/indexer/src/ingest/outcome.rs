@@ -1,4 +1,4 @@
-//! The outcome of an input, as recorded with its fingerprint, from which an unchanged input is reported.
+//! The recorded outcome of an input, from which an unchanged input is reported.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::song_folder::RefusedFile;
 
-/// The outcome of an input.
+/// What an ingest stored and refused of an input, as recorded in [`InputFingerprint::outcome`]. If the input is unchanged
+/// in a later run, its `InputReport` is made from it.
+///
+/// [`InputFingerprint::outcome`]: chart_index_store::InputFingerprint::outcome
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct InputOutcome {
+pub(super) struct RecordedOutcome {
     pub(super) chartsets: Vec<StoredChartset>,
     pub(super) refused: Vec<RefusedFile>,
 }
 
-impl InputOutcome {
-    /// Reports whether the store has all chartsets as recorded, and updates whether they are removed. `stored` has that
-    /// for each stored chartset, by id and content fingerprint.
+impl RecordedOutcome {
+    /// Sets `removed` of each chartset, and returns whether the store has them all. `stored` maps id and content fingerprint
+    /// to `removed`.
     pub(super) fn confirm(&mut self, stored: &HashMap<(ChartsetId, [u8; 32]), bool>) -> bool {
         let mut all = true;
         for chartset in &mut self.chartsets {

@@ -6,14 +6,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use chart_index_domain::{ChartsetDraft, NoteHash};
-use chart_index_store::{IngestFingerprint, Store};
+use chart_index_store::{InputFingerprint, Store};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::now_ms;
-use super::outcome::{InputOutcome, StoredChartset};
+use super::outcome::{RecordedOutcome, StoredChartset};
 use crate::backoff::retry_store_call;
 use crate::fingerprint::{Fingerprinter, input_key};
 use crate::input_files;
@@ -40,7 +40,7 @@ pub(super) struct Reader {
     /// Whether to decode unchanged inputs, too.
     pub(super) full: bool,
     /// The charts stored by this run.
-    pub(super) stored: StoredHashes,
+    pub(super) stored_this_run: StoredHashes,
     /// A permit per core.
     pub(super) cores: Arc<Semaphore>,
     /// Cancels retries of store calls.
@@ -54,30 +54,30 @@ pub(super) struct ReadInput {
     /// Its content.
     pub(super) content: InputContent,
     /// The fingerprint to record. Its outcome is still empty for a decoded input.
-    pub(super) fingerprint: Option<IngestFingerprint>,
+    pub(super) fingerprint: Option<InputFingerprint>,
 }
 
 /// The content of an input.
 pub(super) enum InputContent {
     /// Files and stored chartsets are unchanged since the last run, which had this outcome.
-    Unchanged(InputOutcome),
+    Unchanged(RecordedOutcome),
     /// The decoded song folders.
     Decoded(Vec<SongFolder>),
 }
 
-/// An input that was compared with its recorded fingerprint.
+/// An input, and what is known about it before it is decoded.
 #[derive(Default)]
-struct CheckedInput {
+struct PlannedInput {
     /// Its index in [`Reader::inputs`].
     index: usize,
-    /// The metadata digest.
-    metadata: Option<[u8; 32]>,
+    /// The digest of names, sizes and times of its files.
+    file_metadata_digest: Option<[u8; 32]>,
     /// The recorded outcome, if the input is unchanged.
-    unchanged: Option<InputOutcome>,
+    unchanged: Option<RecordedOutcome>,
     /// The fingerprint to record for an unchanged input with new metadata.
-    fingerprint: Option<IngestFingerprint>,
-    /// The stored charts of the input's chartset.
-    stored: Arc<HashSet<NoteHash>>,
+    fingerprint: Option<InputFingerprint>,
+    /// The charts that the chartsets of this chunk had in the store before this run.
+    stored_before: Arc<HashSet<NoteHash>>,
 }
 
 /// An input that is or will be read.
@@ -92,17 +92,17 @@ struct RecordedInput {
     position: usize,
     /// Its index in [`Reader::inputs`].
     index: usize,
-    /// The current metadata digest.
-    metadata: Option<[u8; 32]>,
-    recorded: IngestFingerprint,
+    /// The current digest of names, sizes and times of its files.
+    file_metadata_digest: Option<[u8; 32]>,
+    recorded: InputFingerprint,
 }
 
 /// An input whose files are unchanged.
 struct Candidate {
     /// Its index in the chunk.
     position: usize,
-    outcome: InputOutcome,
-    fingerprint: Option<IngestFingerprint>,
+    outcome: RecordedOutcome,
+    fingerprint: Option<InputFingerprint>,
 }
 
 impl Reader {
@@ -110,12 +110,12 @@ impl Reader {
     pub(super) fn read_all(self: Arc<Self>) -> impl Stream<Item = anyhow::Result<ReadInput>> {
         let count = self.inputs.len();
         let chunks = (0..count).step_by(CHUNK).map(move |start| start..count.min(start + CHUNK));
-        let (checking, reading) = (self.clone(), self);
+        let (planning, reading) = (self.clone(), self);
         stream::iter(chunks)
-            .map(move |chunk| tokio::spawn(checking.clone().check(chunk)))
+            .map(move |chunk| tokio::spawn(planning.clone().plan(chunk)))
             .buffered(CHUNKS_AHEAD)
-            .flat_map(|checked| stream::iter(each(checked.map_err(anyhow::Error::from).flatten())))
-            .map(move |checked| checked.map(|checked| reading.clone().read(checked)))
+            .flat_map(|planned| stream::iter(each(planned.map_err(anyhow::Error::from).flatten())))
+            .map(move |planned| planned.map(|planned| reading.clone().read(planned)))
             .map(|pending| async move {
                 match pending? {
                     Pending::Unchanged(input) => Ok(input),
@@ -125,60 +125,67 @@ impl Reader {
             .buffered(READ_AHEAD)
     }
 
-    /// Determines which inputs of a chunk are unchanged.
-    async fn check(self: Arc<Self>, chunk: Range<usize>) -> anyhow::Result<Vec<CheckedInput>> {
-        let metadata = self
-            .blocking(move |reader| chunk.map(|index| (index, reader.metadata(index))).collect::<Vec<_>>());
-        let unchecked = |(index, metadata)| CheckedInput { index, metadata, ..CheckedInput::default() };
-        let mut checked: Vec<CheckedInput> = metadata.await?.into_iter().map(unchecked).collect();
+    /// Plans a chunk: determines which inputs are unchanged, and which charts of the others are stored.
+    async fn plan(self: Arc<Self>, chunk: Range<usize>) -> anyhow::Result<Vec<PlannedInput>> {
+        let digests = self.blocking(move |reader| {
+            chunk.map(|index| (index, reader.file_metadata_digest(index))).collect::<Vec<_>>()
+        });
+        let plan = |(index, file_metadata_digest)| PlannedInput {
+            index,
+            file_metadata_digest,
+            ..PlannedInput::default()
+        };
+        let mut planned: Vec<PlannedInput> = digests.await?.into_iter().map(plan).collect();
         if let Some(store) = self.store.clone() {
-            self.find_unchanged(&store, &mut checked).await?;
-            self.find_stored(&store, &mut checked).await?;
+            self.find_unchanged(&store, &mut planned).await?;
+            self.find_stored(&store, &mut planned).await?;
         }
-        Ok(checked)
+        Ok(planned)
     }
 
-    fn metadata(&self, index: usize) -> Option<[u8; 32]> {
-        self.fingerprinter?.metadata(&self.inputs[index], SystemTime::now())
+    fn file_metadata_digest(&self, index: usize) -> Option<[u8; 32]> {
+        self.fingerprinter?.file_metadata_digest(&self.inputs[index], SystemTime::now())
     }
 
     async fn find_unchanged(
         self: &Arc<Self>,
         store: &Store,
-        checked: &mut [CheckedInput],
+        planned: &mut [PlannedInput],
     ) -> anyhow::Result<()> {
         if self.full || self.fingerprinter.is_none() {
             return Ok(());
         }
         let keys: Vec<[u8; 32]> =
-            checked.iter().map(|checked| input_key(&self.inputs[checked.index])).collect();
-        let recorded = retry_store_call(&self.stop, || store.ingest_fingerprints(&keys)).await?;
-        let mut recorded: HashMap<[u8; 32], IngestFingerprint> =
+            planned.iter().map(|planned| input_key(&self.inputs[planned.index])).collect();
+        let recorded = retry_store_call(&self.stop, || store.input_fingerprints(&keys)).await?;
+        let mut recorded: HashMap<[u8; 32], InputFingerprint> =
             recorded.into_iter().map(|recorded| (recorded.input, recorded)).collect();
-        let with_record = |(position, (checked, key)): (usize, (&CheckedInput, _))| {
-            let CheckedInput { index, metadata, .. } = *checked;
-            Some(RecordedInput { position, index, metadata, recorded: recorded.remove(key)? })
+        let with_record = |(position, (planned, key)): (usize, (&PlannedInput, _))| {
+            let PlannedInput { index, file_metadata_digest, .. } = *planned;
+            Some(RecordedInput { position, index, file_metadata_digest, recorded: recorded.remove(key)? })
         };
-        let inputs: Vec<_> = checked.iter().zip(&keys).enumerate().filter_map(with_record).collect();
+        let inputs: Vec<_> = planned.iter().zip(&keys).enumerate().filter_map(with_record).collect();
         let candidates = self.blocking(move |reader| {
             inputs.into_iter().filter_map(|input| reader.candidate(input)).collect::<Vec<_>>()
         });
-        self.confirm(store, candidates.await?, checked).await
+        self.confirm(store, candidates.await?, planned).await
     }
 
     /// A candidate, if the files of the input are unchanged.
     fn candidate(&self, input: RecordedInput) -> Option<Candidate> {
-        let RecordedInput { position, index, metadata, mut recorded } = input;
+        let RecordedInput { position, index, file_metadata_digest, mut recorded } = input;
         let outcome = serde_json::from_str(&recorded.outcome).ok()?;
-        if metadata.is_some() && metadata == recorded.metadata {
+        if file_metadata_digest.is_some() && file_metadata_digest == recorded.file_metadata_digest {
             return Some(Candidate { position, outcome, fingerprint: None });
         }
         let input = &self.inputs[index];
-        if self.fingerprinter?.content(input, &input_files::read(input).ok()?) != recorded.content {
+        if self.fingerprinter?.content_digest(input, &input_files::read(input).ok()?)
+            != recorded.content_digest
+        {
             return None;
         }
-        let is_new = recorded.metadata != metadata;
-        recorded.metadata = metadata;
+        let is_new = recorded.file_metadata_digest != file_metadata_digest;
+        recorded.file_metadata_digest = file_metadata_digest;
         Some(Candidate { position, outcome, fingerprint: is_new.then_some(recorded) })
     }
 
@@ -188,14 +195,15 @@ impl Reader {
         &self,
         store: &Store,
         candidates: Vec<Candidate>,
-        checked: &mut [CheckedInput],
+        planned: &mut [PlannedInput],
     ) -> anyhow::Result<()> {
         let chartsets = candidates.iter().flat_map(|candidate| &candidate.outcome.chartsets);
         let expected: Vec<_> = chartsets.filter_map(StoredChartset::expected).collect();
         if expected.is_empty() && candidates.is_empty() {
             return Ok(());
         }
-        let confirmed = retry_store_call(&self.stop, || store.check_chartsets(&expected, now_ms())).await?;
+        let confirmed =
+            retry_store_call(&self.stop, || store.record_unchanged_chartsets(&expected, now_ms())).await?;
         // The key includes the content: two inputs with the same chartset may both be candidates.
         let removed: HashMap<_, _> = confirmed
             .into_iter()
@@ -203,41 +211,47 @@ impl Reader {
             .collect();
         for Candidate { position, mut outcome, fingerprint } in candidates {
             if outcome.confirm(&removed) {
-                checked[position].unchanged = Some(outcome);
-                checked[position].fingerprint = fingerprint;
+                planned[position].unchanged = Some(outcome);
+                planned[position].fingerprint = fingerprint;
             }
         }
         Ok(())
     }
 
     /// Looks up the stored charts of the inputs that have to be decoded.
-    async fn find_stored(&self, store: &Store, checked: &mut [CheckedInput]) -> anyhow::Result<()> {
-        let changed = checked.iter().filter(|checked| checked.unchanged.is_none());
-        let ids: Vec<_> = changed.map(|checked| self.inputs[checked.index].identify("").id).collect();
+    async fn find_stored(&self, store: &Store, planned: &mut [PlannedInput]) -> anyhow::Result<()> {
+        let changed = planned.iter().filter(|planned| planned.unchanged.is_none());
+        let ids: Vec<_> = changed.map(|planned| self.inputs[planned.index].identify("").id).collect();
         if ids.is_empty() {
             return Ok(());
         }
         let stored = Arc::new(retry_store_call(&self.stop, || store.chart_hashes_in(&ids)).await?);
-        for checked in checked {
-            checked.stored = stored.clone();
+        for planned in planned {
+            planned.stored_before = stored.clone();
         }
         Ok(())
     }
 
     /// Starts to decode an input that changed.
-    fn read(self: Arc<Self>, checked: CheckedInput) -> Pending {
-        let CheckedInput { index, metadata, unchanged, fingerprint, stored } = checked;
+    fn read(self: Arc<Self>, planned: PlannedInput) -> Pending {
+        let PlannedInput { index, file_metadata_digest, unchanged, fingerprint, stored_before } = planned;
         if let Some(outcome) = unchanged {
             let content = InputContent::Unchanged(outcome);
             return Pending::Unchanged(ReadInput { index, content, fingerprint });
         }
         // In a separate task, so that decoding starts when a core is free, even while the stream is not polled.
-        let decoding =
-            async move { self.blocking(move |reader| reader.decode(index, metadata, &stored)).await };
+        let decoding = async move {
+            self.blocking(move |reader| reader.decode(index, file_metadata_digest, &stored_before)).await
+        };
         Pending::Decoding(tokio::spawn(decoding))
     }
 
-    fn decode(&self, index: usize, metadata: Option<[u8; 32]>, stored: &HashSet<NoteHash>) -> ReadInput {
+    fn decode(
+        &self,
+        index: usize,
+        file_metadata_digest: Option<[u8; 32]>,
+        stored_before: &HashSet<NoteHash>,
+    ) -> ReadInput {
         let input = &self.inputs[index];
         let files = match input_files::read(input) {
             Ok(files) => files,
@@ -246,13 +260,13 @@ impl Reader {
                 return ReadInput { index, content, fingerprint: None };
             }
         };
-        let fingerprint = self.fingerprinter.map(|fingerprinter| IngestFingerprint {
+        let fingerprint = self.fingerprinter.map(|fingerprinter| InputFingerprint {
             input: input_key(input),
-            metadata,
-            content: fingerprinter.content(input, &files),
+            file_metadata_digest,
+            content_digest: fingerprinter.content_digest(input, &files),
             outcome: String::new(),
         });
-        let is_stored = |hash: &NoteHash| stored.contains(hash) || self.stored.contains(hash);
+        let is_stored = |hash: &NoteHash| stored_before.contains(hash) || self.stored_this_run.contains(hash);
         let content = InputContent::Decoded(song_folder::decode(input, files, &is_stored));
         ReadInput { index, content, fingerprint }
     }

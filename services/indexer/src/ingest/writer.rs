@@ -1,15 +1,15 @@
 //! Stores decoded song folders, one transaction each.
 
 use chart_index_domain::{ChartsetDraft, NoteHash};
-use chart_index_store::{IngestFingerprint, PutEffect, Store, StoreError};
+use chart_index_store::{InputFingerprint, PutEffect, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::now_ms;
-use super::outcome::{InputOutcome, StoredChartset};
+use super::outcome::{RecordedOutcome, StoredChartset};
 use super::reader::StoredHashes;
 use crate::backoff::retry_store_call;
-use crate::report::{ChartsetLine, Outcome, error_chain};
+use crate::report::{ChartsetLine, ChartsetOutcome, error_chain};
 use crate::song_folder::{RefusedFile, SongFolder};
 
 /// Stores song folders.
@@ -18,22 +18,23 @@ pub(super) struct Writer {
     /// `None` in a dry run.
     pub(super) store: Option<Store>,
     /// The charts stored by this run.
-    pub(super) stored: StoredHashes,
+    pub(super) stored_this_run: StoredHashes,
     /// Sends changed charts to the cache invalidation.
     pub(super) changed: mpsc::UnboundedSender<Vec<NoteHash>>,
     /// Cancels retries of store calls.
     pub(super) stop: CancellationToken,
 }
 
-/// The result of an input.
+/// What to report of an input, either after storing it or, if it is unchanged, from its [`RecordedOutcome`]. The
+/// [`ChartsetOutcome`] of each chartset is in its line.
 #[derive(Default)]
-pub(super) struct InputResult {
+pub(super) struct InputReport {
     /// Its chartsets.
     pub(super) chartsets: Vec<ChartsetLine>,
     /// Its files and charts that are not indexed.
     pub(super) refused: Vec<RefusedFile>,
     /// The fingerprint to record. `None` if the next run has to decode the input again.
-    pub(super) fingerprint: Option<IngestFingerprint>,
+    pub(super) fingerprint: Option<InputFingerprint>,
 }
 
 impl Writer {
@@ -44,18 +45,18 @@ impl Writer {
     pub(super) async fn store(
         &self,
         folders: Vec<SongFolder>,
-        fingerprint: Option<IngestFingerprint>,
-    ) -> Result<InputResult, StoreError> {
-        let mut outcome = InputOutcome::default();
-        let mut result = InputResult::default();
+        fingerprint: Option<InputFingerprint>,
+    ) -> Result<InputReport, StoreError> {
+        let mut outcome = RecordedOutcome::default();
+        let mut report = InputReport::default();
         let mut complete = true;
         for folder in folders {
             complete &= !folder.is_unreadable;
             outcome.refused.extend(folder.refused);
             if let Some(draft) = &folder.draft {
                 let line = self.store_draft(draft).await?;
-                complete &= line.outcome != Outcome::Failed;
-                result.chartsets.push(line);
+                complete &= line.outcome != ChartsetOutcome::Failed;
+                report.chartsets.push(line);
                 outcome.chartsets.push(StoredChartset::from_draft(draft));
             }
         }
@@ -63,14 +64,14 @@ impl Writer {
             && let Ok(recorded) = serde_json::to_string(&outcome)
         {
             fingerprint.outcome = recorded;
-            result.fingerprint = Some(fingerprint);
+            report.fingerprint = Some(fingerprint);
         }
-        result.refused = outcome.refused;
-        Ok(result)
+        report.refused = outcome.refused;
+        Ok(report)
     }
 
     async fn store_draft(&self, draft: &ChartsetDraft) -> Result<ChartsetLine, StoreError> {
-        let line = ChartsetLine::new(Outcome::Read, draft.path.clone(), draft.id, draft.charts.len());
+        let line = ChartsetLine::new(ChartsetOutcome::Read, draft.path.clone(), draft.id, draft.charts.len());
         let Some(store) = &self.store else { return Ok(line) };
         let mut attempts = 0;
         let put = || {
@@ -80,11 +81,11 @@ impl Writer {
         let put = match retry_store_call(&self.stop, put).await {
             Err(error) if error.is_rejected() => {
                 let reason = Some(error_chain(&error));
-                return Ok(ChartsetLine { outcome: Outcome::Failed, reason, ..line });
+                return Ok(ChartsetLine { outcome: ChartsetOutcome::Failed, reason, ..line });
             }
             put => put?,
         };
-        self.stored.extend(draft);
+        self.stored_this_run.extend(draft);
         // An attempt that lost its connection may have stored the chartset, so that the retry finds it unchanged.
         if put.effect != PutEffect::Unchanged || attempts > 1 {
             // The receiver outlives the ingest.
@@ -96,7 +97,7 @@ impl Writer {
     }
 }
 
-impl From<PutEffect> for Outcome {
+impl From<PutEffect> for ChartsetOutcome {
     fn from(effect: PutEffect) -> Self {
         match effect {
             PutEffect::Added => Self::Added,

@@ -26,7 +26,7 @@ const PROBE: &str = "SELECT (SELECT true FROM charts LIMIT 1), (SELECT true FROM
 
 /// Whether reads may use PostgreSQL. Clones share the state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Breaker {
+pub(crate) struct CircuitBreaker {
     state: Arc<State>,
 }
 
@@ -39,16 +39,16 @@ struct State {
 /// The breaker is open.
 #[derive(Debug, thiserror::Error)]
 #[error("PostgreSQL is unavailable (circuit breaker open)")]
-pub(crate) struct BreakerOpen;
+pub(crate) struct CircuitBreakerOpen;
 
-impl Breaker {
+impl CircuitBreaker {
     /// Fails while the breaker is open.
-    pub(crate) fn check(&self) -> Result<(), BreakerOpen> {
-        if self.state.is_open.load(Ordering::Acquire) { Err(BreakerOpen) } else { Ok(()) }
+    pub(crate) fn check(&self) -> Result<(), CircuitBreakerOpen> {
+        if self.state.is_open.load(Ordering::Acquire) { Err(CircuitBreakerOpen) } else { Ok(()) }
     }
 
     /// Records that a read reached PostgreSQL, even if it returned an error.
-    pub(crate) fn succeeded(&self) {
+    pub(crate) fn record_success(&self) {
         // Usually only a load, so that the value stays in the cache of every core.
         if self.state.failures.load(Ordering::Relaxed) > 0 {
             self.state.failures.store(0, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Breaker {
     /// Records that a read did not reach PostgreSQL. Returns whether this opened the breaker; the caller must then
     /// [`close`](Self::close) it once PostgreSQL responds.
     #[must_use]
-    pub(crate) fn failed(&self) -> bool {
+    pub(crate) fn record_failure(&self) -> bool {
         let failures = self.state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         failures >= FAILURES && !self.state.is_open.swap(true, Ordering::AcqRel)
     }
@@ -95,17 +95,17 @@ mod tests {
 
     #[test]
     fn only_consecutive_failures_open_it() {
-        let breaker = Breaker::default();
+        let breaker = CircuitBreaker::default();
         for _ in 0..10 {
-            assert!(!breaker.failed() && !breaker.failed());
-            breaker.succeeded();
+            assert!(!breaker.record_failure() && !breaker.record_failure());
+            breaker.record_success();
         }
         assert!(breaker.check().is_ok());
-        assert_eq!([(); 4].map(|()| breaker.failed()), [false, false, true, false], "opens once");
-        breaker.succeeded();
+        assert_eq!([(); 4].map(|()| breaker.record_failure()), [false, false, true, false], "opens once");
+        breaker.record_success();
         assert!(breaker.check().is_err(), "a late success does not close it");
         breaker.close();
         assert!(breaker.check().is_ok());
-        assert!(!breaker.failed(), "closing it resets the count");
+        assert!(!breaker.record_failure(), "closing it resets the count");
     }
 }

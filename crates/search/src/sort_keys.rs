@@ -293,7 +293,7 @@ mod tests {
         let row = |name| format!("//! | `{name}` | {} | {} |\n", text(&first[name]), text(&second[name]));
         let table: String = sorted_by.map(row).collect();
         assert!(
-            include_str!("order.rs").contains(&table),
+            include_str!("sort_keys.rs").contains(&table),
             "the table at the top of this file has to be\n{table}"
         );
     }

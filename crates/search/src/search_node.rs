@@ -1,4 +1,4 @@
-//! Searches one node, within a concurrency limit, and probes its health.
+//! [`SearchNode`]: searches one node, within a concurrency limit, and probes its health.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,9 +13,9 @@ use crate::page_search::PageSearch;
 use crate::transport::TransportError;
 use crate::{NodeConfig, SearchConfig, SearchError, Target};
 
-/// Searches one node.
+/// A node that is searched: its connection, its concurrency limit and its health.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct SearchNode {
     node: Node,
     permits: Semaphore,
     search_timeout: Duration,
@@ -23,7 +23,7 @@ pub(crate) struct Reader {
     health: Mutex<NodeHealth>,
 }
 
-impl Reader {
+impl SearchNode {
     pub(crate) fn new(node: &NodeConfig, config: &SearchConfig) -> Result<Self, SearchError> {
         Ok(Self {
             node: Node::new(node, config.search_timeout)?,

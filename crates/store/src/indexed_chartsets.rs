@@ -45,7 +45,7 @@ impl Store {
     /// Returns the current state of those of the chartsets that are shown, in the order of their ids.
     pub async fn indexed_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<IndexedChartset>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
-        self.read("read chartsets to index", |mut connection| async move {
+        self.long_read("read chartsets to index", |mut connection| async move {
             let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
                 "SELECT id, updated_at_ms, ",
                 listed_columns!(),
@@ -67,7 +67,7 @@ impl Store {
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<Vec<IndexedChartset>, ReadError> {
-        self.read("read chartsets to index", |mut connection| async move {
+        self.long_read("read chartsets to index", |mut connection| async move {
             let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
                 "SELECT id, updated_at_ms, ",
                 listed_columns!(),
@@ -87,7 +87,7 @@ impl Store {
 
     /// Counts the shown chartsets for a comparison with an index at this checkpoint.
     pub async fn shown_count(&self, since: Checkpoint) -> Result<ShownCount, ReadError> {
-        self.read("count chartsets", |mut connection| async move {
+        self.long_read("count chartsets", |mut connection| async move {
             let (unchanged, changed): (i64, Vec<String>) = sqlx::query_as(
                 "WITH changed AS MATERIALIZED (
                      SELECT DISTINCT chartset_id AS id FROM search_changes
@@ -108,7 +108,7 @@ impl Store {
 
     /// Returns the current snapshot.
     pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
-        self.read("read the current snapshot", |mut connection| async move {
+        self.long_read("read the current snapshot", |mut connection| async move {
             let snapshot = sqlx::query_scalar("SELECT pg_current_snapshot()::text");
             snapshot.fetch_one(&mut *connection).await.map(Snapshot)
         })
@@ -122,7 +122,7 @@ impl Store {
         ids: &[ChartsetId],
     ) -> Result<HashSet<ChartsetId>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
-        self.read("read changed chartsets", |mut connection| async move {
+        self.long_read("read changed chartsets", |mut connection| async move {
             let changed: Vec<String> = sqlx::query_scalar(
                 "SELECT DISTINCT chartset_id FROM search_changes
                  WHERE transaction_id >= pg_snapshot_xmin($1::text::pg_snapshot)

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::report::error_chain;
 
-/// Retries of store calls: for 30 s, in addition to the acquire timeout of each attempt. That is enough for a restart or a
-/// failover of PostgreSQL, but not for an outage.
+/// Retries of store calls, with pauses of up to 30 s in total. With an acquire timeout of 10 s per attempt, a call fails after
+/// about two minutes. That is enough for a restart or a failover of PostgreSQL, but not for an outage.
 const STORE_CALL: ExponentialBuilder = exponential(Duration::from_millis(100), Duration::from_secs(5))
     .with_total_delay(Some(Duration::from_secs(30)))
     .with_jitter();

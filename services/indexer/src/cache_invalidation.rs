@@ -16,7 +16,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const BATCH: usize = 64;
 
 const NOT_INVALIDATED: &str = "the change is stored, but the cache in Redis could not be invalidated: replicas may \
-                               serve outdated responses for ten minutes; a removal or restore can be run again";
+                               serve outdated responses until these expire, within ten minutes; run a removal or \
+                               restore again to invalidate them, but not an ingest, which finds everything \
+                               unchanged";
 const NOT_CONFIRMED: &str = "if Redis fails over now, replicas may serve outdated responses for ten minutes; \
                              run the command again when all replicas of Redis are connected";
 
@@ -66,11 +68,11 @@ impl CacheInvalidator {
         self.0.invalidate(&keys(charts), timeout).await
     }
 
-    /// Starts a task that invalidates what an ingest stores, so that the ingest does not wait for Redis. Charts that
-    /// could not be invalidated are retried with the next ones, and at the end.
+    /// Starts a task that invalidates the charts that an ingest changes, so that the ingest does not wait for Redis. Charts
+    /// that could not be invalidated are retried with the next ones, and at the end.
     pub(crate) fn start_background_task(self) -> BackgroundInvalidation {
-        let (sender, stored) = mpsc::unbounded_channel();
-        BackgroundInvalidation { sender, task: tokio::spawn(invalidate_all(self, stored)) }
+        let (sender, changed) = mpsc::unbounded_channel();
+        BackgroundInvalidation { sender, task: tokio::spawn(invalidate_all(self, changed)) }
     }
 }
 
@@ -79,7 +81,7 @@ fn keys(charts: &[NoteHash]) -> Vec<CacheKey> {
     charts.iter().flat_map(|hash| CacheKey::all_of_chart(*hash)).collect()
 }
 
-/// The task that invalidates what an ingest stores.
+/// The task that invalidates the charts that an ingest changes.
 #[derive(Debug)]
 pub(crate) struct BackgroundInvalidation {
     sender: mpsc::UnboundedSender<Vec<NoteHash>>,
@@ -87,7 +89,7 @@ pub(crate) struct BackgroundInvalidation {
 }
 
 impl BackgroundInvalidation {
-    /// The channel for charts that were stored.
+    /// The channel for charts that changed.
     pub(crate) fn sender(&self) -> mpsc::UnboundedSender<Vec<NoteHash>> {
         self.sender.clone()
     }
@@ -104,11 +106,12 @@ impl BackgroundInvalidation {
 
 async fn invalidate_all(
     invalidator: CacheInvalidator,
-    mut stored: mpsc::UnboundedReceiver<Vec<NoteHash>>,
+    mut changed: mpsc::UnboundedReceiver<Vec<NoteHash>>,
 ) -> Result<()> {
     let (mut batch, mut pending) = (Vec::new(), Vec::new());
-    while stored.recv_many(&mut batch, BATCH).await > 0 {
+    while changed.recv_many(&mut batch, BATCH).await > 0 {
         pending.extend(batch.drain(..).flatten());
+        // Zero: one attempt per batch, without retries, so that changes do not pile up while Redis is unavailable.
         if invalidator.try_invalidate(&pending, Duration::ZERO).await.is_ok() {
             pending.clear();
         }

@@ -19,7 +19,7 @@ pub(crate) struct Cli {
     pub(crate) store: StoreArguments,
     #[command(flatten, next_help_heading = "Connections")]
     pub(crate) redis: RedisArguments,
-    #[command(flatten, next_help_heading = "Logging")]
+    #[command(flatten, next_help_heading = "Log")]
     pub(crate) logging: LogConfig,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -27,7 +27,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
-    /// PostgreSQL database, e.g. `postgres://user:password@host/database`
+    /// PostgreSQL database, e.g. `postgres://user:password@host[:port]/database`
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, global = true, value_name = "URL")]
     pub(crate) database_url: Option<DatabaseUrl>,
 }
@@ -37,7 +37,7 @@ impl StoreArguments {
     ///
     /// # Errors
     /// No database is configured.
-    pub(crate) fn connect(&self) -> Result<Store> {
+    pub(crate) fn store(&self) -> Result<Store> {
         let url = self.database_url.clone().context("no database: set DATABASE_URL or --database-url")?;
         let timeout = Duration::from_secs(10);
         let config = StoreConfig {
@@ -60,10 +60,11 @@ pub(crate) enum Command {
     },
     /// Ingest chart files from libraries, folders and archives
     ///
-    /// A library is a folder that contains `alpha` or `beta`. Paths inside a library are ingested as a part of it; any
-    /// other folder is ingested without sources.
+    /// A library is a folder that contains `alpha` or `beta`. A path inside a library keeps its set or pack id; any other
+    /// folder is ingested without a download source.
     ///
-    /// New chartsets are added, changed ones are updated, and nothing is deleted. Files that cannot be indexed are
+    /// New chartsets are added. A chartset is updated to what its folder holds now: a chart that is gone from the folder
+    /// leaves the chartset. Chartsets whose folder is gone stay. Files and charts that cannot be indexed are refused, and
     /// reported with the reason. If several inputs have the same chartset id, folders take precedence over archives, then
     /// the first by path; the others are reported as duplicates.
     ///
@@ -72,7 +73,7 @@ pub(crate) enum Command {
         /// Libraries, folders and archives (.osz, .zip)
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Write a report in JSON Lines format: one object per chartset and per refused file
+        /// Write a report in JSON Lines format: one object per chartset, refused file and refused chart
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
         /// Decode all files, including unchanged ones

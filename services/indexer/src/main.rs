@@ -26,6 +26,11 @@ use crate::ingest::{Completion, IngestOptions};
 
 /// The exit code after SIGINT or SIGTERM: that of shells for SIGINT.
 const INTERRUPTED: u8 = 130;
+/// Printed when `sync` is interrupted.
+const SYNC_INTERRUPTED: &str = "the next run continues from the last checkpoint";
+/// Printed when `rebuild` is interrupted.
+const REBUILD_INTERRUPTED: &str =
+    "the live index is complete; run rebuild again, it starts from the beginning";
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -37,44 +42,49 @@ async fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<ExitCode> {
-    let connect = || cli.store.connect();
+    let store = || cli.store.store();
     let cache = || CacheInvalidator::new(&cli.redis);
     match cli.command {
-        Command::Migrate { revert: false } => connect()?.migrate().await?,
-        Command::Migrate { revert: true } => connect()?.revert_last().await?,
+        Command::Migrate { revert: false } => store()?.migrate().await?,
+        Command::Migrate { revert: true } => store()?.revert_last().await?,
         Command::Ingest { paths, report, full, dry_run } => {
-            let store = if dry_run { None } else { Some(connect()?) };
+            let store = if dry_run { None } else { Some(store()?) };
             let options = IngestOptions { paths, report, full };
             let completion = Box::pin(ingest::ingest(store, cache()?, options)).await?;
             if completion == Completion::Interrupted {
-                writeln!(std::io::stderr(), "interrupted: all stored chartsets are complete")?;
+                writeln!(
+                    std::io::stderr(),
+                    "interrupted: the chartsets stored so far are complete; run the command again to continue"
+                )?;
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         }
-        Command::Remove { entry } => removal::remove(&connect()?, &cache()?, entry).await?,
-        Command::Restore { entry } => removal::restore(&connect()?, &cache()?, entry).await?,
+        Command::Remove { entry } => removal::remove(&store()?, &cache()?, entry).await?,
+        Command::Restore { entry } => removal::restore(&store()?, &cache()?, entry).await?,
         Command::Sync { meilisearch, follow } => {
-            return until_signalled(search::sync(&connect()?, search::writers(&meilisearch)?, follow)).await;
+            let (store, writers) = (store()?, search::writers(&meilisearch)?);
+            return until_signalled(search::sync(&store, writers, follow), SYNC_INTERRUPTED).await;
         }
         Command::Rebuild { meilisearch } => {
-            return until_signalled(Box::pin(search::rebuild(&connect()?, &search::writers(&meilisearch)?)))
-                .await;
+            let (store, writers) = (store()?, search::writers(&meilisearch)?);
+            return until_signalled(Box::pin(search::rebuild(&store, &writers)), REBUILD_INTERRUPTED).await;
         }
         Command::Verify { search: true, meilisearch } => {
-            Box::pin(search::verify(&connect()?, &search::writers(&meilisearch)?)).await?;
+            Box::pin(search::verify(&store()?, &search::writers(&meilisearch)?)).await?;
         }
-        Command::Verify { search: false, .. } => verify::verify(&connect()?).await?,
+        Command::Verify { search: false, .. } => verify::verify(&store()?).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `work`, which may be cancelled at any await point, until it ends or SIGTERM or SIGINT is received.
-async fn until_signalled(work: impl Future<Output = Result<()>>) -> Result<ExitCode> {
+/// Runs `work`, which may be cancelled at any await point, until it ends, or until SIGTERM or SIGINT is received: then
+/// prints `interrupted`.
+async fn until_signalled(work: impl Future<Output = Result<()>>, interrupted: &str) -> Result<ExitCode> {
     let signalled = shutdown_signal().context("cannot listen for signals")?;
     tokio::select! {
         result = work => result.map(|()| ExitCode::SUCCESS),
         () = signalled => {
-            writeln!(std::io::stderr(), "interrupted: the next run continues from here")?;
+            writeln!(std::io::stderr(), "interrupted: {interrupted}")?;
             Ok(ExitCode::from(INTERRUPTED))
         }
     }

@@ -171,7 +171,7 @@ impl Report {
         self.refused.sort_by(|a, b| (&a.file, &a.chart).cmp(&(&b.file, &b.chart)));
         for RefusedFile { file, chart, reason } in &self.refused {
             match chart {
-                Some(chart) => writeln!(out, "skipped: {file}, {chart}: {reason}")?,
+                Some(chart) => writeln!(out, "refused: {file}, {chart}: {reason}")?,
                 None => writeln!(out, "refused: {file}: {reason}")?,
             }
         }
@@ -182,16 +182,16 @@ impl Report {
     fn counts(&self, out: &mut impl Write) -> std::io::Result<()> {
         let files = self.refused.iter().filter(|refused| refused.chart.is_none()).count();
         let charts = self.refused.len() - files;
-        let refused = format!("{} refused", plural(files as u64, "file"));
-        let skipped =
-            if charts == 0 { String::new() } else { format!(", {} skipped", plural(charts as u64, "chart")) };
+        let refused_files = format!("{} refused", plural(files as u64, "file"));
+        let refused_charts =
+            if charts == 0 { String::new() } else { format!(", {} refused", plural(charts as u64, "chart")) };
         let done = if self.read > 0 {
             format!("{} decoded, none stored", plural(self.read, "chartset"))
         } else {
             let added = plural(self.added, "chartset");
             format!("{added} added, {} unchanged, {} updated", self.unchanged, self.updated)
         };
-        writeln!(out, "{done} ({}); {refused}{skipped}", plural(self.charts, "chart"))?;
+        writeln!(out, "{done} ({}); {refused_files}{refused_charts}", plural(self.charts, "chart"))?;
         for (count, noun, outcome) in [
             (self.still_removed, "chartset", "still removed"),
             (self.duplicates.len() as u64, "duplicate", "ignored"),

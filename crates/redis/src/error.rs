@@ -5,7 +5,8 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 /// Why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// The circuit breaker is open, or no Redis is configured. Nothing was sent, and the caller did not wait.
+    /// No connection is open, or no Redis is configured: the command was not sent. Returned at once, except in the state
+    /// [`Connecting`](crate::ConnectionState::Connecting): then after the attempt to connect, at the deadline at latest.
     #[error("redis is unavailable")]
     Unavailable,
     /// No reply before the deadline. The command may still take effect.
@@ -17,6 +18,9 @@ pub enum CommandError {
     /// Redis replied with an error.
     #[error("redis replied with an error")]
     ErrorReply(#[source] RedisError),
+    /// A reply of another type than the command has, or fewer replies than commands.
+    #[error("unexpected reply from redis")]
+    UnexpectedReply,
 }
 
 impl CommandError {

@@ -166,7 +166,7 @@ impl Pooled {
             }
             Self::Cluster(connection) => {
                 let infos = connection.req_packed_command(&info).await?;
-                let infos = infos.into_map_iter().map_err(|_| CommandError::Unavailable)?;
+                let infos = infos.into_map_iter().map_err(|_| CommandError::UnexpectedReply)?;
                 let waits = infos.filter_map(|(address, info)| {
                     let (replicas, mut connection) = (connected_replicas(&info), connection.clone());
                     let node = route_to(&address)?;
@@ -200,7 +200,7 @@ fn replication(replicas: u64, reply: RedisResult<Value>) -> Result<Replication, 
             let confirmed = u64::try_from(count).unwrap_or(0).min(replicas);
             Ok(Replication { replicas, confirmed })
         }
-        _ => Err(CommandError::Unavailable),
+        _ => Err(CommandError::UnexpectedReply),
     }
 }
 

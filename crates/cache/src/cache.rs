@@ -58,8 +58,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
         self.get_or_fill_from(FillSource::RedisThenStore, key, fill).await
     }
 
-    /// Like [`get_or_fill`](Self::get_or_fill) without Redis: for a request that has asked Redis already.
-    pub async fn get_or_fill_without_redis<F, Fut>(
+    /// Like [`get_or_fill`](Self::get_or_fill). Does not read Redis first: this request has done so already.
+    pub async fn get_or_fill_skipping_redis_read<F, Fut>(
         &self,
         key: CacheKey,
         fill: F,
@@ -81,7 +81,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        match self.get(&key) {
+        match self.get_from_memory(&key) {
             MemoryLookup::Fresh(response) => Ok(response),
             MemoryLookup::Stale(response) => {
                 self.inner.refresh(key, source, fill);
@@ -93,7 +93,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
 
     /// Looks in memory only, without waiting.
     #[must_use]
-    pub fn get(&self, key: &CacheKey) -> MemoryLookup {
+    pub fn get_from_memory(&self, key: &CacheKey) -> MemoryLookup {
         self.inner.get(key)
     }
 

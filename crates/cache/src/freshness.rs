@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::catalogue::{Catalogue, GenerationNumber};
 use crate::clock::{CoarseInstant, Now};
+use crate::generation::{GenerationTracker, LocalGenerationId};
 use crate::{CacheKey, CatalogueStatusSource, Lifetimes};
 
 /// When an entry was read from the store, and when it was last confirmed to be current. Both are the *start* of the
@@ -14,7 +14,7 @@ pub(crate) struct Timestamps {
     pub(crate) read_at: CoarseInstant,
     pub(crate) checked_at: CoarseInstant,
     /// The generation of the catalogue as it was known when the read started.
-    pub(crate) generation: GenerationNumber,
+    pub(crate) generation: LocalGenerationId,
 }
 
 impl Timestamps {
@@ -35,21 +35,22 @@ impl Timestamps {
         Self {
             read_at: CoarseInstant::from_bits(u32::from_le_bytes(read_at)),
             checked_at: CoarseInstant::from_bits(u32::from_le_bytes(checked_at)),
-            generation: GenerationNumber::from_bytes(generation),
+            generation: LocalGenerationId::from_bytes(generation),
         }
     }
 }
 
-/// How an entry may be used (RFC 9111, section 4; RFC 5861).
+/// How an entry may be used. To revalidate means a full new read: the store has no conditional reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Freshness {
-    /// Serve it.
+    /// Serve it (RFC 9111, section 4.2).
     Fresh,
-    /// Serve it, and refresh it in the background.
+    /// Serve it, and refresh it in the background: `stale-while-revalidate` (RFC 5861, section 3).
     Stale,
-    /// Read it again, and serve it only if that fails.
+    /// Read it again first, and serve it only if that fails: `stale-if-error` (RFC 5861, section 4). Unlike under the
+    /// directive `must-revalidate`, it is served on errors.
     MustRevalidate,
-    /// Do not serve it.
+    /// Do not serve it: it is too old even for `stale-if-error`.
     Expired,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct FreshnessTracker {
     /// The seed of this replica for [`jittered`](Self::jittered).
     seed: u8,
     /// The generation of the catalogue, which shows what is current without any invalidation.
-    pub(crate) catalogue: Catalogue,
+    pub(crate) generations: GenerationTracker,
 }
 
 /// A listener that was not confirmed for this long may be disconnected.
@@ -79,7 +80,7 @@ impl FreshnessTracker {
             confirmed_ms: AtomicU64::new(0),
             listening_since: AtomicU32::new(0),
             seed: fastrand::u8(..),
-            catalogue: Catalogue::new(catalogue),
+            generations: GenerationTracker::new(catalogue),
         }
     }
 
@@ -131,7 +132,9 @@ impl FreshnessTracker {
     /// any invalidation: no change was committed between the two reads of the generation, and the first of them came
     /// before the read of the entry.
     fn is_unchanged(&self, timestamps: Timestamps) -> bool {
-        self.catalogue.time_since_in(timestamps.generation).is_some_and(|since| since <= MAX_UNCHECKED)
+        self.generations
+            .time_since_confirmed(timestamps.generation)
+            .is_some_and(|since| since <= MAX_UNCHECKED)
     }
 
     fn may_have_missed_invalidation(&self, since_check: Duration, now: Now) -> bool {
@@ -163,7 +166,7 @@ mod tests {
     const KEY: CacheKey = CacheKey::lookup(NoteHash::from_bytes([3; 32]));
 
     fn timestamps(read_at: CoarseInstant, checked_at: CoarseInstant) -> Timestamps {
-        Timestamps { read_at, checked_at, generation: GenerationNumber::UNKNOWN }
+        Timestamps { read_at, checked_at, generation: LocalGenerationId::UNKNOWN }
     }
 
     #[test]
@@ -176,12 +179,12 @@ mod tests {
         };
         let (clock, tracker) = (Clock::default(), FreshnessTracker::new(Some(source)));
         let lifetimes = LifetimesByKind::default().lookup;
-        let generation = tracker.catalogue.number_of(Some(Generation(1)));
+        let generation = tracker.generations.local_id_of(Some(Generation(1)));
         let current = Timestamps { generation, ..timestamps(clock.now().coarse, clock.now().coarse) };
         clock.advance(Duration::from_mins(1));
         let freshness = || tracker.freshness(&KEY, current, &lifetimes, clock.now());
         assert_eq!(freshness(), Freshness::Fresh, "also after the time of a recheck");
-        let unknown = Timestamps { generation: GenerationNumber::UNKNOWN, ..current };
+        let unknown = Timestamps { generation: LocalGenerationId::UNKNOWN, ..current };
         assert_eq!(tracker.freshness(&KEY, unknown, &lifetimes, clock.now()), Freshness::MustRevalidate);
         tracker.start_listening(clock.now());
         assert_eq!(freshness(), Freshness::Fresh, "whenever listening started");
@@ -193,7 +196,7 @@ mod tests {
         *status.lock().unwrap() = CatalogueStatus { generation: Generation(1), read_at: Instant::now() };
         clock.advance(Duration::from_mins(12));
         let read_again =
-            Timestamps { generation: tracker.catalogue.number_of(Some(Generation(1))), ..current };
+            Timestamps { generation: tracker.generations.local_id_of(Some(Generation(1))), ..current };
         assert_eq!(
             tracker.freshness(&KEY, read_again, &lifetimes, clock.now()),
             Freshness::Stale,

@@ -1,4 +1,4 @@
-//! The generation of the catalogue: whether anything has changed since an entry was read.
+//! The generation of the catalogue, which shows whether anything has changed since an entry was read.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,20 +32,20 @@ impl fmt::Debug for CatalogueStatusSource {
     }
 }
 
-/// Numbers the generations that this process has seen: a number is small enough for every entry in memory, a
-/// generation is not.
+/// Gives each generation that this process sees a local id: small enough for every entry in memory, which a generation
+/// is not.
 #[derive(Debug)]
-pub(crate) struct Catalogue {
+pub(crate) struct GenerationTracker {
     source: Option<CatalogueStatusSource>,
-    newest: Mutex<(GenerationNumber, Option<Generation>)>,
+    newest: Mutex<(LocalGenerationId, Option<Generation>)>,
 }
 
-/// A generation in this process, in 24 bits. Equal numbers mean the same generation; a generation that comes back has
-/// a new number. Numbers wrap after 194 days of one change every second, by when no entry is that old.
+/// The id of a generation in this process, in 24 bits. Equal ids mean the same generation; a generation that comes back
+/// has a new id. Ids wrap after 194 days of one change every second, by when no entry is that old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GenerationNumber(u32);
+pub(crate) struct LocalGenerationId(u32);
 
-impl GenerationNumber {
+impl LocalGenerationId {
     /// No generation is known.
     pub(crate) const UNKNOWN: Self = Self(0);
 
@@ -67,13 +67,13 @@ impl GenerationNumber {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CurrentGeneration {
     pub(crate) generation: Generation,
-    pub(crate) number: GenerationNumber,
+    pub(crate) local_id: LocalGenerationId,
     read_at: Instant,
 }
 
-impl Catalogue {
+impl GenerationTracker {
     pub(crate) const fn new(source: Option<CatalogueStatusSource>) -> Self {
-        Self { source, newest: Mutex::new((GenerationNumber::UNKNOWN, None)) }
+        Self { source, newest: Mutex::new((LocalGenerationId::UNKNOWN, None)) }
     }
 
     /// The last known generation.
@@ -83,22 +83,22 @@ impl Catalogue {
         if newest.1 != Some(generation) {
             *newest = (newest.0.next(), Some(generation));
         }
-        Some(CurrentGeneration { generation, number: newest.0, read_at })
+        Some(CurrentGeneration { generation, local_id: newest.0, read_at })
     }
 
-    /// The time since the catalogue was last known to be in this generation; `None` if it is in another one now, or if
-    /// nothing is known.
-    pub(crate) fn time_since_in(&self, number: GenerationNumber) -> Option<Duration> {
-        if number == GenerationNumber::UNKNOWN {
+    /// The time since the catalogue was last confirmed to be in this generation; `None` if it is in another one now, or
+    /// if nothing is known.
+    pub(crate) fn time_since_confirmed(&self, local_id: LocalGenerationId) -> Option<Duration> {
+        if local_id == LocalGenerationId::UNKNOWN {
             return None;
         }
-        self.current().filter(|current| current.number == number).map(|current| current.read_at.elapsed())
+        self.current().filter(|current| current.local_id == local_id).map(|current| current.read_at.elapsed())
     }
 
-    /// The number of this generation if it is the last known one.
-    pub(crate) fn number_of(&self, generation: Option<Generation>) -> GenerationNumber {
+    /// The local id of this generation if it is the last known one.
+    pub(crate) fn local_id_of(&self, generation: Option<Generation>) -> LocalGenerationId {
         let current = self.current().filter(|current| Some(current.generation) == generation);
-        current.map_or(GenerationNumber::UNKNOWN, |current| current.number)
+        current.map_or(LocalGenerationId::UNKNOWN, |current| current.local_id)
     }
 }
 
@@ -106,14 +106,14 @@ impl Catalogue {
 mod tests {
     use super::*;
 
-    /// A catalogue, and the status that it reports.
-    fn catalogue() -> (Catalogue, Arc<Mutex<Option<CatalogueStatus>>>) {
+    /// A tracker, and the status of its source.
+    fn tracker() -> (GenerationTracker, Arc<Mutex<Option<CatalogueStatus>>>) {
         let status = Arc::new(Mutex::new(None));
         let source = {
             let status = Arc::clone(&status);
             CatalogueStatusSource::new(move || *status.lock().unwrap())
         };
-        (Catalogue::new(Some(source)), status)
+        (GenerationTracker::new(Some(source)), status)
     }
 
     fn status(generation: u64) -> CatalogueStatus {
@@ -122,32 +122,32 @@ mod tests {
 
     #[test]
     fn generation_is_unknown_before_the_first_read() {
-        let without_source = Catalogue::new(None);
-        let number = without_source.number_of(Some(Generation(1)));
-        assert_eq!(without_source.time_since_in(number), None);
-        let (catalogue, _) = catalogue();
-        assert!(catalogue.current().is_none());
-        assert_eq!(catalogue.number_of(None), GenerationNumber::UNKNOWN);
-        assert_eq!(catalogue.time_since_in(GenerationNumber::UNKNOWN), None);
+        let without_source = GenerationTracker::new(None);
+        let local_id = without_source.local_id_of(Some(Generation(1)));
+        assert_eq!(without_source.time_since_confirmed(local_id), None);
+        let (tracker, _) = tracker();
+        assert!(tracker.current().is_none());
+        assert_eq!(tracker.local_id_of(None), LocalGenerationId::UNKNOWN);
+        assert_eq!(tracker.time_since_confirmed(LocalGenerationId::UNKNOWN), None);
     }
 
     #[test]
     fn generation_is_current_until_another_is_read() {
-        let (catalogue, now) = catalogue();
+        let (tracker, now) = tracker();
         *now.lock().unwrap() = Some(status(7));
-        let number = catalogue.number_of(Some(Generation(7)));
-        assert!(catalogue.time_since_in(number).is_some());
-        assert_eq!(catalogue.number_of(Some(Generation(6))), GenerationNumber::UNKNOWN);
+        let local_id = tracker.local_id_of(Some(Generation(7)));
+        assert!(tracker.time_since_confirmed(local_id).is_some());
+        assert_eq!(tracker.local_id_of(Some(Generation(6))), LocalGenerationId::UNKNOWN);
         *now.lock().unwrap() = Some(status(8));
-        assert_eq!(catalogue.time_since_in(number), None);
+        assert_eq!(tracker.time_since_confirmed(local_id), None);
         *now.lock().unwrap() = Some(status(7));
-        assert_eq!(catalogue.time_since_in(number), None, "it changed in between");
+        assert_eq!(tracker.time_since_confirmed(local_id), None, "it changed in between");
     }
 
     #[test]
-    fn generation_numbers_wrap_and_skip_unknown() {
-        let last = GenerationNumber(0xff_ffff);
-        assert_eq!(GenerationNumber::from_bytes(last.to_bytes()), last);
-        assert_eq!(last.next(), GenerationNumber(1));
+    fn local_ids_wrap_and_skip_unknown() {
+        let last = LocalGenerationId(0xff_ffff);
+        assert_eq!(LocalGenerationId::from_bytes(last.to_bytes()), last);
+        assert_eq!(last.next(), LocalGenerationId(1));
     }
 }

@@ -22,18 +22,6 @@ pub enum Kind {
 impl Kind {
     /// Every kind.
     pub const ALL: [Self; 5] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Source];
-
-    /// The name of the kind in metrics and logs.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lookup => "lookup",
-            Self::Rox => "rox",
-            Self::List => "list",
-            Self::Detail => "detail",
-            Self::Source => "source",
-        }
-    }
 }
 
 /// The name of a response, equal on all replicas.
@@ -67,8 +55,8 @@ impl CacheKey {
         [Self::lookup(hash), Self::rox(hash)]
     }
 
-    /// A page of the chartset list, for a normalised query and a generation of the index. Anything else that the body
-    /// depends on, such as the search engine, must be part of `normalised_query`.
+    /// A page of the chartset list, for a normalised query and a generation of the engine's data. Anything else that
+    /// the body depends on, such as the search engine, must be part of `normalised_query`.
     #[must_use]
     pub fn list(normalised_query: &[u8], generation: Generation) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 list cache key v1");
@@ -76,13 +64,13 @@ impl CacheKey {
         Self { kind: Kind::List, name: *hasher.finalize().as_bytes() }
     }
 
-    /// The detail of a chartset, in a generation of the index.
+    /// The detail of a chartset, in a generation of the catalogue.
     #[must_use]
     pub fn detail(id: ChartsetId, generation: Generation) -> Self {
         Self { kind: Kind::Detail, name: chartset_name(id, generation) }
     }
 
-    /// The redirect to the source of a chartset, in a generation of the index.
+    /// The redirect to the source of a chartset, in a generation of the catalogue.
     #[must_use]
     pub fn source(id: ChartsetId, generation: Generation) -> Self {
         Self { kind: Kind::Source, name: chartset_name(id, generation) }

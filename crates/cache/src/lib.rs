@@ -11,12 +11,16 @@
 //!
 //! # Freshness
 //!
-//! Entries age as in RFC 9111 and RFC 5861. By the [`Lifetimes`] of its kind, an entry is
+//! By the [`Lifetimes`] of its kind, an entry is
 //!
-//! 1. *fresh*: served as it is;
-//! 2. *stale*, after `stale_after` or `recheck_after`: served, and refreshed in the background;
-//! 3. *due for revalidation*, after `revalidate_after`: read again before the response; served if that fails;
+//! 1. *fresh* (RFC 9111, section 4.2): served as it is;
+//! 2. *stale*, after `stale_after` or `recheck_after`: served, and refreshed in the background, like
+//!    `stale-while-revalidate` (RFC 5861, section 3);
+//! 3. *due for revalidation*, after `revalidate_after`: read again before the response, and served if that fails, like
+//!    `stale-if-error` (RFC 5861, section 4);
 //! 4. *expired*, after `expire_after`: never served.
+//!
+//! To revalidate means a full new read here, without a condition.
 //!
 //! # Invalidation
 //!
@@ -47,12 +51,12 @@
 //! snapshots.
 
 mod cache;
-mod catalogue;
 mod clock;
 mod config;
 mod fill_error;
 mod fill_limits;
 mod freshness;
+mod generation;
 mod invalidation_listener;
 mod invalidation_message;
 mod invalidator;
@@ -68,10 +72,10 @@ mod stats;
 mod subscription;
 
 pub use cache::Cache;
-pub use catalogue::{CatalogueStatus, CatalogueStatusSource};
 pub use clock::Clock;
 pub use config::{CacheConfig, CacheConnections, Lifetimes, LifetimesByKind};
 pub use fill_error::FillError;
+pub use generation::{CatalogueStatus, CatalogueStatusSource};
 pub use invalidator::{InvalidationError, Invalidator};
 pub use key::{CacheKey, Kind};
 pub use rate_limited_reads::Admission;

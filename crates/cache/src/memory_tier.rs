@@ -142,7 +142,7 @@ mod tests {
     use chart_index_domain::NoteHash;
 
     use super::*;
-    use crate::catalogue::GenerationNumber;
+    use crate::generation::LocalGenerationId;
     use crate::{Clock, Representation};
 
     fn key(number: u32) -> CacheKey {
@@ -151,7 +151,7 @@ mod tests {
 
     fn timestamps() -> Timestamps {
         let now = Clock::default().now().coarse;
-        Timestamps { read_at: now, checked_at: now, generation: GenerationNumber::UNKNOWN }
+        Timestamps { read_at: now, checked_at: now, generation: LocalGenerationId::UNKNOWN }
     }
 
     #[test]

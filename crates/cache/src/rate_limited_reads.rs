@@ -15,13 +15,8 @@ use crate::{Cache, CacheKey, CachedResponse, FillError, Kind, MemoryLookup};
 pub enum Admission<E> {
     /// The request exceeds its limit. Nothing was read.
     Refused(Decision),
-    /// The request is within its limit.
-    Admitted {
-        /// The decision, for the headers of the response.
-        decision: Decision,
-        /// The response.
-        response: Result<CachedResponse, FillError<E>>,
-    },
+    /// The request is within its limit. This is the response.
+    Admitted(Result<CachedResponse, FillError<E>>),
 }
 
 impl<E: Send + Sync + 'static> Cache<E> {
@@ -48,7 +43,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        let cached = self.get(&key);
+        let cached = self.get_from_memory(&key);
         if cached == MemoryLookup::Miss {
             return self.check_and_read(limiter, check, key, fill).await;
         }
@@ -64,7 +59,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
             }
             MemoryLookup::Miss => self.inner.fetch(key, FillSource::Store, fill).await,
         };
-        Admission::Admitted { decision, response }
+        Admission::Admitted(response)
     }
 
     /// Asks Redis for the rate limit and the response together, and the store if Redis does not have the response.
@@ -99,7 +94,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
                 inner.fetch(key, FillSource::Store, fill).await
             }
         };
-        Admission::Admitted { decision, response }
+        Admission::Admitted(response)
     }
 
     async fn if_admitted(
@@ -108,7 +103,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         response: impl Future<Output = Outcome<E>>,
     ) -> Admission<E> {
         if decision.is_admitted() {
-            Admission::Admitted { decision, response: response.await }
+            Admission::Admitted(response.await)
         } else {
             Admission::Refused(decision)
         }
@@ -141,6 +136,6 @@ fn two(
     replies: Vec<Result<Value, CommandError>>,
 ) -> (Result<Value, CommandError>, Result<Value, CommandError>) {
     let mut replies = replies.into_iter();
-    let mut next = || replies.next().unwrap_or(Err(CommandError::Unavailable));
+    let mut next = || replies.next().unwrap_or(Err(CommandError::UnexpectedReply));
     (next(), next())
 }

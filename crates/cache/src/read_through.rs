@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::catalogue::{CurrentGeneration, GenerationNumber};
 use crate::clock::Now;
 use crate::fill_limits::FillLimits;
 use crate::freshness::{Freshness, FreshnessTracker, Timestamps};
+use crate::generation::{CurrentGeneration, LocalGenerationId};
 use crate::memory_tier::MemoryTier;
 use crate::redis_record::Record;
 use crate::redis_tier::RedisTier;
@@ -24,6 +24,14 @@ use crate::{
 pub(crate) enum FillSource {
     RedisThenStore,
     Store,
+}
+
+/// What a request that missed in memory waits for.
+enum Joined<E> {
+    /// Nothing: the response was cached in the meantime.
+    Cached(CachedResponse),
+    /// A fill in flight.
+    Fill(Waiter<E>),
 }
 
 /// The two tiers, and the fills behind them.
@@ -60,7 +68,7 @@ struct Counters {
 pub(crate) struct ReadStart {
     now: Now,
     unix_ms: u64,
-    catalogue: Option<CurrentGeneration>,
+    generation: Option<CurrentGeneration>,
     /// [`Shard::invalidations`] of the key.
     invalidations: u64,
 }
@@ -112,8 +120,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             return self.fallback(&key).ok_or(FillError::Overloaded);
         };
         let mut waiter = match self.join_or_start(key, source, fill) {
-            Ok(response) => return Ok(response),
-            Err(waiter) => waiter,
+            Joined::Cached(response) => return Ok(response),
+            Joined::Fill(waiter) => waiter,
         };
         if self.fallback(&key).is_none() {
             return waiter.outcome().await;
@@ -143,14 +151,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         }
     }
 
-    /// Joins the fill in flight or starts one. Returns the response instead if it has become available in the
-    /// meantime.
-    fn join_or_start<F, Fut>(
-        self: &Arc<Self>,
-        key: CacheKey,
-        source: FillSource,
-        fill: F,
-    ) -> Result<CachedResponse, Waiter<E>>
+    /// Joins the fill in flight or starts one, unless a fresh response was cached in the meantime.
+    fn join_or_start<F, Fut>(self: &Arc<Self>, key: CacheKey, source: FillSource, fill: F) -> Joined<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
@@ -158,16 +160,17 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         let (handle, outcome) = {
             let mut shard = self.fills.shard(&key);
             if let Some(waiter) = shard.join(&key) {
-                return Err(waiter);
+                return Joined::Fill(waiter);
             }
             if let Some((response, Freshness::Fresh)) = self.get_any(&key) {
-                return Ok(response);
+                return Joined::Cached(response);
             }
             self.fills.start(&mut shard, key)
         };
         let start = self.read_start(handle.invalidations);
         let this = Arc::clone(self);
-        Err(Waiter::run(outcome, async move { this.run(key, source, start, handle, fill).await }))
+        let fill = async move { this.run(key, source, start, handle, fill).await };
+        Joined::Fill(Waiter::with_fill(outcome, fill))
     }
 
     /// Runs a fill to its completion.
@@ -206,8 +209,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
 
     /// A read that starts now.
     fn read_start(&self, invalidations: u64) -> ReadStart {
-        let catalogue = self.freshness.catalogue.current();
-        ReadStart { now: self.clock.now(), unix_ms: self.clock.unix_ms(), catalogue, invalidations }
+        let generation = self.freshness.generations.current();
+        ReadStart { now: self.clock.now(), unix_ms: self.clock.unix_ms(), generation, invalidations }
     }
 
     /// Completes a fill: caches the response in memory, wakes the waiters, and writes it to Redis in the background.
@@ -219,7 +222,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         handle: FillHandle<E>,
     ) {
         let response = self.memory.reuse(&key, response);
-        let generation = start.catalogue.map_or(GenerationNumber::UNKNOWN, |current| current.number);
+        let generation = start.generation.map_or(LocalGenerationId::UNKNOWN, |current| current.local_id);
         let read_at = start.now.coarse;
         let timestamps = Timestamps { read_at, checked_at: read_at, generation };
         let inserted = handle.complete(Ok(response.clone()), |shard| {
@@ -232,7 +235,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
 
     fn write_to_redis(self: &Arc<Self>, key: CacheKey, response: CachedResponse, start: ReadStart) {
         let ttl = self.freshness.jittered(&key, self.lifetimes.get(key.kind()).revalidate_after);
-        let generation = start.catalogue.map(|current| current.generation);
+        let generation = start.generation.map(|current| current.generation);
         let record = Record { response, read_unix_ms: start.unix_ms, generation };
         // When Redis or this process falls behind, a dropped write costs another replica a read. A queue without a
         // limit would cost all requests memory and time.
@@ -277,7 +280,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     ) -> (CachedResponse, Freshness) {
         self.counters.from_redis.fetch_add(1, Ordering::Relaxed);
         let age = Duration::from_millis(start.unix_ms.saturating_sub(record.read_unix_ms));
-        let generation = self.freshness.catalogue.number_of(record.generation);
+        let generation = self.freshness.generations.local_id_of(record.generation);
         let now = start.now.coarse;
         let timestamps = Timestamps { read_at: now.before(age), checked_at: now, generation };
         let response = self.memory.reuse(&key, record.response);

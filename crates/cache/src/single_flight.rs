@@ -186,7 +186,10 @@ type BoxedFill = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl<E> Waiter<E> {
     /// A waiter that runs this fill, which sends its outcome to the receiver. The fill makes no progress until the
     /// waiter is polled or dropped.
-    pub(crate) fn run(outcome: OutcomeReceiver<E>, fill: impl Future<Output = ()> + Send + 'static) -> Self {
+    pub(crate) fn with_fill(
+        outcome: OutcomeReceiver<E>,
+        fill: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
         let own_fill = OwnFill { future: Some(Box::pin(fill)), runtime: Handle::current() };
         Self { own_fill: Some(own_fill), outcome }
     }

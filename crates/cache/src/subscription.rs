@@ -29,7 +29,7 @@ impl Subscription {
         let primary = match slots {
             Ok(slots) => primary_of(&slots, Slot::for_key(channel), node)
                 .map(|(host, port)| config.client_at(&host, port))
-                .ok_or_else(|| cluster_down("no primary serves the slot of the channel"))??,
+                .ok_or_else(|| not_connected("no primary serves the slot of the channel"))??,
             Err(error) if error.is_io_error() => return Err(error),
             // Not a cluster.
             Err(_) => node.clone(),
@@ -50,17 +50,18 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// It is not connected, or does not reply. An error reply, e.g. because the command is not permitted, is no error.
+    /// It is not connected, or does not reply. An error reply, e.g. for a command that the ACL denies, counts as
+    /// passed.
     pub(crate) async fn check(&mut self) -> RedisResult<()> {
         let replication = self.info(cmd("INFO").arg("replication")).await?;
         let is_replica = has_line(&replication, "role:slave");
         if is_replica && (self.is_cluster_node || has_line(&replication, "master_link_status:down")) {
-            return Err(cluster_down("the server is not the primary, or not connected to it"));
+            return Err(not_connected("the server is a replica in a cluster, or has lost its primary"));
         }
         if self.is_cluster_node
             && has_line(&self.info(cmd("CLUSTER").arg("INFO")).await?, "cluster_state:fail")
         {
-            return Err(cluster_down("the server is not connected to the majority of its cluster"));
+            return Err(not_connected("the server is not connected to the majority of its cluster"));
         }
         Ok(())
     }
@@ -77,7 +78,8 @@ fn has_line(info: &str, line: &str) -> bool {
     info.lines().any(|found| found.trim_end() == line)
 }
 
-fn cluster_down(reason: &'static str) -> redis::RedisError {
+/// The error of a server that may not receive all messages.
+fn not_connected(reason: &'static str) -> redis::RedisError {
     (ErrorKind::Server(ServerErrorKind::ClusterDown), reason).into()
 }
 

@@ -68,8 +68,12 @@ impl HttpRateLimiter {
         &self.limiter
     }
 
-    /// Applies the rate limit of a group to routes. Does not apply to their fallbacks.
-    pub fn limit<S: Clone + Send + Sync + 'static>(&self, group: Group, routes: Router<S>) -> Router<S> {
+    /// The routes with the rate limit of a group, which does not apply to their fallbacks.
+    pub fn with_rate_limit<S: Clone + Send + Sync + 'static>(
+        &self,
+        group: Group,
+        routes: Router<S>,
+    ) -> Router<S> {
         routes.route_layer(from_fn_with_state((self.clone(), group), enforce))
     }
 

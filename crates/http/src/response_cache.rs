@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError};
 use chart_index_domain::ReadError;
-use chart_index_ratelimit::Group;
 
 use crate::json_body::compressed;
 use crate::{ApiError, HttpRateLimiter, JsonBody, RateLimitCheck, RequestHeaders};
@@ -28,16 +26,17 @@ struct Abandoned;
 struct TimedOut;
 
 impl ResponseCache {
-    /// Combines a rate limiter and a cache. Both should use the same `RedisConnection`: only then can a check and a read share
-    /// one round trip.
+    /// Combines a rate limiter and a cache. Both should use the same `RedisConnection`: only then can a check and a
+    /// read share one round trip.
     #[must_use]
     pub const fn new(rate_limiter: HttpRateLimiter, cache: Cache<ReadError>) -> Self {
         Self { rate_limiter, cache }
     }
 
-    /// Applies the rate limit of a group to routes, see [`HttpRateLimiter::limit`].
-    pub fn limit<S: Clone + Send + Sync + 'static>(&self, group: Group, routes: Router<S>) -> Router<S> {
-        self.rate_limiter.limit(group, routes)
+    /// The rate limiter, which the routes of all handlers need as a layer.
+    #[must_use]
+    pub const fn rate_limiter(&self) -> &HttpRateLimiter {
+        &self.rate_limiter
     }
 
     /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The limit and
@@ -59,12 +58,12 @@ impl ResponseCache {
     {
         let Some(check) = check.take() else {
             // An earlier read of this request passed the check and then failed.
-            return outcome(self.cache.get_or_fill_without_redis(key, fill).await);
+            return outcome(self.cache.get_or_fill_skipping_redis_read(key, fill).await);
         };
         let group = check.group();
         match self.cache.get_or_fill_rate_limited(self.rate_limiter.limiter(), check, key, fill).await {
             Admission::Refused(decision) => Err(ApiError::RateLimited(group, decision)),
-            Admission::Admitted { response, .. } => outcome(response),
+            Admission::Admitted(response) => outcome(response),
         }
     }
 

@@ -36,8 +36,10 @@ pub fn router(state: BrowseState) -> Router {
     let detail = Router::new()
         .route("/api/chartsets/{id}", get(handlers::detail))
         .route("/go/chartset/{id}", get(handlers::redirect));
-    let cache = &state.cache;
-    cache.limit(Group::List, list).merge(cache.limit(Group::Detail, detail)).with_state(Arc::new(state))
+    let limiter = state.cache.rate_limiter();
+    let list = limiter.with_rate_limit(Group::List, list);
+    let detail = limiter.with_rate_limit(Group::Detail, detail);
+    list.merge(detail).with_state(Arc::new(state))
 }
 
 #[cfg(test)]

@@ -23,8 +23,10 @@ pub struct LookupState {
 pub fn router(state: LookupState) -> Router {
     let charts = Router::new().route("/api/charts/{hash}", get(handlers::chart));
     let rox_files = Router::new().route("/api/charts/{hash}/rox", get(handlers::rox));
-    let cache = &state.cache;
-    cache.limit(Group::Lookup, charts).merge(cache.limit(Group::Rox, rox_files)).with_state(state)
+    let limiter = state.cache.rate_limiter();
+    let charts = limiter.with_rate_limit(Group::Lookup, charts);
+    let rox_files = limiter.with_rate_limit(Group::Rox, rox_files);
+    charts.merge(rox_files).with_state(state)
 }
 
 #[cfg(test)]

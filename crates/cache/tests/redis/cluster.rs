@@ -41,7 +41,7 @@ async fn cluster_spreads_records_and_invalidates_all_replicas() {
         let check = there.limiter.prepare(Group::Lookup, address(1)).unwrap();
         let admission =
             there.cache.get_or_fill_rate_limited(&there.limiter, check, key(number), || store.read()).await;
-        let Admission::Admitted { response, .. } = admission else { panic!("below the limit") };
+        let Admission::Admitted(response) = admission else { panic!("below the limit") };
         assert_eq!(response.unwrap(), version(0));
     }
     assert_eq!(store.reads(), KEYS, "the other replica found them in the cluster");

@@ -58,7 +58,7 @@ async fn dropped_request_does_not_cancel_the_fill() {
     assert!(client.await.unwrap_err().is_cancelled());
     release.notify_one();
     assert_eq!(waiting.await.unwrap(), version(0), "the other waiter has its response");
-    assert_eq!(replica.cache.get(&key(1)), MemoryLookup::Fresh(version(0)));
+    assert_eq!(replica.cache.get_from_memory(&key(1)), MemoryLookup::Fresh(version(0)));
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn stale_response_is_served_and_refreshed_once() {
     replica.clock.advance(Duration::from_mins(12));
     let responses = join_all((0..100).map(|_| replica.read(key(1), &store))).await;
     assert!(responses.iter().all(|response| *response == version(0)));
-    eventually(async || replica.cache.get(&key(1)) == MemoryLookup::Fresh(version(1))).await;
+    eventually(async || replica.cache.get_from_memory(&key(1)) == MemoryLookup::Fresh(version(1))).await;
     assert_eq!(store.reads(), 2);
 }
 
@@ -265,7 +265,7 @@ async fn body_is_compressed_once_until_it_changes() {
     }
     replica.clock.advance(Duration::from_mins(12));
     replica.read(key(1), &store).await;
-    eventually(async || matches!(replica.cache.get(&key(1)), MemoryLookup::Fresh(_))).await;
+    eventually(async || matches!(replica.cache.get_from_memory(&key(1)), MemoryLookup::Fresh(_))).await;
     gzip(&replica.read(key(1), &store).await);
     assert_eq!((store.reads(), compressions.get()), (2, 1), "the body was read again without a change");
     assert_eq!(replica.cache.stats().bytes, both);
@@ -273,7 +273,7 @@ async fn body_is_compressed_once_until_it_changes() {
     store.update();
     replica.clock.advance(Duration::from_mins(12));
     replica.read(key(1), &store).await;
-    eventually(async || replica.cache.get(&key(1)) == MemoryLookup::Fresh(version(1))).await;
+    eventually(async || replica.cache.get_from_memory(&key(1)) == MemoryLookup::Fresh(version(1))).await;
     gzip(&replica.read(key(1), &store).await);
     assert_eq!(compressions.get(), 2);
 }

@@ -32,7 +32,7 @@ async fn removal_takes_effect_in_redis_and_on_all_replicas() {
         cmd("GET").arg(redis_key(1)).query_async(&mut server.connection().await).await.unwrap();
     assert_eq!(value, b"\x00ci:invalidated");
     for key in keys {
-        let took = eventually(async || there.cache.get(&key) == MemoryLookup::Miss).await;
+        let took = eventually(async || there.cache.get_from_memory(&key) == MemoryLookup::Miss).await;
         assert!(took < TAKES_EFFECT_WITHIN, "{took:?}");
         assert_eq!(there.read(key, &store).await, CachedResponse::NotFound);
     }
@@ -66,7 +66,7 @@ async fn fill_from_before_a_change_is_not_cached() {
     .await;
     release.notify_one();
     assert_eq!(early.await.unwrap(), version(0), "it started before the change");
-    assert_eq!(replica.cache.get(&key(1)), MemoryLookup::Fresh(version(1)));
+    assert_eq!(replica.cache.get_from_memory(&key(1)), MemoryLookup::Fresh(version(1)));
     let late = Replica::patient(&server).await;
     assert_eq!(late.read(key(1), &store).await, version(1), "redis does not have the old response either");
 }
@@ -131,7 +131,7 @@ async fn unknown_message_revalidates_everything() {
         .exec_async(&mut connection)
         .await
         .unwrap();
-    eventually(async || replica.cache.get(&key(1)) == MemoryLookup::Miss).await;
+    eventually(async || replica.cache.get_from_memory(&key(1)) == MemoryLookup::Miss).await;
 }
 
 #[tokio::test]
@@ -143,15 +143,15 @@ async fn recheck_against_redis_repairs_a_lost_message() {
     let mut connection = server.connection().await;
     eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
     replica.clock.advance(Duration::from_secs(40));
-    assert!(matches!(replica.cache.get(&key(1)), MemoryLookup::Stale(_)));
+    assert!(matches!(replica.cache.get_from_memory(&key(1)), MemoryLookup::Stale(_)));
     replica.read(key(1), &store).await;
-    eventually(async || matches!(replica.cache.get(&key(1)), MemoryLookup::Fresh(_))).await;
+    eventually(async || matches!(replica.cache.get_from_memory(&key(1)), MemoryLookup::Fresh(_))).await;
     assert_eq!(store.reads(), 1, "redis still had it");
     store.update();
     cmd("DEL").arg(redis_key(1)).exec_async(&mut connection).await.unwrap();
     replica.clock.advance(Duration::from_secs(40));
     replica.read(key(1), &store).await;
-    eventually(async || replica.cache.get(&key(1)) == MemoryLookup::Fresh(version(1))).await;
+    eventually(async || replica.cache.get_from_memory(&key(1)) == MemoryLookup::Fresh(version(1))).await;
 }
 
 /// A primary with one replica that is connected to it.

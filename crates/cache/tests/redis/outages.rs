@@ -88,7 +88,7 @@ async fn writes_to_a_slow_redis_are_bounded() {
     server.freeze();
     let reads = (0..1_500).map(|number| {
         let store = store.clone();
-        replica.cache.get_or_fill_without_redis(key(number), move || async move {
+        replica.cache.get_or_fill_skipping_redis_read(key(number), move || async move {
             let _counted = store.count();
             Ok::<_, Down>(version(0))
         })
@@ -124,7 +124,10 @@ async fn flushed_redis_is_filled_again() {
     eventually(async || cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
     cmd("FLUSHALL").exec_async(&mut connection).await.unwrap();
     cmd("SCRIPT").arg("FLUSH").exec_async(&mut server.connection().await).await.unwrap();
-    assert!(matches!(first.cache.get(&key(1)), MemoryLookup::Fresh(_)), "memory does not depend on redis");
+    assert!(
+        matches!(first.cache.get_from_memory(&key(1)), MemoryLookup::Fresh(_)),
+        "memory does not depend on redis"
+    );
     second.read(key(1), &store).await;
     assert_eq!(store.reads(), 2);
     recovers(&server, &second, 2).await;
@@ -207,7 +210,11 @@ async fn unchanged_catalogue_keeps_entries_fresh_without_redis() {
     replica.clock.advance(Duration::from_mins(5));
     for _ in 0..100 {
         for number in [1, 2] {
-            assert_eq!(replica.cache.get(&key(number)), MemoryLookup::Fresh(version(0)), "{number}");
+            assert_eq!(
+                replica.cache.get_from_memory(&key(number)),
+                MemoryLookup::Fresh(version(0)),
+                "{number}"
+            );
         }
     }
     assert_eq!(store.reads(), 2);
@@ -218,7 +225,11 @@ async fn unchanged_catalogue_keeps_entries_fresh_without_redis() {
         assert_eq!(replica.read(key(number), &store).await, version(1));
     }
     replica.clock.advance(Duration::from_mins(5));
-    assert_eq!(replica.cache.get(&key(1)), MemoryLookup::Fresh(version(1)), "until the next change");
+    assert_eq!(
+        replica.cache.get_from_memory(&key(1)),
+        MemoryLookup::Fresh(version(1)),
+        "until the next change"
+    );
     assert_eq!(store.reads(), 4);
 }
 

@@ -14,7 +14,7 @@ async fn admitted(replica: &Replica, client: u32, key: CacheKey, store: &Store) 
     let check = replica.limiter.prepare(Group::Lookup, address(client)).ok()?;
     match replica.cache.get_or_fill_rate_limited(&replica.limiter, check, key, || store.read()).await {
         Admission::Refused(_) => None,
-        Admission::Admitted { response, .. } => Some(response.unwrap()),
+        Admission::Admitted(response) => Some(response.unwrap()),
     }
 }
 

@@ -34,7 +34,7 @@ fn app() -> Router {
         .route("/checked/{hash}", get(checked))
         .route("/unchecked", get(async || "response"))
         .route("/failing", get(async || ApiError::Unavailable("the store".into())));
-    rate_limiter.limit(Group::Lookup, routes)
+    rate_limiter.with_rate_limit(Group::Lookup, routes)
 }
 
 /// A request of a client behind a trusted proxy.

@@ -1,4 +1,4 @@
-//! docs/api.md, "Errors": every error is a problem document.
+//! docs/api.md, "Errors": every error response has problem details.
 
 use super::*;
 use reqwest::Method;

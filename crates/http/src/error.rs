@@ -1,4 +1,4 @@
-//! The errors of the API and their responses: status, headers and problem document (docs/api.md, "Errors").
+//! The errors of the API and their responses: status, headers and problem details (docs/api.md, "Errors").
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -18,7 +18,7 @@ use crate::log_throttle::LogThrottle;
 
 /// An error response.
 ///
-/// Sent as a problem document (RFC 9457). Its causes are logged once, when it is converted into a response, and never
+/// Sent as problem details (RFC 9457). Its causes are logged once, when it is converted into a response, and never
 /// sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
@@ -93,7 +93,7 @@ impl From<ReadError> for ApiError {
     }
 }
 
-/// A problem document, `application/problem+json`.
+/// Problem details, `application/problem+json`.
 #[derive(Debug, Serialize)]
 struct Problem {
     #[serde(rename = "type")]
@@ -115,7 +115,7 @@ impl ApiError {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::RateLimited(..) => StatusCode::TOO_MANY_REQUESTS,
-            // Not 504: this server is not a gateway, and only 503 comes with `Retry-After` (RFC 9110, section 15.6.4).
+            // Not 504, which is for gateways (RFC 9110, section 15.6.5); 503 may carry `Retry-After` (section 15.6.4).
             Self::Unavailable(_) | Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -130,12 +130,12 @@ impl ApiError {
             Self::MalformedHash(_) => ("/problems/malformed-hash", "The chart hash is malformed"),
             Self::NotFound(_) => ("/problems/not-found", "Not found"),
             Self::MethodNotAllowed => ("/problems/method-not-allowed", "Method not allowed"),
-            Self::UriTooLong => ("/problems/uri-too-long", "The address is too long"),
+            Self::UriTooLong => ("/problems/uri-too-long", "URI too long"),
             Self::BadHost => ("/problems/bad-host", "The Host header is missing or invalid"),
             Self::RateLimited(..) => ("/problems/rate-limited", "Too many requests"),
-            Self::Unavailable(_) => ("/problems/unavailable", "The index is not available"),
+            Self::Unavailable(_) => ("/problems/unavailable", "The index is unavailable"),
             Self::Overloaded => ("/problems/overloaded", "The server is overloaded"),
-            Self::DeadlineExceeded => ("/problems/deadline-exceeded", "No answer in time"),
+            Self::DeadlineExceeded => ("/problems/deadline-exceeded", "Request deadline exceeded"),
             Self::ShuttingDown => ("/problems/shutting-down", "The server is shutting down"),
             Self::Internal(_) => ("/problems/internal", "Internal error"),
         }
@@ -151,8 +151,10 @@ impl ApiError {
             Self::BadHost => "send exactly one Host header with a valid host and optional port".into(),
             Self::RateLimited(group, decision) => {
                 let (client, limit, group) = (client_of(decision), decision.limit(), group.as_str());
-                format!("at most {limit} requests per {client} in 60 seconds (group {group}); retry later")
-                    .into()
+                format!(
+                    "at most {limit} requests per {client} in 60 seconds to the group {group}; retry later"
+                )
+                .into()
             }
             Self::Unavailable(_) => "the index is temporarily unavailable; retry later".into(),
             Self::Overloaded => "too many requests are in flight; retry later".into(),
@@ -268,7 +270,7 @@ const fn is_network_limit(decision: &Decision) -> bool {
 
 /// What the exceeded limit applies to.
 const fn client_of(decision: &Decision) -> &'static str {
-    if is_network_limit(decision) { "IPv6 /48 network" } else { "address" }
+    if is_network_limit(decision) { "IPv6 /48 network" } else { "client" }
 }
 
 /// Displays an error with its chain of causes, on one line.

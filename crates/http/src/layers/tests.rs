@@ -66,7 +66,7 @@ impl Response {
         self.headers.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.headers)).to_str().unwrap()
     }
 
-    /// Asserts that this is a problem document with this status, and returns its type.
+    /// Asserts that the body is problem details with this status, and returns its type.
     #[track_caller]
     fn problem(&self, status: u16) -> String {
         assert_eq!((self.status.as_u16(), self.header("content-type")), (status, "application/problem+json"));

@@ -13,7 +13,7 @@ pub enum Group {
     List,
     /// Chartset details and source redirects.
     Detail,
-    /// Requests that match no endpoint: unknown paths, methods other than GET and HEAD, malformed requests.
+    /// Requests that no endpoint handles (404, 405, 414, invalid `Host`).
     Other,
 }
 
@@ -21,7 +21,7 @@ impl Group {
     /// Every group.
     pub const ALL: [Self; 5] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Other];
 
-    /// The name of the group in headers, metrics and logs.
+    /// The name of the group in headers and error messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -30,18 +30,6 @@ impl Group {
             Self::List => "list",
             Self::Detail => "detail",
             Self::Other => "other",
-        }
-    }
-
-    /// The environment variable that sets the limit of the group.
-    #[must_use]
-    pub const fn variable(self) -> &'static str {
-        match self {
-            Self::Lookup => "RATE_LIMIT_LOOKUP",
-            Self::Rox => "RATE_LIMIT_ROX",
-            Self::List => "RATE_LIMIT_LIST",
-            Self::Detail => "RATE_LIMIT_DETAIL",
-            Self::Other => "RATE_LIMIT_OTHER",
         }
     }
 }
@@ -57,7 +45,7 @@ pub struct Limits {
     pub list: NonZeroU32,
     /// Chartset details and source redirects.
     pub detail: NonZeroU32,
-    /// Requests that match no endpoint.
+    /// Requests that no endpoint handles.
     pub other: NonZeroU32,
 }
 

@@ -10,11 +10,9 @@ use crate::{ClientAddress, Group, Scope};
 
 /// Until when each address is refused, in bounded memory.
 ///
-/// A refusal determines the earliest next admission: no other request can bring that forward. Redis reports the wait
-/// as of some time between the sending of the command and the receipt of the reply, by the local monotonic clock. So
-/// the wait ends at the earliest that long after the *sending*: until then a cached refusal is what Redis would
-/// decide as well, and from then on Redis is asked. `Retry-After` must not be too short, so it counts from the
-/// *receipt*.
+/// A refusal determines the earliest next admission: no other request can bring that forward. Redis computed the wait
+/// at some time between sending and receipt. The cached refusal is used until *sent + wait*: until then Redis would
+/// certainly still refuse. `Retry-After` is computed from *received + wait*, when the wait has certainly ended.
 ///
 /// The two clocks may run at different speeds (NTP slews by up to 500 ppm), so the cached wait is shorter by 1 in
 /// 1,024.
@@ -33,9 +31,9 @@ pub(crate) struct RefusalCache {
 struct Refusal {
     /// The limit that is reached.
     scope: Scope,
-    /// Until then Redis would refuse as well.
+    /// Until then Redis would certainly refuse.
     certain_until: Instant,
-    /// From then on Redis admits a request.
+    /// The wait has certainly ended.
     ends_at: Instant,
 }
 

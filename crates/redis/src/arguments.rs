@@ -9,17 +9,18 @@ use crate::{RedisEndpoint, RedisUrl};
 /// The Redis that a program uses.
 #[derive(Debug, Clone, Args)]
 pub struct RedisArguments {
-    /// Redis shared by all replicas: `redis://[user:password@]host:port[/database]`, or `rediss://` for TLS
+    /// Redis shared by all `chart-index` replicas, optional (without it, rate limits are per replica):
+    /// `redis://[user:password@]host:port[/database]`, or `rediss://` for TLS
     #[arg(long, env = "REDIS_URL", hide_env_values = true, global = true, value_name = "URL")]
     redis_url: Option<RedisUrl>,
 
-    /// Some nodes of a Redis Cluster, separated by commas, instead of `REDIS_URL`
+    /// Seed nodes of a Redis Cluster, separated by commas, instead of `REDIS_URL`
     #[arg(
         long,
         env = "REDIS_CLUSTER_URLS",
         hide_env_values = true,
         global = true,
-        value_name = "URLS",
+        value_name = "URL,…",
         value_delimiter = ',',
         conflicts_with = "redis_url"
     )]

@@ -8,7 +8,7 @@ use clap::builder::ValueParserFactory;
 use sqlx::postgres::PgConnectOptions;
 use url::Url;
 
-/// The address of a PostgreSQL database, `postgres://user:password@host:port/database`.
+/// The address of a PostgreSQL database, `postgres://user:password@host[:port]/database`.
 ///
 /// A secret: [`Debug`] prints host, port and database only.
 #[derive(Clone)]
@@ -41,7 +41,7 @@ impl fmt::Debug for DatabaseUrl {
 
 /// The text is not the address of a PostgreSQL database. It is not repeated, since it may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected postgres://user:password@host:port/database")]
+#[error("expected postgres://user:password@host[:port]/database")]
 pub struct InvalidDatabaseUrl;
 
 impl ValueParserFactory for DatabaseUrl {

@@ -20,12 +20,12 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Format and filter of the log.
 #[derive(Debug, Clone, Args)]
 pub struct LogConfig {
-    /// Log format.
+    /// Format of the log on standard error.
     #[arg(long, env = "LOG_FORMAT", value_enum, default_value = "text", global = true)]
     pub log_format: LogFormat,
 
-    /// Log filter, as levels per target, for example `info,chart_index_http=debug`. The default leaves out slow
-    /// statements (`sqlx::query`).
+    /// Log filter in the syntax of `tracing_subscriber::EnvFilter`, e.g. `info,chart_index_store=debug`. The default
+    /// hides the slow-statement warnings of sqlx (`sqlx::query`).
     #[arg(
         long,
         env = "RUST_LOG",

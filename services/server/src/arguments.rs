@@ -13,7 +13,7 @@ use chart_index_store::{DatabaseUrl, StoreConfig};
 use chart_index_telemetry::LogConfig;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Server of the chart index: chart lookups, ROX files, and the chartset catalogue.
+/// Serves the API of the chart index: chart lookups, ROX files, and the chartset catalogue.
 #[derive(Debug, Parser)]
 #[command(name = "chart-index", version)]
 pub(crate) struct Arguments {
@@ -99,11 +99,11 @@ pub(crate) struct AdminListen {
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
-    /// PostgreSQL database: `postgres://user:password@host:port/database`.
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    /// PostgreSQL database: `postgres://user:password@host[:port]/database`.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub(crate) database_url: DatabaseUrl,
 
-    /// Maximum connections to PostgreSQL for requests. Two more serve readiness checks and follow the catalogue.
+    /// Maximum connections to PostgreSQL for requests. Two more are for readiness checks and for following changes.
     #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
     pub(crate) database_max_connections: NonZeroU32,
 
@@ -141,11 +141,12 @@ pub(crate) struct RateLimitArguments {
     #[arg(long, env = "RATE_LIMIT_DETAIL", default_value = "240")]
     rate_limit_detail: NonZeroU32,
 
-    /// Maximum requests without an endpoint (404, 405, 414) per client per 60 s.
+    /// Maximum requests that no endpoint handles (404, 405, 414, invalid `Host`) per client per 60 s.
     #[arg(long, env = "RATE_LIMIT_OTHER", default_value = "240")]
     rate_limit_other: NonZeroU32,
 
-    /// Networks of trusted reverse proxies, separated by commas: their `X-Forwarded-For` names the client.
+    /// Addresses or CIDR blocks of trusted reverse proxies, separated by commas. Their `X-Forwarded-For` determines the
+    /// client address.
     #[arg(long, env = "TRUSTED_PROXIES", default_value = "")]
     pub(crate) trusted_proxies: TrustedProxies,
 }

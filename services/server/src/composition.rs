@@ -64,7 +64,8 @@ pub(crate) async fn run(
 /// The parts of the server, connected.
 struct App {
     store: Store,
-    /// Connections for readiness checks and for following the catalogue, which do not wait for requests.
+    /// Connections for readiness checks and for following changes: the generation of the catalogue, and the lag of
+    /// Meilisearch nodes. They do not wait for requests.
     monitoring: Store,
     readiness: Readiness,
     public_router: Router,
@@ -181,7 +182,7 @@ async fn connect_engines(
     tracing::info!(engine = Engine::Meilisearch.as_str(), nodes, "search engine selected");
     let meilisearch = MeilisearchEngine::connect(config, Arc::new(monitoring.clone()))
         .await
-        .context("MEILISEARCH_URL is invalid")?;
+        .context("cannot set up the Meilisearch client")?;
     Ok(SearchEngines::with_fallback(Arc::new(meilisearch), postgres))
 }
 

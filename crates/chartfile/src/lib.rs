@@ -23,6 +23,6 @@ mod text_encoding;
 
 pub use decode::{DecodedFile, MAX_FILE_BYTES, decode, decode_skipping_stored_rox};
 pub use format::ChartFormat;
-pub use refusal::{Refusal, SkippedChart};
+pub use refusal::{Refusal, RefusedChart};
 pub use rox_file::{IsStored, inspect_rox};
 pub use text_encoding::decode_file_name;

@@ -73,10 +73,10 @@ pub enum Refusal {
     #[error("ROX file does not reproduce the chart")]
     RoxMismatch,
     /// No chart of the file can be indexed.
-    #[error("no indexable chart: {}", reasons(.skipped))]
+    #[error("no indexable chart: {}", reasons(.refused))]
     NoChart {
         /// The charts of the file, each with its reason.
-        skipped: Vec<SkippedChart>,
+        refused: Vec<RefusedChart>,
     },
     /// The archive is damaged or not a ZIP archive.
     #[error("unreadable archive: {reason}")]
@@ -119,7 +119,7 @@ pub enum Refusal {
 
 /// A chart that is not indexed although its file has others that are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SkippedChart {
+pub struct RefusedChart {
     /// Identifies the chart: its position in the file (`chart 6`), or its step type and difficulty
     /// (`dance-double Challenge`).
     pub chart: String,
@@ -148,18 +148,18 @@ impl Refusal {
 }
 
 /// The first reasons: a hostile file can have any number of charts.
-fn reasons(skipped: &[SkippedChart]) -> String {
+fn reasons(refused: &[RefusedChart]) -> String {
     const SHOWN: usize = 8;
-    if skipped.is_empty() {
+    if refused.is_empty() {
         return "the file has no charts".to_owned();
     }
-    let mut parts: Vec<String> = skipped
+    let mut parts: Vec<String> = refused
         .iter()
         .take(SHOWN)
-        .map(|SkippedChart { chart, reason }| format!("{chart}: {reason}"))
+        .map(|RefusedChart { chart, reason }| format!("{chart}: {reason}"))
         .collect();
-    if skipped.len() > SHOWN {
-        parts.push(format!("and {} more", skipped.len() - SHOWN));
+    if refused.len() > SHOWN {
+        parts.push(format!("and {} more", refused.len() - SHOWN));
     }
     parts.join("; ")
 }

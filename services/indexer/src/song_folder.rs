@@ -177,9 +177,10 @@ fn decode_file(
             refused.push(refuse(None, &refusal));
             Vec::new()
         }
-        Ok(DecodedFile { charts, skipped }) => {
-            refused
-                .extend(skipped.iter().map(|skipped| refuse(Some(skipped.chart.clone()), &skipped.reason)));
+        Ok(DecodedFile { charts, refused: refused_charts }) => {
+            refused.extend(
+                refused_charts.iter().map(|refused| refuse(Some(refused.chart.clone()), &refused.reason)),
+            );
             charts.into_iter().map(|chart| without_foreign_ids(identity, format, chart)).collect()
         }
     }

@@ -7,7 +7,7 @@ use rox::RoxChart;
 use rox::formats::RomanisedNames;
 
 use crate::metadata::chart_metadata;
-use crate::{IsStored, Refusal, SkippedChart, rox_file};
+use crate::{IsStored, Refusal, RefusedChart, rox_file};
 
 /// The charts of one file.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +16,7 @@ pub struct DecodedFile {
     /// notes twice, the first chart is used.
     pub charts: Vec<ChartDraft>,
     /// The charts that cannot be indexed.
-    pub skipped: Vec<SkippedChart>,
+    pub refused: Vec<RefusedChart>,
 }
 
 /// The draft of a decoded chart.
@@ -44,21 +44,21 @@ pub(super) fn draft(
 
 /// A file with one chart.
 pub(super) fn single_chart(chart: ChartDraft) -> DecodedFile {
-    DecodedFile { charts: vec![chart], skipped: Vec::new() }
+    DecodedFile { charts: vec![chart], refused: Vec::new() }
 }
 
-/// A file with several charts, of which some may be skipped.
+/// A file with several charts, of which some may be refused.
 pub(super) fn collect_charts(
-    charts: impl Iterator<Item = Result<ChartDraft, SkippedChart>>,
+    charts: impl Iterator<Item = Result<ChartDraft, RefusedChart>>,
 ) -> Result<DecodedFile, Refusal> {
     let mut seen = HashSet::new();
-    let mut file = DecodedFile { charts: Vec::new(), skipped: Vec::new() };
+    let mut file = DecodedFile { charts: Vec::new(), refused: Vec::new() };
     for chart in charts {
         match chart {
             Ok(chart) if seen.insert(chart.hash) => file.charts.push(chart),
             Ok(_) => {}
-            Err(skipped) => file.skipped.push(skipped),
+            Err(refused) => file.refused.push(refused),
         }
     }
-    if file.charts.is_empty() { Err(Refusal::NoChart { skipped: file.skipped }) } else { Ok(file) }
+    if file.charts.is_empty() { Err(Refusal::NoChart { refused: file.refused }) } else { Ok(file) }
 }

@@ -13,7 +13,7 @@ use super::work_limits;
 use crate::metadata::{clean, excerpt};
 use crate::panic_guard::catch_panic;
 use crate::rox_file::MAX_NOTES;
-use crate::{ChartFormat, IsStored, Refusal, SkippedChart, repairs};
+use crate::{ChartFormat, IsStored, Refusal, RefusedChart, repairs};
 
 /// The limit for times, negative ones included: more than a century, in microseconds. Beyond it the decoder's
 /// arithmetic overflows.
@@ -35,18 +35,18 @@ pub(super) fn decode(
         _ => ssc_parser::parse(text.as_bytes()),
     };
     let file = parsed.map_err(|error| Refusal::from_decoder(&error))?;
-    let skipped = file.skipped.iter().map(|message| Err(skipped_by_parser(message)));
+    let refused = file.skipped.iter().map(|message| Err(refused_by_parser(message)));
     let charts = file.charts.iter().map(|chart| {
         catch_panic(|| draft(decode_chart(&file, chart)?, names, is_stored))
-            .map_err(|reason| SkippedChart { chart: name(chart), reason })
+            .map_err(|reason| RefusedChart { chart: name(chart), reason })
     });
-    collect_charts(charts.chain(skipped))
+    collect_charts(charts.chain(refused))
 }
 
 /// Parses the parser's message about a chart that it skipped, `chart 6: the reason`.
-fn skipped_by_parser(message: &str) -> SkippedChart {
+fn refused_by_parser(message: &str) -> RefusedChart {
     let (chart, reason) = message.split_once(": ").unwrap_or(("a chart", message));
-    SkippedChart { chart: clean(chart), reason: Refusal::undecodable(reason) }
+    RefusedChart { chart: clean(chart), reason: Refusal::undecodable(reason) }
 }
 
 /// Step type and difficulty; for an edit, its description in place of the difficulty.

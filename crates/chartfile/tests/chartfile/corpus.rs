@@ -4,7 +4,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use chart_index_chartfile::{Refusal, SkippedChart};
+use chart_index_chartfile::{Refusal, RefusedChart};
 use chart_index_domain::{InvalidKeyCount, NoteHash};
 
 use crate::support::{chart_files, decode_file, workspace_root};
@@ -97,9 +97,9 @@ fn sm_and_ssc_of_one_song_have_the_same_charts() {
     assert_eq!(hashes(sm), hashes(ssc));
     assert_eq!(hashes(sm).len(), 5);
     for path in [sm, ssc] {
-        let skipped = decode_file(path).expect("charts").skipped;
-        assert!(!skipped.is_empty());
-        for SkippedChart { chart, reason } in skipped {
+        let refused = decode_file(path).expect("charts").refused;
+        assert!(!refused.is_empty());
+        for RefusedChart { chart, reason } in refused {
             assert!(chart.starts_with("dance-double "), "{chart}");
             assert_eq!(reason, Refusal::KeyCount(InvalidKeyCount(8)));
         }

@@ -229,7 +229,7 @@ fn qua_modes_are_1_to_10_keys() {
 }
 
 #[test]
-fn unsupported_charts_are_skipped() {
+fn unsupported_charts_are_refused() {
     let text = simfile(
         "#BPMS:0=120;",
         &[
@@ -245,10 +245,10 @@ fn unsupported_charts_are_skipped() {
     let decoded = decode(ChartFormat::Sm, text.as_bytes()).expect("charts");
     let keys: Vec<u8> = decoded.charts.iter().map(|chart| chart.numbers.keys.get()).collect();
     assert_eq!(keys, [4, 5], "duplicate notes are ignored");
-    let skipped: Vec<String> =
-        decoded.skipped.iter().map(|skipped| format!("{}: {}", skipped.chart, skipped.reason)).collect();
+    let refused: Vec<String> =
+        decoded.refused.iter().map(|refused| format!("{}: {}", refused.chart, refused.reason)).collect();
     assert_eq!(
-        skipped,
+        refused,
         [
             "dance-double Hard: unsupported key count 8 (only 4 to 7 are indexed)",
             "dance-single Hard: no notes",

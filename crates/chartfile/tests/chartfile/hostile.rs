@@ -71,12 +71,12 @@ fn quadratic_simfiles_are_refused() {
 fn unterminated_long_notes_are_refused() {
     let heads = "2000\n".repeat(100_000);
     let tails = "0200\n0300\n".repeat(100_000);
-    let Err(Refusal::NoChart { skipped }) =
+    let Err(Refusal::NoChart { refused }) =
         decode(ChartFormat::Sm, simfile("", &(heads + &tails)).as_bytes())
     else {
         panic!("should be refused");
     };
-    assert_eq!(skipped[0].reason, Refusal::LimitExceeded { what: "open long notes" });
+    assert_eq!(refused[0].reason, Refusal::LimitExceeded { what: "open long notes" });
 }
 
 #[test]

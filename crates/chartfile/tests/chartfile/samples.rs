@@ -33,8 +33,8 @@ fn charts() -> Vec<(String, ChartDraft)> {
     let mut charts = Vec::new();
     for (path, _) in library::files() {
         let decoded = decode_file(&root.join(&path)).unwrap_or_else(|refusal| panic!("{path}: {refusal}"));
-        for skipped in decoded.skipped {
-            assert_eq!(skipped.reason, Refusal::KeyCount(InvalidKeyCount(8)), "{path}");
+        for refused in decoded.refused {
+            assert_eq!(refused.reason, Refusal::KeyCount(InvalidKeyCount(8)), "{path}");
         }
         let set = path.rsplit_once('/').expect("a file in a folder").0.to_owned();
         charts.extend(decoded.charts.into_iter().map(|chart| (set.clone(), chart)));

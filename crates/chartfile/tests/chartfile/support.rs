@@ -64,9 +64,9 @@ pub(crate) fn osu(keys: u8, timing: &str, objects: &str) -> String {
     )
 }
 
-/// Decodes a file that must have exactly one chart and no skipped ones.
+/// Decodes a file that must have exactly one chart and no refused ones.
 pub(crate) fn only_chart(format: ChartFormat, text: &str) -> chart_index_domain::ChartDraft {
     let mut decoded = decode(format, text.as_bytes()).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));
-    assert_eq!((decoded.charts.len(), decoded.skipped.len()), (1, 0), "{text}");
+    assert_eq!((decoded.charts.len(), decoded.refused.len()), (1, 0), "{text}");
     decoded.charts.remove(0)
 }

@@ -35,7 +35,7 @@ pub struct LifetimesByKind {
     /// ROX files, also those that do not exist: like lookups. The bytes of a file never change, but it may be removed.
     pub rox: Lifetimes,
     /// Pages of the chartset list: stale after 5 s, revalidated after 30 s, served for an hour while the search engine
-    /// fails. They are not invalidated: a new generation of the index has new keys.
+    /// fails. They are not invalidated: a new generation of the engine's data has new keys.
     pub list: Lifetimes,
     /// Chartset details and source redirects: like lists.
     pub detail: Lifetimes,

@@ -27,7 +27,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
-    /// PostgreSQL database, e.g. `postgres://user:password@host[:port]/database`
+    /// PostgreSQL database: `postgres://user:password@host[:port]/database`
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, global = true, value_name = "URL")]
     pub(crate) database_url: Option<DatabaseUrl>,
 }

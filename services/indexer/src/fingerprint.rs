@@ -1,6 +1,6 @@
 //! Detects whether an input changed since it was last ingested.
 //!
-//! Each input has two digests. The metadata digest (name, size, times and inode of each file) is compared first and needs
+//! Each input has two digests. The file metadata digest (name, size, times and inode of each file) is compared first and needs
 //! no file to be opened. If it differs, for example in a copy of the library, the content digest is compared, which needs
 //! the files to be read but not decoded. Both include a digest of the program: another version may decode the same file
 //! differently.
@@ -37,7 +37,7 @@ impl Fingerprinter {
         Ok(Self { program: *hasher.finalize().as_bytes() })
     }
 
-    /// The metadata digest of an input. `None` if a file changed too recently before `now`, or cannot be read.
+    /// The file metadata digest of an input. `None` if a file changed too recently before `now`, or cannot be read.
     pub(crate) fn file_metadata_digest(self, input: &Input, now: SystemTime) -> Option<[u8; 32]> {
         let changed_before = now.checked_sub(MIN_AGE)?;
         let mut digest = self.digest("chart-index 2026 ingest metadata v1", input);

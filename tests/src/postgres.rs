@@ -50,6 +50,12 @@ impl PrivatePostgres {
     /// Kills the server with SIGKILL, like a crash, and waits for the end of all its processes: it cannot be restarted
     /// before.
     pub fn kill(&self) {
+        // A stopped server starts no process for a client that connects between the listing of its children and the kill.
+        if let Some(server) = self.signal_all("STOP").first() {
+            while !is_stopped(server) {
+                std::thread::yield_now();
+            }
+        }
         for process in self.signal_all("KILL") {
             while Path::new("/proc").join(&process).exists() {
                 std::thread::yield_now();
@@ -141,6 +147,12 @@ impl Drop for PrivatePostgres {
 fn server_process(data: &Path) -> Option<String> {
     let pid_file = std::fs::read_to_string(data.join("postmaster.pid")).ok()?;
     pid_file.lines().next().map(str::to_owned)
+}
+
+/// Whether a process is stopped, or gone.
+fn is_stopped(process: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['T', 't', 'Z', 'X']))
 }
 
 fn children(server: &str) -> Vec<String> {

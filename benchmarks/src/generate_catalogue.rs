@@ -48,7 +48,10 @@ async fn main() -> Result<()> {
         ..StoreConfig::new(arguments.database_url)
     };
     let store = Store::new(&config);
-    store.ping().await.context("database unavailable, or not migrated (run `chart-indexer migrate`)")?;
+    store
+        .check_schema()
+        .await
+        .context("database unavailable, or not migrated (run `chart-indexer migrate`)")?;
     let is_empty = store.stored_charts_after(None, 1).await?.is_empty();
     ensure!(is_empty || arguments.add, "the database already has charts; use --add to add to them");
 

@@ -58,7 +58,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
         self.get_or_fill_from(FillSource::RedisThenStore, key, fill).await
     }
 
-    /// Like [`get_or_fill`](Self::get_or_fill). Does not read Redis first: this request has done so already.
+    /// Like [`get_or_fill`](Self::get_or_fill), without the read of Redis, even if Redis holds the response: for the
+    /// second key of a request, whose one round trip was for the first.
     pub async fn get_or_fill_skipping_redis_read<F, Fut>(
         &self,
         key: CacheKey,

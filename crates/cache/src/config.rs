@@ -17,8 +17,8 @@ pub struct Lifetimes {
     /// Stale at this age since the entry was last checked: memory asks Redis in the background whether the entry is
     /// still there. Limits the effect of an invalidation message that this replica missed.
     pub recheck_after: Duration,
-    /// Stale at this age: the store is read in the background. Limits the effect of an invalidation that did not reach
-    /// Redis.
+    /// Stale at this age: served once more, while the store is read in the background. Together with
+    /// [`revalidate_after`](Self::revalidate_after) this limits the effect of an invalidation that did not reach Redis.
     pub stale_after: Duration,
     /// Due for revalidation at this age: served only if the store does not respond. Redis drops the entry now.
     pub revalidate_after: Duration,
@@ -88,7 +88,7 @@ pub struct CacheConfig {
     /// The maximum duration of a fill: 5 s, which is the deadline of a request. The store has shorter timeouts of its
     /// own; this one applies whatever the store does.
     pub fill_timeout: Duration,
-    /// The maximum number of fills in flight: 64 from the store, and 64 from the search engine, which serves lists.
+    /// The maximum number of fills in flight: 64 for lists, and 64 for all other responses.
     pub max_fills: NonZeroUsize,
     /// How long a fill waits for a permit when that many are in flight: 2 s, enough for a burst of lists that take a
     /// few milliseconds each, and well below the deadline of a request.

@@ -10,7 +10,7 @@ use crate::{CacheConfig, Kind};
 /// The concurrency limits of fills. They are separate from the limit of all requests, so that requests which wait for
 /// a slow store leave room for requests that the cache can serve.
 ///
-/// Lists have permits of their own: neither the search engine, which serves them, nor PostgreSQL can use up the
+/// Lists have permits of their own, whichever engine serves them: neither they nor the other responses can use up the
 /// permits of the other.
 #[derive(Debug)]
 pub(crate) struct FillLimits {

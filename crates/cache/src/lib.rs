@@ -47,8 +47,8 @@
 //!
 //! Redis may lose the marker of a change while a fill from before the change is in flight: by eviction, `FLUSHALL`,
 //! or a failover to a replica that lags. Or it may restart from a snapshot from before the change. Then it holds an
-//! old response for up to [`Lifetimes::stale_after`]. For this reason the Redis of this cache should not write
-//! snapshots.
+//! old response for up to [`Lifetimes::revalidate_after`]; the first read after [`Lifetimes::stale_after`] still
+//! gets it, and refreshes it. For this reason the Redis of this cache should not write snapshots.
 
 mod cache;
 mod clock;

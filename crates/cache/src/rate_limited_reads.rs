@@ -13,7 +13,7 @@ use crate::{Cache, CacheKey, CachedResponse, FillError, Kind, MemoryLookup};
 /// The outcome of a rate-limited read.
 #[derive(Debug)]
 pub enum Admission<E> {
-    /// The request exceeds its limit. Nothing was read.
+    /// The request exceeds its limit. Nothing was read from the store.
     Refused(Decision),
     /// The request is within its limit. This is the response.
     Admitted(Result<CachedResponse, FillError<E>>),

@@ -45,8 +45,8 @@ pub struct ArchivedFile {
     pub content: Result<Vec<u8>, EntryError>,
 }
 
-/// Why the content of an archive's entry is missing. The caller ignores a refused entry, and leaves a chartset with an
-/// unreadable one unchanged.
+/// Why the content of an archive's entry is missing. The caller reports a refused chart file and indexes the
+/// others, and leaves a chartset with an unreadable one unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     /// The entry is certainly not a chart that can be indexed, whatever its content.

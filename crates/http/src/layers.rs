@@ -17,7 +17,7 @@ use crate::{
 /// Adds the layers of the public API to its routes. From the outermost: request id and span, headers of all responses,
 /// CORS, conversion of panics to errors, request limits. Requests without a route count against the group `other`.
 ///
-/// The rate limits of the groups belong to their routes, see [`HttpRateLimiter::limit`].
+/// The rate limits of the groups belong to their routes, see [`HttpRateLimiter::with_rate_limit`].
 pub fn public_router(routes: Router, rate_limiter: &HttpRateLimiter, config: &RequestLimitConfig) -> Router {
     let counted = |error: fn() -> ApiError| {
         let rate_limiter = rate_limiter.clone();

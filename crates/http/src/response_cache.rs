@@ -40,7 +40,7 @@ impl ResponseCache {
     }
 
     /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The limit and
-    /// the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`].
+    /// the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`]. A second read of the same request does not read Redis.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl ResponseCache {
         Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
     {
         let Some(check) = check.take() else {
-            // An earlier read of this request passed the check and then failed.
+            // An earlier read of this request, of another key, passed the check and then failed.
             return outcome(self.cache.get_or_fill_skipping_redis_read(key, fill).await);
         };
         let group = check.group();

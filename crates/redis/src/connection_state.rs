@@ -15,7 +15,7 @@ use crate::multiplexed::Multiplexed;
 /// The state of a [`RedisConnection`](crate::RedisConnection).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// The first attempt to connect is in progress.
+    /// The first attempt to connect since the start or the loss of a connection is in progress.
     Connecting,
     /// Commands are sent.
     Connected,

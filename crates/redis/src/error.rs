@@ -12,8 +12,9 @@ pub enum CommandError {
     /// No reply before the deadline. The command may still take effect.
     #[error("redis timed out")]
     TimedOut,
-    /// The connection was lost. The command may have taken effect.
-    #[error("disconnected from redis")]
+    /// The connection was lost, in which case the command may have taken effect, or leads to a server that cannot run
+    /// commands now: it is loading, read-only, or its cluster or primary is down.
+    #[error("connection to redis lost, or its server cannot run commands")]
     Disconnected(#[source] RedisError),
     /// Redis replied with an error.
     #[error("redis replied with an error")]

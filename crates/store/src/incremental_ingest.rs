@@ -16,7 +16,7 @@ use crate::{Store, StoreError};
 pub struct InputFingerprint {
     /// The key of the folder or archive: a digest of its path in the library. The column is named `place`.
     pub input: [u8; 32],
-    /// Digest of the names, sizes and times of its files; `None` if they are not reliable.
+    /// Digest of the names, sizes, times and inodes of its files; `None` if they are not reliable.
     pub file_metadata_digest: Option<[u8; 32]>,
     /// Digest of the content of its files.
     pub content_digest: [u8; 32],

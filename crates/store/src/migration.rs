@@ -39,7 +39,7 @@ impl Store {
     /// # Errors
     /// [`ReadError::Unavailable`] while PostgreSQL is unavailable or the schema is older: neither needs a restart of this
     /// process.
-    pub async fn ping(&self) -> Result<(), ReadError> {
+    pub async fn check_schema(&self) -> Result<(), ReadError> {
         let operation = "check the schema";
         let found = self.short_read(operation, Self::schema_version).await?;
         let needed = newest_version();

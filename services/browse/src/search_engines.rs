@@ -9,8 +9,8 @@
 //! | has to be revalidated | succeeds | the new page | primary |
 //! | has to be revalidated | fails | the cached page | primary |
 //! | none, or expired | succeeds | the new page | primary |
-//! | none, or expired | fails | the page of the fallback: cached, else searched | fallback |
-//! | none, or expired | fails, and there is no fallback | 503 | |
+//! | none, or expired | fails | the page of the fallback: cached in memory, else searched | fallback |
+//! | none, or expired | fails, and so does the fallback, if there is one | 503, or 500 after an internal error | |
 //!
 //! A search in Meilisearch fails when no node can be searched, and for the few queries that it cannot run exactly. The
 //! rate limit is checked once per request. A request above it, or one that finds too many fills in flight
@@ -68,7 +68,10 @@ impl SearchEngines {
         let page = page_of(&self.primary, cache, check, &query, headers).await;
         match (page, &self.fallback) {
             (Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))), Some(fallback)) => {
-                tracing::debug!(%error, "falling back to the second search engine");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "falling back to the second search engine"
+                );
                 page_of(fallback, cache, check, &query, headers).await
             }
             (page, _) => page,

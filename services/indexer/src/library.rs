@@ -38,7 +38,8 @@ use walkdir::WalkDir;
 /// The maximum depth at which chart files are searched below a folder outside the two games.
 const MAX_DEPTH: usize = 16;
 
-/// A folder or archive that is read as a unit: one song folder, or several in the archive of a pack.
+/// A folder or archive that is read as a unit: one song folder, or several in the archive of a pack or in an
+/// archive outside the two games.
 ///
 /// Inputs are processed in their order, folders before archives, then by path. Of several inputs with the same chartset
 /// id the first one is ingested.

@@ -161,7 +161,7 @@ fn decode_files(
     Ok(Some(draft))
 }
 
-/// The charts of a file. Adds what cannot be indexed to `refused`.
+/// The charts of a file. Adds what cannot be indexed to `refused`, unless the name is not that of a chart file.
 fn decode_file(
     identity: &SongFolderIdentity,
     file: ChartFile,

@@ -169,7 +169,7 @@ pub(crate) struct CacheArguments {
     #[arg(long, env = "CACHE_BYTES", default_value = "67108864")]
     pub(crate) cache_bytes: NonZeroU64,
 
-    /// Maximum concurrent reads of PostgreSQL for responses that are not cached, and as many of the search engine.
+    /// Maximum concurrent reads for lists that are not cached, and as many for all other responses.
     /// Further ones wait up to 2 seconds; then the response is 503.
     #[arg(long, env = "MAX_FILLS_IN_FLIGHT", default_value = "64")]
     pub(crate) max_fills_in_flight: NonZeroUsize,

@@ -48,7 +48,7 @@ impl Readiness {
         if self.state.has_seen_schema.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let checked = timeout(SCHEMA_CHECK_TIMEOUT, self.store.ping()).await;
+        let checked = timeout(SCHEMA_CHECK_TIMEOUT, self.store.check_schema()).await;
         checked.map_err(|elapsed| ApiError::Unavailable(elapsed.into()))??;
         self.state.has_seen_schema.store(true, Ordering::Relaxed);
         Ok(())

@@ -95,9 +95,9 @@ async fn a_migration_waits_for_another_one() {
 async fn a_store_without_its_schema_is_not_ready() {
     let database = TestDatabase::create().await;
     let store = Store::new(&config(database.url()));
-    assert!(matches!(store.ping().await, Err(ReadError::Unavailable { .. })));
+    assert!(matches!(store.check_schema().await, Err(ReadError::Unavailable { .. })));
     store.migrate().await.unwrap();
-    store.ping().await.unwrap();
+    store.check_schema().await.unwrap();
     store.revert_last().await.unwrap();
-    assert!(matches!(store.ping().await, Err(ReadError::Unavailable { .. })));
+    assert!(matches!(store.check_schema().await, Err(ReadError::Unavailable { .. })));
 }

@@ -21,7 +21,7 @@ async fn assert_every_read_is_unavailable(store: &Store) {
         Box::pin(store.chartset(id(1))),
         Box::pin(store.public_source(id(1))),
         search.search(&query, Generation::default()),
-        Box::pin(store.ping()),
+        Box::pin(store.check_schema()),
     );
     assert!(unavailable(&chart) && unavailable(&rox) && unavailable(&set));
     assert!(unavailable(&source) && unavailable(&page) && unavailable(&ping));

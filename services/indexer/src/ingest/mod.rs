@@ -60,7 +60,8 @@ pub(crate) enum Completion {
 }
 
 /// Ingests all inputs at the paths and prints a summary. Without a store, decodes everything and stores nothing. Cached
-/// responses of all stored charts are invalidated, even if the ingest fails or is interrupted.
+/// responses of the charts of all added and updated chartsets are invalidated, even if the ingest fails or is
+/// interrupted.
 ///
 /// # Errors
 /// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, or the cache
@@ -72,7 +73,10 @@ pub(crate) async fn ingest(
 ) -> Result<Completion> {
     let inputs = find_inputs(&options.paths)?;
     if let Some(store) = &store {
-        store.ping().await.context("cannot use the database (if it is new, run `chart-indexer migrate`)")?;
+        store
+            .check_schema()
+            .await
+            .context("cannot use the database (if it is new, run `chart-indexer migrate`)")?;
     }
     let mut report = Report::new(inputs.len() as u64, options.report.as_deref())?;
     let invalidation = cache.start_background_task();

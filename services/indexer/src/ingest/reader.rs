@@ -70,13 +70,13 @@ pub(super) enum InputContent {
 struct PlannedInput {
     /// Its index in [`Reader::inputs`].
     index: usize,
-    /// The digest of names, sizes and times of its files.
+    /// The digest of names, sizes, times and inodes of its files.
     file_metadata_digest: Option<[u8; 32]>,
     /// The recorded outcome, if the input is unchanged.
     unchanged: Option<RecordedOutcome>,
     /// The fingerprint to record for an unchanged input with new metadata.
     fingerprint: Option<InputFingerprint>,
-    /// The charts that the chartsets of this chunk had in the store before this run.
+    /// The charts that the chartsets of this chunk had in the store when the chunk was planned.
     stored_before: Arc<HashSet<NoteHash>>,
 }
 
@@ -92,7 +92,7 @@ struct RecordedInput {
     position: usize,
     /// Its index in [`Reader::inputs`].
     index: usize,
-    /// The current digest of names, sizes and times of its files.
+    /// The current digest of names, sizes, times and inodes of its files.
     file_metadata_digest: Option<[u8; 32]>,
     recorded: InputFingerprint,
 }

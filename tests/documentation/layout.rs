@@ -6,7 +6,14 @@ use super::{files, read};
 
 const DESCRIBED: &[&str] = &[
     ":(glob)benchmarks/src/**",
+    ":(glob)benchmarks/tests/**",
+    ":(glob)crates/*/benches/**/*.lua",
+    ":(glob)crates/*/benches/**/*.rs",
+    ":(glob)crates/*/examples/**",
+    ":(glob)crates/*/fuzz/fuzz_targets/**",
+    ":(glob)crates/*/migrations/**",
     ":(glob)crates/*/src/**",
+    ":(glob)crates/*/tests/**/*.rs",
     ":(glob)docs/**",
     ":(glob)scripts/**",
     ":(glob)services/*/src/**",

@@ -67,8 +67,8 @@ impl Invalidator {
     /// Invalidates the responses of these keys so that a failover of Redis does not undo it: waits for the replicas
     /// of Redis, and repeats everything after a second, for subscribers that were reconnecting.
     ///
-    /// Returns how many replicas of Redis confirmed the second time; `None` if Redis does not report it. If a failover comes
-    /// before one has confirmed, Redis may hold an older response until it is read again.
+    /// Returns how many replicas of Redis confirmed the second time; `None` if Redis does not report it. If a failover
+    /// comes before one has confirmed, Redis may hold an older response until it is read again.
     ///
     /// # Errors
     ///

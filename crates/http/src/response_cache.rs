@@ -40,7 +40,8 @@ impl ResponseCache {
     }
 
     /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The limit and
-    /// the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`]. A second read of the same request does not read Redis.
+    /// the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`]. A second read of the same
+    /// request does not read Redis.
     ///
     /// # Errors
     ///

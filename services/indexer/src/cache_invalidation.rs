@@ -16,9 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const BATCH: usize = 64;
 
 const NOT_INVALIDATED: &str = "the change is stored, but the cache in Redis could not be invalidated: replicas may \
-                               serve outdated responses for up to an hour; run a removal or \
-                               restore again to invalidate them, but not an ingest, which finds everything \
-                               unchanged";
+                               serve outdated responses for up to an hour; run a removal or restore again to \
+                               invalidate them, but not an ingest, which finds everything unchanged";
 const NOT_CONFIRMED: &str = "if Redis fails over now, replicas may serve outdated responses for up to an hour; \
                              run the command again when all replicas of Redis are connected";
 

@@ -12,17 +12,18 @@ use chart_index_tests::workspace_root;
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("cli", &[]),
+    ("instrumentation", &[]),
     ("chartfile", &["domain"]),
-    ("store", &["cli", "domain"]),
-    ("search", &["cli", "domain"]),
+    ("store", &["cli", "domain", "instrumentation"]),
+    ("search", &["cli", "domain", "instrumentation"]),
     // `tests` only for its feature `testing`.
-    ("redis", &["cli", "tests"]),
-    ("ratelimit", &["domain", "redis"]),
-    ("telemetry", &[]),
-    ("cache", &["domain", "ratelimit", "redis"]),
-    ("http", &["cache", "cli", "domain", "ratelimit"]),
+    ("redis", &["cli", "instrumentation", "tests"]),
+    ("ratelimit", &["domain", "instrumentation", "redis"]),
+    ("telemetry", &["cli", "instrumentation"]),
+    ("cache", &["domain", "instrumentation", "ratelimit", "redis"]),
+    ("http", &["cache", "cli", "domain", "instrumentation", "ratelimit"]),
     ("lookup", &["cache", "domain", "http", "ratelimit", "store"]),
-    ("browse", &["cache", "domain", "http", "ratelimit", "store"]),
+    ("browse", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
     (
         "server",
         &[
@@ -31,6 +32,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "cli",
             "domain",
             "http",
+            "instrumentation",
             "lookup",
             "ratelimit",
             "redis",
@@ -39,7 +41,22 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    ("indexer", &["cache", "chartfile", "domain", "redis", "search", "store", "telemetry"]),
+    (
+        "indexer",
+        &[
+            "cache",
+            "chartfile",
+            "cli",
+            "domain",
+            "http",
+            "instrumentation",
+            "ratelimit",
+            "redis",
+            "search",
+            "store",
+            "telemetry",
+        ],
+    ),
     ("tests", &[]),
     ("benchmarks", &["domain", "store", "tests"]),
 ];
@@ -51,6 +68,10 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("redis", &["redis", "cache", "ratelimit"]),
     ("deadpool-redis", &["redis"]),
     ("meilisearch-sdk", &["search"]),
+    ("opentelemetry_sdk", &["telemetry"]),
+    ("opentelemetry-otlp", &["telemetry"]),
+    ("opentelemetry-prometheus", &["telemetry"]),
+    ("tracing-opentelemetry", &["instrumentation", "telemetry"]),
 ];
 
 /// The package of the public program.

@@ -1,0 +1,135 @@
+//! The duration and the span of an operation of a database client.
+
+use std::time::{Duration, Instant};
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{BoundHistogram, Histogram};
+use tracing::{Instrument, Span, field};
+
+use crate::{DATABASE_BUCKETS, meter};
+
+/// Records the operations of a client of PostgreSQL, Redis or Meilisearch: `db.client.operation.duration`, and a span
+/// (OpenTelemetry semantic conventions for database clients).
+#[derive(Debug, Clone)]
+pub struct DatabaseClient {
+    system: &'static str,
+    duration: Histogram<f64>,
+}
+
+/// How an operation failed, the value of `error.type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorType {
+    /// There was no response in time.
+    Timeout,
+    /// The server could not be reached, or the connection was lost.
+    Unavailable,
+    /// The server responded with an error, or with something unexpected.
+    Error,
+}
+
+impl ErrorType {
+    /// Every type.
+    pub const ALL: [Self; 3] = [Self::Timeout, Self::Unavailable, Self::Error];
+
+    /// The value of the label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Unavailable => "unavailable",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl DatabaseClient {
+    /// Records operations of this system: `postgresql`, `redis` or `meilisearch`.
+    #[must_use]
+    pub fn new(system: &'static str) -> Self {
+        let duration = meter()
+            .f64_histogram("db.client.operation.duration")
+            .with_unit("s")
+            .with_description("Duration of an operation of a database client")
+            .with_boundaries(DATABASE_BUCKETS.to_vec())
+            .build();
+        Self { system, duration }
+    }
+
+    /// An operation, e.g. `GET`. The name is one of a closed set. Binds its labels, so that recording is cheap.
+    #[must_use]
+    pub fn operation(&self, name: &'static str) -> Operation {
+        let labels = |error: Option<ErrorType>| {
+            let mut labels =
+                vec![KeyValue::new("db.system.name", self.system), KeyValue::new("db.operation.name", name)];
+            labels.extend(error.map(|error| KeyValue::new("error.type", error.as_str())));
+            labels
+        };
+        Operation {
+            system: self.system,
+            name,
+            succeeded: self.duration.bind(&labels(None)),
+            failed: ErrorType::ALL.map(|error| self.duration.bind(&labels(Some(error)))),
+        }
+    }
+}
+
+/// An operation with its labels bound.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    system: &'static str,
+    name: &'static str,
+    succeeded: BoundHistogram<f64>,
+    failed: [BoundHistogram<f64>; 3],
+}
+
+impl Operation {
+    /// Runs the operation in a span, and records its duration and, by `error_type`, how it failed.
+    pub async fn observe<T, E>(
+        &self,
+        operation: impl Future<Output = Result<T, E>>,
+        error_type: impl FnOnce(&E) -> ErrorType,
+    ) -> Result<T, E> {
+        self.observe_in(self.span(), operation, error_type).await
+    }
+
+    /// Like [`observe`](Self::observe), in a span that [`span`](Self::span) returned and the caller added fields to.
+    pub async fn observe_in<T, E>(
+        &self,
+        span: Span,
+        operation: impl Future<Output = Result<T, E>>,
+        error_type: impl FnOnce(&E) -> ErrorType,
+    ) -> Result<T, E> {
+        let started = Instant::now();
+        let result =
+            if span.is_disabled() { operation.await } else { operation.instrument(span.clone()).await };
+        let error = result.as_ref().err().map(error_type);
+        if let Some(error) = error {
+            span.record("error.type", error.as_str());
+        }
+        self.record(started.elapsed(), error);
+        result
+    }
+
+    /// Records an operation that took this long.
+    pub fn record(&self, duration: Duration, error: Option<ErrorType>) {
+        let histogram = match error {
+            None => &self.succeeded,
+            Some(error) => &self.failed[error as usize],
+        };
+        histogram.record(duration.as_secs_f64());
+    }
+
+    /// A client span, disabled unless a span is current. The field `db.operation.batch.size` may be recorded.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        tracing::debug_span!(
+            "database operation",
+            otel.name = self.name,
+            otel.kind = "client",
+            "db.system.name" = self.system,
+            "db.operation.name" = self.name,
+            "db.operation.batch.size" = field::Empty,
+            "error.type" = field::Empty,
+        )
+    }
+}

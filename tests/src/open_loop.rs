@@ -1,0 +1,321 @@
+//! Open-loop load: requests start on a schedule, however long the responses take.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::Request;
+use hyper::header::{HeaderValue, InvalidHeaderValue};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Requests that start at a fixed rate. Each latency is measured from the time at which the request should have started, so
+/// that a slow server cannot hide its delays by receiving fewer requests (coordinated omission).
+///
+/// Requests have no retries and use HTTP/1.1 connections with keep-alive. Their `X-Forwarded-For` goes through
+/// 4,096 addresses of 10.0.0.0/8: where the server trusts the loopback address, these are its clients.
+#[derive(Debug, Clone)]
+pub struct OpenLoop {
+    /// The server: a loopback address.
+    pub address: SocketAddr,
+    /// The paths, with query strings, which are requested in turn.
+    pub paths: Vec<String>,
+    /// Requests per second, up to 20,000.
+    pub rate: u32,
+    /// Maximum requests.
+    pub requests: u64,
+    /// Maximum requests in flight. Those that should start above it are counted as not sent.
+    pub max_in_flight: usize,
+    /// Maximum duration of a request, from its start to the end of its body.
+    pub timeout: Duration,
+}
+
+/// Requests that are being sent, in a thread with its own runtime. Dropping the value stops them.
+#[derive(Debug)]
+pub struct Load {
+    started: Arc<AtomicU64>,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<Outcome>,
+}
+
+/// What became of the requests.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The latencies of complete responses by status code, in ascending order.
+    pub latencies: BTreeMap<u16, Vec<Duration>>,
+    /// Requests without a complete response: the connection failed, or the timeout expired.
+    pub errors: u64,
+    /// Requests that were not sent, because of the maximum in flight.
+    pub not_sent: u64,
+    /// Examples of responses other than 200 and of errors, with the time since the start.
+    pub examples: Vec<String>,
+}
+
+/// The result of one request: its status and latency, or an error.
+#[derive(Debug)]
+struct Completed {
+    path: String,
+    /// When the request should have started, counted from the start of the load.
+    intended: Duration,
+    result: Result<(u16, Duration), String>,
+}
+
+type HttpClient = Client<HttpConnector, String>;
+
+/// Client addresses in `X-Forwarded-For`.
+const CLIENTS: u32 = 4096;
+
+/// The longest schedule of a load.
+const MAX_DURATION: Duration = Duration::from_hours(1);
+
+/// Idle connections are closed after this time, before servers and proxies close them: a request that is sent on a
+/// connection while it is closed would fail.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Maximum examples that an outcome keeps.
+const MAX_EXAMPLES: usize = 20;
+
+impl OpenLoop {
+    /// A load of 200 requests per second, up to 10,000 requests, with a timeout of 10 s.
+    pub fn new(address: SocketAddr, paths: Vec<String>) -> Self {
+        let timeout = Duration::from_secs(10);
+        Self { address, paths, rate: 200, requests: 10_000, max_in_flight: 4096, timeout }
+    }
+
+    /// Starts the load. Panics unless it is bounded and on the loopback address.
+    pub fn start(self) -> Load {
+        assert!(self.address.ip().is_loopback(), "{} is not a loopback address", self.address);
+        assert!((1..=20_000).contains(&self.rate), "a rate of {} per second", self.rate);
+        assert!(self.start_of(self.requests) <= MAX_DURATION, "the schedule is too long");
+        assert!(!self.paths.is_empty(), "no paths");
+        let (stop, stopped) = oneshot::channel();
+        let started = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&started);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let thread = thread::spawn(move || runtime.block_on(self.send(&counter, stopped)));
+        Load { started, stop, thread }
+    }
+
+    async fn send(self, started: &AtomicU64, mut stopped: oneshot::Receiver<()>) -> Outcome {
+        let client = client();
+        let client_addresses = client_addresses().expect("addresses are header values");
+        let (mut outcome, mut in_flight) = (Outcome::default(), JoinSet::new());
+        let schedule = self.paths.iter().cycle().zip(client_addresses.iter().cycle());
+        let start = Instant::now();
+        for (number, (path, client_address)) in (0..self.requests).zip(schedule) {
+            let intended = self.start_of(number);
+            tokio::select! {
+                biased;
+                _ = &mut stopped => break,
+                () = sleep_until(start + intended) => started.fetch_add(1, Ordering::Relaxed),
+            };
+            while let Some(completed) = in_flight.try_join_next() {
+                outcome.count(&completed.expect("a request does not panic"));
+            }
+            if in_flight.len() >= self.max_in_flight {
+                outcome.not_sent += 1;
+                continue;
+            }
+            let request = self.request(path, client_address);
+            let (client, path, limit) = (client.clone(), path.clone(), self.timeout);
+            in_flight.spawn(async move {
+                let result = timeout(limit, complete(&client, request)).await;
+                let result = result.unwrap_or_else(|_| Err("timeout".to_owned()));
+                let result = result.map(|status| (status, start.elapsed().saturating_sub(intended)));
+                Completed { path, intended, result }
+            });
+        }
+        while let Some(completed) = in_flight.join_next().await {
+            outcome.count(&completed.expect("a request does not panic"));
+        }
+        outcome.latencies.values_mut().for_each(|latencies| latencies.sort_unstable());
+        outcome
+    }
+
+    fn request(&self, path: &str, client_address: &HeaderValue) -> Request<String> {
+        Request::get(format!("http://{}{path}", self.address))
+            .header("x-forwarded-for", client_address)
+            .body(String::new())
+            .expect("a path makes a valid request")
+    }
+
+    /// When the request with this number should start, counted from the start of the load.
+    fn start_of(&self, number: u64) -> Duration {
+        Duration::from_nanos(number.saturating_mul(1_000_000_000) / u64::from(self.rate))
+    }
+}
+
+impl Load {
+    /// The number of requests that were to start so far.
+    pub fn started(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
+    }
+
+    /// Starts no more requests, and waits for those in flight.
+    pub fn stop(self) -> Outcome {
+        drop(self.stop);
+        self.thread.join().expect("the load does not panic")
+    }
+
+    /// Waits for all requests.
+    pub fn finish(self) -> Outcome {
+        let outcome = self.thread.join().expect("the load does not panic");
+        drop(self.stop);
+        outcome
+    }
+}
+
+impl Outcome {
+    /// The number of requests that were to start.
+    pub fn requests(&self) -> u64 {
+        let responses: usize = self.latencies.values().map(Vec::len).sum();
+        responses as u64 + self.errors + self.not_sent
+    }
+
+    /// The number of complete responses with this status.
+    pub fn count_of(&self, status: u16) -> u64 {
+        self.latencies.get(&status).map_or(0, |latencies| latencies.len() as u64)
+    }
+
+    /// A quantile of the latency of the responses with this status, in thousandths: 990 is p99, 1000 the maximum. `None`
+    /// if there are no such responses.
+    pub fn latency(&self, status: u16, thousandths: usize) -> Option<Duration> {
+        let latencies = self.latencies.get(&status)?;
+        let rank = (latencies.len() * thousandths).div_ceil(1000);
+        latencies.get(rank.saturating_sub(1)).copied()
+    }
+
+    fn count(&mut self, completed: &Completed) {
+        let Completed { path, intended, result } = completed;
+        if !matches!(result, Ok((200, _))) && self.examples.len() < MAX_EXAMPLES {
+            self.examples.push(format!("at {intended:.3?}: {path}: {result:?}"));
+        }
+        match result {
+            Ok((status, latency)) => self.latencies.entry(*status).or_default().push(*latency),
+            Err(_) => self.errors += 1,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (requests, errors, not_sent) = (self.requests(), self.errors, self.not_sent);
+        writeln!(f, "{requests} requests, {errors} errors, {not_sent} not sent")?;
+        for (status, latencies) in &self.latencies {
+            write!(f, "  {status}: {}", latencies.len())?;
+            for (name, thousandths) in [("p50", 500), ("p99", 990), ("p99.9", 999), ("max", 1000)] {
+                write!(f, ", {name} {:.1?}", self.latency(*status, thousandths).unwrap_or_default())?;
+            }
+            writeln!(f)?;
+        }
+        self.examples.iter().try_for_each(|example| writeln!(f, "  {example}"))
+    }
+}
+
+fn client() -> HttpClient {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .retry_canceled_requests(false)
+        .build_http()
+}
+
+/// Sends a request and reads the whole response; its status.
+async fn complete(client: &HttpClient, request: Request<String>) -> Result<u16, String> {
+    let response = client.request(request).await.map_err(|error| with_causes(&error))?;
+    let status = response.status().as_u16();
+    let mut body = response.into_body();
+    while let Some(frame) = body.frame().await {
+        frame.map_err(|error| with_causes(&error))?;
+    }
+    Ok(status)
+}
+
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+fn client_addresses() -> Result<Vec<HeaderValue>, InvalidHeaderValue> {
+    let first = Ipv4Addr::new(10, 0, 0, 0).to_bits();
+    (0..CLIENTS).map(|number| Ipv4Addr::from_bits(first + number).to_string().parse()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+    fn read_head(stream: &mut TcpStream) -> String {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        String::from_utf8(head).unwrap()
+    }
+
+    #[test]
+    fn requests_do_not_wait_for_responses() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let paths = vec!["/a".to_owned(), "/b?c=d".to_owned()];
+        let load = OpenLoop { requests: 10, ..OpenLoop::new(listener.local_addr().unwrap(), paths) };
+        let load = load.start();
+        // Responds to the first request once the last one is there.
+        let mut requests = Vec::new();
+        for _ in 0..10 {
+            let (mut stream, _) = listener.accept().unwrap();
+            requests.push((read_head(&mut stream), stream));
+        }
+        let heads: BTreeSet<_> = requests.iter().map(|(head, _)| head.clone()).collect();
+        assert_eq!(heads.len(), 10, "addresses differ: {heads:?}");
+        assert_eq!(heads.iter().filter(|head| head.starts_with("GET /b?c=d HTTP/1.1\r\n")).count(), 5);
+        for (_, stream) in &mut requests {
+            stream.write_all(RESPONSE).unwrap();
+        }
+        let outcome = load.finish();
+        assert_eq!((outcome.requests(), outcome.count_of(200), outcome.errors), (10, 10, 0), "{outcome}");
+        // The first request waited for the last one, which started 9/200 s later.
+        assert!(outcome.latency(200, 1000) >= Some(Duration::from_millis(45)), "{outcome}");
+    }
+
+    #[test]
+    fn incomplete_responses_and_unsent_requests_are_failures() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let load = OpenLoop { requests: 5, max_in_flight: 1, ..OpenLoop::new(address, vec!["/".to_owned()]) };
+        let load = load.start();
+        let (mut stream, _) = listener.accept().unwrap();
+        read_head(&mut stream);
+        while load.started() < 5 {
+            thread::yield_now();
+        }
+        stream.write_all(&RESPONSE[..RESPONSE.len() - 1]).unwrap();
+        drop((stream, listener));
+        let outcome = load.finish();
+        assert_eq!((outcome.errors, outcome.not_sent, outcome.requests()), (1, 4, 5), "{outcome}");
+        assert_eq!(outcome.examples.len(), 1, "{outcome}");
+    }
+
+    #[test]
+    #[should_panic(expected = "not a loopback address")]
+    fn other_hosts_are_refused() {
+        OpenLoop::new("192.0.2.1:80".parse().unwrap(), vec!["/".to_owned()]).start();
+    }
+}

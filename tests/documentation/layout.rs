@@ -15,6 +15,7 @@ const DESCRIBED: &[&str] = &[
     ":(glob)crates/*/src/**",
     ":(glob)crates/*/tests/**/*.rs",
     ":(glob)docs/**",
+    ":(glob)monitoring/**",
     ":(glob)scripts/**",
     ":(glob)services/*/src/**",
     ":(glob)tests/*/**",

@@ -8,7 +8,8 @@ use chart_index_tests::workspace_root;
 use super::{files, read};
 
 /// What begins with one of these between backticks is a path of the repository.
-const FOLDERS: &[&str] = &["benchmarks/", "crates/", "docs/", "scripts/", "services/", "tests/"];
+const FOLDERS: &[&str] =
+    &["benchmarks/", "crates/", "docs/", "monitoring/", "scripts/", "services/", "tests/"];
 
 #[test]
 fn relative_links_resolve() {

@@ -12,13 +12,22 @@ use url::Url;
 ///
 /// It contains no credentials, so that it may be logged: parsing rejects a URL that does.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct NodeUrl(String);
+pub struct NodeUrl {
+    text: String,
+    address: String,
+}
 
 impl NodeUrl {
     /// The URL without a trailing slash.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// `host:port`, which identifies the node in metrics and spans.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
     }
 }
 
@@ -32,13 +41,17 @@ impl FromStr for NodeUrl {
             && url.password().is_none()
             && url.query().is_none()
             && url.fragment().is_none();
-        if is_valid { Ok(Self(url.as_str().trim_end_matches('/').to_owned())) } else { Err(MalformedNodeUrl) }
+        let (Some(host), Some(port), true) = (url.host_str(), url.port_or_known_default(), is_valid) else {
+            return Err(MalformedNodeUrl);
+        };
+        let address = format!("{host}:{port}");
+        Ok(Self { text: url.as_str().trim_end_matches('/').to_owned(), address })
     }
 }
 
 impl fmt::Display for NodeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -177,6 +190,18 @@ mod tests {
         ] {
             let error = invalid.parse::<NodeUrl>().unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn address_is_host_and_port() {
+        for (url, address) in [
+            ("http://search-1:7700/meili", "search-1:7700"),
+            ("http://search-1", "search-1:80"),
+            ("https://search.example/", "search.example:443"),
+            ("http://[::1]:7700", "[::1]:7700"),
+        ] {
+            assert_eq!(url.parse::<NodeUrl>().unwrap().address(), address);
         }
     }
 

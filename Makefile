@@ -5,13 +5,16 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run test record-search lint fmt bench catalogue up down clean
+.PHONY: help run dashboards test record-search lint fmt bench catalogue up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
 run: ## Ingest CHARTS (default: samples) and serve it on 127.0.0.1:8080, with private servers
 	@scripts/run "$(CHARTS)"
+
+dashboards: ## Show the dashboards over a running instance, such as that of make run, with a private Prometheus
+	@scripts/dashboards
 
 test: ## Run all tests, with private PostgreSQL and Redis servers
 	@scripts/test
@@ -20,7 +23,7 @@ record-search: ## Record the Meilisearch exchanges that tests replay (needs meil
 	RECORD_SEARCH=1 cargo test --package chart-index-search --test search recorded_exchanges -- --test-threads=1
 	cargo test --package chart-index-search --test search recorded_exchanges
 
-lint: ## Check formatting, lints, documentation, dependencies and scripts
+lint: ## Check formatting, lints, documentation, dependencies, dashboards and scripts
 	@scripts/lint
 
 fmt: ## Format the code

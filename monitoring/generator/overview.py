@@ -1,0 +1,88 @@
+"""The first row of every dashboard: whether the service and the servers that it uses are available."""
+
+from .panels import metric, number, rate, rising, share, state, states, steps, total
+
+REQUESTS = "http_server_request_duration_seconds_count"
+SERVER_ERROR = 'http_response_status_code=~"5.."'
+
+POSTGRESQL = f"avg({metric('chart_index_postgresql_available')})"
+REDIS = f"avg({metric('chart_index_redis_connected')})"
+MEILISEARCH = f"avg({metric('chart_index_search_node_usable')})"
+
+
+def first_row():
+    """Eight panels of equal width."""
+    return [
+        number(
+            "Ready replicas",
+            "Replicas of chart-index that receive requests. A replica stays ready while PostgreSQL is unavailable.",
+            "none",
+            steps(("red", None), ("green", 1)),
+            f"sum({metric('chart_index_ready')}) or vector(0)",
+            background=True,
+        ),
+        state(
+            "PostgreSQL",
+            "Whether the replicas have read the generation of the catalogue within the last 5 seconds. "
+            "Down: cached responses only. docs/runbook.md",
+            POSTGRESQL,
+        ),
+        state(
+            "Redis",
+            "Whether the replicas are connected to Redis. Down: rate limits and caches of each replica alone. "
+            "No data where Redis is not configured. docs/runbook.md",
+            REDIS,
+        ),
+        state(
+            "Meilisearch",
+            "Whether the replicas use the nodes of Meilisearch. Down: PostgreSQL answers lists. "
+            "No data where Meilisearch is not configured. docs/runbook.md",
+            MEILISEARCH,
+        ),
+        state(
+            "Invalidations",
+            "Whether the replicas receive cache invalidations. No: cached responses are revalidated once a second. "
+            "No data where Redis is not configured.",
+            f"avg({metric('chart_index_cache_listening')})",
+            texts=("Received", "Not received", "Partly"),
+        ),
+        number(
+            "Server errors",
+            "Share of responses with a status of 500 or above.",
+            "percentunit",
+            rising(0.001, 0.01),
+            share(rate(REQUESTS, SERVER_ERROR), rate(REQUESTS)),
+            background=True,
+            empty="No requests",
+        ).decimals(2),
+        number(
+            "Shed requests",
+            "Requests per second that were refused because a concurrency limit or a deadline was exceeded.",
+            "reqps",
+            rising(0.1, 10),
+            total(rate("chart_index_http_requests_shed_total")),
+            background=True,
+        ).decimals(1),
+        number(
+            "Firing alerts",
+            "Alerts of chart-index that fire, of all jobs and instances. docs/runbook.md has a section for each.",
+            "none",
+            rising(1, 3),
+            'count(ALERTS{alertstate="firing"}) or vector(0)',
+            background=True,
+        ),
+    ]
+
+
+def dependencies():
+    """The same states over time."""
+    return states(
+        "Availability of dependencies",
+        "Orange: at some replicas or nodes only. A gap: no replica was scraped, or the server is not configured.",
+        {
+            "PostgreSQL": POSTGRESQL,
+            "Redis": REDIS,
+            "Meilisearch": MEILISEARCH,
+            "Invalidations": f"avg({metric('chart_index_cache_listening')})",
+        },
+    )

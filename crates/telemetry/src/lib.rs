@@ -1,10 +1,28 @@
-//! Logging and shutdown signals of the programs.
+//! The log, metrics and traces of a program, and its shutdown signals.
 //!
-//! - [`LogConfig`], [`Log`]: the log on standard error, written without blocking the program.
+//! - [`Telemetry`]: starts all of it before the program does anything else, and flushes it at the end.
+//! - [`LogConfig`], [`OtlpConfig`]: its settings.
+//! - [`Scrape`]: the metrics in the text format of Prometheus.
 //! - [`shutdown_signal`]: SIGTERM and SIGINT.
+//!
+//! Metrics take two ways out, from one meter provider: Prometheus scrapes them, and, if an endpoint is configured, they are
+//! pushed to a collector by OTLP. Traces are only pushed. Library crates know nothing of this: they record with
+//! `chart_index_instrumentation`.
 
+mod export_counts;
 mod log;
+mod log_format;
+mod metrics;
+mod otlp;
+mod process_metrics;
+mod runtime_metrics;
+mod scrape;
 mod signals;
+mod telemetry;
+mod traces;
 
-pub use log::{Log, LogConfig, LogFormat};
+pub use log::{LogConfig, LogFormat};
+pub use otlp::{InvalidOtlpEndpoint, InvalidOtlpHeaders, OtlpConfig, OtlpEndpoint, OtlpHeaders};
+pub use scrape::Scrape;
 pub use signals::shutdown_signal;
+pub use telemetry::{StartError, Telemetry};

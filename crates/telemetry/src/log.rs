@@ -8,8 +8,18 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use opentelemetry_sdk::trace::SdkTracer;
+use tracing::{Metadata, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::fmt::format;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
+
+use crate::log_format::WithSpanIds;
+use crate::traces;
 
 /// Maximum lines waiting to be written, about 3 MB. Further lines are dropped until standard error is read again.
 const BUFFERED_LINES: usize = 8_192;
@@ -55,33 +65,48 @@ fn parse_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseE
 /// standard error is not read: lines are dropped while the buffer is full.
 #[derive(Debug)]
 #[must_use = "`finish` writes the buffered lines"]
-pub struct Log {
+pub(crate) struct Log {
     writer: WorkerGuard,
-    dropped: ErrorCounter,
+    dropped: DroppedLines,
+}
+
+/// The number of lines that were dropped since the start. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct DroppedLines(ErrorCounter);
+
+impl DroppedLines {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.dropped_lines() as u64
+    }
 }
 
 impl Log {
-    /// Starts the log of this process; to be called once. Also logs panics, which would otherwise block on standard
-    /// error.
-    pub fn start(config: &LogConfig) -> Self {
+    /// Starts the log of this process, and, with a tracer, its spans; to be called once. Also logs panics, which would
+    /// otherwise block on standard error.
+    pub(crate) fn start(config: &LogConfig, tracer: Option<SdkTracer>) -> Self {
         let (sender, writer) = spawn_writer(BufWriter::new(io::stderr()));
-        let dropped = sender.error_counter();
-        let log = tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new(&config.log_filter))
-            .with_writer(sender)
-            .with_ansi(io::stderr().is_terminal());
-        match config.log_format {
-            LogFormat::Text => log.init(),
-            LogFormat::Json => log.json().init(),
-        }
+        let dropped = DroppedLines(sender.error_counter());
+        let spans = tracer.map(|tracer| {
+            tracing_opentelemetry::layer()
+                .with_tracer(tracer)
+                .with_location(false)
+                .with_threads(false)
+                .with_tracked_inactivity(false)
+                .with_filter(traces::span_filter())
+        });
+        Registry::default().with(lines(config, sender)).with(spans).init();
         panic::set_hook(Box::new(log_panic));
         Self { writer, dropped }
     }
 
+    pub(crate) fn dropped_lines(&self) -> DroppedLines {
+        self.dropped.clone()
+    }
+
     /// Writes the buffered lines, then the final message of the program, if any. Waits for standard error at most 2
     /// seconds.
-    pub fn finish(self, final_message: Option<String>) {
-        let lines = self.dropped.dropped_lines();
+    pub(crate) fn finish(self, final_message: Option<String>) {
+        let lines = self.dropped.count();
         if lines > 0 {
             tracing::warn!(lines, "log lines were dropped because standard error was not read");
         }
@@ -95,6 +120,28 @@ impl Log {
             let _ = done.send(());
         });
         let _ = finished.recv_timeout(FLUSH_TIMEOUT);
+    }
+}
+
+/// Writes events as lines. A line contains the fields of its event and no others, whether or not its span is sampled.
+fn lines<S>(config: &LogConfig, sender: NonBlocking) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    let is_event = |metadata: &Metadata<'_>| metadata.is_event();
+    let filter = EnvFilter::new(&config.log_filter).and(filter_fn(is_event));
+    let format = config.log_format;
+    let ansi = io::stderr().is_terminal();
+    match format {
+        LogFormat::Text => {
+            let lines = WithSpanIds { lines: format::Format::default().with_ansi(ansi), format };
+            fmt::layer().with_ansi(ansi).event_format(lines).with_writer(sender).with_filter(filter).boxed()
+        }
+        LogFormat::Json => {
+            let lines = format::Format::default().json().with_current_span(false).with_span_list(false);
+            let layer = fmt::layer().json().event_format(WithSpanIds { lines, format });
+            layer.with_ansi(false).with_writer(sender).with_filter(filter).boxed()
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseUrl, Store, StoreConfig};
-use chart_index_telemetry::LogConfig;
+use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{Args, Parser, Subcommand};
 
 /// Ingests chart files into the index and maintains its database and search nodes
@@ -21,6 +21,8 @@ pub(crate) struct Cli {
     pub(crate) redis: RedisArguments,
     #[command(flatten, next_help_heading = "Log")]
     pub(crate) logging: LogConfig,
+    #[command(flatten, next_help_heading = "OpenTelemetry")]
+    pub(crate) otlp: OtlpConfig,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -17,8 +17,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use chart_index_telemetry::{Log, shutdown_signal};
+use chart_index_telemetry::{Telemetry, shutdown_signal};
 use clap::Parser;
+use tokio::runtime::Runtime;
 
 use crate::cache_invalidation::CacheInvalidator;
 use crate::cli::{Cli, Command};
@@ -32,13 +33,31 @@ const SYNC_INTERRUPTED: &str = "the next run continues from the last checkpoint"
 const REBUILD_INTERRUPTED: &str =
     "the live index is complete; run rebuild again, it starts from the beginning";
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let cli = Cli::parse();
-    let log = Log::start(&cli.logging);
-    let run = run(cli).await;
-    log.finish(run.as_ref().err().map(|error| format!("chart-indexer: {error:#}")));
+    let started = Telemetry::start("chart-indexer", env!("CARGO_PKG_VERSION"), &cli.logging, &cli.otlp);
+    let telemetry = match started {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "{}", error_message(&error.into()));
+            return ExitCode::FAILURE;
+        }
+    };
+    let run = run_in_runtime(cli, &telemetry);
+    telemetry.finish(run.as_ref().err().map(error_message));
     run.unwrap_or(ExitCode::FAILURE)
+}
+
+/// Runs the command in an async runtime. The exporters of the telemetry must not run in it.
+fn run_in_runtime(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
+    let runtime = Runtime::new().context("cannot start the async runtime")?;
+    telemetry.observe_runtime(runtime.handle());
+    runtime.block_on(run(cli))
+}
+
+/// The error with its causes, on one line.
+fn error_message(error: &anyhow::Error) -> String {
+    format!("chart-indexer: {error:#}")
 }
 
 async fn run(cli: Cli) -> Result<ExitCode> {

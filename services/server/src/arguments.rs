@@ -10,7 +10,7 @@ use chart_index_ratelimit::{Limits, TrustedProxies};
 use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseUrl, StoreConfig};
-use chart_index_telemetry::LogConfig;
+use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Serves the API of the chart index: chart lookups, ROX files, and the chartset catalogue.
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the API, and health endpoints on a private listener, until SIGTERM or SIGINT.
+    /// Serve the API, and health endpoints and metrics on a private listener, until SIGTERM or SIGINT.
     Serve(Box<ServeArguments>),
     /// Check the health of a server on this machine. Exits with 0 if it is healthy, else with 1.
     Healthcheck(HealthcheckArguments),
@@ -79,6 +79,9 @@ pub(crate) struct ServeArguments {
 
     #[command(flatten, next_help_heading = "Log")]
     pub(crate) log: LogConfig,
+
+    #[command(flatten, next_help_heading = "OpenTelemetry")]
+    pub(crate) otlp: OtlpConfig,
 }
 
 /// A part of the API that can be served alone.
@@ -92,7 +95,7 @@ pub(crate) enum Service {
 
 #[derive(Debug, Args)]
 pub(crate) struct AdminListen {
-    /// Listen address of the private listener with the health endpoints `/livez` and `/readyz`.
+    /// Listen address of the private listener with `/livez`, `/readyz` and `/metrics`.
     #[arg(long, env = "ADMIN_LISTEN", default_value = "127.0.0.1:9090")]
     pub(crate) admin_listen: SocketAddr,
 }
@@ -256,6 +259,10 @@ mod tests {
             ("--database-max-connections", "0", "DATABASE_MAX_CONNECTIONS"),
             ("--log-format", "xml", "LOG_FORMAT"),
             ("--log-filter", "info,=", "RUST_LOG"),
+            ("--otlp-endpoint", "collector:4318", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+            ("--otlp-headers", "hunter2", "OTEL_EXPORTER_OTLP_HEADERS"),
+            ("--metric-export-interval-ms", "0", "OTEL_METRIC_EXPORT_INTERVAL"),
+            ("--trace-sample-ratio", "2", "OTEL_TRACES_SAMPLER_ARG"),
         ] {
             let error = serve(&[&format!("{flag}={value}")]).expect_err(flag);
             assert!(error.contains(variable), "{flag}: {error}");

@@ -16,6 +16,7 @@ use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use chart_index_redis::{RedisConfig, RedisConnection};
 use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
+use chart_index_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -23,7 +24,7 @@ use tokio::time::timeout;
 
 use crate::arguments::{ServeArguments, Service};
 use crate::health::{self, Readiness};
-use crate::open_file_limit;
+use crate::{metrics, open_file_limit};
 
 /// Maximum time to close the connections to PostgreSQL at exit.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -36,12 +37,13 @@ const GENERATION_INTERVAL: Duration = Duration::from_secs(1);
 /// The private listener stops last: while the public one drains, it reports that the process is live and not ready.
 pub(crate) async fn run(
     arguments: &ServeArguments,
+    telemetry: &Telemetry,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let (public_config, private_config) = server_configs(arguments);
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
-    let app = App::build(arguments).await?;
+    let app = App::build(arguments, telemetry).await?;
     log_address("public", &public)?;
     log_address("private", &private)?;
 
@@ -73,7 +75,7 @@ struct App {
 }
 
 impl App {
-    async fn build(arguments: &ServeArguments) -> anyhow::Result<Self> {
+    async fn build(arguments: &ServeArguments, telemetry: &Telemetry) -> anyhow::Result<Self> {
         let store = Store::new(&arguments.store.config());
         let monitoring = store.monitoring();
         let readiness = Readiness::new(monitoring.clone());
@@ -84,7 +86,8 @@ impl App {
         let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
         let routes = routes(arguments, engines, &store, &watch, &cache);
         let public_router = public_router(routes, &rate_limiter, &arguments.request_limits);
-        let private_router = private_router(health::router(readiness.clone()));
+        let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
+        let private_router = private_router(monitored);
         Ok(Self { store, monitoring, readiness, public_router, private_router })
     }
 

@@ -4,13 +4,16 @@ mod arguments;
 mod composition;
 mod health;
 mod healthcheck;
+mod metrics;
 mod open_file_limit;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use chart_index_telemetry::{Log, shutdown_signal};
+use anyhow::Context;
+use chart_index_telemetry::{Telemetry, shutdown_signal};
 use clap::Parser;
+use tokio::runtime::Runtime;
 
 use crate::arguments::{Arguments, Command, ServeArguments};
 
@@ -18,27 +21,43 @@ use crate::arguments::{Arguments, Command, ServeArguments};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match Arguments::parse().command {
-        Command::Serve(arguments) => {
-            let log = Log::start(&arguments.log);
-            let result = serve(&arguments).await;
-            log.finish(result.as_ref().err().map(error_message));
-            exit_code(&result)
-        }
-        Command::Healthcheck(arguments) => {
-            let result = healthcheck::run(&arguments);
-            if let Err(error) = &result {
-                let _ = writeln!(io::stderr(), "{}", error_message(error));
-            }
-            exit_code(&result)
-        }
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Serve(arguments) => return serve(&arguments),
+        Command::Healthcheck(arguments) => healthcheck::run(&arguments),
+    };
+    if let Err(error) = &result {
+        print_error(error);
     }
+    exit_code(&result)
 }
 
-async fn serve(arguments: &ServeArguments) -> anyhow::Result<()> {
-    composition::run(arguments, shutdown_signal()?).await
+/// Serves until a signal, with the telemetry around it: its exporters must not run in the async runtime.
+fn serve(arguments: &ServeArguments) -> ExitCode {
+    let started = Telemetry::start("chart-index", env!("CARGO_PKG_VERSION"), &arguments.log, &arguments.otlp);
+    let telemetry = match started {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            print_error(&error.into());
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = run(arguments, &telemetry);
+    telemetry.finish(result.as_ref().err().map(error_message));
+    exit_code(&result)
+}
+
+fn run(arguments: &ServeArguments, telemetry: &Telemetry) -> anyhow::Result<()> {
+    let runtime = Runtime::new().context("cannot start the async runtime")?;
+    telemetry.observe_runtime(runtime.handle());
+    let result = runtime.block_on(async { composition::run(arguments, telemetry, shutdown_signal()?).await });
+    // Without waiting for blocking tasks, such as the resolution of a host name.
+    runtime.shutdown_background();
+    result
+}
+
+fn print_error(error: &anyhow::Error) {
+    let _ = writeln!(io::stderr(), "{}", error_message(error));
 }
 
 /// The error with its causes, on one line.

@@ -1,0 +1,225 @@
+//! Settings of the export by OTLP. The variables are those of the OpenTelemetry specification.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use chart_index_cli::{SecretParser, parse_milliseconds};
+use chart_index_instrumentation::Sampler;
+use clap::Args;
+use opentelemetry_otlp::{
+    ExporterBuildError, MetricExporter, Protocol, SpanExporter, WithExportConfig, WithHttpConfig,
+};
+use url::Url;
+
+/// Maximum time of a request to the collector, and of the connection to it.
+const TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Where metrics and traces are pushed to, and how many traces are sampled.
+#[derive(Debug, Clone, Args)]
+pub struct OtlpConfig {
+    /// OpenTelemetry collector that metrics and traces are pushed to by OTLP over HTTP, e.g. `http://collector:4318`.
+    /// Without it nothing is pushed
+    #[arg(long = "otlp-endpoint", env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL", global = true)]
+    pub otlp_endpoint: Option<OtlpEndpoint>,
+
+    /// Headers of the requests to the collector: `name=value`, separated by commas
+    #[arg(
+        long = "otlp-headers",
+        env = "OTEL_EXPORTER_OTLP_HEADERS",
+        value_name = "HEADERS",
+        hide_env_values = true,
+        value_parser = SecretParser::<OtlpHeaders>::new(),
+        global = true
+    )]
+    pub otlp_headers: Option<OtlpHeaders>,
+
+    /// How often metrics are pushed, in milliseconds
+    #[arg(
+        long = "metric-export-interval-ms",
+        env = "OTEL_METRIC_EXPORT_INTERVAL",
+        value_name = "MILLISECONDS",
+        default_value = "60000",
+        value_parser = parse_milliseconds,
+        global = true
+    )]
+    pub metric_export_interval: Duration,
+
+    /// Share of the traces that is sampled, from 0 to 1. A trusted proxy that sends `traceparent` decides itself
+    #[arg(
+        long = "trace-sample-ratio",
+        env = "OTEL_TRACES_SAMPLER_ARG",
+        value_name = "RATIO",
+        default_value = "0.01",
+        global = true
+    )]
+    pub trace_sample_ratio: Sampler,
+}
+
+/// The base URL of a collector.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OtlpEndpoint(Url);
+
+/// The URL of a collector is invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected http://host[:port][/path] or https://…, without query")]
+pub struct InvalidOtlpEndpoint;
+
+impl FromStr for OtlpEndpoint {
+    type Err = InvalidOtlpEndpoint;
+
+    fn from_str(text: &str) -> Result<Self, InvalidOtlpEndpoint> {
+        let url = Url::parse(text).map_err(|_| InvalidOtlpEndpoint)?;
+        let is_valid = matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.query().is_none()
+            && url.fragment().is_none();
+        if is_valid { Ok(Self(url)) } else { Err(InvalidOtlpEndpoint) }
+    }
+}
+
+impl OtlpEndpoint {
+    /// The URL of a signal: the base URL and `v1/traces` or `v1/metrics` (OTLP specification, "Endpoint URLs for
+    /// OTLP/HTTP").
+    fn signal(&self, path: &str) -> String {
+        format!("{}/{path}", self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+/// Does not print a password.
+impl fmt::Debug for OtlpEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OtlpEndpoint").field(&self.0.host_str()).finish_non_exhaustive()
+    }
+}
+
+/// The headers of requests to a collector, usually a key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct OtlpHeaders(HashMap<String, String>);
+
+/// The headers are not a list of names and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected name=value, separated by commas")]
+pub struct InvalidOtlpHeaders;
+
+impl FromStr for OtlpHeaders {
+    type Err = InvalidOtlpHeaders;
+
+    fn from_str(text: &str) -> Result<Self, InvalidOtlpHeaders> {
+        let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+        let header = |pair: &str| {
+            let (name, value) = pair.split_once('=').ok_or(InvalidOtlpHeaders)?;
+            let is_name = !name.trim().is_empty() && name.trim().bytes().all(|byte| byte.is_ascii_graphic());
+            let is_value = value.trim().bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+            if is_name && is_value {
+                Ok((name.trim().to_owned(), value.trim().to_owned()))
+            } else {
+                Err(InvalidOtlpHeaders)
+            }
+        };
+        pairs.map(header).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl fmt::Debug for OtlpHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl OtlpConfig {
+    /// The sampler of root spans: off if nothing is pushed.
+    pub(crate) fn sampler(&self) -> Sampler {
+        if self.otlp_endpoint.is_some() { self.trace_sample_ratio } else { Sampler::OFF }
+    }
+
+    /// The exporter of metrics, if an endpoint is configured.
+    pub(crate) fn metric_exporter(&self) -> Result<Option<MetricExporter>, OtlpError> {
+        let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
+        let exporter = MetricExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_http_client(client()?)
+            .with_headers(self.headers())
+            .with_timeout(TIMEOUT)
+            .with_endpoint(endpoint.signal("v1/metrics"));
+        Ok(Some(exporter.build()?))
+    }
+
+    /// The exporter of spans, if an endpoint is configured.
+    pub(crate) fn span_exporter(&self) -> Result<Option<SpanExporter>, OtlpError> {
+        let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_protocol(Protocol::HttpBinary)
+            .with_http_client(client()?)
+            .with_headers(self.headers())
+            .with_timeout(TIMEOUT)
+            .with_endpoint(endpoint.signal("v1/traces"));
+        Ok(Some(exporter.build()?))
+    }
+
+    fn headers(&self) -> HashMap<String, String> {
+        self.otlp_headers.clone().map(|headers| headers.0).unwrap_or_default()
+    }
+}
+
+/// The exporters cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OtlpError {
+    #[error("the HTTP client cannot be built")]
+    Client(#[from] reqwest::Error),
+    #[error(transparent)]
+    Exporter(#[from] ExporterBuildError),
+}
+
+/// A blocking client: exporters run on threads of their own, which no request waits for.
+fn client() -> Result<reqwest::blocking::Client, OtlpError> {
+    // Err if a provider is installed already, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Ok(reqwest::blocking::Client::builder().timeout(TIMEOUT).connect_timeout(TIMEOUT).build()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoint_is_a_base_url() {
+        let signal = |text: &str| text.parse::<OtlpEndpoint>().map(|endpoint| endpoint.signal("v1/traces"));
+        for (text, expected) in [
+            ("http://collector:4318", "http://collector:4318/v1/traces"),
+            ("http://collector:4318/", "http://collector:4318/v1/traces"),
+            ("https://collector.example/otlp", "https://collector.example/otlp/v1/traces"),
+        ] {
+            assert_eq!(signal(text).as_deref(), Ok(expected));
+        }
+        for bad in ["collector:4318", "grpc://collector", "http://collector/?a=b", "", "/v1/traces"] {
+            assert_eq!(signal(bad), Err(InvalidOtlpEndpoint), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn headers_are_pairs_and_are_not_printed() {
+        let headers: OtlpHeaders = "api-key=hunter2, tenant=charts==".parse().unwrap();
+        assert_eq!(headers.0["api-key"], "hunter2");
+        assert_eq!(headers.0["tenant"], "charts==");
+        assert!(!format!("{headers:?}").contains("hunter2"));
+        for bad in ["api-key", "=hunter2", "a\nb=c"] {
+            assert_eq!(bad.parse::<OtlpHeaders>(), Err(InvalidOtlpHeaders), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_sampled_without_an_endpoint() {
+        let config = |endpoint: Option<&str>| OtlpConfig {
+            otlp_endpoint: endpoint.map(|url| url.parse().unwrap()),
+            otlp_headers: None,
+            metric_export_interval: Duration::from_mins(1),
+            trace_sample_ratio: Sampler::new(1.0).unwrap(),
+        };
+        assert!(config(None).sampler().is_off());
+        assert!(config(Some("http://collector:4318")).sampler().sample());
+    }
+}

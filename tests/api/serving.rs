@@ -37,6 +37,32 @@ async fn program_exits_on_sigterm() {
     assert_eq!(index.service.wait(), Some(0));
 }
 
+/// A load balancer has until the end of the drain delay to notice.
+#[tokio::test]
+async fn draining_replica_is_unready_and_serves() {
+    let delay = [("DRAIN_DELAY_MS", "600000")];
+    let database = TestDatabase::create().await;
+    indexer(database.url(), &["migrate"]).succeeded();
+    let options = ServiceOptions { variables: &delay, ..ServiceOptions::default() };
+    let mut service = Service::start_with(database.url(), &options);
+    let (client, private) = (service.client(), service.private_client());
+    assert_eq!(private.get("/readyz").await.status, 200);
+    assert_eq!(client.get("/api/chartsets").await.header("connection"), "");
+
+    service.terminate();
+    let unready = async || (private.get("/readyz").await.status == 503).then_some(());
+    within(TIMEOUT, unready).await;
+    assert_eq!(private.get("/livez").await.status, 200);
+    let draining = async || {
+        let response = client.get("/api/chartsets").await;
+        assert_eq!(response.status, 200);
+        (response.header("connection") == "close").then_some(())
+    };
+    within(TIMEOUT, draining).await;
+    service.terminate();
+    assert_eq!(service.wait(), Some(128 + 15), "a second signal exits at once");
+}
+
 /// A second signal does not wait for requests in flight.
 #[tokio::test]
 async fn second_signal_exits_at_once() {

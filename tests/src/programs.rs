@@ -110,6 +110,7 @@ fn serve_command(database_url: &str, options: &ServiceOptions<'_>) -> Command {
         .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json"])
         .args(options.arguments)
         .env("DATABASE_URL", database_url)
+        .env("DRAIN_DELAY_MS", "0")
         .env("MAX_CONNECTIONS_PER_PEER", "100000")
         .envs(rate_limits.map(|variable| (variable, "1000000")))
         .envs(options.variables.iter().copied())

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use chart_index_cli::parse_milliseconds;
+use chart_index_cli::{parse_delay_milliseconds, parse_milliseconds};
 use clap::Args;
 
 /// Limits on the requests of the public API.
@@ -57,7 +57,19 @@ pub struct ServerConfig {
     )]
     pub write_timeout: Duration,
 
-    /// Maximum time to finish requests in flight at shutdown, in milliseconds; then their connections are closed.
+    /// Time between a shutdown signal and the close of the listener, in milliseconds: the server is not ready, serves
+    /// requests, and closes each connection after its response. Must be longer than load balancers take to notice.
+    #[arg(
+        long = "drain-delay-ms",
+        env = "DRAIN_DELAY_MS",
+        value_name = "DRAIN_DELAY_MS",
+        default_value = "5000",
+        value_parser = parse_delay_milliseconds
+    )]
+    pub drain_delay: Duration,
+
+    /// Maximum time after the drain delay to finish requests in flight and to exit, in milliseconds; then their
+    /// connections are closed.
     #[arg(
         long = "shutdown-grace-ms",
         env = "SHUTDOWN_GRACE_MS",

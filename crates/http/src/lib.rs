@@ -9,6 +9,7 @@
 //! - [`public_router`], [`private_router`]: the middleware of a listener.
 //! - [`serve`]: the HTTP server.
 
+mod acceptor;
 mod cache_policy;
 mod config;
 mod content_encoding;

@@ -1,30 +1,31 @@
 //! The HTTP server. `axum::serve` limits neither the time to receive the head of a request nor the number of connections,
-//! so this has its own accept loop.
+//! and stops accepting as soon as it is told to shut down.
 
-use std::io;
+use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
+use axum::response::Response;
 use chart_index_ratelimit::TrustedProxies;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_io_timeout::TimeoutStream;
-use tower::ServiceExt;
-use tower::util::MapRequest;
+use tokio_util::sync::CancellationToken;
+use tower::{Service, ServiceExt};
 
 use crate::ServerConfig;
-use crate::log_throttle::LogThrottle;
-use crate::peer_connections::{PeerConnections, PeerPermit};
+use crate::acceptor::{Accepted, Acceptor};
 use crate::rate_limit::PeerAddress;
 
 /// The maximum size of request line and headers (docs/api.md, "Errors"). hyper responds to larger ones with 431 or 414
@@ -35,15 +36,20 @@ const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// [`MAX_HEAD_BYTES`], so that the latter is what limits a head.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
-/// The pause after an error of `accept`, such as a lack of file descriptors, which would return at once.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+/// A client connects to send a request. A younger connection is not closed as idle, since its request may be on the way.
+const MIN_CONNECTION_AGE: Duration = Duration::from_millis(500);
 
-/// Serves HTTP/1.1 on the listener until `shutdown` completes.
+/// Serves HTTP/1.1 on the listener until `shutdown` completes, then shuts down in three steps.
 ///
-/// It then stops accepting, closes idle connections and finishes requests in flight. Connections that are still open
-/// after the grace period are closed. A reverse proxy provides TLS and HTTP/2.
+/// 1. Drain: for `drain_delay` connections are accepted and requests are served as before, while load balancers notice that
+///    this process is not ready. Every response has `Connection: close`, and its connection is closed after it (RFC 9112,
+///    section 9.6). Idle connections stay open, since a client may be sending a request on one.
+/// 2. Close: idle connections are closed. Connections in the backlog of the listener are accepted and served, then the
+///    listener is closed.
+/// 3. Finish: requests in flight have until the end of the grace period, which begins with step 2. Connections that are
+///    still open after it are closed.
 ///
-/// The number of connections per peer is limited, except for trusted proxies.
+/// A reverse proxy provides TLS and HTTP/2. The number of connections per peer is limited, except for trusted proxies.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -52,33 +58,90 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) {
     let acceptor = Acceptor::new(listener, config, trusted_proxies);
-    let protocol = protocol(config);
-    let graceful = GracefulShutdown::new();
-    let mut connections = JoinSet::new();
-    let mut shutdown = pin!(shutdown);
-    loop {
-        let (stream, peer, permits) = tokio::select! {
-            biased;
-            () = &mut shutdown => break,
-            accepted = acceptor.accept() => accepted,
-        };
-        let mut stream = TimeoutStream::new(stream);
-        stream.set_write_timeout(Some(config.write_timeout));
-        let with_peer = router.clone().map_request(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(peer);
-            request
-        });
-        connections.spawn(connection(stream, permits, protocol.clone(), with_peer, graceful.watcher()));
-        while connections.try_join_next().is_some() {}
-    }
-    drop(acceptor);
-    if timeout(config.shutdown_grace, graceful.shutdown()).await.is_err() {
+    let mut connections = Connections::new(router, config);
+    connections.accept_until(&acceptor, shutdown).await;
+    connections.is_draining.store(true, Ordering::Relaxed);
+    connections.accept_until(&acceptor, sleep(config.drain_delay)).await;
+    if timeout(config.shutdown_grace, connections.finish(acceptor)).await.is_err() {
         tracing::warn!(
-            connections = connections.len(),
+            connections = connections.tasks.len(),
             "closed connections with requests in flight at the end of the grace period"
         );
     }
-    connections.shutdown().await;
+    connections.tasks.shutdown().await;
+}
+
+/// The connections of a listener, each in a task.
+struct Connections {
+    router: Router,
+    protocol: http1::Builder,
+    write_timeout: Duration,
+    tasks: JoinSet<()>,
+    is_draining: Arc<AtomicBool>,
+    /// Cancelled when idle connections are to be closed.
+    closing: CancellationToken,
+}
+
+impl Connections {
+    fn new(router: Router, config: &ServerConfig) -> Self {
+        Self {
+            router,
+            protocol: protocol(config),
+            write_timeout: config.write_timeout,
+            tasks: JoinSet::new(),
+            is_draining: Arc::default(),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    async fn accept_until(&mut self, acceptor: &Acceptor, end: impl Future<Output = ()>) {
+        let mut end = pin!(end);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut end => return,
+                accepted = acceptor.accept() => accepted,
+            };
+            self.spawn(accepted);
+            while self.tasks.try_join_next().is_some() {}
+        }
+    }
+
+    /// Closes idle connections, serves those in the backlog, closes the listener, and waits for requests in flight.
+    async fn finish(&mut self, acceptor: Acceptor) {
+        self.closing.cancel();
+        if let Ok(backlog) = acceptor.into_backlog() {
+            while let Some(accepted) = backlog.accept().await {
+                self.spawn(accepted);
+            }
+        }
+        while self.tasks.join_next().await.is_some() {}
+    }
+
+    fn spawn(&mut self, accepted: Accepted) {
+        let service = service(self.router.clone(), accepted.peer, Arc::clone(&self.is_draining));
+        let (protocol, closing) = (self.protocol.clone(), self.closing.clone());
+        self.tasks.spawn(connection(accepted, self.write_timeout, protocol, service, closing));
+    }
+}
+
+/// The routes for the requests of one connection.
+fn service(
+    router: Router,
+    peer: PeerAddress,
+    is_draining: Arc<AtomicBool>,
+) -> impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+    let with_peer = router.map_request(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        request
+    });
+    with_peer.map_response(move |mut response: Response| {
+        if is_draining.load(Ordering::Relaxed) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    })
 }
 
 fn protocol(config: &ServerConfig) -> http1::Builder {
@@ -94,87 +157,40 @@ fn protocol(config: &ServerConfig) -> http1::Builder {
     protocol
 }
 
-/// A listener with its connection limits.
-struct Acceptor {
-    listener: TcpListener,
-    connections: Arc<Semaphore>,
-    peers: PeerConnections,
-}
-
-/// The permits that a connection holds until it ends.
-struct Permits {
-    _connection: Option<OwnedSemaphorePermit>,
-    _peer: PeerPermit,
-}
-
-impl Acceptor {
-    fn new(listener: TcpListener, config: &ServerConfig, trusted_proxies: &TrustedProxies) -> Self {
-        let connections = usize::try_from(config.max_connections.get()).unwrap_or(usize::MAX);
-        Self {
-            listener,
-            connections: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
-            peers: PeerConnections::new(config.max_connections_per_peer, trusted_proxies.clone()),
-        }
-    }
-
-    /// Waits for a permit, then for a connection: connections above the limit stay in the backlog of the socket. A
-    /// connection above the limit of its peer is reset, which leaves no socket in `TIME_WAIT`.
-    async fn accept(&self) -> (TcpStream, PeerAddress, Permits) {
-        static ACCEPT_FAILED: LogThrottle = LogThrottle::new();
-        static PEER_AT_LIMIT: LogThrottle = LogThrottle::new();
-        // An error means that the semaphore is closed, which never happens.
-        let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
-        loop {
-            match self.listener.accept().await {
-                Ok((stream, address)) => {
-                    let peer = PeerAddress(address.ip());
-                    if let Some(peer_permit) = self.peers.acquire(peer.0) {
-                        return (stream, peer, Permits { _connection: permit, _peer: peer_permit });
-                    }
-                    let _ = stream.set_zero_linger();
-                    if let Some(suppressed) = PEER_AT_LIMIT.try_log() {
-                        tracing::warn!(
-                            suppressed,
-                            "connection closed: its peer has MAX_CONNECTIONS_PER_PEER"
-                        );
-                    }
-                }
-                Err(error) if is_connection_error(&error) => {}
-                Err(error) => {
-                    if let Some(suppressed) = ACCEPT_FAILED.try_log() {
-                        tracing::warn!(%error, suppressed, "failed to accept a connection");
-                    }
-                    sleep(ACCEPT_RETRY_DELAY).await;
-                }
-            }
-        }
-    }
-}
-
-/// Whether an error of `accept` concerns the accepted connection only. Other errors, such as a lack of file descriptors,
-/// would return at once.
-fn is_connection_error(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
-}
-
 async fn connection(
-    stream: TimeoutStream<TcpStream>,
-    _permits: Permits,
+    accepted: Accepted,
+    write_timeout: Duration,
     protocol: http1::Builder,
-    with_peer: MapRequest<
-        Router,
-        impl FnMut(Request<Incoming>) -> Request<Incoming> + Clone + Send + 'static,
-    >,
-    watcher: Watcher,
+    service: impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static,
+    closing: CancellationToken,
 ) {
+    let Accepted { stream, permits: _permits, .. } = accepted;
+    let closing = async {
+        let accepted_at = Instant::now();
+        closing.cancelled().await;
+        sleep_until(accepted_at + MIN_CONNECTION_AGE).await;
+    };
     // Responses are written as a whole, so Nagle's algorithm would only delay them.
-    if let Err(error) = stream.get_ref().set_nodelay(true) {
+    if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "failed to set TCP_NODELAY");
     }
-    let served =
-        protocol.serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(with_peer));
-    if let Err(error) = watcher.watch(served).await {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(write_timeout));
+    let stream = TokioIo::new(Box::pin(stream));
+    let mut served = pin!(protocol.serve_connection(stream, TowerToHyperService::new(service)));
+    let result = tokio::select! {
+        // First, so that a request that has been received is not closed with its idle connection.
+        biased;
+        result = &mut served => result,
+        () = closing => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = result {
         // The client disconnected, was too slow, or did not send HTTP.
         tracing::debug!(%error, "connection failed");
     }

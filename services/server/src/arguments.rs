@@ -241,6 +241,7 @@ mod tests {
             ("--alpha-source-page", "alpha.example", "ALPHA_SOURCE_PAGE"),
             ("--beta-source-page", "ftp://beta.example", "BETA_SOURCE_PAGE"),
             ("--request-deadline-ms", "5s", "REQUEST_DEADLINE_MS"),
+            ("--drain-delay-ms", "-1", "DRAIN_DELAY_MS"),
             ("--shutdown-grace-ms", "0", "SHUTDOWN_GRACE_MS"),
             ("--header-read-timeout-ms", "0", "HEADER_READ_TIMEOUT_MS"),
             ("--write-timeout-ms", "0", "WRITE_TIMEOUT_MS"),

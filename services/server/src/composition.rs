@@ -26,15 +26,16 @@ use crate::arguments::{ServeArguments, Service};
 use crate::health::{self, Readiness};
 use crate::{metrics, open_file_limit};
 
-/// Maximum time to close the connections to PostgreSQL at exit.
+/// Maximum time to close the private listener and the connections to PostgreSQL at exit.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How often the generation of the catalogue is read: how long lists and details may be out of date.
 const GENERATION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Serves until `shutdown` completes and the requests in flight are finished.
+/// Serves until `shutdown` completes, the drain delay is over and the requests in flight are finished.
 ///
-/// The private listener stops last: while the public one drains, it reports that the process is live and not ready.
+/// The private listener stops last: while the public one drains, it reports that the process is live and not ready. From
+/// the shutdown on this takes at most the drain delay and the grace period.
 pub(crate) async fn run(
     arguments: &ServeArguments,
     telemetry: &Telemetry,
@@ -57,8 +58,13 @@ pub(crate) async fn run(
     };
     chart_index_http::serve(public, app.public_router.clone(), &public_config, proxies, draining).await;
 
-    private_server.stop().await?;
-    app.close().await;
+    let closed = async {
+        private_server.stop().await?;
+        app.close().await;
+        anyhow::Ok(())
+    };
+    // What takes longer is closed by the exit of the process.
+    timeout(private_config.shutdown_grace, closed).await.unwrap_or(Ok(()))?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -91,23 +97,29 @@ impl App {
         Ok(Self { store, monitoring, readiness, public_router, private_router })
     }
 
-    /// Closes the connections to PostgreSQL. Those that take longer are closed by the exit of the process.
+    /// Closes the connections to PostgreSQL.
     async fn close(&self) {
-        let closed = async { tokio::join!(self.store.close(), self.monitoring.close()) };
-        let _ = timeout(CLOSE_TIMEOUT, closed).await;
+        tokio::join!(self.store.close(), self.monitoring.close());
     }
 }
 
-/// The settings of the public and the private listener, within the open file limit of the process.
+/// The settings of the public and the private listener, within the open file limit of the process. The end of the grace
+/// period is left to the private listener.
 fn server_configs(arguments: &ServeArguments) -> (ServerConfig, ServerConfig) {
     let (server, database) = (arguments.server, arguments.store.database_max_connections);
     let max_connections =
         open_file_limit::clamp_connections(server.max_connections, database, open_file_limit::raise());
     let private_connections = server.max_connections.min(open_file_limit::PRIVATE_CONNECTIONS);
-    (
-        ServerConfig { max_connections, ..server },
-        ServerConfig { max_connections: private_connections, ..server },
-    )
+    let close_timeout = CLOSE_TIMEOUT.min(server.shutdown_grace / 2);
+    let shutdown_grace = server.shutdown_grace.saturating_sub(close_timeout);
+    let public = ServerConfig { max_connections, shutdown_grace, ..server };
+    let private = ServerConfig {
+        max_connections: private_connections,
+        drain_delay: Duration::ZERO,
+        shutdown_grace: close_timeout,
+        ..server
+    };
+    (public, private)
 }
 
 async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {

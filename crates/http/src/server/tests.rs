@@ -1,16 +1,17 @@
 //! The server, over real sockets.
 
+use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll};
 
 use axum::routing::get;
 use chart_index_ratelimit::{Limiter, LimiterConfig};
 use chart_index_redis::RedisConnection;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
@@ -22,6 +23,7 @@ const CONFIG: ServerConfig = ServerConfig {
     max_connections_per_peer: NonZeroU32::new(16).unwrap(),
     header_read_timeout: Duration::from_secs(10),
     write_timeout: Duration::from_secs(10),
+    drain_delay: Duration::ZERO,
     shutdown_grace: Duration::from_secs(10),
 };
 
@@ -76,7 +78,7 @@ impl Server {
     }
 
     async fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.address).await.unwrap()
+        connect(self.address).await
     }
 
     /// Connects from this address of the loopback network.
@@ -107,9 +109,6 @@ async fn read_to_close(stream: &mut TcpStream) -> String {
     while stream.read_buf(&mut response).await.unwrap_or(0) > 0 {}
     String::from_utf8(response).unwrap()
 }
-
-/// `EMFILE`.
-const TOO_MANY_OPEN_FILES: i32 = 24;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
 const WAIT: &str = "GET /wait HTTP/1.1\r\nHost: test\r\n\r\n";
@@ -144,6 +143,75 @@ async fn shutdown_finishes_requests_and_closes_idle_connections() {
     server.release.notify_one();
     let response = read_to_close(&mut busy).await;
     assert!(response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("released"), "{response}");
+    server.stopped.await.unwrap();
+}
+
+/// RFC 9112, section 9.6.
+#[tokio::test]
+async fn draining_server_serves_and_closes_after_each_response() {
+    let server = Server::start(ServerConfig { drain_delay: Duration::from_hours(1), ..CONFIG }).await;
+    let (mut fresh, mut idle, mut busy) =
+        (server.connect().await, server.connect().await, server.connect().await);
+    assert!(!first_response(&mut idle).await.contains("connection:"));
+    send(&mut busy, WAIT).await;
+    server.entered.notified().await;
+
+    server.stop.send(()).unwrap();
+    // The first response with the header shows that the server drains.
+    while !first_response(&mut connect(server.address).await).await.contains("connection: close") {}
+    for stream in [&mut fresh, &mut idle, &mut connect(server.address).await] {
+        let response = first_response(stream).await;
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+        assert!(response.contains("\r\nconnection: close\r\n"), "{response}");
+        assert_eq!(read_to_close(stream).await, "");
+    }
+    server.release.notify_one();
+    let response = read_to_close(&mut busy).await;
+    assert!(response.contains("\r\nconnection: close\r\n") && response.ends_with("released"), "{response}");
+    assert!(!server.stopped.is_finished());
+}
+
+async fn connect(address: SocketAddr) -> TcpStream {
+    TcpStream::connect(address).await.unwrap()
+}
+
+async fn first_response(stream: &mut TcpStream) -> String {
+    send(stream, GET).await;
+    read_until(stream, "response").await
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed_after_the_drain_delay() {
+    let drain_delay = Duration::from_secs(1);
+    let server = Server::start(ServerConfig { drain_delay, ..CONFIG }).await;
+    let mut idle = server.connect().await;
+    first_response(&mut idle).await;
+    let stopped_at = Instant::now();
+    server.stop.send(()).unwrap();
+    assert_eq!(read_to_close(&mut idle).await, "");
+    assert!(stopped_at.elapsed() >= drain_delay);
+    server.stopped.await.unwrap();
+    assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn connections_in_the_backlog_are_served_before_the_close() {
+    let max_connections = NonZeroU32::new(1).unwrap();
+    let server = Server::start(ServerConfig { max_connections, ..CONFIG }).await;
+    let mut busy = server.connect().await;
+    send(&mut busy, WAIT).await;
+    server.entered.notified().await;
+    let mut waiting = [server.connect().await, server.connect().await];
+    for stream in &mut waiting {
+        send(stream, GET).await;
+    }
+    server.stop.send(()).unwrap();
+    server.release.notify_one();
+    read_to_close(&mut busy).await;
+    for stream in &mut waiting {
+        let response = read_to_close(stream).await;
+        assert!(response.contains("connection: close") && response.ends_with("response"), "{response}");
+    }
     server.stopped.await.unwrap();
 }
 
@@ -206,17 +274,6 @@ async fn overlong_heads_get_an_error_response() {
         stream.read_exact(&mut response).await.unwrap();
         assert_eq!(str::from_utf8(&response).unwrap(), format!("HTTP/1.1 {status}"), "{length}");
     }
-}
-
-#[test]
-fn only_connection_errors_are_retried_without_a_delay() {
-    use io::ErrorKind::{ConnectionAborted, ConnectionReset, OutOfMemory, PermissionDenied};
-    for (kind, expected) in
-        [(ConnectionAborted, true), (ConnectionReset, true), (OutOfMemory, false), (PermissionDenied, false)]
-    {
-        assert_eq!(is_connection_error(&kind.into()), expected, "{kind}");
-    }
-    assert!(!is_connection_error(&io::Error::from_raw_os_error(TOO_MANY_OPEN_FILES)));
 }
 
 #[tokio::test]

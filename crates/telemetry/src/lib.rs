@@ -21,7 +21,8 @@ mod signals;
 mod telemetry;
 mod traces;
 
-pub use log::{LogConfig, LogFormat};
+pub use log::LogConfig;
+pub use log_format::LogFormat;
 pub use otlp::{InvalidOtlpEndpoint, InvalidOtlpHeaders, OtlpConfig, OtlpEndpoint, OtlpHeaders};
 pub use scrape::Scrape;
 pub use signals::shutdown_signal;

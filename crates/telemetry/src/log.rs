@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use opentelemetry_sdk::trace::SdkTracer;
 use tracing::{Metadata, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
@@ -18,7 +18,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
-use crate::log_format::WithSpanIds;
+use crate::log_format::{LogFormat, WithSpanIds};
 use crate::traces;
 
 /// Maximum lines waiting to be written, about 3 MB. Further lines are dropped until standard error is read again.
@@ -45,15 +45,6 @@ pub struct LogConfig {
         global = true
     )]
     pub log_filter: String,
-}
-
-/// The log format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// Human-readable lines.
-    Text,
-    /// One JSON object per line.
-    Json,
 }
 
 /// Validates a filter. Returns the text, because `EnvFilter` is not `Clone`.

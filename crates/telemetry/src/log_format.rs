@@ -1,14 +1,22 @@
-//! Adds the ids of the current span to log lines.
+//! The format of log lines, which have the ids of the current span.
 
 use std::fmt;
 
+use clap::ValueEnum;
 use opentelemetry::trace::{SpanContext, TraceContextExt};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::LogFormat;
+/// The log format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Human-readable lines.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
 
 /// A format of log lines, with `trace_id` and `span_id` of the current span, if there is one.
 pub(crate) struct WithSpanIds<F> {

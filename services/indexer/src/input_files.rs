@@ -1,5 +1,6 @@
 //! Reads the chart files of an input: a folder or an archive.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use chart_index_domain::limits::{MAX_CHART_FILE_BYTES, MAX_CHART_FILES};
 use walkdir::WalkDir;
 
 use crate::library::{Input, Layout, chart_format};
+use crate::refusal_kind::RefusalKind;
 
 /// The maximum depth of chart files below a song folder.
 const MAX_DEPTH: usize = 8;
@@ -28,18 +30,19 @@ pub(crate) struct ChartFile {
 pub(crate) struct InputError {
     /// The file at fault, if it is only one.
     pub(crate) file: Option<String>,
+    pub(crate) kind: RefusalKind,
     pub(crate) reason: String,
 }
 
 impl InputError {
-    fn new(reason: String) -> Self {
-        Self { file: None, reason }
+    fn unreadable(file: Option<String>, error: &impl Display) -> Self {
+        Self { file, kind: RefusalKind::Unreadable, reason: format!("cannot be read: {error}") }
     }
 }
 
 impl From<ChartsetTooLarge> for InputError {
     fn from(error: ChartsetTooLarge) -> Self {
-        Self::new(error.to_string())
+        Self { file: None, kind: RefusalKind::ChartsetTooLarge, reason: error.to_string() }
     }
 }
 
@@ -52,10 +55,7 @@ fn read_folder(input: &Input) -> Result<Vec<ChartFile>, InputError> {
     let mut bytes = 0;
     let mut files = Vec::new();
     for (name, path) in list(input)? {
-        let content = read_file(&path).map_err(|error| InputError {
-            file: Some(name.clone()),
-            reason: format!("cannot be read: {error}"),
-        })?;
+        let content = read_file(&path).map_err(|error| InputError::unreadable(Some(name.clone()), &error))?;
         bytes += content.len() as u64;
         check_bytes(bytes)?;
         files.push(ChartFile { name, content: Ok(content) });
@@ -69,7 +69,7 @@ pub(crate) fn list(input: &Input) -> Result<Vec<(String, PathBuf)>, InputError> 
     let depth = if matches!(input.layout, Layout::AlphaSet | Layout::BetaSong) { MAX_DEPTH } else { 1 };
     let (mut files, mut count) = (Vec::new(), 0);
     for entry in WalkDir::new(&input.location).min_depth(1).max_depth(depth) {
-        let entry = entry.map_err(|error| InputError::new(error.to_string()))?;
+        let entry = entry.map_err(|error| InputError::unreadable(None, &error))?;
         // Only regular files: opening a pipe would block, and a symbolic link may lead anywhere.
         if !entry.file_type().is_file() || chart_format(entry.path()).is_none() {
             continue;
@@ -104,8 +104,11 @@ fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn read_archive(path: &Path) -> Result<Vec<ChartFile>, InputError> {
-    let file = File::open(path).map_err(|error| InputError::new(format!("cannot be read: {error}")))?;
-    let files = archive::read_chart_files(BufReader::new(file))
-        .map_err(|refusal| InputError::new(refusal.to_string()))?;
+    let file = File::open(path).map_err(|error| InputError::unreadable(None, &error))?;
+    let files = archive::read_chart_files(BufReader::new(file)).map_err(|refusal| InputError {
+        file: None,
+        kind: RefusalKind::from(&refusal),
+        reason: refusal.to_string(),
+    })?;
     Ok(files.into_iter().map(|ArchivedFile { path, content }| ChartFile { name: path, content }).collect())
 }

@@ -3,10 +3,13 @@
 mod backoff;
 mod cache_invalidation;
 mod cli;
+mod clock;
 mod fingerprint;
 mod ingest;
 mod input_files;
 mod library;
+mod metrics;
+mod refusal_kind;
 mod removal;
 mod report;
 mod search;
@@ -17,6 +20,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use chart_index_instrumentation::Sampler;
 use chart_index_telemetry::{Telemetry, shutdown_signal};
 use clap::Parser;
 use tokio::runtime::Runtime;
@@ -52,7 +56,7 @@ fn main() -> ExitCode {
 fn run_in_runtime(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     let runtime = Runtime::new().context("cannot start the async runtime")?;
     telemetry.observe_runtime(runtime.handle());
-    runtime.block_on(run(cli))
+    runtime.block_on(run(cli, telemetry.sampler()))
 }
 
 /// The error with its causes, on one line.
@@ -60,7 +64,7 @@ fn error_message(error: &anyhow::Error) -> String {
     format!("chart-indexer: {error:#}")
 }
 
-async fn run(cli: Cli) -> Result<ExitCode> {
+async fn run(cli: Cli, sampler: Sampler) -> Result<ExitCode> {
     let store = || cli.store.store();
     let cache = || CacheInvalidator::new(&cli.redis);
     match cli.command {
@@ -69,7 +73,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Ingest { paths, report, full, dry_run } => {
             let store = if dry_run { None } else { Some(store()?) };
             let options = IngestOptions { paths, report, full };
-            let completion = Box::pin(ingest::ingest(store, cache()?, options)).await?;
+            let completion = Box::pin(ingest::ingest(store, cache()?, options, sampler)).await?;
             if completion == Completion::Interrupted {
                 writeln!(
                     std::io::stderr(),
@@ -82,7 +86,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Restore { entry } => removal::restore(&store()?, &cache()?, entry).await?,
         Command::Sync { meilisearch, follow } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);
-            return until_signalled(search::sync(&store, writers, follow), SYNC_INTERRUPTED).await;
+            return until_signalled(search::sync(&store, writers, follow, sampler), SYNC_INTERRUPTED).await;
         }
         Command::Rebuild { meilisearch } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);

@@ -7,7 +7,7 @@ use chart_index_store::{RemovalOutcome, Store};
 
 use crate::cache_invalidation::CacheInvalidator;
 use crate::cli::Entry;
-use crate::ingest::now_ms;
+use crate::clock::now_ms;
 
 /// Removes an entry from the index.
 ///

@@ -169,7 +169,7 @@ impl Report {
     /// Prints the summary: what was refused and why, then the counts.
     pub(crate) fn summary(&mut self, out: &mut impl Write) -> std::io::Result<()> {
         self.refused.sort_by(|a, b| (&a.file, &a.chart).cmp(&(&b.file, &b.chart)));
-        for RefusedFile { file, chart, reason } in &self.refused {
+        for RefusedFile { file, chart, reason, .. } in &self.refused {
             match chart {
                 Some(chart) => writeln!(out, "refused: {file}, {chart}: {reason}")?,
                 None => writeln!(out, "refused: {file}: {reason}")?,

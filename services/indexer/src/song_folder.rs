@@ -1,16 +1,16 @@
 //! Decodes the chart files of an input into chartset drafts, one per song folder.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Display;
 
 use chart_index_chartfile::archive::EntryError;
-use chart_index_chartfile::{ChartFormat, DecodedFile, IsStored, decode_skipping_stored_rox};
+use chart_index_chartfile::{ChartFormat, DecodedFile, IsStored, RefusedChart, decode_skipping_stored_rox};
 use chart_index_domain::limits::MAX_CHARTS;
 use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge};
 use serde::{Deserialize, Serialize};
 
 use crate::input_files::{ChartFile, InputError, check_bytes, check_files};
 use crate::library::{Input, Layout, SongFolderIdentity};
+use crate::refusal_kind::RefusalKind;
 
 /// A song folder that was read.
 #[derive(Debug)]
@@ -33,16 +33,29 @@ pub(crate) struct RefusedFile {
     /// The chart, if other charts of the file are indexed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chart: Option<String>,
+    /// The kind of the reason.
+    pub(crate) kind: RefusalKind,
     /// The reason.
     pub(crate) reason: String,
 }
 
+impl RefusedFile {
+    fn new(file: String, kind: RefusalKind, reason: String) -> Self {
+        Self { file, chart: None, kind, reason }
+    }
+}
+
 impl SongFolder {
+    /// Whether there are chart files, none of which can be indexed.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.draft.is_none() && !self.refused.is_empty()
+    }
+
     /// The song folder of an input that cannot be read. The stored chartset is left unchanged, since it is unknown
     /// whether the files still have its charts.
     pub(crate) fn unreadable(input: &Input, error: InputError) -> Self {
         let file = error.file.map_or_else(|| input.path.clone(), |name| format!("{}/{name}", input.path));
-        let refused = vec![RefusedFile { file, chart: None, reason: error.reason }];
+        let refused = vec![RefusedFile::new(file, error.kind, error.reason)];
         Self { id: input.identify("").id, is_unreadable: true, draft: None, refused }
     }
 }
@@ -111,7 +124,7 @@ fn decode_song_folder(
         .and_then(|()| decode_files(identity, files, is_stored, &mut refused))
         .unwrap_or_else(|too_large| {
             let (file, reason) = (identity.path.clone(), too_large.to_string());
-            refused.push(RefusedFile { file, chart: None, reason });
+            refused.push(RefusedFile::new(file, RefusalKind::ChartsetTooLarge, reason));
             None
         });
     SongFolder { id: identity.id, is_unreadable: false, draft, refused }
@@ -124,10 +137,9 @@ fn unreadable_files(identity: &SongFolderIdentity, files: &[ChartFile]) -> Vec<R
         _ => None,
     });
     unreadable
-        .map(|(file, reason)| RefusedFile {
-            file: format!("{}/{}", identity.path, file.name),
-            chart: None,
-            reason: reason.to_string(),
+        .map(|(file, reason)| {
+            let path = format!("{}/{}", identity.path, file.name);
+            RefusedFile::new(path, RefusalKind::from(reason), reason.to_string())
         })
         .collect()
 }
@@ -170,17 +182,18 @@ fn decode_file(
 ) -> Vec<ChartDraft> {
     let Some(format) = ChartFormat::from_path(&file.name) else { return Vec::new() };
     let path = format!("{}/{}", identity.path, file.name);
-    let refuse =
-        |chart, reason: &dyn Display| RefusedFile { file: path.clone(), chart, reason: reason.to_string() };
     match file.content.and_then(|bytes| Ok(decode_skipping_stored_rox(format, &bytes, is_stored)?)) {
         Err(refusal) => {
-            refused.push(refuse(None, &refusal));
+            refused.push(RefusedFile::new(path, RefusalKind::from(&refusal), refusal.to_string()));
             Vec::new()
         }
         Ok(DecodedFile { charts, refused: refused_charts }) => {
-            refused.extend(
-                refused_charts.iter().map(|refused| refuse(Some(refused.chart.clone()), &refused.reason)),
-            );
+            refused.extend(refused_charts.into_iter().map(|RefusedChart { chart, reason }| RefusedFile {
+                file: path.clone(),
+                chart: Some(chart),
+                kind: RefusalKind::from(&reason),
+                reason: reason.to_string(),
+            }));
             charts.into_iter().map(|chart| without_foreign_ids(identity, format, chart)).collect()
         }
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use chart_index_domain::ChartsetId;
 use chart_index_domain::search::{CatalogueChanges, Checkpoint, RecordedCheckpoint};
-use chart_index_store::{Changes, ChangesError, NodeRole, RebuildReason, Store};
+use chart_index_store::{Backlog, Changes, ChangesError, NodeRole, RebuildReason, Store};
 use chart_index_tests::{PrivatePostgres, TestDatabase};
 
 use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash, id};
@@ -88,6 +88,9 @@ async fn a_late_commit_is_not_skipped() {
     let first = store.changes(Checkpoint(0).into(), 10).await.unwrap();
     assert_eq!(first.chartsets, [id(1)], "later changes wait for the open transaction");
     assert!(first.is_last && first.has_running_transactions && first.next.checkpoint < first.committed);
+    let backlog = async |from: RecordedCheckpoint| store.backlog(from.checkpoint).await.unwrap();
+    assert_eq!(backlog(Checkpoint(0).into()).await, Backlog { changes: 2, oldest_ms: Some(1) });
+    assert_eq!(backlog(first.next).await, Backlog { changes: 1, oldest_ms: Some(3) });
     assert_eq!(store.current_checkpoint().await.unwrap(), first.next);
     assert_eq!(
         store.oldest_unapplied_ms(first.next).await.unwrap(),
@@ -100,6 +103,7 @@ async fn a_late_commit_is_not_skipped() {
     assert_eq!(sorted(&second), [id(2), id(3)]);
     assert_eq!((second.next.checkpoint == second.committed, second.has_running_transactions), (true, false));
     assert_eq!(store.oldest_unapplied_ms(second.next).await.unwrap(), None);
+    assert_eq!(backlog(second.next).await, Backlog { changes: 0, oldest_ms: None });
 
     let mut rolled_back = OpenTransaction::begin(database.url());
     rolled_back.run(&change(4));

@@ -13,16 +13,17 @@ use std::collections::hash_map::Entry;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use chart_index_domain::ChartsetId;
+use chart_index_instrumentation::{Sampler, meter};
 use chart_index_store::{InputFingerprint, Store, StoreError};
 use chart_index_telemetry::shutdown_signal;
 use futures_util::StreamExt;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use self::outcome::{RecordedOutcome, StoredChartset};
 use self::reader::{InputContent, ReadInput, Reader, StoredHashes};
@@ -31,6 +32,7 @@ use crate::backoff::retry_store_call;
 use crate::cache_invalidation::{BackgroundInvalidation, CacheInvalidator};
 use crate::fingerprint::Fingerprinter;
 use crate::library::{self, Input};
+use crate::metrics::IngestMetrics;
 use crate::report::{ChartsetLine, ChartsetOutcome, Report, plural};
 use crate::song_folder::SongFolder;
 
@@ -61,7 +63,7 @@ pub(crate) enum Completion {
 
 /// Ingests all inputs at the paths and prints a summary. Without a store, decodes everything and stores nothing. Cached
 /// responses of the charts of all added and updated chartsets are invalidated, even if the ingest fails or is
-/// interrupted.
+/// interrupted. The sampler decides which inputs have a span.
 ///
 /// # Errors
 /// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, or the cache
@@ -70,6 +72,7 @@ pub(crate) async fn ingest(
     store: Option<Store>,
     cache: CacheInvalidator,
     options: IngestOptions,
+    sampler: Sampler,
 ) -> Result<Completion> {
     let inputs = find_inputs(&options.paths)?;
     if let Some(store) = &store {
@@ -80,7 +83,8 @@ pub(crate) async fn ingest(
     }
     let mut report = Report::new(inputs.len() as u64, options.report.as_deref())?;
     let invalidation = cache.start_background_task();
-    let completion = Ingest::new(store, inputs, &invalidation, options.full).run(&mut report).await;
+    let ingest = Ingest::new(store, inputs, &invalidation, options.full, sampler);
+    let completion = ingest.run(&mut report).await;
     report.finish()?;
     report.summary(&mut std::io::stdout().lock())?;
     let invalidated = invalidation.finish().await;
@@ -110,6 +114,7 @@ fn find_inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
 struct Ingest {
     reader: Arc<Reader>,
     writer: Writer,
+    metrics: IngestMetrics,
     stop: CancellationToken,
     /// The index of the input from which each chartset is ingested in this run.
     claims: HashMap<ChartsetId, usize>,
@@ -123,6 +128,7 @@ impl Ingest {
         inputs: Vec<Input>,
         invalidation: &BackgroundInvalidation,
         full: bool,
+        sampler: Sampler,
     ) -> Self {
         let (stored_this_run, stop) = (StoredHashes::default(), CancellationToken::new());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -135,9 +141,17 @@ impl Ingest {
             stored_this_run: stored_this_run.clone(),
             cores: Arc::new(Semaphore::new(cores)),
             stop: stop.clone(),
+            sampler,
         };
         let writer = Writer { store, stored_this_run, changed: invalidation.sender(), stop: stop.clone() };
-        Self { reader: Arc::new(reader), writer, stop, claims: HashMap::new(), fingerprints: HashMap::new() }
+        Self {
+            reader: Arc::new(reader),
+            writer,
+            metrics: IngestMetrics::new(&meter()),
+            stop,
+            claims: HashMap::new(),
+            fingerprints: HashMap::new(),
+        }
     }
 
     /// Processes inputs until the last one, a signal, or a failure. Then waits for transactions in progress.
@@ -178,22 +192,27 @@ impl Ingest {
         writers: &mut JoinSet<Result<InputReport, StoreError>>,
         report: &mut Report,
     ) -> Result<()> {
-        let ReadInput { index, content, fingerprint } = input?;
+        let ReadInput { index, content, fingerprint, span } = input?;
         match content {
             InputContent::Unchanged(outcome) => {
                 let input_report = self.unchanged(index, outcome, fingerprint);
                 self.record(input_report, report).await
             }
             InputContent::Decoded(folders) => {
+                let refused = folders.iter().filter(|folder| folder.is_refused()).count() as u64;
                 let (folders, duplicates) = self.split_duplicates(index, folders);
                 // An input with duplicates is decoded again in the next run: the chosen one may be gone by then.
                 let fingerprint = fingerprint.filter(|_| duplicates.is_empty());
                 let writer = self.writer.clone();
-                writers.spawn(async move {
-                    let mut input_report = writer.store(folders, fingerprint).await?;
+                let store = async move {
+                    let stored = writer.store(folders, refused, fingerprint).await;
+                    let mut input_report = stored.inspect_err(|_| {
+                        Span::current().record("otel.status_code", "ERROR");
+                    })?;
                     input_report.chartsets.extend(duplicates);
                     Ok(input_report)
-                });
+                };
+                writers.spawn(store.instrument(span));
                 Ok(())
             }
         }
@@ -216,7 +235,8 @@ impl Ingest {
                 },
             });
         }
-        InputReport { chartsets, refused: outcome.refused, fingerprint }
+        let RecordedOutcome { refused, refused_chartsets, .. } = outcome;
+        InputReport { chartsets, refused, refused_chartsets, fingerprint }
     }
 
     /// Claims the chartsets of an input. Returns its song folders, without the drafts of chartsets that another input has
@@ -277,6 +297,7 @@ impl Ingest {
 
     /// Reports the result of an input, and records its fingerprint for the next run.
     async fn record(&mut self, input_report: InputReport, report: &mut Report) -> Result<()> {
+        self.count(&input_report);
         for line in input_report.chartsets {
             report.chartset(line)?;
         }
@@ -288,6 +309,16 @@ impl Ingest {
         if self.fingerprints.len() >= FINGERPRINT_BATCH { self.flush().await } else { Ok(()) }
     }
 
+    fn count(&self, input_report: &InputReport) {
+        for line in &input_report.chartsets {
+            self.metrics.chartset(line.outcome);
+        }
+        self.metrics.refused_chartsets(input_report.refused_chartsets);
+        for refused in &input_report.refused {
+            self.metrics.refusal(refused.kind);
+        }
+    }
+
     async fn flush(&mut self) -> Result<()> {
         let fingerprints: Vec<_> = self.fingerprints.drain().map(|(_, fingerprint)| fingerprint).collect();
         let Some(store) = self.writer.store.as_ref().filter(|_| !fingerprints.is_empty()) else {
@@ -296,10 +327,4 @@ impl Ingest {
         retry_store_call(&self.stop, || store.put_input_fingerprints(&fingerprints)).await?;
         Ok(())
     }
-}
-
-/// The current time in Unix epoch milliseconds.
-pub(crate) fn now_ms() -> i64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
 }

@@ -16,6 +16,8 @@ use crate::song_folder::RefusedFile;
 pub(super) struct RecordedOutcome {
     pub(super) chartsets: Vec<StoredChartset>,
     pub(super) refused: Vec<RefusedFile>,
+    /// The number of song folders in which nothing could be indexed.
+    pub(super) refused_chartsets: u64,
 }
 
 impl RecordedOutcome {

@@ -6,15 +6,17 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use chart_index_domain::{ChartsetDraft, NoteHash};
+use chart_index_instrumentation::Sampler;
 use chart_index_store::{InputFingerprint, Store};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::{Span, field};
 
-use super::now_ms;
 use super::outcome::{RecordedOutcome, StoredChartset};
 use crate::backoff::retry_store_call;
+use crate::clock::now_ms;
 use crate::fingerprint::{Fingerprinter, input_key};
 use crate::input_files;
 use crate::library::Input;
@@ -45,6 +47,8 @@ pub(super) struct Reader {
     pub(super) cores: Arc<Semaphore>,
     /// Cancels retries of store calls.
     pub(super) stop: CancellationToken,
+    /// Decides which inputs have a span.
+    pub(super) sampler: Sampler,
 }
 
 /// An input that was read.
@@ -55,6 +59,8 @@ pub(super) struct ReadInput {
     pub(super) content: InputContent,
     /// The fingerprint to record. Its outcome is still empty for a decoded input.
     pub(super) fingerprint: Option<InputFingerprint>,
+    /// The span of the input: disabled if it is unchanged or not sampled.
+    pub(super) span: Span,
 }
 
 /// The content of an input.
@@ -82,7 +88,7 @@ struct PlannedInput {
 
 /// An input that is or will be read.
 enum Pending {
-    Unchanged(ReadInput),
+    Unchanged(Box<ReadInput>),
     Decoding(JoinHandle<anyhow::Result<ReadInput>>),
 }
 
@@ -118,7 +124,7 @@ impl Reader {
             .map(move |planned| planned.map(|planned| reading.clone().read(planned)))
             .map(|pending| async move {
                 match pending? {
-                    Pending::Unchanged(input) => Ok(input),
+                    Pending::Unchanged(input) => Ok(*input),
                     Pending::Decoding(task) => task.await?,
                 }
             })
@@ -237,13 +243,35 @@ impl Reader {
         let PlannedInput { index, file_metadata_digest, unchanged, fingerprint, stored_before } = planned;
         if let Some(outcome) = unchanged {
             let content = InputContent::Unchanged(outcome);
-            return Pending::Unchanged(ReadInput { index, content, fingerprint });
+            return Pending::Unchanged(ReadInput { index, content, fingerprint, span: Span::none() }.into());
         }
         // In a separate task, so that decoding starts when a core is free, even while the stream is not polled.
         let decoding = async move {
-            self.blocking(move |reader| reader.decode(index, file_metadata_digest, &stored_before)).await
+            let decode = move |reader: &Self| {
+                let span = reader.input_span();
+                let (content, fingerprint) = span.in_scope(|| {
+                    let decode = || reader.decode(index, file_metadata_digest, &stored_before);
+                    tracing::debug_span!("decode").in_scope(decode)
+                });
+                ReadInput { index, content, fingerprint, span }
+            };
+            self.blocking(decode).await
         };
         Pending::Decoding(tokio::spawn(decoding))
+    }
+
+    /// The root span of an input, if it is sampled.
+    fn input_span(&self) -> Span {
+        if !self.sampler.sample() {
+            return Span::none();
+        }
+        tracing::info_span!(
+            parent: None,
+            "ingest chartset",
+            "chart_index.ingest.chartsets" = field::Empty,
+            "chart_index.ingest.refusals" = field::Empty,
+            "otel.status_code" = field::Empty,
+        )
     }
 
     fn decode(
@@ -251,13 +279,13 @@ impl Reader {
         index: usize,
         file_metadata_digest: Option<[u8; 32]>,
         stored_before: &HashSet<NoteHash>,
-    ) -> ReadInput {
+    ) -> (InputContent, Option<InputFingerprint>) {
         let input = &self.inputs[index];
         let files = match input_files::read(input) {
             Ok(files) => files,
             Err(error) => {
                 let content = InputContent::Decoded(vec![SongFolder::unreadable(input, error)]);
-                return ReadInput { index, content, fingerprint: None };
+                return (content, None);
             }
         };
         let fingerprint = self.fingerprinter.map(|fingerprinter| InputFingerprint {
@@ -267,8 +295,7 @@ impl Reader {
             outcome: String::new(),
         });
         let is_stored = |hash: &NoteHash| stored_before.contains(hash) || self.stored_this_run.contains(hash);
-        let content = InputContent::Decoded(song_folder::decode(input, files, &is_stored));
-        ReadInput { index, content, fingerprint }
+        (InputContent::Decoded(song_folder::decode(input, files, &is_stored)), fingerprint)
     }
 
     /// Runs CPU-bound work when a core is free.

@@ -4,11 +4,12 @@ use chart_index_domain::{ChartsetDraft, NoteHash};
 use chart_index_store::{InputFingerprint, PutEffect, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
-use super::now_ms;
 use super::outcome::{RecordedOutcome, StoredChartset};
 use super::reader::StoredHashes;
 use crate::backoff::retry_store_call;
+use crate::clock::now_ms;
 use crate::report::{ChartsetLine, ChartsetOutcome, error_chain};
 use crate::song_folder::{RefusedFile, SongFolder};
 
@@ -33,6 +34,8 @@ pub(super) struct InputReport {
     pub(super) chartsets: Vec<ChartsetLine>,
     /// Its files and charts that are not indexed.
     pub(super) refused: Vec<RefusedFile>,
+    /// The number of song folders in which nothing could be indexed.
+    pub(super) refused_chartsets: u64,
     /// The fingerprint to record. `None` if the next run has to decode the input again.
     pub(super) fingerprint: Option<InputFingerprint>,
 }
@@ -45,9 +48,10 @@ impl Writer {
     pub(super) async fn store(
         &self,
         folders: Vec<SongFolder>,
+        refused_chartsets: u64,
         fingerprint: Option<InputFingerprint>,
     ) -> Result<InputReport, StoreError> {
-        let mut outcome = RecordedOutcome::default();
+        let mut outcome = RecordedOutcome { refused_chartsets, ..RecordedOutcome::default() };
         let mut report = InputReport::default();
         let mut complete = true;
         for folder in folders {
@@ -67,6 +71,10 @@ impl Writer {
             report.fingerprint = Some(fingerprint);
         }
         report.refused = outcome.refused;
+        report.refused_chartsets = refused_chartsets;
+        Span::current()
+            .record("chart_index.ingest.chartsets", report.chartsets.len())
+            .record("chart_index.ingest.refusals", report.refused.len());
         Ok(report)
     }
 

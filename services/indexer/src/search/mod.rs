@@ -34,7 +34,9 @@
 //!   otherwise, and ends. Only a request that was already in flight cannot be prevented, since Meilisearch has no
 //!   conditional writes. If it arrived after those of the next writer, `verify --search` would find the difference.
 
+mod checkpoints;
 mod node;
+mod outbox_watch;
 mod pass;
 mod rebuild;
 mod sync;

@@ -8,6 +8,7 @@ use chart_index_domain::search::IndexedChartset;
 use chart_index_search::{Applied, Batch, IndexWriter, Quarantined, SearchError, Target};
 use chart_index_store::{NodeLocks, NodeRole, Store};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 /// Maximum number of batches in flight. Meilisearch processes all queued batches together, in little more time than one of
 /// them, while the next ones are read from PostgreSQL.
@@ -92,11 +93,12 @@ impl<'a> Batches<'a> {
         }
         self.node.locks.check().await?;
         let (writer, target) = (self.node.writer.clone(), self.target);
-        self.in_flight.spawn(async move {
+        let apply = async move {
             let applied = writer.apply(target, &Batch { put: &put, delete: &delete }).await?;
             let put = put.len() - applied.rejected.len();
             Ok((Written { put: put as u64, deleted: delete.len() as u64 }, applied))
-        });
+        };
+        self.in_flight.spawn(apply.in_current_span());
         Ok(())
     }
 

@@ -19,6 +19,8 @@ const BATCH_SIZE: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) written: Written,
+    /// The number of chartsets whose documents the node rejected.
+    pub(crate) quarantined: u64,
     /// The checkpoint of the index after the pass.
     pub(crate) recorded: RecordedCheckpoint,
     /// Whether there are no further changes that can be applied now.
@@ -35,21 +37,21 @@ pub(crate) struct Pass {
 /// The checkpoint is then unchanged, and the pass can be run again.
 pub(crate) async fn pass(node: &Node, target: Target, from: RecordedCheckpoint) -> Result<Pass> {
     let changes = node.store.changes(from, ROWS_PER_PASS).await?;
-    let written = apply(node, target, &changes).await?;
+    let (written, quarantined) = apply(node, target, &changes).await?;
     // Writes nothing if there are no changes, unless the history of the checkpoint was not recorded yet.
     if changes.next != from {
         node.locks.check().await?;
         node.writer.set_checkpoint(target, changes.next).await?;
     }
     let Changes { next, is_last, committed, has_running_transactions, .. } = changes;
-    Ok(Pass { written, recorded: next, is_last, committed, has_running_transactions })
+    Ok(Pass { written, quarantined, recorded: next, is_last, committed, has_running_transactions })
 }
 
 /// Writes the changed chartsets in their current state, which is at least as new as the changes. Applying the same changes
-/// again is harmless.
-async fn apply(node: &Node, target: Target, changes: &Changes) -> Result<Written> {
+/// again is harmless. Returns what was written, and the number of chartsets whose documents the node rejected.
+async fn apply(node: &Node, target: Target, changes: &Changes) -> Result<(Written, u64)> {
     if changes.chartsets.is_empty() {
-        return Ok(Written::default());
+        return Ok((Written::default(), 0));
     }
     let quarantined = node.writer.quarantined(target).await?;
     let mut batches = Batches::new(node, target);
@@ -62,7 +64,7 @@ async fn apply(node: &Node, target: Target, changes: &Changes) -> Result<Written
     let (written, rejected) = batches.finish().await?;
     node.locks.check().await?;
     node.writer.record_quarantine(target, &quarantined, &changes.chartsets, &rejected).await?;
-    Ok(written)
+    Ok((written, rejected.len() as u64))
 }
 
 /// Runs passes until there are no further changes. Returns the checkpoint of the index.

@@ -2,19 +2,25 @@
 
 use std::convert::Infallible;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use chart_index_domain::search::Checkpoint;
+use chart_index_instrumentation::{Sampler, meter};
 use chart_index_search::{FORMAT, IndexWriter, Target};
 use chart_index_store::{ChangesListener, NodeRole, Store};
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument, Span, field};
 
 use crate::backoff::{NODE_RESTART, Pauses, RUNNING_TRANSACTIONS};
-use crate::ingest::now_ms;
+use crate::clock::now_ms;
+use crate::metrics::{NodeMetrics, OutboxGauges};
 use crate::report::Progress;
+use crate::search::checkpoints::Checkpoints;
 use crate::search::node::{Node, Written};
+use crate::search::outbox_watch;
 use crate::search::pass::{Pass, pass};
 use crate::search::rebuild::rebuild_node;
 
@@ -29,21 +35,6 @@ const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
 /// How long tasks and changes are retained.
 const RETENTION: Duration = Duration::from_hours(24);
 
-/// The checkpoint of each node, if known.
-struct Checkpoints(Mutex<Vec<Option<Checkpoint>>>);
-
-impl Checkpoints {
-    fn set(&self, node: usize, checkpoint: Checkpoint) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)[node] = Some(checkpoint);
-    }
-
-    /// The lowest checkpoint, if all are known.
-    fn lowest(&self) -> Option<Checkpoint> {
-        let checkpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        checkpoints.iter().copied().min().flatten()
-    }
-}
-
 /// Applies the changes of the catalogue to one node.
 struct Follower {
     store: Store,
@@ -51,20 +42,31 @@ struct Follower {
     /// The index of the node in `checkpoints`.
     number: usize,
     checkpoints: Arc<Checkpoints>,
+    metrics: NodeMetrics,
+    sampler: Sampler,
     pruned_at: Option<Instant>,
 }
 
-/// Applies all changes to all nodes. With `follow`, continues for ever and retries nodes that fail.
+/// Applies all changes to all nodes. With `follow`, continues for ever and retries nodes that fail. The sampler decides
+/// which passes have a span.
 ///
 /// # Errors
 /// Without `follow`: a node failed. The other nodes are up to date.
-pub(crate) async fn sync(store: &Store, writers: Vec<IndexWriter>, follow: bool) -> Result<()> {
+pub(crate) async fn sync(
+    store: &Store,
+    writers: Vec<IndexWriter>,
+    follow: bool,
+    sampler: Sampler,
+) -> Result<()> {
     let listener = follow.then(|| store.changes_listener());
-    let checkpoints = Arc::new(Checkpoints(Mutex::new(vec![None; writers.len()])));
+    let checkpoints = Arc::new(Checkpoints::of_nodes(writers.len()));
+    let _watch = follow.then(|| watch_outbox(store, &checkpoints));
+    let addresses: Vec<&str> = writers.iter().map(|writer| writer.node_url().address()).collect();
+    let metrics = NodeMetrics::of_nodes(&meter(), &addresses);
     let mut nodes = JoinSet::new();
-    for (number, writer) in writers.into_iter().enumerate() {
+    for (number, (writer, metrics)) in writers.into_iter().zip(metrics).enumerate() {
         let (store, checkpoints, listener) = (store.clone(), checkpoints.clone(), listener.clone());
-        let mut follower = Follower { store, writer, number, checkpoints, pruned_at: None };
+        let mut follower = Follower { store, writer, number, checkpoints, metrics, sampler, pruned_at: None };
         nodes.spawn(async move {
             match listener {
                 Some(listener) => Box::pin(follower.follow(listener)).await,
@@ -78,6 +80,11 @@ pub(crate) async fn sync(store: &Store, writers: Vec<IndexWriter>, follow: bool)
     }
     ensure!(failed == 0, "sync failed for {failed} of {count} nodes");
     Ok(())
+}
+
+fn watch_outbox(store: &Store, checkpoints: &Arc<Checkpoints>) -> AbortOnDropHandle<Infallible> {
+    let watch = outbox_watch::watch(store.clone(), checkpoints.clone(), OutboxGauges::new(&meter()));
+    AbortOnDropHandle::new(tokio::spawn(watch))
 }
 
 impl Follower {
@@ -95,7 +102,7 @@ impl Follower {
         let (start, mut written) = (Instant::now(), Written::default());
         let (mut goal, mut pauses) = (None, Pauses::new(RUNNING_TRANSACTIONS));
         loop {
-            let pass = run_pass(&node).await?;
+            let pass = self.run_pass(&node).await?;
             written += pass.written;
             let goal = *goal.get_or_insert(pass.committed);
             if !pass.is_last {
@@ -137,7 +144,7 @@ impl Follower {
         }
         let (mut written, mut pauses) = (Written::default(), Pauses::new(RUNNING_TRANSACTIONS));
         loop {
-            let pass = run_pass(&node).await?;
+            let pass = self.run_pass(&node).await?;
             restarts.reset();
             written += pass.written;
             if !pass.is_last {
@@ -169,18 +176,51 @@ impl Follower {
         }
         Ok(())
     }
-}
 
-/// Runs a pass on the live index. First rebuilds the index of a node that has none, or one with an older format.
-async fn run_pass(node: &Node) -> Result<Pass> {
-    loop {
-        match node.with_write_lock(try_pass(node)).await? {
-            Ok(pass) => return Ok(pass),
-            Err(reason) => {
-                node.print(format_args!("{reason}, rebuilding"))?;
-                Box::pin(rebuild_node(node, &mut Progress::Silent)).await?;
+    /// Runs a pass on the live index. First rebuilds the index of a node that has none, or one with an older format.
+    async fn run_pass(&self, node: &Node) -> Result<Pass> {
+        loop {
+            match self.observe_pass(node).await? {
+                Ok(pass) => return Ok(pass),
+                Err(reason) => {
+                    node.print(format_args!("{reason}, rebuilding"))?;
+                    Box::pin(rebuild_node(node, &mut Progress::Silent)).await?;
+                }
             }
         }
+    }
+
+    /// Runs a pass in a span, and records it. A pass that finds that a rebuild is needed is not recorded.
+    async fn observe_pass(&self, node: &Node) -> Result<Result<Pass, &'static str>> {
+        let (start, span) = (Instant::now(), self.pass_span());
+        let result = node.with_write_lock(try_pass(node)).instrument(span.clone()).await;
+        match &result {
+            Ok(Ok(Pass { written: Written { put, deleted }, quarantined, .. })) => {
+                self.metrics.pass_succeeded(start.elapsed(), *put, *deleted, *quarantined);
+                span.record("chart_index.sync.put", put).record("chart_index.sync.deleted", deleted);
+            }
+            Ok(Err(_)) => (),
+            Err(_) => {
+                self.metrics.pass_failed(start.elapsed());
+                span.record("otel.status_code", "ERROR");
+            }
+        }
+        result
+    }
+
+    /// The span of a pass, if it is sampled.
+    fn pass_span(&self) -> Span {
+        if !self.sampler.sample() {
+            return Span::none();
+        }
+        tracing::info_span!(
+            parent: None,
+            "sync pass",
+            "chart_index.search.node" = self.writer.node_url().address(),
+            "chart_index.sync.put" = field::Empty,
+            "chart_index.sync.deleted" = field::Empty,
+            "otel.status_code" = field::Empty,
+        )
     }
 }
 

@@ -61,6 +61,19 @@ def generate(name):
         .with_variable(
             query_variable("instance", "Instance", 'label_values(process_uptime_seconds{job=~"$job"}, instance)')
         )
+        .with_variable(
+            builders.TextBoxVariable("runbook")
+            .label("Runbook")
+            .description("Where docs/runbook.md is served")
+            .default_value("docs/runbook.md")
+        )
+        .link(
+            builders.DashboardLink("Runbook")
+            .type(DashboardLinkType.LINK)
+            .url("${runbook}")
+            .icon("doc")
+            .target_blank(True)
+        )
         .link(
             builders.DashboardLink("chart-index")
             .type(DashboardLinkType.DASHBOARDS)

@@ -57,6 +57,7 @@ def now():
             "percentunit",
             NEUTRAL,
             f"max({metric('chart_index_cache_size_bytes')} / {metric('chart_index_cache_size_limit_bytes')})",
+            alert="ChartIndexCacheEvictions",
         ).decimals(1),
         number(
             "Failed fills",
@@ -86,9 +87,10 @@ def now():
             "Decided locally",
             "The share of decisions that a replica made alone, because Redis was unavailable.",
             "percentunit",
-            rising(0.001, 0.05),
+            rising(0.001, 0.01),
             share(local, rate(DECISIONS)),
             empty="No requests",
+            alert="ChartIndexLocalRateLimits",
         ).decimals(1),
     ]
 

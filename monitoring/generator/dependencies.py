@@ -5,6 +5,8 @@ from .panels import graph, metric, number, quantile, rate, rising, share, total
 
 DURATION = "db_client_operation_duration_seconds"
 SYSTEMS = {"PostgreSQL": "postgresql", "Redis": "redis", "Meilisearch": "meilisearch"}
+# The p99 in seconds from which a system is slow, and very slow. A request waits 50 ms for Redis.
+SLOW = {"postgresql": (0.1, 0.5), "redis": (0.01, 0.05), "meilisearch": (0.25, 1)}
 FAILED = 'error_type!=""'
 
 
@@ -30,7 +32,7 @@ def now(title, name):
             f"{title}: p99",
             "Duration of all operations together.",
             "s",
-            rising(0.05, 0.5),
+            rising(*SLOW[name]),
             quantile(0.99, DURATION, system(name)),
             empty="No calls",
         ).span(4),

@@ -1,6 +1,6 @@
 """The first row of every dashboard: whether the service and the servers that it uses are available."""
 
-from .panels import metric, number, rate, rising, share, state, states, steps, total
+from .panels import metric, number, rate, rising, share, state, states, steps
 
 REQUESTS = "http_server_request_duration_seconds_count"
 SERVER_ERROR = 'http_response_status_code=~"5.."'
@@ -20,30 +20,35 @@ def first_row():
             steps(("red", None), ("green", 1)),
             f"sum({metric('chart_index_ready')}) or vector(0)",
             background=True,
+            alert="ChartIndexNotReady",
         ),
         state(
             "PostgreSQL",
             "Whether the replicas have read the generation of the catalogue within the last 5 seconds. "
-            "Down: cached responses only. docs/runbook.md",
+            "Down: cached responses only.",
             POSTGRESQL,
+            "ChartIndexPostgresqlUnavailable",
         ),
         state(
             "Redis",
             "Whether the replicas are connected to Redis. Down: rate limits and caches of each replica alone. "
-            "No data where Redis is not configured. docs/runbook.md",
+            "No data where Redis is not configured.",
             REDIS,
+            "ChartIndexRedisDisconnected",
         ),
         state(
             "Meilisearch",
             "Whether the replicas use the nodes of Meilisearch. Down: PostgreSQL answers lists. "
-            "No data where Meilisearch is not configured. docs/runbook.md",
+            "No data where Meilisearch is not configured.",
             MEILISEARCH,
+            "ChartIndexSearchNodeUnusable",
         ),
         state(
             "Invalidations",
             "Whether the replicas receive cache invalidations. No: cached responses are revalidated once a second. "
             "No data where Redis is not configured.",
             f"avg({metric('chart_index_cache_listening')})",
+            "ChartIndexInvalidationsNotReceived",
             texts=("Received", "Not received", "Partly"),
         ),
         number(
@@ -54,20 +59,23 @@ def first_row():
             share(rate(REQUESTS, SERVER_ERROR), rate(REQUESTS)),
             background=True,
             empty="No requests",
+            alert="ChartIndexBudgetBurn14x",
         ).decimals(2),
         number(
             "Shed requests",
-            "Requests per second that were refused because a concurrency limit or a deadline was exceeded.",
-            "reqps",
-            rising(0.1, 10),
-            total(rate("chart_index_http_requests_shed_total")),
+            "Share of requests that were refused because a concurrency limit or a deadline was exceeded.",
+            "percentunit",
+            rising(0.001, 0.01),
+            share(rate("chart_index_http_requests_shed_total"), rate(REQUESTS)),
             background=True,
-        ).decimals(1),
+            empty="No requests",
+            alert="ChartIndexRequestsShed",
+        ).decimals(2),
         number(
             "Firing alerts",
-            "Alerts of chart-index that fire, of all jobs and instances. docs/runbook.md has a section for each.",
+            "Alerts that fire, of all jobs and instances. The dashboard Service names them.",
             "none",
-            rising(1, 3),
+            steps(("green", None), ("red", 1)),
             'count(ALERTS{alertstate="firing"}) or vector(0)',
             background=True,
         ),

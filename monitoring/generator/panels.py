@@ -1,7 +1,7 @@
 """Panels and expressions that the dashboards have in common: their style is decided here once."""
 
 from grafana_foundation_sdk.builders import common, prometheus, stat, statetimeline, timeseries
-from grafana_foundation_sdk.builders.dashboard import FieldColor, ThresholdsConfig
+from grafana_foundation_sdk.builders.dashboard import DashboardLink, FieldColor, ThresholdsConfig
 from grafana_foundation_sdk.models.common import (
     BigValueColorMode,
     BigValueGraphMode,
@@ -16,6 +16,7 @@ from grafana_foundation_sdk.models.common import (
     VisibilityMode,
 )
 from grafana_foundation_sdk.models.dashboard import (
+    DashboardLinkType,
     DashboardRangeMapOptions,
     DataSourceRef,
     FieldColorModeId,
@@ -88,6 +89,12 @@ def availability(up, down, partly):
     return [ValueMap(ends), RangeMap(DashboardRangeMapOptions(from_val=0.001, to=0.999, result=between))]
 
 
+def runbook(alert):
+    """A link to the section of an alert. Its address is a variable, since each installation serves its own."""
+    link = DashboardLink(f"Runbook: {alert}").type(DashboardLinkType.LINK)
+    return link.url(f"${{runbook}}#{alert.lower()}").target_blank(True)
+
+
 def queries(panel, expressions, *, instant):
     """Adds the queries A, B, ... of pairs of a legend and an expression."""
     for index, (legend, expression) in enumerate(expressions.items()):
@@ -96,8 +103,11 @@ def queries(panel, expressions, *, instant):
     return panel.datasource(DATASOURCE)
 
 
-def number(title, description, unit, thresholds, expressions, *, background=False, empty="No data"):
-    """A stat panel: the current values of instant queries, so that an outage never shows an older value."""
+def number(title, description, unit, thresholds, expressions, *, background=False, empty="No data", alert=None):
+    """A stat panel: the current values of instant queries, so that an outage never shows an older value.
+
+    `empty` is shown without data. `alert` is the alert whose section of the runbook is linked.
+    """
     if isinstance(expressions, str):
         expressions = {"": expressions}
     several = len(expressions) > 1
@@ -116,24 +126,26 @@ def number(title, description, unit, thresholds, expressions, *, background=Fals
         .height(4)
         .span(3)
     )
+    if alert:
+        panel.links([runbook(alert)])
     return queries(panel, expressions, instant=True)
 
 
-def state(title, description, expression, texts=("Up", "Down", "Partly")):
+def state(title, description, expression, alert, texts=("Up", "Down", "Partly")):
     """A stat panel of a value from 0 to 1: green, red, or orange in between."""
-    panel = number(title, description, "percentunit", STATE, expression, background=True)
+    panel = number(title, description, "percentunit", STATE, expression, background=True, alert=alert)
     return panel.mappings(availability(*texts))
 
 
-def states(title, description, expressions):
+def states(title, description, expressions, thresholds=STATE, texts=("Up", "Down", "Partly")):
     """A state timeline of values from 0 to 1."""
     panel = (
         statetimeline.Panel()
         .title(title)
         .description(description)
-        .thresholds(STATE)
+        .thresholds(thresholds)
         .color_scheme(FieldColor().mode(FieldColorModeId.THRESHOLDS))
-        .mappings(availability("Up", "Down", "Partly"))
+        .mappings(availability(*texts) if texts else [])
         .show_value(VisibilityMode.NEVER)
         .merge_values(True)
         .row_height(0.8)

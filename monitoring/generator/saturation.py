@@ -53,13 +53,15 @@ def now():
             "bytes",
             NEUTRAL,
             f"max({metric('process_memory_usage_bytes')})",
+            alert="ChartIndexMemory",
         ),
         number(
             "File descriptors",
             "The largest share of its limit that a process has open.",
             "percentunit",
-            rising(0.7, 0.9),
+            rising(0.5, 0.8),
             of_limit("process_unix_file_descriptor_count", "process_unix_file_descriptor_limit"),
+            alert="ChartIndexOpenFiles",
         ).decimals(1),
         number(
             "Busy ratio",
@@ -79,9 +81,10 @@ def now():
             "Pool wait, p99",
             "How long a request waits for a connection to PostgreSQL.",
             "s",
-            rising(0.05, 0.25),
+            rising(0.02, 0.1),
             quantile(0.99, WAIT, 'db_client_connection_pool_name="requests"'),
             empty="No reads",
+            alert="ChartIndexPoolWait",
         ),
         number(
             "Requests in flight",
@@ -89,6 +92,7 @@ def now():
             "percentunit",
             rising(0.7, 0.9),
             of_limit("http_server_active_requests", "chart_index_http_requests_limit"),
+            alert="ChartIndexRequestsShed",
         ).decimals(1),
     ]
 

@@ -1,7 +1,7 @@
 """Service: what clients see, and the objectives."""
 
 from .overview import REQUESTS, SERVER_ERROR, dependencies, first_row
-from .panels import falling, graph, metric, number, quantile, rate, share, steps, total
+from .panels import falling, graph, metric, number, quantile, rate, share, states, steps, total
 
 DURATION = "http_server_request_duration_seconds"
 ROUTED = 'http_route!=""'
@@ -34,16 +34,18 @@ def objectives():
             "percentunit",
             falling(0, 0.25),
             by_objective("slo:error_budget_remaining:ratio30d"),
+            alert="ChartIndexBudgetBurn1x",
         )
         .decimals(1)
         .span(12),
         number(
             "Burn rate (1 hour)",
-            ALL_INSTANCES + "1 uses the budget of 30 days in 30 days, 14.4 in 2 days. docs/runbook.md",
+            ALL_INSTANCES + "1 uses the budget of 30 days in 30 days, 14.4 in 2 days.",
             "none",
             steps(("green", None), ("yellow", 1), ("orange", 6), ("red", 14.4)),
             by_objective("slo:error_budget_burn:rate1h"),
             empty="No requests",
+            alert="ChartIndexBudgetBurn14x",
         )
         .decimals(2)
         .span(12),
@@ -160,4 +162,11 @@ def objectives_over_time():
             by_objective("slo:error_budget_remaining:ratio30d"),
             top=1,
         ),
+        states(
+            "Firing alerts",
+            ALL_INSTANCES + "No data while none fires.",
+            {"{{alertname}}": 'max by (alertname) (ALERTS{alertstate="firing"})'},
+            thresholds=steps(("red", None)),
+            texts=None,
+        ).height(8),
     ]

@@ -83,20 +83,22 @@ function stack(series) {
 function drawGraph(panel, box) {
   const { defaults } = panel.fieldConfig;
   const custom = defaults.custom ?? {};
-  const series = seriesOf(panel).filter(hasValue);
+  const all = seriesOf(panel).filter(hasValue);
   const stacked = custom.stacking?.mode === "normal";
+  // A series of zeros would cover the line of the one below it.
+  const drawable = stacked ? all.filter((one) => one.values.some((value) => value > 0)) : all;
+  const series = drawable.length > 0 ? drawable : all;
   const logarithmic = custom.scaleDistribution?.type === "log";
   const columns = (stacked ? stack(series) : series.map((one) => one.values)).map((values) =>
     logarithmic ? values.map((value) => (value > 0 ? value : null)) : values,
   );
   const times = series[0].values.map((_, index) => DATA.start + index * DATA.step);
   const limit = (defaults.thresholds?.steps ?? []).find((step) => step.value !== null);
-  const tones = series.map((_, index) => PALETTE[index % PALETTE.length]);
-  const legend = drawLegend(series, tones, defaults);
+  const tones = all.map((_, index) => PALETTE[index % PALETTE.length]);
+  const tone = (index) => tones[all.indexOf(series[index])];
+  const legend = drawLegend(all, tones, defaults);
   const drawn = element("div");
   box.append(drawn, legend.node);
-  const order = [...series.keys()];
-  if (stacked) order.reverse(); // a lower series covers the area below it
   const options = {
     width: box.clientWidth - 10,
     height: box.clientHeight - 32 - legend.node.offsetHeight,
@@ -112,19 +114,21 @@ function drawGraph(panel, box) {
     ],
     series: [
       {},
-      ...order.map((index) => ({
-        stroke: tones[index],
+      ...columns.map((_, index) => ({
+        stroke: tone(index),
         width: 1.3,
-        fill: tones[index] + (stacked ? "66" : "14"),
-        points: { show: true, size: 4, fill: tones[index], filter: isolated },
+        fill: tone(index) + (stacked ? "66" : "14"),
+        points: { show: true, size: 4, fill: tone(index), filter: isolated },
       })),
     ],
+    // The area of a stacked series ends at the one below it.
+    bands: stacked ? columns.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })) : [],
     hooks: {
       draw: limit ? [(plot) => drawLimit(plot, limit.value)] : [],
       setCursor: [(plot) => legend.update(plot.cursor.idx)],
     },
   };
-  new uPlot(options, [times, ...order.map((index) => columns[index])], drawn);
+  new uPlot(options, [times, ...columns], drawn);
 }
 
 // Steps of an axis in bytes.

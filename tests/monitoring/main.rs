@@ -1,6 +1,8 @@
-//! Tests of `monitoring/`: the configuration, rules and alerts of Prometheus.
+//! Tests of `monitoring/`: the configuration, rules and alerts of Prometheus, the dashboards.
 #![expect(clippy::expect_used, reason = "a test ends where its set-up fails")]
 
+mod dashboards;
+mod expressions;
 mod rules;
 
 use std::process::{Command, Stdio};

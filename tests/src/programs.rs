@@ -73,6 +73,11 @@ impl Service {
         self.public
     }
 
+    /// The address of the private listener.
+    pub fn private_address(&self) -> SocketAddr {
+        self.private
+    }
+
     /// Sends SIGTERM, as an orchestrator does.
     pub fn terminate(&self) {
         let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();

@@ -1,0 +1,108 @@
+//! Dashboards: their queries, and the metrics that they use.
+
+use std::collections::BTreeSet;
+
+use chart_index_tests::workspace_root;
+use serde_json::Value;
+
+use super::expressions::metrics;
+
+/// Series of Prometheus itself that a dashboard uses.
+const OF_PROMETHEUS: &[&str] = &["ALERTS"];
+
+/// A query of a panel.
+#[derive(Debug)]
+pub(crate) struct Query {
+    /// The name of the file, without its extension.
+    pub(crate) dashboard: String,
+    /// The title of the panel.
+    pub(crate) panel: String,
+    /// The expression, with variables of Grafana.
+    pub(crate) expression: String,
+    /// Whether it is in a stat panel of the first row.
+    is_in_first_row: bool,
+}
+
+/// The queries of all panels of all dashboards.
+pub(crate) fn queries() -> Vec<Query> {
+    let folder = workspace_root().join("monitoring/dashboards");
+    let files = std::fs::read_dir(folder).expect("the dashboards").map(|entry| entry.expect("a file").path());
+    let mut queries = Vec::new();
+    for path in files {
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("UTF-8").to_owned();
+        let board: Value = serde_json::from_slice(&std::fs::read(&path).expect("a file")).expect("JSON");
+        for panel in board["panels"].as_array().expect("panels") {
+            for target in panel["targets"].as_array().into_iter().flatten() {
+                queries.push(Query {
+                    dashboard: name.clone(),
+                    panel: panel["title"].as_str().expect("a title").to_owned(),
+                    expression: target["expr"].as_str().expect("an expression").to_owned(),
+                    is_in_first_row: panel["type"] == "stat" && panel["gridPos"]["y"] == 0,
+                });
+            }
+        }
+    }
+    assert!(queries.len() > 100, "{} queries", queries.len());
+    queries
+}
+
+/// The names of the metrics in docs/operations/metrics.md; a histogram has three.
+fn documented_metrics() -> BTreeSet<String> {
+    let page =
+        std::fs::read_to_string(workspace_root().join("docs/operations/metrics.md")).expect("the page");
+    let mut names = BTreeSet::new();
+    for row in page.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let name = cells[1].trim_matches('`');
+        if cells[2].ends_with("histogram") {
+            names.extend(["bucket", "sum", "count"].map(|part| format!("{name}_{part}")));
+        } else {
+            names.insert(name.to_owned());
+        }
+    }
+    assert!(names.len() > 50, "{names:?}");
+    names
+}
+
+/// The names of the series that the rules record.
+fn recorded_metrics() -> BTreeSet<String> {
+    let folder = workspace_root().join("monitoring/rules");
+    let files = std::fs::read_dir(folder).expect("the rules").map(|entry| entry.expect("a file").path());
+    let text: String = files.map(|path| std::fs::read_to_string(path).expect("a file of rules")).collect();
+    let names = text.lines().filter_map(|line| line.trim_start().strip_prefix("- record: "));
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
+#[test]
+fn panels_use_documented_metrics() {
+    let mut known = documented_metrics();
+    known.extend(recorded_metrics());
+    known.extend(OF_PROMETHEUS.iter().map(|&name| name.to_owned()));
+    let mut unknown = BTreeSet::new();
+    for query in queries() {
+        let used = metrics(&query.expression);
+        assert!(!used.is_empty(), "{query:?}");
+        unknown.extend(
+            used.difference(&known).map(|name| format!("{}, {}: {name}", query.dashboard, query.panel)),
+        );
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+#[test]
+fn first_rows_show_the_state_of_every_server() {
+    let mut shown = BTreeSet::new();
+    let mut dashboards = BTreeSet::new();
+    for query in queries() {
+        dashboards.insert(query.dashboard.clone());
+        if query.is_in_first_row {
+            shown.extend(metrics(&query.expression).into_iter().map(|name| (query.dashboard.clone(), name)));
+        }
+    }
+    for dashboard in dashboards {
+        for state in ["postgresql_available", "redis_connected", "search_node_usable"] {
+            let name = format!("chart_index_{state}");
+            assert!(shown.contains(&(dashboard.clone(), name)), "{dashboard}: {state}");
+        }
+    }
+}

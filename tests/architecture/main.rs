@@ -68,10 +68,10 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("redis", &["redis", "cache", "ratelimit"]),
     ("deadpool-redis", &["redis"]),
     ("meilisearch-sdk", &["search"]),
-    ("opentelemetry_sdk", &["telemetry"]),
+    ("opentelemetry_sdk", &["telemetry", "tests"]),
     ("opentelemetry-otlp", &["telemetry"]),
     ("opentelemetry-prometheus", &["telemetry"]),
-    ("tracing-opentelemetry", &["instrumentation", "telemetry"]),
+    ("tracing-opentelemetry", &["instrumentation", "telemetry", "tests"]),
 ];
 
 /// The package of the public program.

@@ -22,6 +22,7 @@ mod prometheus;
 mod proxy;
 mod random;
 mod redis;
+mod telemetry;
 
 pub use client::{Client, Response};
 pub use database::TestDatabase;
@@ -35,6 +36,7 @@ pub use prometheus::{PrivatePrometheus, Rule};
 pub use proxy::Proxy;
 pub use random::Random;
 pub use redis::{PrivateRedis, PrivateRedisCluster, TestRedis};
+pub use telemetry::{RecordedSpan, RecordedTelemetry, Series};
 
 use std::path::{Path, PathBuf};
 

@@ -7,10 +7,12 @@ use bytes::Bytes;
 use redis::RedisError;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::read_through::{FillSource, ReadThrough};
+use crate::fills::FillSource;
+use crate::metrics::Observed;
+use crate::read_through::ReadThrough;
 use crate::{
     CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, FillError, MemoryLookup,
-    Representation, invalidation_listener,
+    Representation, invalidation_listener, metrics,
 };
 
 /// A read-through cache of responses in front of the store.
@@ -37,6 +39,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         let nodes = redis.node_clients()?;
         let channel = crate::invalidation_message::channel(&config.key_prefix);
         let inner = Arc::new(ReadThrough::new(config, connections));
+        metrics::observe(&inner);
         let listener = (!nodes.is_empty()).then(|| {
             let listener = invalidation_listener::run(Arc::clone(&inner), nodes, redis, channel);
             Arc::new(AbortOnDropHandle::new(tokio::spawn(listener)))
@@ -136,7 +139,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         self.inner.is_listening()
     }
 
-    /// Counters since the start, and the current size.
+    /// Counters since the start, and the current state.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         self.inner.stats()

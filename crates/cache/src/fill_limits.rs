@@ -22,6 +22,7 @@ pub(crate) struct FillLimits {
 #[derive(Debug)]
 struct Permits {
     fills: Semaphore,
+    max_fills: usize,
     waiting: Semaphore,
 }
 
@@ -29,6 +30,7 @@ impl FillLimits {
     pub(crate) fn new(config: &CacheConfig) -> Self {
         let permits = || Permits {
             fills: Semaphore::new(config.max_fills.get()),
+            max_fills: config.max_fills.get(),
             waiting: Semaphore::new(config.max_waiting_requests.get()),
         };
         Self { store: permits(), search: permits(), fill_permit_timeout: config.fill_permit_timeout }
@@ -42,6 +44,12 @@ impl FillLimits {
     /// A permit for a request to wait for a fill; `None` if too many requests do.
     pub(crate) fn waiting(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
         self.permits(kind).waiting.try_acquire().ok()
+    }
+
+    /// The number of fills in flight, from the store and from the search engine.
+    pub(crate) fn in_flight(&self) -> (usize, usize) {
+        let in_flight = |permits: &Permits| permits.max_fills - permits.fills.available_permits();
+        (in_flight(&self.store), in_flight(&self.search))
     }
 
     const fn permits(&self, kind: Kind) -> &Permits {

@@ -22,6 +22,28 @@ pub enum Kind {
 impl Kind {
     /// Every kind.
     pub const ALL: [Self; 5] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Source];
+
+    /// The name of the kind in metrics and spans.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lookup => "lookup",
+            Self::Rox => "rox",
+            Self::List => "list",
+            Self::Detail => "detail",
+            Self::Source => "source",
+        }
+    }
+
+    /// The position in [`ALL`](Self::ALL).
+    pub(crate) const fn index(self) -> usize {
+        match self {
+            Self::Lookup => 0,
+            Self::Rox => 1,
+            Self::List => 2,
+            Self::Detail => 3,
+            Self::Source => 4,
+        }
+    }
 }
 
 /// The name of a response, equal on all replicas.
@@ -140,6 +162,11 @@ mod tests {
             assert_eq!(key.redis_key("ci:1:"), expected);
         }
         assert_eq!(CacheKey::list(b"q=a", Generation(1)).redis_key("ci:1:").len(), "ci:1:s:".len() + 64);
+    }
+
+    #[test]
+    fn kinds_are_indexed_by_their_position() {
+        assert_eq!(Kind::ALL.map(Kind::index), [0, 1, 2, 3, 4]);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The first tier: the memory of this process.
 
 use std::hash::RandomState;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, Weighter};
+use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 
 use crate::freshness::Timestamps;
 use crate::{CacheKey, CachedBody, CachedResponse};
@@ -18,12 +20,14 @@ use crate::{CacheKey, CachedBody, CachedResponse};
 pub(crate) struct MemoryTier {
     found: Region<FoundEntry>,
     not_found: Region<PackedTimestamps>,
+    max_bytes: u64,
+    evictions: Arc<AtomicU64>,
 }
 
 /// [`Timestamps`] as bytes.
 type PackedTimestamps = [u8; 11];
 
-type Region<Value> = Cache<CacheKey, Value, ByteWeighter, RandomState>;
+type Region<Value> = Cache<CacheKey, Value, ByteWeighter, RandomState, CountEvictions<Value>>;
 
 #[derive(Debug, Clone)]
 struct FoundEntry {
@@ -59,13 +63,32 @@ impl Weighter<CacheKey, PackedTimestamps> for ByteWeighter {
     }
 }
 
+/// Counts evicted entries, and otherwise does as the default.
+#[derive(Debug, Clone)]
+struct CountEvictions<Value> {
+    evictions: Arc<AtomicU64>,
+    default: DefaultLifecycle<CacheKey, Value>,
+}
+
+impl<Value> Lifecycle<CacheKey, Value> for CountEvictions<Value> {
+    type RequestState = <DefaultLifecycle<CacheKey, Value> as Lifecycle<CacheKey, Value>>::RequestState;
+
+    fn on_evict(&self, state: &mut Self::RequestState, key: CacheKey, value: Value) {
+        self.evictions.fetch_add(1, Ordering::Relaxed);
+        self.default.on_evict(state, key, value);
+    }
+}
+
 impl MemoryTier {
     /// Capacity for this many bytes in both regions.
     pub(crate) fn with_capacity(bytes: u64) -> Self {
         let not_found = bytes / NOT_FOUND_SHARE;
+        let evictions = Arc::new(AtomicU64::new(0));
         Self {
-            found: region(bytes - not_found, 1_024, 0.25),
-            not_found: region(not_found, NOT_FOUND_BYTES, 0.0),
+            found: region(bytes - not_found, 1_024, 0.25, &evictions),
+            not_found: region(not_found, NOT_FOUND_BYTES, 0.0, &evictions),
+            max_bytes: bytes,
+            evictions,
         }
     }
 
@@ -115,6 +138,16 @@ impl MemoryTier {
         self.not_found.remove(key);
     }
 
+    /// The maximum of bytes in use.
+    pub(crate) const fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
+    /// The number of entries that made room for others so far.
+    pub(crate) fn evictions(&self) -> u64 {
+        self.evictions.load(Ordering::Relaxed)
+    }
+
     /// The bytes in use, and the number of entries with a body and without.
     pub(crate) fn size(&self) -> (u64, usize, usize) {
         (self.found.weight() + self.not_found.weight(), self.found.len(), self.not_found.len())
@@ -123,7 +156,12 @@ impl MemoryTier {
 
 /// The hasher has a random key, since clients choose the keys.
 #[expect(clippy::expect_used, reason = "every option without a default is set")]
-fn region<Value: Clone>(bytes: u64, bytes_per_entry: u64, ghosts: f64) -> Region<Value>
+fn region<Value: Clone>(
+    bytes: u64,
+    bytes_per_entry: u64,
+    ghosts: f64,
+    evictions: &Arc<AtomicU64>,
+) -> Region<Value>
 where
     ByteWeighter: Weighter<CacheKey, Value>,
 {
@@ -134,7 +172,8 @@ where
         .shards(SHARDS)
         .build()
         .expect("the capacities are set");
-    Cache::with_options(options, ByteWeighter, RandomState::new(), DefaultLifecycle::default())
+    let lifecycle = CountEvictions { evictions: Arc::clone(evictions), default: DefaultLifecycle::default() };
+    Cache::with_options(options, ByteWeighter, RandomState::new(), lifecycle)
 }
 
 #[cfg(test)]
@@ -177,6 +216,10 @@ mod tests {
         }
         let (bytes, found, _) = memory.size();
         assert!(bytes <= 3 << 20 && found > 400, "{found} in {bytes} bytes");
+        assert_eq!(memory.evictions(), 10_000 - found as u64);
+        memory.remove(&key(9_999));
+        memory.insert(key(9_998), CachedResponse::NotFound, timestamps());
+        assert_eq!(memory.evictions(), 10_000 - found as u64, "neither removals nor replacements count");
     }
 
     #[test]

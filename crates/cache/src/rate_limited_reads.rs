@@ -4,8 +4,8 @@ use chart_index_ratelimit::{Decision, Limiter, PreparedCheck};
 use chart_index_redis::CommandError;
 use redis::Value;
 
+use crate::fills::FillSource;
 use crate::freshness::Freshness;
-use crate::read_through::FillSource;
 use crate::redis_record::Record;
 use crate::single_flight::Outcome;
 use crate::{Cache, CacheKey, CachedResponse, FillError, Kind, MemoryLookup};
@@ -84,7 +84,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
             return Admission::Refused(decision);
         }
         let inner = &self.inner;
-        let response = match record.map(|record| inner.insert_record(key, record, start)) {
+        let response = match inner.insert_record(key, record, start) {
             Some((response, Freshness::Fresh)) => Ok(response),
             Some((response, Freshness::Stale)) => {
                 inner.refresh(key, FillSource::Store, fill);

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tracing::Span;
 
 use crate::clock::CoarseInstant;
 use crate::{CacheKey, CachedResponse, FillError};
@@ -20,7 +21,35 @@ use crate::{CacheKey, CachedResponse, FillError};
 /// The outcome of a fill.
 pub(crate) type Outcome<E> = Result<CachedResponse, FillError<E>>;
 /// Receives the outcome; `None` while the fill is in flight.
-type OutcomeReceiver<E> = watch::Receiver<Option<Outcome<E>>>;
+type OutcomeReceiver<E> = watch::Receiver<Option<Completed<E>>>;
+
+/// A completed fill.
+pub(crate) struct Completed<E> {
+    pub(crate) outcome: Outcome<E>,
+    /// Where a response is from.
+    pub(crate) origin: Origin,
+}
+
+/// Where the response of a fill is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Redis,
+    Store,
+    /// The fill failed: an older response from memory.
+    Older,
+}
+
+impl<E> Completed<E> {
+    pub(crate) const fn failed(error: FillError<E>) -> Self {
+        Self { outcome: Err(error), origin: Origin::Store }
+    }
+}
+
+impl<E> Clone for Completed<E> {
+    fn clone(&self) -> Self {
+        Self { outcome: self.outcome.clone(), origin: self.origin }
+    }
+}
 
 /// The fills in flight, sharded by key. Shards are locked for short moments, never across an await, and only for keys
 /// that memory cannot serve.
@@ -42,6 +71,8 @@ pub(crate) struct Shard<E> {
 struct InFlight<E> {
     id: u64,
     outcome: OutcomeReceiver<E>,
+    /// The span of the fill, if it has one.
+    span: Span,
 }
 
 const SHARDS: usize = 256;
@@ -77,16 +108,17 @@ impl<E> SingleFlight<E> {
         }
     }
 
-    /// Starts a fill for a key that has none in flight.
+    /// Starts a fill with this span for a key that has none in flight.
     pub(crate) fn start(
         self: &Arc<Self>,
         shard: &mut Shard<E>,
         key: CacheKey,
+        span: Span,
     ) -> (FillHandle<E>, OutcomeReceiver<E>) {
         let (sender, receiver) = watch::channel(None);
         let id = shard.next_id;
         shard.next_id += 1;
-        shard.in_flight.insert(key, InFlight { id, outcome: receiver.clone() });
+        shard.in_flight.insert(key, InFlight { id, outcome: receiver.clone(), span });
         let invalidations = shard.invalidations;
         let handle = FillHandle { fills: Arc::clone(self), key, id, invalidations, outcome: sender };
         (handle, receiver)
@@ -96,7 +128,9 @@ impl<E> SingleFlight<E> {
 impl<E> Shard<E> {
     /// Joins the fill in flight for a key, if there is one.
     pub(crate) fn join(&self, key: &CacheKey) -> Option<Waiter<E>> {
-        self.in_flight.get(key).map(|fill| Waiter { own_fill: None, outcome: fill.outcome.clone() })
+        let fill = self.in_flight.get(key)?;
+        let joined_span = (!fill.span.is_disabled()).then(|| fill.span.clone());
+        Some(Waiter { own_fill: None, joined_span, outcome: fill.outcome.clone() })
     }
 
     /// Whether a fill for this key is in flight.
@@ -133,13 +167,17 @@ pub(crate) struct FillHandle<E> {
     id: u64,
     /// [`Shard::invalidations`] at the start.
     pub(crate) invalidations: u64,
-    outcome: watch::Sender<Option<Outcome<E>>>,
+    outcome: watch::Sender<Option<Completed<E>>>,
 }
 
 impl<E> FillHandle<E> {
-    /// Completes the fill with this outcome. Calls `insert` with the locked shard before another fill for the key can
+    /// Completes the fill. Calls `insert` with the locked shard before another fill for the key can
     /// start; returns what that returns, whether the response was cached.
-    pub(crate) fn complete(self, outcome: Outcome<E>, insert: impl FnOnce(&mut Shard<E>) -> bool) -> bool {
+    pub(crate) fn complete(
+        self,
+        completed: Completed<E>,
+        insert: impl FnOnce(&mut Shard<E>) -> bool,
+    ) -> bool {
         let fills = Arc::clone(&self.fills);
         let inserted = {
             let mut shard = fills.shard(&self.key);
@@ -147,7 +185,7 @@ impl<E> FillHandle<E> {
             self.remove_from(&mut shard);
             inserted
         };
-        self.outcome.send_replace(Some(outcome));
+        self.outcome.send_replace(Some(completed));
         inserted
     }
 
@@ -168,6 +206,8 @@ impl<E> Drop for FillHandle<E> {
 /// Waits for the outcome of a fill. The waiter of the request that started the fill also runs it.
 pub(crate) struct Waiter<E> {
     own_fill: Option<OwnFill>,
+    /// The span of a fill that another request started.
+    joined_span: Option<Span>,
     outcome: OutcomeReceiver<E>,
 }
 
@@ -191,24 +231,38 @@ impl<E> Waiter<E> {
         fill: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let own_fill = OwnFill { future: Some(Box::pin(fill)), runtime: Handle::current() };
-        Self { own_fill: Some(own_fill), outcome }
+        Self { own_fill: Some(own_fill), joined_span: None, outcome }
+    }
+
+    /// Whether it runs the fill, which this request started.
+    pub(crate) const fn runs_fill(&self) -> bool {
+        self.own_fill.is_some()
+    }
+
+    /// Links the current span to that of the fill that it joined.
+    pub(crate) fn link_span(&mut self) {
+        // Taken, since a span lasts as long as its last handle.
+        if let Some(fill) = self.joined_span.take() {
+            Span::current().follows_from(&fill);
+        }
     }
 
     /// Waits until the fill has completed.
-    pub(crate) async fn outcome(&mut self) -> Outcome<E> {
-        let Self { own_fill, outcome } = self;
+    pub(crate) async fn completed(&mut self) -> Completed<E> {
+        let Self { own_fill, outcome, .. } = self;
+        let abandoned = || Completed::failed(FillError::Abandoned);
         let Some(fill) = own_fill else {
             return match outcome.wait_for(Option::is_some).await {
-                Ok(outcome) => outcome.clone().unwrap_or(Err(FillError::Abandoned)),
-                Err(_) => Err(FillError::Abandoned),
+                Ok(completed) => completed.clone().unwrap_or_else(abandoned),
+                Err(_) => abandoned(),
             };
         };
         poll_fn(|context| {
             let is_over = fill.poll(context).is_ready();
-            let outcome = outcome.borrow().clone();
-            match outcome {
-                Some(outcome) => Poll::Ready(outcome),
-                None if is_over => Poll::Ready(Err(FillError::Abandoned)),
+            let completed = outcome.borrow().clone();
+            match completed {
+                Some(completed) => Poll::Ready(completed),
+                None if is_over => Poll::Ready(abandoned()),
                 None => Poll::Pending,
             }
         })

@@ -1,24 +1,34 @@
 //! What the cache counts.
 
-/// Counters since the start, and the current size.
+/// Counters since the start, and the current state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Responses from memory, fresh or stale.
-    pub from_memory: u64,
-    /// Responses found in Redis.
+    /// Responses found in Redis, fresh or stale.
     pub from_redis: u64,
     /// Fills started.
     pub fills: u64,
     /// Fills that failed or timed out.
     pub failed_fills: u64,
+    /// Fills in flight from the store.
+    pub store_fills_in_flight: usize,
+    /// Fills in flight from the search engine.
+    pub search_fills_in_flight: usize,
     /// Fills that were not started, and requests that did not wait for one, because of the concurrency limits.
     pub shed: u64,
     /// Responses that were not written to Redis because too many writes were in flight.
     pub dropped_writes: u64,
+    /// Keys whose invalidation was received.
+    pub invalidations: u64,
+    /// Whether invalidations are received now.
+    pub is_listening: bool,
     /// The bytes of memory in use.
     pub bytes: u64,
+    /// [`CacheConfig::bytes`](crate::CacheConfig::bytes).
+    pub max_bytes: u64,
     /// The entries with a body in memory.
     pub found_entries: usize,
     /// The entries in memory of keys that the index does not hold.
     pub not_found_entries: usize,
+    /// Entries that made room for others in memory.
+    pub evictions: u64,
 }

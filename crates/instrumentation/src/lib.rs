@@ -5,6 +5,7 @@
 //! - [`DatabaseClient`]: the duration and the span of an operation of PostgreSQL, Redis or Meilisearch.
 //! - [`Sampler`]: decides which root spans are created.
 //! - [`RemoteParent`]: the caller's span, from `traceparent`.
+//! - [`set_current_as_parent`]: for child spans that may outlive their parent.
 //!
 //! # Spans
 //!
@@ -14,10 +15,12 @@
 //! an address, a query string, a hash or text of a chart.
 
 mod database_client;
+mod detached_span;
 mod remote_parent;
 mod sampler;
 
 pub use database_client::{DatabaseClient, ErrorType, Operation};
+pub use detached_span::set_current_as_parent;
 pub use remote_parent::RemoteParent;
 pub use sampler::{InvalidSampleRatio, Sampler};
 

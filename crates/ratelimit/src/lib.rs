@@ -13,6 +13,7 @@ mod error_transitions;
 mod group;
 mod limiter;
 mod local_window;
+mod metrics;
 mod refusal_cache;
 mod trusted_proxies;
 mod window_script;

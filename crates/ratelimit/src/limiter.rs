@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Instant;
 
 use chart_index_redis::{CommandError, RedisConnection};
@@ -11,6 +11,7 @@ use redis::{Cmd, Value};
 use crate::error_transitions::ErrorTransitions;
 use crate::group::network_limit;
 use crate::local_window::LocalWindow;
+use crate::metrics::{Decider, DecisionCounters};
 use crate::refusal_cache::RefusalCache;
 use crate::window_script::WindowScript;
 use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits, Scope};
@@ -37,7 +38,7 @@ pub struct Limiter {
     script: WindowScript,
     refusals: RefusalCache,
     local_window: LocalWindow,
-    counters: Counters,
+    counters: Arc<DecisionCounters>,
     errors: ErrorTransitions,
 }
 
@@ -73,7 +74,7 @@ impl PreparedCheck {
     }
 }
 
-/// The number of decisions by origin since the start.
+/// The number of decisions since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
     /// Cached refusals.
@@ -82,13 +83,6 @@ pub struct DecisionCounts {
     pub by_redis: u64,
     /// Decisions by the local window.
     pub by_local_window: u64,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    from_memory: AtomicU64,
-    by_redis: AtomicU64,
-    by_local_window: AtomicU64,
 }
 
 impl Limiter {
@@ -102,7 +96,7 @@ impl Limiter {
             script: WindowScript::new(config.key_prefix, window),
             refusals: RefusalCache::with_capacity(config.cached_refusals),
             local_window: LocalWindow::new(window, config.local_window_admissions, now),
-            counters: Counters::default(),
+            counters: DecisionCounters::new(),
             errors: ErrorTransitions::new(now),
         }
     }
@@ -131,12 +125,13 @@ impl Limiter {
     pub fn prepare(&self, group: Group, address: ClientAddress) -> Result<PreparedCheck, Decision> {
         let (prepared_at, limit) = (Instant::now(), self.limits.get(group));
         if let Some((scope, retry_after)) = self.refusals.get(group, address, prepared_at) {
-            self.counters.from_memory.fetch_add(1, Ordering::Relaxed);
             let limit = match scope {
                 Scope::Address => limit,
                 Scope::Network => network_limit(limit),
             };
-            return Err(Decision::Refused { scope, limit, retry_after });
+            let refused = Decision::Refused { scope, limit, retry_after };
+            self.counters.count(group, Decider::Memory, &refused);
+            return Err(refused);
         }
         let command = self.script.evalsha(group, address, limit);
         let deadline = self.connection.deadline();
@@ -159,10 +154,11 @@ impl Limiter {
         self.log_transition(reply.as_ref().err());
         let received_at = Instant::now();
         let Some(decision) = reply.ok().and_then(|reply| self.script.decision(limit, &reply)) else {
-            self.counters.by_local_window.fetch_add(1, Ordering::Relaxed);
-            return self.local_window.check(group, address, limit, received_at);
+            let decision = self.local_window.check(group, address, limit, received_at);
+            self.counters.count(group, Decider::Local, &decision);
+            return decision;
         };
-        self.counters.by_redis.fetch_add(1, Ordering::Relaxed);
+        self.counters.count(group, Decider::Redis, &decision);
         if let Decision::Refused { scope, retry_after, .. } = decision {
             self.refusals.insert(group, address, (scope, retry_after), (check.prepared_at, received_at));
         }
@@ -181,13 +177,13 @@ impl Limiter {
         &self.connection
     }
 
-    /// The number of decisions by origin since the start.
+    /// The number of decisions since the start.
     #[must_use]
     pub fn counts(&self) -> DecisionCounts {
         DecisionCounts {
-            from_memory: self.counters.from_memory.load(Ordering::Relaxed),
-            by_redis: self.counters.by_redis.load(Ordering::Relaxed),
-            by_local_window: self.counters.by_local_window.load(Ordering::Relaxed),
+            from_memory: self.counters.decided_by(Decider::Memory),
+            by_redis: self.counters.decided_by(Decider::Redis),
+            by_local_window: self.counters.decided_by(Decider::Local),
         }
     }
 

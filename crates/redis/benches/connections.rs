@@ -32,7 +32,7 @@ struct Cost {
 async fn main() {
     let redis = RedisServer::start(&[]);
     redis.cli(&["SET", "key", &"x".repeat(700)]);
-    let connection = RedisConnection::connect(redis.patient_config()).unwrap();
+    let connection = RedisConnection::connect("main", redis.patient_config()).unwrap();
     wait_for_state(&connection, ConnectionState::Connected).await;
     let pool = Pool::builder(Manager::new(redis.url()).unwrap())
         .max_size(CONNECTIONS)

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::connection_state::{Shared, State};
+use crate::metrics::{Operations, REQUEST_COMMANDS, name_of, observe_connection};
 use crate::{CommandError, ConnectionState, RedisConfig, supervisor};
 
 /// A connection to Redis that reconnects by itself, for commands on the hot path.
@@ -32,11 +33,13 @@ use crate::{CommandError, ConnectionState, RedisConfig, supervisor};
 #[derive(Clone)]
 pub struct RedisConnection {
     shared: Arc<Shared>,
+    /// `None` if no Redis is configured: then nothing is measured.
+    operations: Option<Operations>,
     _supervisor: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
 impl RedisConnection {
-    /// Starts to connect in the background, and returns at once.
+    /// Starts to connect in the background, and returns at once. The name is that of the connection in metrics.
     ///
     /// # Errors
     ///
@@ -45,7 +48,7 @@ impl RedisConnection {
     /// # Panics
     ///
     /// Outside of a Tokio runtime, if there is an endpoint.
-    pub fn connect(config: RedisConfig) -> Result<Self, RedisError> {
+    pub fn connect(name: &'static str, config: RedisConfig) -> Result<Self, RedisError> {
         config.install_tls_provider();
         let Some(client) = config.client()? else { return Ok(Self::disabled()) };
         let shared = Arc::new(Shared {
@@ -53,8 +56,10 @@ impl RedisConnection {
             state: watch::Sender::new(State::Connecting),
             discarded: Notify::new(),
         });
+        observe_connection(name, &shared);
         let supervisor = tokio::spawn(supervisor::run(Arc::clone(&shared), client, config));
-        Ok(Self { shared, _supervisor: Some(Arc::new(AbortOnDropHandle::new(supervisor))) })
+        let operations = Some(Operations::new(REQUEST_COMMANDS));
+        Ok(Self { shared, operations, _supervisor: Some(Arc::new(AbortOnDropHandle::new(supervisor))) })
     }
 
     /// A connection to no Redis: every command fails with [`CommandError::Unavailable`].
@@ -65,7 +70,13 @@ impl RedisConnection {
             state: watch::Sender::new(State::Unavailable),
             discarded: Notify::new(),
         };
-        Self { shared: Arc::new(shared), _supervisor: None }
+        Self { shared: Arc::new(shared), operations: None, _supervisor: None }
+    }
+
+    /// Whether a Redis is configured.
+    #[must_use]
+    pub const fn is_configured(&self) -> bool {
+        self.operations.is_some()
     }
 
     /// The current state.
@@ -89,9 +100,13 @@ impl RedisConnection {
 
     /// Sends a command and waits for its reply.
     pub async fn run(&self, command: &Cmd, deadline: Instant) -> Result<Value, CommandError> {
-        let connected = self.shared.connected(deadline).await?;
-        let reply = timeout_at(deadline, connected.connection.clone().run(command)).await;
-        self.shared.record(&connected, reply)
+        let Some(operations) = &self.operations else { return Err(CommandError::Unavailable) };
+        let reply = async {
+            let connected = self.shared.connected(deadline).await?;
+            let reply = timeout_at(deadline, connected.connection.clone().run(command)).await;
+            self.shared.record(&connected, reply)
+        };
+        operations.of(name_of(command)).observe(reply, CommandError::error_type).await
     }
 
     /// Sends several commands in one round trip: in one pipeline to a server, or concurrently to the nodes of a
@@ -101,10 +116,15 @@ impl RedisConnection {
         commands: Vec<Cmd>,
         deadline: Instant,
     ) -> Result<Vec<Result<Value, CommandError>>, CommandError> {
-        let connected = self.shared.connected(deadline).await?;
-        let replies = timeout_at(deadline, connected.connection.clone().run_all(commands)).await;
-        let replies = self.shared.record(&connected, replies)?;
-        Ok(replies.into_iter().map(|reply| self.shared.record(&connected, Ok(reply))).collect())
+        let Some(operations) = &self.operations else { return Err(CommandError::Unavailable) };
+        let batch = operations.batch(&commands);
+        let replies = async {
+            let connected = self.shared.connected(deadline).await?;
+            let replies = timeout_at(deadline, connected.connection.clone().run_all(commands)).await;
+            let replies = self.shared.record(&connected, replies)?;
+            Ok(replies.into_iter().map(|reply| self.shared.record(&connected, Ok(reply))).collect())
+        };
+        batch.observe(replies).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! Errors of commands, and which of them mean that the connection is of no further use.
 
+use chart_index_instrumentation::ErrorType;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 /// Why a command has no result.
@@ -25,6 +26,15 @@ pub enum CommandError {
 }
 
 impl CommandError {
+    /// The error in metrics and spans.
+    pub(crate) const fn error_type(&self) -> ErrorType {
+        match self {
+            Self::Unavailable | Self::Disconnected(_) => ErrorType::Unavailable,
+            Self::TimedOut => ErrorType::Timeout,
+            Self::ErrorReply(_) | Self::UnexpectedReply => ErrorType::Error,
+        }
+    }
+
     /// Whether Redis does not know the script of an `EVALSHA`, e.g. after a restart.
     #[must_use]
     pub fn is_unknown_script(&self) -> bool {

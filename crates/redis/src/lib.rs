@@ -13,6 +13,7 @@ mod config;
 mod connection;
 mod connection_state;
 mod error;
+mod metrics;
 mod multiplexed;
 mod pool;
 mod supervisor;

@@ -8,8 +8,9 @@ use redis::aio::ConnectionLike;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, Pipeline, RedisError, RedisResult, Value};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use crate::metrics::{BACKGROUND_COMMANDS, Operations, Replies};
 use crate::{CommandError, RedisConfig, RedisEndpoint};
 
 /// A pool of connections that may be idle for minutes, as those of an indexer are.
@@ -20,6 +21,7 @@ use crate::{CommandError, RedisConfig, RedisEndpoint};
 pub struct RedisPool {
     pool: Option<Kind>,
     timeout: Duration,
+    operations: Operations,
 }
 
 #[derive(Clone)]
@@ -58,7 +60,7 @@ impl RedisPool {
                 Some(Kind::Cluster(pool.runtime(Runtime::Tokio1).build().map_err(build_error)?))
             }
         };
-        Ok(Self { pool, timeout })
+        Ok(Self { pool, timeout, operations: Operations::new(BACKGROUND_COMMANDS) })
     }
 
     /// Whether there is an endpoint.
@@ -70,8 +72,9 @@ impl RedisPool {
     /// Sends several commands: in one pipeline to a server, or concurrently to the nodes of a cluster. The outer
     /// error is that of all commands.
     pub async fn run_all(&self, commands: &[Cmd]) -> Result<Vec<Result<Value, CommandError>>, CommandError> {
-        let replies = async { self.get().await?.run_all(commands).await };
-        timeout(self.timeout, replies).await.unwrap_or(Err(CommandError::TimedOut))
+        let deadline = Instant::now() + self.timeout;
+        let replies = Box::pin(async { self.get().await?.run_all(commands).await });
+        self.observe(commands, deadline, replies).await
     }
 
     /// Sends several commands that write, like [`run_all`](Self::run_all), and then waits up to `replication_timeout`
@@ -82,13 +85,31 @@ impl RedisPool {
         commands: &[Cmd],
         replication_timeout: Duration,
     ) -> Result<ReplicatedWrite, CommandError> {
+        let deadline = Instant::now() + self.timeout + replication_timeout;
         // `WAIT` refers to the writes of its own connection.
-        let write = async {
-            let mut connection = self.get().await?;
-            let replies = connection.run_all(commands).await?;
-            Ok(ReplicatedWrite { replies, replication: connection.wait(replication_timeout).await })
+        let mut connection = None;
+        let write = Box::pin(async { connection.insert(self.get().await?).run_all(commands).await });
+        let replies = self.observe(commands, deadline, write).await?;
+        let mut connection = connection.ok_or(CommandError::Unavailable)?;
+        let wait = async {
+            let replication = timeout_at(deadline, Box::pin(connection.wait(replication_timeout))).await;
+            replication.unwrap_or(Err(CommandError::TimedOut))
         };
-        timeout(self.timeout + replication_timeout, write).await.unwrap_or(Err(CommandError::TimedOut))
+        match self.operations.of(b"WAIT").observe(wait, CommandError::error_type).await {
+            Err(CommandError::TimedOut) => Err(CommandError::TimedOut),
+            replication => Ok(ReplicatedWrite { replies, replication }),
+        }
+    }
+
+    /// Observes commands that are sent together, and fails at the deadline.
+    async fn observe(
+        &self,
+        commands: &[Cmd],
+        deadline: Instant,
+        replies: impl Future<Output = Result<Replies, CommandError>>,
+    ) -> Result<Replies, CommandError> {
+        let replies = async { timeout_at(deadline, replies).await.unwrap_or(Err(CommandError::TimedOut)) };
+        self.operations.batch(commands).observe(replies).await
     }
 
     async fn get(&self) -> Result<Pooled, CommandError> {
@@ -137,7 +158,7 @@ enum Pooled {
 }
 
 impl Pooled {
-    async fn run_all(&mut self, commands: &[Cmd]) -> Result<Vec<Result<Value, CommandError>>, CommandError> {
+    async fn run_all(&mut self, commands: &[Cmd]) -> Result<Replies, CommandError> {
         match self {
             Self::Single(connection) => {
                 let mut pipeline = Pipeline::with_capacity(commands.len());

@@ -136,11 +136,11 @@ fn connect_cache(
     watch: &CatalogueWatch,
 ) -> anyhow::Result<(HttpRateLimiter, ResponseCache)> {
     let redis = RedisConfig::new(arguments.redis.endpoint());
-    let connect = || RedisConnection::connect(redis.clone());
+    let connect = |name| RedisConnection::connect(name, redis.clone());
     let cache_config = cache_config(arguments, redis.clone(), watch);
     let invalid = "REDIS_URL or REDIS_CLUSTER_URLS is invalid";
     let connections =
-        CacheConnections { main: connect().context(invalid)?, rox: connect().context(invalid)? };
+        CacheConnections { main: connect("main").context(invalid)?, rox: connect("rox").context(invalid)? };
     let cache = Cache::new(cache_config, connections.clone()).context(invalid)?;
 
     let config = LimiterConfig { limits: arguments.rate_limits.limits(), ..LimiterConfig::default() };

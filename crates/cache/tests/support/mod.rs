@@ -111,8 +111,8 @@ impl Replica {
 
     /// A replica that does not wait for its connections.
     pub(crate) fn starting(redis: &RedisConfig, server: &RedisServer, config: CacheConfig) -> Self {
-        let connect = || RedisConnection::connect(redis.clone()).unwrap();
-        let connections = CacheConnections { main: connect(), rox: connect() };
+        let connect = |name| RedisConnection::connect(name, redis.clone()).unwrap();
+        let connections = CacheConnections { main: connect("main"), rox: connect("rox") };
         let clock = config.clock.clone();
         let config = CacheConfig { invalidations: server.config(), ..config };
         let cache = Cache::new(config, connections.clone()).unwrap();

@@ -114,7 +114,7 @@ async fn slow_redis_is_unavailable_until_it_is_fast_again() {
 async fn redis_missing_at_the_start_does_not_slow_requests() {
     let mut server = RedisServer::start(&[]);
     server.kill();
-    let limiter = Limiter::new(minute(), RedisConnection::connect(server.config()).unwrap());
+    let limiter = Limiter::new(minute(), RedisConnection::connect("main", server.config()).unwrap());
     let (admitted, longest) = send(&limiter, 1, 50).await;
     assert_eq!(admitted, LIMIT as usize);
     assert!(longest < MAX_WAIT, "{longest:?}");
@@ -125,7 +125,7 @@ async fn redis_missing_at_the_start_does_not_slow_requests() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn first_request_waits_for_the_connection() {
     let server = RedisServer::start(&[]);
-    let connection = RedisConnection::connect(server.patient_config()).unwrap();
+    let connection = RedisConnection::connect("main", server.patient_config()).unwrap();
     assert_eq!(connection.state(), ConnectionState::Connecting);
     let limiter = Limiter::new(minute(), connection);
     assert_eq!(send(&limiter, 1, 1).await.0, 1);

@@ -36,7 +36,7 @@ pub(crate) fn config(limit: u32, window: Duration, key_prefix: &str) -> LimiterC
 
 /// A replica: a limiter with an open connection of its own.
 pub(crate) async fn replica(config: &LimiterConfig, redis: RedisConfig) -> Limiter {
-    let connection = RedisConnection::connect(redis).unwrap();
+    let connection = RedisConnection::connect("main", redis).unwrap();
     wait_for_state(&connection, ConnectionState::Connected).await;
     Limiter::new(config.clone(), connection)
 }

@@ -1,0 +1,322 @@
+//! The metrics of the cache (docs/operations/metrics.md).
+
+use std::array;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use chart_index_instrumentation::{DATABASE_BUCKETS, meter};
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::BoundHistogram;
+
+use crate::{CacheStats, CachedResponse, Kind};
+
+/// The outcome of a read of a tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// Memory has a fresh response.
+    MemoryHit,
+    /// Memory has a stale response, which is served.
+    MemoryStale,
+    /// Memory has no response that may be served.
+    MemoryMiss,
+    /// Redis has a fresh response.
+    RedisHit,
+    /// Redis has a stale response.
+    RedisStale,
+    /// Redis has no response that may be served, or is unavailable.
+    RedisMiss,
+    /// The request ran the fill.
+    Filled,
+    /// The request waited for the fill of another one, or came when that had just completed.
+    Joined,
+    /// The fill failed, took too long or was not possible, and an older response was served.
+    Older,
+    /// There was neither a fill nor an older response.
+    Error,
+}
+
+impl Read {
+    const ALL: [Self; 10] = [
+        Self::MemoryHit,
+        Self::MemoryStale,
+        Self::MemoryMiss,
+        Self::RedisHit,
+        Self::RedisStale,
+        Self::RedisMiss,
+        Self::Filled,
+        Self::Joined,
+        Self::Older,
+        Self::Error,
+    ];
+
+    const fn tier(self) -> &'static str {
+        match self {
+            Self::MemoryHit | Self::MemoryStale | Self::MemoryMiss => "memory",
+            Self::RedisHit | Self::RedisStale | Self::RedisMiss => "redis",
+            Self::Filled | Self::Joined | Self::Older | Self::Error => "store",
+        }
+    }
+
+    const fn outcome(self) -> &'static str {
+        match self {
+            Self::MemoryHit | Self::RedisHit => "hit",
+            Self::MemoryStale | Self::RedisStale => "stale",
+            Self::MemoryMiss | Self::RedisMiss => "miss",
+            Self::Filled => "filled",
+            Self::Joined => "joined",
+            Self::Older => "older",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// The outcome of a fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FillOutcome {
+    /// The index holds the key.
+    Found,
+    /// The index does not hold the key.
+    NotFound,
+    /// The fill failed.
+    Error,
+    /// The fill took too long.
+    Timeout,
+}
+
+impl FillOutcome {
+    const ALL: [Self; 4] = [Self::Found, Self::NotFound, Self::Error, Self::Timeout];
+
+    /// The outcome of a fill that returned this response.
+    pub(crate) const fn of(response: &CachedResponse) -> Self {
+        match response {
+            CachedResponse::Found(_) => Self::Found,
+            CachedResponse::NotFound => Self::NotFound,
+        }
+    }
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::NotFound => "not_found",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+const GROUP: &str = "chart_index.cache.group";
+const OUTCOME: &str = "chart_index.outcome";
+
+/// What the cache counts and measures.
+///
+/// Reads are counted in an own array instead of bound counters: these cost an addition for each exporter.
+#[derive(Debug)]
+pub(crate) struct CacheMetrics {
+    reads: [[AtomicU64; Read::ALL.len()]; Kind::ALL.len()],
+    fill_durations: [[BoundHistogram<f64>; FillOutcome::ALL.len()]; Kind::ALL.len()],
+    pub(crate) invalidations: Count,
+    pub(crate) fills: Count,
+    pub(crate) failed_fills: Count,
+    pub(crate) shed: Count,
+    pub(crate) dropped_writes: Count,
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, number: u64) {
+        self.0.fetch_add(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl CacheMetrics {
+    pub(crate) fn new() -> Self {
+        let fill_duration = meter()
+            .f64_histogram("chart_index.cache.fill.duration")
+            .with_unit("s")
+            .with_description("Duration of a fill")
+            .with_boundaries(DATABASE_BUCKETS.to_vec())
+            .build();
+        let fill_durations = Kind::ALL.map(|kind| {
+            FillOutcome::ALL.map(|outcome| {
+                fill_duration
+                    .bind(&[KeyValue::new(GROUP, kind.as_str()), KeyValue::new(OUTCOME, outcome.as_str())])
+            })
+        });
+        Self {
+            reads: array::from_fn(|_| Default::default()),
+            fill_durations,
+            invalidations: Count::default(),
+            fills: Count::default(),
+            failed_fills: Count::default(),
+            shed: Count::default(),
+            dropped_writes: Count::default(),
+        }
+    }
+
+    /// Counts a read of a tier.
+    pub(crate) fn count(&self, kind: Kind, read: Read) {
+        self.reads[kind.index()][read as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of reads of all kinds with this outcome.
+    pub(crate) fn reads(&self, read: Read) -> u64 {
+        Kind::ALL.into_iter().map(|kind| self.reads_of(kind, read)).sum()
+    }
+
+    fn reads_of(&self, kind: Kind, read: Read) -> u64 {
+        self.reads[kind.index()][read as usize].load(Ordering::Relaxed)
+    }
+
+    /// Counts the read when it is over, also if its request is dropped before.
+    pub(crate) const fn count_on_drop(&self, kind: Kind, read: Read) -> CountOnDrop<'_> {
+        CountOnDrop { metrics: self, kind, read: Some(read) }
+    }
+
+    /// Counts a fill, and measures it until the timer is dropped.
+    pub(crate) fn start_fill(&self, kind: Kind) -> FillTimer<'_> {
+        self.fills.add(1);
+        FillTimer { metrics: self, kind, started: Instant::now(), outcome: FillOutcome::Error }
+    }
+}
+
+/// Counts a read when it is dropped.
+pub(crate) struct CountOnDrop<'metrics> {
+    metrics: &'metrics CacheMetrics,
+    kind: Kind,
+    /// What to count; `None` for a request that did not read the tier after all.
+    pub(crate) read: Option<Read>,
+}
+
+impl Drop for CountOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(read) = self.read {
+            self.metrics.count(self.kind, read);
+        }
+    }
+}
+
+/// Records the duration of a fill when it is dropped: as an error unless another outcome was set, since a fill may panic.
+pub(crate) struct FillTimer<'metrics> {
+    metrics: &'metrics CacheMetrics,
+    kind: Kind,
+    started: Instant,
+    pub(crate) outcome: FillOutcome,
+}
+
+impl Drop for FillTimer<'_> {
+    fn drop(&mut self) {
+        let duration = self.started.elapsed().as_secs_f64();
+        self.metrics.fill_durations[self.kind.index()][self.outcome as usize].record(duration);
+        if matches!(self.outcome, FillOutcome::Error | FillOutcome::Timeout) {
+            self.metrics.failed_fills.add(1);
+        }
+    }
+}
+
+/// What the observable instruments report.
+pub(crate) trait Observed: Send + Sync + 'static {
+    fn metrics(&self) -> &CacheMetrics;
+    fn stats(&self) -> CacheStats;
+}
+
+/// Reports the state of a cache for as long as it exists.
+pub(crate) fn observe<C: Observed>(cache: &Arc<C>) {
+    let cache = Arc::downgrade(cache);
+    observe_reads(cache.clone());
+    observe_fills_in_flight(cache.clone());
+    let meter = meter();
+    for &(name, unit, description, value) in GAUGES {
+        let cache = cache.clone();
+        let gauge = meter.u64_observable_gauge(name).with_unit(unit).with_description(description);
+        gauge
+            .with_callback(move |observer| {
+                observe_value(&cache, value, |value| observer.observe(value, &[]));
+            })
+            .build();
+    }
+    for &(name, unit, description, value) in COUNTERS {
+        let cache = cache.clone();
+        let counter = meter.u64_observable_counter(name).with_unit(unit).with_description(description);
+        counter
+            .with_callback(move |observer| {
+                observe_value(&cache, value, |value| observer.observe(value, &[]));
+            })
+            .build();
+    }
+}
+
+/// Name, unit, description and value of an instrument without labels.
+type Instrument = (&'static str, &'static str, &'static str, fn(&CacheStats) -> u64);
+
+const GAUGES: &[Instrument] = &[
+    ("chart_index.cache.size", "By", "Memory of the entries", |stats| stats.bytes),
+    ("chart_index.cache.size.limit", "By", "Maximum memory of the entries", |stats| stats.max_bytes),
+    ("chart_index.cache.entries", "{entry}", "Entries in memory", |stats| {
+        (stats.found_entries + stats.not_found_entries) as u64
+    }),
+    ("chart_index.cache.listening", "", "Whether invalidations are received", |stats| {
+        stats.is_listening.into()
+    }),
+];
+
+const COUNTERS: &[Instrument] = &[
+    ("chart_index.cache.evictions", "{entry}", "Entries that made room for others", |stats| stats.evictions),
+    ("chart_index.cache.invalidations", "{key}", "Invalidated keys that were received", |stats| {
+        stats.invalidations
+    }),
+];
+
+fn observe_value<C: Observed>(cache: &Weak<C>, value: fn(&CacheStats) -> u64, observe: impl FnOnce(u64)) {
+    if let Some(cache) = cache.upgrade() {
+        observe(value(&cache.stats()));
+    }
+}
+
+fn observe_reads<C: Observed>(cache: Weak<C>) {
+    let label = |kind: Kind, read: Read| {
+        [
+            KeyValue::new(GROUP, kind.as_str()),
+            KeyValue::new("chart_index.cache.tier", read.tier()),
+            KeyValue::new(OUTCOME, read.outcome()),
+        ]
+    };
+    let series: Vec<_> = Kind::ALL
+        .into_iter()
+        .flat_map(|kind| Read::ALL.map(|read| (kind, read, label(kind, read))))
+        .collect();
+    meter()
+        .u64_observable_counter("chart_index.cache.requests")
+        .with_unit("{request}")
+        .with_description("Reads of a tier")
+        .with_callback(move |observer| {
+            let Some(cache) = cache.upgrade() else { return };
+            for (kind, read, labels) in &series {
+                observer.observe(cache.metrics().reads_of(*kind, *read), labels);
+            }
+        })
+        .build();
+}
+
+fn observe_fills_in_flight<C: Observed>(cache: Weak<C>) {
+    let pool = |name| [KeyValue::new("chart_index.pool", name)];
+    let (store, search) = (pool("store"), pool("search"));
+    meter()
+        .u64_observable_gauge("chart_index.cache.fills.in_flight")
+        .with_unit("{fill}")
+        .with_description("Fills in flight")
+        .with_callback(move |observer| {
+            let Some(cache) = cache.upgrade() else { return };
+            let stats = cache.stats();
+            observer.observe(stats.store_fills_in_flight as u64, &store);
+            observer.observe(stats.search_fills_in_flight as u64, &search);
+        })
+        .build();
+}

@@ -1,0 +1,54 @@
+//! The metrics and spans of the cache.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
+
+/// The outcome of each read.
+mod reads;
+/// Spans of fills, and their links.
+mod spans;
+/// Memory, fills in flight, invalidations.
+mod state;
+
+use chart_index_cache::{Cache, CacheConfig, CacheConnections, CachedResponse, FillError};
+use chart_index_tests::RecordedTelemetry;
+
+use crate::support::Down;
+
+/// A cache without Redis.
+fn memory_only(config: CacheConfig) -> Cache<Down> {
+    Cache::new(config, CacheConnections::disabled()).unwrap()
+}
+
+/// A fill that never ends.
+async fn hanging() -> Result<CachedResponse, Down> {
+    std::future::pending().await
+}
+
+type Outcome = Result<CachedResponse, FillError<Down>>;
+
+/// The reads of lookups so far, as `tier outcome` and their number.
+fn reads(telemetry: &RecordedTelemetry) -> Vec<(String, f64)> {
+    let series = telemetry.series().into_iter();
+    let mut reads: Vec<_> = series
+        .filter(|series| series.name == "chart_index.cache.requests" && series.value > 0.0)
+        .map(|series| {
+            assert_eq!(series.labels["chart_index.cache.group"], "lookup");
+            let (tier, outcome) =
+                (&series.labels["chart_index.cache.tier"], &series.labels["chart_index.outcome"]);
+            (format!("{tier} {outcome}"), series.value)
+        })
+        .collect();
+    reads.sort_by(|left, right| left.partial_cmp(right).unwrap());
+    reads
+}
+
+/// Asserts which reads there were so far.
+#[track_caller]
+fn assert_reads(telemetry: &RecordedTelemetry, expected: &[(&str, f64)]) {
+    let expected: Vec<_> = expected.iter().map(|(read, number)| ((*read).to_owned(), *number)).collect();
+    assert_eq!(reads(telemetry), expected);
+}

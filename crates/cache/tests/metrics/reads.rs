@@ -1,0 +1,156 @@
+//! The outcome of each read.
+
+use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::time::Duration;
+
+use chart_index_cache::{CacheConfig, CachedResponse, FillError, MemoryLookup};
+use chart_index_redis::testing::RedisServer;
+use chart_index_tests::RecordedTelemetry;
+use futures_util::poll;
+
+use crate::support::{Replica, Store, eventually, key, version};
+use crate::{Outcome, assert_reads, hanging, memory_only, reads};
+
+fn fills(telemetry: &RecordedTelemetry, outcome: &str) -> i64 {
+    let labels = [("chart_index.cache.group", "lookup"), ("chart_index.outcome", outcome)];
+    telemetry.value("chart_index.cache.fill.duration", &labels).unwrap()
+}
+
+#[tokio::test]
+async fn hits_and_misses_are_counted_by_tier() {
+    let telemetry = RecordedTelemetry::start();
+    let server = RedisServer::start(&[]);
+    let store = Store::default();
+    let replica = Replica::patient(&server).await;
+    replica.read(key(1), &store).await;
+    assert_reads(&telemetry, &[("memory miss", 1.0), ("redis miss", 1.0), ("store filled", 1.0)]);
+    replica.read(key(1), &store).await;
+    let with_hit = [("memory hit", 1.0), ("memory miss", 1.0), ("redis miss", 1.0), ("store filled", 1.0)];
+    assert_reads(&telemetry, &with_hit);
+    let mut connection = server.connection().await;
+    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
+
+    // Its metrics replace those of the first replica, as it is a later one in the same process.
+    let other = Replica::patient(&server).await;
+    other.read(key(1), &store).await;
+    assert_reads(&telemetry, &[("memory miss", 1.0), ("redis hit", 1.0)]);
+    assert_eq!(store.reads(), 1);
+    assert_eq!((fills(&telemetry, "found"), fills(&telemetry, "not_found")), (1, 0));
+}
+
+#[tokio::test]
+async fn stale_response_counts_the_tiers_of_its_refresh() {
+    let telemetry = RecordedTelemetry::start();
+    let server = RedisServer::start(&[]);
+    let (replica, store) = (Replica::patient(&server).await, Store::default());
+    replica.read(key(1), &store).await;
+    let mut connection = server.connection().await;
+    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 1).await;
+
+    // To be checked: Redis still has it.
+    replica.clock.advance(Duration::from_secs(40));
+    replica.read(key(1), &store).await;
+    eventually(async || matches!(replica.cache.get_from_memory(&key(1)), MemoryLookup::Fresh(_))).await;
+    let redis = |telemetry: &RecordedTelemetry| {
+        reads(telemetry).into_iter().filter(|(read, _)| !read.starts_with("memory")).collect::<Vec<_>>()
+    };
+    let expect = |reads: &[(&str, f64)]| {
+        reads.iter().map(|(read, number)| ((*read).to_owned(), *number)).collect::<Vec<_>>()
+    };
+    let checked = [("redis hit", 1.0), ("redis miss", 1.0), ("store filled", 1.0)];
+    assert_eq!(redis(&telemetry), expect(&checked));
+
+    // Stale in Redis as well.
+    replica.clock.advance(Duration::from_mins(12));
+    replica.read(key(1), &store).await;
+    let refreshed = [("redis hit", 1.0), ("redis miss", 1.0), ("redis stale", 1.0), ("store filled", 2.0)];
+    eventually(async || redis(&telemetry) == expect(&refreshed)).await;
+    assert_eq!(store.reads(), 2);
+}
+
+#[tokio::test]
+async fn request_that_waits_for_a_fill_is_joined() {
+    let telemetry = RecordedTelemetry::start();
+    let (cache, store) = (memory_only(CacheConfig::default()), Store::default());
+    let read = || {
+        let store = store.clone();
+        cache.get_or_fill(key(1), || store.read())
+    };
+    let (first, second) = tokio::join!(read(), read());
+    assert_eq!((first.unwrap(), second.unwrap()), (version(0), version(0)));
+    // No Redis is configured, so none is read.
+    assert_reads(&telemetry, &[("memory miss", 2.0), ("store filled", 1.0), ("store joined", 1.0)]);
+}
+
+#[tokio::test]
+async fn failed_fill_is_an_error_without_an_older_response() {
+    let telemetry = RecordedTelemetry::start();
+    let store = Store::default();
+    let config = CacheConfig { fill_timeout: Duration::from_millis(50), ..CacheConfig::default() };
+    let cache = memory_only(config);
+    store.set_down(true);
+    let down = store.clone();
+    cache.get_or_fill(key(1), || down.read()).await.unwrap_err();
+    let outcome = cache.get_or_fill(key(2), hanging).await;
+    assert!(matches!(outcome, Err(FillError::TimedOut)), "{outcome:?}");
+    let outcome = cache.get_or_fill(key(3), || async { panic!("a defect in a fill") }).await;
+    assert!(matches!(outcome, Err(FillError::Abandoned)), "{outcome:?}");
+    cache.get_or_fill(key(4), || async { Ok(CachedResponse::NotFound) }).await.unwrap();
+    assert_reads(&telemetry, &[("memory miss", 4.0), ("store error", 3.0), ("store filled", 1.0)]);
+    let fills = ["error", "timeout", "not_found", "found"].map(|outcome| fills(&telemetry, outcome));
+    assert_eq!(fills, [2, 1, 1, 0], "a fill that panics is an error");
+}
+
+#[tokio::test]
+async fn older_response_is_counted() {
+    let telemetry = RecordedTelemetry::start();
+    let config = CacheConfig { fallback_timeout: Duration::from_millis(50), ..CacheConfig::default() };
+    let (clock, store) = (config.clock.clone(), Store::default());
+    let cache = memory_only(config);
+    let read = store.clone();
+    cache.get_or_fill(key(1), || read.read()).await.unwrap();
+    clock.advance(Duration::from_hours(2));
+    store.set_down(true);
+    let down = store.clone();
+    assert_eq!(cache.get_or_fill(key(1), || down.read()).await.unwrap(), version(0));
+    assert_reads(&telemetry, &[("memory miss", 2.0), ("store filled", 1.0), ("store older", 1.0)]);
+    // Not within a second of the failure.
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(cache.get_or_fill(key(1), hanging).await.unwrap(), version(0));
+    assert_reads(&telemetry, &[("memory miss", 3.0), ("store filled", 1.0), ("store older", 2.0)]);
+}
+
+#[tokio::test]
+async fn dropped_request_is_counted() {
+    let telemetry = RecordedTelemetry::start();
+    let cache = memory_only(CacheConfig::default());
+    let fills_in_flight =
+        || telemetry.value("chart_index.cache.fills.in_flight", &[("chart_index.pool", "store")]);
+    {
+        let mut first = pin!(cache.get_or_fill(key(1), hanging));
+        let mut second = pin!(cache.get_or_fill(key(1), hanging));
+        assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
+        assert_eq!(fills_in_flight(), Some(1));
+    }
+    assert_reads(&telemetry, &[("memory miss", 2.0), ("store filled", 1.0), ("store joined", 1.0)]);
+    assert_eq!(fills_in_flight(), Some(1), "the fill continues without them");
+}
+
+#[tokio::test]
+async fn request_above_the_limits_is_an_error_or_older() {
+    let telemetry = RecordedTelemetry::start();
+    let config = CacheConfig { max_waiting_requests: NonZeroUsize::MIN, ..CacheConfig::default() };
+    let (clock, store) = (config.clock.clone(), Store::default());
+    let cache = memory_only(config);
+    let read = store.clone();
+    cache.get_or_fill(key(1), || read.read()).await.unwrap();
+    clock.advance(Duration::from_hours(2));
+    let mut waiting = pin!(cache.get_or_fill(key(2), hanging));
+    assert!(poll!(&mut waiting).is_pending());
+    assert_eq!(cache.get_or_fill(key(1), hanging).await.unwrap(), version(0));
+    let refused: Outcome = cache.get_or_fill(key(3), hanging).await;
+    assert!(matches!(refused, Err(FillError::Overloaded)), "{refused:?}");
+    let expected = [("memory miss", 4.0), ("store error", 1.0), ("store filled", 1.0), ("store older", 1.0)];
+    assert_reads(&telemetry, &expected);
+}

@@ -1,0 +1,65 @@
+//! Memory, fills in flight, invalidations.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, Invalidator};
+use chart_index_domain::search::Generation;
+use chart_index_redis::testing::RedisServer;
+use chart_index_tests::RecordedTelemetry;
+use futures_util::poll;
+
+use crate::support::{Down, Replica, eventually, key};
+use crate::{hanging, memory_only};
+
+#[tokio::test]
+async fn memory_is_reported() {
+    let telemetry = RecordedTelemetry::start();
+    let cache = memory_only(CacheConfig { bytes: 4 << 20, ..CacheConfig::default() });
+    let value = |name: &str| telemetry.value(&format!("chart_index.cache.{name}"), &[]).unwrap();
+    let state = || ["size.limit", "size", "entries", "evictions"].map(value);
+    assert_eq!(state(), [4 << 20, 0, 0, 0]);
+    let count = 1_000_u32;
+    for number in 0..count {
+        let fill = || async { Ok::<_, Down>(CachedResponse::found(vec![0; 6_000], "tag")) };
+        cache.get_or_fill(key(number.into()), fill).await.unwrap();
+    }
+    let [limit, size, entries, evictions] = state();
+    assert!(size > limit / 2 && size <= limit, "{size}");
+    assert!(entries > 400 && evictions > 0, "{entries} entries, {evictions} evictions");
+    assert_eq!(entries + evictions, i64::from(count));
+    drop(cache);
+    assert_eq!(telemetry.value("chart_index.cache.size", &[]), None, "the cache no longer exists");
+}
+
+#[tokio::test]
+async fn fills_in_flight_are_reported_by_pool() {
+    let telemetry = RecordedTelemetry::start();
+    let cache = memory_only(CacheConfig::default());
+    let in_flight = || {
+        ["store", "search"].map(|pool| {
+            telemetry.value("chart_index.cache.fills.in_flight", &[("chart_index.pool", pool)]).unwrap()
+        })
+    };
+    assert_eq!(in_flight(), [0, 0]);
+    let list = CacheKey::list(b"", Generation(1));
+    let mut fills = [key(1), key(2), list].map(|key| Box::pin(cache.get_or_fill(key, hanging)));
+    for fill in &mut fills {
+        assert!(poll!(pin!(fill)).is_pending());
+    }
+    assert_eq!(in_flight(), [2, 1]);
+}
+
+#[tokio::test]
+async fn invalidations_are_counted_while_listening() {
+    let telemetry = RecordedTelemetry::start();
+    let mut server = RedisServer::start(&[]);
+    let _replica = Replica::patient(&server).await;
+    let value = |name: &str| telemetry.value(&format!("chart_index.cache.{name}"), &[]).unwrap();
+    assert_eq!((value("listening"), value("invalidations")), (1, 0));
+    let invalidator = Invalidator::new(&server.patient_config(), CacheConfig::KEY_PREFIX).unwrap();
+    invalidator.invalidate(&[key(1), key(2), key(3)], Duration::from_secs(20)).await.unwrap();
+    eventually(async || value("invalidations") == 3).await;
+    server.kill();
+    eventually(async || value("listening") == 0).await;
+}

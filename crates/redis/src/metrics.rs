@@ -1,0 +1,128 @@
+//! The metrics of the connections, and the spans of their operations (docs/operations/metrics.md).
+
+use std::sync::{Arc, OnceLock};
+
+use chart_index_instrumentation::{DatabaseClient, ErrorType, Operation, meter};
+use opentelemetry::KeyValue;
+use redis::{Arg, Cmd, Value};
+use tracing::Span;
+
+use crate::connection_state::Shared;
+use crate::{CommandError, ConnectionState};
+
+/// The commands of a [`RedisConnection`](crate::RedisConnection).
+pub(crate) const REQUEST_COMMANDS: &[&str] = &["GET", "EVALSHA", "EVAL"];
+/// The commands of a [`RedisPool`](crate::RedisPool).
+pub(crate) const BACKGROUND_COMMANDS: &[&str] = &["SET", "DEL", "PUBLISH", "WAIT"];
+
+/// Observes operations: each by the name of its command, or as `PIPELINE` if it is several.
+#[derive(Debug, Clone)]
+pub(crate) struct Operations {
+    client: DatabaseClient,
+    commands: Arc<[(&'static str, Operation)]>,
+    pipeline: Operation,
+    other: Arc<OnceLock<Operation>>,
+}
+
+/// The replies to several commands.
+pub(crate) type Replies = Vec<Result<Value, CommandError>>;
+
+impl Operations {
+    /// Binds the labels of these commands.
+    pub(crate) fn new(commands: &[&'static str]) -> Self {
+        let client = DatabaseClient::new("redis");
+        Self {
+            commands: commands.iter().map(|&name| (name, client.operation(name))).collect(),
+            pipeline: client.operation("PIPELINE"),
+            other: Arc::default(),
+            client,
+        }
+    }
+
+    /// The operation of the command with this name.
+    pub(crate) fn of(&self, command: &[u8]) -> &Operation {
+        let bound = self.commands.iter().find(|(name, _)| name.as_bytes() == command);
+        match bound {
+            Some((_, operation)) => operation,
+            None => self.other.get_or_init(|| self.client.operation("_OTHER")),
+        }
+    }
+
+    /// Prepares to observe commands that are sent together.
+    pub(crate) fn batch(&self, commands: &[Cmd]) -> Batch<'_> {
+        if let [command] = commands {
+            let operation = self.of(name_of(command));
+            return Batch { operation, span: operation.span() };
+        }
+        let span = self.pipeline.span();
+        span.record("db.operation.batch.size", commands.len());
+        Batch { operation: &self.pipeline, span }
+    }
+}
+
+/// The name of a command.
+pub(crate) fn name_of(command: &Cmd) -> &[u8] {
+    match command.args_iter().next() {
+        Some(Arg::Simple(name)) => name,
+        _ => &[],
+    }
+}
+
+/// Commands that are sent together.
+pub(crate) struct Batch<'operations> {
+    operation: &'operations Operation,
+    span: Span,
+}
+
+impl Batch<'_> {
+    /// Observes the commands. The first error reply is the error of the operation.
+    pub(crate) async fn observe(
+        self,
+        replies: impl Future<Output = Result<Replies, CommandError>>,
+    ) -> Result<Replies, CommandError> {
+        let replies = async {
+            match replies.await {
+                Ok(replies) if replies.iter().any(Result::is_err) => Err(BatchError::Some(replies)),
+                Ok(replies) => Ok(replies),
+                Err(error) => Err(BatchError::All(error)),
+            }
+        };
+        match self.operation.observe_in(self.span, replies, BatchError::error_type).await {
+            Ok(replies) | Err(BatchError::Some(replies)) => Ok(replies),
+            Err(BatchError::All(error)) => Err(error),
+        }
+    }
+}
+
+/// Several commands of which not all succeeded.
+enum BatchError {
+    All(CommandError),
+    Some(Replies),
+}
+
+impl BatchError {
+    fn error_type(&self) -> ErrorType {
+        match self {
+            Self::All(error) => error.error_type(),
+            Self::Some(replies) => {
+                let first = replies.iter().find_map(|reply| reply.as_ref().err());
+                first.map_or(ErrorType::Error, CommandError::error_type)
+            }
+        }
+    }
+}
+
+/// Reports whether the connection is up, for as long as it exists.
+pub(crate) fn observe_connection(name: &'static str, shared: &Arc<Shared>) {
+    let (shared, label) = (Arc::downgrade(shared), [KeyValue::new("chart_index.redis.connection", name)]);
+    meter()
+        .u64_observable_gauge("chart_index.redis.connected")
+        .with_description("Whether the connection to Redis is up")
+        .with_callback(move |observer| {
+            if let Some(shared) = shared.upgrade() {
+                let is_connected = shared.state.borrow().public() == ConnectionState::Connected;
+                observer.observe(is_connected.into(), &label);
+            }
+        })
+        .build();
+}

@@ -1,0 +1,152 @@
+//! The metrics and spans of connections.
+
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+use std::time::Duration;
+
+use chart_index_redis::testing::{RedisServer, wait_for_state};
+use chart_index_redis::{CommandError, ConnectionState, RedisConfig, RedisConnection, RedisPool};
+use chart_index_tests::{RecordedSpan, RecordedTelemetry};
+use redis::{Cmd, cmd};
+use tracing::{Instrument, info_span};
+
+const OPERATIONS: &str = "db.client.operation.duration";
+
+fn command(name: &str, arguments: &[&str]) -> Cmd {
+    let mut command = cmd(name);
+    for argument in arguments {
+        command.arg(argument);
+    }
+    command
+}
+
+/// An open connection.
+async fn connect(config: RedisConfig) -> RedisConnection {
+    let connection = RedisConnection::connect("main", config).unwrap();
+    wait_for_state(&connection, ConnectionState::Connected).await;
+    connection
+}
+
+/// The number of operations with this name, and how many of them had each type of error.
+fn operations(telemetry: &RecordedTelemetry, name: &str) -> (i64, [i64; 3]) {
+    let labels = [("db.system.name", "redis"), ("db.operation.name", name)];
+    let with_error = |error| {
+        let labels = [labels[0], labels[1], ("error.type", error)];
+        telemetry.value(OPERATIONS, &labels).unwrap_or(0)
+    };
+    let all = telemetry.value(OPERATIONS, &labels).unwrap_or(0);
+    (all, ["timeout", "unavailable", "error"].map(with_error))
+}
+
+#[tokio::test]
+async fn operations_are_counted_by_command_and_error() {
+    let telemetry = RecordedTelemetry::start();
+    let server = RedisServer::start(&[]);
+    let connection = connect(server.patient_config()).await;
+    let deadline = connection.deadline();
+    for name in ["GET", "EVALSHA", "EVAL", "PIPELINE"] {
+        assert_eq!(operations(&telemetry, name), (0, [0; 3]), "{name} before the first");
+        let labels = [("db.operation.name", name)];
+        assert_eq!(telemetry.value(OPERATIONS, &labels), Some(0), "{name} has its series from the start");
+    }
+    let get = command("GET", &["missing"]);
+    let unknown = command("EVALSHA", &["ffffffffffffffffffffffffffffffffffffffff", "0"]);
+    connection.run(&get, deadline).await.unwrap();
+    connection.run(&unknown, deadline).await.unwrap_err();
+    connection.run_all(vec![get.clone(), get.clone()], deadline).await.unwrap();
+    let replies = connection.run_all(vec![get.clone(), unknown], deadline).await.unwrap();
+    assert!(replies[0].is_ok() && replies[1].is_err());
+    connection.run(&command("SET", &["key", "value"]), deadline).await.unwrap();
+    for (name, expected) in [
+        ("GET", (1, [0; 3])),
+        ("EVALSHA", (1, [0, 0, 1])),
+        ("PIPELINE", (2, [0, 0, 1])),
+        ("_OTHER", (1, [0; 3])),
+        ("SET", (0, [0; 3])),
+    ] {
+        assert_eq!(operations(&telemetry, name), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn outage_is_visible() {
+    let telemetry = RecordedTelemetry::start();
+    let mut server = RedisServer::start(&[]);
+    let connection = connect(server.config()).await;
+    let is_connected =
+        || telemetry.value("chart_index.redis.connected", &[("chart_index.redis.connection", "main")]);
+    assert_eq!(is_connected(), Some(1));
+    let get = command("GET", &["missing"]);
+    server.freeze();
+    let reply = connection.run(&get, connection.deadline()).await;
+    assert!(matches!(reply, Err(CommandError::TimedOut)), "{reply:?}");
+    server.thaw();
+    server.kill();
+    wait_for_state(&connection, ConnectionState::Unavailable).await;
+    assert_eq!(is_connected(), Some(0));
+    let reply = connection.run(&get, connection.deadline()).await;
+    assert!(matches!(reply, Err(CommandError::Unavailable)), "{reply:?}");
+    assert_eq!(operations(&telemetry, "GET"), (2, [1, 1, 0]));
+}
+
+#[tokio::test]
+async fn nothing_is_measured_without_redis() {
+    let telemetry = RecordedTelemetry::start();
+    let connection = RedisConnection::disabled();
+    let reply = connection.run(&command("GET", &["missing"]), connection.deadline()).await;
+    assert!(matches!(reply, Err(CommandError::Unavailable)), "{reply:?}");
+    for name in [OPERATIONS, "chart_index.redis.connected"] {
+        assert_eq!(telemetry.value(name, &[]), None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn pool_counts_operations() {
+    let telemetry = RecordedTelemetry::start();
+    let server = RedisServer::start(&[]);
+    let pool = RedisPool::new(&server.patient_config(), Duration::from_secs(20)).unwrap();
+    let set = command("SET", &["key", "value"]);
+    pool.run_all(std::slice::from_ref(&set)).await.unwrap();
+    pool.run_all(&[set.clone(), set.clone()]).await.unwrap();
+    let written = pool.run_replicated(&[set.clone(), set], Duration::from_millis(100)).await.unwrap();
+    assert!(written.replication.unwrap().is_complete());
+    for (name, expected) in [("SET", 1), ("PIPELINE", 2), ("WAIT", 1), ("DEL", 0)] {
+        assert_eq!(operations(&telemetry, name), (expected, [0; 3]), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn unavailable_redis_fails_operations_of_the_pool() {
+    let telemetry = RecordedTelemetry::start();
+    let mut server = RedisServer::start(&[]);
+    let pool = RedisPool::new(&server.config(), Duration::from_secs(20)).unwrap();
+    server.kill();
+    pool.run_all(&[command("DEL", &["key"])]).await.unwrap_err();
+    assert_eq!(operations(&telemetry, "DEL"), (1, [0, 1, 0]));
+}
+
+#[tokio::test]
+async fn operations_have_spans_inside_other_spans_only() {
+    let telemetry = RecordedTelemetry::start();
+    let server = RedisServer::start(&[]);
+    let connection = connect(server.patient_config()).await;
+    let get = command("GET", &["missing"]);
+    let work = async || {
+        connection.run(&get, connection.deadline()).await.unwrap();
+        connection.run_all(vec![get.clone(), command("NONE", &[])], connection.deadline()).await.unwrap();
+    };
+    work().await;
+    assert_eq!(telemetry.spans().len(), 0, "no span is current");
+    work().instrument(info_span!("request")).await;
+    let spans = telemetry.spans();
+    let [get, pipeline, request] = &spans[..] else { panic!("{spans:?}") };
+    assert_eq!([&get.name, &pipeline.name, &request.name], ["GET", "PIPELINE", "request"]);
+    assert_eq!((get.parent, pipeline.parent), (request.id, request.id));
+    let attribute = |span: &RecordedSpan, name| span.attributes.get(name).cloned().unwrap_or_default();
+    for (span, batch_size, error) in [(get, "", ""), (pipeline, "2", "error")] {
+        assert_eq!(attribute(span, "db.system.name"), "redis");
+        assert_eq!(attribute(span, "db.operation.name"), span.name);
+        assert_eq!(attribute(span, "db.operation.batch.size"), batch_size, "{}", span.name);
+        assert_eq!(attribute(span, "error.type"), error, "{}", span.name);
+    }
+}

@@ -40,7 +40,7 @@ async fn main() -> Result<()> {
     let rounds: usize = arguments.next().map_or(Ok(5), |rounds| rounds.parse())?;
     let database_url = std::env::var("DATABASE_URL").context("DATABASE_URL is not set")?;
     let service = Service::start_with(&database_url, &ServiceOptions::default());
-    let http = Client::builder().no_proxy().build()?;
+    let http = chart_index_tests::http_client_builder().build()?;
     let url = format!("http://{}{LIST}", service.address());
 
     let kinds = request_kinds(&http, &url).await?;

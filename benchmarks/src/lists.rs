@@ -40,7 +40,7 @@ async fn main() -> Result<()> {
     let rounds: usize = arguments.next().map_or(Ok(5), |rounds| rounds.parse())?;
     let database_url = std::env::var("DATABASE_URL").context("DATABASE_URL is not set")?;
     let node = std::env::var("MEILISEARCH_URL").context("MEILISEARCH_URL is not set")?;
-    let http = Client::builder().no_proxy().build()?;
+    let http = chart_index_tests::http_client_builder().build()?;
 
     ensure!(std::env::var_os("REDIS_URL").is_none(), "unset REDIS_URL: both services would share a cache");
     let redis = std::env::var("SERVICE_REDIS_URL").ok();

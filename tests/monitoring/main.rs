@@ -22,3 +22,18 @@ fn promtool(arguments: &[&str]) -> String {
     assert!(output.status.success(), "promtool {arguments:?}\n{text}");
     text
 }
+
+/// The text of a file of the repository.
+fn read(path: &str) -> String {
+    std::fs::read_to_string(workspace_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The paths of the files in a folder of the repository, sorted.
+fn workspace_files(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(workspace_root().join(folder)).expect("a folder");
+    let names = entries.map(|entry| entry.expect("a file").file_name().into_string().expect("UTF-8"));
+    let mut files: Vec<String> = names.map(|name| format!("{folder}/{name}")).collect();
+    assert!(!files.is_empty(), "{folder}");
+    files.sort_unstable();
+    files
+}

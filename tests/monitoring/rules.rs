@@ -1,8 +1,13 @@
-//! Recording rules and alerts.
+//! Recording rules and alerts, without data.
 
-use chart_index_tests::PrivatePrometheus;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::promtool;
+use chart_index_tests::{PrivatePrometheus, Rule};
+
+use super::{promtool, read, workspace_files};
+
+/// What the section of an alert consists of, in this order.
+const RUNBOOK_PARTS: [&str; 5] = ["Meaning", "Impact", "Check", "Act", "Roll back"];
 
 /// `check config` checks the files of rules as well.
 #[test]
@@ -11,11 +16,84 @@ fn configuration_and_rules_are_valid() {
     assert!(output.contains("rules found"), "{output}");
 }
 
-/// A server with the configuration of the repository evaluates every rule, also without any target.
+/// The tests of `monitoring/tests`, in one process.
+#[test]
+fn alerts_fire_and_stay_silent() {
+    let files = workspace_files("monitoring/tests");
+    let arguments: Vec<&str> =
+        ["test", "rules"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    promtool(&arguments);
+}
+
+/// A server with the configuration of the repository evaluates every rule, even without a target.
 #[tokio::test]
 async fn rules_are_evaluated() {
     let prometheus = PrivatePrometheus::start(&[]).await;
     prometheus.wait_for_evaluations().await;
     let failed: Vec<_> = prometheus.rules().await.into_iter().filter(|rule| rule.health != "ok").collect();
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[tokio::test]
+async fn every_alert_is_tested() {
+    let alerts: BTreeSet<String> = alerts().await.into_iter().map(|alert| alert.name).collect();
+    let mut tested: BTreeMap<bool, BTreeSet<String>> = BTreeMap::new();
+    for file in workspace_files("monitoring/tests") {
+        for (alert, fires) in tested_alerts(&read(&file)) {
+            tested.entry(fires).or_default().insert(alert);
+        }
+    }
+    assert!(alerts.len() > 20, "{alerts:?}");
+    for (fires, tested) in [(true, &tested[&true]), (false, &tested[&false])] {
+        let untested: Vec<_> = alerts.difference(tested).collect();
+        assert!(untested.is_empty(), "no test in which these fire ({fires}): {untested:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_alert_has_a_severity_and_annotations() {
+    for alert in alerts().await {
+        let severity = alert.labels.get("severity").map(String::as_str);
+        assert!(matches!(severity, Some("page" | "ticket")), "{alert:?}");
+        let annotations: Vec<&str> = alert.annotations.keys().map(String::as_str).collect();
+        assert_eq!(annotations, ["description", "runbook_url", "summary"], "{}", alert.name);
+        let runbook = format!("docs/runbook.md#{}", alert.name.to_lowercase());
+        assert_eq!(alert.annotations["runbook_url"], runbook, "{}", alert.name);
+    }
+}
+
+#[tokio::test]
+async fn runbook_has_a_section_for_each_alert() {
+    let text = read("docs/runbook.md");
+    let sections: BTreeMap<&str, &str> = text
+        .split("\n### ")
+        .skip(1)
+        .map(|section| section.split("\n## ").next().unwrap_or_default().split_once('\n').expect("a text"))
+        .collect();
+    let alerts = alerts().await;
+    let names: BTreeSet<&str> = alerts.iter().map(|alert| alert.name.as_str()).collect();
+    assert_eq!(names, sections.keys().copied().collect());
+    for (name, section) in sections {
+        let parts: Vec<&str> = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("- **")?.split_once(".**").map(|(part, _)| part))
+            .collect();
+        assert_eq!(parts, RUNBOOK_PARTS, "{name}");
+    }
+}
+
+async fn alerts() -> Vec<Rule> {
+    let rules = PrivatePrometheus::start(&[]).await.rules().await;
+    rules.into_iter().filter(|rule| rule.is_alert).collect()
+}
+
+/// The alerts that a file of tests expects, and whether to fire.
+fn tested_alerts(tests: &str) -> Vec<(String, bool)> {
+    let mut found = Vec::new();
+    for case in tests.split("- alertname: ").skip(1) {
+        let alert = case.lines().next().unwrap_or_default();
+        let expected = case.lines().find_map(|line| line.trim().strip_prefix("exp_alerts:"));
+        found.push((alert.to_owned(), expected.expect("an expectation").trim() != "[]"));
+    }
+    found
 }

@@ -17,7 +17,7 @@ fn documented_keys() -> Vec<String> {
 }
 
 async fn create_key(node: &PrivateMeilisearch, description: &str) -> String {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = chart_index_tests::http_client_builder().build().unwrap();
     let request = http.post(format!("{}/keys", node.url())).bearer_auth(MASTER_KEY);
     let request = request.header("content-type", "application/json").body(description.to_owned());
     let response = request.send().await.unwrap().bytes().await.unwrap();

@@ -7,7 +7,7 @@ use crate::support::{Catalogue, run, start_node};
 
 /// Sends a request to a node and waits until all of its tasks are finished.
 async fn request(node: &PrivateMeilisearch, method: Method, path: &str, body: &'static str) {
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = chart_index_tests::http_client_builder().build().unwrap();
     let request = http.request(method, format!("{}{path}", node.url()));
     let response = request.header("content-type", "application/json").body(body).send().await.unwrap();
     assert!(response.status().is_success(), "{path}: {}", response.text().await.unwrap());

@@ -5,6 +5,16 @@ use std::net::SocketAddr;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
+/// A builder of HTTP clients that use no proxy.
+///
+/// In a build of the workspace the HTTP client of the telemetry turns TLS on, without a provider of cryptography: then no
+/// client is built unless the process has one.
+pub fn http_client_builder() -> reqwest::ClientBuilder {
+    // An error means that there is one already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy()
+}
+
 /// A client of one service.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -26,11 +36,8 @@ pub struct Response {
 impl Client {
     /// A client of the service at this address.
     pub fn new(address: SocketAddr) -> Self {
-        let http = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .build()
-            .expect("an HTTP client");
+        let builder = http_client_builder().redirect(reqwest::redirect::Policy::none());
+        let http = builder.build().expect("an HTTP client");
         Self { http, base: format!("http://{address}") }
     }
 

@@ -24,7 +24,7 @@ mod random;
 mod redis;
 mod telemetry;
 
-pub use client::{Client, Response};
+pub use client::{Client, Response, http_client_builder};
 pub use database::TestDatabase;
 pub use library::{ChartSpec, Library};
 pub use meilisearch::PrivateMeilisearch;

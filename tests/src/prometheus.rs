@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::meilisearch::free_address;
-use crate::{within, workspace_root};
+use crate::{http_client_builder, within, workspace_root};
 
 /// Maximum time until a server is ready.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -47,7 +47,7 @@ impl PrivatePrometheus {
     /// Starts a server that scrapes these addresses, each with the name of its job (`chart-index`, `chart-indexer`), and
     /// itself as `prometheus`.
     pub async fn start(targets: &[(&str, SocketAddr)]) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
+        let http = http_client_builder().build().expect("an HTTP client");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut targets = targets.to_vec();
         let address = free_address();

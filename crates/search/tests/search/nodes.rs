@@ -169,7 +169,7 @@ async fn without_contains_filter_only_creators_are_unsupported() {
     let server = PrivateMeilisearch::start();
     let config = config(&server);
     fill(&config, &numbered(2), 3).await;
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = chart_index_tests::http_client_builder().build().unwrap();
     let features = format!("{}/experimental-features", config.url);
     let off = r#"{"containsFilter":false,"legacySearch":false}"#;
     let request = client.patch(features).header("Content-Type", "application/json").body(off);

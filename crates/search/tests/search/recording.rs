@@ -151,7 +151,7 @@ impl Responder for Recorder {
 
 /// Sends a request to a real server.
 pub(crate) async fn send(server: &str, method: &str, path: &str, body: &Value) -> RecordedResponse {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = chart_index_tests::http_client_builder().build().unwrap();
     let mut request = client.request(method.parse().unwrap(), format!("{server}{path}"));
     if !body.is_null() {
         request = request.header("Content-Type", "application/json").body(body.to_string());

@@ -36,7 +36,7 @@ impl Server {
 
     /// Deletes the indexes of the test.
     pub(crate) async fn close(self) {
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = chart_index_tests::http_client_builder().build().unwrap();
         for suffix in ["", "_state", "_rebuild", "_rebuild_state"] {
             let url = format!("{}/indexes/{}{suffix}", self.config.url, self.config.index);
             let mut request = client.delete(url);

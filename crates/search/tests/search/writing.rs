@@ -112,7 +112,7 @@ async fn failed_task_is_an_error() {
     // A document of another program, with another primary key.
     let url =
         format!("{}/indexes/{}_rebuild/documents?primaryKey=other", server.config.url, server.config.index);
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = chart_index_tests::http_client_builder().build().unwrap();
     let body = json!([{ "other": 1 }]).to_string();
     let response =
         client.post(url).header("Content-Type", "application/json").body(body).send().await.unwrap();
@@ -156,7 +156,7 @@ async fn changed_settings_are_found_and_restored() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
     assert_eq!(writer.setting_differences().await.unwrap(), []);
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = chart_index_tests::http_client_builder().build().unwrap();
     let settings = format!("{}/indexes/{}/settings", server.config.url, server.config.index);
     for (route, other) in [
         (settings.clone(), json!({ "searchCutoffMs": 1 })),
@@ -178,7 +178,7 @@ async fn finished_tasks_are_pruned() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
     let tasks = format!("{}/tasks?indexUids={}_rebuild", server.config.url, server.config.index);
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = chart_index_tests::http_client_builder().build().unwrap();
     let total = async || {
         let body = client.get(&tasks).send().await.unwrap().bytes().await.unwrap();
         serde_json::from_slice::<serde_json::Value>(&body).unwrap()["total"].as_u64().unwrap()

@@ -49,7 +49,7 @@ const REQUESTS: u8 = 200;
 #[tokio::test]
 async fn outage_does_not_flood_the_log() {
     let postgres = PrivatePostgres::start();
-    // Requests above the limit of fills are shed, which is not logged.
+    // Above the limit of fills requests would be shed, which is another type of error.
     let options =
         ServiceOptions { variables: &[("MAX_FILLS_IN_FLIGHT", "200")], ..ServiceOptions::default() };
     let service = Service::start_with(postgres.url(), &options);

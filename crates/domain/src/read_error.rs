@@ -6,13 +6,22 @@ use std::error::Error;
 /// engine may succeed; the source is for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The store or engine is unavailable, starting or overloaded, or it cannot run this query: a retry, or another engine,
+    /// The store or engine is unavailable or starting, or it cannot run this query: a retry, or another engine,
     /// may succeed.
     #[error("{operation}: unavailable")]
     Unavailable {
         /// The operation, e.g. `look up chart`.
         operation: &'static str,
         /// The cause.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Too many reads of this kind are in flight. Another engine may succeed.
+    #[error("{operation}: overloaded")]
+    Overloaded {
+        /// The operation.
+        operation: &'static str,
+        /// The limit that was exceeded.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },

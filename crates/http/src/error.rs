@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
@@ -14,12 +15,12 @@ use chart_index_ratelimit::{Decision, Group, Scope};
 use serde::Serialize;
 
 use crate::CachePolicy;
-use crate::log_throttle::LogThrottle;
+use crate::error_type::ErrorType;
 
 /// An error response.
 ///
-/// Sent as problem details (RFC 9457). Its causes are logged once, when it is converted into a response, and never
-/// sent.
+/// Sent as problem details (RFC 9457). Its causes are logged and never sent: the response carries the error in its
+/// extensions, for the layer that logs requests.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// A query parameter is invalid.
@@ -47,8 +48,8 @@ pub enum ApiError {
     #[error("unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
     /// Too many requests are in flight.
-    #[error("overloaded")]
-    Overloaded,
+    #[error("overloaded: {0}")]
+    Overloaded(Overload),
     /// The response was not ready before the deadline of the request.
     #[error("deadline exceeded")]
     DeadlineExceeded,
@@ -58,6 +59,27 @@ pub enum ApiError {
     /// A bug or a misconfiguration of the service.
     #[error("internal error")]
     Internal(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// The limit that a request exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overload {
+    /// Requests in flight.
+    InFlight,
+    /// Requests of a group in flight.
+    GroupInFlight,
+    /// Fills in flight and requests that wait for them, or searches in PostgreSQL.
+    Fills,
+}
+
+impl fmt::Display for Overload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::InFlight => "too many requests in flight",
+            Self::GroupInFlight => "too many requests of the group in flight",
+            Self::Fills => "too many fills or searches in flight",
+        })
+    }
 }
 
 /// What was not found.
@@ -88,6 +110,7 @@ impl From<ReadError> for ApiError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Unavailable { .. } => Self::Unavailable(error.into()),
+            ReadError::Overloaded { .. } => Self::Overloaded(Overload::Fills),
             ReadError::Failed { .. } => Self::Internal(error.into()),
         }
     }
@@ -106,39 +129,34 @@ struct Problem {
 }
 
 impl ApiError {
-    /// The status code of the response.
-    #[must_use]
-    pub const fn status(&self) -> StatusCode {
+    /// The type of the error.
+    pub(crate) const fn error_type(&self) -> ErrorType {
         match self {
-            Self::BadParameter(_) | Self::MalformedHash(_) | Self::BadHost => StatusCode::BAD_REQUEST,
-            Self::NotFound(_) => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::UriTooLong => StatusCode::URI_TOO_LONG,
-            Self::RateLimited(..) => StatusCode::TOO_MANY_REQUESTS,
-            // Not 504, which is for gateways (RFC 9110, section 15.6.5); 503 may carry `Retry-After` (section 15.6.4).
-            Self::Unavailable(_) | Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::BadParameter(_) => ErrorType::BadParameter,
+            Self::MalformedHash(_) => ErrorType::MalformedHash,
+            Self::NotFound(_) => ErrorType::NotFound,
+            Self::MethodNotAllowed => ErrorType::MethodNotAllowed,
+            Self::UriTooLong => ErrorType::UriTooLong,
+            Self::BadHost => ErrorType::BadHost,
+            Self::RateLimited(..) => ErrorType::RateLimited,
+            Self::Unavailable(_) => ErrorType::Unavailable,
+            Self::Overloaded(_) => ErrorType::Overloaded,
+            Self::DeadlineExceeded => ErrorType::DeadlineExceeded,
+            Self::ShuttingDown => ErrorType::ShuttingDown,
+            Self::Internal(_) => ErrorType::Internal,
         }
     }
 
-    /// The `type` and the `title` of the problem. Clients match on `type`, a relative reference: it never changes.
-    const fn kind(&self) -> (&'static str, &'static str) {
-        match self {
-            Self::BadParameter(_) => ("/problems/bad-parameter", "A parameter cannot be used"),
-            Self::MalformedHash(_) => ("/problems/malformed-hash", "The chart hash is malformed"),
-            Self::NotFound(_) => ("/problems/not-found", "Not found"),
-            Self::MethodNotAllowed => ("/problems/method-not-allowed", "Method not allowed"),
-            Self::UriTooLong => ("/problems/uri-too-long", "URI too long"),
-            Self::BadHost => ("/problems/bad-host", "The Host header is missing or invalid"),
-            Self::RateLimited(..) => ("/problems/rate-limited", "Too many requests"),
-            Self::Unavailable(_) => ("/problems/unavailable", "The index is unavailable"),
-            Self::Overloaded => ("/problems/overloaded", "The server is overloaded"),
-            Self::DeadlineExceeded => ("/problems/deadline-exceeded", "Request deadline exceeded"),
-            Self::ShuttingDown => ("/problems/shutting-down", "The server is shutting down"),
-            Self::Internal(_) => ("/problems/internal", "Internal error"),
-        }
+    /// The status code of the response.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.error_type().status()
+    }
+
+    /// Displays the error with its causes, on one line. `None` for the errors of clients, whose causes may quote the
+    /// request.
+    pub(crate) fn causes(&self) -> Option<impl fmt::Display> {
+        self.status().is_server_error().then_some(Chain(self))
     }
 
     fn detail(&self) -> Cow<'static, str> {
@@ -157,7 +175,7 @@ impl ApiError {
                 .into()
             }
             Self::Unavailable(_) => "the index is temporarily unavailable; retry later".into(),
-            Self::Overloaded => "too many requests are in flight; retry later".into(),
+            Self::Overloaded(_) => "too many requests are in flight; retry later".into(),
             Self::DeadlineExceeded => "the response was not ready in time; retry later".into(),
             Self::ShuttingDown => "the server accepts no more requests; retry later".into(),
             Self::Internal(_) => "the request failed because of an internal error".into(),
@@ -178,7 +196,7 @@ impl ApiError {
             Self::RateLimited(_, decision) => decision.retry_after_seconds().map(HeaderValue::from),
             // About the time that a failover of the database or a reconnect takes.
             Self::Unavailable(_) => Some(HeaderValue::from_static("5")),
-            Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
+            Self::Overloaded(_) | Self::DeadlineExceeded | Self::ShuttingDown => {
                 Some(HeaderValue::from_static("1"))
             }
             _ => None,
@@ -192,35 +210,12 @@ impl ApiError {
         }
     }
 
-    /// Logs server errors that operators should see, at most once a second per kind. Suppressed ones and client errors
-    /// are logged at debug level.
-    fn log(&self) {
-        static INTERNAL: LogThrottle = LogThrottle::new();
-        static UNAVAILABLE: LogThrottle = LogThrottle::new();
-        static DEADLINE: LogThrottle = LogThrottle::new();
-        let throttled = match self {
-            Self::Internal(_) => INTERNAL.try_log(),
-            Self::Unavailable(_) => UNAVAILABLE.try_log(),
-            Self::DeadlineExceeded => DEADLINE.try_log(),
-            _ => None,
-        };
-        match (self, throttled) {
-            (Self::Internal(_), Some(suppressed)) => {
-                tracing::error!(error = %Chain(self), suppressed, "request failed");
-            }
-            (_, Some(suppressed)) => {
-                tracing::warn!(error = %Chain(self), suppressed, "request failed");
-            }
-            (_, None) => tracing::debug!(error = %Chain(self), "request failed"),
-        }
-    }
-
     fn body(&self) -> Vec<u8> {
-        let (kind, title) = self.kind();
+        let error_type = self.error_type();
         let problem = Problem {
-            kind,
-            title,
-            status: self.status().as_u16(),
+            kind: error_type.problem_type(),
+            title: error_type.title(),
+            status: error_type.status().as_u16(),
             detail: self.detail(),
             parameter: self.parameter(),
         };
@@ -231,7 +226,6 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        self.log();
         let content_type = [(CONTENT_TYPE, "application/problem+json")];
         let mut response =
             (self.status(), self.cache_policy(), content_type, Body::from(self.body())).into_response();
@@ -246,6 +240,7 @@ impl IntoResponse for ApiError {
         if matches!(self, Self::MethodNotAllowed) {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
+        response.extensions_mut().insert(Arc::new(self));
         response
     }
 }
@@ -325,7 +320,7 @@ mod tests {
             (ApiError::UriTooLong, 414, None, CachePolicy::NoStore),
             (ApiError::BadHost, 400, None, CachePolicy::NoStore),
             (read_error(true).into(), 503, Some("5"), CachePolicy::NoStore),
-            (ApiError::Overloaded, 503, Some("1"), CachePolicy::NoStore),
+            (ApiError::Overloaded(Overload::InFlight), 503, Some("1"), CachePolicy::NoStore),
             (ApiError::DeadlineExceeded, 503, Some("1"), CachePolicy::NoStore),
             (ApiError::ShuttingDown, 503, Some("1"), CachePolicy::NoStore),
             (read_error(false).into(), 500, None, CachePolicy::NoStore),
@@ -360,7 +355,7 @@ mod tests {
     #[tokio::test]
     async fn causes_are_logged_and_never_sent() {
         for error in [ApiError::from(read_error(true)), ApiError::from(read_error(false))] {
-            let logged = Chain(&error).to_string();
+            let logged = error.causes().unwrap().to_string();
             assert!(
                 logged.contains("look up chart: ") && logged.ends_with("password of the database"),
                 "{logged}"
@@ -368,5 +363,6 @@ mod tests {
             let sent = body(error).await;
             assert!(!sent.contains("look up") && !sent.contains("password"), "{sent}");
         }
+        assert!(ApiError::from(bad_parameter()).causes().is_none(), "it may quote the request");
     }
 }

@@ -5,6 +5,7 @@
 //! - [`JsonBody`], [`RequestHeaders`]: JSON bodies with an `ETag`, conditional requests and gzip.
 //! - [`CachePolicy`]: the `Cache-Control` header, by name.
 //! - [`HttpRateLimiter`], [`RateLimitCheck`]: rate limits per group of routes.
+//! - [`Routes`]: the routes of a service, each in its group.
 //! - [`ResponseCache`]: reads of responses through rate limit and cache.
 //! - [`public_router`], [`private_router`]: the middleware of a listener.
 //! - [`serve`]: the HTTP server.
@@ -16,25 +17,33 @@ mod content_encoding;
 mod cors;
 mod entity_tag;
 mod error;
+mod error_type;
 mod host_header;
 mod json_body;
 mod layers;
 mod log_throttle;
+mod method_label;
 mod path_params;
 mod peer_connections;
 mod rate_limit;
+mod request_id;
 mod request_limits;
+mod request_log;
+mod request_metrics;
 mod request_span;
+mod request_telemetry;
 mod response_cache;
+mod routes;
 mod server;
 
 pub use cache_policy::CachePolicy;
 pub use config::{RequestLimitConfig, ServerConfig};
 pub use entity_tag::{EntityTag, MalformedEntityTag};
-pub use error::{ApiError, Resource};
+pub use error::{ApiError, Overload, Resource};
 pub use json_body::{JsonBody, RequestHeaders, not_modified};
 pub use layers::{private_router, public_router};
 pub use path_params::{ChartsetIdParam, HashParam};
 pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
 pub use response_cache::ResponseCache;
+pub use routes::Routes;
 pub use server::serve;

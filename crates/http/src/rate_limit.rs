@@ -3,12 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Router;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::HeaderValue;
 use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
+use axum::routing::MethodRouter;
 use chart_index_ratelimit::{ClientAddress, Group, Limiter, PreparedCheck, TrustedProxies};
 
 use crate::ApiError;
@@ -68,13 +68,19 @@ impl HttpRateLimiter {
         &self.limiter
     }
 
-    /// The routes with the rate limit of a group, which does not apply to their fallbacks.
-    pub fn with_rate_limit<S: Clone + Send + Sync + 'static>(
+    /// Whether the peer is a trusted proxy.
+    pub(crate) fn is_from_trusted_proxy(&self, request: &Request) -> bool {
+        let peer = request.extensions().get::<PeerAddress>();
+        peer.is_some_and(|&PeerAddress(peer)| self.trusted_proxies.contains(peer))
+    }
+
+    /// The handlers of a route with the rate limit of a group, which does not apply to their fallback.
+    pub(crate) fn with_rate_limit<S: Clone + Send + Sync + 'static>(
         &self,
         group: Group,
-        routes: Router<S>,
-    ) -> Router<S> {
-        routes.route_layer(from_fn_with_state((self.clone(), group), enforce))
+        handlers: MethodRouter<S>,
+    ) -> MethodRouter<S> {
+        handlers.route_layer(from_fn_with_state((self.clone(), group), enforce))
     }
 
     /// Counts a request without a route against the group `other`. Returns the error to respond with: the given one, or

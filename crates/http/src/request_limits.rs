@@ -6,10 +6,11 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use opentelemetry::metrics::Meter;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::{ApiError, HttpRateLimiter, RequestLimitConfig, host_header};
+use crate::{ApiError, HttpRateLimiter, Overload, RequestLimitConfig, host_header};
 
 /// The longest path and query. The longest useful query has every parameter and a `q` of 200 characters, all escaped, and
 /// is much shorter.
@@ -24,14 +25,35 @@ pub(crate) struct RequestLimits {
 }
 
 impl RequestLimits {
-    pub(crate) fn new(config: &RequestLimitConfig, rate_limiter: HttpRateLimiter) -> Self {
+    pub(crate) fn new(config: &RequestLimitConfig, rate_limiter: HttpRateLimiter, meter: &Meter) -> Self {
         let max_in_flight = usize::try_from(config.max_requests_in_flight.get()).unwrap_or(usize::MAX);
-        Self {
-            in_flight: Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS))),
-            deadline: config.request_deadline,
-            rate_limiter,
-        }
+        let max_in_flight = max_in_flight.min(Semaphore::MAX_PERMITS);
+        let in_flight = Arc::new(Semaphore::new(max_in_flight));
+        observe_in_flight(meter, &in_flight, max_in_flight);
+        Self { in_flight, deadline: config.request_deadline, rate_limiter }
     }
+}
+
+/// Creates the gauges of the requests in flight and of their limit.
+fn observe_in_flight(meter: &Meter, in_flight: &Arc<Semaphore>, max_in_flight: usize) {
+    let gauge = |name: &'static str, description: &'static str, value: fn(usize, usize) -> usize| {
+        // The SDK keeps the callback forever.
+        let in_flight = Arc::downgrade(in_flight);
+        meter
+            .u64_observable_gauge(name)
+            .with_unit("{request}")
+            .with_description(description)
+            .with_callback(move |observer| {
+                let Some(in_flight) = in_flight.upgrade() else { return };
+                let value = value(max_in_flight, in_flight.available_permits());
+                observer.observe(u64::try_from(value).unwrap_or(u64::MAX), &[]);
+            })
+            .build();
+    };
+    gauge("http.server.active_requests", "Requests in flight", |max, available| {
+        max.saturating_sub(available)
+    });
+    gauge("chart_index.http.requests.limit", "Maximum requests in flight", |max, _| max);
 }
 
 /// Middleware: sheds requests above the concurrency limit, rejects invalid ones and stops those beyond the deadline.
@@ -40,7 +62,7 @@ pub(crate) async fn enforce(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let _permit = limits.in_flight.try_acquire().map_err(|_| ApiError::Overloaded)?;
+    let _permit = limits.in_flight.try_acquire().map_err(|_| ApiError::Overloaded(Overload::InFlight))?;
     let response = async {
         match validate(&request) {
             Ok(()) => Ok(next.run(request).await),

@@ -1,87 +1,98 @@
-//! The id and the tracing span of each request.
+//! The root span of a request.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use chart_index_instrumentation::{RemoteParent, Sampler};
+use tracing::{Span, field};
 
-use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::Next;
-use axum::response::Response;
-use tokio::time::Instant;
-use tracing::{Instrument, field};
+use crate::HttpRateLimiter;
+use crate::error_type::ErrorType;
+use crate::method_label::MethodLabel;
 
-/// Carries the id of a request, in the response and optionally in the request.
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// The longest id that is accepted from a client or proxy.
-const MAX_ID_BYTES: usize = 128;
-
-/// Handles the request in a tracing span and adds its id to the response.
-///
-/// The span records the route pattern. It records neither path, query nor client address.
-pub(crate) async fn in_span(request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let id =
-        request.headers().get(X_REQUEST_ID).filter(|id| is_valid(id)).cloned().unwrap_or_else(generate_id);
-    let span = tracing::info_span!(
-        "request",
-        request_id = id.to_str().unwrap_or_default(),
-        method = %request.method(),
-        route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str),
-        status = field::Empty,
-        latency_ms = field::Empty,
-    );
-    let mut response = next.run(request).instrument(span.clone()).await;
-    span.record("status", response.status().as_u16());
-    span.record("latency_ms", started.elapsed().as_secs_f64() * 1000.0);
-    // At debug level: a line per request costs more than most requests do.
-    span.in_scope(|| tracing::debug!("request handled"));
-    response.headers_mut().insert(X_REQUEST_ID, id);
-    response
+/// Decides which requests have a span.
+#[derive(Debug)]
+pub(crate) struct RequestSampler {
+    sampler: Sampler,
+    /// Knows the trusted proxies.
+    rate_limiter: HttpRateLimiter,
 }
 
-/// Whether an id from a request is safe to log.
-fn is_valid(id: &HeaderValue) -> bool {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=MAX_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(is_plain)
+/// Whether a request has a span.
+#[derive(Debug)]
+enum Decision {
+    Unsampled,
+    Root,
+    ChildOf(RemoteParent),
 }
 
-/// Generates an id: a counter hashed with two random keys, so that ids do not reveal the number of requests.
-fn generate_id() -> HeaderValue {
-    static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(Default::default);
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let id = format!("{:016x}{:016x}", KEYS.0.hash_one(count), KEYS.1.hash_one(count));
-    HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
-}
+impl RequestSampler {
+    pub(crate) const fn new(sampler: Sampler, rate_limiter: HttpRateLimiter) -> Self {
+        Self { sampler, rate_limiter }
+    }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    #[test]
-    fn only_short_and_plain_ids_are_accepted() {
-        let longest = "x".repeat(MAX_ID_BYTES);
-        for (id, valid) in [
-            ("4bf92f35-77b3.4da6_a3ce", true),
-            (longest.as_str(), true),
-            ("", false),
-            ("a b", false),
-            ("a\"b", false),
-            ("é", false),
-            (&format!("{longest}x"), false),
-        ] {
-            assert_eq!(is_valid(&HeaderValue::from_str(id).unwrap()), valid, "{id:?}");
+    /// The span of a request, disabled unless it is sampled. Records neither path, query, host nor address.
+    pub(crate) fn span(&self, request: &Request, id: &str, method: MethodLabel, route: Option<&str>) -> Span {
+        match self.decide(request) {
+            Decision::Unsampled => Span::none(),
+            Decision::Root => root_span(id, method, route),
+            Decision::ChildOf(parent) => {
+                let span = root_span(id, method, route);
+                parent.set_on(&span);
+                span
+            }
         }
     }
 
-    #[test]
-    fn generated_ids_are_valid_and_unique() {
-        let ids: HashSet<HeaderValue> = (0..1000).map(|_| generate_id()).collect();
-        assert_eq!(ids.len(), 1000);
-        assert!(ids.iter().all(is_valid));
+    /// A trusted proxy decides with its `traceparent`. That of any other client is ignored.
+    fn decide(&self, request: &Request) -> Decision {
+        if self.sampler.is_off() {
+            return Decision::Unsampled;
+        }
+        match self.remote_parent(request) {
+            Some(parent) if parent.is_sampled() => Decision::ChildOf(parent),
+            None if self.sampler.sample() => Decision::Root,
+            Some(_) | None => Decision::Unsampled,
+        }
+    }
+
+    fn remote_parent(&self, request: &Request) -> Option<RemoteParent> {
+        if !self.rate_limiter.is_from_trusted_proxy(request) {
+            return None;
+        }
+        RemoteParent::extract(|name| {
+            let mut values = request.headers().get_all(name).iter();
+            // W3C Trace Context: a request with several `traceparent`s has none.
+            values.next().filter(|_| values.next().is_none())?.to_str().ok()
+        })
+    }
+}
+
+fn root_span(id: &str, method: MethodLabel, route: Option<&str>) -> Span {
+    let method = method.as_str();
+    let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
+    tracing::info_span!(
+        "request",
+        otel.name = name,
+        otel.kind = "server",
+        otel.status_code = field::Empty,
+        "http.request.method" = method,
+        "http.route" = route,
+        "http.response.status_code" = field::Empty,
+        "error.type" = field::Empty,
+        "chart_index.request_id" = id,
+    )
+}
+
+/// Records the response in the span of its request.
+pub(crate) fn record_response(span: &Span, status: StatusCode, error: Option<ErrorType>) {
+    if span.is_disabled() {
+        return;
+    }
+    span.record("http.response.status_code", i64::from(status.as_u16()));
+    if let Some(error) = error {
+        span.record("error.type", error.as_str());
+    }
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
     }
 }

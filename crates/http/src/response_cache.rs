@@ -6,7 +6,7 @@ use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError};
 use chart_index_domain::ReadError;
 
 use crate::json_body::compressed;
-use crate::{ApiError, HttpRateLimiter, JsonBody, RateLimitCheck, RequestHeaders};
+use crate::{ApiError, HttpRateLimiter, JsonBody, Overload, RateLimitCheck, RequestHeaders};
 
 /// The rate limits and the cache of responses, which share their Redis round trips. All handlers read through it.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ fn outcome(response: Result<CachedResponse, FillError<ReadError>>) -> Result<Cac
     response.map_err(|error| match error {
         FillError::Failed(error) => ApiError::from(error),
         FillError::TimedOut => ApiError::Unavailable(TimedOut.into()),
-        FillError::Overloaded => ApiError::Overloaded,
+        FillError::Overloaded => ApiError::Overloaded(Overload::Fills),
         FillError::Abandoned => ApiError::Internal(Abandoned.into()),
     })
 }
@@ -108,6 +108,7 @@ impl From<Arc<ReadError>> for ApiError {
     fn from(error: Arc<ReadError>) -> Self {
         match *error {
             ReadError::Unavailable { .. } => Self::Unavailable(error.into()),
+            ReadError::Overloaded { .. } => Self::Overloaded(Overload::Fills),
             ReadError::Failed { .. } => Self::Internal(error.into()),
         }
     }

@@ -148,14 +148,12 @@ impl SearchIndex for PostgresSearch {
 
     /// The page is always current, whichever generation is requested. Above
     /// [`StoreConfig::max_searches`](crate::StoreConfig) in flight, searches wait. Those that would wait too long fail
-    /// with [`ReadError::Unavailable`].
+    /// with [`ReadError::Overloaded`].
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
         let permit = self.store.searches().acquire().await;
-        let unavailable = |error: SearchLimitExceeded| ReadError::Unavailable {
-            operation: OPERATION,
-            source: error.into(),
-        };
-        let _permit = permit.map_err(unavailable)?;
+        let overloaded =
+            |error: SearchLimitExceeded| ReadError::Overloaded { operation: OPERATION, source: error.into() };
+        let _permit = permit.map_err(overloaded)?;
         self.page(query, generation).await
     }
 }

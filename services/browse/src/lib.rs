@@ -7,9 +7,8 @@ mod source_pages;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::routing::get;
-use chart_index_http::ResponseCache;
+use chart_index_http::{ResponseCache, Routes};
 use chart_index_ratelimit::Group;
 use chart_index_store::{CatalogueWatch, Store};
 
@@ -30,16 +29,13 @@ pub struct BrowseState {
     pub source_pages: SourcePages,
 }
 
-/// The routes of the service, each group with its rate limit.
-pub fn router(state: BrowseState) -> Router {
-    let list = Router::new().route("/api/chartsets", get(handlers::list));
-    let detail = Router::new()
-        .route("/api/chartsets/{id}", get(handlers::detail))
-        .route("/go/chartset/{id}", get(handlers::redirect));
-    let limiter = state.cache.rate_limiter();
-    let list = limiter.with_rate_limit(Group::List, list);
-    let detail = limiter.with_rate_limit(Group::Detail, detail);
-    list.merge(detail).with_state(Arc::new(state))
+/// The routes of the service.
+pub fn routes(state: BrowseState) -> Routes {
+    Routes::new(state.cache.rate_limiter())
+        .route(Group::List, "/api/chartsets", get(handlers::list))
+        .route(Group::Detail, "/api/chartsets/{id}", get(handlers::detail))
+        .route(Group::Detail, "/go/chartset/{id}", get(handlers::redirect))
+        .with_state(Arc::new(state))
 }
 
 #[cfg(test)]

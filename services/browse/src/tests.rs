@@ -133,7 +133,8 @@ async fn get(engines: &SearchEngines, path: &str) -> Response {
         cache: unlimited(),
         source_pages,
     };
-    router(state).oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap()
+    let request = Request::get(path).body(Body::empty()).unwrap();
+    routes(state).into_router().oneshot(request).await.unwrap()
 }
 
 async fn json(response: Response) -> Value {

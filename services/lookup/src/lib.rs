@@ -4,9 +4,8 @@ mod handlers;
 mod lookup_body;
 mod rox_response;
 
-use axum::Router;
 use axum::routing::get;
-use chart_index_http::ResponseCache;
+use chart_index_http::{ResponseCache, Routes};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 
@@ -19,14 +18,12 @@ pub struct LookupState {
     pub cache: ResponseCache,
 }
 
-/// The routes of the service, each group with its rate limit.
-pub fn router(state: LookupState) -> Router {
-    let charts = Router::new().route("/api/charts/{hash}", get(handlers::chart));
-    let rox_files = Router::new().route("/api/charts/{hash}/rox", get(handlers::rox));
-    let limiter = state.cache.rate_limiter();
-    let charts = limiter.with_rate_limit(Group::Lookup, charts);
-    let rox_files = limiter.with_rate_limit(Group::Rox, rox_files);
-    charts.merge(rox_files).with_state(state)
+/// The routes of the service.
+pub fn routes(state: LookupState) -> Routes {
+    Routes::new(state.cache.rate_limiter())
+        .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
+        .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
+        .with_state(state)
 }
 
 #[cfg(test)]

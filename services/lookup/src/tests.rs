@@ -15,7 +15,8 @@ async fn status(path: &str) -> u16 {
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://user@127.0.0.1:1/none".parse().unwrap()));
     let request = Request::get(path).body(Body::empty()).unwrap();
-    router(LookupState { store, cache: response_cache() }).oneshot(request).await.unwrap().status().as_u16()
+    let routes = routes(LookupState { store, cache: response_cache() }).into_router();
+    routes.oneshot(request).await.unwrap().status().as_u16()
 }
 
 #[tokio::test]

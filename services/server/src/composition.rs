@@ -10,7 +10,7 @@ use axum::Router;
 use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatus, CatalogueStatusSource};
 use chart_index_domain::search::Engine;
-use chart_index_http::{HttpRateLimiter, ResponseCache, ServerConfig, private_router, public_router};
+use chart_index_http::{HttpRateLimiter, ResponseCache, Routes, ServerConfig, private_router, public_router};
 use chart_index_lookup::LookupState;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use chart_index_redis::{RedisConfig, RedisConnection};
@@ -88,10 +88,10 @@ impl App {
         // An error is not fatal: the server also starts without PostgreSQL, and `/readyz` repeats the check.
         let (watch, _) =
             tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
-        let (rate_limiter, cache) = connect_cache(arguments, &watch)?;
+        let cache = connect_cache(arguments, &watch)?;
         let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
         let routes = routes(arguments, engines, &store, &watch, &cache);
-        let public_router = public_router(routes, &rate_limiter, &arguments.request_limits);
+        let public_router = public_router(routes, &arguments.request_limits, telemetry.sampler());
         let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
         let private_router = private_router(monitored);
         Ok(Self { store, monitoring, readiness, public_router, private_router })
@@ -131,10 +131,7 @@ async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener
 /// # Errors
 ///
 /// The Redis settings are invalid.
-fn connect_cache(
-    arguments: &ServeArguments,
-    watch: &CatalogueWatch,
-) -> anyhow::Result<(HttpRateLimiter, ResponseCache)> {
+fn connect_cache(arguments: &ServeArguments, watch: &CatalogueWatch) -> anyhow::Result<ResponseCache> {
     let redis = RedisConfig::new(arguments.redis.endpoint());
     let connect = |name| RedisConnection::connect(name, redis.clone());
     let cache_config = cache_config(arguments, redis.clone(), watch);
@@ -147,7 +144,7 @@ fn connect_cache(
     // On the main connection of the cache, so that a check and a read take one round trip.
     let limiter = Limiter::new(config, connections.main);
     let rate_limiter = HttpRateLimiter::new(limiter, arguments.rate_limits.trusted_proxies.clone());
-    Ok((rate_limiter.clone(), ResponseCache::new(rate_limiter, cache)))
+    Ok(ResponseCache::new(rate_limiter, cache))
 }
 
 fn cache_config(arguments: &ServeArguments, redis: RedisConfig, watch: &CatalogueWatch) -> CacheConfig {
@@ -208,11 +205,11 @@ fn routes(
     store: &Store,
     watch: &CatalogueWatch,
     cache: &ResponseCache,
-) -> Router {
-    let mut routes = Router::new();
+) -> Routes {
+    let mut routes = Routes::new(cache.rate_limiter());
     if arguments.services.contains(&Service::Lookup) {
         let state = LookupState { store: store.clone(), cache: cache.clone() };
-        routes = routes.merge(chart_index_lookup::router(state));
+        routes = routes.merge(chart_index_lookup::routes(state));
     }
     if arguments.services.contains(&Service::Browse) {
         let state = BrowseState {
@@ -222,7 +219,7 @@ fn routes(
             cache: cache.clone(),
             source_pages: arguments.source_pages.clone(),
         };
-        routes = routes.merge(chart_index_browse::router(state));
+        routes = routes.merge(chart_index_browse::routes(state));
     }
     routes
 }

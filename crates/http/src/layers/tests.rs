@@ -1,5 +1,9 @@
 //! The middleware around test routes.
 
+mod log_lines;
+mod metrics;
+mod spans;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +11,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode, Version, request};
 use axum::routing::get;
-use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
+use chart_index_instrumentation::Sampler;
+use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
 use chart_index_redis::RedisConnection;
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -15,12 +20,12 @@ use tokio::sync::Notify;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{CachePolicy, JsonBody, RequestHeaders};
+use crate::{CachePolicy, HttpRateLimiter, JsonBody, Overload, RequestHeaders};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Routes that respond, panic, fail, never complete, and wait to be released.
-fn routes(entered: Arc<Notify>, release: Arc<Notify>) -> Router {
+/// Routes that respond, panic, fail, are overloaded, never complete, and wait to be released.
+fn routes(rate_limiter: &HttpRateLimiter, entered: Arc<Notify>, release: Arc<Notify>) -> Routes {
     let large = async |headers: RequestHeaders| {
         Ok::<_, ApiError>(JsonBody::render(&"x".repeat(5000))?.into_response(&headers, CachePolicy::Lookup))
     };
@@ -29,12 +34,16 @@ fn routes(entered: Arc<Notify>, release: Arc<Notify>) -> Router {
         release.notified().await;
         "released"
     };
-    Router::new()
-        .route("/large/{name}", get(large))
-        .route("/panic", get(async || -> &'static str { panic!("secret of the handler") }))
-        .route("/unavailable", get(async || ApiError::Unavailable("secret of the store".into())))
-        .route("/endless", get(std::future::pending::<()>))
-        .route("/wait", get(wait))
+    let panicking = async || -> &'static str { panic!("secret of the handler") };
+    let unavailable = async || ApiError::Unavailable("secret of the store".into());
+    let overloaded = async || ApiError::Overloaded(Overload::Fills);
+    Routes::new(rate_limiter)
+        .route(Group::Lookup, "/large/{name}", get(large))
+        .route(Group::Lookup, "/panic", get(panicking))
+        .route(Group::Lookup, "/unavailable", get(unavailable))
+        .route(Group::Detail, "/overloaded", get(overloaded))
+        .route(Group::Lookup, "/endless", get(std::future::pending::<()>))
+        .route(Group::List, "/wait", get(wait))
 }
 
 fn app() -> Router {
@@ -42,16 +51,24 @@ fn app() -> Router {
 }
 
 fn limited_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Router {
+    let routes = routes(&rate_limiter(240, ""), entered, release);
+    public_router(routes, &config(max_requests_in_flight), Sampler::OFF)
+}
+
+fn config(max_requests_in_flight: u32) -> RequestLimitConfig {
     let max_requests_in_flight = NonZeroU32::new(max_requests_in_flight).unwrap();
-    let config = RequestLimitConfig { request_deadline: DEADLINE, max_requests_in_flight };
-    public_router(routes(entered, release), &rate_limiter(240), &config)
+    RequestLimitConfig { request_deadline: DEADLINE, max_requests_in_flight }
+}
+
+fn private_app() -> Router {
+    private_router(routes(&rate_limiter(240, ""), Arc::default(), Arc::default()).into_router())
 }
 
 /// A rate limiter without Redis, with this limit for all groups.
-fn rate_limiter(limit: u32) -> HttpRateLimiter {
+fn rate_limiter(limit: u32, trusted_proxies: &str) -> HttpRateLimiter {
     let limits = chart_index_ratelimit::Limits::all(NonZeroU32::new(limit).unwrap());
     let config = LimiterConfig { limits, ..LimiterConfig::default() };
-    HttpRateLimiter::new(Limiter::new(config, RedisConnection::disabled()), TrustedProxies::default())
+    HttpRateLimiter::new(Limiter::new(config, RedisConnection::disabled()), trusted_proxies.parse().unwrap())
 }
 
 struct Response {
@@ -271,7 +288,7 @@ async fn request_without_one_valid_host_is_a_400_problem() {
         &[("host", "one two")],
         &[("host", "user@one")],
     ] {
-        for app in [app(), private_router(routes(Arc::default(), Arc::default()))] {
+        for app in [app(), private_app()] {
             let response = send_exactly(&app, request(Version::HTTP_11), headers).await;
             assert_eq!(response.problem(400), "/problems/bad-host", "{headers:?}");
         }
@@ -289,11 +306,8 @@ async fn request_without_one_valid_host_is_a_400_problem() {
 /// docs/api.md, "Rate limits": requests without an endpoint have their own group.
 #[tokio::test]
 async fn requests_without_a_route_share_a_limit() {
-    let config = RequestLimitConfig {
-        request_deadline: DEADLINE,
-        max_requests_in_flight: NonZeroU32::new(8).unwrap(),
-    };
-    let app = public_router(routes(Arc::default(), Arc::default()), &rate_limiter(5), &config);
+    let routes = routes(&rate_limiter(5, ""), Arc::default(), Arc::default());
+    let app = public_router(routes, &config(8), Sampler::OFF);
     let long = format!("/large/a?{}", "q".repeat(9_000));
     let without_route = [
         ("GET", "/nothing", 404),
@@ -324,7 +338,7 @@ async fn requests_without_a_route_share_a_limit() {
 
 #[tokio::test]
 async fn private_listener_has_no_rate_limits() {
-    let app = private_router(routes(Arc::default(), Arc::default()));
+    let app = private_app();
     for _ in 0..300 {
         assert_eq!(send(&app, "GET", "/nothing", &[]).await.status, 404);
     }
@@ -340,7 +354,7 @@ async fn request_id_is_accepted_or_generated() {
 
 #[tokio::test]
 async fn private_listener_has_problem_documents_but_no_cors() {
-    let app = private_router(routes(Arc::default(), Arc::default()));
+    let app = private_app();
     assert_eq!(send(&app, "GET", "/nothing", &[]).await.problem(404), "/problems/not-found");
     assert_eq!(
         send(&app, Method::POST.as_str(), "/wait", &[]).await.problem(405),

@@ -12,12 +12,12 @@ use chart_index_redis::RedisConnection;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{CachePolicy, HashParam, JsonBody, RequestHeaders, ResponseCache};
+use crate::{CachePolicy, HashParam, JsonBody, RequestHeaders, ResponseCache, Routes};
 
 const LIMIT: u32 = 3;
 
 /// A route whose handler runs the check with its read, one whose handler does not, and one that fails.
-fn app() -> Router {
+fn app() -> axum::Router {
     let limits = Limits::all(NonZeroU32::new(LIMIT).unwrap());
     let limiter =
         Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, RedisConnection::disabled());
@@ -30,15 +30,21 @@ fn app() -> Router {
         let body = found.ok_or(ApiError::NotFound(crate::Resource::Endpoint))?;
         Ok::<_, ApiError>(body.into_response(&headers, CachePolicy::Lookup))
     };
-    let routes = Router::new()
-        .route("/checked/{hash}", get(checked))
-        .route("/unchecked", get(async || "response"))
-        .route("/failing", get(async || ApiError::Unavailable("the store".into())));
-    rate_limiter.with_rate_limit(Group::Lookup, routes)
+    Routes::new(&rate_limiter)
+        .route(Group::Lookup, "/checked/{hash}", get(checked))
+        .route(Group::Lookup, "/unchecked", get(async || "response"))
+        .route(Group::Lookup, "/failing", get(async || ApiError::Unavailable("the store".into())))
+        .into_router()
 }
 
 /// A request of a client behind a trusted proxy.
-async fn send(app: &Router, method: Method, path: &str, client: &str, condition: Option<&str>) -> Response {
+async fn send(
+    app: &axum::Router,
+    method: Method,
+    path: &str,
+    client: &str,
+    condition: Option<&str>,
+) -> Response {
     let mut request = Request::builder()
         .method(method)
         .uri(path)

@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll};
 
 use axum::routing::get;
-use chart_index_ratelimit::{Limiter, LimiterConfig};
+use chart_index_instrumentation::Sampler;
+use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
 use chart_index_redis::RedisConnection;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
@@ -16,7 +17,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::{HttpRateLimiter, RequestLimitConfig, public_router};
+use crate::{HttpRateLimiter, RequestLimitConfig, Routes, public_router};
 
 const CONFIG: ServerConfig = ServerConfig {
     max_connections: NonZeroU32::new(16).unwrap(),
@@ -52,14 +53,15 @@ impl Server {
                 "released"
             }
         };
-        let routes = Router::new().route("/", get(async || "response")).route("/wait", get(wait));
-        let routes = routes.route("/large", get(async || vec![0_u8; 64 << 20]));
         let layers = RequestLimitConfig {
             request_deadline: Duration::from_hours(1),
             max_requests_in_flight: NonZeroU32::new(16).unwrap(),
         };
         let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
-        let rate_limiter = HttpRateLimiter::new(limiter, trusted_proxies.clone());
+        let routes = Routes::new(&HttpRateLimiter::new(limiter, trusted_proxies.clone()))
+            .route(Group::Lookup, "/", get(async || "response"))
+            .route(Group::Lookup, "/wait", get(wait))
+            .route(Group::Lookup, "/large", get(async || vec![0_u8; 64 << 20]));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = oneshot::channel();
@@ -67,7 +69,7 @@ impl Server {
             let stopping = async { stopping.await.unwrap_or(()) };
             serve(
                 listener,
-                public_router(routes, &rate_limiter, &layers),
+                public_router(routes, &layers, Sampler::OFF),
                 &config,
                 &trusted_proxies,
                 stopping,

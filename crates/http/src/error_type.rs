@@ -1,0 +1,113 @@
+//! The types of errors that the API responds with.
+
+use axum::http::StatusCode;
+
+/// The type of an error response (docs/api.md, "Errors"). A closed set, so that metrics can be labelled with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorType {
+    BadParameter,
+    MalformedHash,
+    NotFound,
+    MethodNotAllowed,
+    UriTooLong,
+    BadHost,
+    RateLimited,
+    Unavailable,
+    Overloaded,
+    DeadlineExceeded,
+    ShuttingDown,
+    Internal,
+}
+
+impl ErrorType {
+    /// Every type, in the order of the enum.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::BadParameter,
+        Self::MalformedHash,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::UriTooLong,
+        Self::BadHost,
+        Self::RateLimited,
+        Self::Unavailable,
+        Self::Overloaded,
+        Self::DeadlineExceeded,
+        Self::ShuttingDown,
+        Self::Internal,
+    ];
+
+    /// The status code of the response.
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::BadParameter | Self::MalformedHash | Self::BadHost => StatusCode::BAD_REQUEST,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::UriTooLong => StatusCode::URI_TOO_LONG,
+            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            // Not 504, which is for gateways (RFC 9110, section 15.6.5); 503 may carry `Retry-After` (section 15.6.4).
+            Self::Unavailable | Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The `type` of the problem. Clients match on it, a relative reference: it never changes.
+    pub(crate) const fn problem_type(self) -> &'static str {
+        match self {
+            Self::BadParameter => "/problems/bad-parameter",
+            Self::MalformedHash => "/problems/malformed-hash",
+            Self::NotFound => "/problems/not-found",
+            Self::MethodNotAllowed => "/problems/method-not-allowed",
+            Self::UriTooLong => "/problems/uri-too-long",
+            Self::BadHost => "/problems/bad-host",
+            Self::RateLimited => "/problems/rate-limited",
+            Self::Unavailable => "/problems/unavailable",
+            Self::Overloaded => "/problems/overloaded",
+            Self::DeadlineExceeded => "/problems/deadline-exceeded",
+            Self::ShuttingDown => "/problems/shutting-down",
+            Self::Internal => "/problems/internal",
+        }
+    }
+
+    /// The `title` of the problem.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::BadParameter => "A parameter cannot be used",
+            Self::MalformedHash => "The chart hash is malformed",
+            Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "Method not allowed",
+            Self::UriTooLong => "URI too long",
+            Self::BadHost => "The Host header is missing or invalid",
+            Self::RateLimited => "Too many requests",
+            Self::Unavailable => "The index is unavailable",
+            Self::Overloaded => "The server is overloaded",
+            Self::DeadlineExceeded => "Request deadline exceeded",
+            Self::ShuttingDown => "The server is shutting down",
+            Self::Internal => "Internal error",
+        }
+    }
+
+    /// The value of `error.type` in metrics, spans and the log: the last segment of the problem type.
+    pub(crate) fn as_str(self) -> &'static str {
+        self.problem_type().rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether no route handles a request with this error, whatever its path.
+    pub(crate) const fn is_without_route(self) -> bool {
+        matches!(self, Self::MethodNotAllowed | Self::UriTooLong | Self::BadHost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_indexed_in_order_and_named() {
+        for (index, error_type) in ErrorType::ALL.into_iter().enumerate() {
+            assert_eq!(error_type as usize, index, "{error_type:?}");
+        }
+        assert_eq!(ErrorType::DeadlineExceeded.as_str(), "deadline-exceeded");
+    }
+}

@@ -1,0 +1,210 @@
+//! The metrics of requests (docs/operations/metrics.md).
+//!
+//! Every label has a closed set of values, whatever clients send, and each set of labels has a place in a table. The
+//! first request with a set binds it to the histogram, later ones record without a look-up of labels.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use chart_index_ratelimit::Group;
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{BoundCounter, BoundHistogram, Histogram, Meter};
+
+use crate::error_type::ErrorType;
+use crate::method_label::MethodLabel;
+use crate::{ApiError, Overload};
+
+/// The boundaries of the histogram of requests, in seconds.
+const BUCKETS: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0];
+
+/// The status codes of successful responses. Any other is `_OTHER`.
+const SUCCESSES: [StatusCode; 4] =
+    [StatusCode::OK, StatusCode::NO_CONTENT, StatusCode::FOUND, StatusCode::NOT_MODIFIED];
+
+/// The number of outcomes: successes, `_OTHER`, errors.
+const OUTCOMES: usize = SUCCESSES.len() + 1 + ErrorType::ALL.len();
+
+/// The number of methods that routes handle.
+const ROUTE_METHODS: usize = 2;
+
+/// Maximum number of routes with a label of their own; requests of further routes are recorded without a route.
+const MAX_ROUTES: usize = 12;
+
+/// Maximum number of label sets of an instrument.
+const MAX_LABEL_SETS: usize = 512;
+const _: () = assert!(
+    (MAX_ROUTES * ROUTE_METHODS + MethodLabel::ALL.len()) * OUTCOMES <= MAX_LABEL_SETS,
+    "too many label sets"
+);
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// A success, by its index in [`SUCCESSES`].
+    Success(usize),
+    /// A response with another status and without an [`ApiError`].
+    Other,
+    Error(ErrorType),
+}
+
+impl Outcome {
+    fn new(status: StatusCode, error: Option<ErrorType>) -> Self {
+        let success = || SUCCESSES.iter().position(|success| *success == status);
+        error.map(Self::Error).or_else(|| success().map(Self::Success)).unwrap_or(Self::Other)
+    }
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Success(index) => index,
+            Self::Other => SUCCESSES.len(),
+            Self::Error(error) => SUCCESSES.len() + 1 + error as usize,
+        }
+    }
+
+    fn labels(self) -> Vec<KeyValue> {
+        let (status, error) = match self {
+            Self::Success(index) => (SUCCESSES[index].as_str().to_owned(), None),
+            Self::Other => ("_OTHER".to_owned(), None),
+            Self::Error(error) => (error.status().as_str().to_owned(), Some(error)),
+        };
+        let mut labels = vec![KeyValue::new("http.response.status_code", status)];
+        labels.extend(error.map(|error| KeyValue::new("error.type", error.as_str())));
+        labels
+    }
+}
+
+/// The reason why a request was shed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShedReason {
+    InFlight,
+    GroupInFlight,
+    Fills,
+    Deadline,
+}
+
+impl ShedReason {
+    /// Every reason, in the order of the enum.
+    const ALL: [Self; 4] = [Self::InFlight, Self::GroupInFlight, Self::Fills, Self::Deadline];
+
+    const fn new(error: &ApiError) -> Option<Self> {
+        match error {
+            ApiError::Overloaded(Overload::InFlight) => Some(Self::InFlight),
+            ApiError::Overloaded(Overload::GroupInFlight) => Some(Self::GroupInFlight),
+            ApiError::Overloaded(Overload::Fills) => Some(Self::Fills),
+            ApiError::DeadlineExceeded => Some(Self::Deadline),
+            _ => None,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::InFlight => "in_flight",
+            Self::GroupInFlight => "group_in_flight",
+            Self::Fills => "fills",
+            Self::Deadline => "deadline",
+        }
+    }
+}
+
+/// The histogram with the labels of a route and method, for each outcome.
+type Durations = [OnceLock<BoundHistogram<f64>>; OUTCOMES];
+
+/// The metrics of the requests of a listener.
+#[derive(Debug)]
+pub(crate) struct RequestMetrics {
+    duration: Histogram<f64>,
+    routes: Vec<RouteMetrics>,
+    /// Requests that no route handles, by method.
+    without_route: [Durations; MethodLabel::ALL.len()],
+    /// By group and reason.
+    shed: [[BoundCounter<u64>; ShedReason::ALL.len()]; Group::ALL.len()],
+}
+
+#[derive(Debug)]
+struct RouteMetrics {
+    template: &'static str,
+    group: Group,
+    /// By method.
+    durations: [Durations; ROUTE_METHODS],
+}
+
+impl RequestMetrics {
+    /// Creates the instruments, for these routes.
+    pub(crate) fn new(meter: &Meter, templates: &[(&'static str, Group)]) -> Self {
+        let duration = meter
+            .f64_histogram("http.server.request.duration")
+            .with_unit("s")
+            .with_description("Duration of a request")
+            .with_boundaries(BUCKETS.to_vec())
+            .build();
+        let shed = meter
+            .u64_counter("chart_index.http.requests.shed")
+            .with_unit("{request}")
+            .with_description("Requests rejected because of a limit")
+            .build();
+        let shed_labels = |group: Group, reason: ShedReason| {
+            [
+                KeyValue::new("chart_index.group", group.as_str()),
+                KeyValue::new("chart_index.reason", reason.as_str()),
+            ]
+        };
+        let routes = templates.iter().take(MAX_ROUTES);
+        Self {
+            duration,
+            routes: routes.map(|(template, group)| RouteMetrics::new(template, *group)).collect(),
+            without_route: std::array::from_fn(|_| unbound()),
+            shed: Group::ALL
+                .map(|group| ShedReason::ALL.map(|reason| shed.bind(&shed_labels(group, reason)))),
+        }
+    }
+
+    /// Records a request that took this long. `route` is the template of its route.
+    pub(crate) fn record(
+        &self,
+        method: MethodLabel,
+        route: Option<&str>,
+        status: StatusCode,
+        error: Option<&ApiError>,
+        duration: Duration,
+    ) {
+        let route = route.and_then(|template| self.routes.iter().find(|route| route.template == template));
+        if let Some(reason) = error.and_then(ShedReason::new) {
+            let group = route.map_or(Group::Other, |route| route.group);
+            self.shed[group as usize][reason as usize].add(1);
+        }
+        let outcome = Outcome::new(status, error.map(ApiError::error_type));
+        self.duration(method, route, outcome).record(duration.as_secs_f64());
+    }
+
+    fn duration<'a>(
+        &'a self,
+        method: MethodLabel,
+        route: Option<&'a RouteMetrics>,
+        outcome: Outcome,
+    ) -> &'a BoundHistogram<f64> {
+        let is_without_route = matches!(outcome, Outcome::Error(error) if error.is_without_route());
+        let route = route.filter(|_| method.has_routes() && !is_without_route);
+        let durations = match route {
+            Some(route) => &route.durations[method as usize],
+            None => &self.without_route[method as usize],
+        };
+        durations[outcome.index()].get_or_init(|| {
+            let mut labels = outcome.labels();
+            labels.push(KeyValue::new("http.request.method", method.as_str()));
+            labels.extend(route.map(|route| KeyValue::new("http.route", route.template)));
+            self.duration.bind(&labels)
+        })
+    }
+}
+
+impl RouteMetrics {
+    fn new(template: &'static str, group: Group) -> Self {
+        Self { template, group, durations: std::array::from_fn(|_| unbound()) }
+    }
+}
+
+fn unbound() -> Durations {
+    std::array::from_fn(|_| OnceLock::new())
+}

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run dashboards test record-search lint fmt bench catalogue up down clean
+.PHONY: help run dashboards test test-full record-search lint fmt bench catalogue up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -18,6 +18,9 @@ dashboards: ## Show the dashboards over a running instance, such as that of make
 
 test: ## Run all tests, with private PostgreSQL and Redis servers
 	@scripts/test
+
+test-full: ## Run the rollouts and the outage behind HAProxy in their long forms, 20 minutes
+	@scripts/test --test rollout -- --ignored --show-output
 
 record-search: ## Record the Meilisearch exchanges that tests replay (needs meilisearch on the PATH)
 	RECORD_SEARCH=1 cargo test --package chart-index-search --test search recorded_exchanges -- --test-threads=1

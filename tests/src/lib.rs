@@ -12,6 +12,7 @@
 
 mod client;
 mod database;
+mod haproxy;
 mod library;
 mod meilisearch;
 mod open_loop;
@@ -26,6 +27,7 @@ mod telemetry;
 
 pub use client::{Client, Response, http_client_builder};
 pub use database::TestDatabase;
+pub use haproxy::{PrivateHaproxy, ReplicaAddresses};
 pub use library::{ChartSpec, Library};
 pub use meilisearch::PrivateMeilisearch;
 pub use open_loop::{Load, OpenLoop, Outcome};

@@ -73,6 +73,11 @@ impl PrivatePostgres {
         let _ = self.signal_all("CONT");
     }
 
+    /// Shuts the server down.
+    pub fn stop(&self) {
+        self.run_script("down");
+    }
+
     /// Shuts the server down and copies its data, like a backup of a stopped machine.
     pub fn stop_and_copy(&self) -> DataCopy {
         self.run_script("down");

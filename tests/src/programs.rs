@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use crate::{Client, workspace_root};
+use crate::{Client, ReplicaAddresses, workspace_root};
 
 /// A running `chart-index serve`. Dropping the value kills it.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct ServiceOptions<'a> {
     pub arguments: &'a [&'a str],
     /// Environment variables.
     pub variables: &'a [(&'a str, &'a str)],
+    /// The addresses of the listeners; by default on free ports.
+    pub addresses: Option<ReplicaAddresses>,
     /// A command that starts the service, such as `prlimit --nofile=512`.
     pub launcher: &'a [&'a str],
     /// Stops reading the log once the service listens.
@@ -97,7 +99,7 @@ impl Drop for Service {
     }
 }
 
-/// The command that starts a service, with free ports.
+/// The command that starts a service.
 fn serve_command(database_url: &str, options: &ServiceOptions<'_>) -> Command {
     let program = program("chart-index");
     let mut command = match options.launcher {
@@ -108,11 +110,15 @@ fn serve_command(database_url: &str, options: &ServiceOptions<'_>) -> Command {
             command
         }
     };
+    let listen =
+        |address: Option<SocketAddr>| address.map_or("127.0.0.1:0".into(), |address| address.to_string());
+    let public: String = listen(options.addresses.map(|addresses| addresses.public));
+    let private = listen(options.addresses.map(|addresses| addresses.private));
     // The limits are higher than tests need. Tests of the limits set their own.
     let rate_limits = ["LOOKUP", "ROX", "LIST", "DETAIL", "OTHER"].map(|group| format!("RATE_LIMIT_{group}"));
     command
         .arg("serve")
-        .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-format", "json"])
+        .args(["--listen", &public, "--admin-listen", &private, "--log-format", "json"])
         .args(options.arguments)
         .env("DATABASE_URL", database_url)
         .env("DRAIN_DELAY_MS", "0")

@@ -3,6 +3,7 @@
 
 mod duplicates;
 mod failures;
+mod metrics;
 mod real_charts;
 mod reingest;
 mod too_large;

@@ -6,6 +6,7 @@
 mod api_keys;
 mod crashes;
 mod failures;
+mod metrics;
 mod nodes;
 mod quarantine;
 mod serving;

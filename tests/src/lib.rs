@@ -33,7 +33,7 @@ pub use meilisearch::PrivateMeilisearch;
 pub use open_loop::{Load, OpenLoop, Outcome};
 pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};
-pub use programs::{IndexerRun, Service, ServiceOptions, indexer, indexer_command};
+pub use programs::{IndexerRun, RunningIndexer, Service, ServiceOptions, indexer, indexer_command};
 pub use prometheus::{PrivatePrometheus, Rule};
 pub use proxy::Proxy;
 pub use random::Random;

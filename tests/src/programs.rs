@@ -164,6 +164,68 @@ fn read_log(
     None
 }
 
+/// A running `chart-indexer` command that serves its metrics. Dropping the value kills it.
+#[derive(Debug)]
+pub struct RunningIndexer {
+    child: Child,
+    metrics: SocketAddr,
+}
+
+impl RunningIndexer {
+    /// Starts a command with a metrics listener on a free port, and waits until it listens.
+    pub fn start(command: &mut Command) -> Self {
+        command.env("METRICS_LISTEN", "127.0.0.1:0").env("LOG_FORMAT", "json");
+        let mut child =
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("chart-indexer starts");
+        let mut log = BufReader::new(child.stderr.take().expect("the log is piped")).lines();
+        let metrics = loop {
+            let line = log.next().expect("chart-indexer exited before it listened").expect("a readable log");
+            let entry = serde_json::from_str::<serde_json::Value>(&line).unwrap_or_default();
+            if entry["fields"]["message"] == "listening" {
+                let address = entry["fields"]["address"].as_str().and_then(|address| address.parse().ok());
+                break address.expect("the address of the listener");
+            }
+        };
+        read_log(log, &Arc::default());
+        Self { child, metrics }
+    }
+
+    /// A client of the metrics listener.
+    pub fn client(&self) -> Client {
+        Client::new(self.metrics)
+    }
+
+    /// The samples of the metrics whose names begin so.
+    pub async fn samples(&self, prefix: &str) -> Vec<String> {
+        let text = String::from_utf8(self.client().get("/metrics").await.body).expect("UTF-8");
+        text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
+    }
+
+    /// The value of a metric with its labels, e.g. `hits_total{kind="a"}`.
+    pub async fn metric(&self, metric: &str) -> Option<f64> {
+        let samples = self.samples(&format!("{metric} ")).await;
+        samples.first()?.rsplit_once(' ')?.1.parse().ok()
+    }
+
+    /// Sends SIGTERM, as an orchestrator does.
+    pub fn terminate(&self) {
+        let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill reaches the command");
+    }
+
+    /// Waits for the end of the command and returns its exit code.
+    pub fn wait(&mut self) -> Option<i32> {
+        self.child.wait().expect("the command ends").code()
+    }
+}
+
+impl Drop for RunningIndexer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// The output and the exit code of a `chart-indexer` process.
 #[derive(Debug)]
 pub struct IndexerRun {

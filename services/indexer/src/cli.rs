@@ -1,5 +1,6 @@
 //! The command line: options and subcommands.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,6 +53,27 @@ impl StoreArguments {
     }
 }
 
+/// Where a command that runs for long serves its metrics.
+#[derive(Debug, Args)]
+pub(crate) struct MetricsArguments {
+    /// Address on which `/metrics` and `/livez` are served while the command runs, e.g. `127.0.0.1:9091`. Without it
+    /// there is no listener
+    #[arg(long, env = "METRICS_LISTEN", value_name = "ADDRESS")]
+    metrics_listen: Option<SocketAddr>,
+}
+
+impl Command {
+    /// The address on which the command serves its metrics, if there is one.
+    pub(crate) const fn metrics_listen(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Ingest { metrics, .. } | Self::Sync { metrics, .. } | Self::Rebuild { metrics, .. } => {
+                metrics.metrics_listen
+            }
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Apply all pending database migrations
@@ -84,6 +106,8 @@ pub(crate) enum Command {
         /// Decode all files without storing anything, to see what would be refused. Needs no database
         #[arg(long)]
         dry_run: bool,
+        #[command(flatten)]
+        metrics: MetricsArguments,
     },
     /// Remove a chart or a chartset from the index. Ingesting it again does not bring it back
     Remove {
@@ -104,6 +128,8 @@ pub(crate) enum Command {
         /// Keep running: apply changes as they happen, and retry nodes that fail
         #[arg(long)]
         follow: bool,
+        #[command(flatten)]
+        metrics: MetricsArguments,
     },
     /// Rebuild the search index of every Meilisearch node and swap it with the live one
     ///
@@ -111,6 +137,8 @@ pub(crate) enum Command {
     Rebuild {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,
+        #[command(flatten)]
+        metrics: MetricsArguments,
     },
     /// Check that every ROX file decodes to its note hash, and that every chartset matches its charts
     Verify {

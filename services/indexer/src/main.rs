@@ -9,6 +9,7 @@ mod ingest;
 mod input_files;
 mod library;
 mod metrics;
+mod metrics_listener;
 mod refusal_kind;
 mod removal;
 mod report;
@@ -20,7 +21,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use chart_index_instrumentation::Sampler;
 use chart_index_telemetry::{Telemetry, shutdown_signal};
 use clap::Parser;
 use tokio::runtime::Runtime;
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 fn run_in_runtime(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     let runtime = Runtime::new().context("cannot start the async runtime")?;
     telemetry.observe_runtime(runtime.handle());
-    runtime.block_on(run(cli, telemetry.sampler()))
+    runtime.block_on(run(cli, telemetry))
 }
 
 /// The error with its causes, on one line.
@@ -64,13 +64,18 @@ fn error_message(error: &anyhow::Error) -> String {
     format!("chart-indexer: {error:#}")
 }
 
-async fn run(cli: Cli, sampler: Sampler) -> Result<ExitCode> {
+async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
+    let _metrics_listener = match cli.command.metrics_listen() {
+        Some(address) => Some(metrics_listener::start(address, telemetry.scrape()).await?),
+        None => None,
+    };
+    let sampler = telemetry.sampler();
     let store = || cli.store.store();
     let cache = || CacheInvalidator::new(&cli.redis);
     match cli.command {
         Command::Migrate { revert: false } => store()?.migrate().await?,
         Command::Migrate { revert: true } => store()?.revert_last().await?,
-        Command::Ingest { paths, report, full, dry_run } => {
+        Command::Ingest { paths, report, full, dry_run, .. } => {
             let store = if dry_run { None } else { Some(store()?) };
             let options = IngestOptions { paths, report, full };
             let completion = Box::pin(ingest::ingest(store, cache()?, options, sampler)).await?;
@@ -84,11 +89,11 @@ async fn run(cli: Cli, sampler: Sampler) -> Result<ExitCode> {
         }
         Command::Remove { entry } => removal::remove(&store()?, &cache()?, entry).await?,
         Command::Restore { entry } => removal::restore(&store()?, &cache()?, entry).await?,
-        Command::Sync { meilisearch, follow } => {
+        Command::Sync { meilisearch, follow, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);
             return until_signalled(search::sync(&store, writers, follow, sampler), SYNC_INTERRUPTED).await;
         }
-        Command::Rebuild { meilisearch } => {
+        Command::Rebuild { meilisearch, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);
             return until_signalled(Box::pin(search::rebuild(&store, &writers)), REBUILD_INTERRUPTED).await;
         }

@@ -211,3 +211,131 @@ impl OutboxGauges {
 const fn seconds(milliseconds: i64) -> f64 {
     milliseconds as f64 / 1_000.0
 }
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "the expected numbers have exact representations")]
+mod tests {
+    use opentelemetry::metrics::MeterProvider;
+    use opentelemetry_sdk::metrics::SdkMeterProvider;
+    use prometheus::{Registry, TextEncoder};
+
+    use super::*;
+
+    /// Meters of one test, and what Prometheus would scrape.
+    struct Metrics {
+        provider: SdkMeterProvider,
+        registry: Registry,
+    }
+
+    impl Metrics {
+        fn new() -> Self {
+            let registry = Registry::new();
+            let exporter = opentelemetry_prometheus::exporter().with_registry(registry.clone());
+            let reader = exporter.scope_info_enabled(false).build().unwrap();
+            Self { provider: SdkMeterProvider::builder().with_reader(reader).build(), registry }
+        }
+
+        fn meter(&self) -> Meter {
+            self.provider.meter("test")
+        }
+
+        /// The samples of the metrics whose names begin so, in their order.
+        fn samples(&self, prefix: &str) -> Vec<String> {
+            let text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap();
+            text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
+        }
+
+        fn value(&self, sample: &str) -> f64 {
+            let samples = self.samples(&format!("{sample} "));
+            let [sample] = &samples[..] else { panic!("{sample}: {samples:?}") };
+            sample.rsplit_once(' ').unwrap().1.parse().unwrap()
+        }
+    }
+
+    #[test]
+    fn chartsets_are_counted_by_outcome() {
+        let metrics = Metrics::new();
+        let ingest = IngestMetrics::new(&metrics.meter());
+        for outcome in [
+            ChartsetOutcome::Added,
+            ChartsetOutcome::Added,
+            ChartsetOutcome::Updated,
+            ChartsetOutcome::Unchanged,
+            ChartsetOutcome::Failed,
+            ChartsetOutcome::Read,
+            ChartsetOutcome::Duplicate,
+        ] {
+            ingest.chartset(outcome);
+        }
+        ingest.refused_chartsets(3);
+        assert_eq!(
+            metrics.samples("chart_index_ingest_chartsets_total"),
+            [("added", 2), ("failed", 1), ("refused", 3), ("unchanged", 1), ("updated", 1)].map(
+                |(outcome, count)| format!(
+                    "chart_index_ingest_chartsets_total{{chart_index_outcome=\"{outcome}\"}} {count}"
+                )
+            )
+        );
+    }
+
+    #[test]
+    fn refusals_are_counted_by_kind() {
+        let metrics = Metrics::new();
+        let ingest = IngestMetrics::new(&metrics.meter());
+        for kind in RefusalKind::ALL {
+            ingest.refusal(kind);
+        }
+        ingest.refusal(RefusalKind::NoChart);
+        let series = metrics.samples("chart_index_ingest_refusals_total");
+        assert_eq!(series.len(), RefusalKind::ALL.len(), "{series:?}");
+        let count = |kind| {
+            metrics.value(&format!("chart_index_ingest_refusals_total{{chart_index_reason=\"{kind}\"}}"))
+        };
+        assert_eq!((count("no_chart"), count("unreadable")), (2.0, 1.0));
+    }
+
+    #[test]
+    fn passes_are_recorded_per_node() {
+        let metrics = Metrics::new();
+        let nodes = NodeMetrics::of_nodes(&metrics.meter(), &["a:7700", "b:7700"]);
+        assert_eq!(metrics.samples("chart_index_sync_last_success_seconds"), Vec::<String>::new());
+        nodes[0].pass_succeeded(Duration::from_secs(40), 5, 2, 1);
+        nodes[1].pass_failed(Duration::from_secs(400));
+        let documents = |node, action| {
+            let labels = format!("chart_index_search_node=\"{node}\",chart_index_sync_action=\"{action}\"");
+            metrics.value(&format!("chart_index_sync_documents_total{{{labels}}}"))
+        };
+        assert_eq!(
+            ["put", "delete", "quarantine"].map(|action| documents("a:7700", action)),
+            [5.0, 2.0, 1.0]
+        );
+        let passes =
+            |bucket| metrics.value(&format!("chart_index_sync_pass_duration_seconds_bucket{bucket}"));
+        for (outcome, node, boundary, count) in [
+            ("success", "a:7700", "30", 0.0),
+            ("success", "a:7700", "60", 1.0),
+            ("error", "b:7700", "300", 0.0),
+            ("error", "b:7700", "+Inf", 1.0),
+        ] {
+            let labels = format!("chart_index_outcome=\"{outcome}\",chart_index_search_node=\"{node}\"");
+            assert_eq!(passes(format!("{{{labels},le=\"{boundary}\"}}")), count, "{labels} {boundary}");
+        }
+        let last = metrics.samples("chart_index_sync_last_success_seconds");
+        assert!(last.len() == 1 && last[0].contains("{chart_index_search_node=\"a:7700\"} "), "{last:?}");
+    }
+
+    #[test]
+    fn outbox_has_no_value_while_it_is_unknown() {
+        let metrics = Metrics::new();
+        let gauges = OutboxGauges::new(&metrics.meter());
+        assert_eq!(metrics.samples("chart_index_outbox"), Vec::<String>::new());
+        gauges.set(Some(Backlog { changes: 7, oldest_ms: Some(now_ms() - 90_000) }));
+        assert_eq!(metrics.value("chart_index_outbox_changes"), 7.0);
+        let age = metrics.value("chart_index_outbox_oldest_age_seconds");
+        assert!((90.0..100.0).contains(&age), "{age}");
+        gauges.set(Some(Backlog { changes: 0, oldest_ms: None }));
+        assert_eq!(metrics.value("chart_index_outbox_oldest_age_seconds"), 0.0);
+        gauges.set(None);
+        assert_eq!(metrics.samples("chart_index_outbox"), Vec::<String>::new());
+    }
+}

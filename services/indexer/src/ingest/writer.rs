@@ -72,9 +72,10 @@ impl Writer {
         }
         report.refused = outcome.refused;
         report.refused_chartsets = refused_chartsets;
+        // Unsigned numbers would be exported as text.
         Span::current()
-            .record("chart_index.ingest.chartsets", report.chartsets.len())
-            .record("chart_index.ingest.refusals", report.refused.len());
+            .record("chart_index.ingest.chartsets", report.chartsets.len().cast_signed())
+            .record("chart_index.ingest.refusals", report.refused.len().cast_signed());
         Ok(report)
     }
 

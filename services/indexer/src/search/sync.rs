@@ -197,7 +197,9 @@ impl Follower {
         match &result {
             Ok(Ok(Pass { written: Written { put, deleted }, quarantined, .. })) => {
                 self.metrics.pass_succeeded(start.elapsed(), *put, *deleted, *quarantined);
-                span.record("chart_index.sync.put", put).record("chart_index.sync.deleted", deleted);
+                // Unsigned numbers would be exported as text.
+                span.record("chart_index.sync.put", put.cast_signed());
+                span.record("chart_index.sync.deleted", deleted.cast_signed());
             }
             Ok(Err(_)) => (),
             Err(_) => {

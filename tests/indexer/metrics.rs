@@ -1,0 +1,60 @@
+//! The metrics of an ingest, at `/metrics`.
+
+use chart_index_tests::{RunningIndexer, within};
+
+use super::*;
+
+/// A timeout that no test reaches when it passes.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
+
+/// A lock stops the ingest after the first song folder, which is refused.
+#[tokio::test]
+async fn ingest_serves_its_metrics() {
+    let database = Database::new().await;
+    let library = Library::new();
+    library.file("alpha/1 refused/a.osu", "nothing");
+    library.osu("alpha/2 stored/a.osu", ChartSpec::numbered(1));
+    let mut lock = database.0.start_psql("BEGIN; LOCK TABLE chartsets IN SHARE MODE; SELECT pg_sleep(600)");
+    let locks = |condition: &str| {
+        database.0.psql(&format!(
+            "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database
+             WHERE datname = current_database() AND relation = 'chartsets'::regclass AND {condition}"
+        ))
+    };
+    within(TIMEOUT, async || (locks("mode = 'ShareLock' AND granted") == "1").then_some(())).await;
+    let mut ingest =
+        RunningIndexer::start(&mut indexer_command(database.0.url(), &["ingest", &library.argument()]));
+    let chartsets =
+        |outcome| format!("chart_index_ingest_chartsets_total{{chart_index_outcome=\"{outcome}\"}}");
+    within(TIMEOUT, async || {
+        let is_waiting = locks("NOT granted") == "1";
+        (is_waiting && ingest.metric(&chartsets("refused")).await == Some(1.0)).then_some(())
+    })
+    .await;
+    assert_eq!(ingest.metric(&chartsets("added")).await, Some(0.0));
+    let refusals = ingest.samples("chart_index_ingest_refusals_total").await;
+    let counted: Vec<_> = refusals.iter().filter(|sample| !sample.ends_with(" 0")).collect();
+    assert_eq!(counted, ["chart_index_ingest_refusals_total{chart_index_reason=\"other_game_mode\"} 1"]);
+    assert_eq!(ingest.client().get("/livez").await.status, 200);
+    assert_eq!(ingest.client().get("/readyz").await.status, 404);
+
+    let _ = database.0.psql(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+         WHERE datname = current_database() AND query LIKE 'BEGIN; LOCK%'",
+    );
+    lock.wait().unwrap();
+    assert_eq!(ingest.wait(), Some(0));
+    assert_eq!(database.titles().len(), 1);
+}
+
+#[tokio::test]
+async fn metrics_address_in_use_is_an_error() {
+    let used = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = used.local_addr().unwrap().to_string();
+    let library = Library::new();
+    let root = library.argument();
+    let run =
+        indexer("postgres://127.0.0.1:1/none", &["ingest", "--dry-run", &root, "--metrics-listen", &address]);
+    let expected = format!("METRICS_LISTEN: cannot listen on {address}: ");
+    assert!(run.code == Some(1) && run.stderr.contains(&expected), "{}", run.stderr);
+}

@@ -58,18 +58,34 @@ impl DatabaseClient {
     /// An operation, e.g. `GET`. The name is one of a closed set. Binds its labels, so that recording is cheap.
     #[must_use]
     pub fn operation(&self, name: &'static str) -> Operation {
-        let labels = |error: Option<ErrorType>| {
-            let mut labels =
-                vec![KeyValue::new("db.system.name", self.system), KeyValue::new("db.operation.name", name)];
-            labels.extend(error.map(|error| KeyValue::new("error.type", error.as_str())));
-            labels
-        };
         Operation {
             system: self.system,
             name,
-            succeeded: self.duration.bind(&labels(None)),
-            failed: ErrorType::ALL.map(|error| self.duration.bind(&labels(Some(error)))),
+            succeeded: self.duration.bind(&self.labels(name, None)),
+            failed: ErrorType::ALL.map(|error| self.duration.bind(&self.labels(name, Some(error)))),
         }
+    }
+
+    /// Like [`Operation::observe`], without bound labels: recording takes tens of nanoseconds longer. The name is one of
+    /// a closed set.
+    pub fn observe<T, E>(
+        &self,
+        name: &'static str,
+        operation: impl Future<Output = Result<T, E>>,
+        error_type: impl FnOnce(&E) -> ErrorType,
+    ) -> impl Future<Output = Result<T, E>> {
+        let record = move |duration: Duration, error| {
+            self.duration.record(duration.as_secs_f64(), &self.labels(name, error));
+        };
+        observe(span(self.system, name), operation, error_type, record)
+    }
+
+    fn labels(&self, name: &'static str, error: Option<ErrorType>) -> Vec<KeyValue> {
+        let mut labels = Vec::with_capacity(3);
+        labels.push(KeyValue::new("db.system.name", self.system));
+        labels.push(KeyValue::new("db.operation.name", name));
+        labels.extend(error.map(|error| KeyValue::new("error.type", error.as_str())));
+        labels
     }
 }
 
@@ -83,31 +99,31 @@ pub struct Operation {
 }
 
 impl Operation {
+    /// The name of the operation.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Runs the operation in a span, and records its duration and, by `error_type`, how it failed.
-    pub async fn observe<T, E>(
+    ///
+    /// An operation that is dropped before its end counts as a timeout: its caller stopped waiting.
+    pub fn observe<T, E>(
         &self,
         operation: impl Future<Output = Result<T, E>>,
         error_type: impl FnOnce(&E) -> ErrorType,
-    ) -> Result<T, E> {
-        self.observe_in(self.span(), operation, error_type).await
+    ) -> impl Future<Output = Result<T, E>> {
+        self.observe_in(self.span(), operation, error_type)
     }
 
     /// Like [`observe`](Self::observe), in a span that [`span`](Self::span) returned and the caller added fields to.
-    pub async fn observe_in<T, E>(
+    pub fn observe_in<T, E>(
         &self,
         span: Span,
         operation: impl Future<Output = Result<T, E>>,
         error_type: impl FnOnce(&E) -> ErrorType,
-    ) -> Result<T, E> {
-        let started = Instant::now();
-        let result =
-            if span.is_disabled() { operation.await } else { operation.instrument(span.clone()).await };
-        let error = result.as_ref().err().map(error_type);
-        if let Some(error) = error {
-            span.record("error.type", error.as_str());
-        }
-        self.record(started.elapsed(), error);
-        result
+    ) -> impl Future<Output = Result<T, E>> {
+        observe(span, operation, error_type, |duration, error| self.record(duration, error))
     }
 
     /// Records an operation that took this long.
@@ -122,14 +138,48 @@ impl Operation {
     /// A client span, disabled unless a span is current. The field `db.operation.batch.size` may be recorded.
     #[must_use]
     pub fn span(&self) -> Span {
-        tracing::debug_span!(
-            "database operation",
-            otel.name = self.name,
-            otel.kind = "client",
-            "db.system.name" = self.system,
-            "db.operation.name" = self.name,
-            "db.operation.batch.size" = field::Empty,
-            "error.type" = field::Empty,
-        )
+        span(self.system, self.name)
+    }
+}
+
+fn span(system: &'static str, name: &'static str) -> Span {
+    tracing::debug_span!(
+        "database operation",
+        otel.name = name,
+        otel.kind = "client",
+        "db.system.name" = system,
+        "db.operation.name" = name,
+        "db.operation.batch.size" = field::Empty,
+        "error.type" = field::Empty,
+    )
+}
+
+async fn observe<T, E>(
+    span: Span,
+    operation: impl Future<Output = Result<T, E>>,
+    error_type: impl FnOnce(&E) -> ErrorType,
+    record: impl Fn(Duration, Option<ErrorType>),
+) -> Result<T, E> {
+    let mut recording =
+        Recording { started: Instant::now(), span: &span, error: Some(ErrorType::Timeout), record };
+    let result = operation.instrument(span.clone()).await;
+    recording.error = result.as_ref().err().map(error_type);
+    result
+}
+
+/// Records the operation when it is dropped, so that one that was not completed is recorded as well.
+struct Recording<'a, R: Fn(Duration, Option<ErrorType>)> {
+    started: Instant,
+    span: &'a Span,
+    error: Option<ErrorType>,
+    record: R,
+}
+
+impl<R: Fn(Duration, Option<ErrorType>)> Drop for Recording<'_, R> {
+    fn drop(&mut self) {
+        if let Some(error) = self.error {
+            self.span.record("error.type", error.as_str());
+        }
+        (self.record)(self.started.elapsed(), self.error);
     }
 }

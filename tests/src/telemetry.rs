@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use opentelemetry::trace::{SpanId, TraceId, TracerProvider};
+use opentelemetry::trace::{SpanId, SpanKind, TraceId, TracerProvider};
 use opentelemetry::{KeyValue, global};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics, ScopeMetrics};
@@ -51,6 +51,8 @@ pub struct Series {
 pub struct RecordedSpan {
     /// The name.
     pub name: String,
+    /// Internal, client or server.
+    pub kind: SpanKind,
     /// The id of the trace.
     pub trace: TraceId,
     /// The id of the span.
@@ -188,6 +190,7 @@ impl SpanExporter for SpanRecorder {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         lock(&self.0).extend(batch.into_iter().map(|span| RecordedSpan {
             name: span.name.into_owned(),
+            kind: span.span_kind,
             trace: span.span_context.trace_id(),
             id: span.span_context.span_id(),
             parent: span.parent_span_id,

@@ -6,8 +6,7 @@ use std::error::Error;
 /// engine may succeed; the source is for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The store or engine is unavailable or starting, or it cannot run this query: a retry, or another engine,
-    /// may succeed.
+    /// The store or engine is unavailable or starting: a retry, or another engine, may succeed.
     #[error("{operation}: unavailable")]
     Unavailable {
         /// The operation, e.g. `look up chart`.
@@ -22,6 +21,15 @@ pub enum ReadError {
         /// The operation.
         operation: &'static str,
         /// The limit that was exceeded.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// This engine cannot run this query: another engine can.
+    #[error("{operation}: not supported by the search engine")]
+    Unsupported {
+        /// The operation, e.g. `search chartsets`.
+        operation: &'static str,
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },

@@ -109,7 +109,7 @@ impl fmt::Display for Resource {
 impl From<ReadError> for ApiError {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Unavailable { .. } => Self::Unavailable(error.into()),
+            ReadError::Unavailable { .. } | ReadError::Unsupported { .. } => Self::Unavailable(error.into()),
             ReadError::Overloaded { .. } => Self::Overloaded(Overload::Fills),
             ReadError::Failed { .. } => Self::Internal(error.into()),
         }

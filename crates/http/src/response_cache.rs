@@ -107,7 +107,7 @@ impl From<Arc<ReadError>> for ApiError {
     /// All requests that wait for one fill share its error.
     fn from(error: Arc<ReadError>) -> Self {
         match *error {
-            ReadError::Unavailable { .. } => Self::Unavailable(error.into()),
+            ReadError::Unavailable { .. } | ReadError::Unsupported { .. } => Self::Unavailable(error.into()),
             ReadError::Overloaded { .. } => Self::Overloaded(Overload::Fills),
             ReadError::Failed { .. } => Self::Internal(error.into()),
         }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use chart_index_domain::search::{
     Bounds, CatalogueChanges, Checkpoint, Direction, Generation, IndexedChartset, PageRequest,
-    RecordedCheckpoint, SearchIndex, SearchQuery, Sort,
+    RecordedCheckpoint, SearchIndex, SearchQuery, Sort, UnappliedChanges,
 };
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
 use chart_index_search::{Batch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, Target};
@@ -32,8 +32,8 @@ struct NoChanges;
 
 #[async_trait]
 impl CatalogueChanges for NoChanges {
-    async fn oldest_unapplied_ms(&self, _: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
-        Ok(None)
+    async fn unapplied(&self, _: RecordedCheckpoint) -> Result<UnappliedChanges, ReadError> {
+        Ok(UnappliedChanges::default())
     }
 }
 

@@ -13,9 +13,12 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::metrics::NodeObservation;
 use crate::page_search::PageSearch;
 use crate::search_node::SearchNode;
-use crate::{SearchConfig, SearchError, UnsupportedQuery};
+use crate::{SearchConfig, SearchError, UnsupportedQuery, metrics};
+
+const OPERATION: &str = "search chartsets";
 
 /// Searches the nodes. Clones share connections and probes, which end with the last clone.
 ///
@@ -24,8 +27,9 @@ use crate::{SearchConfig, SearchError, UnsupportedQuery};
 /// searched while it is unavailable or busy, has no index or one of another format, or lags behind the catalogue by
 /// more than the configured time.
 ///
-/// A search fails with [`ReadError::Unavailable`] when no node can be searched, and, with an [`UnsupportedQuery`] as
-/// its source, for the few queries that Meilisearch cannot run exactly: the PostgreSQL engine can.
+/// A search fails with [`ReadError::Unavailable`] when no node can be searched, and with [`ReadError::Unsupported`] and
+/// an [`UnsupportedQuery`] as its source for the few queries that Meilisearch cannot run exactly: the PostgreSQL engine
+/// can.
 #[derive(Clone)]
 pub struct MeilisearchEngine {
     shared: Arc<Shared>,
@@ -63,10 +67,20 @@ impl MeilisearchEngine {
         let first = fastrand::usize(..nodes.len());
         nodes.rotate_left(first);
         let shared = Arc::new(Shared { config, nodes, newest: AtomicU64::new(0), changes });
+        metrics::observe_nodes(observations(&shared));
         join_all((0..shared.nodes.len()).map(|node| shared.probe(node))).await;
         let probes = (0..shared.nodes.len())
             .map(|node| AbortOnDropHandle::new(tokio::spawn(probe_repeatedly(Arc::clone(&shared), node))));
         Ok(Self { _probes: probes.collect(), shared })
+    }
+}
+
+/// What the metrics report of the nodes, for as long as the engine exists.
+fn observations(shared: &Arc<Shared>) -> impl Fn() -> Vec<NodeObservation> + Clone + Send + Sync + 'static {
+    let weak = Arc::downgrade(shared);
+    move || {
+        let nodes = weak.upgrade();
+        nodes.iter().flat_map(|shared| &shared.nodes).map(SearchNode::observation).collect()
     }
 }
 
@@ -105,7 +119,7 @@ impl Shared {
         let mut failure: ReadError = unavailable(SearchError::NoUsableNode);
         for (node, _) in self.usable(generation) {
             if search.needs_contains_filter() && !node.health().accepts_contains_filter() {
-                failure = unavailable(UnsupportedQuery::ContainsFilterOff);
+                failure = unsupported(UnsupportedQuery::ContainsFilterOff);
                 continue;
             }
             match node.search(search, deadline).await {
@@ -145,7 +159,7 @@ impl SearchIndex for MeilisearchEngine {
             // For a text without words Meilisearch would list everything.
             return Ok(ChartsetPage { items: Vec::new(), total: 0 });
         }
-        let search = PageSearch::new(query).map_err(unavailable)?;
+        let search = PageSearch::new(query).map_err(unsupported)?;
         self.shared.search(&search, generation).await
     }
 }
@@ -156,6 +170,10 @@ impl fmt::Debug for MeilisearchEngine {
     }
 }
 
-fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> ReadError {
-    ReadError::Unavailable { operation: "search chartsets", source: error.into() }
+fn unavailable(error: SearchError) -> ReadError {
+    ReadError::Unavailable { operation: OPERATION, source: error.into() }
+}
+
+fn unsupported(query: UnsupportedQuery) -> ReadError {
+    ReadError::Unsupported { operation: OPERATION, source: query.into() }
 }

@@ -41,6 +41,7 @@ mod engine;
 mod error;
 mod filter;
 mod index_state;
+mod metrics;
 mod node;
 mod node_health;
 mod page_search;

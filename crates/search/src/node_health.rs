@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_domain::search::Checkpoint;
+use chart_index_domain::search::{Checkpoint, UnappliedChanges};
 use tokio::time::Instant;
 
 use crate::transport::TransportError;
@@ -26,6 +26,8 @@ pub(crate) struct NodeHealth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProbeResult {
     pub(crate) state: Option<IndexState>,
+    /// The changes that the index lacks; `None` if they were never read.
+    pub(crate) unapplied: Option<UnappliedChanges>,
     /// Whether the oldest change that the node has not applied is older than the permitted lag.
     pub(crate) lags: bool,
     /// Whether the feature `containsFilter` is on; `None` where the API key may not read the features.
@@ -74,6 +76,12 @@ impl NodeHealth {
         self.last_probe.is_some_and(|probe| probe.lags)
     }
 
+    /// The changes that the index lacked at the last probe; `None` if the node is unavailable since, or has no index.
+    pub(crate) fn unapplied(&self) -> Option<UnappliedChanges> {
+        let is_available = self.consecutive_failures < MAX_FAILURES;
+        self.last_probe.filter(|_| is_available).and_then(|probe| probe.unapplied)
+    }
+
     /// A probe succeeded: earlier failures no longer count.
     pub(crate) fn probe_succeeded(&mut self, probe: ProbeResult) {
         self.last_probe = Some(probe);
@@ -114,7 +122,12 @@ mod tests {
     use super::*;
 
     const STATE: IndexState = IndexState { checkpoint: Checkpoint(7), history: None, format: FORMAT };
-    const HEALTHY: ProbeResult = ProbeResult { state: Some(STATE), lags: false, contains_filter: Some(true) };
+    const HEALTHY: ProbeResult = ProbeResult {
+        state: Some(STATE),
+        unapplied: Some(UnappliedChanges { oldest_ms: None, count: 0 }),
+        lags: false,
+        contains_filter: Some(true),
+    };
 
     fn error_response(status: u16, retry_after: Option<Duration>) -> SearchError {
         let (code, message) = (String::new(), String::new());

@@ -4,14 +4,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chart_index_domain::search::{CatalogueChanges, ChartsetPage, Checkpoint};
+use opentelemetry::KeyValue;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::metrics::NodeObservation;
 use crate::node::Node;
 use crate::node_health::{NodeHealth, ProbeResult};
 use crate::page_search::PageSearch;
 use crate::transport::TransportError;
-use crate::{NodeConfig, SearchConfig, SearchError, Target};
+use crate::{NodeConfig, SearchConfig, SearchError, Target, metrics};
 
 /// A node that is searched: its connection, its concurrency limit and its health.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(crate) struct SearchNode {
     search_timeout: Duration,
     reverse_from_offset: u64,
     health: Mutex<NodeHealth>,
+    /// The label of the node in metrics.
+    label: KeyValue,
 }
 
 impl SearchNode {
@@ -31,12 +35,25 @@ impl SearchNode {
             search_timeout: config.search_timeout,
             reverse_from_offset: config.reverse_from_offset,
             health: Mutex::default(),
+            label: metrics::node_label(&node.url),
         })
     }
 
     /// The health of the node.
     pub(crate) fn health(&self) -> NodeHealth {
         *self.lock()
+    }
+
+    /// What the metrics report of the node.
+    pub(crate) fn observation(&self) -> NodeObservation {
+        let health = self.health();
+        let unapplied = health.unapplied();
+        NodeObservation {
+            label: self.label.clone(),
+            is_usable: health.usable_checkpoint(Instant::now()).is_some(),
+            lag: unapplied.map(|changes| changes.oldest_ms.map_or(Duration::ZERO, age)),
+            pending_changes: unapplied.map(|changes| changes.count),
+        }
     }
 
     /// Runs a search and records its outcome.
@@ -101,20 +118,21 @@ impl SearchNode {
         let features = self.node.features().await?;
         let contains_filter = features.map(|features| features.get("containsFilter") == Some(&true));
         let Some(mut state) = self.node.state(Target::Live).await? else {
-            return Ok(ProbeResult { state: None, lags: false, contains_filter });
+            return Ok(ProbeResult { state: None, unapplied: None, lags: false, contains_filter });
         };
-        let oldest = timeout(self.search_timeout, changes.oldest_unapplied_ms(state.recorded())).await;
-        let lags = match oldest {
-            Ok(Ok(None)) => {
-                // The node has applied all changes, so it is at least as new as any checkpoint that was returned.
-                state.checkpoint = state.checkpoint.max(newest);
-                false
-            }
-            Ok(Ok(Some(changed_at_ms))) => age(changed_at_ms) > max_lag,
-            // PostgreSQL is unavailable: assume that nothing has changed since the last probe.
-            Ok(Err(_)) | Err(_) => self.health().lags(),
+        let unapplied = timeout(self.search_timeout, changes.unapplied(state.recorded())).await;
+        // PostgreSQL is unavailable: assume that nothing has changed since the last probe.
+        let Ok(Ok(unapplied)) = unapplied else {
+            let before = self.health();
+            let (unapplied, lags) = (before.unapplied(), before.lags());
+            return Ok(ProbeResult { state: Some(state), unapplied, lags, contains_filter });
         };
-        Ok(ProbeResult { state: Some(state), lags, contains_filter })
+        if unapplied.oldest_ms.is_none() {
+            // The node has applied all changes, so it is at least as new as any checkpoint that was returned.
+            state.checkpoint = state.checkpoint.max(newest);
+        }
+        let lags = unapplied.oldest_ms.is_some_and(|changed_at_ms| age(changed_at_ms) > max_lag);
+        Ok(ProbeResult { state: Some(state), unapplied: Some(unapplied), lags, contains_filter })
     }
 
     /// Logs when the node comes into use or goes out of use, and at the first probe why it is not in use.

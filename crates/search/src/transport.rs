@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use chart_index_instrumentation::ErrorType;
 use futures_util::AsyncReadExt as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT};
@@ -22,6 +23,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 
+use crate::metrics::Operations;
 use crate::{ApiKey, NodeConfig};
 
 /// An idle connection is closed after this time.
@@ -46,6 +48,7 @@ pub(crate) struct Transport {
     connections: Arc<Mutex<Connections>>,
     authorization: Option<HeaderValue>,
     timeout: Duration,
+    operations: Arc<Operations>,
 }
 
 /// Why a request has no usable response. The SDK passes it on inside its `Error::Other`.
@@ -78,7 +81,7 @@ impl Transport {
         let connector = connector(config)?;
         let connections = Arc::new(Mutex::new(connections(connector.clone())));
         let authorization = config.api_key.as_ref().map(authorization).transpose()?;
-        Ok(Self { connector, connections, authorization, timeout })
+        Ok(Self { connector, connections, authorization, timeout, operations: Arc::default() })
     }
 
     /// Discards all open connections: requests that start later open new ones. Call it after a timeout: when one
@@ -133,13 +136,25 @@ impl Transport {
             bytes = content.into();
         }
         let request = request.body(Full::new(bytes)).map_err(|_| SdkError::InvalidRequest)?;
-        let (status, retry_after, body) = self.send(request).await.map_err(sdk_error)?;
+        let operation = self.operations.of(request.method(), request.uri().path());
+        let response = operation.observe(self.respond(request, expected_status), error_type).await;
+        let body = response.map_err(sdk_error)?;
+        let body: &[u8] = if body.is_empty() { b"null" } else { &body };
+        parse(body).map_err(|error| sdk_error(TransportError::InvalidBody(error)))
+    }
+
+    /// Sends a request and returns the body of a response with the expected status.
+    async fn respond(
+        &self,
+        request: Request<Full<Bytes>>,
+        expected_status: u16,
+    ) -> Result<Bytes, TransportError> {
+        let (status, retry_after, body) = self.send(request).await?;
         if status.as_u16() == expected_status {
-            let body: &[u8] = if body.is_empty() { b"null" } else { &body };
-            return parse(body).map_err(|error| sdk_error(TransportError::InvalidBody(error)));
+            return Ok(body);
         }
         let ErrorBody { message, code } = serde_json::from_slice(&body).unwrap_or_default();
-        Err(sdk_error(TransportError::Status { status: status.as_u16(), code, message, retry_after }))
+        Err(TransportError::Status { status: status.as_u16(), code, message, retry_after })
     }
 }
 
@@ -263,6 +278,19 @@ fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
 /// Checks once that the body is UTF-8, where `from_slice` would check every string in it.
 fn parse<Output: DeserializeOwned>(body: &[u8]) -> Result<Output, serde_json::Error> {
     serde_json::from_str(std::str::from_utf8(body).map_err(serde_json::Error::custom)?)
+}
+
+/// How a request failed, for its metrics. A busy node is unavailable.
+const fn error_type(error: &TransportError) -> ErrorType {
+    match error {
+        TransportError::TimedOut(_) => ErrorType::Timeout,
+        TransportError::Disconnected(_) | TransportError::Status { status: 429 | 502 | 503 | 504, .. } => {
+            ErrorType::Unavailable
+        }
+        TransportError::Configuration(_) | TransportError::Status { .. } | TransportError::InvalidBody(_) => {
+            ErrorType::Error
+        }
+    }
 }
 
 fn sdk_error(error: TransportError) -> SdkError {

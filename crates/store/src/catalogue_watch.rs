@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chart_index_domain::search::Generation;
@@ -10,6 +10,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Store;
+use crate::metrics::observe_availability;
+
+/// PostgreSQL counts as available for this time after a read.
+const AVAILABLE_AFTER_READ: Duration = Duration::from_secs(5);
 
 /// The last known generation of the catalogue, polled at an interval. Clones share it.
 ///
@@ -24,7 +28,8 @@ pub struct CatalogueWatch {
 }
 
 /// The result of the last successful read, and when that read began.
-type LastRead = Arc<Mutex<Option<(Generation, std::time::Instant)>>>;
+type LastRead = Arc<Mutex<Option<ReadAt>>>;
+type ReadAt = (Generation, std::time::Instant);
 
 impl CatalogueWatch {
     /// A watch that never reads the generation, for programs that cache nothing.
@@ -43,6 +48,8 @@ impl CatalogueWatch {
     /// Outside of a Tokio runtime.
     pub async fn start(store: &Store, interval: Duration) -> Self {
         let (generation, last_read) = (Arc::new(AtomicU64::new(fastrand::u64(..))), LastRead::default());
+        let watched = Arc::downgrade(&last_read);
+        observe_availability(move || watched.upgrade().map(|last_read| is_recent(&last_read)));
         let _ = tokio::time::timeout(interval, refresh(store, &generation, &last_read)).await;
         let refreshing =
             refresh_periodically(store.clone(), Arc::clone(&generation), last_read.clone(), interval);
@@ -53,7 +60,7 @@ impl CatalogueWatch {
     /// The generation that was last read, and when that read began; `None` before the first success.
     #[must_use]
     pub fn last_read(&self) -> Option<(Generation, std::time::Instant)> {
-        *self.last_read.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.last_read)
     }
 
     /// The generation that was last read.
@@ -88,9 +95,17 @@ async fn refresh(store: &Store, generation: &AtomicU64, last_read: &LastRead) {
     match store.generation().await {
         Ok(read) => {
             generation.store(read.0, Ordering::Release);
-            *last_read.lock().unwrap_or_else(PoisonError::into_inner) = Some((read, began));
+            *lock(last_read) = Some((read, began));
         }
         // Requests report an outage; this task only misses changes.
         Err(error) => tracing::debug!(%error, "reading the generation of the catalogue failed"),
     }
+}
+
+fn is_recent(last_read: &Mutex<Option<ReadAt>>) -> bool {
+    lock(last_read).is_some_and(|(_, began)| began.elapsed() < AVAILABLE_AFTER_READ)
+}
+
+fn lock(last_read: &Mutex<Option<ReadAt>>) -> MutexGuard<'_, Option<ReadAt>> {
+    last_read.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,16 +18,24 @@ const PING_AFTER_IDLE: Duration = Duration::from_secs(5);
 const PING_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Remembers when a connection last failed. Connections that were idle at that time are closed instead of reused: the
-/// same cause has usually broken all of them, and a new connection costs less than a timeout. Clones share the state.
+/// same cause has usually broken all of them, and a new connection costs less than a timeout.
+///
+/// Also remembers when a prepared statement last was of no use any more. Connections that were open at that time are
+/// closed instead of reused: they may have prepared the same statement. Clones share the state.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionHealth {
     start: std::time::Instant,
     last_failure_ms: Arc<AtomicU64>,
+    last_plan_error_ms: Arc<AtomicU64>,
 }
 
 impl Default for ConnectionHealth {
     fn default() -> Self {
-        Self { start: std::time::Instant::now(), last_failure_ms: Arc::default() }
+        Self {
+            start: std::time::Instant::now(),
+            last_failure_ms: Arc::default(),
+            last_plan_error_ms: Arc::default(),
+        }
     }
 }
 
@@ -37,13 +45,19 @@ impl ConnectionHealth {
         self.last_failure_ms.fetch_max(self.now_ms(), Ordering::Relaxed);
     }
 
+    /// Records that a connection has a prepared statement that is of no use any more.
+    pub(crate) fn record_plan_error(&self) {
+        self.last_plan_error_ms.fetch_max(self.now_ms(), Ordering::Relaxed);
+    }
+
     /// Whether an idle connection of the pool may be reused. Takes at most [`PING_TIMEOUT`].
     pub(crate) async fn allows_reuse(
         &self,
         connection: &mut PgConnection,
         metadata: PoolConnectionMetadata,
     ) -> bool {
-        if self.failed_while_idle(metadata.idle_for) {
+        let failed_while_idle = self.was_before(&self.last_failure_ms, metadata.idle_for);
+        if failed_while_idle || self.was_before(&self.last_plan_error_ms, metadata.age) {
             return false;
         }
         if metadata.idle_for < PING_AFTER_IDLE || responds(connection).await {
@@ -53,9 +67,10 @@ impl ConnectionHealth {
         false
     }
 
-    fn failed_while_idle(&self, idle_for: Duration) -> bool {
-        let idle_ms = u64::try_from(idle_for.as_millis()).unwrap_or(u64::MAX);
-        self.now_ms().saturating_sub(idle_ms) <= self.last_failure_ms.load(Ordering::Relaxed)
+    /// Whether the time `ago` was not later than that in `last_ms`.
+    fn was_before(&self, last_ms: &AtomicU64, ago: Duration) -> bool {
+        let ago_ms = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
+        self.now_ms().saturating_sub(ago_ms) <= last_ms.load(Ordering::Relaxed)
     }
 
     fn now_ms(&self) -> u64 {

@@ -3,6 +3,10 @@
 use std::error::Error;
 
 use chart_index_domain::ReadError;
+use chart_index_instrumentation::ErrorType;
+use sqlx::postgres::PgDatabaseError;
+
+use crate::time_limit::is_no_response;
 
 type Cause = Box<dyn Error + Send + Sync>;
 
@@ -101,6 +105,45 @@ pub(crate) fn is_connection_failure(error: &sqlx::Error) -> bool {
     code.starts_with("08") || code == "53300" || code.starts_with("57P")
 }
 
+/// Whether a prepared statement of the connection is of no use any more: PostgreSQL does not know it, as after
+/// `DISCARD ALL`, or cannot run it, since a migration has changed the type of a column of its result. sqlx keeps the
+/// statement, so the connection fails again; on a new connection a retry succeeds. The statement did not run.
+pub(crate) fn is_plan_error(error: &sqlx::Error) -> bool {
+    let Some(error) = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
+    else {
+        return false;
+    };
+    // invalid_sql_statement_name; feature_not_supported, which has other causes as well, from the function that reports
+    // "cached plan must not change result type". Messages are translated.
+    match error.code() {
+        "26000" => true,
+        "0A000" => error.routine() == Some("RevalidateCachedQuery"),
+        _ => false,
+    }
+}
+
+/// How an operation failed, for its metrics.
+pub(crate) fn error_type(error: &sqlx::Error) -> ErrorType {
+    // query_canceled: `statement_timeout`.
+    if is_no_response(error) || is_lock_timeout(error) || sqlstate(error).as_deref() == Some("57014") {
+        ErrorType::Timeout
+    } else if is_unavailable(error) {
+        ErrorType::Unavailable
+    } else {
+        ErrorType::Error
+    }
+}
+
+/// How a read failed, for its metrics.
+pub(crate) fn read_error_type(error: &ReadError) -> ErrorType {
+    let (ReadError::Unavailable { source, .. }
+    | ReadError::Overloaded { source, .. }
+    | ReadError::Unsupported { source, .. }
+    | ReadError::Failed { source, .. }) = error;
+    // The other error is that of the circuit breaker.
+    source.downcast_ref().map_or(ErrorType::Unavailable, error_type)
+}
+
 /// Whether the transaction conflicted with another one (serialization failure or deadlock), so that a retry may succeed.
 pub(crate) fn is_transaction_conflict(error: &sqlx::Error) -> bool {
     matches!(sqlstate(error).as_deref(), Some("40001" | "40P01"))
@@ -124,7 +167,9 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
     let Some(code) = sqlstate(error) else { return false };
     // Classes: connection exceptions, transaction conflicts, insufficient resources, and operator intervention, which
     // includes statement_timeout, shutdown and start-up.
-    ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || is_lock_timeout(error)
+    ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class))
+        || is_lock_timeout(error)
+        || is_plan_error(error)
 }
 
 /// Whether the values were rejected. Classes: values out of range of their type, violated constraints, and limits of

@@ -32,6 +32,7 @@ mod generation;
 mod incremental_ingest;
 mod indexed_chartsets;
 mod lookups;
+mod metrics;
 mod migration;
 mod node_locks;
 mod outbox;

@@ -46,7 +46,7 @@
 //! be lost.
 
 use async_trait::async_trait;
-use chart_index_domain::search::{CatalogueChanges, Checkpoint, RecordedCheckpoint};
+use chart_index_domain::search::{CatalogueChanges, Checkpoint, RecordedCheckpoint, UnappliedChanges};
 use chart_index_domain::{ChartsetId, ReadError};
 
 use crate::Store;
@@ -98,10 +98,11 @@ struct ChangesRow {
 }
 
 #[derive(sqlx::FromRow)]
-struct OldestRow {
+struct UnappliedRow {
     #[sqlx(flatten)]
     outbox: OutboxState,
     oldest_ms: Option<i64>,
+    count: i64,
 }
 
 #[derive(sqlx::FromRow)]
@@ -207,10 +208,10 @@ impl Store {
         .await
     }
 
-    async fn oldest_row(
+    async fn unapplied_row(
         mut connection: PooledConnection,
         position: Position,
-    ) -> Result<OldestRow, sqlx::Error> {
+    ) -> Result<UnappliedRow, sqlx::Error> {
         sqlx::query_as(concat!(
             with_outbox!(),
             "SELECT epoch, pruned_below::text::bigint, is_other_cluster,
@@ -218,11 +219,15 @@ impl Store {
             history!("< $1::text::xid8"),
             " AS history,
                     (SELECT changed_at_ms FROM search_changes WHERE transaction_id >= $1::text::xid8
-                     ORDER BY transaction_id LIMIT 1) AS oldest_ms
+                     ORDER BY transaction_id LIMIT 1) AS oldest_ms,
+                    (SELECT count(*) FROM (
+                         SELECT FROM search_changes WHERE transaction_id >= $1::text::xid8 LIMIT $3
+                     ) AS unapplied) AS count
              FROM outbox"
         ))
         .bind(position.transaction_id.to_string())
         .bind(position.previous_transaction_id())
+        .bind(UnappliedChanges::MAX_COUNT.cast_signed())
         .fetch_one(&mut *connection)
         .await
     }
@@ -230,13 +235,14 @@ impl Store {
 
 #[async_trait]
 impl CatalogueChanges for Store {
-    /// Returns 0 for a checkpoint that is not valid: changes of any age may be missing.
-    async fn oldest_unapplied_ms(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
-        let operation = "read the oldest unapplied change";
+    async fn unapplied(&self, recorded: RecordedCheckpoint) -> Result<UnappliedChanges, ReadError> {
+        let operation = "read unapplied changes";
         let position = Position::from(recorded.checkpoint);
-        let row = self.long_read(operation, |connection| Self::oldest_row(connection, position)).await?;
+        let row = self.long_read(operation, |connection| Self::unapplied_row(connection, position)).await?;
         let reason = row.outbox.rebuild_reason(position, recorded.history);
         let reason = reason.map_err(|error| read_error(operation, error))?;
-        Ok(if reason.is_some() { Some(0) } else { row.oldest_ms })
+        let oldest_ms = if reason.is_some() { Some(0) } else { row.oldest_ms };
+        let count = u64::try_from(row.count).map_err(|error| read_error(operation, corrupt(error)))?;
+        Ok(UnappliedChanges { oldest_ms, count })
     }
 }

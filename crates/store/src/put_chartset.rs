@@ -17,6 +17,7 @@ use crate::removal_lock;
 use crate::sql_text::replace_nul;
 use crate::{Store, StoreError};
 
+const OPERATION: &str = "put chartset";
 /// Maximum number of attempts of a transaction that conflicts with others. In each conflict another one succeeds.
 const MAX_ATTEMPTS: u32 = 8;
 
@@ -62,7 +63,7 @@ impl Store {
         let folder = Folder::new(draft, now_ms);
         let mut attempt = 1;
         loop {
-            match self.try_run_once(|connection| Self::try_put(&folder, connection)).await {
+            match self.try_run_once(OPERATION, |connection| Self::try_put(&folder, connection)).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) if attempt < MAX_ATTEMPTS => (),
                 Err(error) if is_transaction_conflict(&error) && attempt < MAX_ATTEMPTS => (),
@@ -98,7 +99,7 @@ impl Store {
 }
 
 fn put_error(error: sqlx::Error) -> StoreError {
-    StoreError::new("put chartset", error)
+    StoreError::new(OPERATION, error)
 }
 
 impl<'a> Folder<'a> {

@@ -11,7 +11,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::circuit_breaker::{CircuitBreaker, wait_for_response};
 use crate::connection_health::ConnectionHealth;
-use crate::error::{is_connection_failure, is_connection_lost, read_error};
+use crate::error::{
+    error_type, is_connection_failure, is_connection_lost, is_plan_error, read_error, read_error_type,
+};
+use crate::metrics::{PoolName, StoreMetrics, observe_pool};
 use crate::pooled_connection::PooledConnection;
 use crate::search_limit::SearchLimit;
 use crate::time_limit::{no_response, with_time_limit};
@@ -36,7 +39,8 @@ const SERVER_KEEPALIVE: [(&str, &str); 4] = [
 /// The catalogue in PostgreSQL. Clones are cheap and share the connections.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pool: PgPool,
+    /// Shared, so that the metrics of the pool do not keep it open.
+    pool: Arc<PgPool>,
     health: ConnectionHealth,
     /// `None` for monitoring, which detects outages by itself.
     breaker: Option<CircuitBreaker>,
@@ -44,13 +48,14 @@ pub struct Store {
     /// Without `statement_timeout`, for migrations and other long-lived connections.
     unlimited: Arc<PgConnectOptions>,
     config: Arc<StoreConfig>,
+    metrics: Arc<StoreMetrics>,
 }
 
 impl Store {
     /// Creates a store. It connects when it is first used, so PostgreSQL may be unavailable. Needs a Tokio runtime.
     #[must_use]
     pub fn new(config: &StoreConfig) -> Self {
-        Self::with_breaker(config, Some(CircuitBreaker::default()))
+        Self::with_breaker(config, PoolName::Requests, Some(CircuitBreaker::default()))
     }
 
     /// Returns a store of the same catalogue with connections of its own, for health checks and for following changes.
@@ -58,30 +63,25 @@ impl Store {
     #[must_use]
     pub fn monitoring(&self) -> Self {
         let config = StoreConfig { max_connections: MONITORING_CONNECTIONS, ..(*self.config).clone() };
-        Self::with_breaker(&config, None)
+        Self::with_breaker(&config, PoolName::Monitoring, None)
     }
 
-    fn with_breaker(config: &StoreConfig, breaker: Option<CircuitBreaker>) -> Self {
+    fn with_breaker(config: &StoreConfig, name: PoolName, breaker: Option<CircuitBreaker>) -> Self {
         let unlimited = config.url.options().application_name("chart-index").options(SERVER_KEEPALIVE);
-        let limit = format!("{}ms", config.statement_timeout.as_millis());
-        // JIT compilation takes longer than a statement of a service should.
-        let options = unlimited.clone().options([("statement_timeout", &*limit), ("jit", "off")]);
         let health = ConnectionHealth::default();
-        let pool = PgPoolOptions::new()
-            .max_connections(config.max_connections)
-            .acquire_timeout(config.acquire_timeout)
-            .test_before_acquire(false)
-            .before_acquire({
-                let health = health.clone();
-                move |connection, metadata| {
-                    let health = health.clone();
-                    Box::pin(async move { Ok(health.allows_reuse(connection, metadata).await) })
-                }
-            })
-            .connect_lazy_with(options);
+        let pool = Arc::new(connection_pool(config, &unlimited, &health));
+        observe_pool(name, &pool, config.max_connections);
         let searches = SearchLimit::new(config.max_searches.get(), config.max_connections);
         let (unlimited, config) = (Arc::new(unlimited), Arc::new(config.clone()));
-        Self { pool, health, breaker, searches, unlimited, config }
+        Self {
+            pool,
+            health,
+            breaker,
+            searches,
+            unlimited,
+            config,
+            metrics: Arc::new(StoreMetrics::new(name)),
+        }
     }
 
     /// Closes every connection. Later calls return [`ReadError::Unavailable`].
@@ -139,43 +139,65 @@ impl Store {
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        self.try_run_once(work).await.map_err(|error| StoreError::new(operation, error))
+        self.try_run_once(operation, work).await.map_err(|error| StoreError::new(operation, error))
     }
 
     /// Like [`run_once`](Self::run_once), but returns the error of sqlx.
     pub(crate) async fn try_run_once<T, R>(
         &self,
+        operation: &'static str,
         work: impl FnOnce(PooledConnection) -> R,
     ) -> Result<T, sqlx::Error>
     where
         R: Future<Output = Result<T, sqlx::Error>>,
     {
-        let result = self.attempt(self.acquire(self.statement_limit()).await?, work).await;
-        if result.as_ref().is_err_and(is_connection_lost) {
-            self.health.record_failure();
-        }
-        result
+        let run = async {
+            let result = self.attempt(self.acquire(self.statement_limit()).await?, work).await;
+            if let Err(error) = &result {
+                self.retire_connections(error);
+            }
+            result
+        };
+        self.metrics.observe(operation, run, error_type).await
     }
 
-    /// Makes an attempt unless the breaker is open, and a second one if the connection of the first was lost: after a
-    /// restart of the server every connection of the pool is broken, and a read is safe to retry.
+    /// Makes an attempt unless the breaker is open, and a second one if another connection may succeed: after a restart
+    /// of the server every connection of the pool is broken, after a migration prepared statements may be, and a read is
+    /// safe to retry.
     async fn guard<T, A>(&self, operation: &'static str, attempt: impl Fn() -> A) -> Result<T, ReadError>
     where
         A: Future<Output = Result<T, sqlx::Error>>,
     {
-        if let Some(breaker) = &self.breaker {
-            breaker.check().map_err(|open| ReadError::Unavailable { operation, source: open.into() })?;
+        let read = async {
+            if let Some(breaker) = &self.breaker {
+                breaker.check().map_err(|open| ReadError::Unavailable { operation, source: open.into() })?;
+            }
+            let mut result = attempt().await;
+            if let Err(error) = &result
+                && self.retire_connections(error)
+            {
+                tracing::debug!(%error, operation, "retrying on another connection");
+                result = attempt().await;
+            }
+            self.record(&result);
+            result.map_err(|error| read_error(operation, error))
+        };
+        self.metrics.observe(operation, read, read_error_type).await
+    }
+
+    /// Closes the connections that have the cause of the error as well, before they are used again. Returns whether
+    /// another connection may succeed.
+    fn retire_connections(&self, error: &sqlx::Error) -> bool {
+        if is_plan_error(error) {
+            self.metrics.count_plan_error();
+            self.health.record_plan_error();
+            return true;
         }
-        let mut result = attempt().await;
-        if let Err(error) = &result
-            && is_connection_lost(error)
-        {
-            tracing::debug!(%error, operation, "connection lost, retrying on another one");
+        let is_lost = is_connection_lost(error);
+        if is_lost {
             self.health.record_failure();
-            result = attempt().await;
         }
-        self.record(&result);
-        result.map_err(|error| read_error(operation, error))
+        is_lost
     }
 
     /// Makes one attempt, up to the deadline of its connection.
@@ -192,8 +214,10 @@ impl Store {
     }
 
     async fn acquire(&self, limit: Duration) -> Result<PooledConnection, sqlx::Error> {
-        let connection = self.pool.acquire().await?;
-        Ok(PooledConnection::new(connection, Instant::now() + limit, self.health.clone()))
+        let began = Instant::now();
+        let connection = self.pool.acquire().await;
+        self.metrics.record_wait(began, &connection);
+        Ok(PooledConnection::new(connection?, Instant::now() + limit, self.health.clone()))
     }
 
     async fn acquire_responding(&self) -> Result<PooledConnection, sqlx::Error> {
@@ -240,4 +264,22 @@ impl Store {
             tracing::info!(outage_ms = outage.as_millis(), "PostgreSQL responds again");
         });
     }
+}
+
+fn connection_pool(config: &StoreConfig, options: &PgConnectOptions, health: &ConnectionHealth) -> PgPool {
+    let limit = format!("{}ms", config.statement_timeout.as_millis());
+    // JIT compilation takes longer than a statement of a service should.
+    let options = options.clone().options([("statement_timeout", &*limit), ("jit", "off")]);
+    PgPoolOptions::new()
+        .max_connections(config.max_connections)
+        .acquire_timeout(config.acquire_timeout)
+        .test_before_acquire(false)
+        .before_acquire({
+            let health = health.clone();
+            move |connection, metadata| {
+                let health = health.clone();
+                Box::pin(async move { Ok(health.allows_reuse(connection, metadata).await) })
+            }
+        })
+        .connect_lazy_with(options)
 }

@@ -2,6 +2,7 @@
 
 mod handlers;
 mod json_bodies;
+mod metrics;
 mod search_engines;
 mod source_pages;
 

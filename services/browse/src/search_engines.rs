@@ -33,23 +33,25 @@ use chart_index_domain::search::{Engine, Generation, SearchIndex, SearchQuery};
 use chart_index_http::{ApiError, JsonBody, RateLimitCheck, RequestHeaders, ResponseCache};
 
 use crate::json_bodies::ListBody;
+use crate::metrics::{Role, SearchMetrics};
 
 /// The primary search engine and, optionally, a fallback.
 #[derive(Clone)]
 pub struct SearchEngines {
     primary: Arc<dyn SearchIndex>,
     fallback: Option<Arc<dyn SearchIndex>>,
+    metrics: Arc<SearchMetrics>,
 }
 
 impl SearchEngines {
     /// A single engine. While it fails, a list that is not cached is 503.
     pub fn new(engine: Arc<dyn SearchIndex>) -> Self {
-        Self { primary: engine, fallback: None }
+        Self { primary: engine, fallback: None, metrics: Arc::default() }
     }
 
     /// A primary engine, and a fallback for the pages that it cannot return.
     pub fn with_fallback(primary: Arc<dyn SearchIndex>, fallback: Arc<dyn SearchIndex>) -> Self {
-        Self { primary, fallback: Some(fallback) }
+        Self { primary, fallback: Some(fallback), metrics: Arc::default() }
     }
 
     /// A page of the list, and the engine that it comes from.
@@ -65,17 +67,42 @@ impl SearchEngines {
         headers: &RequestHeaders,
     ) -> Result<(Engine, JsonBody), ApiError> {
         let query = Arc::new(query);
-        let page = page_of(&self.primary, cache, check, &query, headers).await;
+        let page = self.page_of(Role::Primary, &self.primary, cache, check, &query, headers).await;
         match (page, &self.fallback) {
             (Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))), Some(fallback)) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
                     "falling back to the second search engine"
                 );
-                page_of(fallback, cache, check, &query, headers).await
+                self.page_of(Role::Fallback, fallback, cache, check, &query, headers).await
             }
             (page, _) => page,
         }
+    }
+
+    /// The page of one engine, from the cache or by a search.
+    async fn page_of(
+        &self,
+        role: Role,
+        engine: &Arc<dyn SearchIndex>,
+        cache: &ResponseCache,
+        check: &RateLimitCheck,
+        query: &Arc<SearchQuery>,
+        headers: &RequestHeaders,
+    ) -> Result<(Engine, JsonBody), ApiError> {
+        let generation = engine.generation();
+        let key = cache_key(engine.engine(), query, generation)?;
+        let fill = {
+            let (engine, query, metrics) = (Arc::clone(engine), Arc::clone(query), Arc::clone(&self.metrics));
+            move || async move {
+                let found = search(engine.as_ref(), &query, generation);
+                metrics.observe(engine.engine(), found).await
+            }
+        };
+        let body = cache.read_json(check, key, headers, fill).await?;
+        let body = body.ok_or_else(|| ApiError::Internal(CachedWithoutPage.into()))?;
+        self.metrics.count_response(engine.engine(), role);
+        Ok((engine.engine(), body))
     }
 }
 
@@ -84,27 +111,8 @@ impl fmt::Debug for SearchEngines {
         f.debug_struct("SearchEngines")
             .field("primary", &self.primary.engine())
             .field("fallback", &self.fallback.as_ref().map(|fallback| fallback.engine()))
-            .finish()
+            .finish_non_exhaustive()
     }
-}
-
-/// The page of one engine, from the cache or by a search.
-async fn page_of(
-    engine: &Arc<dyn SearchIndex>,
-    cache: &ResponseCache,
-    check: &RateLimitCheck,
-    query: &Arc<SearchQuery>,
-    headers: &RequestHeaders,
-) -> Result<(Engine, JsonBody), ApiError> {
-    let generation = engine.generation();
-    let key = cache_key(engine.engine(), query, generation)?;
-    let fill = {
-        let (engine, query) = (Arc::clone(engine), Arc::clone(query));
-        move || search(engine, query, generation)
-    };
-    let body = cache.read_json(check, key, headers, fill).await?;
-    let body = body.ok_or_else(|| ApiError::Internal(CachedWithoutPage.into()))?;
-    Ok((engine.engine(), body))
 }
 
 /// The name under which the page of that engine is cached.
@@ -115,11 +123,11 @@ fn cache_key(engine: Engine, query: &SearchQuery, generation: Generation) -> Res
 }
 
 async fn search(
-    engine: Arc<dyn SearchIndex>,
-    query: Arc<SearchQuery>,
+    engine: &dyn SearchIndex,
+    query: &SearchQuery,
     generation: Generation,
 ) -> Result<CachedResponse, ReadError> {
-    let page = engine.search(&query, generation).await?;
+    let page = engine.search(query, generation).await?;
     let list = ListBody::new(&page, query.page);
     Ok(JsonBody::render_sized(&list, list.capacity())?.into_cached())
 }

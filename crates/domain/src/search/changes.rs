@@ -59,15 +59,29 @@ impl From<Checkpoint> for RecordedCheckpoint {
     }
 }
 
+/// The changes after a checkpoint, which an index has not applied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnappliedChanges {
+    /// When the oldest one was made, in Unix epoch milliseconds; `None` if there is none. 0 for a checkpoint of another
+    /// history: changes of any age may be missing.
+    pub oldest_ms: Option<i64>,
+    /// How many there are, up to [`MAX_COUNT`](Self::MAX_COUNT).
+    pub count: u64,
+}
+
+impl UnappliedChanges {
+    /// Changes are counted up to this number.
+    pub const MAX_COUNT: u64 = 10_000;
+}
+
 /// Reports how far a checkpoint lags behind the catalogue. Implemented by the store.
 #[async_trait]
 pub trait CatalogueChanges: Send + Sync {
-    /// When the oldest change after the checkpoint was made, in Unix epoch milliseconds; `None` if there is none. 0 for a
-    /// checkpoint of another history.
+    /// The changes after the checkpoint.
     ///
     /// # Errors
     /// [`ReadError::Unavailable`] while the changes cannot be read.
-    async fn oldest_unapplied_ms(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError>;
+    async fn unapplied(&self, recorded: RecordedCheckpoint) -> Result<UnappliedChanges, ReadError>;
 }
 
 #[cfg(test)]

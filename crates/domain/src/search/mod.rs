@@ -7,7 +7,7 @@ mod query_string;
 
 use std::fmt;
 
-pub use changes::{CatalogueChanges, Checkpoint, HistoryDigest, RecordedCheckpoint};
+pub use changes::{CatalogueChanges, Checkpoint, HistoryDigest, RecordedCheckpoint, UnappliedChanges};
 pub use list_item::ListItem;
 pub use query::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
 pub use query_string::{ParameterError, parse_query_string};
@@ -82,7 +82,7 @@ pub trait SearchIndex: Send + Sync {
     /// Returns a page of the matching chartsets, from this generation or a newer one.
     ///
     /// # Errors
-    /// [`ReadError::Unavailable`] if the engine is unavailable, or cannot run this query, or can no longer
-    /// serve the generation.
+    /// [`ReadError::Unavailable`] if the engine is unavailable or can no longer serve the generation;
+    /// [`ReadError::Unsupported`] if it cannot run this query.
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError>;
 }

@@ -177,7 +177,7 @@ async fn without_contains_filter_only_creators_are_unsupported() {
     let engine = engine(&[&config]).await;
     let creator = SearchQuery { creator: Some("creator 2".into()), ..SearchQuery::default() };
     let error = engine.search(&creator, Generation::default()).await.unwrap_err();
-    let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
+    let ReadError::Unsupported { source, .. } = error else { panic!("{error}") };
     assert_eq!(source.downcast_ref(), Some(&UnsupportedQuery::ContainsFilterOff));
     assert_eq!(ids(&first_page(&engine).await.unwrap()), [2, 1]);
     IndexWriter::new(&config).unwrap().apply_settings().await.unwrap();

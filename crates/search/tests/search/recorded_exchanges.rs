@@ -157,7 +157,7 @@ async fn unknown_features_are_not_used() {
     exchanges[0].response.body = json!({ "metrics": false });
     replay(exchanges, async |config| {
         let error = search(config, &finding_query()).await.unwrap_err();
-        let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
+        let ReadError::Unsupported { source, .. } = error else { panic!("{error}") };
         assert_eq!(source.downcast_ref(), Some(&UnsupportedQuery::ContainsFilterOff));
     })
     .await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chart_index_domain::search::{
     CatalogueChanges, ChartsetPage, Checkpoint, Generation, IndexedChartset, RecordedCheckpoint, SearchIndex,
-    SearchQuery,
+    SearchQuery, UnappliedChanges,
 };
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
 use chart_index_search::{
@@ -90,7 +90,7 @@ impl Changes {
 
 #[async_trait]
 impl CatalogueChanges for Changes {
-    async fn oldest_unapplied_ms(&self, recorded: RecordedCheckpoint) -> Result<Option<i64>, ReadError> {
+    async fn unapplied(&self, recorded: RecordedCheckpoint) -> Result<UnappliedChanges, ReadError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         if self.silent.load(Ordering::SeqCst) {
             self.pending_calls.fetch_add(1, Ordering::SeqCst);
@@ -99,7 +99,14 @@ impl CatalogueChanges for Changes {
         if self.unavailable.load(Ordering::SeqCst) {
             return Err(ReadError::Unavailable { operation: "test", source: "test".into() });
         }
-        Ok((recorded.checkpoint.0 < self.complete_from.load(Ordering::SeqCst)).then_some(1_000))
+        let complete_from = self.complete_from.load(Ordering::SeqCst);
+        if recorded.checkpoint.0 < complete_from {
+            return Ok(UnappliedChanges {
+                oldest_ms: Some(1_000),
+                count: complete_from - recorded.checkpoint.0,
+            });
+        }
+        Ok(UnappliedChanges::default())
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{Generation, SearchIndex, SearchQuery};
-use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
+use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use chart_index_tests::{Proxy, within};
 
 use crate::support::{Catalogue, chart, config, folder, hash, id};
@@ -154,4 +154,55 @@ async fn a_slow_statement_is_cancelled() {
     );
     assert!(store.remove_chart(hash(1), 2).await.unwrap_err().is_unavailable());
     assert!(catalogue.store.chart(hash(1)).await.unwrap().is_some(), "the transaction was rolled back");
+}
+
+/// A deployment migrates tables under running replicas, which have prepared statements on them.
+#[tokio::test]
+async fn reads_survive_a_changed_column_type() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    let read_on_several_connections = async || {
+        let reads = (0..8).map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move { store.chart(hash(1)).await.unwrap().is_some() })
+        });
+        for read in reads.collect::<Vec<_>>() {
+            assert!(read.await.unwrap());
+        }
+    };
+    read_on_several_connections().await;
+    for column_type in ["varchar", "text"] {
+        let alter = format!("ALTER TABLE chartset_charts ALTER COLUMN difficulty TYPE {column_type}");
+        let _ = catalogue.database.psql(&alter);
+        read_on_several_connections().await;
+    }
+}
+
+#[tokio::test]
+async fn reads_survive_lost_prepared_statements() {
+    let catalogue = Catalogue::create().await;
+    let store = Store::new(&StoreConfig { max_connections: 1, ..config(catalogue.database.url()) });
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    assert!(store.chart(hash(1)).await.unwrap().is_some());
+    let _ = catalogue.database.psql(
+        "CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql
+             AS 'BEGIN EXECUTE ''DEALLOCATE ALL''; RETURN NEW; END';
+         CREATE TRIGGER forget BEFORE INSERT ON search_changes FOR EACH ROW EXECUTE FUNCTION forget()",
+    );
+    store.put_chartset(&folder(2, [chart(2)]), 2).await.unwrap();
+    assert!(store.chart(hash(1)).await.unwrap().is_some());
+}
+
+/// Calls of `chart-indexer` are not retried by the store, since a transaction may have been committed, but the caller may.
+#[tokio::test]
+async fn call_after_a_changed_column_type_may_be_retried() {
+    let catalogue = Catalogue::create().await;
+    let store = Store::new(&StoreConfig { max_connections: 1, ..config(catalogue.database.url()) });
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    assert!(store.column_mismatches(None, 10).await.is_ok());
+    let alter = "ALTER TABLE chartset_charts ALTER COLUMN difficulty TYPE varchar";
+    let _ = catalogue.database.psql(alter);
+    assert!(store.column_mismatches(None, 10).await.unwrap_err().is_unavailable());
+    assert!(store.column_mismatches(None, 10).await.is_ok());
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chart_index_domain::ChartsetId;
-use chart_index_domain::search::{CatalogueChanges, Checkpoint, RecordedCheckpoint};
+use chart_index_domain::search::{CatalogueChanges, Checkpoint, RecordedCheckpoint, UnappliedChanges};
 use chart_index_store::{Backlog, Changes, ChangesError, NodeRole, RebuildReason, Store};
 use chart_index_tests::{PrivatePostgres, TestDatabase};
 
@@ -93,8 +93,8 @@ async fn a_late_commit_is_not_skipped() {
     assert_eq!(backlog(first.next).await, Backlog { changes: 1, oldest_ms: Some(3) });
     assert_eq!(store.current_checkpoint().await.unwrap(), first.next);
     assert_eq!(
-        store.oldest_unapplied_ms(first.next).await.unwrap(),
-        Some(3),
+        store.unapplied(first.next).await.unwrap(),
+        UnappliedChanges { oldest_ms: Some(3), count: 1 },
         "a waiting change is unapplied"
     );
 
@@ -102,7 +102,7 @@ async fn a_late_commit_is_not_skipped() {
     let second = store.changes(first.next, 10).await.unwrap();
     assert_eq!(sorted(&second), [id(2), id(3)]);
     assert_eq!((second.next.checkpoint == second.committed, second.has_running_transactions), (true, false));
-    assert_eq!(store.oldest_unapplied_ms(second.next).await.unwrap(), None);
+    assert_eq!(store.unapplied(second.next).await.unwrap(), UnappliedChanges::default());
     assert_eq!(backlog(second.next).await, Backlog { changes: 0, oldest_ms: None });
 
     let mut rolled_back = OpenTransaction::begin(database.url());
@@ -148,7 +148,7 @@ async fn applied_rows_are_pruned_except_new_ones() {
 
     for pruned in [old, second, all] {
         assert_eq!(reason(store, pruned).await, RebuildReason::Pruned);
-        assert_eq!(store.oldest_unapplied_ms(pruned).await.unwrap(), Some(0));
+        assert_eq!(store.unapplied(pruned).await.unwrap().oldest_ms, Some(0));
     }
     assert_eq!(reason(store, Checkpoint(0)).await, RebuildReason::Pruned);
     assert_eq!(settled_changes(store, last.next, 10_000).await.chartsets, []);
@@ -162,7 +162,7 @@ async fn a_checkpoint_of_another_database_is_an_error() {
     let known = settled_changes(store, Checkpoint(0), 10).await.next.checkpoint;
     for unknown in [Checkpoint(known.0 - 1), Checkpoint(known.0 + 1), Checkpoint(known.0 + (1 << 48))] {
         assert_eq!(reason(store, unknown).await, RebuildReason::UnknownCheckpoint);
-        assert_eq!(store.oldest_unapplied_ms(unknown.into()).await.unwrap(), Some(0));
+        assert_eq!(store.unapplied(unknown.into()).await.unwrap().oldest_ms, Some(0));
     }
 }
 
@@ -180,7 +180,7 @@ async fn reused_transaction_ids_do_not_hide_lost_changes() {
         let _ = database.psql(&change(set));
     }
     let lost = store.changes(retained, 10).await.unwrap().next;
-    assert_eq!(store.oldest_unapplied_ms(lost).await.unwrap(), None);
+    assert_eq!(store.unapplied(lost).await.unwrap().oldest_ms, None);
 
     server.stop_and_restore(&backup);
     server.restart();
@@ -196,7 +196,7 @@ async fn reused_transaction_ids_do_not_hide_lost_changes() {
         "ids are assigned again"
     );
     assert_eq!(reason(store, lost).await, RebuildReason::HistoryDiverged);
-    assert_eq!(store.oldest_unapplied_ms(lost).await.unwrap(), Some(0));
+    assert_eq!(store.unapplied(lost).await.unwrap().oldest_ms, Some(0));
     assert_eq!(sorted(&store.changes(retained, 10).await.unwrap()), [id(2), id(3), id(4)]);
     assert!(store.changes(store.current_checkpoint().await.unwrap(), 10).await.is_ok());
 }
@@ -253,7 +253,7 @@ async fn another_cluster_needs_a_new_epoch() {
         assert_eq!(reason(store, before).await, RebuildReason::OtherCluster);
         assert_eq!(reason(store, Checkpoint(0)).await, RebuildReason::OtherCluster);
         assert!(store.current_checkpoint().await.is_err());
-        assert_eq!(store.oldest_unapplied_ms(before).await.unwrap(), Some(0));
+        assert_eq!(store.unapplied(before).await.unwrap().oldest_ms, Some(0));
 
         assert!(store.start_outbox_epoch().await.unwrap());
         assert!(!store.start_outbox_epoch().await.unwrap());

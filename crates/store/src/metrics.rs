@@ -1,0 +1,135 @@
+//! The metrics of the store (docs/operations/metrics.md): operations, connections, outdated prepared statements.
+
+use std::sync::Arc;
+
+use chart_index_instrumentation::{DATABASE_BUCKETS, DatabaseClient, ErrorType, meter};
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{BoundCounter, BoundHistogram};
+use sqlx::PgPool;
+use tokio::time::Instant;
+
+/// The connection pools of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PoolName {
+    /// That of requests, or of an ingest.
+    Requests,
+    /// That of [`Store::monitoring`](crate::Store::monitoring).
+    Monitoring,
+}
+
+impl PoolName {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Monitoring => "monitoring",
+        }
+    }
+
+    fn label(self) -> KeyValue {
+        KeyValue::new("db.client.connection.pool.name", self.as_str())
+    }
+}
+
+/// The instruments of a store.
+#[derive(Debug)]
+pub(crate) struct StoreMetrics {
+    client: DatabaseClient,
+    wait_time: BoundHistogram<f64>,
+    timeouts: BoundCounter<u64>,
+    plan_errors: BoundCounter<u64>,
+}
+
+impl StoreMetrics {
+    pub(crate) fn new(pool: PoolName) -> Self {
+        let wait_time = meter()
+            .f64_histogram("db.client.connection.wait_time")
+            .with_unit("s")
+            .with_description("Time to get a connection from the pool")
+            .with_boundaries(DATABASE_BUCKETS.to_vec())
+            .build();
+        let timeouts = meter()
+            .u64_counter("db.client.connection.timeouts")
+            .with_unit("{timeout}")
+            .with_description("Operations that got no connection in time")
+            .build();
+        let plan_errors = meter()
+            .u64_counter("chart_index.postgresql.plan_errors")
+            .with_unit("{error}")
+            .with_description("Prepared statements that PostgreSQL does not know or can no longer run")
+            .build();
+        let label = [pool.label()];
+        Self {
+            client: DatabaseClient::new("postgresql"),
+            wait_time: wait_time.bind(&label),
+            timeouts: timeouts.bind(&label),
+            plan_errors: plan_errors.bind(&[]),
+        }
+    }
+
+    /// Runs an operation in a span and records its duration, which includes the wait for a connection and a retry.
+    pub(crate) fn observe<T, E>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, E>>,
+        error_type: impl FnOnce(&E) -> ErrorType,
+    ) -> impl Future<Output = Result<T, E>> {
+        // On the heap, since a future contains those that it was made of twice.
+        self.client.observe(operation, Box::pin(work), error_type)
+    }
+
+    /// Records the wait for a connection, which began at this time.
+    pub(crate) fn record_wait<T>(&self, began: Instant, connection: &Result<T, sqlx::Error>) {
+        match connection {
+            Ok(_) => self.wait_time.record(began.elapsed().as_secs_f64()),
+            Err(sqlx::Error::PoolTimedOut) => self.timeouts.add(1),
+            Err(_) => {}
+        }
+    }
+
+    pub(crate) fn count_plan_error(&self) {
+        self.plan_errors.add(1);
+    }
+}
+
+/// Reports the connections of the pool for as long as it exists.
+pub(crate) fn observe_pool(name: PoolName, pool: &Arc<PgPool>, max_connections: u32) {
+    let (label, weak) = (name.label(), Arc::downgrade(pool));
+    let state = |state| [label.clone(), KeyValue::new("db.client.connection.state", state)];
+    let (idle, used) = (state("idle"), state("used"));
+    meter()
+        .u64_observable_gauge("db.client.connection.open")
+        .with_unit("{connection}")
+        .with_description("Open connections of the pool")
+        .with_callback(move |observer| {
+            let Some(pool) = weak.upgrade() else { return };
+            // Read one after the other, so there may seem to be more idle connections than open ones.
+            let (open, idle_connections) = (u64::from(pool.size()), pool.num_idle() as u64);
+            observer.observe(idle_connections.min(open), &idle);
+            observer.observe(open.saturating_sub(idle_connections), &used);
+        })
+        .build();
+    let weak = Arc::downgrade(pool);
+    meter()
+        .u64_observable_gauge("db.client.connection.max")
+        .with_unit("{connection}")
+        .with_description("Maximum number of open connections of the pool")
+        .with_callback(move |observer| {
+            if weak.strong_count() > 0 {
+                observer.observe(max_connections.into(), std::slice::from_ref(&label));
+            }
+        })
+        .build();
+}
+
+/// Reports whether PostgreSQL is available; nothing when `is_available` returns `None`.
+pub(crate) fn observe_availability(is_available: impl Fn() -> Option<bool> + Send + Sync + 'static) {
+    meter()
+        .u64_observable_gauge("chart_index.postgresql.available")
+        .with_description("Whether the generation of the catalogue was read within the last 5 seconds")
+        .with_callback(move |observer| {
+            if let Some(is_available) = is_available() {
+                observer.observe(is_available.into(), &[]);
+            }
+        })
+        .build();
+}

@@ -1,0 +1,134 @@
+//! The metrics and spans of searches (docs/operations/metrics.md).
+
+use chart_index_domain::ReadError;
+use chart_index_domain::search::Engine;
+use chart_index_instrumentation::meter;
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{BoundCounter, Counter};
+use tracing::Instrument;
+
+/// What an engine is to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The engine that is searched first.
+    Primary,
+    /// The engine for pages that the primary one cannot return.
+    Fallback,
+}
+
+impl Role {
+    const ALL: [Self; 2] = [Self::Primary, Self::Fallback];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Fallback => "fallback",
+        }
+    }
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// With a page.
+    Success,
+    /// The engine was unavailable, overloaded or too slow.
+    Unavailable,
+    /// The engine cannot run the query.
+    Unsupported,
+    /// The engine failed.
+    Error,
+}
+
+impl Outcome {
+    const ALL: [Self; 4] = [Self::Success, Self::Unavailable, Self::Unsupported, Self::Error];
+
+    const fn new<T>(result: &Result<T, ReadError>) -> Self {
+        match result {
+            Ok(_) => Self::Success,
+            Err(ReadError::Unavailable { .. } | ReadError::Overloaded { .. }) => Self::Unavailable,
+            Err(ReadError::Unsupported { .. }) => Self::Unsupported,
+            Err(ReadError::Failed { .. }) => Self::Error,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Unavailable => "unavailable",
+            Self::Unsupported => "unsupported",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// In the order of their declaration.
+const ENGINES: [Engine; 2] = [Engine::Meilisearch, Engine::Postgres];
+
+/// Counts searches and list responses by engine.
+#[derive(Debug)]
+pub(crate) struct SearchMetrics {
+    requests: [[BoundCounter<u64>; 4]; 2],
+    responses: [[BoundCounter<u64>; 2]; 2],
+}
+
+impl Default for SearchMetrics {
+    fn default() -> Self {
+        let requests = meter()
+            .u64_counter("chart_index.search.requests")
+            .with_unit("{request}")
+            .with_description("Searches that were run, by engine and outcome")
+            .build();
+        let responses = meter()
+            .u64_counter("chart_index.search.responses")
+            .with_unit("{response}")
+            .with_description("List responses, cached or not, by engine and its role")
+            .build();
+        let outcome = |outcome: Outcome| KeyValue::new("chart_index.outcome", outcome.as_str());
+        let role = |role: Role| KeyValue::new("chart_index.search.role", role.as_str());
+        Self {
+            requests: bind(&requests, &Outcome::ALL.map(outcome)),
+            responses: bind(&responses, &Role::ALL.map(role)),
+        }
+    }
+}
+
+impl SearchMetrics {
+    /// Runs a search in a span and counts it. One that is dropped before its end was too slow.
+    pub(crate) async fn observe<T>(
+        &self,
+        engine: Engine,
+        search: impl Future<Output = Result<T, ReadError>>,
+    ) -> Result<T, ReadError> {
+        let span = tracing::debug_span!("search", "chart_index.search.engine" = engine.as_str());
+        let counters = &self.requests[engine as usize];
+        let mut count = CountOnDrop { counters, outcome: Outcome::Unavailable };
+        let result = if span.is_disabled() { search.await } else { search.instrument(span).await };
+        count.outcome = Outcome::new(&result);
+        result
+    }
+
+    /// Counts a response with a page of this engine.
+    pub(crate) fn count_response(&self, engine: Engine, role: Role) {
+        self.responses[engine as usize][role as usize].add(1);
+    }
+}
+
+struct CountOnDrop<'a> {
+    counters: &'a [BoundCounter<u64>; 4],
+    outcome: Outcome,
+}
+
+impl Drop for CountOnDrop<'_> {
+    fn drop(&mut self) {
+        self.counters[self.outcome as usize].add(1);
+    }
+}
+
+/// The counters of every engine and label, in this order.
+fn bind<const N: usize>(counter: &Counter<u64>, labels: &[KeyValue; N]) -> [[BoundCounter<u64>; N]; 2] {
+    ENGINES.map(|engine| {
+        let engine = KeyValue::new("chart_index.search.engine", engine.as_str());
+        labels.each_ref().map(|label| counter.bind(&[engine.clone(), label.clone()]))
+    })
+}

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{Cache, CacheConfig, CachedResponse};
+use chart_index_cache::{Admission, Cache, CacheConfig, CachedResponse};
+use chart_index_ratelimit::Group;
 use chart_index_redis::testing::RedisServer;
 use chart_index_tests::{RecordedSpan, RecordedTelemetry};
 use tokio::sync::Notify;
 use tracing::{Instrument, Span, debug_span, info_span};
 
 use crate::memory_only;
-use crate::support::{Down, Replica, Store, eventually, key, version};
+use crate::support::{Down, Replica, Store, address, eventually, key, version};
 
 /// A fill that waits for `release`, with a span of its own like those of the store.
 async fn read_store(release: Arc<Notify>) -> Result<CachedResponse, Down> {
@@ -59,6 +60,25 @@ async fn fill_is_a_child_and_joined_requests_link_to_it() {
     assert_eq!(second.links, [fill.id]);
     assert_ne!(second.trace, fill.trace);
     assert!(first.links.is_empty() && fill.links.is_empty());
+}
+
+#[tokio::test]
+async fn rate_limited_miss_is_a_pipeline_and_a_fill() {
+    let telemetry = RecordedTelemetry::start();
+    let server = RedisServer::start(&[]);
+    let replica = Replica::patient(&server).await;
+    let release = Arc::new(Notify::new());
+    release.notify_one();
+    // Redis knows the script afterwards: it is not sent again after the pipeline.
+    assert!(replica.limiter.check(Group::Lookup, address(1)).await.is_admitted());
+    let check = replica.limiter.prepare(Group::Lookup, address(2)).unwrap();
+    let fill = || read_store(release);
+    let read = replica.cache.get_or_fill_rate_limited(&replica.limiter, check, key(1), fill);
+    assert!(matches!(read.instrument(info_span!("request")).await, Admission::Admitted(Ok(_))));
+    let names = ["request", "PIPELINE", "fill", "store"];
+    let [request, pipeline, fill, store] = named(&telemetry, names);
+    assert_eq!((pipeline.parent, fill.parent, store.parent), (request.id, request.id, fill.id));
+    assert_eq!(pipeline.attributes["db.operation.batch.size"], "2");
 }
 
 #[tokio::test]

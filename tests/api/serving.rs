@@ -37,6 +37,15 @@ async fn program_exits_on_sigterm() {
     assert_eq!(index.service.wait(), Some(0));
 }
 
+/// Asserts that these samples are exported.
+async fn assert_metrics(private: &Client, samples: &[&str]) {
+    let response = private.get("/metrics").await;
+    let text = String::from_utf8(response.body).unwrap();
+    for sample in samples {
+        assert!(text.lines().any(|line| line == *sample), "{sample} in {text}");
+    }
+}
+
 /// A load balancer has until the end of the drain delay to notice.
 #[tokio::test]
 async fn draining_replica_is_unready_and_serves() {
@@ -48,11 +57,13 @@ async fn draining_replica_is_unready_and_serves() {
     let (client, private) = (service.client(), service.private_client());
     assert_eq!(private.get("/readyz").await.status, 200);
     assert_eq!(client.get("/api/chartsets").await.header("connection"), "");
+    assert_metrics(&private, &["chart_index_ready 1", "chart_index_draining 0"]).await;
 
     service.terminate();
     let unready = async || (private.get("/readyz").await.status == 503).then_some(());
     within(TIMEOUT, unready).await;
     assert_eq!(private.get("/livez").await.status, 200);
+    assert_metrics(&private, &["chart_index_ready 0", "chart_index_draining 1"]).await;
     let draining = async || {
         let response = client.get("/api/chartsets").await;
         assert_eq!(response.status, 200);

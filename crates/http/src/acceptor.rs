@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_ratelimit::TrustedProxies;
+use opentelemetry::metrics::Meter;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
 use crate::ServerConfig;
+use crate::connection_metrics::{CloseReason, ConnectionMetrics, OpenConnection};
 use crate::log_throttle::LogThrottle;
 use crate::peer_connections::{PeerConnections, PeerPermit};
 use crate::rate_limit::PeerAddress;
@@ -41,6 +43,7 @@ pub(crate) struct Accepted {
 
 /// The permits that a connection holds until it ends.
 pub(crate) struct Permits {
+    pub(crate) open: OpenConnection,
     _connection: Option<OwnedSemaphorePermit>,
     _peer: PeerPermit,
 }
@@ -48,6 +51,7 @@ pub(crate) struct Permits {
 struct ConnectionLimits {
     connections: Arc<Semaphore>,
     peers: PeerConnections,
+    metrics: Arc<ConnectionMetrics>,
 }
 
 impl Acceptor {
@@ -55,11 +59,13 @@ impl Acceptor {
         listener: TcpListener,
         config: &ServerConfig,
         trusted_proxies: &TrustedProxies,
+        meter: Option<Meter>,
     ) -> Self {
         let connections = usize::try_from(config.max_connections.get()).unwrap_or(usize::MAX);
         let limits = ConnectionLimits {
             connections: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
             peers: PeerConnections::new(config.max_connections_per_peer, trusted_proxies.clone()),
+            metrics: ConnectionMetrics::new(meter, config.max_connections.get()),
         };
         Self { listener, limits }
     }
@@ -134,9 +140,10 @@ impl ConnectionLimits {
         static PEER_AT_LIMIT: LogThrottle = LogThrottle::new();
         let peer = PeerAddress(address.ip());
         if let Some(peer_permit) = self.peers.acquire(peer.0) {
-            let permits = Permits { _connection: permit, _peer: peer_permit };
+            let permits = Permits { open: self.metrics.open(), _connection: permit, _peer: peer_permit };
             return Ok(Accepted { stream, peer, permits });
         }
+        self.metrics.count_closed(CloseReason::PeerLimit);
         let _ = stream.set_zero_linger();
         if let Some(suppressed) = PEER_AT_LIMIT.try_log() {
             tracing::warn!(suppressed, "connection closed: its peer has MAX_CONNECTIONS_PER_PEER");

@@ -13,6 +13,7 @@
 mod acceptor;
 mod cache_policy;
 mod config;
+mod connection_metrics;
 mod content_encoding;
 mod cors;
 mod entity_tag;
@@ -26,6 +27,8 @@ mod method_label;
 mod path_params;
 mod peer_connections;
 mod rate_limit;
+#[cfg(test)]
+mod recorded_metrics;
 mod request_id;
 mod request_limits;
 mod request_log;

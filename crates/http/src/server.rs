@@ -2,6 +2,8 @@
 //! and stops accepting as soon as it is told to shut down.
 
 use std::convert::Infallible;
+use std::error::Error;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +19,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use opentelemetry::metrics::Meter;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -26,6 +29,7 @@ use tower::{Service, ServiceExt};
 
 use crate::ServerConfig;
 use crate::acceptor::{Accepted, Acceptor};
+use crate::connection_metrics::CloseReason;
 use crate::rate_limit::PeerAddress;
 
 /// The maximum size of request line and headers (docs/api.md, "Errors"). hyper responds to larger ones with 431 or 414
@@ -50,17 +54,19 @@ const MIN_CONNECTION_AGE: Duration = Duration::from_millis(500);
 ///    still open after it are closed.
 ///
 /// A reverse proxy provides TLS and HTTP/2. The number of connections per peer is limited, except for trusted proxies.
+/// Connections are counted if there is a meter.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     config: &ServerConfig,
     trusted_proxies: &TrustedProxies,
+    meter: Option<Meter>,
     shutdown: impl Future<Output = ()>,
 ) {
-    let acceptor = Acceptor::new(listener, config, trusted_proxies);
+    let acceptor = Acceptor::new(listener, config, trusted_proxies, meter);
     let mut connections = Connections::new(router, config);
     connections.accept_until(&acceptor, shutdown).await;
-    connections.is_draining.store(true, Ordering::Relaxed);
+    connections.shutdown.is_draining.store(true, Ordering::Relaxed);
     connections.accept_until(&acceptor, sleep(config.drain_delay)).await;
     if timeout(config.shutdown_grace, connections.finish(acceptor)).await.is_err() {
         tracing::warn!(
@@ -77,6 +83,12 @@ struct Connections {
     protocol: http1::Builder,
     write_timeout: Duration,
     tasks: JoinSet<()>,
+    shutdown: Shutdown,
+}
+
+/// The progress of the shutdown.
+#[derive(Debug, Clone, Default)]
+struct Shutdown {
     is_draining: Arc<AtomicBool>,
     /// Cancelled when idle connections are to be closed.
     closing: CancellationToken,
@@ -89,8 +101,7 @@ impl Connections {
             protocol: protocol(config),
             write_timeout: config.write_timeout,
             tasks: JoinSet::new(),
-            is_draining: Arc::default(),
-            closing: CancellationToken::new(),
+            shutdown: Shutdown::default(),
         }
     }
 
@@ -109,7 +120,7 @@ impl Connections {
 
     /// Closes idle connections, serves those in the backlog, closes the listener, and waits for requests in flight.
     async fn finish(&mut self, acceptor: Acceptor) {
-        self.closing.cancel();
+        self.shutdown.closing.cancel();
         if let Ok(backlog) = acceptor.into_backlog() {
             while let Some(accepted) = backlog.accept().await {
                 self.spawn(accepted);
@@ -119,9 +130,10 @@ impl Connections {
     }
 
     fn spawn(&mut self, accepted: Accepted) {
-        let service = service(self.router.clone(), accepted.peer, Arc::clone(&self.is_draining));
-        let (protocol, closing) = (self.protocol.clone(), self.closing.clone());
-        self.tasks.spawn(connection(accepted, self.write_timeout, protocol, service, closing));
+        let is_draining = Arc::clone(&self.shutdown.is_draining);
+        let service = service(self.router.clone(), accepted.peer, is_draining);
+        let (protocol, shutdown) = (self.protocol.clone(), self.shutdown.clone());
+        self.tasks.spawn(connection(accepted, self.write_timeout, protocol, service, shutdown));
     }
 }
 
@@ -165,12 +177,12 @@ async fn connection(
     + Clone
     + Send
     + 'static,
-    closing: CancellationToken,
+    shutdown: Shutdown,
 ) {
-    let Accepted { stream, permits: _permits, .. } = accepted;
+    let Accepted { stream, permits, .. } = accepted;
     let closing = async {
         let accepted_at = Instant::now();
-        closing.cancelled().await;
+        shutdown.closing.cancelled().await;
         sleep_until(accepted_at + MIN_CONNECTION_AGE).await;
     };
     // Responses are written as a whole, so Nagle's algorithm would only delay them.
@@ -190,10 +202,25 @@ async fn connection(
             served.await
         }
     };
-    if let Err(error) = result {
+    if let Err(error) = &result {
         // The client disconnected, was too slow, or did not send HTTP.
         tracing::debug!(%error, "connection failed");
     }
+    permits.open.close(close_reason(&result, shutdown.is_draining.load(Ordering::Relaxed)));
+}
+
+fn close_reason(result: &hyper::Result<()>, is_draining: bool) -> CloseReason {
+    match result {
+        Ok(()) if is_draining => CloseReason::Shutdown,
+        Ok(()) => CloseReason::Completed,
+        Err(error) if error.is_timeout() || is_write_timeout(error) => CloseReason::Timeout,
+        Err(_) => CloseReason::ClientError,
+    }
+}
+
+fn is_write_timeout(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatus, CatalogueStatusSource};
 use chart_index_domain::search::Engine;
 use chart_index_http::{HttpRateLimiter, ResponseCache, Routes, ServerConfig, private_router, public_router};
+use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use chart_index_redis::{RedisConfig, RedisConnection};
@@ -56,7 +57,8 @@ pub(crate) async fn run(
         tracing::info!("shutting down");
         app.readiness.drain();
     };
-    chart_index_http::serve(public, app.public_router.clone(), &public_config, proxies, draining).await;
+    let router = app.public_router.clone();
+    chart_index_http::serve(public, router, &public_config, proxies, Some(meter()), draining).await;
 
     let closed = async {
         private_server.stop().await?;
@@ -244,7 +246,7 @@ impl PrivateServer {
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let stopped = async { stopped.await.unwrap_or_default() };
-            chart_index_http::serve(listener, router, &config, &proxies, stopped).await;
+            chart_index_http::serve(listener, router, &config, &proxies, None, stopped).await;
         });
         Self { stop, task }
     }

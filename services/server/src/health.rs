@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::routing::get;
 use axum::{Router, extract};
 use chart_index_http::ApiError;
+use chart_index_instrumentation::meter;
 use chart_index_store::Store;
 use tokio::time::timeout;
 
@@ -32,7 +33,10 @@ struct State {
 impl Readiness {
     /// Starts as not ready. Takes a monitoring store, so that checks do not wait for requests.
     pub(crate) fn new(store: Store) -> Self {
-        Self { store, state: Arc::default() }
+        let state = Arc::default();
+        observe("chart_index.ready", "Whether the process should receive requests", &state, State::is_ready);
+        observe("chart_index.draining", "Whether the process shuts down", &state, State::is_draining);
+        Self { store, state }
     }
 
     /// Makes the process unready permanently.
@@ -42,7 +46,7 @@ impl Readiness {
 
     /// Succeeds if the process is ready. Waits for the database at most [`SCHEMA_CHECK_TIMEOUT`].
     pub(crate) async fn check(&self) -> Result<(), ApiError> {
-        if self.state.is_draining.load(Ordering::Relaxed) {
+        if self.state.is_draining() {
             return Err(ApiError::ShuttingDown);
         }
         if self.state.has_seen_schema.load(Ordering::Relaxed) {
@@ -53,6 +57,31 @@ impl Readiness {
         self.state.has_seen_schema.store(true, Ordering::Relaxed);
         Ok(())
     }
+}
+
+impl State {
+    fn is_ready(&self) -> bool {
+        self.has_seen_schema.load(Ordering::Relaxed) && !self.is_draining()
+    }
+
+    fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
+    }
+}
+
+/// Creates a gauge that is 1 or 0.
+fn observe(name: &'static str, description: &'static str, state: &Arc<State>, is_true: fn(&State) -> bool) {
+    // The SDK keeps the callback forever.
+    let state = Arc::downgrade(state);
+    meter()
+        .u64_observable_gauge(name)
+        .with_description(description)
+        .with_callback(move |observer| {
+            if let Some(state) = state.upgrade() {
+                observer.observe(u64::from(is_true(&state)), &[]);
+            }
+        })
+        .build();
 }
 
 /// The routes: `/livez` is 200 while the process runs, `/readyz` while it should receive requests.

@@ -1,6 +1,6 @@
 //! The server, over real sockets.
 
-use std::io;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -17,6 +17,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::recorded_metrics::RecordedMetrics;
 use crate::{HttpRateLimiter, RequestLimitConfig, Routes, public_router};
 
 const CONFIG: ServerConfig = ServerConfig {
@@ -43,6 +44,10 @@ impl Server {
     }
 
     async fn start_behind(trusted_proxies: &str, config: ServerConfig) -> Self {
+        Self::start_metered(trusted_proxies, config, None).await
+    }
+
+    async fn start_metered(trusted_proxies: &str, config: ServerConfig, meter: Option<Meter>) -> Self {
         let trusted_proxies: TrustedProxies = trusted_proxies.parse().unwrap();
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let wait = {
@@ -72,6 +77,7 @@ impl Server {
                 public_router(routes, &layers, Sampler::OFF),
                 &config,
                 &trusted_proxies,
+                meter,
                 stopping,
             )
             .await;
@@ -420,4 +426,47 @@ async fn read_buffer_is_bounded() {
     let largest = largest_read.load(Ordering::Relaxed);
     // The capacity of the buffer may be twice what was reserved.
     assert!((MAX_HEAD_BYTES..=2 * MAX_BUFFER_BYTES).contains(&largest), "{largest} bytes are read ahead");
+}
+
+#[tokio::test]
+async fn connections_are_counted_with_the_reason_of_their_end() {
+    let metrics = RecordedMetrics::new();
+    let value = |name| metrics.read(name)[&BTreeMap::new()];
+    let until_one_is_open = async || {
+        while value("chart_index.http.connections") != 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let config = ServerConfig {
+        max_connections_per_peer: NonZeroU32::new(2).unwrap(),
+        header_read_timeout: Duration::from_millis(300),
+        ..CONFIG
+    };
+    let server = Server::start_metered("", config, Some(metrics.meter())).await;
+    let mut busy = server.connect_from("127.0.0.2").await;
+    send(&mut busy, WAIT).await;
+    server.entered.notified().await;
+    for request in ["GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n", "no HTTP\r\n\r\n"] {
+        let mut stream = server.connect().await;
+        send(&mut stream, request).await;
+        read_to_close(&mut stream).await;
+    }
+    until_one_is_open().await;
+    let (mut idle, mut other) = (server.connect().await, server.connect().await);
+    assert!(!is_served(&mut server.connect().await).await, "one more is closed");
+    read_to_close(&mut idle).await;
+    read_to_close(&mut other).await;
+    until_one_is_open().await;
+    assert_eq!(value("chart_index.http.connections.limit"), 16);
+
+    server.stop.send(()).unwrap();
+    server.release.notify_one();
+    read_to_close(&mut busy).await;
+    server.stopped.await.unwrap();
+    let closed = metrics.read("chart_index.http.connections.closed");
+    let reasons = [("completed", 1), ("client_error", 1), ("timeout", 2), ("peer_limit", 1), ("shutdown", 1)];
+    for (reason, count) in reasons {
+        let labels = BTreeMap::from([("chart_index.reason".to_owned(), reason.to_owned())]);
+        assert_eq!(closed[&labels], count, "{reason}");
+    }
 }

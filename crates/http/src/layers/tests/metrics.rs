@@ -2,62 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use opentelemetry::KeyValue;
-use opentelemetry::metrics::MeterProvider;
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics, ScopeMetrics};
-use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
-
 use super::*;
 use crate::rate_limit::PeerAddress;
+use crate::recorded_metrics::{Labels, RecordedMetrics};
 
 /// An app with its metrics.
 struct Metered {
     app: Router,
-    provider: SdkMeterProvider,
-    exporter: InMemoryMetricExporter,
+    metrics: RecordedMetrics,
 }
-
-/// A set of labels.
-type Labels = BTreeMap<String, String>;
 
 impl Metered {
     fn new(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Self {
-        let exporter = InMemoryMetricExporter::default();
-        let provider = SdkMeterProvider::builder().with_periodic_exporter(exporter.clone()).build();
+        let metrics = RecordedMetrics::new();
         let routes = routes(&rate_limiter(8, "10.0.0.0/8"), entered, release);
         let config = config(max_requests_in_flight);
-        let app = metered_router(routes, &config, Sampler::OFF, &provider.meter("test"));
-        Self { app, provider, exporter }
+        let app = metered_router(routes, &config, Sampler::OFF, &metrics.meter());
+        Self { app, metrics }
     }
 
     /// The value of each label set of an instrument: the count of a histogram, else the value.
     fn read(&self, name: &str) -> BTreeMap<Labels, u64> {
-        self.exporter.reset();
-        self.provider.force_flush().unwrap();
-        let exported = self.exporter.get_finished_metrics().unwrap();
-        let metrics = exported.iter().flat_map(ResourceMetrics::scope_metrics);
-        let metrics = metrics.flat_map(ScopeMetrics::metrics).filter(|metric| metric.name() == name);
-        metrics.flat_map(|metric| values(metric.data())).collect()
+        self.metrics.read(name)
     }
-}
-
-fn values(data: &AggregatedMetrics) -> Vec<(Labels, u64)> {
-    match data {
-        AggregatedMetrics::F64(MetricData::Histogram(histogram)) => {
-            histogram.data_points().map(|point| (labels(point.attributes()), point.count())).collect()
-        }
-        AggregatedMetrics::U64(MetricData::Sum(sum)) => {
-            sum.data_points().map(|point| (labels(point.attributes()), point.value())).collect()
-        }
-        AggregatedMetrics::U64(MetricData::Gauge(gauge)) => {
-            gauge.data_points().map(|point| (labels(point.attributes()), point.value())).collect()
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-fn labels<'a>(attributes: impl Iterator<Item = &'a KeyValue>) -> Labels {
-    attributes.map(|label| (label.key.to_string(), label.value.to_string())).collect()
 }
 
 /// The values of a label, of all label sets that have it.
@@ -220,8 +187,8 @@ async fn shed_requests_are_counted_by_group_and_reason() {
 async fn dropped_router_is_no_longer_observed() {
     let metered = Metered::new(8, Arc::default(), Arc::default());
     assert_eq!(metered.read("http.server.active_requests").len(), 1);
-    let Metered { app, provider, exporter } = metered;
+    let Metered { app, metrics } = metered;
     drop(app);
-    let metered = Metered { app: Router::new(), provider, exporter };
+    let metered = Metered { app: Router::new(), metrics };
     assert!(metered.read("http.server.active_requests").is_empty());
 }

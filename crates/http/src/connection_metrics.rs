@@ -1,0 +1,117 @@
+//! The metrics of the connections of a listener (docs/operations/metrics.md).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::noop::NoopMeterProvider;
+use opentelemetry::metrics::{BoundCounter, Meter, MeterProvider};
+
+/// Why a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CloseReason {
+    /// The client closed it, or asked for the close.
+    Completed,
+    /// The client was too slow, or idle for too long.
+    Timeout,
+    /// The client disconnected during a request, or did not send HTTP.
+    ClientError,
+    /// Its peer had the maximum of connections.
+    PeerLimit,
+    /// The server shuts down.
+    Shutdown,
+}
+
+impl CloseReason {
+    /// Every reason, in the order of the enum.
+    const ALL: [Self; 5] =
+        [Self::Completed, Self::Timeout, Self::ClientError, Self::PeerLimit, Self::Shutdown];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Timeout => "timeout",
+            Self::ClientError => "client_error",
+            Self::PeerLimit => "peer_limit",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+/// Counts connections.
+#[derive(Debug)]
+pub(crate) struct ConnectionMetrics {
+    open: AtomicU64,
+    closed: [BoundCounter<u64>; CloseReason::ALL.len()],
+}
+
+/// A connection that is counted as open until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenConnection {
+    metrics: Arc<ConnectionMetrics>,
+    reason: CloseReason,
+}
+
+impl ConnectionMetrics {
+    /// Creates the instruments; without a meter nothing is recorded.
+    pub(crate) fn new(meter: Option<Meter>, max_connections: u32) -> Arc<Self> {
+        let meter = meter.unwrap_or_else(|| NoopMeterProvider::new().meter("none"));
+        let closed = meter
+            .u64_counter("chart_index.http.connections.closed")
+            .with_unit("{connection}")
+            .with_description("Connections that ended")
+            .build();
+        let closed = CloseReason::ALL
+            .map(|reason| closed.bind(&[KeyValue::new("chart_index.reason", reason.as_str())]));
+        let metrics = Arc::new(Self { open: AtomicU64::new(0), closed });
+        metrics.observe(&meter, max_connections);
+        metrics
+    }
+
+    /// Creates the gauges of open connections and of their limit.
+    fn observe(self: &Arc<Self>, meter: &Meter, max_connections: u32) {
+        // The SDK keeps callbacks forever.
+        let metrics = Arc::downgrade(self);
+        meter
+            .u64_observable_gauge("chart_index.http.connections")
+            .with_unit("{connection}")
+            .with_description("Open connections")
+            .with_callback(move |observer| {
+                let Some(metrics) = metrics.upgrade() else { return };
+                observer.observe(metrics.open.load(Ordering::Relaxed), &[]);
+            })
+            .build();
+        meter
+            .u64_observable_gauge("chart_index.http.connections.limit")
+            .with_unit("{connection}")
+            .with_description("Maximum open connections")
+            .with_callback(move |observer| observer.observe(u64::from(max_connections), &[]))
+            .build();
+    }
+
+    /// Counts a connection that ended before it was served.
+    pub(crate) fn count_closed(&self, reason: CloseReason) {
+        self.closed[reason as usize].add(1);
+    }
+
+    /// Counts a connection as open.
+    pub(crate) fn open(self: &Arc<Self>) -> OpenConnection {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        // A task that is aborted drops its connection.
+        OpenConnection { metrics: Arc::clone(self), reason: CloseReason::Shutdown }
+    }
+}
+
+impl OpenConnection {
+    /// Counts the connection as closed for this reason; when it is dropped instead, the reason is the shutdown.
+    pub(crate) fn close(mut self, reason: CloseReason) {
+        self.reason = reason;
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.metrics.open.fetch_sub(1, Ordering::Relaxed);
+        self.metrics.count_closed(self.reason);
+    }
+}

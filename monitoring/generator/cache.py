@@ -7,7 +7,7 @@ REQUESTS = "chart_index_cache_requests_total"
 FILLS = "chart_index_cache_fill_duration_seconds"
 DECISIONS = "chart_index_ratelimit_decisions_total"
 GROUP = "chart_index_cache_group"
-HIT = 'chart_index_outcome="hit"'
+HIT = 'chart_index_outcome=~"hit|stale"'
 REFUSED = 'chart_index_decision="refused"'
 
 
@@ -129,13 +129,17 @@ def hits():
                 stacked=True,
             )
             for name, title, description in [
-                ("memory", "memory", "Stale: found, and had to be revalidated."),
-                ("redis", "Redis", "Requests that memory could not answer. Stale: found, and had to be revalidated."),
+                ("memory", "memory", "Stale: served, and read again in the background."),
+                (
+                    "redis",
+                    "Redis",
+                    "Requests that memory could not answer. Stale: served, and read again in the background.",
+                ),
                 (
                     "store",
                     "PostgreSQL or search",
                     "Filled: this request ran the fill. Joined: it waited for the fill of another. Older: the fill "
-                    "failed or was not possible, and an older response was served.",
+                    "failed, took too long or was not possible, and an older response was served.",
                 ),
             ]
         ],

@@ -1,7 +1,7 @@
 """Dependencies: the clients of PostgreSQL, Redis and Meilisearch."""
 
 from . import overview
-from .panels import graph, metric, number, quantile, rate, rising, share, total
+from .panels import graph, metric, number, occurring, quantile, rate, rising, share, total
 
 DURATION = "db_client_operation_duration_seconds"
 SYSTEMS = {"PostgreSQL": "postgresql", "Redis": "redis", "Meilisearch": "meilisearch"}
@@ -58,8 +58,8 @@ def errors():
             "Operations per second with an error or a timeout.",
             "ops",
             {
-                "{{db_operation_name}}: {{error_type}}": total(
-                    rate(f"{DURATION}_count", system(name), FAILED), "db_operation_name, error_type"
+                "{{db_operation_name}}: {{error_type}}": occurring(
+                    f"{DURATION}_count", system(name), FAILED, by="db_operation_name, error_type"
                 )
             },
             stacked=True,
@@ -106,7 +106,7 @@ def pool():
             "none",
             {
                 f"{{{{{name}}}}} {{{{db_client_connection_state}}}}": total(
-                    metric("db_client_connection_count"), f"{name}, db_client_connection_state"
+                    metric("db_client_connection_open"), f"{name}, db_client_connection_state"
                 )
             },
             stacked=True,

@@ -46,6 +46,12 @@ def total(expression, by=""):
     return f"sum by ({by}) ({expression})" if by else f"sum({expression})"
 
 
+def occurring(name, *matchers, by):
+    """The increase of a counter per second, without label values that did not occur within the selected time."""
+    occurred = total(f"increase({metric(name, *matchers)}[$__range])", by)
+    return f"{total(rate(name, *matchers), by)} and {occurred} > 0"
+
+
 def quantile(value, histogram, *matchers, by=""):
     """A quantile of a histogram, one for each combination of the labels `by`."""
     labels = f"le, {by}" if by else "le"

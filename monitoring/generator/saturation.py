@@ -1,7 +1,7 @@
 """Saturation: how much is left of each limited resource."""
 
 from .overview import REQUESTS, first_row
-from .panels import NEUTRAL, graph, metric, number, quantile, rate, rising, total
+from .panels import NEUTRAL, graph, metric, number, occurring, quantile, rate, rising, total
 
 CPU = "process_cpu_time_seconds_total"
 WAIT = "db_client_connection_wait_time_seconds"
@@ -35,7 +35,7 @@ def busy_ratio():
 
 def now():
     """Current values."""
-    pool_used = total(metric("db_client_connection_count", 'db_client_connection_state="used"'), "job, instance")
+    pool_used = total(metric("db_client_connection_open", 'db_client_connection_state="used"'), "job, instance")
     pool_max = total(metric("db_client_connection_max"), "job, instance")
     return [
         number(
@@ -60,7 +60,7 @@ def now():
             "The largest share of its limit that a process has open.",
             "percentunit",
             rising(0.5, 0.8),
-            of_limit("process_unix_file_descriptor_count", "process_unix_file_descriptor_limit"),
+            of_limit("process_file_descriptors_open", "process_file_descriptors_limit"),
             alert="ChartIndexOpenFiles",
         ).decimals(1),
         number(
@@ -126,8 +126,8 @@ def processes():
             "Open file descriptors, and how many may be open.",
             "none",
             {
-                BY_PROCESS: metric("process_unix_file_descriptor_count"),
-                f"{BY_PROCESS} limit": metric("process_unix_file_descriptor_limit"),
+                BY_PROCESS: metric("process_file_descriptors_open"),
+                f"{BY_PROCESS} limit": metric("process_file_descriptors_limit"),
             },
             logarithmic=True,
         ),
@@ -153,7 +153,7 @@ def pool():
             "none",
             {
                 f"{{{{{name}}}}} {{{{db_client_connection_state}}}}": total(
-                    metric("db_client_connection_count"), f"{name}, db_client_connection_state"
+                    metric("db_client_connection_open"), f"{name}, db_client_connection_state"
                 ),
                 f"{{{{{name}}}}} limit": total(metric("db_client_connection_max"), name),
             },
@@ -195,8 +195,8 @@ def requests():
             "Requests per second that were refused because of a concurrency limit or a deadline.",
             "reqps",
             {
-                "{{chart_index_group}} {{chart_index_reason}}": total(
-                    rate("chart_index_http_requests_shed_total"), "chart_index_group, chart_index_reason"
+                "{{chart_index_group}} {{chart_index_reason}}": occurring(
+                    "chart_index_http_requests_shed_total", by="chart_index_group, chart_index_reason"
                 )
             },
             stacked=True,

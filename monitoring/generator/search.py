@@ -1,7 +1,7 @@
 """Search and index: which engine answers lists, how fresh its index is, and what the indexer does."""
 
 from .overview import first_row
-from .panels import NEUTRAL, graph, metric, number, quantile, rate, rising, share, states, total
+from .panels import NEUTRAL, graph, metric, number, occurring, quantile, rate, rising, share, states, total
 
 RESPONSES = "chart_index_search_responses_total"
 SEARCHES = "chart_index_search_requests_total"
@@ -48,7 +48,7 @@ def now():
         ).decimals(2),
         number(
             "Lag",
-            "The largest lag of a node.",
+            "The largest lag of a node. No data while a node is unavailable.",
             "s",
             rising(10, LAG_LIMIT),
             f"max({metric(LAG)})",
@@ -121,8 +121,8 @@ def lists():
             "Searches per second that an engine ran. Unsupported: Meilisearch cannot answer the query exactly.",
             "ops",
             {
-                "{{chart_index_search_engine}} {{chart_index_outcome}}": total(
-                    rate(SEARCHES), "chart_index_search_engine, chart_index_outcome"
+                "{{chart_index_search_engine}} {{chart_index_outcome}}": occurring(
+                    SEARCHES, by="chart_index_search_engine, chart_index_outcome"
                 )
             },
             stacked=True,
@@ -236,7 +236,7 @@ def ingest():
             "Refused files by reason",
             "Files per second.",
             "ops",
-            {"{{chart_index_reason}}": total(rate("chart_index_ingest_refusals_total"), "chart_index_reason")},
+            {"{{chart_index_reason}}": occurring("chart_index_ingest_refusals_total", by="chart_index_reason")},
             stacked=True,
             width=12,
         ),

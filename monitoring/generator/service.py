@@ -1,7 +1,7 @@
 """Service: what clients see, and the objectives."""
 
 from .overview import REQUESTS, SERVER_ERROR, dependencies, first_row
-from .panels import falling, graph, metric, number, quantile, rate, share, states, steps, total
+from .panels import falling, graph, metric, number, occurring, quantile, rate, share, states, steps, total
 
 DURATION = "http_server_request_duration_seconds"
 ROUTED = 'http_route!=""'
@@ -69,8 +69,8 @@ def requests():
             "Responses per second with a status of 500 or above, by the type of the problem.",
             "reqps",
             {
-                "{{http_response_status_code}} {{error_type}}": total(
-                    rate(REQUESTS, SERVER_ERROR), "http_response_status_code, error_type"
+                "{{http_response_status_code}} {{error_type}}": occurring(
+                    REQUESTS, SERVER_ERROR, by="http_response_status_code, error_type"
                 )
             },
             stacked=True,
@@ -105,7 +105,7 @@ def responses():
             "Responses by status",
             "Responses per second. A 429 is a request above the limit of its client.",
             "reqps",
-            {"{{http_response_status_code}}": total(rate(REQUESTS), "http_response_status_code")},
+            {"{{http_response_status_code}}": occurring(REQUESTS, by="http_response_status_code")},
             stacked=True,
         ),
         graph(
@@ -119,8 +119,8 @@ def responses():
             "Responses per second with a status from 400 to 499, by the type of the problem.",
             "reqps",
             {
-                "{{http_response_status_code}} {{error_type}}": total(
-                    rate(REQUESTS, 'http_response_status_code=~"4.."'), "http_response_status_code, error_type"
+                "{{http_response_status_code}} {{error_type}}": occurring(
+                    REQUESTS, 'http_response_status_code=~"4.."', by="http_response_status_code, error_type"
                 )
             },
             stacked=True,

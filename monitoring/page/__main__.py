@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from .prometheus import Prometheus, has_data, seconds
+from .prometheus import Prometheus, QueryError, has_data, seconds
 
 FOLDER = Path(__file__).resolve().parent
 ORDER = ["service", "saturation", "cache", "search", "dependencies"]
@@ -87,11 +87,17 @@ def read(name):
 def main():
     """Writes the page once, or repeatedly."""
     options = arguments()
-    while True:
-        missing = write_page(options)
-        if not options.every:
-            break
+    while options.every:
+        try:
+            write_page(options)
+        except OSError as error:
+            print(f"{options.prometheus}: {error}", file=sys.stderr)
         time.sleep(options.every)
+    try:
+        missing = write_page(options)
+    except (OSError, QueryError, ValueError) as error:
+        print(f"{options.prometheus}: {error}", file=sys.stderr)
+        return 1
     for board, panel in missing:
         print(f"no data: {board}: {panel}")
     return 0

@@ -109,7 +109,7 @@ function drawGraph(panel, box) {
       y: { distr: logarithmic ? 3 : 1, range: (_, low, high) => bounds(low, high, defaults, custom, logarithmic) },
     },
     axes: [
-      { ...axis(), values: (_, ticks) => ticks.map((at) => clock(at, DATA.end - DATA.start)) },
+      { ...axis(), space: 80, values: (_, ticks) => ticks.map((at) => clock(at, DATA.end - DATA.start)) },
       { ...axis(), size: 72, ...(defaults.unit === "bytes" ? { incrs: POWERS } : {}), values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick, { ...defaults, decimals: undefined }))) },
     ],
     series: [

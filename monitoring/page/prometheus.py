@@ -23,6 +23,10 @@ def seconds(duration):
     return int(match[1]) * UNITS[match[2]]
 
 
+class QueryError(Exception):
+    """Prometheus rejects a query."""
+
+
 class Prometheus:
     """A server, and the time that its answers cover."""
 
@@ -49,7 +53,7 @@ class Prometheus:
             with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response:
                 return json.load(response)["data"]
         except urllib.error.HTTPError as error:
-            raise RuntimeError(f"{parameters.get('query', path)}: {error.read().decode()}") from error
+            raise QueryError(f"{parameters.get('query', path)}: {error.read().decode()}") from error
 
     def scrape_interval(self):
         """The longest interval of the targets, in seconds."""

@@ -43,6 +43,19 @@ impl Run {
         items.iter().map(|item| item["title"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// The metrics at the address that the script prints.
+    async fn metrics(&self) -> String {
+        let addresses = self
+            .output
+            .iter()
+            .filter_map(|line| line.split_once("Metrics: http://")?.1.split_once("/metrics"));
+        let (address, _) =
+            addresses.last().unwrap_or_else(|| panic!("no address of metrics: {:#?}", self.output));
+        let response = Client::new(address.parse().unwrap()).get("/metrics").await;
+        assert_eq!(response.status, 200);
+        String::from_utf8(response.body.into()).unwrap()
+    }
+
     /// Stops the script and waits until all its processes have ended. Uses SIGTERM: background jobs of a shell ignore
     /// SIGINT, and a script cannot change that.
     fn stop(mut self) {
@@ -70,6 +83,7 @@ fn command(folder: &Path, library: &Path, public: SocketAddr) -> Command {
         .env("RUN_PROGRAMS", programs())
         .env("LISTEN", public.to_string())
         .env("ADMIN_LISTEN", free_address().to_string())
+        .env("METRICS_LISTEN", free_address().to_string())
         .env_remove("MEILISEARCH_URL")
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
@@ -98,6 +112,7 @@ async fn run_serves_only_the_given_library() {
 
     let run = Run::start(folder.path(), &first.root());
     assert_eq!(run.titles().await, ["First"]);
+    assert!(run.metrics().await.contains("process_uptime_seconds"));
     for step in ["-- Starting private servers", "-- Creating the schema", "-- Reading the charts"] {
         assert!(run.output.iter().any(|line| line.starts_with(step)), "{step}: {:#?}", run.output);
     }

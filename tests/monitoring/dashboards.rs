@@ -25,25 +25,33 @@ pub(crate) struct Query {
 
 /// The queries of all panels of all dashboards.
 pub(crate) fn queries() -> Vec<Query> {
-    let folder = workspace_root().join("monitoring/dashboards");
-    let files = std::fs::read_dir(folder).expect("the dashboards").map(|entry| entry.expect("a file").path());
     let mut queries = Vec::new();
-    for path in files {
-        let name = path.file_stem().and_then(|name| name.to_str()).expect("UTF-8").to_owned();
-        let board: Value = serde_json::from_slice(&std::fs::read(&path).expect("a file")).expect("JSON");
-        for panel in board["panels"].as_array().expect("panels") {
-            for target in panel["targets"].as_array().into_iter().flatten() {
-                queries.push(Query {
-                    dashboard: name.clone(),
-                    panel: panel["title"].as_str().expect("a title").to_owned(),
-                    expression: target["expr"].as_str().expect("an expression").to_owned(),
-                    is_in_first_row: panel["type"] == "stat" && panel["gridPos"]["y"] == 0,
-                });
-            }
+    for (dashboard, panel) in panels() {
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            queries.push(Query {
+                dashboard: dashboard.clone(),
+                panel: panel["title"].as_str().expect("a title").to_owned(),
+                expression: target["expr"].as_str().expect("an expression").to_owned(),
+                is_in_first_row: panel["type"] == "stat" && panel["gridPos"]["y"] == 0,
+            });
         }
     }
     assert!(queries.len() > 100, "{} queries", queries.len());
     queries
+}
+
+/// The panels of all dashboards, each with the name of its file.
+fn panels() -> Vec<(String, Value)> {
+    let folder = workspace_root().join("monitoring/dashboards");
+    let files = std::fs::read_dir(folder).expect("the dashboards").map(|entry| entry.expect("a file").path());
+    let mut panels = Vec::new();
+    for path in files {
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("UTF-8");
+        let board: Value = serde_json::from_slice(&std::fs::read(&path).expect("a file")).expect("JSON");
+        let of_board = board["panels"].as_array().expect("panels").iter().cloned();
+        panels.extend(of_board.map(|panel| (name.to_owned(), panel)));
+    }
+    panels
 }
 
 /// The names of the metrics in docs/operations/metrics.md; a histogram has three.
@@ -105,4 +113,21 @@ fn first_rows_show_the_state_of_every_server() {
             assert!(shown.contains(&(dashboard.clone(), name)), "{dashboard}: {state}");
         }
     }
+}
+
+#[test]
+fn links_lead_to_sections_of_the_runbook() {
+    let runbook = std::fs::read_to_string(workspace_root().join("docs/runbook.md")).expect("the runbook");
+    let headings = runbook.lines().filter_map(|line| line.strip_prefix("### "));
+    let sections: BTreeSet<_> =
+        headings.map(|heading| format!("${{runbook}}#{}", heading.to_lowercase())).collect();
+    let mut links = 0;
+    for (dashboard, panel) in panels() {
+        for link in panel["links"].as_array().into_iter().flatten() {
+            let address = link["url"].as_str().expect("an address");
+            assert!(sections.contains(address), "{dashboard}, {}: {address}", panel["title"]);
+            links += 1;
+        }
+    }
+    assert!(links > 30, "{links} links");
 }

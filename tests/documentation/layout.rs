@@ -18,6 +18,7 @@ const DESCRIBED: &[&str] = &[
     ":(glob)monitoring/**",
     ":(glob)scripts/**",
     ":(glob)services/*/src/**",
+    ":(glob)services/*/tests/**",
     ":(glob)tests/*/**",
 ];
 

@@ -57,7 +57,8 @@ async fn lists_do_not_starve_lookups() {
 
     let responses = lists.join_all().await;
     let succeeded = responses.iter().filter(|response| response.status == 200).count();
-    assert!(succeeded * 2 > LISTS, "{succeeded} of {LISTS}");
+    // Those that were in flight when the queue for searches had not been empty for half a second.
+    assert!(succeeded * 4 > LISTS, "{succeeded} of {LISTS}");
     for shed in responses.iter().filter(|response| response.status != 200) {
         assert_eq!(shed.status, 503);
         assert!(!shed.header("retry-after").is_empty());

@@ -93,9 +93,11 @@ pub struct CacheConfig {
     /// How long a fill waits for a permit when that many are in flight: 2 s, enough for a burst of lists that take a
     /// few milliseconds each, and well below the deadline of a request.
     pub fill_permit_timeout: Duration,
-    /// The maximum number of requests that wait for fills: 384 for the store, and 384 for the search engine. Their
-    /// sum must be below the number of requests that the server accepts, which leaves room for cached responses.
+    /// The maximum number of requests that wait for fills, except for lists: 384. It must be below the number of such
+    /// requests that the server accepts, which leaves room for cached responses.
     pub max_waiting_requests: NonZeroUsize,
+    /// The maximum number of lists that wait for fills: 128, likewise.
+    pub max_waiting_lists: NonZeroUsize,
     /// Reports the generation of the catalogue. While no invalidations are received, an entry is served as long as the
     /// catalogue was in the generation of the entry within the last three seconds; without this, as long as the entry
     /// itself was checked within that time.
@@ -113,6 +115,7 @@ impl CacheConfig {
     pub const KEY_PREFIX: &str = "ci:1:";
     const MAX_FILLS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
     const MAX_WAITING_REQUESTS: NonZeroUsize = NonZeroUsize::new(384).unwrap();
+    const MAX_WAITING_LISTS: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 }
 
 impl Default for CacheConfig {
@@ -126,6 +129,7 @@ impl Default for CacheConfig {
             max_fills: Self::MAX_FILLS,
             fill_permit_timeout: Duration::from_secs(2),
             max_waiting_requests: Self::MAX_WAITING_REQUESTS,
+            max_waiting_lists: Self::MAX_WAITING_LISTS,
             catalogue: None,
             invalidations: RedisConfig::new(RedisEndpoint::None),
             clock: Clock::default(),

@@ -1,11 +1,17 @@
 //! Concurrency limits of fills, and of the requests that wait for them.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use chart_index_permits::{Announced, Limits, PermitQueue};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
 
 use crate::{CacheConfig, Kind};
+
+/// Longest time that fills wait for permits before further ones are rejected: several times what a read takes.
+const MAX_BURST: Duration = Duration::from_millis(100);
+/// That of lists.
+const MAX_LIST_BURST: Duration = Duration::from_millis(500);
 
 /// The concurrency limits of fills. They are separate from the limit of all requests, so that requests which wait for
 /// a slow store leave room for requests that the cache can serve.
@@ -16,29 +22,41 @@ use crate::{CacheConfig, Kind};
 pub(crate) struct FillLimits {
     store: Permits,
     search: Permits,
-    fill_permit_timeout: Duration,
 }
 
 #[derive(Debug)]
 struct Permits {
-    fills: Semaphore,
+    fills: PermitQueue,
     max_fills: usize,
     waiting: Semaphore,
 }
 
 impl FillLimits {
     pub(crate) fn new(config: &CacheConfig) -> Self {
-        let permits = || Permits {
-            fills: Semaphore::new(config.max_fills.get()),
+        let permits = |max_waiting: NonZeroUsize, max_burst| Permits {
+            fills: PermitQueue::new(Limits {
+                permits: config.max_fills.get(),
+                max_queued: max_waiting.get(),
+                max_wait: config.fill_permit_timeout,
+                max_burst,
+            }),
             max_fills: config.max_fills.get(),
-            waiting: Semaphore::new(config.max_waiting_requests.get()),
+            waiting: Semaphore::new(max_waiting.get()),
         };
-        Self { store: permits(), search: permits(), fill_permit_timeout: config.fill_permit_timeout }
+        Self {
+            store: permits(config.max_waiting_requests, MAX_BURST),
+            search: permits(config.max_waiting_lists, MAX_LIST_BURST),
+        }
     }
 
-    /// Waits for a permit for a fill; `None` after [`CacheConfig::fill_permit_timeout`].
+    /// Waits for a permit for a fill; `None` if too many fills wait, or after [`CacheConfig::fill_permit_timeout`].
     pub(crate) async fn fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        timeout(self.fill_permit_timeout, self.permits(kind).fills.acquire()).await.ok()?.ok()
+        self.permits(kind).fills.acquire().await.ok()
+    }
+
+    /// Announces a fill that has to be tried in Redis first; `None` if it would be rejected then.
+    pub(crate) fn announce_fill(&self, kind: Kind) -> Option<Announced<'_>> {
+        self.permits(kind).fills.announce()
     }
 
     /// A permit for a request to wait for a fill; `None` if too many requests do.

@@ -44,10 +44,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     {
         let kind = key.kind();
         let Some(_waiting) = self.limits.waiting(kind) else {
-            self.metrics.shed.add(1);
-            let older = self.fallback(&key);
-            self.metrics.count(kind, if older.is_some() { Read::Older } else { Read::Error });
-            return older.ok_or(FillError::Overloaded);
+            return self.shed(&key);
         };
         match self.join_or_start(key, source, fill) {
             Joined::Cached(response) => {
@@ -59,6 +56,14 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
                 self.counted(kind, waiter.runs_fill(), self.wait(key, waiter)).await
             }
         }
+    }
+
+    /// The outcome of a request that may not wait for a fill: an older response or an error.
+    pub(crate) fn shed(&self, key: &CacheKey) -> Outcome<E> {
+        self.metrics.shed.add(1);
+        let older = self.fallback(key);
+        self.metrics.count(key.kind(), if older.is_some() { Read::Older } else { Read::Error });
+        older.ok_or(FillError::Overloaded)
     }
 
     /// Waits for a fill. Falls back to an older response if it fails or takes too long.

@@ -27,6 +27,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
     /// - Otherwise one pipeline asks for the rate limit and the response. A ROX file is read over its own connection
     ///   at the same time.
     /// - If a fill for the response is in flight, Redis is asked for the rate limit only, and the fill is joined.
+    /// - If so many fills wait for a permit that this one would be rejected, Redis is not asked: to reject a request must
+    ///   cost little.
     ///
     /// Writes to Redis after a fill happen in the background. A refused request reads nothing from the store. While
     /// Redis is unavailable, the limiter uses its local window, and the fill starts at once.
@@ -78,7 +80,11 @@ impl<E: Send + Sync + 'static> Cache<E> {
             let decision = limiter.decide(check).await;
             return self.if_admitted(decision, self.inner.fetch(key, FillSource::Store, fill)).await;
         };
+        let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
+            return Admission::Admitted(self.inner.shed(&key));
+        };
         let (limit, record) = self.ask_redis(limiter, &check, &key).await;
+        drop(announced);
         let decision = limiter.finish(check, limit).await;
         if !decision.is_admitted() {
             return Admission::Refused(decision);

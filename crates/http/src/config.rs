@@ -19,7 +19,7 @@ pub struct RequestLimitConfig {
     )]
     pub request_deadline: Duration,
 
-    /// Maximum requests in flight; the response to further ones is 503.
+    /// Maximum requests in flight; the response to further ones is 503. Each group of endpoints has a share.
     #[arg(long, env = "MAX_REQUESTS_IN_FLIGHT", default_value = "1024")]
     pub max_requests_in_flight: NonZeroU32,
 }

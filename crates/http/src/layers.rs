@@ -34,7 +34,7 @@ pub(crate) fn metered_router(
 ) -> Router {
     let telemetry = RequestTelemetry::public(&routes, sampler, meter);
     let rate_limiter = routes.rate_limiter().clone();
-    let limits = RequestLimits::new(config, rate_limiter.clone(), meter);
+    let limits = RequestLimits::new(config, &routes, meter);
     let counted = |error: fn() -> ApiError| {
         let rate_limiter = rate_limiter.clone();
         move |request: Request| async move {

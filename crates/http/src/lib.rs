@@ -19,6 +19,7 @@ mod cors;
 mod entity_tag;
 mod error;
 mod error_type;
+mod group_limits;
 mod host_header;
 mod json_body;
 mod layers;

@@ -10,7 +10,8 @@ use opentelemetry::metrics::Meter;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::{ApiError, HttpRateLimiter, Overload, RequestLimitConfig, host_header};
+use crate::group_limits::GroupLimits;
+use crate::{ApiError, HttpRateLimiter, Overload, RequestLimitConfig, Routes, host_header};
 
 /// The longest path and query. The longest useful query has every parameter and a `q` of 200 characters, all escaped, and
 /// is much shorter.
@@ -20,17 +21,23 @@ const MAX_URI_BYTES: usize = 8 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct RequestLimits {
     in_flight: Arc<Semaphore>,
+    groups: Arc<GroupLimits>,
     deadline: Duration,
     rate_limiter: HttpRateLimiter,
 }
 
 impl RequestLimits {
-    pub(crate) fn new(config: &RequestLimitConfig, rate_limiter: HttpRateLimiter, meter: &Meter) -> Self {
+    pub(crate) fn new(config: &RequestLimitConfig, routes: &Routes, meter: &Meter) -> Self {
         let max_in_flight = usize::try_from(config.max_requests_in_flight.get()).unwrap_or(usize::MAX);
         let max_in_flight = max_in_flight.min(Semaphore::MAX_PERMITS);
         let in_flight = Arc::new(Semaphore::new(max_in_flight));
         observe_in_flight(meter, &in_flight, max_in_flight);
-        Self { in_flight, deadline: config.request_deadline, rate_limiter }
+        Self {
+            in_flight,
+            groups: Arc::new(GroupLimits::new(max_in_flight, routes.templates())),
+            deadline: config.request_deadline,
+            rate_limiter: routes.rate_limiter().clone(),
+        }
     }
 }
 
@@ -56,13 +63,14 @@ fn observe_in_flight(meter: &Meter, in_flight: &Arc<Semaphore>, max_in_flight: u
     gauge("chart_index.http.requests.limit", "Maximum requests in flight", |max, _| max);
 }
 
-/// Middleware: sheds requests above the concurrency limit, rejects invalid ones and stops those beyond the deadline.
+/// Middleware: sheds requests above the limits of requests in flight, rejects invalid ones and stops those beyond the deadline.
 pub(crate) async fn enforce(
     State(limits): State<RequestLimits>,
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     let _permit = limits.in_flight.try_acquire().map_err(|_| ApiError::Overloaded(Overload::InFlight))?;
+    let _group = limits.groups.try_acquire(&request).ok_or(ApiError::Overloaded(Overload::GroupInFlight))?;
     let response = async {
         match validate(&request) {
             Ok(()) => Ok(next.run(request).await),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{ChartsetPage, Engine, Generation, ListItem, SearchIndex, SearchQuery};
+use chart_index_permits::NoPermit;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row};
 
@@ -13,7 +14,6 @@ use crate::derived_columns::ListedColumns;
 use crate::error::{corrupt, read_error};
 use crate::generation::GenerationRow;
 use crate::pooled_connection::PooledConnection;
-use crate::search_limit::SearchLimitExceeded;
 use crate::search_sql::{push_page, push_total_with_generation};
 use crate::total_cache::{Total, TotalCache, TotalKey};
 use crate::{CatalogueWatch, Store};
@@ -152,7 +152,7 @@ impl SearchIndex for PostgresSearch {
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
         let permit = self.store.searches().acquire().await;
         let overloaded =
-            |error: SearchLimitExceeded| ReadError::Overloaded { operation: OPERATION, source: error.into() };
+            |error: NoPermit| ReadError::Overloaded { operation: OPERATION, source: error.into() };
         let _permit = permit.map_err(overloaded)?;
         self.page(query, generation).await
     }

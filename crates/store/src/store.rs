@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_domain::ReadError;
+use chart_index_permits::PermitQueue;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};
 use tokio::time::{Instant, timeout_at};
@@ -16,7 +17,7 @@ use crate::error::{
 };
 use crate::metrics::{PoolName, StoreMetrics, observe_pool};
 use crate::pooled_connection::PooledConnection;
-use crate::search_limit::SearchLimit;
+use crate::search_limit::search_limit;
 use crate::time_limit::{no_response, with_time_limit};
 use crate::{StoreConfig, StoreError};
 
@@ -44,7 +45,7 @@ pub struct Store {
     health: ConnectionHealth,
     /// `None` for monitoring, which detects outages by itself.
     breaker: Option<CircuitBreaker>,
-    searches: SearchLimit,
+    searches: Arc<PermitQueue>,
     /// Without `statement_timeout`, for migrations and other long-lived connections.
     unlimited: Arc<PgConnectOptions>,
     config: Arc<StoreConfig>,
@@ -71,7 +72,7 @@ impl Store {
         let health = ConnectionHealth::default();
         let pool = Arc::new(connection_pool(config, &unlimited, &health));
         observe_pool(name, &pool, config.max_connections);
-        let searches = SearchLimit::new(config.max_searches.get(), config.max_connections);
+        let searches = Arc::new(search_limit(config.max_searches.get(), config.max_connections));
         let (unlimited, config) = (Arc::new(unlimited), Arc::new(config.clone()));
         Self {
             pool,
@@ -89,7 +90,7 @@ impl Store {
         self.pool.close().await;
     }
 
-    pub(crate) const fn searches(&self) -> &SearchLimit {
+    pub(crate) fn searches(&self) -> &PermitQueue {
         &self.searches
     }
 

@@ -110,8 +110,8 @@ pub(crate) struct StoreArguments {
     #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
     pub(crate) database_max_connections: NonZeroU32,
 
-    /// Maximum concurrent searches in PostgreSQL, at most half of the connections. Further ones wait up to 4 seconds;
-    /// then the response is 503.
+    /// Maximum concurrent searches in PostgreSQL, at most half of the connections. Further ones of a burst wait up to
+    /// 4 seconds; under overload the response is 503 at once.
     #[arg(long, env = "POSTGRES_MAX_SEARCHES", default_value = "4")]
     pub(crate) postgres_max_searches: NonZeroUsize,
 }
@@ -173,7 +173,7 @@ pub(crate) struct CacheArguments {
     pub(crate) cache_bytes: NonZeroU64,
 
     /// Maximum concurrent reads for lists that are not cached, and as many for all other responses.
-    /// Further ones wait up to 2 seconds; then the response is 503.
+    /// Further ones of a burst wait up to 2 seconds; under overload the response is 503 at once.
     #[arg(long, env = "MAX_FILLS_IN_FLIGHT", default_value = "64")]
     pub(crate) max_fills_in_flight: NonZeroUsize,
 }

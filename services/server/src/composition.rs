@@ -156,18 +156,19 @@ fn cache_config(arguments: &ServeArguments, redis: RedisConfig, watch: &Catalogu
         // No request waits longer.
         fill_timeout: limits.request_deadline,
         max_fills: arguments.cache.max_fills_in_flight,
-        max_waiting_requests: max_waiting_requests(limits.max_requests_in_flight),
+        max_waiting_requests: eighths(3, limits.max_requests_in_flight),
+        max_waiting_lists: eighths(1, limits.max_requests_in_flight),
         catalogue: Some(catalogue_status(watch)),
         invalidations: redis,
         ..CacheConfig::default()
     }
 }
 
-/// Maximum requests that wait for PostgreSQL, and as many for the search engine: three eighths of the requests in flight
-/// each. The last quarter is left for cache hits, which take a few microseconds.
-fn max_waiting_requests(max_requests_in_flight: NonZeroU32) -> NonZeroUsize {
-    let waiting = u64::from(max_requests_in_flight.get()) * 3 / 8;
-    usize::try_from(waiting).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN)
+/// A share of the requests in flight. Half of those that may be in flight for lookups, and for lists, may wait for reads: the
+/// other half is left for cache hits, which take a few microseconds.
+fn eighths(number: u64, max_requests_in_flight: NonZeroU32) -> NonZeroUsize {
+    let share = u64::from(max_requests_in_flight.get()) * number / 8;
+    usize::try_from(share).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// Reports the generation of the catalogue to the cache.
@@ -263,9 +264,10 @@ mod tests {
 
     #[test]
     fn some_requests_in_flight_are_left_for_cache_hits() {
-        for (in_flight, waiting) in [(1024, 384), (8, 3), (1, 1)] {
-            let max = max_waiting_requests(NonZeroU32::new(in_flight).unwrap());
-            assert_eq!(max.get(), waiting, "{in_flight}");
+        for (number, in_flight, waiting) in [(3, 1024, 384), (1, 1024, 128), (3, 8, 3), (3, 1, 1), (1, 1, 1)]
+        {
+            let max = eighths(number, NonZeroU32::new(in_flight).unwrap());
+            assert_eq!(max.get(), waiting, "{number} of {in_flight}");
         }
     }
 }

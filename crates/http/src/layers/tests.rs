@@ -252,6 +252,29 @@ async fn request_beyond_its_deadline_is_a_503_problem() {
     assert_eq!(started.elapsed().as_secs(), DEADLINE.as_secs());
 }
 
+/// Of eight requests in flight lists may be two.
+#[tokio::test]
+async fn group_at_its_limit_leaves_room_for_others() {
+    let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let app = limited_app(8, Arc::clone(&entered), Arc::clone(&release));
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let app = app.clone();
+        waiting.push(tokio::spawn(async move { send(&app, "GET", "/wait", &[]).await }));
+        entered.notified().await;
+    }
+    let shed = send(&app, "GET", "/wait", &[]).await;
+    assert_eq!((shed.problem(503).as_str(), shed.header("retry-after")), ("/problems/overloaded", "1"));
+    assert_eq!(send(&app, "GET", "/large/a", &[]).await.status, 200);
+    assert_eq!(send(&app, "GET", "/nothing", &[]).await.status, 404);
+    for waiting in waiting {
+        release.notify_one();
+        assert_eq!(waiting.await.unwrap().body, b"released");
+    }
+    release.notify_one();
+    assert_eq!(send(&app, "GET", "/wait", &[]).await.status, 200);
+}
+
 #[tokio::test]
 async fn requests_above_the_concurrency_limit_are_shed() {
     let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

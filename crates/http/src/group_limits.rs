@@ -1,0 +1,42 @@
+//! Limits the requests in flight of each group of routes.
+
+use axum::extract::{MatchedPath, Request};
+use chart_index_ratelimit::Group;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// The share of a group in the requests in flight, in eighths. All others together leave a quarter to lookups, and lookups
+/// leave a quarter to them.
+const fn eighths(group: Group) -> usize {
+    match group {
+        Group::Lookup => 6,
+        Group::Rox | Group::List => 2,
+        Group::Detail | Group::Other => 1,
+    }
+}
+
+/// The permits of each group: requests of one group, which may be slow, cannot use up the permits of all.
+#[derive(Debug)]
+pub(crate) struct GroupLimits {
+    templates: Vec<(&'static str, Group)>,
+    /// By group.
+    permits: [Semaphore; Group::ALL.len()],
+}
+
+impl GroupLimits {
+    /// Shares of this number of requests in flight, at least one for each group. `templates` are those of the routes.
+    pub(crate) fn new(max_in_flight: usize, templates: &[(&'static str, Group)]) -> Self {
+        let share = |group| (max_in_flight * eighths(group) / 8).max(1);
+        Self { templates: templates.to_vec(), permits: Group::ALL.map(|group| Semaphore::new(share(group))) }
+    }
+
+    /// A permit of the group of a request; `None` if the group has as many requests in flight as it may.
+    pub(crate) fn try_acquire(&self, request: &Request) -> Option<SemaphorePermit<'_>> {
+        self.permits[self.group(request) as usize].try_acquire().ok()
+    }
+
+    fn group(&self, request: &Request) -> Group {
+        let template = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        let route = self.templates.iter().find(|(route, _)| Some(*route) == template);
+        route.map_or(Group::Other, |(_, group)| *group)
+    }
+}

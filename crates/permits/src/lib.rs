@@ -1,0 +1,275 @@
+//! Concurrency limits with a queue.
+//!
+//! A queue in front of a limit is there for bursts. Under overload it never empties, and then all that it does is to delay
+//! every request by its length. [`PermitQueue`] tells the two apart as `CoDel` does (RFC 8289), by how long the queue has
+//! not been empty, and then rejects at once.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout};
+
+/// How long after the last rejection the queue stays short. Under overload it empties now and then by chance, and would
+/// fill up again each time.
+const RECOVERY: Duration = Duration::from_millis(500);
+
+/// Permits, and a queue of callers that wait for one.
+///
+/// Once the queue has not been empty for [`Limits::max_burst`], it takes no more callers than there are permits, and rejects
+/// all others at once. It takes more again when it has rejected none for half a second.
+#[derive(Debug)]
+pub struct PermitQueue {
+    permits: Semaphore,
+    limits: Limits,
+    max_queued_overloaded: usize,
+    state: Mutex<State>,
+}
+
+/// The limits of a [`PermitQueue`].
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Permits, at least one.
+    pub permits: usize,
+    /// Maximum callers in the queue.
+    pub max_queued: usize,
+    /// Maximum time in the queue.
+    pub max_wait: Duration,
+    /// Maximum time that a burst fills the queue, like the interval of `CoDel` (RFC 8289, section 4.3): several times what a
+    /// caller holds its permit.
+    pub max_burst: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queued: usize,
+    announced: usize,
+    /// When the queue was last empty, while it is not.
+    last_empty_at: Option<Instant>,
+    last_rejected_at: Option<Instant>,
+}
+
+/// There was no permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoPermit {
+    /// Too many callers wait.
+    #[error("too many are waiting for a permit")]
+    QueueFull,
+    /// There was none in time.
+    #[error("no permit in time")]
+    TimedOut,
+}
+
+impl PermitQueue {
+    /// Creates permits, none of which is in use.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let permits = limits.permits.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            permits: Semaphore::new(permits),
+            limits,
+            max_queued_overloaded: limits.max_queued.min(permits),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Waits for a permit, in the order of the calls.
+    pub async fn acquire(&self) -> Result<SemaphorePermit<'_>, NoPermit> {
+        if let Ok(permit) = self.permits.try_acquire() {
+            return Ok(permit);
+        }
+        let _queued = self.enqueue().ok_or(NoPermit::QueueFull)?;
+        if let Ok(Ok(permit)) = timeout(self.limits.max_wait, self.permits.acquire()).await {
+            return Ok(permit);
+        }
+        self.state().last_rejected_at = Some(Instant::now());
+        Err(NoPermit::TimedOut)
+    }
+
+    /// Announces a caller that has some work to do before it calls [`acquire`](Self::acquire), so that the caller can be
+    /// rejected before that work. It counts like one in the queue until the value is dropped. `None` if it would be rejected.
+    pub fn announce(&self) -> Option<Announced<'_>> {
+        let mut state = self.state();
+        if self.permits.available_permits() == 0 && state.rejects(self) {
+            return None;
+        }
+        state.announced += 1;
+        Some(Announced(self))
+    }
+
+    /// The number of permits that are not in use.
+    #[must_use]
+    pub fn available_permits(&self) -> usize {
+        self.permits.available_permits()
+    }
+
+    fn enqueue(&self) -> Option<Queued<'_>> {
+        let mut state = self.state();
+        if state.rejects(self) {
+            return None;
+        }
+        if state.queued == 0 {
+            state.last_empty_at = Some(Instant::now());
+        }
+        state.queued += 1;
+        Some(Queued(self))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn rejects(&mut self, queue: &PermitQueue) -> bool {
+        let callers = self.queued + self.announced;
+        if callers < queue.max_queued_overloaded {
+            return false;
+        }
+        let now = Instant::now();
+        let within = |at: Option<Instant>, time| at.is_some_and(|at| now.duration_since(at) < time);
+        let is_standing = self.last_empty_at.is_some() && !within(self.last_empty_at, queue.limits.max_burst);
+        let rejects =
+            is_standing || within(self.last_rejected_at, RECOVERY) || callers >= queue.limits.max_queued;
+        if rejects {
+            self.last_rejected_at = Some(now);
+        }
+        rejects
+    }
+}
+
+/// A caller in the queue.
+struct Queued<'queue>(&'queue PermitQueue);
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.queued -= 1;
+        if state.queued == 0 {
+            state.last_empty_at = None;
+        }
+    }
+}
+
+/// A caller that will call [`PermitQueue::acquire`].
+#[derive(Debug)]
+pub struct Announced<'queue>(&'queue PermitQueue);
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        self.0.state().announced -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::task::JoinSet;
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    const MAX_WAIT: Duration = Duration::from_secs(4);
+    const MAX_QUEUED: usize = 20;
+    const MAX_BURST: Duration = Duration::from_millis(100);
+
+    /// Eight permits, for which eight callers may wait under overload.
+    fn limit() -> Arc<PermitQueue> {
+        let limits = Limits { permits: 8, max_queued: MAX_QUEUED, max_wait: MAX_WAIT, max_burst: MAX_BURST };
+        Arc::new(PermitQueue::new(limits))
+    }
+
+    /// Callers that hold their permit for this time.
+    async fn spawn(
+        calls: &mut JoinSet<Result<(), NoPermit>>,
+        limit: &Arc<PermitQueue>,
+        number: usize,
+        hold: Duration,
+    ) {
+        for _ in 0..number {
+            let limit = Arc::clone(limit);
+            calls.spawn(async move {
+                let _permit = limit.acquire().await?;
+                sleep(hold).await;
+                Ok(())
+            });
+        }
+        tokio::task::yield_now().await;
+    }
+
+    async fn rejected(calls: JoinSet<Result<(), NoPermit>>) -> Vec<NoPermit> {
+        calls.join_all().await.into_iter().filter_map(Result::err).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_waits() {
+        let (limit, mut calls) = (limit(), JoinSet::new());
+        // Longer than a queue may stand: the burst is over by then.
+        spawn(&mut calls, &limit, 8 + MAX_QUEUED, MAX_BURST * 2).await;
+        assert_eq!(rejected(calls).await, []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_queue_rejects_at_once() {
+        let (limit, mut calls) = (limit(), JoinSet::new());
+        spawn(&mut calls, &limit, 8 + MAX_QUEUED, Duration::from_millis(1)).await;
+        assert!(limit.announce().is_none());
+        assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permit_is_awaited_up_to_a_timeout() {
+        let (limit, mut calls) = (limit(), JoinSet::new());
+        spawn(&mut calls, &limit, 9, MAX_WAIT * 2).await;
+        assert_eq!(rejected(calls).await, [NoPermit::TimedOut]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_standing_queue_is_short() {
+        let (limit, mut calls) = (limit(), JoinSet::new());
+        spawn(&mut calls, &limit, 8 + 12, Duration::from_secs(1)).await;
+        assert!(limit.announce().is_some(), "a burst");
+        advance(MAX_BURST).await;
+        assert!(limit.announce().is_none(), "twelve wait");
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(rejected(calls).await, []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn overload_is_over_some_time_after_a_rejection() {
+        let (limit, mut calls) = (limit(), JoinSet::new());
+        spawn(&mut calls, &limit, 8 + 12, Duration::from_secs(1)).await;
+        advance(MAX_BURST).await;
+        assert!(limit.announce().is_none());
+        calls.shutdown().await;
+        for (pause, expected) in [(Duration::ZERO, 4), (RECOVERY, 0)] {
+            sleep(pause).await;
+            let mut calls = JoinSet::new();
+            spawn(&mut calls, &limit, 8 + 12, Duration::from_millis(10)).await;
+            assert_eq!(rejected(calls).await, vec![NoPermit::QueueFull; expected]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn announced_callers_count_as_queued() {
+        let (limit, mut calls) = (limit(), JoinSet::new());
+        spawn(&mut calls, &limit, 8, Duration::from_secs(1)).await;
+        let announced: Vec<_> = (0..MAX_QUEUED).filter_map(|_| limit.announce()).collect();
+        assert_eq!(announced.len(), MAX_QUEUED);
+        assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));
+        drop(announced);
+        assert!(limit.announce().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_that_give_up_leave_the_queue() {
+        let (limit, mut calls) = (limit(), JoinSet::new());
+        spawn(&mut calls, &limit, 8 + MAX_QUEUED, MAX_WAIT).await;
+        assert!(limit.announce().is_none());
+        calls.shutdown().await;
+        assert_eq!(limit.available_permits(), 8);
+        let state = limit.state();
+        assert_eq!((state.queued, state.last_empty_at), (0, None));
+    }
+}

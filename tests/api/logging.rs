@@ -78,4 +78,10 @@ async fn outage_does_not_flood_the_log() {
         within(TIMEOUT, async || Some(failures()).filter(|lines| count(lines) == u64::from(REQUESTS) + 1))
             .await;
     assert!(lines.len() as u64 <= seconds + 3, "{} lines in {seconds} s", lines.len());
+    for fields in lines.iter().map(|line| &line["fields"]) {
+        assert_eq!((&fields["method"], &fields["status"]), (&"GET".into(), &503.into()), "{fields}");
+        assert_eq!(fields["route"], "/api/charts/{hash}", "the template, not the path: {fields}");
+        assert_eq!(fields["request_id"].as_str().map(str::len), Some(32), "{fields}");
+        assert!(fields["error.type"].is_string(), "{fields}");
+    }
 }

@@ -46,7 +46,8 @@ async fn serve(listener: TcpListener, scrape: Scrape) {
         shutdown_grace: Duration::ZERO,
     };
     let routes = private_router(routes(scrape));
-    chart_index_http::serve(listener, routes, &config, &TrustedProxies::default(), future::pending()).await;
+    let proxies = TrustedProxies::default();
+    chart_index_http::serve(listener, routes, &config, &proxies, None, future::pending()).await;
 }
 
 fn routes(scrape: Scrape) -> Router {

@@ -55,7 +55,7 @@ fn panels() -> Vec<(String, Value)> {
 }
 
 /// The names of the metrics in docs/operations/metrics.md; a histogram has three.
-fn documented_metrics() -> BTreeSet<String> {
+pub(crate) fn documented_metrics() -> BTreeSet<String> {
     let page =
         std::fs::read_to_string(workspace_root().join("docs/operations/metrics.md")).expect("the page");
     let mut names = BTreeSet::new();

@@ -3,20 +3,32 @@
 
 mod dashboards;
 mod expressions;
+mod loaded;
 mod rules;
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use chart_index_tests::workspace_root;
 
 /// Runs `promtool` at the root of the repository, and asserts that it succeeds. Returns its output.
 fn promtool(arguments: &[&str]) -> String {
-    let output = Command::new("promtool")
+    promtool_with_input(arguments, &[])
+}
+
+/// Runs `promtool` with this standard input.
+fn promtool_with_input(arguments: &[&str], input: &[u8]) -> String {
+    let mut child = Command::new("promtool")
         .args(arguments)
         .current_dir(workspace_root())
-        .stdin(Stdio::null())
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("promtool is installed: `scripts/servers install prometheus`");
+    // It writes nothing before it has read everything.
+    child.stdin.take().expect("a pipe").write_all(input).expect("promtool reads");
+    let output = child.wait_with_output().expect("promtool ends");
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
     assert!(output.status.success(), "promtool {arguments:?}\n{text}");

@@ -4,7 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chart_index_tests::{PrivatePrometheus, Rule};
 
+use super::dashboards::documented_metrics;
+use super::expressions::metrics;
+use super::loaded::runbook_queries;
 use super::{promtool, read, workspace_files};
+
+/// Metrics of Prometheus itself that rules and the runbook use.
+const OF_PROMETHEUS: &[&str] = &["up", "prometheus_rule_evaluation_failures_total"];
 
 /// What the section of an alert consists of, in this order.
 const RUNBOOK_PARTS: [&str; 5] = ["Meaning", "Impact", "Check", "Act", "Roll back"];
@@ -32,6 +38,19 @@ async fn rules_are_evaluated() {
     prometheus.wait_for_evaluations().await;
     let failed: Vec<_> = prometheus.rules().await.into_iter().filter(|rule| rule.health != "ok").collect();
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[tokio::test]
+async fn rules_and_runbook_use_documented_metrics() {
+    let rules = PrivatePrometheus::start(&[]).await.rules().await;
+    let mut known = documented_metrics();
+    known.extend(OF_PROMETHEUS.iter().map(|&name| name.to_owned()));
+    known.extend(rules.iter().filter(|rule| !rule.is_alert).map(|rule| rule.name.clone()));
+    let queries = runbook_queries(&read("docs/runbook.md")).into_iter();
+    let expressions = rules.into_iter().map(|rule| rule.expression).chain(queries);
+    let used: BTreeSet<String> = expressions.flat_map(|expression| metrics(&expression)).collect();
+    let unknown: Vec<_> = used.difference(&known).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub use client::{Client, Response, http_client_builder};
 pub use database::TestDatabase;
 pub use haproxy::{PrivateHaproxy, ReplicaAddresses};
 pub use library::{ChartSpec, Library};
-pub use meilisearch::PrivateMeilisearch;
+pub use meilisearch::{PrivateMeilisearch, free_address};
 pub use open_loop::{Load, OpenLoop, Outcome};
 pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};

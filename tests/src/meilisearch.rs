@@ -118,7 +118,7 @@ fn spawn(program: &Path, folder: &Path, address: SocketAddr, arguments: &Vec<Str
 }
 
 /// A free address on the loopback interface. Another process may take it before it is used.
-pub(crate) fn free_address() -> SocketAddr {
+pub fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address")
 }

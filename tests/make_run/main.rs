@@ -45,15 +45,15 @@ impl Run {
 
     /// The metrics at the address that the script prints.
     async fn metrics(&self) -> String {
-        let addresses = self
+        let mut addresses = self
             .output
             .iter()
             .filter_map(|line| line.split_once("Metrics: http://")?.1.split_once("/metrics"));
         let (address, _) =
-            addresses.last().unwrap_or_else(|| panic!("no address of metrics: {:#?}", self.output));
+            addresses.next_back().unwrap_or_else(|| panic!("no address of metrics: {:#?}", self.output));
         let response = Client::new(address.parse().unwrap()).get("/metrics").await;
         assert_eq!(response.status, 200);
-        String::from_utf8(response.body.into()).unwrap()
+        String::from_utf8(response.body).unwrap()
     }
 
     /// Stops the script and waits until all its processes have ended. Uses SIGTERM: background jobs of a shell ignore

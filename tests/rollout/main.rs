@@ -13,12 +13,16 @@ use chart_index_tests::{
     ChartSpec, IndexerRun, Library, OpenLoop, PrivateHaproxy, PrivatePostgres, ReplicaAddresses, Service,
     ServiceOptions, TestDatabase, TestRedis, indexer_command, within,
 };
+use tokio::sync::Mutex;
 
 /// Maximum time until HAProxy notices a change, and until a replica starts or exits, beyond the configured times.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The charts of a site, each in a chartset of its own.
 const CHARTS: u32 = 40;
+
+/// Held by tests that keep the processors busy. With late checks replicas are mostly idle.
+static BUSY: Mutex<()> = Mutex::const_new(());
 
 /// The number of sites so far.
 static SITES: AtomicU32 = AtomicU32::new(0);
@@ -42,8 +46,8 @@ struct Rollout {
 /// Checks that find an unready replica within 3 s.
 const FREQUENT_CHECKS: Rollout = Rollout {
     terminations: 4,
-    requests: 1_500,
-    rate: 100,
+    requests: 1_000,
+    rate: 60,
     checks: "inter 500ms fall 2 rise 1",
     detection: Duration::from_secs(3),
     drain_delay: "3500",
@@ -61,6 +65,7 @@ const LATE_CHECKS: Rollout = Rollout {
 
 #[tokio::test]
 async fn rollout_fails_no_request() {
+    let _busy = BUSY.lock().await;
     FREQUENT_CHECKS.run().await;
 }
 
@@ -71,12 +76,14 @@ async fn rollout_with_late_checks_fails_no_request() {
 
 #[tokio::test]
 async fn outage_of_postgresql_fails_no_cached_request() {
+    let _busy = BUSY.lock().await;
     outage_of_postgresql(Duration::from_secs(10), 100).await;
 }
 
 #[tokio::test]
 #[ignore = "takes 11 minutes: make test-full"]
 async fn long_rollout_fails_no_request() {
+    let _busy = BUSY.lock().await;
     Rollout { terminations: 50, requests: 200_000, rate: 300, ..FREQUENT_CHECKS }.run().await;
 }
 
@@ -89,6 +96,7 @@ async fn long_rollout_with_late_checks_fails_no_request() {
 #[tokio::test]
 #[ignore = "takes 5 minutes: make test-full"]
 async fn long_outage_of_postgresql_fails_no_cached_request() {
+    let _busy = BUSY.lock().await;
     outage_of_postgresql(Duration::from_mins(5), 200).await;
 }
 

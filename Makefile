@@ -19,8 +19,8 @@ dashboards: ## Show the dashboards over a running instance, such as that of make
 test: ## Run all tests, with private PostgreSQL and Redis servers
 	@scripts/test
 
-test-full: ## Run the rollouts and the outage behind HAProxy in their long forms, 20 minutes
-	@scripts/test --test rollout -- --ignored --show-output
+test-full: ## Run the tests that take minutes: rollouts and an outage behind HAProxy, labels of random requests
+	@scripts/test --test rollout --test telemetry -- --ignored --show-output
 
 record-search: ## Record the Meilisearch exchanges that tests replay (needs meilisearch on the PATH)
 	RECORD_SEARCH=1 cargo test --package chart-index-search --test search recorded_exchanges -- --test-threads=1

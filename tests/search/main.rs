@@ -10,5 +10,6 @@ mod metrics;
 mod nodes;
 mod quarantine;
 mod serving;
+mod spans;
 mod support;
 mod sync_and_rebuild;

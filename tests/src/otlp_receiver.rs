@@ -1,0 +1,177 @@
+//! A receiver of traces and metrics, as an OpenTelemetry collector is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
+use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
+use prost::Message;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// Receives OTLP over HTTP on a loopback address, in a thread with its own runtime, so that a test may wait for a program
+/// while it exports. Dropping the value stops it.
+#[derive(Debug)]
+pub struct OtlpReceiver {
+    address: SocketAddr,
+    received: Arc<Mutex<Received>>,
+    _stop: oneshot::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Received {
+    spans: Vec<ReceivedSpan>,
+    metrics: BTreeSet<String>,
+}
+
+/// A span.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceivedSpan {
+    /// Its name.
+    pub name: String,
+    /// Its kind, e.g. `client`.
+    pub kind: String,
+    /// The id of its trace, in hexadecimal.
+    pub trace_id: String,
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// The id of its parent; empty for a root span.
+    pub parent_id: String,
+    /// The ids of the spans that it links to.
+    pub links: Vec<String>,
+    /// Its attributes, as text.
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl OtlpReceiver {
+    /// Starts to listen on a free port.
+    pub fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        listener.set_nonblocking(true).expect("a non-blocking listener");
+        let received = Arc::<Mutex<Received>>::default();
+        let (stop, stopped) = oneshot::channel::<()>();
+        thread::spawn({
+            let received = Arc::clone(&received);
+            move || run(listener, &received, stopped)
+        });
+        Self { address, received, _stop: stop }
+    }
+
+    /// Its base URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The spans that were received so far.
+    pub fn spans(&self) -> Vec<ReceivedSpan> {
+        self.received.lock().expect("no thread panicked").spans.clone()
+    }
+
+    /// The names of the metrics that were received so far.
+    pub fn metrics(&self) -> BTreeSet<String> {
+        self.received.lock().expect("no thread panicked").metrics.clone()
+    }
+}
+
+fn run(listener: std::net::TcpListener, received: &Arc<Mutex<Received>>, stopped: oneshot::Receiver<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let listener = TcpListener::from_std(listener).expect("a listener");
+        tokio::select! {
+            () = accept(listener, received) => {}
+            _ = stopped => {}
+        }
+    });
+}
+
+async fn accept(listener: TcpListener, received: &Arc<Mutex<Received>>) {
+    loop {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let received = Arc::clone(received);
+        tokio::spawn(async move {
+            let service = service_fn(|request| respond(request, &received));
+            // An error ends the connection of an exporter that stopped.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+/// Responds like a collector: 200 with an empty message, or 400 to a body that is none.
+async fn respond(
+    request: Request<Incoming>,
+    received: &Mutex<Received>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes);
+    let is_valid = body.is_ok_and(|body| received.lock().expect("no thread panicked").add(&path, body));
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = if is_valid { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    Ok(response)
+}
+
+impl Received {
+    /// Adds the contents of a request; `false` if they are not valid.
+    fn add(&mut self, path: &str, body: Bytes) -> bool {
+        match path {
+            "/v1/traces" => {
+                ExportTraceServiceRequest::decode(body).map(|request| self.add_spans(request)).is_ok()
+            }
+            "/v1/metrics" => {
+                ExportMetricsServiceRequest::decode(body).map(|request| self.add_metrics(request)).is_ok()
+            }
+            _ => false,
+        }
+    }
+
+    fn add_spans(&mut self, request: ExportTraceServiceRequest) {
+        let scopes = request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans);
+        self.spans.extend(scopes.flat_map(|scope| scope.spans).map(ReceivedSpan::from));
+    }
+
+    fn add_metrics(&mut self, request: ExportMetricsServiceRequest) {
+        let scopes = request.resource_metrics.into_iter().flat_map(|resource| resource.scope_metrics);
+        self.metrics.extend(scopes.flat_map(|scope| scope.metrics).map(|metric| metric.name));
+    }
+}
+
+impl From<Span> for ReceivedSpan {
+    fn from(span: Span) -> Self {
+        let kind = SpanKind::try_from(span.kind).unwrap_or_default().as_str_name();
+        Self {
+            kind: kind.trim_start_matches("SPAN_KIND_").to_lowercase(),
+            trace_id: hex(&span.trace_id),
+            id: hex(&span.span_id),
+            parent_id: hex(&span.parent_span_id),
+            links: span.links.iter().map(|link| hex(&link.span_id)).collect(),
+            attributes: span.attributes.into_iter().map(attribute).collect(),
+            name: span.name,
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn attribute(KeyValue { key, value, .. }: KeyValue) -> (String, String) {
+    let text = match value.and_then(|AnyValue { value }| value) {
+        Some(Value::StringValue(text)) => text,
+        Some(Value::IntValue(number)) => number.to_string(),
+        Some(Value::DoubleValue(number)) => number.to_string(),
+        Some(Value::BoolValue(value)) => value.to_string(),
+        other => format!("{other:?}"),
+    };
+    (key, text)
+}

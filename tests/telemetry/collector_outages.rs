@@ -1,0 +1,64 @@
+//! A collector that is unavailable, or accepts connections and never responds, affects nothing.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// The requests of a run, each with a new span.
+const REQUESTS: usize = 3_000;
+/// Maximum time of a shutdown: the flush takes up to one second.
+const SHUTDOWN: Duration = Duration::from_secs(4);
+/// Maximum growth of the memory: the queue of spans is bounded.
+const MEMORY_GROWTH_BYTES: f64 = 48e6;
+
+#[tokio::test]
+async fn unavailable_collector_affects_nothing() {
+    // The port is free again when the listener is dropped.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert_unaffected(&format!("http://{address}")).await;
+}
+
+#[tokio::test]
+async fn collector_that_never_responds_affects_nothing() {
+    // Connections wait in the backlog: they are open, and no byte is read.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    assert_unaffected(&format!("http://{}", listener.local_addr().unwrap())).await;
+}
+
+async fn assert_unaffected(collector: &str) {
+    let index = Index::new().await;
+    let mut service = index.serve(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector),
+        ("OTEL_TRACES_SAMPLER_ARG", "1"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "100"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "100"),
+    ]);
+    let chart = index.chart_path(&service).await;
+    let before = memory(&service).await;
+    let client = service.client();
+    let mut slowest = Duration::ZERO;
+    for _ in 0..REQUESTS {
+        let started = Instant::now();
+        assert_eq!(client.get(&chart).await.status, 200);
+        slowest = slowest.max(started.elapsed());
+    }
+    // Less than any timeout of an exporter, and far more than a request takes.
+    assert!(slowest < Duration::from_secs(1), "a request took {slowest:?}");
+    let growth = memory(&service).await - before;
+    assert!(growth < MEMORY_GROWTH_BYTES, "memory grew by {growth} bytes");
+    let started = Instant::now();
+    service.terminate();
+    assert_eq!(service.wait(), Some(0));
+    assert!(started.elapsed() < SHUTDOWN, "shutdown took {:?}", started.elapsed());
+    let log = service.log();
+    let failures = log.iter().filter(|line| line.contains("telemetry export failed")).count();
+    assert!((1..=2).contains(&failures), "one line for each signal: {log:#?}");
+}
+
+async fn memory(service: &Service) -> f64 {
+    let text = service.private_client().get("/metrics").await.body;
+    let text = String::from_utf8(text).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("process_memory_usage_bytes "));
+    line.expect("the memory").parse().unwrap()
+}

@@ -32,18 +32,19 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// An instance with its servers, and a Prometheus that scrapes it.
-struct Loaded {
+pub(crate) struct Loaded {
     postgres: PrivatePostgres,
     service: Service,
     client: Client,
-    prometheus: PrivatePrometheus,
+    pub(crate) prometheus: PrivatePrometheus,
     /// `sync --follow`.
     follower: Option<Child>,
     _servers: (TestRedis, Option<PrivateMeilisearch>),
 }
 
 impl Loaded {
-    async fn start(meilisearch: Option<PrivateMeilisearch>) -> Self {
+    /// Starts everything; without a Meilisearch node there is no `sync --follow`.
+    pub(crate) async fn start(meilisearch: Option<PrivateMeilisearch>) -> Self {
         let (postgres, redis) = (PrivatePostgres::start(), TestRedis::create());
         let library = Library::new();
         for number in 0..3 {
@@ -64,7 +65,7 @@ impl Loaded {
     }
 
     /// Requests every route, and some that fail.
-    async fn request(&self) {
+    pub(crate) async fn request(&self) {
         let id = text(&self.client, "/api/chartsets?perPage=1", "/items/0/id").await;
         let Some(id) = id else { return };
         let detail = format!("/api/chartsets/{id}");
@@ -83,7 +84,7 @@ impl Loaded {
     }
 
     /// Requests what is not cached while PostgreSQL does not respond: each is 503.
-    async fn fail(&self) {
+    pub(crate) async fn fail(&self) {
         self.postgres.freeze();
         for path in ["/api/chartsets/0000000000000000", "/go/chartset/0000000000000000"] {
             assert_eq!(self.client.get(path).await.status, 503, "{path}");

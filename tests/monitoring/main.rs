@@ -4,6 +4,7 @@
 mod dashboards;
 mod expressions;
 mod loaded;
+mod panel_data;
 mod rules;
 
 use std::io::Write;

@@ -35,7 +35,9 @@ pub use open_loop::{Load, OpenLoop, Outcome};
 pub use otlp_receiver::{OtlpReceiver, ReceivedSpan};
 pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};
-pub use programs::{IndexerRun, RunningIndexer, Service, ServiceOptions, indexer, indexer_command};
+pub use programs::{
+    IndexerRun, RunningIndexer, Service, ServiceOptions, generate_catalogue, indexer, indexer_command,
+};
 pub use prometheus::{PrivatePrometheus, Rule};
 pub use proxy::Proxy;
 pub use random::Random;

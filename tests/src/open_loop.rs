@@ -34,6 +34,8 @@ pub struct OpenLoop {
     pub rate: u32,
     /// Maximum requests.
     pub requests: u64,
+    /// Requests that should start before this time, counted from the start of the load, are sent and not counted.
+    pub warm_up: Duration,
     /// Maximum requests in flight. Those that should start above it are counted as not sent.
     pub max_in_flight: usize,
     /// Maximum duration of a request, from its start to the end of its body.
@@ -89,7 +91,8 @@ impl OpenLoop {
     /// A load of 200 requests per second, up to 10,000 requests, with a timeout of 10 s.
     pub fn new(address: SocketAddr, paths: Vec<String>) -> Self {
         let timeout = Duration::from_secs(10);
-        Self { address, paths, rate: 200, requests: 10_000, max_in_flight: 4096, timeout }
+        let (rate, requests, max_in_flight) = (200, 10_000, 4096);
+        Self { address, paths, rate, requests, warm_up: Duration::ZERO, max_in_flight, timeout }
     }
 
     /// Starts the load. Panics unless it is bounded and on the loopback address.
@@ -120,10 +123,10 @@ impl OpenLoop {
                 () = sleep_until(start + intended) => started.fetch_add(1, Ordering::Relaxed),
             };
             while let Some(completed) = in_flight.try_join_next() {
-                outcome.count(&completed.expect("a request does not panic"));
+                outcome.count(&completed.expect("a request does not panic"), self.warm_up);
             }
             if in_flight.len() >= self.max_in_flight {
-                outcome.not_sent += 1;
+                outcome.not_sent += u64::from(intended >= self.warm_up);
                 continue;
             }
             let request = self.request(path, client_address);
@@ -136,7 +139,7 @@ impl OpenLoop {
             });
         }
         while let Some(completed) = in_flight.join_next().await {
-            outcome.count(&completed.expect("a request does not panic"));
+            outcome.count(&completed.expect("a request does not panic"), self.warm_up);
         }
         outcome.latencies.values_mut().for_each(|latencies| latencies.sort_unstable());
         outcome
@@ -195,8 +198,11 @@ impl Outcome {
         latencies.get(rank.saturating_sub(1)).copied()
     }
 
-    fn count(&mut self, completed: &Completed) {
+    fn count(&mut self, completed: &Completed, warm_up: Duration) {
         let Completed { path, intended, result } = completed;
+        if *intended < warm_up {
+            return;
+        }
         if !matches!(result, Ok((200, _))) && self.examples.len() < MAX_EXAMPLES {
             self.examples.push(format!("at {intended:.3?}: {path}: {result:?}"));
         }

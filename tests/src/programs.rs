@@ -226,7 +226,7 @@ impl Drop for RunningIndexer {
     }
 }
 
-/// The output and the exit code of a `chart-indexer` process.
+/// The output and the exit code of a `chart-indexer` or `generate-catalogue` process.
 #[derive(Debug)]
 pub struct IndexerRun {
     /// The exit code; `None` if a signal ended it.
@@ -260,6 +260,13 @@ pub fn indexer(database_url: &str, arguments: &[&str]) -> IndexerRun {
     IndexerRun::run(&mut indexer_command(database_url, arguments))
 }
 
+/// Runs `generate-catalogue` on a migrated database and waits for its end.
+pub fn generate_catalogue(database_url: &str, arguments: &[&str]) -> IndexerRun {
+    IndexerRun::run(
+        Command::new(program("generate-catalogue")).args(arguments).env("DATABASE_URL", database_url),
+    )
+}
+
 /// A `chart-indexer` command on a database, not started.
 pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program("chart-indexer"));
@@ -267,8 +274,12 @@ pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// The path of a built program: in an ancestor folder of the test binary, `target/<profile>/deps/…`, or of a benchmark.
+/// The path of a built program: in the folder `PROGRAMS`, by default in an ancestor folder of the test binary,
+/// `target/<profile>/deps/…`, or of a benchmark.
 fn program(name: &str) -> PathBuf {
+    if let Some(folder) = std::env::var_os("PROGRAMS") {
+        return PathBuf::from(folder).join(name);
+    }
     let test = std::env::current_exe().expect("a path of the test");
     let folder = test.ancestors().skip(1).find(|folder| folder.join(name).is_file());
     let folder = folder

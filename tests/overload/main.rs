@@ -1,0 +1,170 @@
+//! Load above capacity: the server works on at its full rate and rejects the rest, and a storm of searches does not slow
+//! down lookups. The long forms are run by `make test-full`, with a release build. `api::load` is the short form of the storm.
+#![expect(clippy::print_stderr, reason = "the measurements are of interest also if the test passes")]
+
+mod machine;
+mod server;
+
+use std::time::Duration;
+
+use chart_index_tests::Outcome;
+
+use server::{Server, accepted_per_second, lookups, searches};
+
+/// Requests in flight with which the peak is measured: enough to keep PostgreSQL busy, and below every limit.
+const PEAK_IN_FLIGHT: usize = 48;
+
+/// Searches in flight with which their peak is measured: as many as run and wait in PostgreSQL under overload.
+const SEARCHES_IN_FLIGHT: usize = 8;
+
+/// The sustainable load, in percent of the peak. At the peak itself any variation makes a queue.
+const SUSTAINABLE: u32 = 80;
+
+/// What a p99 varies by without a reason on a machine that does other work, too.
+const SLACK: Duration = Duration::from_millis(10);
+
+/// The longest p99 in the short form, which runs a debug build beside other tests.
+const MAX_P99: Duration = Duration::from_secs(3);
+
+/// How long each load lasts, and how often it is repeated. Medians are compared.
+struct Measurement {
+    duration: Duration,
+    rounds: usize,
+}
+
+const SHORT: Measurement = Measurement { duration: Duration::from_secs(2), rounds: 1 };
+const LONG: Measurement = Measurement { duration: Duration::from_secs(5), rounds: 5 };
+
+/// A load at the peak, at the sustainable rate, and at three times that.
+#[derive(Debug)]
+struct Overload {
+    /// Lookups per second.
+    peak: u32,
+    /// Accepted lookups per second under overload.
+    accepted: u32,
+    /// Lookups that were rejected under overload.
+    rejected: u64,
+    /// At the sustainable rate.
+    p99_before: Duration,
+    /// Under overload.
+    p99: Duration,
+}
+
+impl Overload {
+    /// Lookups that are not cached.
+    fn measure(measurement: &Measurement) -> Self {
+        let (server, duration) = (Server::start(&[]), measurement.duration);
+        server.closed_loop(lookups(), PEAK_IN_FLIGHT, duration);
+        let rounds: Vec<_> = (0..measurement.rounds).map(|_| Self::round(&server, duration)).collect();
+        Self::median(&rounds)
+    }
+
+    fn round(server: &Server, duration: Duration) -> Self {
+        let peak = accepted_per_second(&server.closed_loop(lookups(), PEAK_IN_FLIGHT, duration), duration);
+        let rate = peak * SUSTAINABLE / 100;
+        let sustainable = server.load(lookups(), rate, duration).start().finish();
+        let overload = server.load(lookups(), rate * 3, duration).start().finish();
+        eprintln!("peak {peak}/s\n{rate}/s: {sustainable}{}/s: {overload}", rate * 3);
+        assert_eq!((sustainable.errors, overload.errors), (0, 0), "{sustainable}{overload}");
+        Self {
+            peak,
+            accepted: accepted_per_second(&overload, duration),
+            rejected: overload.count_of(503),
+            p99_before: p99(&sustainable),
+            p99: p99(&overload),
+        }
+    }
+
+    fn median(rounds: &[Self]) -> Self {
+        Self {
+            peak: median(rounds.iter().map(|round| round.peak)),
+            accepted: median(rounds.iter().map(|round| round.accepted)),
+            rejected: median(rounds.iter().map(|round| round.rejected)),
+            p99_before: median(rounds.iter().map(|round| round.p99_before)),
+            p99: median(rounds.iter().map(|round| round.p99)),
+        }
+    }
+}
+
+#[test]
+fn overloaded_server_serves_some_lookups_promptly() {
+    let overload = Overload::measure(&SHORT);
+    assert!(overload.rejected > 0, "{overload:?}");
+    assert!(overload.accepted * 4 >= overload.peak, "{overload:?}");
+    assert!(overload.p99 < MAX_P99, "{overload:?}");
+}
+
+#[test]
+#[ignore = "takes 3 minutes and a release build: make test-full"]
+fn long_overload_keeps_rate_and_latency() {
+    let overload = Overload::measure(&LONG);
+    eprintln!("{overload:?}");
+    assert!(overload.rejected > 0, "{overload:?}");
+    assert!(overload.accepted * 100 >= overload.peak * 90, "{overload:?}");
+    assert!(overload.p99 <= overload.p99_before * 2 + SLACK, "{overload:?}");
+}
+
+/// Lookups, half of them not cached, without and with five times as many searches as the server can do.
+#[derive(Debug)]
+struct Storm {
+    /// Searches that were rejected.
+    rejected: u64,
+    /// Of lookups without the storm.
+    p99_before: Duration,
+    /// Of lookups during the storm.
+    p99: Duration,
+}
+
+impl Storm {
+    fn measure(server: &Server, lookups_per_second: u32, measurement: &Measurement) -> Self {
+        let duration = measurement.duration;
+        server.closed_loop(searches(), SEARCHES_IN_FLIGHT, duration);
+        let peak =
+            accepted_per_second(&server.closed_loop(searches(), SEARCHES_IN_FLIGHT, duration), duration);
+        eprintln!("{peak} searches/s");
+        let round = |_| Self::round(server, lookups_per_second, (peak * 5).clamp(1, 20_000), duration);
+        let rounds: Vec<_> = (0..measurement.rounds).map(round).collect();
+        Self {
+            rejected: median(rounds.iter().map(|round| round.rejected)),
+            p99_before: median(rounds.iter().map(|round| round.p99_before)),
+            p99: median(rounds.iter().map(|round| round.p99)),
+        }
+    }
+
+    fn round(server: &Server, lookups_per_second: u32, searches_per_second: u32, duration: Duration) -> Self {
+        let lookups = || server.load(server.half_cached(), lookups_per_second, duration).start();
+        let quiet = lookups().finish();
+        // Longer than the lookups, and stopped with them.
+        let storm = server.load(searches(), searches_per_second, duration * 10).start();
+        let stormy = lookups().finish();
+        let storm = storm.stop();
+        eprintln!("without storm: {quiet}with storm: {stormy}{searches_per_second} searches/s: {storm}");
+        for lookups in [&quiet, &stormy] {
+            assert_eq!(lookups.count_of(200), lookups.requests(), "{lookups}");
+        }
+        Self { rejected: storm.count_of(503), p99_before: p99(&quiet), p99: p99(&stormy) }
+    }
+}
+
+#[test]
+#[ignore = "takes 3 minutes and a release build: make test-full"]
+fn long_storm_of_searches_does_not_slow_down_lookups() {
+    // PostgreSQL has one core in this test: searches must not be able to occupy it alone.
+    let server = Server::start(&[("POSTGRES_MAX_SEARCHES", "1")]);
+    server.add_catalogue();
+    let storm = Storm::measure(&server, 300, &LONG);
+    eprintln!("{storm:?}");
+    assert!(storm.rejected > 0, "{storm:?}");
+    assert!(storm.p99 <= storm.p99_before * 2 + SLACK, "{storm:?}");
+}
+
+/// The p99 of the accepted requests.
+fn p99(outcome: &Outcome) -> Duration {
+    outcome.latency(200, 990).unwrap_or(Duration::MAX)
+}
+
+fn median<T: Ord>(values: impl Iterator<Item = T>) -> T {
+    let mut values: Vec<T> = values.collect();
+    values.sort_unstable();
+    values.swap_remove(values.len() / 2)
+}

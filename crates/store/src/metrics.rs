@@ -57,6 +57,8 @@ impl StoreMetrics {
             .with_unit("{error}")
             .with_description("Prepared statements that PostgreSQL does not know or can no longer run")
             .build();
+        // The SDK exports a counter without labels only once something was added: the first error would be no increase.
+        plan_errors.add(0, &[]);
         let label = [pool.label()];
         Self {
             client: DatabaseClient::new("postgresql"),

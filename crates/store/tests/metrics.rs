@@ -53,10 +53,19 @@ async fn operation_has_a_duration_and_a_client_span() {
 #[tokio::test]
 async fn failed_operation_has_an_error_type() {
     let telemetry = RecordedTelemetry::start();
-    let (_database, config) = catalogue().await;
-    let impatient = Store::new(&StoreConfig { lookup_timeout: Duration::ZERO, ..config.clone() });
+    let (database, config) = catalogue().await;
+    let impatient = Store::new(&StoreConfig { lookup_timeout: Duration::from_millis(10), ..config.clone() });
+    let mut lock = database.start_psql("BEGIN; LOCK TABLE rox_files; SELECT pg_sleep(60)");
+    let locked = "SELECT count(*) FROM pg_locks
+                  WHERE relation = 'rox_files'::regclass AND mode = 'AccessExclusiveLock' AND granted";
+    within(TIMEOUT, async || (database.psql(locked) == "1").then_some(())).await;
     let request = tracing::info_span!("request");
     assert!(impatient.rox(HASH).instrument(request.clone()).await.is_err());
+    database.psql(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+         WHERE datname = current_database() AND query LIKE 'BEGIN; LOCK%'",
+    );
+    lock.wait().unwrap();
     assert_eq!(operations(&telemetry, "read ROX file"), [("timeout".to_owned(), 1.0)], "once with its retry");
     assert_eq!(telemetry.spans()[0].attributes["error.type"], "timeout");
 

@@ -21,7 +21,14 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 pub struct OtlpConfig {
     /// OpenTelemetry collector that metrics and traces are pushed to by OTLP over HTTP, e.g. `http://collector:4318`.
     /// Without it nothing is pushed
-    #[arg(long = "otlp-endpoint", env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL", global = true)]
+    #[arg(
+        long = "otlp-endpoint",
+        env = "OTEL_EXPORTER_OTLP_ENDPOINT",
+        value_name = "URL",
+        hide_env_values = true,
+        value_parser = SecretParser::<OtlpEndpoint>::new(),
+        global = true
+    )]
     pub otlp_endpoint: Option<OtlpEndpoint>,
 
     /// Headers of the requests to the collector: `name=value`, separated by commas
@@ -39,7 +46,7 @@ pub struct OtlpConfig {
     #[arg(
         long = "metric-export-interval-ms",
         env = "OTEL_METRIC_EXPORT_INTERVAL",
-        value_name = "MILLISECONDS",
+        value_name = "OTEL_METRIC_EXPORT_INTERVAL",
         default_value = "60000",
         value_parser = parse_milliseconds,
         global = true
@@ -50,7 +57,7 @@ pub struct OtlpConfig {
     #[arg(
         long = "trace-sample-ratio",
         env = "OTEL_TRACES_SAMPLER_ARG",
-        value_name = "RATIO",
+        value_name = "OTEL_TRACES_SAMPLER_ARG",
         default_value = "0.01",
         global = true
     )]

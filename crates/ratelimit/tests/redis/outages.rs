@@ -93,19 +93,20 @@ async fn frozen_redis_costs_one_timeout_and_recovers() {
 async fn slow_redis_is_unavailable_until_it_is_fast_again() {
     let server = RedisServer::start(&["--enable-debug-command", "yes"]);
     let limiter = replica(&minute(), server.config()).await;
-    // Twelve pauses of a quarter of a second each: Redis replies, but never in time.
+    // Pauses of a quarter of a second each, until they are stopped: Redis replies, but never in time.
     let mut connection = server.connection().await;
-    let mut pauses = redis::pipe();
-    for _ in 0..12 {
-        pauses.cmd("DEBUG").arg("SLEEP").arg("0.25");
-    }
+    let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
     let pausing = tokio::spawn(async move {
-        let _: Result<(), _> = pauses.exec_async(&mut connection).await;
+        while stopped.try_recv().is_err() {
+            let pause = cmd("DEBUG").arg("SLEEP").arg("0.25").clone();
+            pause.exec_async(&mut connection).await.unwrap();
+        }
     });
     while limiter.connection().state() == ConnectionState::Connected {
         assert!(send(&limiter, 1, 1).await.1 < MAX_WAIT);
     }
     limits_locally_without_waiting(&limiter, 2).await;
+    stop.send(()).unwrap();
     pausing.await.unwrap();
     recovers(&limiter).await;
 }

@@ -18,7 +18,7 @@ async fn random_requests_make_no_new_label_sets() {
 }
 
 #[tokio::test]
-#[ignore = "takes 10 minutes: make test-full"]
+#[ignore = "takes a minute: make test-full"]
 async fn a_hundred_thousand_random_requests_make_no_new_label_sets() {
     assert_closed_label_sets(100_000).await;
 }

@@ -52,6 +52,8 @@ pub struct ReceivedSpan {
     pub links: Vec<String>,
     /// Its attributes, as text.
     pub attributes: BTreeMap<String, String>,
+    /// The names of those that are integers.
+    pub integers: BTreeSet<String>,
 }
 
 impl OtlpReceiver {
@@ -155,6 +157,7 @@ impl From<Span> for ReceivedSpan {
             id: hex(&span.span_id),
             parent_id: hex(&span.parent_span_id),
             links: span.links.iter().map(|link| hex(&link.span_id)).collect(),
+            integers: span.attributes.iter().filter(|a| is_integer(a)).map(|a| a.key.clone()).collect(),
             attributes: span.attributes.into_iter().map(attribute).collect(),
             name: span.name,
         }
@@ -163,6 +166,10 @@ impl From<Span> for ReceivedSpan {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn is_integer(attribute: &KeyValue) -> bool {
+    matches!(attribute.value, Some(AnyValue { value: Some(Value::IntValue(_)) }))
 }
 
 fn attribute(KeyValue { key, value, .. }: KeyValue) -> (String, String) {

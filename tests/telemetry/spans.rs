@@ -88,6 +88,8 @@ async fn lookup_miss_has_spans_of_redis_fill_and_postgresql() {
     let pipeline = child(&spans, &request.id, "PIPELINE");
     assert_eq!(pipeline.kind, "client");
     assert_attributes(pipeline, &[("db.system.name", "redis"), ("db.operation.batch.size", "2")]);
+    assert!(pipeline.integers.contains("db.operation.batch.size"), "{pipeline:?}");
+    assert!(request.integers.contains("http.response.status_code"), "{request:?}");
     let fill = child(&spans, &request.id, "fill");
     assert_attributes(fill, &[("chart_index.cache.group", "lookup"), ("chart_index.outcome", "found")]);
     let query = child(&spans, &fill.id, "look up chart");

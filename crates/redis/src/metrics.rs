@@ -55,7 +55,8 @@ impl Operations {
             return Batch { operation, span: operation.span() };
         }
         let span = self.pipeline.span();
-        span.record("db.operation.batch.size", commands.len());
+        // Signed: the exporter writes unsigned numbers as text.
+        span.record("db.operation.batch.size", i64::try_from(commands.len()).unwrap_or(i64::MAX));
         Batch { operation: &self.pipeline, span }
     }
 }

@@ -28,7 +28,7 @@ record-search: ## Record the Meilisearch exchanges that tests replay (needs meil
 	RECORD_SEARCH=1 cargo test --package chart-index-search --test search recorded_exchanges -- --test-threads=1
 	cargo test --package chart-index-search --test search recorded_exchanges
 
-lint: ## Check formatting, lints, documentation, dependencies, dashboards and scripts
+lint: ## Check formatting, lints, documentation, dependencies, dashboards, deployment and scripts
 	@scripts/lint
 
 fmt: ## Format the code

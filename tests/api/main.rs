@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics if its set-up fails")]
 
 mod caching;
+mod configuration;
 mod connections;
 mod detail;
 mod errors;
@@ -23,7 +24,7 @@ use std::time::Duration;
 
 use chart_index_tests::{
     ChartSpec, Client, IndexerRun, Library, Response, Service, ServiceOptions, TestDatabase, TestRedis,
-    indexer, indexer_command, within,
+    indexer, indexer_command, program_command, within,
 };
 
 /// The time within which a change takes effect on every replica (docs/api.md, "Caching and conditional requests").

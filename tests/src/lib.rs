@@ -37,6 +37,7 @@ pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};
 pub use programs::{
     IndexerRun, RunningIndexer, Service, ServiceOptions, generate_catalogue, indexer, indexer_command,
+    program_command,
 };
 pub use prometheus::{PrivatePrometheus, Rule};
 pub use proxy::Proxy;

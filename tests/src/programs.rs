@@ -267,6 +267,11 @@ pub fn generate_catalogue(database_url: &str, arguments: &[&str]) -> IndexerRun 
     )
 }
 
+/// The command of a built program, not started.
+pub fn program_command(name: &str) -> Command {
+    Command::new(program(name))
+}
+
 /// A `chart-indexer` command on a database, not started.
 pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program("chart-indexer"));

@@ -38,11 +38,16 @@ where
 
     fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
         let parsed = value.to_str().ok_or_else(|| "not UTF-8".to_owned());
-        parsed.and_then(|text| text.parse().map_err(|error: T::Err| error.to_string())).map_err(|reason| {
-            let message = format!("invalid value{}: {reason}\n", argument.map(name_of).unwrap_or_default());
-            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
-        })
+        parsed
+            .and_then(|text| text.parse().map_err(|error: T::Err| error.to_string()))
+            .map_err(|reason| invalid_value(command, argument, &reason))
     }
+}
+
+/// The error that a value is invalid, which does not contain the value.
+pub(crate) fn invalid_value(command: &Command, argument: Option<&Arg>, reason: &str) -> clap::Error {
+    let message = format!("invalid value{}: {reason}\n", argument.map(name_of).unwrap_or_default());
+    clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
 }
 
 fn name_of(argument: &Arg) -> String {

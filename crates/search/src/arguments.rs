@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use chart_index_cli::SecretParser;
+use chart_index_cli::{CommaSeparated, FileParser, SecretParser};
 use clap::Args;
 
 use crate::{ApiKey, NodeConfig, NodeUrl};
 
 /// The Meilisearch nodes of a program and their API keys.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_field_names, reason = "the fields name the flags and the arguments that conflict")]
 pub struct MeilisearchArguments {
     /// URLs of the Meilisearch nodes, separated by commas; each node holds the whole index
     #[arg(
@@ -31,6 +32,16 @@ pub struct MeilisearchArguments {
         value_parser = SecretParser::<ApiKey>::new(),
     )]
     meilisearch_api_key: Vec<ApiKey>,
+
+    /// File with the value of `MEILISEARCH_API_KEY`
+    #[arg(
+        long,
+        env = "MEILISEARCH_API_KEY_FILE",
+        value_name = "FILE",
+        conflicts_with = "meilisearch_api_key",
+        value_parser = FileParser::<CommaSeparated<ApiKey>>::new()
+    )]
+    meilisearch_api_key_file: Option<CommaSeparated<ApiKey>>,
 }
 
 /// The configured nodes and keys contradict each other.
@@ -55,7 +66,8 @@ impl MeilisearchArguments {
     /// # Errors
     /// When a node is configured twice, or when there are several keys but not one for each node.
     pub fn nodes(&self) -> Result<Vec<NodeConfig>, InconsistentNodes> {
-        let (nodes, keys) = (&self.meilisearch_url, &self.meilisearch_api_key);
+        let keys = self.meilisearch_api_key_file.as_ref().map_or(&self.meilisearch_api_key, |keys| &keys.0);
+        let nodes = &self.meilisearch_url;
         let mut seen = HashSet::new();
         if let Some(twice) = nodes.iter().find(|node| !seen.insert(*node)) {
             return Err(InconsistentNodes::Twice(twice.clone()));
@@ -96,6 +108,23 @@ mod tests {
         assert_eq!(nodes(&[two, "--meilisearch-api-key=one,two"]), Ok(2));
         assert!(nodes(&[two, "--meilisearch-api-key=one,two,three"]).is_err());
         assert!(nodes(&["--meilisearch-url=http://a:1,http://a:1/"]).is_err());
+    }
+
+    #[test]
+    fn file_holds_the_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys").display().to_string();
+        std::fs::write(&path, "one,two\n").unwrap();
+        let keys = ["--meilisearch-api-key-file", &path];
+        let parse = |urls| {
+            let arguments = [&["program", "--meilisearch-url", urls], keys.as_slice()].concat();
+            Program::try_parse_from(arguments).unwrap().meilisearch.nodes()
+        };
+        let keys_of_nodes: Vec<_> =
+            parse("http://a,http://b").unwrap().into_iter().map(|n| n.api_key).collect();
+        assert_eq!(keys_of_nodes, ["one", "two"].map(|key| Some(ApiKey::from(key.to_owned()))));
+        assert_eq!(parse("http://a").unwrap_err(), InconsistentNodes::Keys { keys: 2, nodes: 1 });
+        assert!(nodes(&[&keys[..], &["--meilisearch-api-key=one"]].concat()).is_err());
     }
 
     #[test]

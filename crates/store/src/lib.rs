@@ -17,6 +17,7 @@
 //! Statements are written next to the functions that run them. A test lets PostgreSQL prepare every static one
 //! (`tests/store/statements.rs`); column lists that several statements share are macros.
 
+mod arguments;
 mod catalogue_watch;
 mod changes_listener;
 mod circuit_breaker;
@@ -58,6 +59,7 @@ mod time_limit;
 mod total_cache;
 mod verify;
 
+pub use arguments::DatabaseArguments;
 pub use catalogue_watch::CatalogueWatch;
 pub use changes_listener::ChangesListener;
 pub use config::StoreConfig;

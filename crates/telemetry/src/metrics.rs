@@ -59,6 +59,7 @@ mod tests {
         let otlp = OtlpConfig {
             otlp_endpoint: None,
             otlp_headers: None,
+            otlp_headers_file: None,
             metric_export_interval: std::time::Duration::from_mins(1),
             trace_sample_ratio: chart_index_instrumentation::Sampler::OFF,
         };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use chart_index_cli::{SecretParser, parse_milliseconds};
+use chart_index_cli::{FileParser, SecretParser, parse_milliseconds};
 use chart_index_instrumentation::Sampler;
 use clap::Args;
 use opentelemetry_otlp::{
@@ -41,6 +41,17 @@ pub struct OtlpConfig {
         global = true
     )]
     pub otlp_headers: Option<OtlpHeaders>,
+
+    /// File with the value of `OTEL_EXPORTER_OTLP_HEADERS`
+    #[arg(
+        long = "otlp-headers-file",
+        env = "OTEL_EXPORTER_OTLP_HEADERS_FILE",
+        value_name = "FILE",
+        conflicts_with = "otlp_headers",
+        value_parser = FileParser::<OtlpHeaders>::new(),
+        global = true
+    )]
+    pub otlp_headers_file: Option<OtlpHeaders>,
 
     /// How often metrics are pushed, in milliseconds
     #[arg(
@@ -168,7 +179,8 @@ impl OtlpConfig {
     }
 
     fn headers(&self) -> HashMap<String, String> {
-        self.otlp_headers.clone().map(|headers| headers.0).unwrap_or_default()
+        let headers = self.otlp_headers.as_ref().or(self.otlp_headers_file.as_ref());
+        headers.map(|headers| headers.0.clone()).unwrap_or_default()
     }
 }
 
@@ -223,6 +235,7 @@ mod tests {
         let config = |endpoint: Option<&str>| OtlpConfig {
             otlp_endpoint: endpoint.map(|url| url.parse().unwrap()),
             otlp_headers: None,
+            otlp_headers_file: None,
             metric_export_interval: Duration::from_mins(1),
             trace_sample_ratio: Sampler::new(1.0).unwrap(),
         };

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
-use chart_index_store::{DatabaseUrl, Store, StoreConfig};
+use chart_index_store::{DatabaseArguments, Store, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{Args, Parser, Subcommand};
 
@@ -30,9 +30,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
-    /// PostgreSQL database: `postgres://user:password@host[:port]/database`
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, global = true, value_name = "URL")]
-    pub(crate) database_url: Option<DatabaseUrl>,
+    #[command(flatten)]
+    database: DatabaseArguments,
 }
 
 impl StoreArguments {
@@ -41,13 +40,13 @@ impl StoreArguments {
     /// # Errors
     /// No database is configured.
     pub(crate) fn store(&self) -> Result<Store> {
-        let url = self.database_url.clone().context("no database: set DATABASE_URL or --database-url")?;
+        let url = self.database.url().context("no database: set DATABASE_URL or DATABASE_URL_FILE")?;
         let timeout = Duration::from_secs(10);
         let config = StoreConfig {
             acquire_timeout: timeout,
             lookup_timeout: timeout,
             statement_timeout: 30 * timeout,
-            ..StoreConfig::new(url)
+            ..StoreConfig::new(url.clone())
         };
         Ok(Store::new(&config))
     }

@@ -22,7 +22,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use chart_index_telemetry::{Telemetry, shutdown_signal};
-use clap::Parser;
 use tokio::runtime::Runtime;
 
 use crate::cache_invalidation::CacheInvalidator;
@@ -38,7 +37,7 @@ const REBUILD_INTERRUPTED: &str =
     "the live index is complete; run rebuild again, it starts from the beginning";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = chart_index_cli::parse::<Cli>();
     let started = Telemetry::start("chart-indexer", env!("CARGO_PKG_VERSION"), &cli.logging, &cli.otlp);
     let telemetry = match started {
         Ok(telemetry) => telemetry,

@@ -4,14 +4,15 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+use anyhow::Context;
 use chart_index_cli::parse_milliseconds;
 use chart_index_http::{RequestLimitConfig, ServerConfig};
 use chart_index_ratelimit::{Limits, TrustedProxies};
 use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
-use chart_index_store::{DatabaseUrl, StoreConfig};
+use chart_index_store::{DatabaseArguments, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// Serves the API of the chart index: chart lookups, ROX files, and the chartset catalogue.
 #[derive(Debug, Parser)]
@@ -101,10 +102,10 @@ pub(crate) struct AdminListen {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("database").args(["database_url", "database_url_file"]).required(true))]
 pub(crate) struct StoreArguments {
-    /// PostgreSQL database: `postgres://user:password@host[:port]/database`.
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
-    pub(crate) database_url: DatabaseUrl,
+    #[command(flatten)]
+    database: DatabaseArguments,
 
     /// Maximum connections to PostgreSQL for requests. Two more are for readiness checks and for following changes.
     #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
@@ -117,12 +118,15 @@ pub(crate) struct StoreArguments {
 }
 
 impl StoreArguments {
-    pub(crate) fn config(&self) -> StoreConfig {
-        StoreConfig {
+    /// # Errors
+    /// No database is configured.
+    pub(crate) fn config(&self) -> anyhow::Result<StoreConfig> {
+        let url = self.database.url().context("no database: set DATABASE_URL or DATABASE_URL_FILE")?;
+        Ok(StoreConfig {
             max_connections: self.database_max_connections.get(),
             max_searches: self.postgres_max_searches,
-            ..StoreConfig::new(self.database_url.clone())
-        }
+            ..StoreConfig::new(url.clone())
+        })
     }
 }
 

@@ -84,7 +84,7 @@ struct App {
 
 impl App {
     async fn build(arguments: &ServeArguments, telemetry: &Telemetry) -> anyhow::Result<Self> {
-        let store = Store::new(&arguments.store.config());
+        let store = Store::new(&arguments.store.config()?);
         let monitoring = store.monitoring();
         let readiness = Readiness::new(monitoring.clone());
         // An error is not fatal: the server also starts without PostgreSQL, and `/readyz` repeats the check.

@@ -12,7 +12,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use chart_index_telemetry::{Telemetry, shutdown_signal};
-use clap::Parser;
 use tokio::runtime::Runtime;
 
 use crate::arguments::{Arguments, Command, ServeArguments};
@@ -22,7 +21,7 @@ use crate::arguments::{Arguments, Command, ServeArguments};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let result = match chart_index_cli::parse::<Arguments>().command {
         Command::Serve(arguments) => return serve(&arguments),
         Command::Healthcheck(arguments) => healthcheck::run(&arguments),
     };

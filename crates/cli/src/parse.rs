@@ -1,0 +1,67 @@
+//! Parses the command line of a program.
+
+use std::env;
+use std::ffi::OsStr;
+
+use clap::{Command, Parser};
+
+/// Parses the arguments and environment variables of this process. An empty variable counts as unset: Compose and
+/// Kubernetes pass a setting without a value as an empty string.
+///
+/// Prints the error and ends the process with 2 if they are invalid.
+#[must_use]
+pub fn parse<P: Parser>() -> P {
+    let is_empty = |name: &OsStr| env::var_os(name).is_some_and(|value| value.is_empty());
+    let mut command = without_variables(P::command(), &is_empty);
+    let parsed = command.try_get_matches_from_mut(env::args_os());
+    let parsed = parsed.and_then(|mut matches| {
+        P::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    });
+    parsed.unwrap_or_else(|error| error.exit())
+}
+
+/// The command, whose arguments are not read from the variables that are left out.
+fn without_variables(command: Command, is_left_out: &dyn Fn(&OsStr) -> bool) -> Command {
+    let command = command.mut_args(|argument| {
+        if argument.get_env().is_some_and(is_left_out) { argument.env(None::<&str>) } else { argument }
+    });
+    command.mut_subcommands(|subcommand| without_variables(subcommand, is_left_out))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Subcommand};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Program {
+        #[arg(long, env = "TEST_A", global = true)]
+        a: Option<u8>,
+        #[arg(long, env = "TEST_B")]
+        b: Option<u8>,
+        #[command(subcommand)]
+        command: Sub,
+    }
+
+    #[derive(Debug, Subcommand)]
+    enum Sub {
+        Run {
+            #[arg(long, env = "TEST_C")]
+            c: Option<u8>,
+            #[arg(long, env = "TEST_D")]
+            d: Option<u8>,
+        },
+    }
+
+    #[test]
+    fn variables_of_all_commands_are_left_out() {
+        let is_left_out = |name: &OsStr| name == "TEST_A" || name == "TEST_C";
+        let command = without_variables(Program::command(), &is_left_out);
+        let variables = |command: &Command| {
+            command.get_arguments().filter_map(|argument| argument.get_env()).collect::<Vec<_>>().len()
+        };
+        assert_eq!(variables(&command), 1);
+        assert_eq!(command.get_subcommands().map(variables).collect::<Vec<_>>(), [1]);
+    }
+}

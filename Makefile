@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run dashboards test test-full record-search lint fmt bench catalogue up down clean
+.PHONY: help run dashboards test test-full record-search lint fmt bench catalogue image sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -40,6 +40,12 @@ bench: ## Benchmark ingest and parsing
 catalogue: ## Fill an empty, migrated DATABASE_URL and, if set, MEILISEARCH_URL with 300,000 generated chartsets (options: CATALOGUE)
 	cargo run --release --locked -p chart-index-benchmarks --bin generate-catalogue -- $(CATALOGUE)
 	@[ -z "$(MEILISEARCH_URL)" ] || cargo run --release --locked -p chart-index-indexer -- rebuild
+
+image: ## Build the container image, with Docker or buildah
+	@scripts/image build
+
+sbom: ## Write an SBOM of each program (CycloneDX) into target/sbom
+	@scripts/image sbom
 
 up: ## Start PostgreSQL, Redis and Meilisearch in containers, for development (needs Docker)
 	docker compose up --detach --wait

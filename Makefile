@@ -19,8 +19,9 @@ dashboards: ## Show the dashboards over a running instance, such as that of make
 test: ## Run all tests, with private PostgreSQL and Redis servers
 	@scripts/test
 
-test-full: ## Run the tests that take minutes: rollouts and an outage behind HAProxy, labels of random requests, overload
+test-full: ## Run the tests that take minutes: rollouts and an outage behind HAProxy, labels of random requests, the image, overload
 	@scripts/test --test rollout --test telemetry -- --ignored --show-output
+	@scripts/test --test image -- --ignored --show-output
 	cargo build --release --workspace --bins
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test --test overload -- --ignored --show-output
 

@@ -42,11 +42,21 @@ impl Service {
 
     /// Starts the service with options and waits until it listens.
     pub fn start_with(database_url: &str, options: &ServiceOptions<'_>) -> Self {
-        let mut child = serve_command(database_url, options).spawn().expect("chart-index starts");
+        Self::spawn(&mut serve_command(database_url, options), options.leave_log_unread)
+    }
+
+    /// Starts the service by a command whose process becomes that of the service and logs JSON, and waits until it listens.
+    pub fn start_command(command: &mut Command) -> Self {
+        Self::spawn(command, false)
+    }
+
+    fn spawn(command: &mut Command, leave_log_unread: bool) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("chart-index starts");
         let mut log = BufReader::new(child.stderr.take().expect("the log is piped")).lines();
         let (lines, public, private) = read_until_listening(&mut log);
         let lines = Arc::new(Mutex::new(lines));
-        let unread = if options.leave_log_unread { Some(log) } else { read_log(log, &lines) };
+        let unread = if leave_log_unread { Some(log) } else { read_log(log, &lines) };
         Self { child, public, private, log: lines, _unread: unread }
     }
 
@@ -124,10 +134,7 @@ fn serve_command(database_url: &str, options: &ServiceOptions<'_>) -> Command {
         .env("DRAIN_DELAY_MS", "0")
         .env("MAX_CONNECTIONS_PER_PEER", "100000")
         .envs(rate_limits.map(|variable| (variable, "1000000")))
-        .envs(options.variables.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+        .envs(options.variables.iter().copied());
     command
 }
 

@@ -1,5 +1,7 @@
 //! Schema migrations, and the check whether the schema is recent enough.
 
+use std::sync::LazyLock;
+
 use chart_index_domain::ReadError;
 use sqlx::migrate::{Migrate, MigrateError, Migrator};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
@@ -12,7 +14,12 @@ use crate::{Store, StoreError};
 /// out after twice [`StoreConfig::lookup_timeout`](crate::StoreConfig::lookup_timeout).
 const LOCK_TIMEOUT: &str = "1s";
 
-static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
+static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
+    let mut migrator = sqlx::migrate!("./migrations");
+    // Those of a newer version: this one works with them, and has nothing to apply.
+    migrator.set_ignore_missing(true);
+    migrator
+});
 
 /// The database lacks migrations that this program needs.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +27,15 @@ static MIGRATOR: Migrator = sqlx::migrate!("./migrations");
 struct SchemaTooOld {
     found: Option<i64>,
     needed: i64,
+}
+
+/// The newest migration of the database is not known to this program.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "schema version {found} is newer than this program: revert it with the version of the program that applied it"
+)]
+struct UnknownMigration {
+    found: i64,
 }
 
 /// A migration did not get the lock of a table within [`LOCK_TIMEOUT`].
@@ -59,7 +75,7 @@ impl Store {
         Ok(version)
     }
 
-    /// Applies the pending migrations. Several processes may call it at once.
+    /// Applies the pending migrations. Several processes may call it at once. A newer schema stays as it is.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] also if a table could not be locked within a second. The previous migrations are
@@ -76,6 +92,10 @@ impl Store {
         let operation = "revert the last migration";
         let version = self.run_once(operation, Self::schema_version).await?;
         let Some(version) = version else { return Ok(()) };
+        if version > newest_version() {
+            let source = UnknownMigration { found: version }.into();
+            return Err(StoreError::Failed { operation, source });
+        }
         self.revert_above(operation, version - 1).await
     }
 

@@ -91,6 +91,24 @@ async fn a_migration_waits_for_another_one() {
     waiting.await.unwrap().unwrap();
 }
 
+/// After a rollback of the programs, deployments run `migrate` of the older version again.
+#[tokio::test]
+async fn newer_migrations_are_left_alone() {
+    let catalogue = Catalogue::create().await;
+    catalogue.database.psql(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         SELECT max(version) + 1, 'newer', true, '\\x00', 0 FROM _sqlx_migrations",
+    );
+    catalogue.store.migrate().await.unwrap();
+    catalogue.store.check_schema().await.unwrap();
+    let error = catalogue.store.revert_last().await.unwrap_err();
+    let reason = std::error::Error::source(&error).unwrap().to_string();
+    assert!(reason.contains("is newer than this program"), "{reason}");
+    assert!(!catalogue.database.psql(TABLES).is_empty());
+    let newest = "SELECT description FROM _sqlx_migrations ORDER BY version DESC LIMIT 1";
+    assert_eq!(catalogue.database.psql(newest), "newer");
+}
+
 #[tokio::test]
 async fn a_store_without_its_schema_is_not_ready() {
     let database = TestDatabase::create().await;

@@ -218,7 +218,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     fn write_to_redis(self: &Arc<Self>, key: CacheKey, response: CachedResponse, start: ReadStart) {
         let ttl = self.freshness.jittered(&key, self.lifetimes.get(key.kind()).revalidate_after);
         let generation = start.generation.map(|current| current.generation);
-        let record = Record { response, read_unix_ms: start.unix_ms, generation };
+        let database = start.generation.map(|current| current.database);
+        let record = Record { response, read_unix_ms: start.unix_ms, generation, database };
         // When Redis or this process falls behind, a dropped write costs another replica a read. A queue without a
         // limit would cost all requests memory and time.
         let Ok(permit) = Arc::clone(&self.writes).try_acquire_owned() else {

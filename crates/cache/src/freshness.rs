@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use chart_index_domain::search::DatabaseIdentity;
+
 use crate::clock::{CoarseInstant, Now};
+use crate::database_tracker::DatabaseTracker;
 use crate::generation::{GenerationTracker, LocalGenerationId};
 use crate::{CacheKey, CatalogueStatusSource, Lifetimes};
 
@@ -66,6 +69,8 @@ pub(crate) struct FreshnessTracker {
     seed: u8,
     /// The generation of the catalogue, which shows what is current without any invalidation.
     pub(crate) generations: GenerationTracker,
+    /// Since when the catalogue is in its database: what was read from another one may be of a state that is lost.
+    database: DatabaseTracker,
 }
 
 /// A listener that was not confirmed for this long may be disconnected.
@@ -81,7 +86,14 @@ impl FreshnessTracker {
             listening_since: AtomicU32::new(0),
             seed: fastrand::u8(..),
             generations: GenerationTracker::new(catalogue),
+            database: DatabaseTracker::default(),
         }
+    }
+
+    /// When a record that was just read from Redis counts as checked: now, unless it was read from another database.
+    pub(crate) fn record_checked_at(&self, database: Option<DatabaseIdentity>, now: Now) -> CoarseInstant {
+        self.database.follow(&self.generations, now);
+        self.database.record_checked_at(database, now)
     }
 
     /// Records that listening starts now. Entries that were checked before must be revalidated.
@@ -110,13 +122,14 @@ impl FreshnessTracker {
         lifetimes: &Lifetimes,
         now: Now,
     ) -> Freshness {
+        self.database.follow(&self.generations, now);
         let age = now.coarse.since(timestamps.read_at);
         let since_check = now.coarse.since(timestamps.checked_at);
         let jittered = |age| self.jittered(key, age);
         if age >= lifetimes.expire_after {
             Freshness::Expired
         } else if age >= jittered(lifetimes.revalidate_after)
-            || self.may_have_missed_invalidation(since_check, now) && !self.is_unchanged(timestamps)
+            || self.may_be_outdated(since_check, now) && !self.is_unchanged(timestamps)
         {
             Freshness::MustRevalidate
         } else if age >= jittered(lifetimes.stale_after)
@@ -135,6 +148,11 @@ impl FreshnessTracker {
         self.generations
             .time_since_confirmed(timestamps.generation)
             .is_some_and(|since| since <= MAX_UNCHECKED)
+    }
+
+    /// Whether an entry may have been invalidated, or be of a database that was replaced since.
+    fn may_be_outdated(&self, since_check: Duration, now: Now) -> bool {
+        self.may_have_missed_invalidation(since_check, now) || self.database.changed_within(since_check, now)
     }
 
     fn may_have_missed_invalidation(&self, since_check: Duration, now: Now) -> bool {
@@ -169,10 +187,55 @@ mod tests {
         Timestamps { read_at, checked_at, generation: LocalGenerationId::UNKNOWN }
     }
 
+    fn status_of(generation: u64, database: u64) -> CatalogueStatus {
+        let (generation, database) = (Generation(generation), DatabaseIdentity(database));
+        CatalogueStatus { generation, database, read_at: Instant::now() }
+    }
+
+    #[test]
+    fn entries_of_another_database_are_revalidated() {
+        let status = Arc::new(Mutex::new(None));
+        let source = {
+            let status = Arc::clone(&status);
+            CatalogueStatusSource::new(move || *status.lock().unwrap())
+        };
+        let (clock, tracker) = (Clock::default(), FreshnessTracker::new(Some(source)));
+        let lifetimes = LifetimesByKind::default().lookup;
+        let tick = Duration::from_millis(10);
+        let freshness = |timestamps| tracker.freshness(&KEY, timestamps, &lifetimes, clock.now());
+        let record = |database: Option<u64>| {
+            let now = clock.now();
+            timestamps(now.coarse, tracker.record_checked_at(database.map(DatabaseIdentity), now))
+        };
+        tracker.start_listening(clock.now());
+        clock.advance(tick);
+        let unknown = record(Some(1));
+        assert_eq!(freshness(unknown), Freshness::Fresh, "no database is known");
+
+        *status.lock().unwrap() = Some(status_of(1, 1));
+        clock.advance(tick);
+        assert_eq!(freshness(unknown), Freshness::MustRevalidate);
+        let (own, foreign, unmarked) = (record(Some(1)), record(Some(2)), record(None));
+        clock.advance(tick);
+        assert_eq!(
+            [own, foreign, unmarked].map(freshness),
+            [Freshness::Fresh, Freshness::MustRevalidate, Freshness::MustRevalidate]
+        );
+        let generation = tracker.generations.local_id_of(Some(Generation(1)));
+        let same_generation = Timestamps { generation, ..own };
+
+        *status.lock().unwrap() = Some(status_of(1, 2));
+        clock.advance(tick);
+        assert_eq!(freshness(own), Freshness::MustRevalidate);
+        assert_eq!(freshness(same_generation), Freshness::Fresh, "nothing was lost");
+        clock.advance(tick);
+        assert_eq!(freshness(record(Some(2))), Freshness::Fresh);
+        assert_eq!(freshness(record(Some(1))), Freshness::MustRevalidate);
+    }
+
     #[test]
     fn unchanged_catalogue_replaces_invalidations() {
-        let status =
-            Arc::new(Mutex::new(CatalogueStatus { generation: Generation(1), read_at: Instant::now() }));
+        let status = Arc::new(Mutex::new(status_of(1, 1)));
         let source = {
             let status = Arc::clone(&status);
             CatalogueStatusSource::new(move || Some(*status.lock().unwrap()))
@@ -191,9 +254,9 @@ mod tests {
 
         status.lock().unwrap().read_at = Instant::now().checked_sub(Duration::from_millis(3_100)).unwrap();
         assert_eq!(freshness(), Freshness::MustRevalidate, "confirmed too long ago");
-        *status.lock().unwrap() = CatalogueStatus { generation: Generation(2), read_at: Instant::now() };
+        *status.lock().unwrap() = status_of(2, 1);
         assert_eq!(freshness(), Freshness::MustRevalidate, "changed");
-        *status.lock().unwrap() = CatalogueStatus { generation: Generation(1), read_at: Instant::now() };
+        *status.lock().unwrap() = status_of(1, 1);
         clock.advance(Duration::from_mins(12));
         let read_again =
             Timestamps { generation: tracker.generations.local_id_of(Some(Generation(1))), ..current };

@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use chart_index_domain::search::Generation;
+use chart_index_domain::search::{DatabaseIdentity, Generation};
 
 /// The generation of the catalogue when the store was last asked for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueStatus {
     /// A number that differs after every change of the catalogue.
     pub generation: Generation,
+    /// The database of the catalogue. Another one may have an earlier state of it.
+    pub database: DatabaseIdentity,
     /// When the read of the generation started: the catalogue was in this generation then or later.
     pub read_at: Instant,
 }
@@ -68,6 +70,7 @@ impl LocalGenerationId {
 pub(crate) struct CurrentGeneration {
     pub(crate) generation: Generation,
     pub(crate) local_id: LocalGenerationId,
+    pub(crate) database: DatabaseIdentity,
     read_at: Instant,
 }
 
@@ -78,12 +81,12 @@ impl GenerationTracker {
 
     /// The last known generation.
     pub(crate) fn current(&self) -> Option<CurrentGeneration> {
-        let CatalogueStatus { generation, read_at } = (self.source.as_ref()?.0)()?;
+        let CatalogueStatus { generation, database, read_at } = (self.source.as_ref()?.0)()?;
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.1 != Some(generation) {
             *newest = (newest.0.next(), Some(generation));
         }
-        Some(CurrentGeneration { generation, local_id: newest.0, read_at })
+        Some(CurrentGeneration { generation, local_id: newest.0, database, read_at })
     }
 
     /// The time since the catalogue was last confirmed to be in this generation; `None` if it is in another one now, or
@@ -117,7 +120,8 @@ mod tests {
     }
 
     fn status(generation: u64) -> CatalogueStatus {
-        CatalogueStatus { generation: Generation(generation), read_at: Instant::now() }
+        let database = DatabaseIdentity(1);
+        CatalogueStatus { generation: Generation(generation), database, read_at: Instant::now() }
     }
 
     #[test]

@@ -53,6 +53,7 @@
 mod cache;
 mod clock;
 mod config;
+mod database_tracker;
 mod fill_error;
 mod fill_limits;
 mod fills;

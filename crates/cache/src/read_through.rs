@@ -122,7 +122,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         let age = Duration::from_millis(start.unix_ms.saturating_sub(record.read_unix_ms));
         let generation = self.freshness.generations.local_id_of(record.generation);
         let now = start.now.coarse;
-        let timestamps = Timestamps { read_at: now.before(age), checked_at: now, generation };
+        let checked_at = self.freshness.record_checked_at(record.database, start.now);
+        let timestamps = Timestamps { read_at: now.before(age), checked_at, generation };
         let response = self.memory.reuse(&key, record.response);
         let mut shard = self.fills.shard(&key);
         self.insert(&mut shard, key, response.clone(), timestamps, start.invalidations);

@@ -2,11 +2,12 @@
 //!
 //! | Bytes | Meaning |
 //! |---|---|
-//! | 1 | version of the format: 2; a record of another version is a miss |
+//! | 1 | version of the format: 3; a record of another version is a miss |
 //! | 1 | 0: not found, 1: found |
 //! | 1 | kind: the letter in the key |
 //! | 8 | start of the read from the store: Unix milliseconds, little-endian |
 //! | 8 | generation of the catalogue at that time, little-endian; 0 if unknown |
+//! | 8 | identity of the database, likewise |
 //! | 1 | length of the tag |
 //! | | tag, then body |
 //! | 8 | checksum: the first bytes of the BLAKE3 hash of the Redis key, a zero byte, and all of the above |
@@ -15,7 +16,7 @@
 //! by a client that may write to Redis.
 
 use bytes::Bytes;
-use chart_index_domain::search::Generation;
+use chart_index_domain::search::{DatabaseIdentity, Generation};
 
 use crate::{CacheKey, CachedResponse};
 
@@ -27,10 +28,12 @@ pub(crate) struct Record {
     pub(crate) read_unix_ms: u64,
     /// The generation of the catalogue at that time, which is the same on every replica.
     pub(crate) generation: Option<Generation>,
+    /// The database that the response was read from.
+    pub(crate) database: Option<DatabaseIdentity>,
 }
 
-const VERSION: u8 = 2;
-const HEADER: usize = 20;
+const VERSION: u8 = 3;
+const HEADER: usize = 28;
 const CHECKSUM: usize = 8;
 
 impl Record {
@@ -44,6 +47,7 @@ impl Record {
         value.extend([VERSION, found, key.kind() as u8]);
         value.extend(self.read_unix_ms.to_le_bytes());
         value.extend(self.generation.map_or(0, |generation| generation.0).to_le_bytes());
+        value.extend(self.database.map_or(0, |database| database.0).to_le_bytes());
         value.push(u8::try_from(tag.len()).ok()?);
         value.extend_from_slice(tag);
         value.extend_from_slice(body);
@@ -56,9 +60,10 @@ impl Record {
     pub(crate) fn decode(key: &CacheKey, redis_key: &str, value: &[u8]) -> Option<Self> {
         let (content, expected) = value.split_at_checked(value.len().checked_sub(CHECKSUM)?)?;
         let (header, rest) = content.split_first_chunk::<HEADER>()?;
-        let [VERSION, found, kind, times @ .., tag_bytes] = *header else { return None };
-        let (time, generation) = times.split_first_chunk()?;
-        let generation = u64::from_le_bytes(*generation.first_chunk()?);
+        let [VERSION, found, kind, numbers @ .., tag_bytes] = *header else { return None };
+        let (numbers, _) = numbers.as_chunks();
+        let [time, generation, database] = *numbers else { return None };
+        let (generation, database) = (u64::from_le_bytes(generation), u64::from_le_bytes(database));
         if kind != key.kind() as u8 || checksum(redis_key, content) != expected {
             return None;
         }
@@ -71,8 +76,9 @@ impl Record {
         };
         Some(Self {
             response,
-            read_unix_ms: u64::from_le_bytes(*time),
+            read_unix_ms: u64::from_le_bytes(time),
             generation: (generation != 0).then_some(Generation(generation)),
+            database: (database != 0).then_some(DatabaseIdentity(database)),
         })
     }
 }
@@ -94,11 +100,16 @@ mod tests {
     const KEY: CacheKey = CacheKey::lookup(NoteHash::from_bytes([3; 32]));
 
     fn records() -> [Record; 3] {
-        let record = |response, generation| Record { response, read_unix_ms: 1_790_000_000_000, generation };
+        let record = |response, generation: Option<u64>, database: Option<u64>| Record {
+            response,
+            read_unix_ms: 1_790_000_000_000,
+            generation: generation.map(Generation),
+            database: database.map(DatabaseIdentity),
+        };
         [
-            record(CachedResponse::NotFound, None),
-            record(CachedResponse::found("", ""), Some(Generation(1))),
-            record(CachedResponse::found(vec![7; 300], "0123456789abcdef"), Some(Generation(u64::MAX))),
+            record(CachedResponse::NotFound, None, None),
+            record(CachedResponse::found("", ""), Some(1), Some(2)),
+            record(CachedResponse::found(vec![7; 300], "0123456789abcdef"), Some(u64::MAX), None),
         ]
     }
 
@@ -115,7 +126,7 @@ mod tests {
         for record in records() {
             let mut value = record.encode(&KEY, "k").unwrap();
             let content = value.len() - CHECKSUM;
-            value[0] = 1;
+            value[0] = 2;
             let sum = checksum("k", &value[..content]);
             value[content..].copy_from_slice(&sum);
             assert_eq!(Record::decode(&KEY, "k", &value), None);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chart_index_domain::search::Generation;
+use chart_index_domain::search::{DatabaseIdentity, Generation};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -27,9 +27,18 @@ pub struct CatalogueWatch {
     _task: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
-/// The result of the last successful read, and when that read began.
-type LastRead = Arc<Mutex<Option<ReadAt>>>;
-type ReadAt = (Generation, std::time::Instant);
+type LastRead = Arc<Mutex<Option<CatalogueRead>>>;
+
+/// The result of a successful read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogueRead {
+    /// The generation.
+    pub generation: Generation,
+    /// The database that has it.
+    pub database: DatabaseIdentity,
+    /// When the read began.
+    pub read_at: std::time::Instant,
+}
 
 impl CatalogueWatch {
     /// A watch that never reads the generation, for programs that cache nothing.
@@ -57,9 +66,9 @@ impl CatalogueWatch {
         Self { generation, last_read, _task: task }
     }
 
-    /// The generation that was last read, and when that read began; `None` before the first success.
+    /// The last successful read; `None` before the first one.
     #[must_use]
-    pub fn last_read(&self) -> Option<(Generation, std::time::Instant)> {
+    pub fn last_read(&self) -> Option<CatalogueRead> {
         *lock(&self.last_read)
     }
 
@@ -91,21 +100,21 @@ async fn refresh_periodically(
 }
 
 async fn refresh(store: &Store, generation: &AtomicU64, last_read: &LastRead) {
-    let began = std::time::Instant::now();
-    match store.generation().await {
-        Ok(read) => {
+    let read_at = std::time::Instant::now();
+    match store.generation_and_database().await {
+        Ok((read, database)) => {
             generation.store(read.0, Ordering::Release);
-            *lock(last_read) = Some((read, began));
+            *lock(last_read) = Some(CatalogueRead { generation: read, database, read_at });
         }
         // Requests report an outage; this task only misses changes.
         Err(error) => tracing::debug!(%error, "reading the generation of the catalogue failed"),
     }
 }
 
-fn is_recent(last_read: &Mutex<Option<ReadAt>>) -> bool {
-    lock(last_read).is_some_and(|(_, began)| began.elapsed() < AVAILABLE_AFTER_READ)
+fn is_recent(last_read: &Mutex<Option<CatalogueRead>>) -> bool {
+    lock(last_read).is_some_and(|read| read.read_at.elapsed() < AVAILABLE_AFTER_READ)
 }
 
-fn lock(last_read: &Mutex<Option<ReadAt>>) -> MutexGuard<'_, Option<ReadAt>> {
+fn lock(last_read: &Mutex<Option<CatalogueRead>>) -> MutexGuard<'_, Option<CatalogueRead>> {
     last_read.lock().unwrap_or_else(PoisonError::into_inner)
 }

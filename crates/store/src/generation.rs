@@ -3,18 +3,41 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use chart_index_domain::ReadError;
-use chart_index_domain::search::Generation;
+use chart_index_domain::search::{DatabaseIdentity, Generation};
 
 use crate::Store;
 use crate::outbox_state::MIN_RETAINED_ROWS;
 
-/// The input of a generation: the highest sequence in the [outbox](crate::outbox), and the sum of the 4,096 highest.
+/// The input of a generation: the highest sequence in the [outbox](crate::outbox), the sum of the 4,096 highest, and the
+/// token of the newest row.
 ///
-/// With equal `newest` the range is the same, and rows in it are never deleted, so an equal sum means the same rows.
+/// With equal `newest` the range is the same, and rows in it are never deleted, so an equal sum means the same sequences. A
+/// database that was restored to an earlier state assigns lost sequences again, to rows with other tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::FromRow)]
 pub(crate) struct GenerationRow {
     newest: i64,
     sum: i64,
+    token: i64,
+}
+
+/// A generation, and the input of the identity of its database.
+#[derive(Debug, sqlx::FromRow)]
+struct CatalogueRow {
+    #[sqlx(flatten)]
+    generation: GenerationRow,
+    #[sqlx(flatten)]
+    database: DatabaseRow,
+}
+
+/// What differs between a database and the one that is restored from a backup of it.
+#[derive(Debug, Hash, sqlx::FromRow)]
+struct DatabaseRow {
+    /// Differs between clusters that were initialised separately.
+    system_identifier: i64,
+    /// Increases with a restore to a point in time, and with the promotion of a standby. `None` on a standby.
+    timeline: Option<String>,
+    /// The object id of a table, which another database of the cluster has with another one, and a restored table as well.
+    table_id: i64,
 }
 
 impl GenerationRow {
@@ -26,11 +49,21 @@ impl GenerationRow {
     }
 }
 
+impl DatabaseRow {
+    /// The digest. It only has to agree between replicas of one version.
+    fn identity(&self) -> DatabaseIdentity {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        DatabaseIdentity(hasher.finish())
+    }
+}
+
 /// The subquery for a [`GenerationRow`]. It reads the rows that are never pruned ([`MIN_RETAINED_ROWS`]).
 macro_rules! generation_row {
     () => {
-        "(SELECT coalesce(max(seq), 0) AS newest, coalesce(sum(seq), 0)::bigint AS sum FROM search_changes
-          WHERE seq > (SELECT coalesce(max(seq), 0) FROM search_changes) - 4096)"
+        "(SELECT coalesce(max(seq), 0) AS newest, coalesce(sum(seq), 0)::bigint AS sum,
+                 coalesce((SELECT token FROM search_changes ORDER BY seq DESC LIMIT 1), 0) AS token
+          FROM search_changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM search_changes) - 4096)"
     };
 }
 pub(crate) use generation_row;
@@ -43,12 +76,23 @@ impl Store {
     ///
     /// More than the newest row is read, since a row may become visible after one with a higher sequence.
     pub async fn generation(&self) -> Result<Generation, ReadError> {
+        self.generation_and_database().await.map(|(generation, _)| generation)
+    }
+
+    /// Returns the current generation of the catalogue, and which database it is in.
+    pub async fn generation_and_database(&self) -> Result<(Generation, DatabaseIdentity), ReadError> {
         self.short_read("read generation", |mut connection| async move {
-            let row: GenerationRow =
-                sqlx::query_as(concat!("SELECT * FROM ", generation_row!(), " AS generation"))
-                    .fetch_one(&mut *connection)
-                    .await?;
-            Ok(row.generation())
+            let row: CatalogueRow = sqlx::query_as(concat!(
+                "SELECT generation.*, system_identifier, 'search_changes'::regclass::oid::bigint AS table_id,
+                        CASE WHEN NOT pg_is_in_recovery()
+                             THEN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END AS timeline
+                 FROM pg_control_system(), ",
+                generation_row!(),
+                " AS generation"
+            ))
+            .fetch_one(&mut *connection)
+            .await?;
+            Ok((row.generation.generation(), row.database.identity()))
         })
         .await
     }

@@ -60,7 +60,7 @@ mod total_cache;
 mod verify;
 
 pub use arguments::DatabaseArguments;
-pub use catalogue_watch::CatalogueWatch;
+pub use catalogue_watch::{CatalogueRead, CatalogueWatch};
 pub use changes_listener::ChangesListener;
 pub use config::StoreConfig;
 pub use content_fingerprint::content_fingerprint;

@@ -26,7 +26,7 @@ const MAX_SORTED_MATCHES: u64 = 5_000;
 pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, total: Option<u64>) {
     let order = Order::new(query);
     let slice = Slice::new(query.page, total);
-    sql.push("SELECT newest, sum, total, chartset.id, ").push(listed_columns!());
+    sql.push("SELECT newest, sum, token, total, chartset.id, ").push(listed_columns!());
     sql.push(" FROM ").push(generation_row!()).push(" AS generation CROSS JOIN ");
     match total {
         Some(total) => _ = sql.push("(SELECT ").push_bind(bigint(total)).push(" AS total) AS counted"),
@@ -57,7 +57,9 @@ fn filters_before_sorting(query: &SearchQuery, total: Option<u64>) -> bool {
 
 /// Appends the statement for the total and the generation, both of one snapshot.
 pub(crate) fn push_total_with_generation(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
-    sql.push("SELECT newest, sum, total FROM ").push(generation_row!()).push(" AS generation CROSS JOIN ");
+    sql.push("SELECT newest, sum, token, total FROM ")
+        .push(generation_row!())
+        .push(" AS generation CROSS JOIN ");
     push_total(sql, query);
 }
 

@@ -175,7 +175,8 @@ fn eighths(number: u64, max_requests_in_flight: NonZeroU32) -> NonZeroUsize {
 fn catalogue_status(watch: &CatalogueWatch) -> CatalogueStatusSource {
     let watch = watch.clone();
     CatalogueStatusSource::new(move || {
-        watch.last_read().map(|(generation, read_at)| CatalogueStatus { generation, read_at })
+        let read = watch.last_read()?;
+        Some(CatalogueStatus { generation: read.generation, database: read.database, read_at: read.read_at })
     })
 }
 

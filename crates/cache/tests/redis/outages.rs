@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CatalogueStatus, CatalogueStatusSource, Invalidator, MemoryLookup};
-use chart_index_domain::search::Generation;
+use chart_index_domain::search::{DatabaseIdentity, Generation};
 use chart_index_redis::ConnectionState;
 use chart_index_redis::testing::{RedisServer, wait_for_state};
 use futures_util::future::join_all;
@@ -185,7 +185,8 @@ async fn with_catalogue(server: &RedisServer) -> (Replica, impl Fn(u64) + use<>)
         let generation = Arc::clone(&generation);
         move || {
             let generation = Generation(*generation.lock().unwrap());
-            Some(CatalogueStatus { generation, read_at: std::time::Instant::now() })
+            let database = DatabaseIdentity(1);
+            Some(CatalogueStatus { generation, database, read_at: std::time::Instant::now() })
         }
     });
     let config = CacheConfig { catalogue: Some(catalogue), ..CacheConfig::default() };

@@ -67,6 +67,11 @@ impl fmt::Display for Generation {
     }
 }
 
+/// Identifies the database of the catalogue and its timeline. It differs after a restore from a dump or to a point in time,
+/// and after a failover: the catalogue may be in an earlier state then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DatabaseIdentity(pub u64);
+
 /// A search engine over the listed chartsets.
 ///
 /// For the same catalogue, all engines return the same order and total for every query, with the exception of free text,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_store::CatalogueWatch;
+use chart_index_store::{CatalogueRead, CatalogueWatch};
 
 use crate::support::{Catalogue, chart, folder, hash};
 
@@ -84,7 +84,7 @@ async fn a_watch_reports_the_time_of_its_last_read() {
     let catalogue = Catalogue::create().await;
     let before = std::time::Instant::now();
     let watch = CatalogueWatch::start(&catalogue.store, Duration::from_secs(20)).await;
-    let (generation, read_at) = watch.last_read().unwrap();
+    let CatalogueRead { generation, read_at, .. } = watch.last_read().unwrap();
     assert_eq!(generation, watch.generation());
     assert_eq!(generation, catalogue.store.generation().await.unwrap());
     assert!(before <= read_at && read_at <= std::time::Instant::now());
@@ -105,6 +105,35 @@ async fn a_late_commit_changes_the_generation() {
     let before = catalogue.store.generation().await.unwrap();
     catalogue.database.psql(&insert(7));
     assert_ne!(catalogue.store.generation().await.unwrap(), before);
+}
+
+/// A restored database assigns the sequences of lost rows again.
+#[tokio::test]
+async fn equal_sequences_of_two_histories_have_different_generations() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    let lost = catalogue.store.generation().await.unwrap();
+    catalogue.database.psql("UPDATE search_changes SET token = token + 1");
+    assert_ne!(catalogue.store.generation().await.unwrap(), lost);
+}
+
+#[tokio::test]
+async fn other_tables_and_clusters_are_other_databases() {
+    let catalogue = Catalogue::create().await;
+    let state = async || catalogue.store.generation_and_database().await.unwrap();
+    let before = state().await;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    let (generation, database) = state().await;
+    assert_ne!(generation, before.0);
+    assert_eq!(database, before.1);
+    // What pg_restore --clean does.
+    catalogue.database.psql(
+        "CREATE TABLE restored (LIKE search_changes INCLUDING ALL); INSERT INTO restored OVERRIDING SYSTEM VALUE TABLE search_changes;
+         DROP TABLE search_changes; ALTER TABLE restored RENAME TO search_changes",
+    );
+    let restored = state().await;
+    assert_eq!(restored.0, generation);
+    assert_ne!(restored.1, database);
 }
 
 #[tokio::test]

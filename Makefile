@@ -19,11 +19,12 @@ dashboards: ## Show the dashboards over a running instance, such as that of make
 test: ## Run all tests, with private PostgreSQL and Redis servers
 	@scripts/test
 
-test-full: ## Run the tests that take minutes: rollouts and an outage behind HAProxy, labels of random requests, the image, overload
+test-full: ## Run the tests that take minutes: rollouts and an outage behind HAProxy, labels of random requests, the image, overload, an upgrade, a restore
 	@scripts/test --test rollout --test telemetry -- --ignored --show-output
 	@scripts/test --test image -- --ignored --show-output
 	cargo build --release --workspace --bins
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test --test overload -- --ignored --show-output
+	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test --test recovery -- --ignored --show-output long_
 
 record-search: ## Record the Meilisearch exchanges that tests replay (needs meilisearch on the PATH)
 	RECORD_SEARCH=1 cargo test --package chart-index-search --test search recorded_exchanges -- --test-threads=1

@@ -40,6 +40,26 @@ impl TestDatabase {
         psql(&self.url, statement)
     }
 
+    /// Runs a statement on any database and returns its output.
+    pub fn psql_on(url: &str, statement: &str) -> String {
+        psql(url, statement)
+    }
+
+    /// Runs statements one by one, as a script does; the standard error if one of them fails.
+    pub fn try_psql(&self, statements: &[&str]) -> Result<(), String> {
+        let mut command = psql_command(&self.url, "");
+        command.args(statements.iter().flat_map(|statement| ["-c", statement]));
+        let output = command.output().expect("psql starts");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(stderr) }
+    }
+
+    /// Drops the database with its connections and creates it again, empty.
+    pub fn recreate(&self) {
+        psql(&self.admin_url, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
+        psql(&self.admin_url, &format!("CREATE DATABASE {} TEMPLATE template0", self.name));
+    }
+
     /// Starts `psql` with long-running statements, without waiting for them.
     pub fn start_psql(&self, statements: &str) -> Child {
         let mut command = psql_command(&self.url, statements);

@@ -38,6 +38,11 @@ impl PrivateMeilisearch {
         server
     }
 
+    /// Whether there is a `meilisearch` on the PATH.
+    pub fn is_installed() -> bool {
+        find_on_path("meilisearch").is_some()
+    }
+
     /// Its URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

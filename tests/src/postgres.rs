@@ -23,6 +23,11 @@ impl PrivatePostgres {
         Self::start_with("-c log_min_duration_statement=0")
     }
 
+    /// Starts a server that does not wait for the disk, for large data that a test fills in.
+    pub fn start_without_durability() -> Self {
+        Self::start_with("-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_wal_size=8GB")
+    }
+
     fn start_with(options: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut server = Self { folder, url: String::new() };
@@ -96,8 +101,24 @@ impl PrivatePostgres {
 
     /// Restarts the server on its port.
     pub fn restart(&self) {
-        let port = self.url.rsplit_once(':').and_then(|(_, rest)| rest.split_once('/')).expect("a port").0;
-        self.run_script_with("up", &[("POSTGRES_PORT", port)]);
+        self.run_script_with("up", &[("POSTGRES_PORT", self.port())]);
+    }
+
+    /// Restarts a stopped server on its port as a recovery from backups does that ends at once: on the next timeline.
+    pub fn restart_on_new_timeline(&self) {
+        let data = self.folder.path().join("postgres");
+        // Owned by the user of the server, like the file that it is copied from.
+        let signal = data.join("recovery.signal");
+        copy(&data.join("PG_VERSION"), &signal);
+        let recovery = "-c restore_command=false -c recovery_target_timeline=current";
+        self.run_script_with("up", &[("POSTGRES_PORT", self.port()), ("POSTGRES_OPTIONS", recovery)]);
+        while signal.exists() {
+            std::thread::yield_now();
+        }
+    }
+
+    fn port(&self) -> &str {
+        self.url.rsplit_once(':').and_then(|(_, rest)| rest.split_once('/')).expect("a port").0
     }
 
     fn run_script(&self, verb: &str) {

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -30,6 +30,8 @@ pub struct ServiceOptions<'a> {
     pub addresses: Option<ReplicaAddresses>,
     /// A command that starts the service, such as `prlimit --nofile=512`.
     pub launcher: &'a [&'a str],
+    /// The program, by default the `chart-index` of this build.
+    pub program: Option<&'a Path>,
     /// Stops reading the log once the service listens.
     pub leave_log_unread: bool,
 }
@@ -111,7 +113,7 @@ impl Drop for Service {
 
 /// The command that starts a service.
 fn serve_command(database_url: &str, options: &ServiceOptions<'_>) -> Command {
-    let program = program("chart-index");
+    let program = options.program.map_or_else(|| program("chart-index"), Path::to_path_buf);
     let mut command = match options.launcher {
         [] => Command::new(program),
         [launcher, arguments @ ..] => {

@@ -49,11 +49,11 @@ image: ## Build the container image, with Docker or buildah
 sbom: ## Write an SBOM of each program (CycloneDX) into target/sbom
 	@scripts/image sbom
 
-up: ## Start PostgreSQL, Redis and Meilisearch in containers, for development (needs Docker)
-	docker compose up --detach --wait
+up: ## Start the whole system in containers, with random passwords, and ingest CHARTS (needs Docker)
+	@$(if $(filter file,$(origin CHARTS)),,CHARTS="$(abspath $(CHARTS))") scripts/compose up
 
-down: ## Stop the containers of `make up`
-	docker compose down
+down: ## Stop the containers of `make up`. The data stays
+	@scripts/compose down
 
 clean: ## Remove the private servers of `make run` with their data, and build output
 	scripts/servers down .run

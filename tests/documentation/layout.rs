@@ -7,6 +7,7 @@ use super::{files, read};
 const DESCRIBED: &[&str] = &[
     ":(glob)benchmarks/src/**",
     ":(glob)benchmarks/tests/**",
+    ":(glob)compose/**",
     ":(glob)crates/*/benches/**/*.lua",
     ":(glob)crates/*/benches/**/*.rs",
     ":(glob)crates/*/examples/**",

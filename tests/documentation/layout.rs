@@ -16,6 +16,7 @@ const DESCRIBED: &[&str] = &[
     ":(glob)crates/*/src/**",
     ":(glob)crates/*/tests/**/*.rs",
     ":(glob)docs/**",
+    ":(glob)k8s/**",
     ":(glob)monitoring/**",
     ":(glob)scripts/**",
     ":(glob)services/*/src/**",

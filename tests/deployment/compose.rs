@@ -1,17 +1,154 @@
 //! Invariants of `docker-compose.yml`.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::compose;
 
+/// Services that end, and that `restart` must not start again.
+const ONE_SHOT: &[&str] = &["meilisearch-keys", "migrate", "ingest"];
+
+/// The services whose ports are published, each with its port.
+const PUBLISHED: &[(&str, &str)] = &[
+    ("grafana", "127.0.0.1:${GRAFANA_PORT:-3000}:3000"),
+    ("haproxy", "${LISTEN:-127.0.0.1:8080}:8080"),
+    ("prometheus", "127.0.0.1:${PROMETHEUS_PORT:-9090}:9090"),
+];
+
+fn services() -> Map<String, Value> {
+    let services = compose()["services"].as_object().expect("services").clone();
+    assert!(services.len() >= 15, "{services:?}");
+    services
+}
+
+/// A duration such as `20s` or `2m`, in seconds.
+fn seconds(duration: &Value) -> u64 {
+    let text = duration.as_str().expect("a duration");
+    let (number, unit) = text.split_at(text.len() - 1);
+    let number: u64 = number.parse().expect("a number");
+    if unit == "m" { 60 * number } else { number }
+}
+
 #[test]
 fn every_image_has_a_version() {
+    for (name, service) in services() {
+        let image = service["image"].as_str().expect("an image");
+        let version = image.trim_end_matches('}').rsplit_once(':').map(|(_, version)| version);
+        assert!(version.is_some_and(|version| version.contains('.')), "{name}: {image}");
+    }
+}
+
+#[test]
+fn containers_have_no_privileges() {
+    for (name, service) in services() {
+        assert_eq!(service["read_only"], true, "{name}");
+        assert_eq!(service["cap_drop"], json!(["ALL"]), "{name}");
+        assert_eq!(service["security_opt"], json!(["no-new-privileges:true"]), "{name}");
+        for key in ["cap_add", "privileged", "network_mode", "pid", "ipc", "devices"] {
+            assert!(service[key].is_null(), "{name}: {key}");
+        }
+        for volume in service["volumes"].as_array().into_iter().flatten() {
+            let volume = volume.as_str().expect("the short form");
+            let is_mount = volume.starts_with('.') || volume.starts_with('$');
+            assert!(!is_mount || volume.ends_with(":ro"), "{name}: {volume}");
+            assert!(!volume.contains("docker.sock"), "{name}: {volume}");
+        }
+    }
+}
+
+#[test]
+fn resources_and_logs_are_limited() {
+    for (name, service) in services() {
+        for limit in ["mem_limit", "pids_limit"] {
+            assert!(!service[limit].is_null(), "{name}: {limit}");
+        }
+        for option in ["max-size", "max-file"] {
+            assert!(!service["logging"]["options"][option].is_null(), "{name}: {option}");
+        }
+    }
+}
+
+#[test]
+fn services_are_checked_and_start_in_order() {
+    let services = services();
+    for (name, service) in &services {
+        let is_one_shot = ONE_SHOT.contains(&name.as_str());
+        assert_eq!(service["restart"] == "no", is_one_shot, "{name}");
+        // The indexer and the image of the collector have no program for a check.
+        let is_checked = service["healthcheck"]["test"].is_array();
+        assert_eq!(is_checked, !is_one_shot && name != "sync" && name != "otel-collector", "{name}");
+        let dependencies = service["depends_on"].as_object().into_iter().flatten();
+        for (dependency, condition) in dependencies {
+            let is_one_shot = ONE_SHOT.contains(&dependency.as_str());
+            let expected = if is_one_shot { "service_completed_successfully" } else { "service_healthy" };
+            assert_eq!(condition["condition"], expected, "{name}: {dependency}");
+        }
+    }
+    for (name, dependencies) in [
+        ("meilisearch-keys", ["meilisearch"].as_slice()),
+        ("migrate", &["postgres"]),
+        ("ingest", &["migrate", "redis"]),
+        ("sync", &["meilisearch-keys", "migrate"]),
+        ("lookup-1", &["migrate", "redis"]),
+        ("browse-2", &["migrate", "redis"]),
+        ("haproxy", &["browse-1", "browse-2", "lookup-1", "lookup-2"]),
+    ] {
+        let actual = services[name]["depends_on"].as_object().expect("dependencies");
+        let mut actual: Vec<_> = actual.keys().map(String::as_str).collect();
+        actual.sort_unstable();
+        assert_eq!(actual, dependencies, "{name}");
+    }
+}
+
+#[test]
+fn replicas_have_time_to_drain() {
+    let settings = std::fs::read_to_string(chart_index_tests::workspace_root().join("compose/replica.env"));
+    let settings = settings.expect("compose/replica.env");
+    let setting = |name: &str| {
+        let value = settings.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        value.and_then(|value| value.parse::<u64>().ok()).expect("a number of milliseconds")
+    };
+    let (delay, grace) = (setting("DRAIN_DELAY_MS"), setting("SHUTDOWN_GRACE_MS"));
+    // docs/operations/install.md, "Rollouts": 2 checks, one each second, and the timeout of the last.
+    assert!(delay > 2_500, "{delay}");
+    let services = services();
+    for name in ["lookup-1", "lookup-2", "browse-1", "browse-2"] {
+        assert!(1_000 * seconds(&services[name]["stop_grace_period"]) >= delay + grace + 5_000, "{name}");
+    }
+}
+
+#[test]
+fn only_the_reverse_proxy_is_public() {
+    let services = services();
+    for (name, service) in &services {
+        let published = PUBLISHED.iter().find(|(published, _)| published == name).map(|(_, port)| *port);
+        let ports = service["ports"].as_array().into_iter().flatten().map(Value::as_str);
+        assert_eq!(ports.collect::<Vec<_>>(), published.map(Some).into_iter().collect::<Vec<_>>(), "{name}");
+        let networks = service["networks"].as_array().expect("networks");
+        let has_way_out = networks.iter().any(|network| network == "published");
+        assert_eq!(has_way_out, published.is_some() || name == "otel-collector", "{name}");
+    }
     let compose = compose();
-    let services = compose["services"].as_object().expect("services");
-    assert!(services.len() >= 3, "{services:?}");
-    for (name, service) in services {
-        let image = service["image"].as_str().unwrap_or_default();
-        let version = image.split_once(':').map(|(_, version)| version);
-        assert!(version.is_some_and(|version| version != "latest"), "{name}: {:?}", Value::from(image));
+    for (name, network) in compose["networks"].as_object().expect("networks") {
+        assert_eq!(network["internal"] == true, name != "published", "{name}");
+    }
+}
+
+#[test]
+fn secrets_are_files() {
+    let compose = compose();
+    let secrets = compose["secrets"].as_object().expect("secrets");
+    for (name, secret) in secrets {
+        assert_eq!(secret["file"], format!("${{SECRETS:-./compose/secrets}}/{name}"));
+        let is_used = |service: &Value| {
+            service["secrets"].as_array().is_some_and(|secrets| secrets.contains(&json!(name)))
+        };
+        assert!(services().values().any(is_used), "{name} is not used");
+    }
+    for (name, service) in services() {
+        for variable in service["environment"].as_object().into_iter().flatten().map(|(name, _)| name) {
+            let is_secret =
+                ["PASSWORD", "SECRET", "TOKEN", "MASTER_KEY"].iter().any(|word| variable.contains(word));
+            assert!(!is_secret || variable.ends_with("_FILE"), "{name}: {variable}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test ends where its set-up fails")]
 
 mod compose;
+mod environment;
 mod kubernetes;
 
 use std::process::Command;

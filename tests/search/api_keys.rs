@@ -1,5 +1,7 @@
 //! The API keys that docs/operations/install.md describes.
 
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use chart_index_tests::{PrivateMeilisearch, Service, ServiceOptions, within, workspace_root};
@@ -63,5 +65,55 @@ async fn documented_keys_have_the_required_actions() {
             (response.header("x-search-engine") == "meilisearch").then_some(())
         };
         within(Duration::from_secs(10), by_meilisearch).await;
+    }
+}
+
+/// Runs a script of the repository, which must succeed, and returns its output.
+fn run_script(script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let mut command = Command::new("sh");
+    if script.starts_with("scripts/") {
+        command = Command::new("bash");
+    }
+    command.arg(workspace_root().join(script)).args(arguments).envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+async fn key(node: &PrivateMeilisearch, uid: &str, master_key: &str) -> Value {
+    let http = chart_index_tests::http_client_builder().build().unwrap();
+    let request = http.get(format!("{}/keys/{uid}", node.url())).bearer_auth(master_key);
+    serde_json::from_slice(&request.send().await.unwrap().bytes().await.unwrap()).unwrap()
+}
+
+/// docker-compose.yml starts the node with the file of the master key, and the programs with keys that `scripts/compose`
+/// computed.
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test"]
+async fn compose_creates_the_documented_keys() {
+    let secrets = tempfile::tempdir().unwrap();
+    let folder = secrets.path().to_str().unwrap();
+    run_script("scripts/compose", &["secrets", folder], &[]);
+    let secret = |name: &str| std::fs::read_to_string(secrets.path().join(name)).unwrap().trim().to_owned();
+    let master_key = secret("meilisearch_master_key");
+    let node = start_node(&["--config-file-path", &format!("{folder}/meilisearch_config")]);
+    let url = node.url();
+    let variables =
+        [("MEILISEARCH_URL", url.as_str()), ("MASTER_KEY_FILE", &format!("{folder}/meilisearch_master_key"))];
+    for result in ["created", "exists"] {
+        let output = run_script("compose/meilisearch-keys/create.sh", &[], &variables);
+        assert_eq!(output, format!("chart-index.json: {result}\nchart-indexer.json: {result}\n"));
+    }
+    let files = ["chart-index.json", "chart-indexer.json"];
+    let names = ["meilisearch_search_key", "meilisearch_index_key"];
+    for ((file, name), documented) in files.into_iter().zip(names).zip(documented_keys()) {
+        let path = workspace_root().join(Path::new("compose/meilisearch-keys").join(file));
+        let described: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let documented: Value = serde_json::from_str(&documented).unwrap();
+        let key = key(&node, described["uid"].as_str().unwrap(), &master_key).await;
+        assert_eq!(key["key"], secret(name), "{file}");
+        for field in ["name", "actions", "indexes", "expiresAt"] {
+            assert_eq!((&described[field], &key[field]), (&documented[field], &documented[field]), "{file}");
+        }
     }
 }

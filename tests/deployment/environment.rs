@@ -1,0 +1,206 @@
+//! The environment variables of `docker-compose.yml` are settings of the programs, and none is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use chart_index_tests::{IndexerRun, program_command, workspace_root};
+use serde_json::Value;
+
+use super::compose;
+
+/// Variables that libraries of the programs read (docs/operations/configure.md).
+const LIBRARY_VARIABLES: &[&str] = &["OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME", "SSL_CERT_FILE"];
+
+/// Settings that need no variable: the setting, the containers (an end of their kind; empty for all), and why.
+///
+/// The kind of a container is its command: `serve` with its services, or a command of `chart-indexer`.
+const OPTIONAL: &[(&str, &str, &str)] = &[
+    ("ALPHA_SOURCE_PAGE", "", "a choice of the operator"),
+    ("BETA_SOURCE_PAGE", "", "a choice of the operator"),
+    ("CACHE_BYTES", "", "the memory limits are set for the default"),
+    ("HEADER_READ_TIMEOUT_MS", "", "the reverse proxies are configured for the default"),
+    ("MAX_CONNECTIONS", "", "the open files that it needs are permitted"),
+    ("MAX_CONNECTIONS_PER_PEER", "", "does not apply to trusted proxies"),
+    ("MAX_FILLS_IN_FLIGHT", "", "the default is measured: benchmarks/results/2026-11-22-overload.md"),
+    ("MAX_REQUESTS_IN_FLIGHT", "", "the default is measured: benchmarks/results/2026-11-22-overload.md"),
+    ("MEILISEARCH_API_KEY", "serve lookup", "lookups use no search engine"),
+    ("MEILISEARCH_URL", "serve lookup", "lookups use no search engine"),
+    ("METRICS_LISTEN", "ingest", "ends between two scrapes"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "", "a collector in the same network needs no key"),
+    ("OTEL_METRIC_EXPORT_INTERVAL", "", "the default of OpenTelemetry"),
+    ("OTEL_TRACES_SAMPLER_ARG", "", "a choice of the operator"),
+    ("POSTGRES_MAX_SEARCHES", "serve lookup", "lookups use no search engine"),
+    ("RATE_LIMIT_DETAIL", "", "docs/api.md names the default"),
+    ("RATE_LIMIT_LIST", "", "docs/api.md names the default"),
+    ("RATE_LIMIT_LOOKUP", "", "docs/api.md names the default"),
+    ("RATE_LIMIT_OTHER", "", "docs/api.md names the default"),
+    ("RATE_LIMIT_ROX", "", "docs/api.md names the default"),
+    ("REDIS_CLUSTER_URLS", "", "REDIS_URL is set"),
+    ("REQUEST_DEADLINE_MS", "", "the reverse proxies are configured for the default"),
+    ("RUST_LOG", "", "the default logs what operators need"),
+    ("SEARCH_MAX_LAG_MS", "", "the default is that of the service level objective"),
+    ("WRITE_TIMEOUT_MS", "", "the reverse proxies read faster"),
+];
+
+/// A container that runs one of the programs.
+#[derive(Debug)]
+struct Container {
+    /// Its file and name, for messages.
+    name: String,
+    program: &'static str,
+    /// Its arguments.
+    arguments: Vec<String>,
+    variables: BTreeMap<String, String>,
+    /// The paths of the secrets in it.
+    secrets: BTreeSet<String>,
+}
+
+impl Container {
+    /// `serve` with its services, or the command of `chart-indexer`.
+    fn kind(&self) -> String {
+        let services = self.variables.get("SERVICES").map(|services| format!(" {services}"));
+        self.arguments[0].clone() + &services.unwrap_or_default()
+    }
+
+    /// Whether a setting has a value, itself or in a file.
+    fn has(&self, setting: &str) -> bool {
+        let has = |name: &str| self.variables.get(name).is_some_and(|value| !value.is_empty());
+        let other = setting.strip_suffix("_FILE").map_or(format!("{setting}_FILE"), str::to_owned);
+        has(setting) || has(&other)
+    }
+}
+
+/// Whether a setting needs no variable in a container of this kind.
+fn is_optional(setting: &str, kind: &str) -> bool {
+    let setting = setting.strip_suffix("_FILE").unwrap_or(setting);
+    OPTIONAL.iter().any(|(name, kinds, _)| *name == setting && kind.ends_with(kinds))
+}
+
+/// The settings in the help of a command.
+fn settings(program: &str, command: &str) -> BTreeSet<String> {
+    let help = IndexerRun::run(program_command(program).args([command, "--help"]).env_clear()).succeeded();
+    let names = help.split("[env: ").skip(1).filter_map(|rest| rest.split_once(['=', ']']));
+    let names: BTreeSet<_> = names.map(|(name, _)| name.to_owned()).collect();
+    assert!(names.len() > 5, "{program} {command}: {names:?}");
+    names
+}
+
+/// The settings of all commands of a program that containers run.
+fn all_settings(program: &str) -> BTreeSet<String> {
+    let commands: &[&str] = match program {
+        "chart-index" => &["serve"],
+        _ => &["migrate", "ingest", "sync", "rebuild", "verify"],
+    };
+    commands.iter().flat_map(|command| settings(program, command)).collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().map(|values| values.iter().map(text).collect()).unwrap_or_default()
+}
+
+/// The containers of `docker-compose.yml` that run one of the programs.
+fn compose_containers() -> Vec<Container> {
+    let compose = compose();
+    let services = compose["services"].as_object().expect("services");
+    let containers: Vec<_> = services
+        .iter()
+        .filter(|(_, service)| text(&service["image"]).contains("chart-index"))
+        .map(|(name, service)| compose_container(name, service))
+        .collect();
+    assert!(containers.len() >= 7, "{containers:#?}");
+    containers
+}
+
+fn compose_container(name: &str, service: &Value) -> Container {
+    let mut variables = BTreeMap::new();
+    for file in service["env_file"].as_array().expect("files with settings") {
+        // A file that is not required is the operator's.
+        if let Some(path) = file.as_str() {
+            variables.extend(variables_of(&workspace_root().join(path)));
+        }
+    }
+    let environment = service["environment"].as_object().expect("variables");
+    variables.extend(environment.iter().map(|(name, value)| (name.clone(), text(value))));
+    let entrypoint = texts(&service["entrypoint"]);
+    let program = if entrypoint.is_empty() { "chart-index" } else { "chart-indexer" };
+    assert!(entrypoint.is_empty() || entrypoint == ["/usr/local/bin/chart-indexer"], "{entrypoint:?}");
+    let arguments = Some(texts(&service["command"])).filter(|arguments| !arguments.is_empty());
+    Container {
+        name: format!("docker-compose.yml: {name}"),
+        program,
+        // The default of the image.
+        arguments: arguments.unwrap_or_else(|| vec!["serve".to_owned()]),
+        variables,
+        secrets: texts(&service["secrets"]).iter().map(|name| format!("/run/secrets/{name}")).collect(),
+    }
+}
+
+/// The variables of a file, which has a line for each.
+fn variables_of(file: &Path) -> Vec<(String, String)> {
+    let content = std::fs::read_to_string(file).expect("a file with settings");
+    let lines = content.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let variable = |line: &str| {
+        let (name, value) = line.split_once('=').expect("NAME=value");
+        (name.to_owned(), value.to_owned())
+    };
+    lines.map(variable).collect()
+}
+
+#[test]
+fn every_variable_is_a_setting_of_its_program() {
+    let settings = BTreeMap::from(["chart-index", "chart-indexer"].map(|name| (name, all_settings(name))));
+    for container in compose_containers() {
+        for name in container.variables.keys() {
+            let is_known =
+                settings[container.program].contains(name) || LIBRARY_VARIABLES.contains(&name.as_str());
+            assert!(is_known, "{}: {} has no setting {name}", container.name, container.program);
+        }
+    }
+}
+
+#[test]
+fn no_setting_is_missing() {
+    let mut needless: BTreeSet<_> = OPTIONAL.iter().collect();
+    for container in compose_containers() {
+        let kind = container.kind();
+        for setting in settings(container.program, &container.arguments[0]) {
+            if !container.has(&setting) {
+                assert!(is_optional(&setting, &kind), "{}: {setting} is missing", container.name);
+                needless.retain(|(name, kinds, _)| *name != setting || !kind.ends_with(kinds));
+            }
+        }
+    }
+    assert!(needless.is_empty(), "set in all containers, or not settings: {needless:#?}");
+}
+
+#[test]
+fn files_of_settings_are_mounted() {
+    for container in compose_containers() {
+        let files = container.variables.iter().filter(|(name, _)| name.ends_with("_FILE"));
+        let files: Vec<_> = files.filter(|(name, _)| *name != "SSL_CERT_FILE").collect();
+        assert!(!files.is_empty(), "{} has no secrets", container.name);
+        for (name, path) in files {
+            assert!(container.secrets.contains(path), "{}: {name}: {:?}", container.name, container.secrets);
+        }
+    }
+}
+
+#[test]
+fn only_haproxy_and_replicas_are_trusted() {
+    let compose = compose();
+    let subnet = &compose["networks"]["edge"]["ipam"]["config"][0]["subnet"];
+    let services = compose["services"].as_object().expect("services");
+    for (name, service) in services {
+        let is_on_edge = texts(&service["networks"]).iter().any(|network| network == "edge");
+        let is_replica = ["lookup-1", "lookup-2", "browse-1", "browse-2"].contains(&name.as_str());
+        assert_eq!(is_on_edge, is_replica || name == "haproxy", "{name}");
+        if is_replica {
+            let variables = compose_container(name, service).variables;
+            assert_eq!(variables["TRUSTED_PROXIES"], text(subnet), "{name}");
+        }
+    }
+}

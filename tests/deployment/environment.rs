@@ -1,4 +1,4 @@
-//! The environment variables of `docker-compose.yml` are settings of the programs, and none is missing.
+//! The environment variables of `docker-compose.yml` and of `k8s/` are settings of the programs, and none is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use chart_index_tests::{IndexerRun, program_command, workspace_root};
 use serde_json::Value;
 
-use super::compose;
+use super::{OVERLAYS, compose, rendered};
 
 /// Variables that libraries of the programs read (docs/operations/configure.md).
 const LIBRARY_VARIABLES: &[&str] = &["OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_NAME", "SSL_CERT_FILE"];
@@ -26,16 +26,18 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("MEILISEARCH_API_KEY", "serve lookup", "lookups use no search engine"),
     ("MEILISEARCH_URL", "serve lookup", "lookups use no search engine"),
     ("METRICS_LISTEN", "ingest", "ends between two scrapes"),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "", "without a collector nothing is pushed"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "", "a collector in the same network needs no key"),
     ("OTEL_METRIC_EXPORT_INTERVAL", "", "the default of OpenTelemetry"),
     ("OTEL_TRACES_SAMPLER_ARG", "", "a choice of the operator"),
-    ("POSTGRES_MAX_SEARCHES", "serve lookup", "lookups use no search engine"),
+    ("POSTGRES_MAX_SEARCHES", "", "depends on the processors of PostgreSQL, which an overlay knows"),
     ("RATE_LIMIT_DETAIL", "", "docs/api.md names the default"),
     ("RATE_LIMIT_LIST", "", "docs/api.md names the default"),
     ("RATE_LIMIT_LOOKUP", "", "docs/api.md names the default"),
     ("RATE_LIMIT_OTHER", "", "docs/api.md names the default"),
     ("RATE_LIMIT_ROX", "", "docs/api.md names the default"),
     ("REDIS_CLUSTER_URLS", "", "REDIS_URL is set"),
+    ("REDIS_URL", "migrate", "invalidates nothing"),
     ("REQUEST_DEADLINE_MS", "", "the reverse proxies are configured for the default"),
     ("RUST_LOG", "", "the default logs what operators need"),
     ("SEARCH_MAX_LAG_MS", "", "the default is that of the service level objective"),
@@ -150,10 +152,74 @@ fn variables_of(file: &Path) -> Vec<(String, String)> {
     lines.map(variable).collect()
 }
 
+/// The containers of an overlay that run one of the programs.
+fn kubernetes_containers(overlay: &str) -> Vec<Container> {
+    let objects = rendered(overlay);
+    let mut containers = Vec::new();
+    for object in &objects {
+        let spec = [&object["spec"], &object["spec"]["jobTemplate"]["spec"]];
+        for pod in spec.map(|spec| &spec["template"]["spec"]) {
+            for container in pod["containers"].as_array().into_iter().flatten() {
+                if text(&container["image"]).contains("chart-index") {
+                    let name = format!("{overlay}: {} {}", object["kind"], object["metadata"]["name"]);
+                    containers.push(kubernetes_container(name, container, pod, &objects));
+                }
+            }
+        }
+    }
+    assert!(containers.len() >= 5, "{overlay}: {containers:#?}");
+    containers
+}
+
+fn kubernetes_container(name: String, container: &Value, pod: &Value, objects: &[Value]) -> Container {
+    let mut variables = BTreeMap::new();
+    for source in container["envFrom"].as_array().into_iter().flatten() {
+        let config = &source["configMapRef"]["name"];
+        let is_config =
+            |object: &&Value| object["kind"] == "ConfigMap" && object["metadata"]["name"] == *config;
+        let object = objects.iter().find(is_config).expect("the config map");
+        let data = object["data"].as_object().expect("variables");
+        variables.extend(data.iter().map(|(name, value)| (name.clone(), text(value))));
+    }
+    for variable in container["env"].as_array().into_iter().flatten() {
+        variables.insert(text(&variable["name"]), text(&variable["value"]));
+    }
+    let is_indexer = texts(&container["command"]) == ["/usr/local/bin/chart-indexer"];
+    let arguments = Some(texts(&container["args"])).filter(|arguments| !arguments.is_empty());
+    Container {
+        name,
+        program: if is_indexer { "chart-indexer" } else { "chart-index" },
+        arguments: arguments.unwrap_or_else(|| vec!["serve".to_owned()]),
+        variables,
+        secrets: mounted_secrets(container, pod),
+    }
+}
+
+/// The paths of the files of projected secrets in a container.
+fn mounted_secrets(container: &Value, pod: &Value) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    for mount in container["volumeMounts"].as_array().into_iter().flatten() {
+        let volumes = pod["volumes"].as_array().into_iter().flatten();
+        for volume in volumes.filter(|volume| volume["name"] == mount["name"]) {
+            for source in volume["projected"]["sources"].as_array().into_iter().flatten() {
+                for item in source["secret"]["items"].as_array().into_iter().flatten() {
+                    paths.insert(format!("{}/{}", text(&mount["mountPath"]), text(&item["path"])));
+                }
+            }
+        }
+    }
+    paths
+}
+
+fn containers() -> Vec<Container> {
+    let kubernetes = OVERLAYS.iter().flat_map(|overlay| kubernetes_containers(overlay));
+    compose_containers().into_iter().chain(kubernetes).collect()
+}
+
 #[test]
 fn every_variable_is_a_setting_of_its_program() {
     let settings = BTreeMap::from(["chart-index", "chart-indexer"].map(|name| (name, all_settings(name))));
-    for container in compose_containers() {
+    for container in containers() {
         for name in container.variables.keys() {
             let is_known =
                 settings[container.program].contains(name) || LIBRARY_VARIABLES.contains(&name.as_str());
@@ -165,7 +231,7 @@ fn every_variable_is_a_setting_of_its_program() {
 #[test]
 fn no_setting_is_missing() {
     let mut needless: BTreeSet<_> = OPTIONAL.iter().collect();
-    for container in compose_containers() {
+    for container in containers() {
         let kind = container.kind();
         for setting in settings(container.program, &container.arguments[0]) {
             if !container.has(&setting) {
@@ -179,7 +245,7 @@ fn no_setting_is_missing() {
 
 #[test]
 fn files_of_settings_are_mounted() {
-    for container in compose_containers() {
+    for container in containers() {
         let files = container.variables.iter().filter(|(name, _)| name.ends_with("_FILE"));
         let files: Vec<_> = files.filter(|(name, _)| *name != "SSL_CERT_FILE").collect();
         assert!(!files.is_empty(), "{} has no secrets", container.name);

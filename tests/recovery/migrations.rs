@@ -61,7 +61,7 @@ async fn additive_migration_fails_no_request() {
 
     // A replica of this version, which the schema is newer than, becomes ready.
     replicas[0].terminate();
-    replicas[0].wait();
+    assert_eq!(replicas[0].wait(), Some(0));
     replicas[0] = start_replica(database.url(), &redis, addresses[0], None);
     wait_until_ready(&replicas[0]).await;
     indexer(database.url(), &["migrate"]).succeeded();

@@ -20,11 +20,9 @@ impl OldVersion {
         let commit = commit_before_the_newest_migration();
         let cache = cache_folder().join("versions");
         let source = cache.join(&commit);
-        if !source.join("Cargo.toml").is_file() {
-            std::fs::create_dir_all(&source).expect("a folder in CHART_INDEX_CACHE");
-            let archive = source.join("source.tar");
-            git(&["archive", "--output", archive.to_str().expect("a readable path"), &commit]);
-            run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&source));
+        if !source.is_dir() {
+            extract(&commit, &cache.join("incomplete"));
+            std::fs::rename(cache.join("incomplete"), &source).expect("the source is complete");
         }
         let target = cache.join("target");
         run(Command::new("cargo")
@@ -40,6 +38,15 @@ impl OldVersion {
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
+}
+
+/// Writes the files of a commit into a new folder.
+fn extract(commit: &str, folder: &Path) {
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder).expect("a folder in CHART_INDEX_CACHE");
+    let archive = folder.join("source.tar");
+    git(&["archive", "--output", archive.to_str().expect("a readable path"), commit]);
+    run(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(folder));
 }
 
 fn commit_before_the_newest_migration() -> String {
@@ -77,7 +84,7 @@ fn cache_folder() -> PathBuf {
 }
 
 fn git(arguments: &[&str]) -> String {
-    run(Command::new("git").args(arguments).current_dir(workspace_root() as PathBuf))
+    run(Command::new("git").args(arguments).current_dir(workspace_root()))
 }
 
 /// Runs a command that has to succeed, and returns its standard output.
@@ -89,8 +96,7 @@ fn run(command: &mut Command) -> String {
 
 /// A command of the old `chart-indexer` on a database, not started.
 pub(crate) fn old_indexer(version: &OldVersion, database_url: &str, arguments: &[&str]) -> Command {
-    let program: &Path = &version.program("chart-indexer");
-    let mut command = Command::new(program);
+    let mut command = Command::new(version.program("chart-indexer"));
     command.args(arguments).env("DATABASE_URL", database_url).env_remove("REDIS_URL");
     command
 }

@@ -43,6 +43,13 @@
 //! requests that wait for them, have concurrency limits apart from those of all requests. Above these limits an older
 //! response is served if there is one; otherwise the request fails at once with [`FillError::Overloaded`].
 //!
+//! # When the store is restored
+//!
+//! A store that was restored from a backup, or whose standby took over, may be in an earlier state, and assigns the
+//! numbers of lost changes again. Entries record the generation of the catalogue and the database that they were read
+//! from ([`CatalogueStatus`]). Those of another database are due for revalidation, in memory as in Redis, unless the
+//! catalogue is in their generation.
+//!
 //! # When Redis loses data
 //!
 //! Redis may lose the marker of a change while a fill from before the change is in flight: by eviction, `FLUSHALL`,

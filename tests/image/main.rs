@@ -14,6 +14,7 @@ mod buildah;
 mod container;
 mod contents;
 mod context;
+mod defaults;
 mod running;
 mod sbom;
 

@@ -1,0 +1,32 @@
+//! The default base images.
+
+use chart_index_tests::workspace_root;
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(workspace_root().join(path)).expect("a file of the checkout")
+}
+
+/// The base images that the `Dockerfile` names: argument and default.
+fn defaults(dockerfile: &str) -> Vec<(&str, &str)> {
+    let arguments = dockerfile.lines().filter_map(|line| line.strip_prefix("ARG ")?.split_once('='));
+    arguments.filter(|(name, _)| name.starts_with("BASE_")).collect()
+}
+
+#[test]
+fn default_build_base_has_the_minimum_rust_version() {
+    let manifest = read("Cargo.toml");
+    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'));
+    let expected = format!("docker.io/library/rust:{}-slim-bookworm", version.expect("a version"));
+    assert!(defaults(&read("Dockerfile")).contains(&("BASE_BUILD", &expected)), "{expected}");
+}
+
+#[test]
+fn install_page_names_the_default_bases() {
+    let (dockerfile, page) = (read("Dockerfile"), read("docs/operations/install.md"));
+    let defaults = defaults(&dockerfile);
+    assert_eq!(defaults.len(), 2, "{defaults:?}");
+    for (argument, default) in defaults {
+        let row = format!("| `{argument}` | `{default}` |");
+        assert!(page.contains(&row), "docs/operations/install.md: {row}");
+    }
+}

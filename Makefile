@@ -19,9 +19,10 @@ dashboards: ## Show the dashboards over a running instance, such as that of make
 test: ## Run all tests, with private PostgreSQL and Redis servers
 	@scripts/test
 
-test-full: ## Run the tests that take minutes: rollouts and an outage behind HAProxy, labels of random requests, the image, overload, an upgrade, a restore
+test-full: ## Run the tests that take minutes: rollouts and an outage behind HAProxy, labels of random requests, the image, drills, overload, an upgrade, a restore
 	@scripts/test --test rollout --test telemetry -- --ignored --show-output
 	@scripts/test --test image -- --ignored --show-output
+	@scripts/test --test drills -- --ignored --show-output --test-threads=1 long_
 	cargo build --release --workspace --bins
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test --test overload -- --ignored --show-output
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test --test recovery -- --ignored --show-output long_

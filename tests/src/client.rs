@@ -1,6 +1,6 @@
 //! An HTTP client that returns responses unchanged: it follows no redirects and decodes nothing.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
@@ -36,7 +36,16 @@ pub struct Response {
 impl Client {
     /// A client of the service at this address.
     pub fn new(address: SocketAddr) -> Self {
-        let builder = http_client_builder().redirect(reqwest::redirect::Policy::none());
+        Self::build(address, None)
+    }
+
+    /// A client that connects from this address of the machine.
+    pub fn with_local_address(address: SocketAddr, local: Ipv4Addr) -> Self {
+        Self::build(address, Some(local.into()))
+    }
+
+    fn build(address: SocketAddr, local: Option<IpAddr>) -> Self {
+        let builder = http_client_builder().redirect(reqwest::redirect::Policy::none()).local_address(local);
         let http = builder.build().expect("an HTTP client");
         Self { http, base: format!("http://{address}") }
     }

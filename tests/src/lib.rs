@@ -11,6 +11,7 @@
 )]
 
 mod client;
+mod compose;
 mod database;
 mod haproxy;
 mod library;
@@ -27,11 +28,12 @@ mod redis;
 mod telemetry;
 
 pub use client::{Client, Response, http_client_builder};
+pub use compose::ComposeProject;
 pub use database::TestDatabase;
 pub use haproxy::{PrivateHaproxy, ReplicaAddresses};
 pub use library::{ChartSpec, Library};
 pub use meilisearch::{PrivateMeilisearch, free_address};
-pub use open_loop::{Load, OpenLoop, Outcome};
+pub use open_loop::{Load, OpenLoop, Outcome, Sample, Senders};
 pub use otlp_receiver::{OtlpReceiver, ReceivedSpan};
 pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};

@@ -128,7 +128,7 @@ pub fn free_address() -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-fn find_on_path(program: &str) -> Option<PathBuf> {
+pub(crate) fn find_on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }

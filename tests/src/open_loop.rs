@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -22,12 +22,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// Requests that start at a fixed rate. Each latency is measured from the time at which the request should have started, so
 /// that a slow server cannot hide its delays by receiving fewer requests (coordinated omission).
 ///
-/// Requests have no retries and use HTTP/1.1 connections with keep-alive. Their `X-Forwarded-For` goes through
-/// 4,096 addresses of 10.0.0.0/8: where the server trusts the loopback address, these are its clients.
+/// Requests have no retries and use HTTP/1.1 connections with keep-alive.
 #[derive(Debug, Clone)]
 pub struct OpenLoop {
-    /// The server: a loopback address.
+    /// The server: a loopback address, or one in a network namespace of the test.
     pub address: SocketAddr,
+    /// Who sends the requests.
+    pub senders: Senders,
     /// The paths, with query strings, which are requested in turn.
     pub paths: Vec<String>,
     /// Requests per second, up to 20,000.
@@ -42,9 +43,20 @@ pub struct OpenLoop {
     pub timeout: Duration,
 }
 
+/// The clients as which a load sends its requests, in turn.
+#[derive(Debug, Clone)]
+pub enum Senders {
+    /// 4,096 addresses of 10.0.0.0/8 in `X-Forwarded-For`: where the server trusts the loopback address, these are its
+    /// clients.
+    Forwarded,
+    /// These addresses of the machine, each with connections of its own.
+    Local(Vec<Ipv4Addr>),
+}
+
 /// Requests that are being sent, in a thread with its own runtime. Dropping the value stops them.
 #[derive(Debug)]
 pub struct Load {
+    start: Instant,
     started: Arc<AtomicU64>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<Outcome>,
@@ -61,6 +73,19 @@ pub struct Outcome {
     pub not_sent: u64,
     /// Examples of responses other than 200 and of errors, with the time since the start.
     pub examples: Vec<String>,
+    /// Every request that was sent and counted.
+    pub samples: Vec<Sample>,
+}
+
+/// One request of a load.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// When it should have started, counted from the start of the load.
+    pub intended: Duration,
+    /// The status of a complete response; `None` without one.
+    pub status: Option<u16>,
+    /// The time from when it should have started to the end of the response or the error.
+    pub latency: Duration,
 }
 
 /// The result of one request: its status and latency, or an error.
@@ -69,7 +94,8 @@ struct Completed {
     path: String,
     /// When the request should have started, counted from the start of the load.
     intended: Duration,
-    result: Result<(u16, Duration), String>,
+    result: Result<u16, String>,
+    latency: Duration,
 }
 
 type HttpClient = Client<HttpConnector, String>;
@@ -92,30 +118,32 @@ impl OpenLoop {
     pub fn new(address: SocketAddr, paths: Vec<String>) -> Self {
         let timeout = Duration::from_secs(10);
         let (rate, requests, max_in_flight) = (200, 10_000, 4096);
-        Self { address, paths, rate, requests, warm_up: Duration::ZERO, max_in_flight, timeout }
+        let (senders, warm_up) = (Senders::Forwarded, Duration::ZERO);
+        Self { address, senders, paths, rate, requests, warm_up, max_in_flight, timeout }
     }
 
-    /// Starts the load. Panics unless it is bounded and on the loopback address.
+    /// Starts the load. Panics unless it is bounded, and on the loopback address or in another network namespace than that of
+    /// the process.
     pub fn start(self) -> Load {
-        assert!(self.address.ip().is_loopback(), "{} is not a loopback address", self.address);
+        let private = self.address.ip().is_loopback() || is_in_other_namespace();
+        assert!(private, "{} is not a loopback address", self.address);
         assert!((1..=20_000).contains(&self.rate), "a rate of {} per second", self.rate);
         assert!(self.start_of(self.requests) <= MAX_DURATION, "the schedule is too long");
         assert!(!self.paths.is_empty(), "no paths");
         let (stop, stopped) = oneshot::channel();
+        let start = Instant::now();
         let started = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&started);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let thread = thread::spawn(move || runtime.block_on(self.send(&counter, stopped)));
-        Load { started, stop, thread }
+        let thread = thread::spawn(move || runtime.block_on(self.send(start, &counter, stopped)));
+        Load { start, started, stop, thread }
     }
 
-    async fn send(self, started: &AtomicU64, mut stopped: oneshot::Receiver<()>) -> Outcome {
-        let client = client();
-        let client_addresses = client_addresses().expect("addresses are header values");
+    async fn send(self, start: Instant, started: &AtomicU64, mut stopped: oneshot::Receiver<()>) -> Outcome {
+        let senders = self.senders.clients().expect("addresses are header values");
         let (mut outcome, mut in_flight) = (Outcome::default(), JoinSet::new());
-        let schedule = self.paths.iter().cycle().zip(client_addresses.iter().cycle());
-        let start = Instant::now();
-        for (number, (path, client_address)) in (0..self.requests).zip(schedule) {
+        let schedule = self.paths.iter().cycle().zip(senders.iter().cycle());
+        for (number, (path, (client, client_address))) in (0..self.requests).zip(schedule) {
             let intended = self.start_of(number);
             tokio::select! {
                 biased;
@@ -129,13 +157,12 @@ impl OpenLoop {
                 outcome.not_sent += u64::from(intended >= self.warm_up);
                 continue;
             }
-            let request = self.request(path, client_address);
+            let request = self.request(path, client_address.as_ref());
             let (client, path, limit) = (client.clone(), path.clone(), self.timeout);
             in_flight.spawn(async move {
                 let result = timeout(limit, complete(&client, request)).await;
                 let result = result.unwrap_or_else(|_| Err("timeout".to_owned()));
-                let result = result.map(|status| (status, start.elapsed().saturating_sub(intended)));
-                Completed { path, intended, result }
+                Completed { path, intended, result, latency: start.elapsed().saturating_sub(intended) }
             });
         }
         while let Some(completed) = in_flight.join_next().await {
@@ -145,11 +172,12 @@ impl OpenLoop {
         outcome
     }
 
-    fn request(&self, path: &str, client_address: &HeaderValue) -> Request<String> {
-        Request::get(format!("http://{}{path}", self.address))
-            .header("x-forwarded-for", client_address)
-            .body(String::new())
-            .expect("a path makes a valid request")
+    fn request(&self, path: &str, client_address: Option<&HeaderValue>) -> Request<String> {
+        let mut request = Request::get(format!("http://{}{path}", self.address));
+        if let Some(client_address) = client_address {
+            request = request.header("x-forwarded-for", client_address);
+        }
+        request.body(String::new()).expect("a path makes a valid request")
     }
 
     /// When the request with this number should start, counted from the start of the load.
@@ -158,7 +186,36 @@ impl OpenLoop {
     }
 }
 
+impl Senders {
+    /// A client for each sender, with the address that it has to send.
+    fn clients(&self) -> Result<Vec<(HttpClient, Option<HeaderValue>)>, InvalidHeaderValue> {
+        match self {
+            Self::Forwarded => {
+                let shared = client(None);
+                let first = Ipv4Addr::new(10, 0, 0, 0).to_bits();
+                let addresses =
+                    (0..CLIENTS).map(|number| Ipv4Addr::from_bits(first + number).to_string().parse());
+                addresses.map(|address| Ok((shared.clone(), Some(address?)))).collect()
+            }
+            Self::Local(addresses) => {
+                Ok(addresses.iter().map(|address| (client(Some(*address)), None)).collect())
+            }
+        }
+    }
+}
+
+/// Whether this thread is in another network namespace than the process.
+fn is_in_other_namespace() -> bool {
+    let namespaces = ["/proc/self/ns/net", "/proc/thread-self/ns/net"].map(std::fs::read_link);
+    matches!(namespaces, [Ok(process), Ok(thread)] if process != thread)
+}
+
 impl Load {
+    /// The time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     /// The number of requests that were to start so far.
     pub fn started(&self) -> u64 {
         self.started.load(Ordering::Relaxed)
@@ -199,16 +256,18 @@ impl Outcome {
     }
 
     fn count(&mut self, completed: &Completed, warm_up: Duration) {
-        let Completed { path, intended, result } = completed;
+        let Completed { path, intended, result, latency } = completed;
         if *intended < warm_up {
             return;
         }
-        if !matches!(result, Ok((200, _))) && self.examples.len() < MAX_EXAMPLES {
-            self.examples.push(format!("at {intended:.3?}: {path}: {result:?}"));
+        let status = result.as_ref().ok().copied();
+        self.samples.push(Sample { intended: *intended, status, latency: *latency });
+        if !matches!(result, Ok(200)) && self.examples.len() < MAX_EXAMPLES {
+            self.examples.push(format!("at {intended:.3?}: {path}: {result:?} after {latency:.1?}"));
         }
-        match result {
-            Ok((status, latency)) => self.latencies.entry(*status).or_default().push(*latency),
-            Err(_) => self.errors += 1,
+        match status {
+            Some(status) => self.latencies.entry(status).or_default().push(*latency),
+            None => self.errors += 1,
         }
     }
 }
@@ -228,12 +287,14 @@ impl fmt::Display for Outcome {
     }
 }
 
-fn client() -> HttpClient {
+fn client(local_address: Option<Ipv4Addr>) -> HttpClient {
+    let mut connector = HttpConnector::new();
+    connector.set_local_address(local_address.map(IpAddr::V4));
     Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .retry_canceled_requests(false)
-        .build_http()
+        .build(connector)
 }
 
 /// Sends a request and reads the whole response; its status.
@@ -250,11 +311,6 @@ async fn complete(client: &HttpClient, request: Request<String>) -> Result<u16, 
 fn with_causes(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |&error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-fn client_addresses() -> Result<Vec<HeaderValue>, InvalidHeaderValue> {
-    let first = Ipv4Addr::new(10, 0, 0, 0).to_bits();
-    (0..CLIENTS).map(|number| Ipv4Addr::from_bits(first + number).to_string().parse()).collect()
 }
 
 #[cfg(test)]

@@ -290,7 +290,7 @@ pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
 
 /// The path of a built program: in the folder `PROGRAMS`, by default in an ancestor folder of the test binary,
 /// `target/<profile>/deps/…`, or of a benchmark.
-fn program(name: &str) -> PathBuf {
+pub(crate) fn program(name: &str) -> PathBuf {
     if let Some(folder) = std::env::var_os("PROGRAMS") {
         return PathBuf::from(folder).join(name);
     }

@@ -1,0 +1,13 @@
+//! Drills: the services of docker-compose.yml in network namespaces, with replicas and servers that are replaced, killed,
+//! frozen, full or partitioned under load. docs/operations/drills.md describes them.
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a drill panics if its set-up fails, and prints what it measured"
+)]
+
+mod meilisearch;
+mod redis;
+mod replicas;
+mod report;
+mod site;

@@ -1,5 +1,6 @@
 //! Limiters, addresses and configurations for tests.
 
+pub(crate) mod eviction;
 pub(crate) mod history;
 pub(crate) mod value;
 

@@ -6,6 +6,7 @@
     reason = "a drill panics if its set-up fails, and prints what it measured"
 )]
 
+mod leftovers;
 mod meilisearch;
 mod redis;
 mod replicas;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_tests::within;
+use chart_index_tests::{Connection, within};
 
 use super::report::Drill;
 use super::site::{self, LIMIT, REPLICAS, Site, TIMEOUT, UNSHARED};
@@ -160,8 +160,11 @@ const REMOVAL: Duration = Duration::from_secs(5);
 async fn partition(site: &Site, replica: &str, rate: u32) {
     let mut drill = Drill::start(site.load(rate).start());
     drill.requests(u64::from(rate) * 5).await;
+    assert_eq!(site.project.connect(replica, "redis", 6379), Connection::Open);
     drill.phase("partitioned");
     site.project.partition(&[replica, "redis"]);
+    assert_eq!(site.project.connect(replica, "redis", 6379), Connection::Silent);
+    assert_eq!(site.project.connect(replica, "postgres", 5432), Connection::Open);
     let end = tokio::time::Instant::now() + PARTITION;
     drill.requests(u64::from(rate) * 5).await;
     let admitted = site.admitted_lookups(1).await;

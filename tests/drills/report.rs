@@ -110,27 +110,60 @@ fn quantile<'a>(samples: impl Iterator<Item = &'a Sample>, thousandths: usize) -
     latencies.get(rank.saturating_sub(1)).copied().unwrap_or_default()
 }
 
+/// All phases with the same name.
+#[derive(Default)]
+struct Row<'a> {
+    phases: usize,
+    samples: Vec<&'a Sample>,
+    /// The longest time from the start of a phase to the end of its last failure.
+    last_failed: Option<Duration>,
+    /// The longest time until everything worked as before.
+    recovered: Option<Duration>,
+}
+
+impl<'a> Row<'a> {
+    fn add(&mut self, phase: &Phase, samples: &'a [Sample]) {
+        let end = |sample: &Sample| (sample.intended + sample.latency).saturating_sub(phase.start);
+        let last = samples.iter().filter(|sample| sample.status != Some(200)).map(end).max();
+        self.phases += 1;
+        self.samples.extend(samples);
+        self.last_failed = self.last_failed.max(last);
+        self.recovered = self.recovered.max(phase.recovered);
+    }
+
+    fn columns(&self) -> [String; 8] {
+        let samples = || self.samples.iter().copied();
+        let [p50, p99, max] =
+            [500, 990, 1000].map(|thousandths| format!("{:.1?}", quantile(samples(), thousandths)));
+        let (phases, requests) = (self.phases.to_string(), self.samples.len().to_string());
+        let failed = kinds(samples().filter(|sample| sample.status != Some(200)));
+        [phases, requests, failed, seconds(self.last_failed), seconds(self.recovered), p50, p99, max]
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let header = ["requests", "failed", "last failed", "recovered", "p50", "p99", "max"];
-        write_row(f, "phase", &header.map(str::to_owned))?;
+        let mut rows: Vec<(&str, Row<'_>)> = Vec::new();
         for (phase, samples) in &self.phases {
-            let failed = samples.iter().filter(|sample| sample.status != Some(200));
-            let end = |sample: &Sample| (sample.intended + sample.latency).saturating_sub(phase.start);
-            let last = failed.clone().map(end).max();
-            let [p50, p99, max] =
-                [500, 990, 1000].map(|thousandths| format!("{:.1?}", quantile(samples.iter(), thousandths)));
-            let requests = samples.len().to_string();
-            let columns = [requests, kinds(failed), seconds(last), seconds(phase.recovered), p50, p99, max];
-            write_row(f, &phase.name, &columns)?;
+            let row = rows.iter().position(|(name, _)| *name == phase.name).unwrap_or_else(|| {
+                rows.push((&phase.name, Row::default()));
+                rows.len() - 1
+            });
+            rows[row].1.add(phase, samples);
         }
+        let header = ["phases", "requests", "failed", "last failed", "recovered", "p50", "p99", "max"];
+        write_row(f, "", &header.map(str::to_owned))?;
+        rows.iter().try_for_each(|(name, row)| write_row(f, name, &row.columns()))?;
         self.outcome.examples.iter().try_for_each(|example| writeln!(f, "  {example}"))
     }
 }
 
-fn write_row(f: &mut fmt::Formatter<'_>, phase: &str, columns: &[String; 7]) -> fmt::Result {
-    let [requests, failed, last, recovered, p50, p99, max] = columns;
-    writeln!(f, "{phase:<32}{requests:>9}{failed:>24}{last:>12}{recovered:>12}{p50:>10}{p99:>10}{max:>10}")
+fn write_row(f: &mut fmt::Formatter<'_>, name: &str, columns: &[String; 8]) -> fmt::Result {
+    write!(f, "{name:<24}")?;
+    for (column, width) in columns.iter().zip([7, 9, 24, 12, 10, 9, 9, 9]) {
+        write!(f, " {column:>width$}")?;
+    }
+    writeln!(f)
 }
 
 /// Failures by kind, such as `3 × 503, 1 × error`.

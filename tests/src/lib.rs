@@ -28,7 +28,7 @@ mod redis;
 mod telemetry;
 
 pub use client::{Client, Response, http_client_builder};
-pub use compose::ComposeProject;
+pub use compose::{ComposeProject, Connection};
 pub use database::TestDatabase;
 pub use haproxy::{PrivateHaproxy, ReplicaAddresses};
 pub use library::{ChartSpec, Library};

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -45,6 +45,17 @@ pub struct ComposeProject {
     _folder: ProjectFolder,
 }
 
+/// What becomes of an attempt to connect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connection {
+    /// The other side accepts it.
+    Open,
+    /// There is an error.
+    Refused,
+    /// There is no response.
+    Silent,
+}
+
 /// The files of a project.
 #[derive(Debug)]
 struct ProjectFolder(PathBuf);
@@ -60,7 +71,7 @@ impl ComposeProject {
     /// variables are those that the compose file interpolates.
     pub fn run(services: &[&str], variables: &[(&str, &str)], test: impl AsyncFnOnce(Self) + Send) {
         static SWEEP: Once = Once::new();
-        SWEEP.call_once(network::sweep);
+        SWEEP.call_once(Self::remove_leftovers);
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 let project = Self::create(services, variables);
@@ -72,6 +83,11 @@ impl ComposeProject {
                 std::panic::resume_unwind(panic);
             }
         });
+    }
+
+    /// Ends the processes and deletes the namespaces and folders of projects whose test process is dead.
+    pub fn remove_leftovers() {
+        network::sweep();
     }
 
     fn create(services: &[&str], variables: &[(&str, &str)]) -> Self {
@@ -223,6 +239,19 @@ impl ComposeProject {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{service}: {program:?}: {error}");
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    /// Whether a service can connect to another one, or what happens instead.
+    pub fn connect(&self, from: &str, to: &str, port: u16) -> Connection {
+        let script = format!("exec 3<>/dev/tcp/{to}/{port}");
+        let program = ["timeout", "1", "bash", "-c", &script].map(str::to_owned);
+        let status = self.container(from).borrow().exec(&program).stderr(Stdio::null()).status();
+        match status.expect("nsenter is installed").code() {
+            Some(0) => Connection::Open,
+            // What `timeout` exits with.
+            Some(124) => Connection::Silent,
+            _ => Connection::Refused,
+        }
     }
 
     /// Runs `redis-cli` in the service `redis`, as a user who may do everything.

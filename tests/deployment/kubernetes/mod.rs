@@ -9,14 +9,16 @@ mod references;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Seek;
+use std::process::Command;
 
 use chart_index_tests::workspace_root;
 use serde_json::Value;
 
 use self::invariants::INVARIANTS;
 use self::mutations::mutations;
-use self::objects::{Objects, name};
-use super::{OVERLAYS, rendered};
+use self::objects::{Objects, Workload, name, text};
+use super::{OVERLAYS, compose, rendered};
 
 /// The violations of all invariants.
 fn violations(overlay: &str, objects: Vec<&Value>) -> Vec<(&'static str, String)> {
@@ -66,6 +68,52 @@ fn every_component_is_in_an_overlay() {
     for component in components {
         let component = component.expect("a component").file_name().into_string().expect("UTF-8");
         assert!(kustomizations.contains(&format!("- ../../components/{component}\n")), "{component}");
+    }
+}
+
+/// By the schemas of Kubernetes and of the custom resources.
+#[test]
+fn unknown_fields_are_rejected() {
+    let mut objects = rendered("production");
+    objects.retain(|object| object.get("spec").is_some() && object["kind"] != "PrometheusRule");
+    assert!(objects.len() > 25, "{}", objects.len());
+    let mut titles = BTreeSet::new();
+    for object in &mut objects {
+        object["spec"]["unknownField"] = Value::from(1);
+        titles.insert(format!("{}/{}:", text(&object["kind"]), name(object)));
+    }
+    let mut file = tempfile::tempfile().expect("a temporary file");
+    serde_json::to_writer(&file, &objects).expect("JSON");
+    file.rewind().expect("a file");
+    let script = workspace_root().join("scripts/deployment");
+    let output = Command::new(script).arg("validate").stdin(file).output().expect("the script starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let named = |line: &str| {
+        line.contains("unknownField").then(|| line.split(' ').next().unwrap_or_default().to_owned())
+    };
+    let rejected: BTreeSet<String> = errors.lines().filter_map(named).collect();
+    assert_eq!(rejected, titles, "{errors}");
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+}
+
+#[test]
+fn servers_have_the_versions_of_compose() {
+    let compose = compose();
+    for overlay in OVERLAYS {
+        let objects = rendered(overlay);
+        let images = Objects::new(overlay, objects.iter().collect());
+        let images: Vec<_> =
+            images.workloads().iter().flat_map(Workload::containers).map(|one| &one["image"]).collect();
+        for server in ["redis", "meilisearch"] {
+            let image = &compose["services"][server]["image"];
+            assert!(image.is_string() && images.contains(&image), "{overlay}: {image}: {images:?}");
+        }
+        let cluster = objects.iter().find(|object| object["kind"] == "Cluster").expect("a cluster");
+        let of_compose = text(&compose["services"]["postgres"]["image"]);
+        let of_compose = of_compose.split_once(':').and_then(|(_, tag)| tag.split('.').next());
+        let of_cluster = text(&cluster["spec"]["imageName"]);
+        let of_cluster = of_cluster.rsplit_once(':').and_then(|(_, tag)| tag.split('.').next());
+        assert_eq!(of_cluster, of_compose, "{overlay}: PostgreSQL");
     }
 }
 

@@ -1,6 +1,9 @@
 //! Verification finds stored values that differ from derived ones.
 
+use std::time::Duration;
+
 use chart_index_domain::NoteHash;
+use chart_index_tests::within;
 
 use crate::support::{Catalogue, chart, folder, hash, id};
 
@@ -27,6 +30,29 @@ async fn a_changed_column_is_found() {
         assert_eq!((mismatches[0].id, mismatches[0].column), (id(2), column));
         assert_ne!(mismatches[0].stored, mismatches[0].expected);
     }
+}
+
+/// With all files below it, each page of a million charts took seconds.
+#[tokio::test]
+async fn a_page_reads_its_own_rox_files() {
+    let catalogue = Catalogue::create().await;
+    catalogue.database.psql(
+        "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak,
+                             rox_bytes, first_seen_ms)
+         SELECT sha256(number::text::bytea), 4, 100, 100, 100, 60000, 10, 0, 1, 1, 1, 1
+         FROM generate_series(1, 20000) AS number;
+         INSERT INTO rox_files SELECT hash, '\\x00' FROM charts",
+    );
+    catalogue.database.psql("VACUUM (ANALYZE) charts, rox_files");
+    let page =
+        catalogue.store.stored_charts_after(Some(NoteHash::from_bytes([0xf0; 32])), 100).await.unwrap();
+    assert_eq!(page.len(), 100);
+    // Connections report what they read when they end.
+    catalogue.store.close().await;
+    let read = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_user_tables WHERE relname = 'rox_files'";
+    let reported = async || Some(catalogue.database.psql(read).parse().unwrap()).filter(|rows| *rows > 0);
+    let (rows, _): (u32, _) = within(Duration::from_secs(10), reported).await;
+    assert!(rows <= 200, "{rows}");
 }
 
 #[tokio::test]

@@ -44,28 +44,25 @@ async fn restored_dump_gives_the_same_responses() {
 #[tokio::test]
 #[ignore = "takes 30 minutes, 20 GB of disk and release builds of the programs: make test-full"]
 async fn long_restore_of_300_000_chartsets() {
-    let old = PrivatePostgres::start_without_durability();
-    indexer(old.url(), &["migrate"]).succeeded();
-    timed("generate", || generate_catalogue(old.url(), &[]).succeeded());
-    let psql = |query: &str| TestDatabase::psql_on(old.url(), query);
-    remove_some(old.url(), psql);
+    let (url, old) = generated();
+    let psql = |query: &str| TestDatabase::psql_on(&url, query);
+    remove_some(&url, psql);
     psql("VACUUM (ANALYZE)");
-    let verified = timed("verify the source", || indexer(old.url(), &["verify"]).stdout);
     let entries = Entries::choose(psql, ENTRIES);
-    let before = record(old.url(), &[], &entries).await;
+    let before = record(&url, &[], &entries).await;
 
-    let (dump, duration) = Dump::of(old.url());
-    println!("pg_dump: {duration:.0?}, {} MB", dump.bytes() >> 20);
+    let (dump, duration) = Dump::of(&url);
+    println!("pg_dump: {:.1} minutes, {} MB", duration.as_secs_f64() / 60.0, dump.bytes() >> 20);
     drop(old);
     let new = PrivatePostgres::start();
-    println!("pg_restore: {:.0?}", dump.restore(new.url(), 2));
+    println!("pg_restore: {:.1} minutes", dump.restore(new.url(), 2).as_secs_f64() / 60.0);
     drop(dump);
     timed("migrate", || indexer(new.url(), &["migrate"]).succeeded());
     timed("VACUUM (ANALYZE)", || TestDatabase::psql_on(new.url(), "VACUUM (ANALYZE)"));
-    let restored = timed("verify", || indexer(new.url(), &["verify"]).stdout);
+    let verified = timed("verify", || indexer(new.url(), &["verify"]).stdout);
     // The generated ROX files are random bytes, so every one of them is a finding.
-    assert!(restored == verified, "the same findings");
-    assert!(restored.contains(" and 300000 chartsets verified"));
+    let others: Vec<_> = verified.lines().filter(|line| !line.contains(": invalid ROX file: ")).collect();
+    assert!(matches!(*others, [summary] if summary.contains(" chartsets verified, ")), "{others:?}");
     before.assert_equal(&record(new.url(), &[], &entries).await);
     println!("{} responses are equal: {:?}", before.count(), before.statuses());
 
@@ -80,6 +77,17 @@ async fn long_restore_of_300_000_chartsets() {
     let searched = record(new.url(), &[("MEILISEARCH_URL", &node.url())], &entries).await;
     let count = searched.count_with("x-search-engine", "meilisearch");
     println!("{count} lists from Meilisearch, {} responses in all", searched.count());
+}
+
+/// A generated catalogue of 300,000 chartsets: that of `CATALOGUE_URL`, if set, or in a server of its own.
+fn generated() -> (String, Option<PrivatePostgres>) {
+    if let Ok(url) = std::env::var("CATALOGUE_URL") {
+        return (url, None);
+    }
+    let server = PrivatePostgres::start_without_durability();
+    indexer(server.url(), &["migrate"]).succeeded();
+    timed("generate", || generate_catalogue(server.url(), &[]).succeeded());
+    (server.url().to_owned(), Some(server))
 }
 
 /// Removes a few charts and chartsets.

@@ -69,7 +69,7 @@ async fn evict(site: &Site, drill: &mut Drill, requests: u64) {
     let evicted = fill(site);
     let admitted = half + site.admitted(7).await;
     println!("full, evicting: a client that paused for {evicted} evictions was admitted {admitted} times");
-    assert!(evicted > 0 && admitted == LIMIT + half, "a window that was evicted starts again");
+    assert!(evicted > 0 && admitted == LIMIT, "windows are used more frequently than what fills Redis");
 }
 
 /// Fills Redis, which refuses to write more.

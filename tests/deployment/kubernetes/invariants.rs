@@ -31,6 +31,7 @@ pub(super) const INVARIANTS: &[(&str, Check)] = &[
     ("drains evict one replica at a time", drains_evict_one_replica_at_a_time),
     ("policies permit the needed flows", policies_permit_the_needed_flows),
     ("trusted proxies are addresses", trusted_proxies_are_addresses),
+    ("gateways close idle connections first", gateways_close_idle_connections_first),
     ("the version is the same everywhere", the_version_is_the_same_everywhere),
     ("services select pods", services_select_pods),
     ("routes lead to services", routes_lead_to_services),
@@ -188,6 +189,19 @@ fn trusted_proxies_are_addresses(objects: &Objects) -> Vec<String> {
             if !are_networks(proxies) {
                 violations.push(format!("{}: {proxies:?}", workload.title()));
             }
+        }
+    }
+    violations
+}
+
+/// Envoy after an hour.
+fn gateways_close_idle_connections_first(objects: &Objects) -> Vec<String> {
+    let mut violations = Vec::new();
+    for workload in objects.replicas() {
+        let variables = objects.variables(workload.containers()[0]);
+        let timeout = variables.get("HEADER_READ_TIMEOUT_MS").and_then(|timeout| timeout.parse::<u64>().ok());
+        if timeout <= Some(3_600_000) {
+            violations.push(format!("{}: {timeout:?}", workload.title()));
         }
     }
     violations

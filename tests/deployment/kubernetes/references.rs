@@ -37,13 +37,17 @@ fn has_port(workload: &Workload, wanted: &Value) -> bool {
     ports.into_iter().any(|port| port["name"] == *wanted && port["containerPort"].is_u64())
 }
 
-/// `/api/charts` to lookup, everything else to browse.
+/// `/api/charts` to lookup, everything else to browse, without headers by which clients would choose what is traced.
 pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     let Some(route) = objects.find("HTTPRoute", "chart-index") else { return vec!["no route".to_owned()] };
     let rule = |path: &str, service: &str| {
         json!({
             "matches": [{"path": {"type": "PathPrefix", "value": path}}],
             "timeouts": {"request": "10s"},
+            "filters": [{
+                "type": "RequestHeaderModifier",
+                "requestHeaderModifier": {"remove": ["traceparent", "tracestate"]},
+            }],
             "backendRefs": [{"name": service, "port": 8080}],
         })
     };

@@ -3,6 +3,7 @@
 
 mod compose;
 mod environment;
+mod haproxy;
 mod kubernetes;
 
 use std::process::Command;

@@ -1,0 +1,182 @@
+//! `compose/haproxy.cfg`, run by a real HAProxy. Its replicas are stand-ins that return the requests that they receive.
+
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use chart_index_tests::{Client, free_address, within, workspace_root};
+use reqwest::Method;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+const REPLICAS: [&str; 4] = ["lookup-1", "lookup-2", "browse-1", "browse-2"];
+
+/// What a client may send to be taken for a proxy that the replicas trust.
+const FORGED: &[(&str, &str)] = &[
+    ("x-forwarded-for", "192.0.2.1"),
+    ("forwarded", "for=192.0.2.1"),
+    ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+    ("tracestate", "a=b"),
+];
+
+/// An HAProxy in front of stand-ins. Dropping the value kills it.
+struct Site {
+    haproxy: Child,
+    public: Client,
+    private: Client,
+    /// The requests that stand-ins have still to leave without a response.
+    unanswered: Arc<AtomicUsize>,
+    _folder: tempfile::TempDir,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let unanswered = Arc::new(AtomicUsize::new(0));
+        let mut config =
+            std::fs::read_to_string(workspace_root().join("compose/haproxy.cfg")).expect("a file");
+        for name in REPLICAS {
+            let address = start_replica(name, Arc::clone(&unanswered)).await;
+            let (original, port) = (format!("    server {name} {name}:8080\n"), address.port());
+            assert!(config.contains(&original), "{name}");
+            config = config.replace(&original, &format!("    server {name} {address} port {port}\n"));
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("haproxy.cfg"), config).expect("a configuration");
+        let (public, private) = (free_address(), free_address());
+        let haproxy = haproxy()
+            .args(["-db", "-f", "haproxy.cfg"])
+            .current_dir(folder.path())
+            .env("HAPROXY_LISTEN", public.to_string())
+            .env("HAPROXY_PRIVATE_LISTEN", private.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("haproxy starts");
+        let (public, private) = (Client::new(public), Client::new(private));
+        let site = Self { haproxy, public, private, unanswered, _folder: folder };
+        site.wait_until_healthy().await;
+        site
+    }
+
+    async fn wait_until_healthy(&self) {
+        within(TIMEOUT, async || {
+            let response = self.private.try_request(Method::GET, "/healthz", &[]).await.ok()?;
+            (response.status == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// The request that a replica received, its name first.
+    async fn received(&self, path: &str, headers: &[(&str, &str)]) -> String {
+        let response = self.public.get_with(path, headers).await;
+        assert_eq!(response.status, 200, "{path}");
+        String::from_utf8(response.body).expect("UTF-8").to_lowercase()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = self.haproxy.kill();
+        let _ = self.haproxy.wait();
+    }
+}
+
+/// `haproxy` on the PATH, or where Debian has it, which is on the PATH of root only.
+fn haproxy() -> Command {
+    let debian = std::path::Path::new("/usr/sbin/haproxy");
+    Command::new(if debian.is_file() { debian.as_os_str() } else { "haproxy".as_ref() })
+}
+
+/// A server that responds with its name and the request.
+async fn start_replica(name: &'static str, unanswered: Arc<AtomicUsize>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(respond(stream, name, Arc::clone(&unanswered)));
+        }
+    });
+    address
+}
+
+async fn respond(mut stream: TcpStream, name: &'static str, unanswered: Arc<AtomicUsize>) -> Option<()> {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        request.push(stream.read_u8().await.ok()?);
+    }
+    let is_check = request.starts_with(b"GET /readyz ");
+    let decrement = |number: usize| number.checked_sub(1);
+    if !is_check && unanswered.fetch_update(Ordering::SeqCst, Ordering::SeqCst, decrement).is_ok() {
+        return None;
+    }
+    let body = format!("{name}\n{}", String::from_utf8_lossy(&request));
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    stream.write_all((head + &body).as_bytes()).await.ok()
+}
+
+#[test]
+fn configuration_is_valid() {
+    let check = haproxy()
+        .args(["-c", "-f", "compose/haproxy.cfg"])
+        .current_dir(workspace_root())
+        .output()
+        .expect("haproxy starts");
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr));
+}
+
+#[tokio::test]
+async fn clients_cannot_forge_headers_of_proxies() {
+    let site = Site::start().await;
+    let received = site.received("/api/chartsets", FORGED).await;
+    let forwarded: Vec<_> = received.lines().filter(|line| line.contains("forwarded")).collect();
+    assert_eq!(forwarded, ["x-forwarded-for: 127.0.0.1"], "{received}");
+    assert!(!received.contains("trace"), "{received}");
+}
+
+#[tokio::test]
+async fn paths_are_routed_by_whole_segments() {
+    let site = Site::start().await;
+    for (path, service) in [
+        ("/api/charts/0", "lookup-"),
+        ("/api/charts/0/rox", "lookup-"),
+        ("/api/charts", "lookup-"),
+        ("/api/chartsets", "browse-"),
+        ("/api/chartsets/0", "browse-"),
+        ("/go/chartset/0", "browse-"),
+        ("/", "browse-"),
+    ] {
+        let received = site.received(path, &[]).await;
+        assert!(received.starts_with(service), "{path}: {received}");
+    }
+}
+
+#[tokio::test]
+async fn request_without_response_is_sent_again() {
+    let site = Site::start().await;
+    // A replica that is killed leaves its connections without a response.
+    site.unanswered.store(1, Ordering::SeqCst);
+    site.received("/api/charts/0", &[]).await;
+    assert_eq!(site.unanswered.load(Ordering::SeqCst), 0);
+    // Only methods that change nothing are sent again.
+    site.unanswered.store(1, Ordering::SeqCst);
+    let response = site.public.try_request(Method::POST, "/api/charts/0", &[]).await;
+    assert!(response.is_err() || response.is_ok_and(|response| response.status == 502));
+}
+
+#[tokio::test]
+async fn private_listener_has_health_and_metrics() {
+    let site = Site::start().await;
+    let metrics = site.private.get("/metrics").await;
+    let text = String::from_utf8(metrics.body).expect("UTF-8");
+    for name in REPLICAS {
+        let proxy = name.split('-').next().expect("a service");
+        let up = format!("haproxy_server_status{{proxy=\"{proxy}\",server=\"{name}\",state=\"UP\"}}");
+        // scripts/compose reads this.
+        assert!(text.lines().any(|line| line.starts_with(&up)), "{up} in {text}");
+    }
+    assert_eq!(site.private.get("/api/charts").await.status, 404);
+    assert_eq!(site.public.get("/metrics").await.status, 200, "the response of a replica");
+}

@@ -137,15 +137,15 @@ fn info(site: &Site, name: &str) -> u64 {
 #[test]
 #[ignore = "needs root: make test"]
 fn partition_from_redis_fails_no_request() {
-    site::run(async |site| partition(&site, "lookup-1", 60).await);
+    site::run(async |site| partition(&site, "lookup-1", 60, 1).await);
 }
 
 #[test]
 #[ignore = "takes minutes: make test-full"]
 fn long_partitions_from_redis_fail_no_request() {
     site::run(async |site| {
-        for _ in 0..4 {
-            partition(&site, "lookup-1", 300).await;
+        for (client, replica) in (1..).step_by(2).zip(["lookup-1", "lookup-2", "lookup-1", "lookup-2"]) {
+            partition(&site, replica, 300, client).await;
         }
     });
 }
@@ -156,8 +156,8 @@ const PARTITION: Duration = Duration::from_secs(30);
 /// A removal is in force everywhere within this time, with or without Redis.
 const REMOVAL: Duration = Duration::from_secs(5);
 
-/// Loses all packets between a replica and Redis. Meanwhile a chart is removed.
-async fn partition(site: &Site, replica: &str, rate: u32) {
+/// Loses all packets between a replica and Redis. Meanwhile a chart is removed. Two clients, from this one on, use up their limits.
+async fn partition(site: &Site, replica: &str, rate: u32, client: u16) {
     let mut drill = Drill::start(site.load(rate).start());
     drill.requests(u64::from(rate) * 5).await;
     assert_eq!(site.project.connect(replica, "redis", 6379), Connection::Open);
@@ -167,7 +167,7 @@ async fn partition(site: &Site, replica: &str, rate: u32) {
     assert_eq!(site.project.connect(replica, "postgres", 5432), Connection::Open);
     let end = tokio::time::Instant::now() + PARTITION;
     drill.requests(u64::from(rate) * 5).await;
-    let admitted = site.admitted_lookups(1).await;
+    let admitted = site.admitted_lookups(client).await;
     println!("a client was admitted {admitted} times");
     assert!(UNSHARED.contains(&admitted), "the replica has a limit of its own");
     removal(site).await;
@@ -175,7 +175,8 @@ async fn partition(site: &Site, replica: &str, rate: u32) {
     drill.phase("healed");
     site.project.heal(&[replica, "redis"]);
     wait_for_connections(site, &mut drill).await;
-    assert_eq!(site.admitted_lookups(2).await, LIMIT, "the replicas share the limit");
+    assert_eq!(site.admitted_lookups(client + 1).await, LIMIT, "the replicas share the limit");
+    restore(site).await;
     let report = drill.finish("Partition of a replica from Redis");
     assert_eq!(report.failed(""), 0, "no response needs Redis");
     let p99 = report.latency("partitioned", 990);
@@ -201,5 +202,15 @@ async fn removal(site: &Site) {
         let elapsed = start.elapsed();
         println!("removal in force on {replica} {elapsed:.1?} after the command has ended");
         assert!(elapsed < REMOVAL, "{replica}: {elapsed:?}");
+    }
+}
+
+/// Restores the chart, so that it can be removed again.
+async fn restore(site: &Site) {
+    let restored = site.project.run_once("ingest", &["restore", "chart", &site.removable]);
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    for replica in ["lookup-1", "lookup-2"] {
+        let known = async || (site.status_of(replica, &site.removable).await == "known").then_some(());
+        within(TIMEOUT, known).await;
     }
 }

@@ -167,6 +167,18 @@ async fn request_without_response_is_sent_again() {
 }
 
 #[tokio::test]
+async fn errors_of_haproxy_are_problem_details() {
+    let site = Site::start().await;
+    site.unanswered.store(usize::MAX, Ordering::SeqCst);
+    let response = site.public.get("/api/charts/0").await;
+    assert_eq!(response.status, 502);
+    assert_eq!(response.header("content-type"), "application/problem+json");
+    assert_eq!(response.header("retry-after"), "1");
+    let problem = response.json();
+    assert_eq!((&problem["type"], &problem["status"]), (&"/problems/unavailable".into(), &502.into()));
+}
+
+#[tokio::test]
 async fn private_listener_has_health_and_metrics() {
     let site = Site::start().await;
     let metrics = site.private.get("/metrics").await;

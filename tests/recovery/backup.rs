@@ -14,7 +14,9 @@ impl Dump {
     pub(crate) fn of(database_url: &str) -> (Self, Duration) {
         let dump = Self { folder: tempfile::tempdir().expect("a temporary folder") };
         let mut command = Command::new("pg_dump");
-        command.args(["--format=custom", "--dbname", database_url, "--file"]).arg(dump.file());
+        command
+            .args(["--format=custom", "--compress=1", "--dbname", database_url, "--file"])
+            .arg(dump.file());
         let duration = run(&mut command);
         (dump, duration)
     }

@@ -23,7 +23,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("telemetry", &["cli", "instrumentation"]),
     ("cache", &["domain", "instrumentation", "permits", "ratelimit", "redis"]),
     ("http", &["cache", "cli", "domain", "instrumentation", "ratelimit"]),
-    ("lookup", &["cache", "domain", "http", "ratelimit", "store"]),
+    ("lookup", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
     ("browse", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
     (
         "server",

@@ -47,7 +47,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
     {
         let cached = self.get_from_memory(&key);
         if cached == MemoryLookup::Miss {
-            return self.check_and_read(limiter, check, key, fill).await;
+            // Boxed, as below: futures of hits are small, since what is larger is only needed by other requests.
+            return Box::pin(self.check_and_read(limiter, check, key, fill)).await;
         }
         let decision = limiter.decide(check).await;
         if !decision.is_admitted() {
@@ -59,7 +60,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
                 self.refresh_in_background(key, fill);
                 Ok(response)
             }
-            MemoryLookup::Miss => self.inner.fetch(key, FillSource::Store, fill).await,
+            MemoryLookup::Miss => Box::pin(self.inner.fetch(key, FillSource::Store, fill)).await,
         };
         Admission::Admitted(response)
     }

@@ -1,5 +1,4 @@
-//! Named cache policies, and the layer that writes them to `Cache-Control` (docs/api.md, "Caching and conditional
-//! requests").
+//! Named cache policies (docs/api.md, "Caching and conditional requests").
 
 use std::convert::Infallible;
 
@@ -9,8 +8,7 @@ use axum::response::{IntoResponseParts, Response, ResponseParts};
 
 /// How long clients and proxies may cache a response.
 ///
-/// A handler adds it to its response, and a layer writes the `Cache-Control` header. Responses without a policy are
-/// `no-store`.
+/// A handler adds it to its response. Responses without a policy are `no-store`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachePolicy {
     /// A chart lookup, known or unknown: 300 seconds, like its `ttlMs`.
@@ -28,7 +26,7 @@ pub enum CachePolicy {
 }
 
 impl CachePolicy {
-    const fn header(self) -> HeaderValue {
+    pub(crate) const fn header(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Lookup | Self::Redirect => "public, max-age=300",
             Self::Rox => "public, max-age=31536000, immutable",
@@ -43,19 +41,17 @@ impl IntoResponseParts for CachePolicy {
     type Error = Infallible;
 
     fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
-        response.extensions_mut().insert(self);
+        response.headers_mut().insert(CACHE_CONTROL, self.header());
         Ok(response)
     }
 }
 
-/// Adds the headers that all responses have: `Cache-Control`, from the policy of the response, and
+/// Adds the headers that all responses have: `Cache-Control`, unless the response has it from its policy, and
 /// `X-Content-Type-Options`.
-pub(crate) fn write_headers<B>(mut response: Response<B>) -> Response<B> {
-    let policy = response.extensions_mut().remove().unwrap_or(CachePolicy::NoStore);
+pub(crate) fn write_headers<B>(response: &mut Response<B>) {
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, policy.header());
+    headers.entry(CACHE_CONTROL).or_insert_with(|| CachePolicy::NoStore.header());
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
 }
 
 #[cfg(test)]
@@ -75,7 +71,8 @@ mod tests {
             (CachePolicy::Redirect, "public, max-age=300"),
             (CachePolicy::NoStore, "no-store"),
         ] {
-            let response = write_headers((policy, "body").into_response());
+            let mut response = (policy, "body").into_response();
+            write_headers(&mut response);
             assert_eq!(response.headers()[CACHE_CONTROL], expected, "{policy:?}");
             assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
         }
@@ -83,7 +80,8 @@ mod tests {
 
     #[test]
     fn response_without_a_policy_is_no_store() {
-        let response = write_headers(StatusCode::OK.into_response());
+        let mut response = StatusCode::OK.into_response();
+        write_headers(&mut response);
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
     }
 }

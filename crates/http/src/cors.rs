@@ -10,7 +10,6 @@ use axum::http::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN,
 };
 use axum::http::{HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::host_header;
@@ -21,25 +20,24 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
     "ETag, Retry-After, RateLimit, RateLimit-Policy, Content-Disposition, X-Search-Engine, X-Request-Id",
 );
 
-/// Responds to preflights of any path, and allows any origin to read all other responses, errors included.
-pub(crate) async fn allow_any_origin(request: Request, next: Next) -> Response {
-    let mut response = if is_preflight(&request) { preflight() } else { next.run(request).await };
+/// Allows any origin to read a response.
+pub(crate) fn allow_any_origin(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-    response
 }
 
 /// Whether this is a CORS preflight as defined by the Fetch standard. Other OPTIONS requests, and those without a valid
 /// `Host`, are handled like any request.
-fn is_preflight(request: &Request) -> bool {
+pub(crate) fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
         && host_header::check(request).is_ok()
 }
 
-fn preflight() -> Response {
+/// The response to a preflight, of any path.
+pub(crate) fn preflight() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
         (ACCESS_CONTROL_ALLOW_HEADERS, "*"),

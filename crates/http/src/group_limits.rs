@@ -1,6 +1,5 @@
 //! Limits the requests in flight of each group of routes.
 
-use axum::extract::{MatchedPath, Request};
 use chart_index_ratelimit::Group;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -17,26 +16,19 @@ const fn eighths(group: Group) -> usize {
 /// The permits of each group: requests of one group, which may be slow, cannot use up the permits of all.
 #[derive(Debug)]
 pub(crate) struct GroupLimits {
-    templates: Vec<(&'static str, Group)>,
     /// By group.
     permits: [Semaphore; Group::ALL.len()],
 }
 
 impl GroupLimits {
-    /// Shares of this number of requests in flight, at least one for each group. `templates` are those of the routes.
-    pub(crate) fn new(max_in_flight: usize, templates: &[(&'static str, Group)]) -> Self {
+    /// Shares of this number of requests in flight, at least one for each group.
+    pub(crate) fn new(max_in_flight: usize) -> Self {
         let share = |group| (max_in_flight * eighths(group) / 8).max(1);
-        Self { templates: templates.to_vec(), permits: Group::ALL.map(|group| Semaphore::new(share(group))) }
+        Self { permits: Group::ALL.map(|group| Semaphore::new(share(group))) }
     }
 
-    /// A permit of the group of a request; `None` if the group has as many requests in flight as it may.
-    pub(crate) fn try_acquire(&self, request: &Request) -> Option<SemaphorePermit<'_>> {
-        self.permits[self.group(request) as usize].try_acquire().ok()
-    }
-
-    fn group(&self, request: &Request) -> Group {
-        let template = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        let route = self.templates.iter().find(|(route, _)| Some(*route) == template);
-        route.map_or(Group::Other, |(_, group)| *group)
+    /// A permit of a group; `None` if it has as many requests in flight as it may.
+    pub(crate) fn try_acquire(&self, group: Group) -> Option<SemaphorePermit<'_>> {
+        self.permits[group as usize].try_acquire().ok()
     }
 }

@@ -4,8 +4,6 @@ use axum::extract::Request;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, Version};
-use axum::middleware::Next;
-use axum::response::Response;
 
 use crate::ApiError;
 
@@ -18,12 +16,6 @@ pub(crate) fn check(request: &Request) -> Result<(), ApiError> {
         (None, _) if request.version() < Version::HTTP_11 => Ok(()),
         _ => Err(ApiError::BadHost),
     }
-}
-
-/// [`check`] as middleware.
-pub(crate) async fn require(request: Request, next: Next) -> Result<Response, ApiError> {
-    check(&request)?;
-    Ok(next.run(request).await)
 }
 
 /// `Host = uri-host [ ":" port ]` (RFC 9110, section 7.2). The host of an `http` URI is not empty (section 4.2.1).

@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
 use axum::extract::FromRequestParts;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use chart_index_cache::{CachedBody, CachedResponse, Representation};
 use chart_index_domain::ReadError;
@@ -19,6 +19,9 @@ use crate::{CachePolicy, EntityTag, content_encoding};
 
 /// Larger than the body of a lookup and of most chartset details.
 const TYPICAL_BYTES: usize = 2_048;
+
+/// At least the number of headers of a response.
+const TYPICAL_HEADERS: usize = 12;
 
 /// Extracts the request headers that decide how a body is sent: `If-None-Match` and `Accept-Encoding`.
 #[derive(Debug, Clone, Default)]
@@ -139,15 +142,26 @@ fn tag_of(selected: &Representation) -> EntityTag {
 }
 
 fn full_response(body: Bytes, tag: &EntityTag, policy: CachePolicy) -> Response {
-    let headers =
-        [(CONTENT_TYPE, HeaderValue::from_static("application/json")), (ETAG, tag.to_header_value())];
-    (policy, headers, Body::from(body)).into_response()
+    let mut response = tagged_response(StatusCode::OK, tag, policy, Body::from(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// A 304 with the tag and the cache policy of the full response. The caller adds `Vary`, if the response has one.
 #[must_use]
 pub fn not_modified(tag: &EntityTag, policy: CachePolicy) -> Response {
-    (StatusCode::NOT_MODIFIED, policy, [(ETAG, tag.to_header_value())], Body::new(NoBody)).into_response()
+    tagged_response(StatusCode::NOT_MODIFIED, tag, policy, Body::new(NoBody))
+}
+
+/// A response with this tag, and room for the headers that are added later.
+fn tagged_response(status: StatusCode, tag: &EntityTag, policy: CachePolicy, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.reserve(TYPICAL_HEADERS);
+    headers.insert(ETAG, tag.to_header_value());
+    headers.insert(CACHE_CONTROL, policy.header());
+    response
 }
 
 /// The absence of a body. For an empty body hyper sends `Content-Length: 0`, which is wrong on a 304, where it describes
@@ -254,7 +268,7 @@ mod tests {
                 assert!(!response.headers().contains_key(CONTENT_LENGTH));
                 assert!(!response.headers().contains_key(CONTENT_ENCODING));
                 assert!(tag.contains(response.headers()[ETAG].to_str().unwrap()));
-                assert_eq!(response.extensions().get(), Some(&CachePolicy::Lookup));
+                assert_eq!(response.headers()[CACHE_CONTROL], "public, max-age=300");
             }
         }
     }

@@ -7,7 +7,7 @@
 //! - [`HttpRateLimiter`], [`RateLimitCheck`]: rate limits per group of routes.
 //! - [`Routes`]: the routes of a service, each in its group.
 //! - [`ResponseCache`]: reads of responses through rate limit and cache.
-//! - [`public_router`], [`private_router`]: the middleware of a listener.
+//! - [`HttpService`]: the routes of a listener with what all requests have in common.
 //! - [`serve`]: the HTTP server.
 
 mod acceptor;
@@ -21,8 +21,8 @@ mod error;
 mod error_type;
 mod group_limits;
 mod host_header;
+mod http_service;
 mod json_body;
-mod layers;
 mod log_throttle;
 mod method_label;
 mod path_params;
@@ -37,6 +37,7 @@ mod request_metrics;
 mod request_span;
 mod request_telemetry;
 mod response_cache;
+mod route_table;
 mod routes;
 mod server;
 
@@ -44,8 +45,8 @@ pub use cache_policy::CachePolicy;
 pub use config::{RequestLimitConfig, ServerConfig};
 pub use entity_tag::{EntityTag, MalformedEntityTag};
 pub use error::{ApiError, Overload, Resource};
+pub use http_service::HttpService;
 pub use json_body::{JsonBody, RequestHeaders, not_modified};
-pub use layers::{private_router, public_router};
 pub use path_params::{ChartsetIdParam, HashParam};
 pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
 pub use response_cache::ResponseCache;

@@ -1,19 +1,15 @@
 //! Rate limits per client address and group of routes (docs/api.md, "Rate limits").
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::{FromRequestParts, Request, State};
-use axum::http::HeaderValue;
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
-use axum::routing::MethodRouter;
 use chart_index_ratelimit::{ClientAddress, Group, Limiter, PreparedCheck, TrustedProxies};
 
 use crate::ApiError;
 
-/// The peer address of a connection. The server adds it to the extensions of every request.
+/// The address of the peer of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
@@ -25,9 +21,8 @@ pub struct HttpRateLimiter {
 }
 
 /// The rate limit check of a request, which runs once: in [`ResponseCache`](crate::ResponseCache), in the same Redis
-/// round trip as the read of the response, or else in the layer after the handler.
-///
-/// The layer runs the check of a request whose handler did not, such as one with a malformed path: every request counts.
+/// round trip as the read of the response, or else after the handler, whose path was malformed for example: every request
+/// counts.
 #[derive(Debug, Clone)]
 pub struct RateLimitCheck(Arc<Mutex<Option<PreparedCheck>>>);
 
@@ -69,53 +64,43 @@ impl HttpRateLimiter {
     }
 
     /// Whether the peer is a trusted proxy.
-    pub(crate) fn is_from_trusted_proxy(&self, request: &Request) -> bool {
-        let peer = request.extensions().get::<PeerAddress>();
-        peer.is_some_and(|&PeerAddress(peer)| self.trusted_proxies.contains(peer))
+    pub(crate) fn is_trusted_proxy(&self, peer: PeerAddress) -> bool {
+        self.trusted_proxies.contains(peer.0)
     }
 
-    /// The handlers of a route with the rate limit of a group, which does not apply to their fallback.
-    pub(crate) fn with_rate_limit<S: Clone + Send + Sync + 'static>(
-        &self,
-        group: Group,
-        handlers: MethodRouter<S>,
-    ) -> MethodRouter<S> {
-        handlers.route_layer(from_fn_with_state((self.clone(), group), enforce))
+    /// Prepares the check of a request.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::RateLimited`], if Redis would certainly refuse the request.
+    pub(crate) fn prepare(&self, group: Group, address: ClientAddress) -> Result<RateLimitCheck, ApiError> {
+        let check = self.limiter.prepare(group, address);
+        check.map(RateLimitCheck::new).map_err(|refused| ApiError::RateLimited(group, refused))
     }
 
-    /// Counts a request without a route against the group `other`. Returns the error to respond with: the given one, or
+    /// Runs the check of a request that was handled, unless its handler did.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::RateLimited`].
+    pub(crate) async fn finish(&self, check: &RateLimitCheck) -> Result<(), ApiError> {
+        let Some(prepared) = check.take() else { return Ok(()) };
+        let group = prepared.group();
+        let decision = self.limiter.decide(prepared).await;
+        if decision.is_admitted() { Ok(()) } else { Err(ApiError::RateLimited(group, decision)) }
+    }
+
+    /// Counts an invalid request against the group `other`. Returns the error to respond with: the given one, or
     /// [`ApiError::RateLimited`] above the limit.
-    pub(crate) async fn count_other(&self, address: ClientAddress, error: ApiError) -> ApiError {
+    pub(crate) async fn count_invalid(&self, address: ClientAddress, error: ApiError) -> ApiError {
         let decision = self.limiter.check(Group::Other, address).await;
         if decision.is_admitted() { error } else { ApiError::RateLimited(Group::Other, decision) }
     }
 
     /// The address that a request is counted against.
-    pub(crate) fn client_address(&self, request: &Request) -> ClientAddress {
-        // Only a test that calls the routes without a server has no peer address.
-        let peer =
-            request.extensions().get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |&PeerAddress(peer)| peer);
-        let forwarded_for = request.headers().get_all("x-forwarded-for");
-        let lines: Vec<&[u8]> = forwarded_for.iter().map(HeaderValue::as_bytes).collect();
-        self.trusted_proxies.client_address(peer, lines)
+    pub(crate) fn client_address(&self, request: &Request, PeerAddress(peer): PeerAddress) -> ClientAddress {
+        self.trusted_proxies.client_address(peer, request.headers().get_all("x-forwarded-for"))
     }
-}
-
-async fn enforce(
-    State((rate_limiter, group)): State<(HttpRateLimiter, Group)>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    let limiter = &rate_limiter.limiter;
-    let prepared = limiter
-        .prepare(group, rate_limiter.client_address(&request))
-        .map_err(|refused| ApiError::RateLimited(group, refused))?;
-    let check = RateLimitCheck::new(prepared);
-    request.extensions_mut().insert(check.clone());
-    let response = next.run(request).await;
-    let Some(prepared) = check.take() else { return Ok(response) };
-    let decision = limiter.decide(prepared).await;
-    if decision.is_admitted() { Ok(response) } else { Err(ApiError::RateLimited(group, decision)) }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
+use chart_index_domain::hex;
 
 /// Carries the id of a request, in the response and optionally in the request.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -29,8 +30,10 @@ fn generate_id() -> HeaderValue {
     static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let id = format!("{:016x}{:016x}", KEYS.0.hash_one(count), KEYS.1.hash_one(count));
-    HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+    let id = u128::from(KEYS.0.hash_one(count)) << 64 | u128::from(KEYS.1.hash_one(count));
+    let mut digits = [0; 32];
+    let id = hex::encode(&id.to_be_bytes(), &mut digits);
+    HeaderValue::from_str(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }
 
 #[cfg(test)]

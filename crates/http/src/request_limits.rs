@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::extract::Request;
+use chart_index_ratelimit::Group;
 use opentelemetry::metrics::Meter;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::group_limits::GroupLimits;
 use crate::{ApiError, HttpRateLimiter, Overload, RequestLimitConfig, Routes, host_header};
@@ -17,13 +15,14 @@ use crate::{ApiError, HttpRateLimiter, Overload, RequestLimitConfig, Routes, hos
 /// is much shorter.
 const MAX_URI_BYTES: usize = 8 * 1024;
 
-/// The limits of one listener.
-#[derive(Debug, Clone)]
+/// The limits of the public listener.
+#[derive(Debug)]
 pub(crate) struct RequestLimits {
     in_flight: Arc<Semaphore>,
-    groups: Arc<GroupLimits>,
-    deadline: Duration,
-    rate_limiter: HttpRateLimiter,
+    groups: GroupLimits,
+    /// The maximum duration of a request.
+    pub(crate) deadline: Duration,
+    pub(crate) rate_limiter: HttpRateLimiter,
 }
 
 impl RequestLimits {
@@ -34,11 +33,29 @@ impl RequestLimits {
         observe_in_flight(meter, &in_flight, max_in_flight);
         Self {
             in_flight,
-            groups: Arc::new(GroupLimits::new(max_in_flight, routes.templates())),
+            groups: GroupLimits::new(max_in_flight),
             deadline: config.request_deadline,
             rate_limiter: routes.rate_limiter().clone(),
         }
     }
+
+    /// The permits of a request of this group.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::Overloaded`] if as many requests are in flight as may be, of all groups or of this one.
+    pub(crate) fn try_acquire(&self, group: Group) -> Result<Permits<'_>, ApiError> {
+        let any = self.in_flight.try_acquire().map_err(|_| ApiError::Overloaded(Overload::InFlight))?;
+        let group = self.groups.try_acquire(group).ok_or(ApiError::Overloaded(Overload::GroupInFlight))?;
+        Ok(Permits { _any: any, _group: group })
+    }
+}
+
+/// What a request in flight holds.
+#[derive(Debug)]
+pub(crate) struct Permits<'limits> {
+    _any: SemaphorePermit<'limits>,
+    _group: SemaphorePermit<'limits>,
 }
 
 /// Creates the gauges of the requests in flight and of their limit.
@@ -63,28 +80,8 @@ fn observe_in_flight(meter: &Meter, in_flight: &Arc<Semaphore>, max_in_flight: u
     gauge("chart_index.http.requests.limit", "Maximum requests in flight", |max, _| max);
 }
 
-/// Middleware: sheds requests above the limits of requests in flight, rejects invalid ones and stops those beyond the deadline.
-pub(crate) async fn enforce(
-    State(limits): State<RequestLimits>,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    let _permit = limits.in_flight.try_acquire().map_err(|_| ApiError::Overloaded(Overload::InFlight))?;
-    let _group = limits.groups.try_acquire(&request).ok_or(ApiError::Overloaded(Overload::GroupInFlight))?;
-    let response = async {
-        match validate(&request) {
-            Ok(()) => Ok(next.run(request).await),
-            Err(error) => {
-                let address = limits.rate_limiter.client_address(&request);
-                Err(limits.rate_limiter.count_other(address, error).await)
-            }
-        }
-    };
-    timeout(limits.deadline, response).await.map_err(|_| ApiError::DeadlineExceeded)?
-}
-
 /// The checks that do not depend on the route.
-fn validate(request: &Request) -> Result<(), ApiError> {
+pub(crate) fn validate(request: &Request) -> Result<(), ApiError> {
     let uri = request.uri();
     if uri.path().len() + uri.query().map_or(0, str::len) > MAX_URI_BYTES {
         return Err(ApiError::UriTooLong);

@@ -13,6 +13,7 @@ use opentelemetry::metrics::{BoundCounter, BoundHistogram, Histogram, Meter};
 
 use crate::error_type::ErrorType;
 use crate::method_label::MethodLabel;
+use crate::route_table::MatchedRoute;
 use crate::{ApiError, Overload};
 
 /// The boundaries of the histogram of requests, in seconds.
@@ -160,16 +161,16 @@ impl RequestMetrics {
         }
     }
 
-    /// Records a request that took this long. `route` is the template of its route.
+    /// Records a request that took this long.
     pub(crate) fn record(
         &self,
         method: MethodLabel,
-        route: Option<&str>,
+        route: Option<MatchedRoute>,
         status: StatusCode,
         error: Option<&ApiError>,
         duration: Duration,
     ) {
-        let route = route.and_then(|template| self.routes.iter().find(|route| route.template == template));
+        let route = route.and_then(|route| self.routes.get(route.index));
         if let Some(reason) = error.and_then(ShedReason::new) {
             let group = route.map_or(Group::Other, |route| route.group);
             self.shed[group as usize][reason as usize].add(1);

@@ -8,6 +8,7 @@ use tracing::{Span, field};
 use crate::HttpRateLimiter;
 use crate::error_type::ErrorType;
 use crate::method_label::MethodLabel;
+use crate::rate_limit::PeerAddress;
 
 /// Decides which requests have a span.
 #[derive(Debug)]
@@ -31,8 +32,15 @@ impl RequestSampler {
     }
 
     /// The span of a request, disabled unless it is sampled. Records neither path, query, host nor address.
-    pub(crate) fn span(&self, request: &Request, id: &str, method: MethodLabel, route: Option<&str>) -> Span {
-        match self.decide(request) {
+    pub(crate) fn span(
+        &self,
+        request: &Request,
+        peer: PeerAddress,
+        id: &str,
+        method: MethodLabel,
+        route: Option<&str>,
+    ) -> Span {
+        match self.decide(request, peer) {
             Decision::Unsampled => Span::none(),
             Decision::Root => root_span(id, method, route),
             Decision::ChildOf(parent) => {
@@ -44,19 +52,19 @@ impl RequestSampler {
     }
 
     /// A trusted proxy decides with its `traceparent`. That of any other client is ignored.
-    fn decide(&self, request: &Request) -> Decision {
+    fn decide(&self, request: &Request, peer: PeerAddress) -> Decision {
         if self.sampler.is_off() {
             return Decision::Unsampled;
         }
-        match self.remote_parent(request) {
+        match self.remote_parent(request, peer) {
             Some(parent) if parent.is_sampled() => Decision::ChildOf(parent),
             None if self.sampler.sample() => Decision::Root,
             Some(_) | None => Decision::Unsampled,
         }
     }
 
-    fn remote_parent(&self, request: &Request) -> Option<RemoteParent> {
-        if !self.rate_limiter.is_from_trusted_proxy(request) {
+    fn remote_parent(&self, request: &Request, peer: PeerAddress) -> Option<RemoteParent> {
+        if !self.rate_limiter.is_trusted_proxy(peer) {
             return None;
         }
         RemoteParent::extract(|name| {

@@ -1,27 +1,26 @@
-//! The outermost layer: the id, the span, the metrics and the log lines of each request.
+//! The id, the span, the metrics and the log lines of each request.
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
+use axum::http::HeaderValue;
 use axum::response::Response;
 use chart_index_instrumentation::Sampler;
 use opentelemetry::metrics::Meter;
 use tokio::time::Instant;
-use tracing::{Instrument, Span};
+use tracing::Span;
 
 use crate::method_label::MethodLabel;
+use crate::rate_limit::PeerAddress;
 use crate::request_log::{HandledRequest, RequestLog};
 use crate::request_metrics::RequestMetrics;
 use crate::request_span::{RequestSampler, record_response};
+use crate::route_table::MatchedRoute;
 use crate::{ApiError, Routes, request_id};
 
-/// What observes the requests of a listener. Clones share it.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestTelemetry(Arc<Telemetry>);
-
+/// Observes the requests of a listener.
 #[derive(Debug)]
-struct Telemetry {
+pub(crate) struct RequestTelemetry {
     log: RequestLog,
     public: Option<PublicTelemetry>,
 }
@@ -40,41 +39,61 @@ impl RequestTelemetry {
             sampler: RequestSampler::new(sampler, routes.rate_limiter().clone()),
             metrics: RequestMetrics::new(meter, routes.templates()),
         };
-        Self(Arc::new(Telemetry { log: RequestLog::new(), public: Some(public) }))
+        Self { log: RequestLog::new(), public: Some(public) }
     }
 
     /// For the private listener: health checks and scrapes have no span and are not counted.
-    pub(crate) fn private() -> Self {
-        Self(Arc::new(Telemetry { log: RequestLog::new(), public: None }))
+    pub(crate) const fn private() -> Self {
+        Self { log: RequestLog::new(), public: None }
+    }
+
+    /// Starts to observe a request.
+    pub(crate) fn start(
+        &self,
+        request: &Request,
+        peer: PeerAddress,
+        route: Option<MatchedRoute>,
+    ) -> Observation {
+        let (started, id) = (Instant::now(), request_id::accept_or_generate(request));
+        let method = MethodLabel::new(request.method());
+        let span = self.public.as_ref().map_or_else(Span::none, |public| {
+            let template = route.map(|route| route.template);
+            public.sampler.span(request, peer, id.to_str().unwrap_or_default(), method, template)
+        });
+        Observation { started, id, method, route, span }
+    }
+
+    /// Records and logs a request, and adds its id to the response.
+    pub(crate) fn finish(&self, observation: Observation, response: &mut Response) {
+        let Observation { started, id, method, route, span } = observation;
+        let (duration, status) = (started.elapsed(), response.status());
+        let error = response.extensions_mut().remove::<Arc<ApiError>>();
+        let error = error.as_deref();
+        if let Some(public) = &self.public {
+            public.metrics.record(method, route, status, error, duration);
+        }
+        record_response(&span, status, error.map(ApiError::error_type));
+        let route = route.map(|route| route.template);
+        let request_id = id.to_str().unwrap_or_default();
+        let handled = HandledRequest { id: request_id, method, route, status, error, duration };
+        span.in_scope(|| self.log.log(&handled));
+        response.headers_mut().insert(request_id::X_REQUEST_ID, id);
     }
 }
 
-/// Middleware: handles the request in its span, records and logs it, and adds its id to the response.
-pub(crate) async fn observe(
-    State(RequestTelemetry(telemetry)): State<RequestTelemetry>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let started = Instant::now();
-    let public = telemetry.public.as_ref();
-    let request_id = request_id::accept_or_generate(&request);
-    let id = request_id.to_str().unwrap_or_default();
-    let method = MethodLabel::new(request.method());
-    let route = request.extensions().get::<MatchedPath>().filter(|_| method.has_routes()).cloned();
-    let route = route.as_ref().map(MatchedPath::as_str);
-    let span = public.map_or_else(Span::none, |public| public.sampler.span(&request, id, method, route));
+/// A request in flight.
+#[derive(Debug)]
+pub(crate) struct Observation {
+    started: Instant,
+    id: HeaderValue,
+    method: MethodLabel,
+    route: Option<MatchedRoute>,
+    span: Span,
+}
 
-    let mut response = next.run(request).instrument(span.clone()).await;
-
-    let duration = started.elapsed();
-    let status = response.status();
-    let error = response.extensions_mut().remove::<Arc<ApiError>>();
-    let error = error.as_deref();
-    if let Some(public) = public {
-        public.metrics.record(method, route, status, error, duration);
+impl Observation {
+    /// The span of the request, disabled unless it is sampled.
+    pub(crate) const fn span(&self) -> &Span {
+        &self.span
     }
-    record_response(&span, status, error.map(ApiError::error_type));
-    span.in_scope(|| telemetry.log.log(&HandledRequest { id, method, route, status, error, duration }));
-    response.headers_mut().insert(request_id::X_REQUEST_ID, request_id);
-    response
 }

@@ -59,7 +59,7 @@ impl ResponseCache {
     {
         let Some(check) = check.take() else {
             // An earlier read of this request, of another key, passed the check and then failed.
-            return outcome(self.cache.get_or_fill_skipping_redis_read(key, fill).await);
+            return outcome(Box::pin(self.cache.get_or_fill_skipping_redis_read(key, fill)).await);
         };
         let group = check.group();
         match self.cache.get_or_fill_rate_limited(self.rate_limiter.limiter(), check, key, fill).await {

@@ -5,6 +5,7 @@ use axum::routing::MethodRouter;
 use chart_index_ratelimit::Group;
 
 use crate::HttpRateLimiter;
+use crate::route_table::RouteTable;
 
 /// Routes of the public API, each with the rate limit of its group.
 #[derive(Debug, Clone)]
@@ -22,10 +23,10 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         Self { router: Router::new(), rate_limiter: rate_limiter.clone(), templates: Vec::new() }
     }
 
-    /// Adds a route. The template, such as `/api/charts/{hash}`, is also its name in metrics and spans.
+    /// Adds a route for GET and HEAD. The template, such as `/api/charts/{hash}`, is also its name in metrics and spans.
     #[must_use]
     pub fn route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.router = self.router.route(template, self.rate_limiter.with_rate_limit(group, handlers));
+        self.router = self.router.route(template, handlers);
         self.templates.push((template, group));
         self
     }
@@ -47,11 +48,6 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 }
 
 impl Routes {
-    /// The routes without the layers of [`public_router`](crate::public_router), for tests.
-    pub fn into_router(self) -> Router {
-        self.router
-    }
-
     /// The limiter that counts the requests.
     pub(crate) const fn rate_limiter(&self) -> &HttpRateLimiter {
         &self.rate_limiter
@@ -60,5 +56,11 @@ impl Routes {
     /// The templates, with the group of each.
     pub(crate) fn templates(&self) -> &[(&'static str, Group)] {
         &self.templates
+    }
+
+    /// The handlers, and what finds the route of a request.
+    pub(crate) fn into_handlers_and_table(self) -> (Router, RouteTable) {
+        let table = RouteTable::new(&self.templates);
+        (self.router, table)
     }
 }

@@ -9,28 +9,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::Router;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
-use axum::response::Response;
 use chart_index_ratelimit::TrustedProxies;
-use hyper::Request;
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use opentelemetry::metrics::Meter;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
-use tower::{Service, ServiceExt};
 
-use crate::ServerConfig;
 use crate::acceptor::{Accepted, Acceptor};
 use crate::connection_metrics::CloseReason;
-use crate::rate_limit::PeerAddress;
+use crate::{HttpService, ServerConfig};
 
 /// The maximum size of request line and headers (docs/api.md, "Errors"). hyper responds to larger ones with 431 or 414
 /// and closes the connection.
@@ -57,14 +51,14 @@ const MIN_CONNECTION_AGE: Duration = Duration::from_millis(500);
 /// Connections are counted if there is a meter.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    service: HttpService,
     config: &ServerConfig,
     trusted_proxies: &TrustedProxies,
     meter: Option<Meter>,
     shutdown: impl Future<Output = ()>,
 ) {
     let acceptor = Acceptor::new(listener, config, trusted_proxies, meter);
-    let mut connections = Connections::new(router, config);
+    let mut connections = Connections::new(service, config);
     connections.accept_until(&acceptor, shutdown).await;
     connections.shutdown.is_draining.store(true, Ordering::Relaxed);
     connections.accept_until(&acceptor, sleep(config.drain_delay)).await;
@@ -79,7 +73,7 @@ pub async fn serve(
 
 /// The connections of a listener, each in a task.
 struct Connections {
-    router: Router,
+    service: HttpService,
     protocol: http1::Builder,
     write_timeout: Duration,
     tasks: JoinSet<()>,
@@ -95,9 +89,9 @@ struct Shutdown {
 }
 
 impl Connections {
-    fn new(router: Router, config: &ServerConfig) -> Self {
+    fn new(service: HttpService, config: &ServerConfig) -> Self {
         Self {
-            router,
+            service,
             protocol: protocol(config),
             write_timeout: config.write_timeout,
             tasks: JoinSet::new(),
@@ -130,30 +124,10 @@ impl Connections {
     }
 
     fn spawn(&mut self, accepted: Accepted) {
-        let is_draining = Arc::clone(&self.shutdown.is_draining);
-        let service = service(self.router.clone(), accepted.peer, is_draining);
+        let service = self.service.for_peer(accepted.peer);
         let (protocol, shutdown) = (self.protocol.clone(), self.shutdown.clone());
         self.tasks.spawn(connection(accepted, self.write_timeout, protocol, service, shutdown));
     }
-}
-
-/// The routes for the requests of one connection.
-fn service(
-    router: Router,
-    peer: PeerAddress,
-    is_draining: Arc<AtomicBool>,
-) -> impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
-{
-    let with_peer = router.map_request(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(peer);
-        request
-    });
-    with_peer.map_response(move |mut response: Response| {
-        if is_draining.load(Ordering::Relaxed) {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        response
-    })
 }
 
 fn protocol(config: &ServerConfig) -> http1::Builder {
@@ -173,10 +147,7 @@ async fn connection(
     accepted: Accepted,
     write_timeout: Duration,
     protocol: http1::Builder,
-    service: impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send>
-    + Clone
-    + Send
-    + 'static,
+    service: HttpService,
     shutdown: Shutdown,
 ) {
     let Accepted { stream, permits, .. } = accepted;
@@ -192,7 +163,14 @@ async fn connection(
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(write_timeout));
     let stream = TokioIo::new(Box::pin(stream));
-    let mut served = pin!(protocol.serve_connection(stream, TowerToHyperService::new(service)));
+    let handle = service_fn(async |request| {
+        let mut response = service.handle(request).await;
+        if shutdown.is_draining.load(Ordering::Relaxed) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok::<_, Infallible>(response)
+    });
+    let mut served = pin!(protocol.serve_connection(stream, handle));
     let result = tokio::select! {
         // First, so that a request that has been received is not closed with its idle connection.
         biased;

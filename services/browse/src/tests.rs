@@ -1,6 +1,8 @@
 //! The routes over engines that record their queries, and a store whose database is unavailable.
 
+use std::num::NonZeroU32;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Body;
@@ -19,7 +21,8 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
-use chart_index_http::HttpRateLimiter;
+use chart_index_http::{HttpRateLimiter, HttpService, RequestLimitConfig};
+use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
 use super::*;
@@ -133,8 +136,12 @@ async fn get(engines: &SearchEngines, path: &str) -> Response {
         cache: unlimited(),
         source_pages,
     };
-    let request = Request::get(path).body(Body::empty()).unwrap();
-    routes(state).into_router().oneshot(request).await.unwrap()
+    let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
+    let limits = RequestLimitConfig {
+        request_deadline: Duration::from_secs(5),
+        max_requests_in_flight: NonZeroU32::new(16).unwrap(),
+    };
+    HttpService::public(routes(state), &limits, Sampler::OFF).oneshot(request).await.unwrap()
 }
 
 async fn json(response: Response) -> Value {

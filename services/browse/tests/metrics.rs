@@ -1,7 +1,9 @@
 //! The metrics and spans of the list, with PostgreSQL as the fallback of an engine that fails.
 #![expect(clippy::unwrap_used, reason = "a test fails if its setup does")]
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::body::Body;
@@ -10,7 +12,8 @@ use chart_index_browse::{BrowseState, SearchEngines, SourcePages, routes};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{ChartsetPage, Engine, Generation, SearchIndex, SearchQuery, Sort};
-use chart_index_http::{HttpRateLimiter, ResponseCache};
+use chart_index_http::{HttpRateLimiter, HttpService, RequestLimitConfig, ResponseCache};
+use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use chart_index_redis::RedisConnection;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
@@ -64,10 +67,17 @@ async fn searches_and_responses_are_counted_and_traced() {
     let database = TestDatabase::create().await;
     let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
     store.migrate().await.unwrap();
-    let router = routes(state(&store)).into_router();
+    let limits = RequestLimitConfig {
+        request_deadline: Duration::from_secs(5),
+        max_requests_in_flight: NonZeroU32::new(16).unwrap(),
+    };
+    let service = HttpService::public(routes(state(&store)), &limits, Sampler::OFF);
     let list = async |sort: &str| {
-        let request = Request::get(format!("/api/chartsets?sort={sort}")).body(Body::empty()).unwrap();
-        assert_eq!(router.clone().oneshot(request).await.unwrap().status(), 200);
+        let request = Request::get(format!("/api/chartsets?sort={sort}")).header("host", "test");
+        assert_eq!(
+            service.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status(),
+            200
+        );
     };
     for sort in ["title", "title", "length"] {
         list(sort).await;

@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use chart_index_http::{ApiError, ServerConfig, private_router};
+use chart_index_http::{ApiError, HttpService, ServerConfig};
 use chart_index_ratelimit::TrustedProxies;
 use chart_index_telemetry::Scrape;
 use tokio::net::TcpListener;
@@ -45,9 +45,9 @@ async fn serve(listener: TcpListener, scrape: Scrape) {
         drain_delay: Duration::ZERO,
         shutdown_grace: Duration::ZERO,
     };
-    let routes = private_router(routes(scrape));
+    let service = HttpService::private(routes(scrape));
     let proxies = TrustedProxies::default();
-    chart_index_http::serve(listener, routes, &config, &proxies, None, future::pending()).await;
+    chart_index_http::serve(listener, service, &config, &proxies, None, future::pending()).await;
 }
 
 fn routes(scrape: Scrape) -> Router {

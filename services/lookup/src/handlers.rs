@@ -1,5 +1,7 @@
 //! The handlers: each extracts its parameters, reads through the response cache and responds.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
@@ -16,20 +18,23 @@ use crate::rox_response::rox_response;
 
 /// `GET /api/charts/{hash}`. An unknown hash is 200 with the status `unknown`.
 pub(crate) async fn chart(
-    State(LookupState { store, cache }): State<LookupState>,
+    State(state): State<Arc<LookupState>>,
     check: RateLimitCheck,
     HashParam(hash): HashParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let fill = move || read_chart(store, hash);
-    let body = match cache.read_json(&check, CacheKey::lookup(hash), &headers, fill).await? {
+    let fill = {
+        let state = Arc::clone(&state);
+        async move || read_chart(&state.store, hash).await
+    };
+    let body = match state.cache.read_json(&check, CacheKey::lookup(hash), &headers, fill).await? {
         Some(known) => known,
         None => JsonBody::render(&LookupBody::new(hash, None))?,
     };
     Ok(body.into_response(&headers, CachePolicy::Lookup))
 }
 
-async fn read_chart(store: Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
+async fn read_chart(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let Some(known) = store.chart(hash).await? else { return Ok(CachedResponse::NotFound) };
     Ok(JsonBody::render(&LookupBody::new(hash, Some(&known)))?.into_cached())
 }
@@ -37,22 +42,26 @@ async fn read_chart(store: Store, hash: NoteHash) -> Result<CachedResponse, Read
 /// `GET /api/charts/{hash}/rox`. Checks that the chart exists before `If-None-Match`: a removed chart is 404 for clients
 /// that have its file, too.
 pub(crate) async fn rox(
-    State(LookupState { store, cache }): State<LookupState>,
+    State(state): State<Arc<LookupState>>,
     check: RateLimitCheck,
     HashParam(hash): HashParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let cached = cache.read(&check, CacheKey::rox(hash), move || read_rox(store, hash)).await?;
-    let CachedResponse::Found(file) = cached else { return Err(ApiError::NotFound(Resource::RoxFile)) };
+    let fill = {
+        let state = Arc::clone(&state);
+        async move || read_rox(&state.store, hash).await
+    };
+    let cached = state.cache.read(&check, CacheKey::rox(hash), fill).await?;
+    let CachedResponse::Found(rox) = cached else { return Err(ApiError::NotFound(Resource::RoxFile)) };
     let tag = EntityTag::from(hash);
     if headers.matches(&tag) {
         return Ok(not_modified(&tag, CachePolicy::Rox));
     }
-    Ok(rox_response(hash, &tag, file.plain().bytes.clone()))
+    Ok(rox_response(hash, &tag, rox.plain().bytes.clone()))
 }
 
 /// Caches the file without a tag, which follows from the hash.
-async fn read_rox(store: Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
+async fn read_rox(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let bytes = store.rox(hash).await?;
     Ok(bytes.map_or(CachedResponse::NotFound, |bytes| CachedResponse::found(bytes, "")))
 }

@@ -4,13 +4,15 @@ mod handlers;
 mod lookup_body;
 mod rox_response;
 
+use std::sync::Arc;
+
 use axum::routing::get;
 use chart_index_http::{ResponseCache, Routes};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 
 /// The state of the handlers.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct LookupState {
     /// The catalogue.
     pub store: Store,
@@ -23,7 +25,7 @@ pub fn routes(state: LookupState) -> Routes {
     Routes::new(state.cache.rate_limiter())
         .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
         .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
-        .with_state(state)
+        .with_state(Arc::new(state))
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub(crate) fn rox_response(hash: NoteHash, tag: &EntityTag, bytes: Bytes) -> Res
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::CACHE_CONTROL;
+
     use super::*;
 
     #[test]
@@ -30,6 +32,6 @@ mod tests {
         assert_eq!(response.headers()[CONTENT_TYPE], "application/octet-stream");
         assert_eq!(response.headers()[CONTENT_DISPOSITION], format!("attachment; filename=\"{hex}.rox\""));
         assert_eq!(response.headers()[ETAG], format!("\"{hex}\""));
-        assert_eq!(response.extensions().get(), Some(&CachePolicy::Rox));
+        assert_eq!(response.headers()[CACHE_CONTROL], "public, max-age=31536000, immutable");
     }
 }

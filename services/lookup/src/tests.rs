@@ -1,12 +1,16 @@
 //! The routes, with a store whose database is unavailable.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::Request;
 use chart_index_store::StoreConfig;
 use tower::ServiceExt;
 
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
-use chart_index_http::HttpRateLimiter;
+use chart_index_http::{HttpRateLimiter, HttpService, RequestLimitConfig};
+use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 
 use super::*;
@@ -14,9 +18,14 @@ use super::*;
 async fn status(path: &str) -> u16 {
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://user@127.0.0.1:1/none".parse().unwrap()));
-    let request = Request::get(path).body(Body::empty()).unwrap();
-    let routes = routes(LookupState { store, cache: response_cache() }).into_router();
-    routes.oneshot(request).await.unwrap().status().as_u16()
+    let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
+    let routes = routes(LookupState { store, cache: response_cache() });
+    let limits = RequestLimitConfig {
+        request_deadline: Duration::from_secs(5),
+        max_requests_in_flight: NonZeroU32::new(16).unwrap(),
+    };
+    let service = HttpService::public(routes, &limits, Sampler::OFF);
+    service.oneshot(request).await.unwrap().status().as_u16()
 }
 
 #[tokio::test]

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use axum::Router;
 use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatus, CatalogueStatusSource};
 use chart_index_domain::search::Engine;
-use chart_index_http::{HttpRateLimiter, ResponseCache, Routes, ServerConfig, private_router, public_router};
+use chart_index_http::{HttpRateLimiter, HttpService, ResponseCache, Routes, ServerConfig};
 use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
@@ -50,15 +49,14 @@ pub(crate) async fn run(
     log_address("private", &private)?;
 
     let proxies = &arguments.rate_limits.trusted_proxies;
-    let private_server =
-        PrivateServer::spawn(private, app.private_router.clone(), private_config, proxies.clone());
+    let private_server = PrivateServer::spawn(private, app.private.clone(), private_config, proxies.clone());
     let draining = async {
         shutdown.await;
         tracing::info!("shutting down");
         app.readiness.drain();
     };
-    let router = app.public_router.clone();
-    chart_index_http::serve(public, router, &public_config, proxies, Some(meter()), draining).await;
+    let service = app.public.clone();
+    chart_index_http::serve(public, service, &public_config, proxies, Some(meter()), draining).await;
 
     let closed = async {
         private_server.stop().await?;
@@ -78,8 +76,8 @@ struct App {
     /// Meilisearch nodes. They do not wait for requests.
     monitoring: Store,
     readiness: Readiness,
-    public_router: Router,
-    private_router: Router,
+    public: HttpService,
+    private: HttpService,
 }
 
 impl App {
@@ -93,10 +91,10 @@ impl App {
         let cache = connect_cache(arguments, &watch)?;
         let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
         let routes = routes(arguments, engines, &store, &watch, &cache);
-        let public_router = public_router(routes, &arguments.request_limits, telemetry.sampler());
+        let public = HttpService::public(routes, &arguments.request_limits, telemetry.sampler());
         let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
-        let private_router = private_router(monitored);
-        Ok(Self { store, monitoring, readiness, public_router, private_router })
+        let private = HttpService::private(monitored);
+        Ok(Self { store, monitoring, readiness, public, private })
     }
 
     /// Closes the connections to PostgreSQL.
@@ -244,11 +242,16 @@ struct PrivateServer {
 }
 
 impl PrivateServer {
-    fn spawn(listener: TcpListener, router: Router, config: ServerConfig, proxies: TrustedProxies) -> Self {
+    fn spawn(
+        listener: TcpListener,
+        service: HttpService,
+        config: ServerConfig,
+        proxies: TrustedProxies,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let stopped = async { stopped.await.unwrap_or_default() };
-            chart_index_http::serve(listener, router, &config, &proxies, None, stopped).await;
+            chart_index_http::serve(listener, service, &config, &proxies, None, stopped).await;
         });
         Self { stop, task }
     }

@@ -105,8 +105,8 @@ mod tests {
 
     async fn status(readiness: &Readiness, path: &str) -> u16 {
         let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
-        let routes = chart_index_http::private_router(router(readiness.clone()));
-        routes.oneshot(request).await.unwrap().status().as_u16()
+        let service = chart_index_http::HttpService::private(router(readiness.clone()));
+        service.oneshot(request).await.unwrap().status().as_u16()
     }
 
     #[tokio::test]

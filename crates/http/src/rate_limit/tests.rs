@@ -1,23 +1,28 @@
 //! Rate limits of routes whose handlers run the check, do not run it, or fail before.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
+use axum::response::Response;
 use axum::routing::get;
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CacheKey};
 use chart_index_domain::ReadError;
+use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{LimiterConfig, Limits};
 use chart_index_redis::RedisConnection;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{CachePolicy, HashParam, JsonBody, RequestHeaders, ResponseCache, Routes};
+use crate::{
+    CachePolicy, HashParam, HttpService, JsonBody, RequestHeaders, RequestLimitConfig, ResponseCache, Routes,
+};
 
 const LIMIT: u32 = 3;
 
 /// A route whose handler runs the check with its read, one whose handler does not, and one that fails.
-fn app() -> axum::Router {
+fn app() -> HttpService {
     let limits = Limits::all(NonZeroU32::new(LIMIT).unwrap());
     let limiter =
         Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, RedisConnection::disabled());
@@ -30,26 +35,28 @@ fn app() -> axum::Router {
         let body = found.ok_or(ApiError::NotFound(crate::Resource::Endpoint))?;
         Ok::<_, ApiError>(body.into_response(&headers, CachePolicy::Lookup))
     };
-    Routes::new(&rate_limiter)
+    let routes = Routes::new(&rate_limiter)
         .route(Group::Lookup, "/checked/{hash}", get(checked))
         .route(Group::Lookup, "/unchecked", get(async || "response"))
-        .route(Group::Lookup, "/failing", get(async || ApiError::Unavailable("the store".into())))
-        .into_router()
+        .route(Group::Lookup, "/failing", get(async || ApiError::Unavailable("the store".into())));
+    let limits = RequestLimitConfig {
+        request_deadline: Duration::from_secs(5),
+        max_requests_in_flight: NonZeroU32::new(16).unwrap(),
+    };
+    let service = HttpService::public(routes, &limits, Sampler::OFF);
+    service.for_peer(PeerAddress("10.0.0.1".parse().unwrap()))
 }
 
 /// A request of a client behind a trusted proxy.
 async fn send(
-    app: &axum::Router,
+    app: &HttpService,
     method: Method,
     path: &str,
     client: &str,
     condition: Option<&str>,
 ) -> Response {
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("x-forwarded-for", client)
-        .extension(PeerAddress("10.0.0.1".parse().unwrap()));
+    let mut request =
+        Request::builder().method(method).uri(path).header("host", "test").header("x-forwarded-for", client);
     if let Some(condition) = condition {
         request = request.header("if-none-match", condition);
     }

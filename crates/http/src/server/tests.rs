@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll};
 
+use axum::response::Response;
 use axum::routing::get;
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig};
@@ -18,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::recorded_metrics::RecordedMetrics;
-use crate::{HttpRateLimiter, RequestLimitConfig, Routes, public_router};
+use crate::{HttpRateLimiter, RequestLimitConfig, Routes};
 
 const CONFIG: ServerConfig = ServerConfig {
     max_connections: NonZeroU32::new(16).unwrap(),
@@ -74,7 +75,7 @@ impl Server {
             let stopping = async { stopping.await.unwrap_or(()) };
             serve(
                 listener,
-                public_router(routes, &layers, Sampler::OFF),
+                HttpService::public(routes, &layers, Sampler::OFF),
                 &config,
                 &trusted_proxies,
                 meter,
@@ -419,8 +420,7 @@ impl AsyncWrite for Endless {
 async fn read_buffer_is_bounded() {
     let largest_read = Arc::new(AtomicUsize::new(0));
     let client = Endless { sent: 0, largest_read: Arc::clone(&largest_read) };
-    let routes = Router::new().route("/", get(async || "response"));
-    let service = TowerToHyperService::new(routes);
+    let service = service_fn(async |_| Ok::<_, Infallible>(Response::new("response".to_owned())));
     // The stream ends in the middle of a request, which is an error.
     let _ = protocol(&CONFIG).serve_connection(TokioIo::new(client), service).await;
     let largest = largest_read.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The middleware around test routes.
+//! The service with test routes.
 
 mod log_lines;
 mod metrics;
@@ -46,13 +46,13 @@ fn routes(rate_limiter: &HttpRateLimiter, entered: Arc<Notify>, release: Arc<Not
         .route(Group::List, "/wait", get(wait))
 }
 
-fn app() -> Router {
+fn app() -> HttpService {
     limited_app(8, Arc::default(), Arc::default())
 }
 
-fn limited_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> Router {
+fn limited_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> HttpService {
     let routes = routes(&rate_limiter(240, ""), entered, release);
-    public_router(routes, &config(max_requests_in_flight), Sampler::OFF)
+    HttpService::public(routes, &config(max_requests_in_flight), Sampler::OFF)
 }
 
 fn config(max_requests_in_flight: u32) -> RequestLimitConfig {
@@ -60,8 +60,9 @@ fn config(max_requests_in_flight: u32) -> RequestLimitConfig {
     RequestLimitConfig { request_deadline: DEADLINE, max_requests_in_flight }
 }
 
-fn private_app() -> Router {
-    private_router(routes(&rate_limiter(240, ""), Arc::default(), Arc::default()).into_router())
+fn private_app() -> HttpService {
+    let routes = routes(&rate_limiter(240, ""), Arc::default(), Arc::default());
+    HttpService::private(routes.into_handlers_and_table().0)
 }
 
 /// A rate limiter without Redis, with this limit for all groups.
@@ -94,13 +95,17 @@ impl Response {
     }
 }
 
-async fn send(app: &Router, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
+async fn send(app: &HttpService, method: &str, path: &str, headers: &[(&str, &str)]) -> Response {
     let headers = [&[("host", "test")], headers].concat();
     send_exactly(app, Request::builder().method(method).uri(path), &headers).await
 }
 
 /// Sends a request with these headers only.
-async fn send_exactly(app: &Router, mut request: request::Builder, headers: &[(&str, &str)]) -> Response {
+async fn send_exactly(
+    app: &HttpService,
+    mut request: request::Builder,
+    headers: &[(&str, &str)],
+) -> Response {
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -330,7 +335,7 @@ async fn request_without_one_valid_host_is_a_400_problem() {
 #[tokio::test]
 async fn requests_without_a_route_share_a_limit() {
     let routes = routes(&rate_limiter(5, ""), Arc::default(), Arc::default());
-    let app = public_router(routes, &config(8), Sampler::OFF);
+    let app = HttpService::public(routes, &config(8), Sampler::OFF);
     let long = format!("/large/a?{}", "q".repeat(9_000));
     let without_route = [
         ("GET", "/nothing", 404),

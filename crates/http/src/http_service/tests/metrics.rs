@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::rate_limit::PeerAddress;
 use crate::recorded_metrics::{Labels, RecordedMetrics};
 
 /// An app with its metrics.
 struct Metered {
-    app: Router,
+    app: HttpService,
     metrics: RecordedMetrics,
 }
 
@@ -17,7 +16,8 @@ impl Metered {
         let metrics = RecordedMetrics::new();
         let routes = routes(&rate_limiter(8, "10.0.0.0/8"), entered, release);
         let config = config(max_requests_in_flight);
-        let app = metered_router(routes, &config, Sampler::OFF, &metrics.meter());
+        let app = HttpService::metered(routes, &config, Sampler::OFF, &metrics.meter());
+        let app = app.for_peer(PeerAddress([10, 0, 0, 1].into()));
         Self { app, metrics }
     }
 
@@ -60,8 +60,7 @@ fn random_request(random: &mut fastrand::Rng) -> Request<Body> {
         .method(method)
         .uri(path)
         .header("x-forwarded-for", format!("192.0.2.{}", random.u8(..4)))
-        .header("traceparent", format!("00-{}-{}-01", random_text(random, 32), random_text(random, 16)))
-        .extension(PeerAddress([10, 0, 0, 1].into()));
+        .header("traceparent", format!("00-{}-{}-01", random_text(random, 32), random_text(random, 16)));
     match random.u8(..6) {
         0 => {}
         1 => request = request.header("host", "not valid"),
@@ -182,13 +181,13 @@ async fn shed_requests_are_counted_by_group_and_reason() {
     assert_eq!(metered.read("http.server.active_requests").into_values().collect::<Vec<_>>(), [0]);
 }
 
-/// The SDK keeps the callbacks of gauges: they must not keep the router alive, or report one that is gone.
+/// The SDK keeps the callbacks of gauges: they must not keep the service alive, or report one that is gone.
 #[tokio::test]
-async fn dropped_router_is_no_longer_observed() {
+async fn dropped_service_is_no_longer_observed() {
     let metered = Metered::new(8, Arc::default(), Arc::default());
     assert_eq!(metered.read("http.server.active_requests").len(), 1);
     let Metered { app, metrics } = metered;
     drop(app);
-    let metered = Metered { app: Router::new(), metrics };
+    let metered = Metered { app: HttpService::private(Router::new()), metrics };
     assert!(metered.read("http.server.active_requests").is_empty());
 }

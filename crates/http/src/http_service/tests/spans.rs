@@ -8,7 +8,6 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry;
 
 use super::*;
-use crate::rate_limit::PeerAddress;
 
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN_ID: &str = "00f067aa0ba902b7";
@@ -34,11 +33,9 @@ async fn spans(sampler: Sampler, peer: &str, path: &str, headers: &[(&str, &str)
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
     let _guard = tracing::subscriber::set_default(registry().with(layer));
     let routes = routes(&rate_limiter(240, "10.0.0.0/8"), Arc::default(), Arc::default());
-    let app = public_router(routes, &config(8), sampler);
-    let mut request = Request::builder()
-        .uri(path)
-        .header("host", "secret-host")
-        .extension(PeerAddress(peer.parse().unwrap()));
+    let peer = PeerAddress(peer.parse().unwrap());
+    let app = HttpService::public(routes, &config(8), sampler).for_peer(peer);
+    let mut request = Request::builder().uri(path).header("host", "secret-host");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

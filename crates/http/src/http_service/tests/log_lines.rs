@@ -31,7 +31,7 @@ async fn log(level: LevelFilter, sampler: Sampler, requests: &[(&str, &str)]) ->
         tracing_subscriber::fmt().json().with_max_level(level).with_writer(move || writer.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let routes = routes(&rate_limiter(240, ""), Arc::default(), Arc::default());
-    let app = public_router(routes, &config(8), sampler);
+    let app = HttpService::public(routes, &config(8), sampler);
     for (method, path) in requests {
         let headers = [("x-request-id", "one"), ("host", "secret-host"), ("user-agent", "secret-agent")];
         let request = Request::builder().method(*method).uri(*path);

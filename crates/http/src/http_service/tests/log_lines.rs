@@ -23,6 +23,16 @@ impl io::Write for Output {
     }
 }
 
+impl Output {
+    /// The lines of this crate, which are removed.
+    fn take(&self) -> Vec<Value> {
+        let bytes = std::mem::take(&mut *self.0.lock().unwrap());
+        let lines = String::from_utf8(bytes).unwrap();
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["target"].as_str().unwrap().starts_with("chart_index_http")).collect()
+    }
+}
+
 /// Sends these requests and returns the log lines of this crate.
 async fn log(level: LevelFilter, sampler: Sampler, requests: &[(&str, &str)]) -> Vec<Value> {
     let output = Output::default();
@@ -30,6 +40,12 @@ async fn log(level: LevelFilter, sampler: Sampler, requests: &[(&str, &str)]) ->
     let subscriber =
         tracing_subscriber::fmt().json().with_max_level(level).with_writer(move || writer.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
+    wait_until_logged(level, &output).await;
+    send_all(sampler, requests).await;
+    output.take()
+}
+
+async fn send_all(sampler: Sampler, requests: &[(&str, &str)]) {
     let routes = routes(&rate_limiter(240, ""), Arc::default(), Arc::default());
     let app = HttpService::public(routes, &config(8), sampler);
     for (method, path) in requests {
@@ -37,10 +53,22 @@ async fn log(level: LevelFilter, sampler: Sampler, requests: &[(&str, &str)]) ->
         let request = Request::builder().method(*method).uri(*path);
         send_exactly(&app, request, &headers).await;
     }
-    let bytes = output.0.lock().unwrap().clone();
-    let lines = String::from_utf8(bytes).unwrap();
-    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    lines.filter(|line| line["target"].as_str().unwrap().starts_with("chart_index_http")).collect()
+}
+
+/// Sends requests until the subscriber has received an event of each level. If another test registers the call site of an event
+/// while the subscriber is set, tracing-core may regard the event as disabled, until it asks the subscribers again.
+async fn wait_until_logged(level: LevelFilter, output: &Output) {
+    let expected = ["ERROR", "WARN", "DEBUG"];
+    let expected = if level >= LevelFilter::DEBUG { &expected[..] } else { &expected[..2] };
+    for _ in 0..1_000 {
+        tracing::callsite::rebuild_interest_cache();
+        send_all(Sampler::OFF, &[("GET", "/panic"), ("GET", "/unavailable")]).await;
+        let lines = output.take();
+        if expected.iter().all(|level| lines.iter().any(|line| line["level"] == *level)) {
+            return;
+        }
+    }
+    panic!("no events of some level");
 }
 
 #[tokio::test(start_paused = true)]

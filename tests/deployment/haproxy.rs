@@ -1,4 +1,4 @@
-//! `compose/haproxy.cfg`, run by a real HAProxy. Its replicas are stand-ins that return the requests that they receive.
+//! `compose/haproxy.cfg`, run by a real HAProxy. In place of the replicas are servers that return the requests that they receive.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -22,12 +22,12 @@ const FORGED: &[(&str, &str)] = &[
     ("tracestate", "a=b"),
 ];
 
-/// An HAProxy in front of stand-ins. Dropping the value kills it.
+/// An HAProxy in front of servers of the test. Dropping the value kills it.
 struct Site {
     haproxy: Child,
     public: Client,
     private: Client,
-    /// The requests that stand-ins have still to leave without a response.
+    /// The requests that these servers have still to leave without a response.
     unanswered: Arc<AtomicUsize>,
     _folder: tempfile::TempDir,
 }

@@ -81,7 +81,7 @@ impl HttpService {
     }
 
     /// The private listener with these routes. It needs no CORS, since browsers do not use it, and has no limits, so that
-    /// it responds while the public listener is overloaded.
+    /// it responds while the public listener is overloaded. Its log lines do not name the route.
     #[must_use]
     pub fn private(router: Router) -> Self {
         Self::new(router, RequestTelemetry::private(), None)
@@ -179,6 +179,7 @@ impl Listener {
     }
 }
 
+/// For tests, which send requests without a connection. Connections call [`HttpService::handle`], without this allocation.
 impl<B> Service<hyper::Request<B>> for HttpService
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,

@@ -179,7 +179,7 @@ impl Listener {
     }
 }
 
-/// For tests, which send requests without a connection. Connections call [`HttpService::handle`], without this allocation.
+/// For tests, which send requests without a connection. Connections call `handle`, without this allocation.
 impl<B> Service<hyper::Request<B>> for HttpService
 where
     B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,

@@ -6,11 +6,10 @@ mod mutations;
 mod objects;
 mod pods;
 mod references;
+mod validation;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Seek;
-use std::process::Command;
 
 use chart_index_tests::workspace_root;
 use serde_json::Value;
@@ -69,31 +68,6 @@ fn every_component_is_in_an_overlay() {
         let component = component.expect("a component").file_name().into_string().expect("UTF-8");
         assert!(kustomizations.contains(&format!("- ../../components/{component}\n")), "{component}");
     }
-}
-
-/// By the schemas of Kubernetes and of the custom resources.
-#[test]
-fn unknown_fields_are_rejected() {
-    let mut objects = rendered("production");
-    objects.retain(|object| object.get("spec").is_some() && object["kind"] != "PrometheusRule");
-    assert!(objects.len() > 25, "{}", objects.len());
-    let mut titles = BTreeSet::new();
-    for object in &mut objects {
-        object["spec"]["unknownField"] = Value::from(1);
-        titles.insert(format!("{}/{}:", text(&object["kind"]), name(object)));
-    }
-    let mut file = tempfile::tempfile().expect("a temporary file");
-    serde_json::to_writer(&file, &objects).expect("JSON");
-    file.rewind().expect("a file");
-    let script = workspace_root().join("scripts/deployment");
-    let output = Command::new(script).arg("validate").stdin(file).output().expect("the script starts");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let named = |line: &str| {
-        line.contains("unknownField").then(|| line.split(' ').next().unwrap_or_default().to_owned())
-    };
-    let rejected: BTreeSet<String> = errors.lines().filter_map(named).collect();
-    assert_eq!(rejected, titles, "{errors}");
-    assert_eq!(output.status.code(), Some(1), "{errors}");
 }
 
 #[test]

@@ -7,14 +7,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use chart_index_benchmarks::catalogue::{CatalogueOptions, drafts};
-use chart_index_store::{DatabaseUrl, PutOutcome, Store, StoreConfig, StoreError};
+use chart_index_benchmarks::catalogue::{CatalogueOptions, fill};
+use chart_index_store::{DatabaseUrl, Store, StoreConfig};
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
-use tokio::task::JoinSet;
 
-/// The number of concurrent transactions: enough to keep PostgreSQL busy while one waits for the disk.
-const WRITERS: usize = 8;
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Fill an empty, migrated database with a synthetic catalogue, which depends on the seed and the size alone
@@ -64,29 +60,5 @@ async fn main() -> Result<()> {
         sets / seconds
     );
     store.close().await;
-    Ok(())
-}
-
-/// Stores the catalogue, each chartset in one transaction. After an interruption, the same command with `--add` stores
-/// the rest.
-async fn fill(store: &Store, options: CatalogueOptions) -> Result<()> {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec}, {eta} left")?;
-    let bar = ProgressBar::new(options.chartsets()).with_style(style);
-    let mut writers: JoinSet<Result<PutOutcome, StoreError>> = JoinSet::new();
-    for (draft, updated_at_ms) in drafts(options) {
-        if writers.len() == WRITERS
-            && let Some(stored) = writers.join_next().await
-        {
-            stored??;
-            bar.inc(1);
-        }
-        let store = store.clone();
-        writers.spawn(async move { store.put_chartset(&draft, updated_at_ms).await });
-    }
-    while let Some(stored) = writers.join_next().await {
-        stored??;
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
     Ok(())
 }

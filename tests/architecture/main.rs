@@ -60,11 +60,13 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     ("tests", &[]),
     ("benchmarks", &["domain", "store", "tests"]),
+    ("harness", &["benchmarks", "domain", "store", "tests"]),
 ];
 
 /// Libraries on which only these packages may depend directly.
 const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
-    ("sqlx", &["store"]),
+    // The harness compares the service with a plain handler that uses it.
+    ("sqlx", &["store", "harness"]),
     ("rhythm-open-exchange", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),
     ("deadpool-redis", &["redis"]),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{files, read};
 
 const DESCRIBED: &[&str] = &[
+    ":(glob)benchmarks/harness/src/**",
     ":(glob)benchmarks/src/**",
     ":(glob)benchmarks/tests/**",
     ":(glob)compose/**",

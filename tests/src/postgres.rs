@@ -1,16 +1,28 @@
 //! Private PostgreSQL servers, for tests of outages.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::workspace_root;
 
-/// A PostgreSQL server that a test may kill, freeze and restart. Dropping the value stops it and deletes its data.
+/// A PostgreSQL server that a test may kill, freeze and restart. Dropping the value stops it and deletes its data, unless it was
+/// started in a folder.
 #[derive(Debug)]
 pub struct PrivatePostgres {
-    folder: tempfile::TempDir,
+    folder: DataFolder,
     url: String,
 }
+
+/// Where a server has its data.
+#[derive(Debug)]
+enum DataFolder {
+    Temporary(tempfile::TempDir),
+    Permanent(PathBuf),
+}
+
+/// Options of a server that does not wait for the disk.
+const WITHOUT_DURABILITY: &str =
+    "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_wal_size=8GB";
 
 impl PrivatePostgres {
     /// Starts an empty server on a free port.
@@ -25,11 +37,20 @@ impl PrivatePostgres {
 
     /// Starts a server that does not wait for the disk, for large data that a test fills in.
     pub fn start_without_durability() -> Self {
-        Self::start_with("-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_wal_size=8GB")
+        Self::start_with(WITHOUT_DURABILITY)
+    }
+
+    /// Starts a server on the data of a folder, which is created if there is none and stays when the value is dropped. It does not
+    /// wait for the disk.
+    pub fn start_in(folder: &Path) -> Self {
+        Self::start_on(DataFolder::Permanent(folder.to_path_buf()), WITHOUT_DURABILITY)
     }
 
     fn start_with(options: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self::start_on(DataFolder::Temporary(tempfile::tempdir().expect("a temporary folder")), options)
+    }
+
+    fn start_on(folder: DataFolder, options: &str) -> Self {
         let mut server = Self { folder, url: String::new() };
         server.run_script_with("up", &[("POSTGRES_OPTIONS", options)]);
         let env =
@@ -42,6 +63,11 @@ impl PrivatePostgres {
     /// The URL of its database `chart_index`.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The id of the process that started all others of the server; `None` once it has ended.
+    pub fn process_id(&self) -> Option<u32> {
+        server_process(&self.folder.path().join("postgres"))?.parse().ok()
     }
 
     /// The number of statements containing this text that a logging server has run.
@@ -148,6 +174,15 @@ impl PrivatePostgres {
             Command::new("kill").arg("-s").arg(signal).args(&processes).stderr(Stdio::null()).status();
         assert!(status.is_ok(), "kill starts");
         processes
+    }
+}
+
+impl DataFolder {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(folder) => folder.path(),
+            Self::Permanent(folder) => folder,
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 //! - update times, of which many are within the same seconds.
 
 mod charts;
+mod fill;
 mod names;
 mod plan;
 mod random;
@@ -22,6 +23,8 @@ use chart_index_domain::{
     ChartDraft, ChartMetadata, ChartsetDraft, ChartsetId, NoteHash, PublicSource, SourceKind, SourceRef,
 };
 use fastrand::Rng;
+
+pub use self::fill::fill;
 
 use self::charts::SetKeys;
 use self::random::{Stream, generator, per_mille, pick_weighted};

@@ -1,0 +1,154 @@
+//! Cores, and the CPU time of processes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use procfs::process::all_processes;
+use procfs::{CpuTime, CurrentSI, KernelStats};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The cores of the servers and those of the generator: the first half of the machine's and the rest. Threads and processes run
+/// where the thread that starts them is pinned.
+#[derive(Debug, Clone)]
+pub(crate) struct Cores {
+    servers: Vec<usize>,
+    generator: Vec<usize>,
+}
+
+/// Pins this thread to the cores of the generator again when dropped.
+#[derive(Debug)]
+pub(crate) struct OnServers<'a>(&'a Cores);
+
+impl Cores {
+    /// Divides the cores that this process may use. With a single core both share it.
+    pub(crate) fn divide() -> Result<Self> {
+        let allowed = sched_getaffinity(None).context("cannot read the cores of this process")?;
+        let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
+        let (servers, generator) = match cores.as_slice() {
+            [only] => (vec![*only], vec![*only]),
+            cores => {
+                let (servers, generator) = cores.split_at(cores.len() / 2);
+                (servers.to_vec(), generator.to_vec())
+            }
+        };
+        let cores = Self { servers, generator };
+        pin(&cores.generator)?;
+        Ok(cores)
+    }
+
+    /// Pins this thread to the cores of the servers, until the value is dropped.
+    pub(crate) fn on_servers(&self) -> Result<OnServers<'_>> {
+        pin(&self.servers)?;
+        Ok(OnServers(self))
+    }
+
+    /// The cores of the servers.
+    pub(crate) fn servers(&self) -> &[usize] {
+        &self.servers
+    }
+
+    /// The cores of the generator.
+    pub(crate) fn generator(&self) -> &[usize] {
+        &self.generator
+    }
+}
+
+impl Drop for OnServers<'_> {
+    fn drop(&mut self) {
+        // It succeeded before.
+        let _ = pin(&self.0.generator);
+    }
+}
+
+fn pin(cores: &[usize]) -> Result<()> {
+    let mut set = CpuSet::new();
+    for core in cores {
+        set.set(*core);
+    }
+    sched_setaffinity(None, &set).with_context(|| format!("cannot pin this thread to the cores {cores:?}"))
+}
+
+/// The user and system time of processes with their descendants (`utime` and `stime` of `/proc/<pid>/stat`, in ticks of 10 ms).
+pub(crate) fn cpu_time(roots: &[u32]) -> Result<Duration> {
+    let stats: BTreeMap<i32, _> = all_processes()?
+        .filter_map(|process| process.ok()?.stat().ok())
+        .map(|stat| (stat.pid, stat))
+        .collect();
+    let belongs = |pid: i32| {
+        let ancestors = std::iter::successors(Some(pid), |pid| stats.get(pid).map(|stat| stat.ppid));
+        ancestors
+            .take_while(|pid| *pid > 1)
+            .any(|pid| roots.iter().any(|root| i64::from(*root) == i64::from(pid)))
+    };
+    let ticks: u64 =
+        stats.values().filter(|stat| belongs(stat.pid)).map(|stat| stat.utime + stat.stime).sum();
+    Ok(Duration::from_millis(ticks * 1_000 / procfs::ticks_per_second()))
+}
+
+/// The busy and the total time of cores since the machine started, in ticks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CoreTimes {
+    busy: u64,
+    total: u64,
+}
+
+impl CoreTimes {
+    /// Reads the times of these cores.
+    pub(crate) fn read(cores: &[usize]) -> Result<Self> {
+        let times = KernelStats::current()?.cpu_time;
+        let mut sum = Self { busy: 0, total: 0 };
+        for core in cores {
+            let time = times.get(*core).with_context(|| format!("no times of core {core}"))?;
+            let idle = time.idle + time.iowait.unwrap_or(0);
+            let busy = busy_ticks(time);
+            sum = Self { busy: sum.busy + busy, total: sum.total + busy + idle };
+        }
+        Ok(sum)
+    }
+
+    /// The share of the time since `before` in which the cores were busy.
+    pub(crate) fn busy_since(self, before: Self) -> f64 {
+        let total = self.total.saturating_sub(before.total).max(1);
+        ratio(self.busy.saturating_sub(before.busy), total)
+    }
+
+    /// The share of the time since `before` that processes took which used this much CPU time.
+    pub(crate) fn share_since(self, before: Self, used: Duration) -> f64 {
+        let total = self.total.saturating_sub(before.total).max(1);
+        used.as_secs_f64() / (ratio(total, 1) / ratio(procfs::ticks_per_second(), 1))
+    }
+}
+
+fn busy_ticks(time: &CpuTime) -> u64 {
+    let interrupts = time.irq.unwrap_or(0) + time.softirq.unwrap_or(0) + time.steal.unwrap_or(0);
+    time.user + time.nice + time.system + interrupts
+}
+
+/// A ratio of two counts.
+#[expect(clippy::cast_precision_loss, reason = "counts of a measurement are far below 2^52")]
+pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn cpu_time_grows_while_the_process_works() {
+        let own = || cpu_time(&[std::process::id()]).unwrap();
+        let (before, start) = (own(), Instant::now());
+        while own() < before + Duration::from_millis(50) {
+            assert!(start.elapsed() < Duration::from_secs(30), "{:?}", own());
+        }
+    }
+
+    #[test]
+    fn busy_share_counts_the_ticks_between_two_readings() {
+        let (before, after) = (CoreTimes { busy: 10, total: 100 }, CoreTimes { busy: 40, total: 200 });
+        assert!((after.busy_since(before) - 0.3).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,73 @@
+//! Tables in the terminal.
+
+use std::fmt::Write;
+
+use crate::compare::Comparison;
+
+/// The medians of a comparison, and the ratios to its first target, as a table in Markdown.
+pub(crate) fn comparison_table(comparison: &Comparison) -> String {
+    let mut table = format!(
+        "{}: medians of {} rounds of {} s, {} connections, servers on the cores {:?}, generator on {:?}\n\n",
+        comparison.scenario,
+        comparison.rounds,
+        comparison.seconds,
+        comparison.connections,
+        comparison.server_cores,
+        comparison.generator_cores,
+    );
+    let columns = [
+        "target",
+        "requests/s",
+        "server us",
+        "redis us",
+        "postgres us",
+        "bytes",
+        "void",
+        "requests/s :1",
+        "server :1",
+        "all :1",
+    ];
+    let mut rows = vec![columns.map(str::to_owned)];
+    for target in &comparison.targets {
+        let cpu = |role| number(target.cpu_us.get(role).copied(), 1);
+        rows.push([
+            target.name.to_owned(),
+            number(target.requests_per_second, 0),
+            cpu("server"),
+            cpu("redis"),
+            cpu("postgres"),
+            number(target.bytes_per_response, 0),
+            target.void.to_string(),
+            number(target.ratios.requests_per_second, 2),
+            number(target.ratios.server_cpu, 2),
+            number(target.ratios.total_cpu, 2),
+        ]);
+    }
+    align(&rows, &mut table);
+    table
+}
+
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+fn align<const N: usize>(rows: &[[String; N]], table: &mut String) {
+    let widths: Vec<usize> =
+        (0..N).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+    for (index, row) in rows.iter().enumerate() {
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = if column == 0 {
+                write!(table, "| {cell:width$} ")
+            } else {
+                write!(table, "| {cell:>width$} ")
+            };
+        }
+        table.push_str("|\n");
+        if index == 0 {
+            for width in &widths {
+                let _ = write!(table, "|{}", "-".repeat(width + 2));
+            }
+            table.push_str("|\n");
+        }
+    }
+}

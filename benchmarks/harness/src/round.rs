@@ -1,0 +1,179 @@
+//! Rounds: one target under load for a few seconds. Rounds of different targets alternate, and medians are compared.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use crate::cpu::{CoreTimes, Cores, cpu_time, ratio};
+use crate::generator::Wrk;
+use crate::target::{Role, Target};
+
+/// Above this share of their time the cores of the generator limit the load: the round is void.
+const MAX_GENERATOR_BUSY: f64 = 0.8;
+
+/// How often a void round is repeated before it is reported as void.
+const REPETITIONS: usize = 2;
+
+/// One target under load.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Round {
+    /// Requests per second.
+    pub(crate) requests_per_second: f64,
+    /// CPU time per request in microseconds, by role.
+    pub(crate) cpu_us: BTreeMap<&'static str, f64>,
+    /// Bytes per response, with its head.
+    pub(crate) bytes_per_response: f64,
+    /// The share of the time in which the cores of the generator were busy.
+    pub(crate) generator_busy: f64,
+    /// The share of the time in which the cores of the servers did something else than serve this target.
+    pub(crate) other_load: f64,
+    /// Why the round is void.
+    pub(crate) void: Option<String>,
+    /// Whether the round counts.
+    pub(crate) valid: bool,
+}
+
+/// How rounds are run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schedule {
+    /// Rounds of each target.
+    pub(crate) rounds: usize,
+    /// The length of a round.
+    pub(crate) seconds: u64,
+    /// Counts void rounds like others, on a machine that does other work.
+    pub(crate) allow_void: bool,
+}
+
+impl Schedule {
+    /// Runs the rounds of all targets, in the order A B B A, after a warm-up of each. Returns the rounds of each target; those with
+    /// the same index were run one after the other.
+    pub(crate) async fn run(self, targets: &[Target], wrk: &Wrk, cores: &Cores) -> Result<Vec<Vec<Round>>> {
+        for target in targets {
+            wrk.run(target.address, 1, 0).await?;
+        }
+        let mut rounds = vec![Vec::new(); targets.len()];
+        for number in 1..=self.rounds {
+            let mut order: Vec<usize> = (0..targets.len()).collect();
+            if number % 2 == 0 {
+                order.reverse();
+            }
+            for index in order {
+                let round = self.valid_round(&targets[index], wrk, cores, number).await?;
+                crate::progress(&format!("round {number}/{}, {}: {round}", self.rounds, targets[index].name));
+                rounds[index].push(round);
+            }
+        }
+        Ok(rounds)
+    }
+
+    async fn valid_round(self, target: &Target, wrk: &Wrk, cores: &Cores, number: usize) -> Result<Round> {
+        let mut round = self.round(target, wrk, cores, number).await?;
+        for repetition in 1..=REPETITIONS {
+            if round.void.is_none() || self.allow_void {
+                break;
+            }
+            round = self.round(target, wrk, cores, number + 1_000 * repetition).await?;
+        }
+        Ok(round)
+    }
+
+    async fn round(self, target: &Target, wrk: &Wrk, cores: &Cores, seed: usize) -> Result<Round> {
+        let before = Usage::read(target, cores)?;
+        let outcome = wrk.run(target.address, self.seconds, seed).await?;
+        let after = Usage::read(target, cores)?;
+        ensure!(outcome.requests > 0, "{}: no response", target.name);
+        ensure!(outcome.failures() == 0, "{}: {outcome:?}", target.name);
+        let cpu_us = Role::ALL.into_iter().filter(|role| !target.processes_of(*role).is_empty());
+        let cpu_us = cpu_us
+            .map(|role| (role.name(), after.microseconds_since(&before, role) / requests(outcome.requests)));
+        let generator_busy = after.generator.busy_since(before.generator);
+        let void = (generator_busy > MAX_GENERATOR_BUSY)
+            .then(|| format!("the generator's cores were busy {:.0} % of the time", generator_busy * 100.0));
+        Ok(Round {
+            requests_per_second: requests(outcome.requests) * 1e6 / requests(outcome.microseconds),
+            cpu_us: cpu_us.collect(),
+            bytes_per_response: ratio(outcome.bytes, outcome.requests),
+            generator_busy,
+            other_load: after.other_load_since(&before),
+            valid: void.is_none() || self.allow_void,
+            void,
+        })
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a measurement are far below 2^52")]
+const fn requests(count: u64) -> f64 {
+    count as f64
+}
+
+impl std::fmt::Display for Round {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0} requests/s", self.requests_per_second)?;
+        for (role, microseconds) in &self.cpu_us {
+            write!(f, ", {role} {microseconds:.1} us")?;
+        }
+        write!(f, ", generator {:.0} % busy", self.generator_busy * 100.0)?;
+        match &self.void {
+            Some(reason) => write!(f, ", VOID: {reason}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The CPU time used until now.
+struct Usage {
+    processes: BTreeMap<Role, Duration>,
+    generator: CoreTimes,
+    servers: CoreTimes,
+}
+
+impl Usage {
+    fn read(target: &Target, cores: &Cores) -> Result<Self> {
+        let processes = Role::ALL.into_iter().map(|role| Ok((role, cpu_time(&target.processes_of(role))?)));
+        Ok(Self {
+            processes: processes.collect::<Result<_>>()?,
+            generator: CoreTimes::read(cores.generator())?,
+            servers: CoreTimes::read(cores.servers())?,
+        })
+    }
+
+    fn time_since(&self, before: &Self, role: Role) -> Duration {
+        let time = |usage: &Self| usage.processes.get(&role).copied().unwrap_or_default();
+        time(self).saturating_sub(time(before))
+    }
+
+    fn microseconds_since(&self, before: &Self, role: Role) -> f64 {
+        self.time_since(before, role).as_secs_f64() * 1e6
+    }
+
+    fn other_load_since(&self, before: &Self) -> f64 {
+        let target: Duration = Role::ALL.into_iter().map(|role| self.time_since(before, role)).sum();
+        (self.servers.busy_since(before.servers) - self.servers.share_since(before.servers, target)).max(0.0)
+    }
+}
+
+/// The median of the values. `None` without any.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_is_the_middle_of_the_sorted_values() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), Some(2.0));
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), Some(2.5));
+        assert_eq!(median(std::iter::empty()), None);
+    }
+}

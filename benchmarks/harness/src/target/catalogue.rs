@@ -1,0 +1,100 @@
+//! A PostgreSQL server with a generated catalogue. Its data stays in a cache folder between runs.
+
+use std::fs::{File, TryLockError};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use chart_index_benchmarks::catalogue::{CatalogueOptions, fill};
+use chart_index_domain::NoteHash;
+use chart_index_store::{Store, StoreConfig};
+use chart_index_tests::PrivatePostgres;
+
+use crate::cpu::Cores;
+
+/// Chartsets per ten charts, as in catalogues that were counted.
+const CHARTSETS_PER_TEN_CHARTS: u64 = 3;
+const SEED: u64 = 1;
+const TIMEOUT: Duration = Duration::from_mins(1);
+/// Written when the catalogue is complete.
+const COMPLETE: &str = "complete";
+
+/// A catalogue on a server of its own. Dropping the value stops the server; the data stays.
+#[derive(Debug)]
+pub(crate) struct Catalogue {
+    postgres: PrivatePostgres,
+    charts: u64,
+    _lock: File,
+}
+
+impl Catalogue {
+    /// Starts the server with a catalogue of this size, which is generated if the cache folder does not have it.
+    pub(crate) async fn open(charts: u64, cores: &Cores) -> Result<Self> {
+        let folder = cache_folder()?.join(format!("load/charts-{charts}"));
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let lock = File::create(folder.join("lock"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => bail!("another run uses {}", folder.display()),
+            Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the catalogue"),
+        }
+        let postgres = {
+            let _pinned = cores.on_servers()?;
+            PrivatePostgres::start_in(&folder)
+        };
+        let catalogue = Self { postgres, charts, _lock: lock };
+        catalogue.complete(&folder.join(COMPLETE)).await?;
+        Ok(catalogue)
+    }
+
+    async fn complete(&self, marker: &std::path::Path) -> Result<()> {
+        let config = StoreConfig {
+            acquire_timeout: TIMEOUT,
+            statement_timeout: TIMEOUT,
+            ..StoreConfig::new(self.url().parse()?)
+        };
+        let store = Store::new(&config);
+        store.migrate().await.context("cannot migrate the catalogue")?;
+        if !marker.exists() {
+            crate::progress(&format!("generating {} charts, once", self.charts));
+            let chartsets = (self.charts * CHARTSETS_PER_TEN_CHARTS / 10).max(1);
+            fill(&store, CatalogueOptions::new(chartsets, self.charts, SEED)?).await?;
+            self.psql("VACUUM (ANALYZE)");
+            self.psql("CHECKPOINT");
+            File::create(marker)?;
+        }
+        store.close().await;
+        Ok(())
+    }
+
+    /// The URL of the database.
+    pub(crate) fn url(&self) -> &str {
+        self.postgres.url()
+    }
+
+    /// The process id of the server.
+    pub(crate) fn process_id(&self) -> Result<u32> {
+        self.postgres.process_id().context("the PostgreSQL server has ended")
+    }
+
+    /// The hashes of this many charts, in ascending order: those of generated charts are random.
+    pub(crate) fn hashes(&self, count: usize) -> Result<Vec<NoteHash>> {
+        let rows = self.psql(&format!("SELECT encode(hash, 'hex') FROM charts ORDER BY hash LIMIT {count}"));
+        rows.lines().map(|row| row.parse().with_context(|| format!("{row} is no note hash"))).collect()
+    }
+
+    /// Runs a statement and returns its output, unaligned and without headers.
+    fn psql(&self, statement: &str) -> String {
+        chart_index_tests::TestDatabase::psql_on(self.url(), statement)
+    }
+}
+
+/// The cache folder of the project, outside of the checkout.
+pub(crate) fn cache_folder() -> Result<PathBuf> {
+    if let Some(folder) = std::env::var_os("CHART_INDEX_CACHE") {
+        return Ok(folder.into());
+    }
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let base = base.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    Ok(base.context("neither CHART_INDEX_CACHE nor HOME is set")?.join("chart-index"))
+}

@@ -1,0 +1,76 @@
+//! What is measured: servers of their own on free ports of the loopback address, pinned to the cores of the servers.
+
+mod catalogue;
+mod nginx;
+mod plain_handler;
+mod service;
+
+use std::any::Any;
+use std::fmt;
+use std::net::SocketAddr;
+
+pub(crate) use catalogue::Catalogue;
+pub(crate) use nginx::{CachedFile, files, proxy_cache};
+pub(crate) use plain_handler::{PlainHandler, serve as serve_plain_handler};
+pub(crate) use service::{Limits, ServicePrograms, service};
+
+/// What the processes of a target do. Their CPU time is reported separately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Role {
+    /// Receives the requests: the service, nginx, nginx with the handler behind it, Meilisearch.
+    Server,
+    /// Counts requests and caches responses.
+    Redis,
+    /// Has the catalogue.
+    Postgres,
+}
+
+/// A running target. Dropping the value ends its processes.
+pub(crate) struct Target {
+    /// The name in reports.
+    pub(crate) name: &'static str,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// Its processes; their descendants belong to them.
+    pub(crate) processes: Vec<(Role, u32)>,
+    _running: Vec<Box<dyn Any>>,
+}
+
+impl Target {
+    fn new(
+        name: &'static str,
+        address: SocketAddr,
+        processes: Vec<(Role, u32)>,
+        running: Vec<Box<dyn Any>>,
+    ) -> Self {
+        Self { name, address, processes, _running: running }
+    }
+
+    /// The processes with this role.
+    pub(crate) fn processes_of(&self, role: Role) -> Vec<u32> {
+        self.processes.iter().filter(|(of, _)| *of == role).map(|(_, process)| *process).collect()
+    }
+}
+
+impl Role {
+    /// Every role, in the order of reports.
+    pub(crate) const ALL: [Self; 3] = [Self::Server, Self::Redis, Self::Postgres];
+
+    /// The name in reports.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Redis => "redis",
+            Self::Postgres => "postgres",
+        }
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target")
+            .field("name", &self.name)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run dashboards test test-full record-search lint fmt bench catalogue image sbom up down clean
+.PHONY: help run dashboards test test-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -39,6 +39,11 @@ fmt: ## Format the code
 
 bench: ## Benchmark ingest and parsing
 	@scripts/bench
+
+# `make test` runs each of them once.
+bench-micro: ## Run the micro-benchmarks: parsing, note hash, queries, cache hits, rate limit checks (options: BENCH)
+	@scripts/servers install redis
+	cargo bench --locked --workspace --bench chart_files --bench query_strings --bench memory_hits --bench checks -- $(BENCH)
 
 catalogue: ## Fill an empty, migrated DATABASE_URL and, if set, MEILISEARCH_URL with 300,000 generated chartsets (options: CATALOGUE)
 	cargo run --release --locked -p chart-index-benchmarks --bin generate-catalogue -- $(CATALOGUE)

@@ -1,0 +1,76 @@
+//! Measures the decoding of chart files by format, and the note hash: `cargo bench -p chart-index-chartfile`.
+//!
+//! The files are the largest of each format in `samples/`. `decode` is what the ingest of a new chart does, `decode_stored`
+//! that of a chart whose ROX file is stored already, `inspect_rox` the verification of a stored ROX file. `note_hash` sorts,
+//! encodes and hashes generated notes, of which a chart has 500 to 5,000.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Duration;
+
+use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
+use chart_index_chartfile::{ChartFormat, decode, decode_skipping_stored_rox, inspect_rox};
+use criterion::{BenchmarkId, Criterion, Throughput};
+
+const FILES: [(&str, &str); 4] = [
+    ("osu", "alpha/900101 Paper Lanterns - Harbour Lights/4K tin owl's Expert (tin owl).osu"),
+    ("qua", "alpha/900103 Weaver's Knot - Slow Glass/Refraction.qua"),
+    ("sm", "beta/71 Kitchen Table Pack/Copper Kettle/kettle.sm"),
+    ("ssc", "beta/71 Kitchen Table Pack/Night Bus/bus.ssc"),
+];
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .without_plots()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(4))
+        .sample_size(50)
+        .configure_from_args();
+    files(&mut criterion);
+    note_hash(&mut criterion);
+    criterion.final_summary();
+}
+
+fn files(criterion: &mut Criterion) {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    for (name, path) in FILES {
+        let (format, bytes) =
+            (ChartFormat::from_path(path).unwrap(), std::fs::read(samples.join(path)).unwrap());
+        let mut group = criterion.benchmark_group(name);
+        group.throughput(Throughput::Bytes(bytes.len() as u64));
+        group.bench_function("decode", |bencher| {
+            bencher.iter(|| decode(format, black_box(&bytes)).unwrap());
+        });
+        group.bench_function("decode_stored", |bencher| {
+            bencher.iter(|| decode_skipping_stored_rox(format, black_box(&bytes), &|_| true).unwrap());
+        });
+        let decoded = decode(format, &bytes).unwrap();
+        let rox = decoded.charts[0].rox.as_deref().unwrap();
+        group.throughput(Throughput::Bytes(rox.len() as u64));
+        group.bench_function("inspect_rox", |bencher| {
+            bencher.iter(|| inspect_rox(black_box(rox)).unwrap());
+        });
+        group.finish();
+    }
+}
+
+fn note_hash(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("note_hash");
+    for count in [500_u16, 5_000] {
+        let notes: Vec<TimedNote> = (0..count).map(note).collect();
+        group.throughput(Throughput::Elements(count.into()));
+        group.bench_with_input(BenchmarkId::from_parameter(count), &notes, |bencher, notes| {
+            bencher.iter(|| CanonicalNotes::new(7, black_box(notes)).unwrap().hash());
+        });
+    }
+    group.finish();
+}
+
+/// A note every 125 ms, each fourth of them long, in the order of most files: by column last.
+fn note(number: u16) -> TimedNote {
+    let start_us = i64::from(number) * 125_000;
+    let end_us = number.is_multiple_of(4).then_some(start_us + 400_000);
+    TimedNote { start_us, column: u8::try_from(number * 5 % 7).unwrap(), end_us }
+}

@@ -76,7 +76,50 @@ fn unusable_configuration_ends_the_program_with_2() {
             assert!(run.stderr.contains(expected) && !run.stderr.contains("hunter2"), "{}", run.stderr);
         }
     }
-    let without = IndexerRun::run(program_command("chart-index").arg("serve").env_remove("DATABASE_URL"));
-    assert_eq!(without.code, Some(2), "{}", without.stderr);
-    assert!(without.stderr.contains("--database-url"), "{}", without.stderr);
+}
+
+#[test]
+fn contradictory_settings_end_the_program_with_2() {
+    const KEY: &str = "MEILISEARCH_API_KEY";
+    const CLUSTER: &str = "REDIS_CLUSTER_URLS";
+    for (nodes, name, value, expected) in [
+        ("http://a:1,http://a:1/", KEY, "hunter2", "MEILISEARCH_URL contains http://a:1 twice"),
+        ("http://a:1", KEY, "hunter2,hunter2", "MEILISEARCH_API_KEY has 2 keys for 1 nodes"),
+        ("http://a:1", KEY, "hunter2\u{1}", "(MEILISEARCH_API_KEY)"),
+        ("http://a:1", CLUSTER, "redis://:hunter2@a:1,redis://:hunter22@b:1", CLUSTER),
+        ("http://a:1", CLUSTER, "redis+unix:///a,redis+unix:///b", CLUSTER),
+    ] {
+        let variables = [("DATABASE_URL", DATABASE), ("MEILISEARCH_URL", nodes), (name, value)];
+        assert_invalid("chart-index serve", &variables, expected);
+        for command in ["sync", "rebuild", "verify", "verify --search"] {
+            assert_invalid(&format!("chart-indexer {command}"), &variables, expected);
+        }
+    }
+}
+
+#[test]
+fn missing_settings_end_the_program_with_2() {
+    assert_invalid("chart-index serve", &[], "--database-url");
+    for command in
+        ["migrate", "ingest samples", "sync", "rebuild", "verify", "restore chartset 0123456789abcdef"]
+    {
+        assert_invalid(
+            &format!("chart-indexer {command}"),
+            &[("MEILISEARCH_URL", "http://a")],
+            "DATABASE_URL",
+        );
+    }
+    for command in ["sync", "rebuild", "verify --search"] {
+        assert_invalid(&format!("chart-indexer {command}"), &[("DATABASE_URL", DATABASE)], "MEILISEARCH_URL");
+    }
+}
+
+/// Asserts that a command ends with 2 and prints what is expected, and no password.
+fn assert_invalid(command: &str, variables: &[(&str, &str)], expected: &str) {
+    let (program, arguments) = command.split_once(' ').unwrap();
+    let mut command_line = program_command(program);
+    let run =
+        IndexerRun::run(command_line.args(arguments.split(' ')).env_clear().envs(variables.iter().copied()));
+    assert_eq!(run.code, Some(2), "{command}: {}", run.stderr);
+    assert!(run.stderr.contains(expected) && !run.stderr.contains("hunter2"), "{command}: {}", run.stderr);
 }

@@ -62,7 +62,7 @@ async fn missing_node_is_an_error_that_names_the_setting() {
     let catalogue = Catalogue::with_nodes(1).await;
     for arguments in [&["sync"][..], &["rebuild"], &["verify", "--search"]] {
         let none = run(catalogue.command(arguments).env_remove("MEILISEARCH_URL"));
-        assert_eq!(none.code, Some(1));
+        assert_eq!(none.code, Some(2));
         assert!(none.stderr.contains("MEILISEARCH_URL"), "{}", none.stderr);
     }
     assert_eq!(run(catalogue.command(&["verify"]).env_remove("MEILISEARCH_URL")).code, Some(0));

@@ -3,8 +3,9 @@
 use chart_index_cli::{CommaSeparated, FileParser, SecretParser};
 use clap::Args;
 use clap::builder::ValueParserFactory;
+use redis::RedisError;
 
-use crate::{RedisEndpoint, RedisUrl};
+use crate::{RedisConfig, RedisEndpoint, RedisUrl};
 
 /// The Redis that a program uses.
 #[derive(Debug, Clone, Args)]
@@ -62,7 +63,22 @@ impl RedisArguments {
             (None, urls) => RedisEndpoint::Cluster(urls.to_vec()),
         }
     }
+
+    /// Checks what cannot be seen from a single URL.
+    ///
+    /// # Errors
+    /// The URLs of a cluster contradict each other, for example in their passwords.
+    pub fn check(&self) -> Result<(), InconsistentUrls> {
+        let config = RedisConfig::new(self.endpoint());
+        config.install_tls_provider();
+        config.client().map(drop).map_err(InconsistentUrls)
+    }
 }
+
+/// The URLs in `REDIS_CLUSTER_URLS` contradict each other.
+#[derive(Debug, thiserror::Error)]
+#[error("REDIS_CLUSTER_URLS is invalid: {0}")]
+pub struct InconsistentUrls(RedisError);
 
 impl ValueParserFactory for RedisUrl {
     type Parser = SecretParser<Self>;

@@ -20,7 +20,7 @@ mod supervisor;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use arguments::RedisArguments;
+pub use arguments::{InconsistentUrls, RedisArguments};
 pub use config::{InvalidRedisUrl, RedisConfig, RedisEndpoint, RedisUrl};
 pub use connection::RedisConnection;
 pub use connection_state::ConnectionState;

@@ -122,7 +122,7 @@ mod tests {
         };
         let keys_of_nodes: Vec<_> =
             parse("http://a,http://b").unwrap().into_iter().map(|n| n.api_key).collect();
-        assert_eq!(keys_of_nodes, ["one", "two"].map(|key| Some(ApiKey::from(key.to_owned()))));
+        assert_eq!(keys_of_nodes, ["one", "two"].map(|key| Some(key.parse().unwrap())));
         assert_eq!(parse("http://a").unwrap_err(), InconsistentNodes::Keys { keys: 2, nodes: 1 });
         assert!(nodes(&[&keys[..], &["--meilisearch-api-key=one"]].concat()).is_err());
     }

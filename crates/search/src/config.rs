@@ -1,11 +1,11 @@
 //! The addresses, API keys, timeouts and limits of the nodes.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::time::Duration;
 
+use hyper::header::HeaderValue;
 use url::Url;
 
 /// The URL of a Meilisearch server: `http` or `https`, with an optional port and path prefix.
@@ -68,26 +68,24 @@ pub struct MalformedNodeUrl;
 
 /// The API key of a node. A secret: [`Debug`] does not print it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(String);
+pub struct ApiKey(HeaderValue);
 
 impl ApiKey {
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for ApiKey {
-    fn from(key: String) -> Self {
-        Self(key)
+    /// The value of the header `Authorization`.
+    pub(crate) fn authorization(&self) -> HeaderValue {
+        self.0.clone()
     }
 }
 
 impl FromStr for ApiKey {
-    type Err = Infallible;
+    type Err = MalformedApiKey;
 
     /// Surrounding white space, such as the line end of a file, is not part of the key.
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.trim().to_owned()))
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut value =
+            HeaderValue::try_from(format!("Bearer {}", text.trim())).map_err(|_| MalformedApiKey)?;
+        value.set_sensitive(true);
+        Ok(Self(value))
     }
 }
 
@@ -96,6 +94,11 @@ impl fmt::Debug for ApiKey {
         f.write_str("ApiKey(…)")
     }
 }
+
+/// The text cannot be an API key. The error does not contain the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it contains a character that is not allowed in a header")]
+pub struct MalformedApiKey;
 
 /// One node and the index on it.
 #[derive(Debug, Clone)]
@@ -208,7 +211,13 @@ mod tests {
     #[test]
     fn debug_does_not_print_the_key() {
         let url = "http://localhost:7700".parse().unwrap();
-        let config = NodeConfig::new(url, Some("hunter2".to_owned().into()));
+        let config = NodeConfig::new(url, "hunter2".parse().ok());
         assert!(!format!("{:?}", SearchConfig::new(vec![config])).contains("hunter2"));
+    }
+
+    #[test]
+    fn invalid_key_is_an_error_without_the_key() {
+        let error = "hunter2\nhunter2".parse::<ApiKey>().unwrap_err();
+        assert!(!format!("{error} {error:?}").contains("hunter2"));
     }
 }

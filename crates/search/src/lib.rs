@@ -57,7 +57,7 @@ mod word_codes;
 mod writer;
 
 pub use arguments::{InconsistentNodes, MeilisearchArguments};
-pub use config::{ApiKey, MalformedNodeUrl, NodeConfig, NodeUrl, SearchConfig};
+pub use config::{ApiKey, MalformedApiKey, MalformedNodeUrl, NodeConfig, NodeUrl, SearchConfig};
 pub use difference::{Difference, DifferenceKind};
 pub use engine::MeilisearchEngine;
 pub use error::SearchError;

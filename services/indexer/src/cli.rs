@@ -8,9 +8,11 @@ use anyhow::{Context, Result};
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
-use chart_index_store::{DatabaseArguments, Store, StoreConfig};
+use chart_index_store::{DatabaseArguments, DatabaseUrl, Store, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{Args, Parser, Subcommand};
+
+use crate::search;
 
 /// Ingests chart files into the index and maintains its database and search nodes
 #[derive(Debug, Parser)]
@@ -28,6 +30,24 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// # Errors
+    /// The command lacks a setting, or settings contradict each other.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.redis.check()?;
+        if !matches!(self.command, Command::Ingest { dry_run: true, .. }) {
+            self.store.url()?;
+        }
+        match &self.command {
+            Command::Sync { meilisearch, .. }
+            | Command::Rebuild { meilisearch, .. }
+            | Command::Verify { search: true, meilisearch } => search::nodes(meilisearch).map(drop),
+            Command::Verify { search: false, meilisearch } => Ok(meilisearch.nodes().map(drop)?),
+            _ => Ok(()),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct StoreArguments {
     #[command(flatten)]
@@ -35,18 +55,23 @@ pub(crate) struct StoreArguments {
 }
 
 impl StoreArguments {
+    /// # Errors
+    /// No database is configured.
+    fn url(&self) -> Result<&DatabaseUrl> {
+        self.database.url().context("no database: set DATABASE_URL or DATABASE_URL_FILE")
+    }
+
     /// A store with longer timeouts than those of a server.
     ///
     /// # Errors
     /// No database is configured.
     pub(crate) fn store(&self) -> Result<Store> {
-        let url = self.database.url().context("no database: set DATABASE_URL or DATABASE_URL_FILE")?;
         let timeout = Duration::from_secs(10);
         let config = StoreConfig {
             acquire_timeout: timeout,
             lookup_timeout: timeout,
             statement_timeout: 30 * timeout,
-            ..StoreConfig::new(url.clone())
+            ..StoreConfig::new(self.url()?.clone())
         };
         Ok(Store::new(&config))
     }

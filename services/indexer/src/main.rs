@@ -37,7 +37,7 @@ const REBUILD_INTERRUPTED: &str =
     "the live index is complete; run rebuild again, it starts from the beginning";
 
 fn main() -> ExitCode {
-    let cli = chart_index_cli::parse::<Cli>();
+    let cli = chart_index_cli::parse(Cli::check);
     let started = Telemetry::start("chart-indexer", env!("CARGO_PKG_VERSION"), &cli.logging, &cli.otlp);
     let telemetry = match started {
         Ok(telemetry) => telemetry,

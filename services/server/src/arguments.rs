@@ -22,6 +22,18 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+impl Arguments {
+    /// # Errors
+    /// Settings contradict each other.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        if let Command::Serve(arguments) = &self.command {
+            arguments.meilisearch.nodes()?;
+            arguments.redis.check()?;
+        }
+        Ok(())
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve the API, and health endpoints and metrics on a private listener, until SIGTERM or SIGINT.

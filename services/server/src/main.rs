@@ -21,7 +21,7 @@ use crate::arguments::{Arguments, Command, ServeArguments};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let result = match chart_index_cli::parse::<Arguments>().command {
+    let result = match chart_index_cli::parse(Arguments::check).command {
         Command::Serve(arguments) => return serve(&arguments),
         Command::Healthcheck(arguments) => healthcheck::run(&arguments),
     };

@@ -47,14 +47,25 @@ pub(crate) use sync::sync;
 pub(crate) use verify::verify;
 
 use anyhow::{Context, Result, ensure};
-use chart_index_search::{IndexWriter, MeilisearchArguments};
+use chart_index_search::{IndexWriter, MeilisearchArguments, NodeConfig};
+
+/// The nodes, at least one.
+///
+/// # Errors
+/// No node is configured, or the numbers of nodes and keys do not match.
+pub(crate) fn nodes(arguments: &MeilisearchArguments) -> Result<Vec<NodeConfig>> {
+    let nodes = arguments.nodes()?;
+    ensure!(!nodes.is_empty(), "no Meilisearch node: set MEILISEARCH_URL or --meilisearch-url");
+    Ok(nodes)
+}
 
 /// A writer for each node.
 ///
 /// # Errors
-/// No node is configured, or the numbers of nodes and keys do not match.
+/// Those of [`nodes`], or the system has no root certificates for a node with TLS.
 pub(crate) fn writers(arguments: &MeilisearchArguments) -> Result<Vec<IndexWriter>> {
-    let nodes = arguments.nodes()?;
-    ensure!(!nodes.is_empty(), "no Meilisearch node: set MEILISEARCH_URL or --meilisearch-url");
-    nodes.iter().map(|node| IndexWriter::new(node).with_context(|| node.url.to_string())).collect()
+    nodes(arguments)?
+        .iter()
+        .map(|node| IndexWriter::new(node).with_context(|| node.url.to_string()))
+        .collect()
 }

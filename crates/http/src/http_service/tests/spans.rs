@@ -25,13 +25,26 @@ fn traceparent(flags: &str) -> String {
     format!("00-{TRACE_ID}-{SPAN_ID}-{flags}")
 }
 
-/// Sends a request to `/…` from this peer and returns the spans. 10.0.0.0/8 is trusted.
+/// Sends a request from this peer and returns the spans.
 async fn spans(sampler: Sampler, peer: &str, path: &str, headers: &[(&str, &str)]) -> Vec<SpanData> {
     global::set_text_map_propagator(TraceContextPropagator::new());
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
     let _guard = tracing::subscriber::set_default(registry().with(layer));
+    wait_until_recorded(async || {
+        send_from(always(), "192.0.2.1", "/nothing", &[]).await;
+        let is_recorded = !exporter.get_finished_spans().unwrap().is_empty();
+        exporter.reset();
+        is_recorded
+    })
+    .await;
+    send_from(sampler, peer, path, headers).await;
+    exporter.get_finished_spans().unwrap()
+}
+
+/// Sends a request from this peer. 10.0.0.0/8 is trusted.
+async fn send_from(sampler: Sampler, peer: &str, path: &str, headers: &[(&str, &str)]) {
     let routes = routes(&rate_limiter(240, "10.0.0.0/8"), Arc::default(), Arc::default());
     let peer = PeerAddress(peer.parse().unwrap());
     let app = HttpService::public(routes, &config(8), sampler).for_peer(peer);
@@ -40,7 +53,6 @@ async fn spans(sampler: Sampler, peer: &str, path: &str, headers: &[(&str, &str)
         request = request.header(*name, *value);
     }
     app.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-    exporter.get_finished_spans().unwrap()
 }
 
 /// The attributes, without those that name the source code and the thread.

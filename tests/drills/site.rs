@@ -6,11 +6,13 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use chart_index_tests::{ChartSpec, Client, ComposeProject, Library, OpenLoop, Response, Senders, within};
+use chart_index_tests::{
+    ChartSpec, Client, ComposeProject, Library, OpenLoop, Response, Senders, paths_of_all_kinds, within,
+};
 use reqwest::Method;
 
 /// The charts of a site, each in a chartset of its own.
-pub(crate) const CHARTS: u32 = 40;
+const CHARTS: u32 = 40;
 
 /// The title of a chart that the load does not request.
 const REMOVABLE: &str = "Removable";
@@ -182,13 +184,7 @@ impl Site {
     }
 
     fn paths(&self) -> Vec<String> {
-        let known = self.hashes.iter().flat_map(|hash| {
-            [format!("/api/charts/{hash}"), format!("/api/charts/{hash}/rox"), format!("/api/charts/{hash}")]
-        });
-        let unknown = (0..CHARTS).map(|number| format!("/api/charts/{number:064}"));
-        let lists = (0..CHARTS).map(|number| format!("/api/chartsets?lengthMax={}&perPage=5", 60 + number));
-        let details = self.chartsets.iter().map(|id| format!("/api/chartsets/{id}"));
-        known.chain(unknown).chain(lists).chain(details).collect()
+        paths_of_all_kinds(&self.hashes, &self.chartsets)
     }
 
     /// Waits until HAProxy sends requests to every replica.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use chart_index_tests::{
     ChartSpec, IndexerRun, Library, OpenLoop, PrivateHaproxy, PrivatePostgres, ReplicaAddresses, Service,
-    ServiceOptions, TestDatabase, TestRedis, indexer_command, within,
+    ServiceOptions, TestDatabase, TestRedis, indexer_command, paths_of_all_kinds, within,
 };
 use tokio::sync::Mutex;
 
@@ -159,15 +159,8 @@ impl Site {
         Self { database_url, redis, hashes, chartsets, drain_delay, addresses, replicas, proxy }
     }
 
-    /// Paths of every kind, whose responses are 200.
     fn paths(&self) -> Vec<String> {
-        let known = self.hashes.iter().flat_map(|hash| {
-            [format!("/api/charts/{hash}"), format!("/api/charts/{hash}/rox"), format!("/api/charts/{hash}")]
-        });
-        let unknown = (0..CHARTS).map(|number| format!("/api/charts/{number:064}"));
-        let lists = (0..CHARTS).map(|number| format!("/api/chartsets?lengthMax={}&perPage=5", 60 + number));
-        let details = self.chartsets.iter().map(|id| format!("/api/chartsets/{id}"));
-        known.chain(unknown).chain(lists).chain(details).collect()
+        paths_of_all_kinds(&self.hashes, &self.chartsets)
     }
 
     /// Terminates a replica, which HAProxy has to notice before it exits, and restarts it on its ports. Returns once HAProxy

@@ -97,3 +97,15 @@ impl Response {
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
     }
 }
+
+/// Paths of every kind for these charts and chartsets: known and unknown charts, ROX files, lists and details. The status of
+/// each response is 200.
+pub fn paths_of_all_kinds(hashes: &[String], chartsets: &[String]) -> Vec<String> {
+    let known = hashes.iter().flat_map(|hash| {
+        [format!("/api/charts/{hash}"), format!("/api/charts/{hash}/rox"), format!("/api/charts/{hash}")]
+    });
+    let unknown = (0..hashes.len()).map(|number| format!("/api/charts/{number:064}"));
+    let lists = (0..hashes.len()).map(|number| format!("/api/chartsets?lengthMax={}&perPage=5", 60 + number));
+    let details = chartsets.iter().map(|id| format!("/api/chartsets/{id}"));
+    known.chain(unknown).chain(lists).chain(details).collect()
+}

@@ -27,7 +27,7 @@ mod random;
 mod redis;
 mod telemetry;
 
-pub use client::{Client, Response, http_client_builder};
+pub use client::{Client, Response, http_client_builder, paths_of_all_kinds};
 pub use compose::{ComposeProject, Connection};
 pub use database::TestDatabase;
 pub use haproxy::{PrivateHaproxy, ReplicaAddresses};

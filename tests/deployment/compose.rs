@@ -1,8 +1,10 @@
 //! Invariants of `docker-compose.yml`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
-use super::compose;
+use super::{compose, deployment};
 
 /// Services that end, and that `restart` must not start again.
 const ONE_SHOT: &[&str] = &["meilisearch-keys", "migrate", "ingest"];
@@ -130,6 +132,30 @@ fn only_the_reverse_proxy_is_public() {
     let compose = compose();
     for (name, network) in compose["networks"].as_object().expect("networks") {
         assert_eq!(network["internal"] == true, name != "published", "{name}");
+    }
+}
+
+/// The private listeners of the programs and of HAProxy are `ADMIN_LISTEN`, `METRICS_LISTEN` and port 8404.
+#[test]
+fn prometheus_scrapes_every_service_with_metrics() {
+    let configuration = deployment(&["compose", "monitoring/prometheus.yml"]);
+    let jobs = configuration["scrape_configs"].as_array().expect("jobs");
+    let targets = jobs.iter().flat_map(|job| {
+        let file = job["file_sd_configs"][0]["files"][0].as_str().expect("a file");
+        let file = file.strip_prefix("targets/").expect("the folder that is mounted");
+        let entries = deployment(&["compose", &format!("compose/prometheus/{file}")]);
+        entries[0]["targets"].as_array().expect("targets").clone()
+    });
+    let targets: BTreeSet<_> = targets.map(|target| target.as_str().expect("a target").to_owned()).collect();
+    let replicas = ["lookup-1", "lookup-2", "browse-1", "browse-2"].map(|name| format!("{name}:9090"));
+    let others = ["sync:9091", "haproxy:8404", "127.0.0.1:9090"].map(str::to_owned);
+    assert_eq!(targets, replicas.into_iter().chain(others).collect());
+    let services = services();
+    for target in &targets {
+        let (name, _) = target.split_once(':').expect("a port");
+        let name = if name == "127.0.0.1" { "prometheus" } else { name };
+        let networks = services[name]["networks"].as_array().expect("networks");
+        assert!(networks.iter().any(|network| network == "monitoring"), "{name}");
     }
 }
 

@@ -165,7 +165,7 @@ fn write_configuration(folder: &Path, targets: &[(&str, SocketAddr)]) {
         let name = path.file_name().expect("a name");
         copy_with_short_intervals(&path, &folder.join("rules").join(name));
     }
-    for job in ["chart-index", "chart-indexer", "prometheus"] {
+    for job in ["chart-index", "chart-indexer", "haproxy", "prometheus"] {
         let addresses =
             targets.iter().filter(|(name, _)| *name == job).map(|(_, address)| address.to_string());
         let addresses: Vec<String> = addresses.collect();

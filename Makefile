@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run dashboards test test-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
+.PHONY: help run dashboards test test-full load load-full load-history record-search lint fmt bench bench-micro catalogue image sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -26,6 +26,15 @@ test-full: ## Run the tests that take minutes: rollouts and an outage behind HAP
 	cargo build --release --workspace --bins
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test --test overload -- --ignored --show-output
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test --test recovery -- --ignored --show-output long_
+
+load: ## Load-test the service side by side with nginx and others, under five minutes (options: LOAD)
+	@scripts/load short $(LOAD)
+
+load-full: ## The same with 1,000,000 charts and all scenarios, about two hours (options: LOAD)
+	@scripts/load full $(LOAD)
+
+load-history: ## Write a page that plots the results of load tests over time
+	@scripts/load history
 
 record-search: ## Record the Meilisearch exchanges that tests replay (needs meilisearch on the PATH)
 	RECORD_SEARCH=1 cargo test --package chart-index-search --test search recorded_exchanges -- --test-threads=1

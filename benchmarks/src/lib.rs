@@ -1,3 +1,6 @@
-//! A generator of synthetic catalogues, for benchmarks and tests of load.
+//! What several benchmarks share: a generator of synthetic catalogues, and a proxy that records searches.
 
 pub mod catalogue;
+mod recording_proxy;
+
+pub use recording_proxy::RecordingProxy;

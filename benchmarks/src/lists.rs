@@ -14,10 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use chart_index_benchmarks::RecordingProxy;
 use chart_index_tests::{Service, ServiceOptions};
 use reqwest::{Client, RequestBuilder};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 
 /// The number of concurrent connections.
 const CONNECTIONS: usize = 8;
@@ -28,9 +27,6 @@ const CACHE_BYTES: &str = "4194304";
 const SORTS: [&str; 6] = ["updated", "title", "artist", "bpm", "length", "density"];
 const FILTERS: [&str; 4] =
     ["", "&keys=4", "&keys=4,7&source=alphaSet&bpmMax=240", "&lengthMin=90&densityMin=4"];
-
-/// The bodies of recorded searches.
-type Recorded = Arc<Mutex<Vec<String>>>;
 
 /// On one thread, to leave as much CPU time as possible to the servers.
 #[tokio::main(flavor = "current_thread")]
@@ -46,7 +42,7 @@ async fn main() -> Result<()> {
     let redis = std::env::var("SERVICE_REDIS_URL").ok();
 
     let proxy = RecordingProxy::start(&node)?;
-    let recording_service = serve(&database_url, &proxy.url, None);
+    let recording_service = serve(&database_url, proxy.url(), None);
     let service = serve(&database_url, &node, redis.as_deref());
     let lists = |paths: &[String]| -> Vec<RequestBuilder> {
         paths.iter().map(|path| http.get(format!("http://{}{path}", service.address()))).collect()
@@ -55,7 +51,7 @@ async fn main() -> Result<()> {
     // The first round is a warm-up, which opens connections and fills the cache.
     for round in 0..=rounds {
         let paths: Vec<String> = (0..queries).map(|number| path(round * queries + number)).collect();
-        let bodies = record_searches(&proxy, &recording_service, &http, &paths).await?;
+        let bodies = proxy.searches_of(&recording_service, &http, &paths).await?;
         ensure!(bodies.len() == queries, "{} searches for {queries} queries", bodies.len());
         let (service, direct) = alternate(lists(&paths), search_requests(&http, &node, bodies)).await?;
         if round > 0 {
@@ -90,91 +86,6 @@ fn serve(database_url: &str, node: &str, redis: Option<&str>) -> Service {
         vec![("MEILISEARCH_URL", node), ("SEARCH_MAX_LAG_MS", "3600000"), ("CACHE_BYTES", CACHE_BYTES)];
     variables.extend(redis.map(|redis| ("REDIS_URL", redis)));
     Service::start_with(database_url, &ServiceOptions { variables: &variables, ..ServiceOptions::default() })
-}
-
-/// A proxy between a service and Meilisearch that records the searches.
-struct RecordingProxy {
-    url: String,
-    recorded: Recorded,
-}
-
-impl RecordingProxy {
-    /// Starts the proxy in its own thread, as starting a service blocks this one.
-    fn start(node: &str) -> Result<Self> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        listener.set_nonblocking(true)?;
-        let url = format!("http://{}", listener.local_addr()?);
-        let recorded = Recorded::default();
-        let serving = accept_all(
-            listener,
-            node.trim_start_matches("http://").trim_end_matches('/').to_owned(),
-            Arc::clone(&recorded),
-        );
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        std::thread::spawn(move || runtime.block_on(serving));
-        Ok(Self { url, recorded })
-    }
-}
-
-/// The searches that the service sends to Meilisearch for these queries, in order.
-async fn record_searches(
-    proxy: &RecordingProxy,
-    service: &Service,
-    http: &Client,
-    paths: &[String],
-) -> Result<Vec<String>> {
-    for path in paths {
-        let response = http.get(format!("http://{}{path}", service.address())).send().await?;
-        let engine = response.headers().get("x-search-engine").and_then(|engine| engine.to_str().ok());
-        ensure!(engine == Some("meilisearch"), "{path}: {} by {engine:?}", response.status());
-        response.bytes().await?;
-    }
-    Ok(std::mem::take(&mut *proxy.recorded.lock().unwrap_or_else(PoisonError::into_inner)))
-}
-
-async fn accept_all(listener: std::net::TcpListener, target: String, recorded: Recorded) -> Result<()> {
-    let listener = TcpListener::from_std(listener)?;
-    loop {
-        let (client, _) = listener.accept().await?;
-        let (target, recorded) = (target.clone(), Arc::clone(&recorded));
-        tokio::spawn(async move { forward(client, &target, &recorded).await });
-    }
-}
-
-/// Forwards a connection and records the bodies of searches.
-async fn forward(client: TcpStream, target: &str, recorded: &Recorded) -> Result<()> {
-    let server = TcpStream::connect(target).await?;
-    server.set_nodelay(true)?;
-    client.set_nodelay(true)?;
-    let (mut from_client, mut to_client) = client.into_split();
-    let (mut from_server, mut to_server) = server.into_split();
-    tokio::spawn(async move { tokio::io::copy(&mut from_server, &mut to_client).await });
-    let mut buffer = Vec::new();
-    loop {
-        let read = from_client.read_buf(&mut buffer).await?;
-        if read == 0 {
-            return Ok(());
-        }
-        to_server.write_all(&buffer[buffer.len() - read..]).await?;
-        while let Some((head, body)) = first_request(&buffer) {
-            buffer.drain(..head.len() + 4 + body.len());
-            if head.starts_with("POST ") && head.contains("/search ") {
-                recorded.lock().unwrap_or_else(PoisonError::into_inner).push(body);
-            }
-        }
-    }
-}
-
-/// The head and the body of the first request, if it is complete.
-fn first_request(bytes: &[u8]) -> Option<(String, String)> {
-    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-    let length = head.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
-    });
-    let body = bytes.get(end + 4..end + 4 + length.unwrap_or(0))?;
-    Some((head, String::from_utf8_lossy(body).into_owned()))
 }
 
 /// The requests per second of each kind, sent in alternating batches.

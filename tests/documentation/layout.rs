@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use super::{files, read};
 
 const DESCRIBED: &[&str] = &[
+    ":(glob)benchmarks/harness/page/**",
     ":(glob)benchmarks/harness/src/**",
+    ":(glob)benchmarks/harness/tests/**",
     ":(glob)benchmarks/src/**",
     ":(glob)benchmarks/tests/**",
     ":(glob)compose/**",

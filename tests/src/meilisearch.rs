@@ -48,6 +48,16 @@ impl PrivateMeilisearch {
         format!("http://{}", self.address)
     }
 
+    /// The address on which it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The process id.
+    pub fn process_id(&self) -> u32 {
+        self.child.lock().expect("no test panicked").id()
+    }
+
     /// The output of `meilisearch --version`.
     pub fn version(&self) -> String {
         let output = Command::new(&self.program).arg("--version").output().expect("meilisearch starts");

@@ -4,22 +4,30 @@
 
 mod compare;
 mod cpu;
+mod forms;
 mod generator;
+mod latency;
 mod report;
 mod round;
 mod scenario;
 mod target;
+mod verify;
 
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
 
-use compare::{Setup, compare_all};
+use compare::Setup;
 use cpu::Cores;
+use forms::Form;
+use report::{Document, documents_in, write_page};
 use round::Schedule;
 use scenario::Scenario;
-use target::{Catalogue, ServicePrograms};
+use target::{Catalogue, SearchNode, ServicePrograms};
+
+/// Connections of wrk and pgbench.
+const CONNECTIONS: usize = 16;
 
 /// Load tests of the service
 #[derive(Debug, Parser)]
@@ -32,7 +40,29 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Compare the service with nginx and others, side by side: requests per second and CPU time per request
-    Compare(CompareArguments),
+    Compare(RunArguments),
+    /// Measure latencies at a fixed rate (open loop), and verify responses and limits
+    Latency {
+        #[command(flatten)]
+        arguments: RunArguments,
+        /// Requests per second, by default half of what the service can serve, and twice as many for overload
+        #[arg(long, value_name = "N")]
+        rate: Option<u32>,
+    },
+    /// Compare and measure all scenarios, and write the results as a JSON document and a page
+    Run(AllArguments),
+    /// Write a page about results: about one document, or about all documents of a folder over time
+    Report {
+        /// Documents or folders
+        #[arg(required = true)]
+        results: Vec<PathBuf>,
+        /// The page to write
+        #[arg(long, default_value = "target/load/report.html", value_name = "FILE")]
+        page: PathBuf,
+        /// Folder of the npm package uplot
+        #[arg(long, env = "UPLOT", value_name = "DIR")]
+        uplot: PathBuf,
+    },
     /// Serve charts like a plain axum and sqlx handler, for comparisons
     #[command(hide = true)]
     PlainHandler {
@@ -43,7 +73,7 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-struct CompareArguments {
+struct RunArguments {
     /// Scenarios
     #[arg(required = true)]
     scenarios: Vec<Scenario>,
@@ -60,11 +90,36 @@ struct CompareArguments {
     #[arg(long, default_value_t = 2, value_name = "S")]
     seconds: u64,
     /// Connections of the generator
-    #[arg(long, default_value_t = 16, value_name = "N")]
+    #[arg(long, default_value_t = CONNECTIONS, value_name = "N")]
     connections: usize,
     /// Count void rounds like others, on a machine that does other work
     #[arg(long)]
     allow_void: bool,
+}
+
+#[derive(Debug, Args)]
+struct AllArguments {
+    /// How long the run takes
+    #[arg(long, value_enum, default_value_t = Form::Short)]
+    form: Form,
+    /// Folder with the programs to measure, by default that of this program
+    #[arg(long, env = "PROGRAMS", value_name = "DIR")]
+    programs: Option<PathBuf>,
+    /// Charts in the catalogue, by default those of the form
+    #[arg(long, value_name = "N")]
+    charts: Option<u64>,
+    /// Count void rounds like others, on a machine that does other work
+    #[arg(long)]
+    allow_void: bool,
+    /// Folder for the document
+    #[arg(long, default_value = "benchmarks/results", value_name = "DIR")]
+    output: PathBuf,
+    /// The page to write
+    #[arg(long, default_value = "target/load/report.html", value_name = "FILE")]
+    page: PathBuf,
+    /// Folder of the npm package uplot; without it no page is written
+    #[arg(long, env = "UPLOT", value_name = "DIR")]
+    uplot: Option<PathBuf>,
 }
 
 /// On one thread, so that the thread that is pinned starts all processes.
@@ -82,18 +137,63 @@ async fn run(command: Command) -> Result<()> {
     match command {
         Command::PlainHandler { database_url } => target::serve_plain_handler(&database_url).await,
         Command::Compare(arguments) => {
-            let cores = Cores::divide()?;
-            let programs = ServicePrograms::find(arguments.programs.as_deref())?;
-            let catalogue = Catalogue::open(arguments.charts, &cores).await?;
-            let schedule = Schedule {
-                rounds: arguments.rounds,
-                seconds: arguments.seconds,
-                allow_void: arguments.allow_void,
-            };
-            let setup = Setup { catalogue, programs, cores, schedule, connections: arguments.connections };
-            compare_all(&setup, &arguments.scenarios).await?;
+            arguments.setup().await?.compare_all(&arguments.scenarios).await?;
             Ok(())
         }
+        Command::Latency { arguments, rate } => {
+            let results = arguments.setup().await?.latencies(&arguments.scenarios, rate).await?;
+            latency::ensure_correct(&results)
+        }
+        Command::Run(arguments) => arguments.run().await,
+        Command::Report { results, page, uplot } => {
+            let mut documents = Vec::new();
+            for path in results {
+                if path.is_dir() { documents.extend(documents_in(&path)?) } else { documents.push(path) }
+            }
+            write_page(&documents, &uplot, &page)?;
+            progress(&format!("open file://{}", std::path::absolute(page)?.display()));
+            Ok(())
+        }
+    }
+}
+
+impl AllArguments {
+    async fn run(&self) -> Result<()> {
+        let plan = self.form.plan(self.allow_void);
+        let arguments = RunArguments {
+            scenarios: [plan.compared, plan.measured].concat(),
+            programs: self.programs.clone(),
+            charts: self.charts.unwrap_or(plan.charts),
+            rounds: plan.comparison.rounds,
+            seconds: plan.comparison.seconds,
+            connections: CONNECTIONS,
+            allow_void: self.allow_void,
+        };
+        let mut setup = arguments.setup().await?;
+        let comparisons = setup.compare_all(plan.compared).await?;
+        setup.schedule = plan.latency;
+        let latencies = setup.latencies(plan.measured, None).await?;
+        let document = Document::new(self.form.name(), &setup, comparisons, latencies)?;
+        let path = document.write(&self.output)?;
+        progress(&format!("results: {}", path.display()));
+        if let Some(uplot) = &self.uplot {
+            write_page(&[path], uplot, &self.page)?;
+            progress(&format!("open file://{}", std::path::absolute(&self.page)?.display()));
+        }
+        latency::ensure_correct(&document.latencies)
+    }
+}
+
+impl RunArguments {
+    /// Starts what all scenarios share.
+    async fn setup(&self) -> Result<Setup> {
+        let cores = Cores::divide()?;
+        let programs = ServicePrograms::find(self.programs.as_deref())?;
+        let catalogue = Catalogue::open(self.charts, &cores).await?;
+        let needs_search = self.scenarios.iter().any(|scenario| scenario.needs_search());
+        let search_node = if needs_search { SearchNode::start(&programs, &catalogue, &cores)? } else { None };
+        let schedule = Schedule { rounds: self.rounds, seconds: self.seconds, allow_void: self.allow_void };
+        Ok(Setup { catalogue, programs, search_node, cores, schedule, connections: self.connections })
     }
 }
 

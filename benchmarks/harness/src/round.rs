@@ -1,20 +1,32 @@
 //! Rounds: one target under load for a few seconds. Rounds of different targets alternate, and medians are compared.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
 use crate::cpu::{CoreTimes, Cores, cpu_time, ratio};
-use crate::generator::Wrk;
+use crate::generator::ClosedLoop;
 use crate::target::{Role, Target};
 
 /// Above this share of their time the cores of the generator limit the load: the round is void.
-const MAX_GENERATOR_BUSY: f64 = 0.8;
+pub(crate) const MAX_GENERATOR_BUSY: f64 = 0.8;
 
 /// How often a void round is repeated before it is reported as void.
 const REPETITIONS: usize = 2;
+
+/// A target with its load.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// The name in reports.
+    pub(crate) name: &'static str,
+    target: Rc<Target>,
+    load: ClosedLoop,
+    /// Whether Redis is emptied before each round.
+    is_cold: bool,
+}
 
 /// One target under load.
 #[derive(Debug, Clone, Serialize)]
@@ -46,55 +58,76 @@ pub(crate) struct Schedule {
     pub(crate) allow_void: bool,
 }
 
+impl Lane {
+    /// A target with its load.
+    pub(crate) const fn new(name: &'static str, target: Rc<Target>, load: ClosedLoop) -> Self {
+        Self { name, target, load, is_cold: false }
+    }
+
+    /// Empties Redis before each round, so that it has no responses.
+    pub(crate) fn cold(self) -> Self {
+        Self { is_cold: true, ..self }
+    }
+
+    /// Sends requests for this time.
+    pub(crate) async fn run(&self, seconds: u64, number: usize) -> Result<crate::generator::Sent> {
+        if self.is_cold {
+            self.target.empty_redis();
+        }
+        self.load.run(seconds, number).await
+    }
+}
+
 impl Schedule {
     /// Runs the rounds of all targets, in the order A B B A, after a warm-up of each. Returns the rounds of each target; those with
     /// the same index were run one after the other.
-    pub(crate) async fn run(self, targets: &[Target], wrk: &Wrk, cores: &Cores) -> Result<Vec<Vec<Round>>> {
-        for target in targets {
-            wrk.run(target.address, 1, 0).await?;
+    pub(crate) async fn run(self, lanes: &[Lane], cores: &Cores) -> Result<Vec<Vec<Round>>> {
+        for lane in lanes {
+            lane.run(1, 0).await?;
         }
-        let mut rounds = vec![Vec::new(); targets.len()];
+        let mut rounds = vec![Vec::new(); lanes.len()];
         for number in 1..=self.rounds {
-            let mut order: Vec<usize> = (0..targets.len()).collect();
+            let mut order: Vec<usize> = (0..lanes.len()).collect();
             if number % 2 == 0 {
                 order.reverse();
             }
             for index in order {
-                let round = self.valid_round(&targets[index], wrk, cores, number).await?;
-                crate::progress(&format!("round {number}/{}, {}: {round}", self.rounds, targets[index].name));
+                let round = self.valid_round(&lanes[index], cores, number).await?;
+                crate::progress(&format!("round {number}/{}, {}: {round}", self.rounds, lanes[index].name));
                 rounds[index].push(round);
             }
         }
         Ok(rounds)
     }
 
-    async fn valid_round(self, target: &Target, wrk: &Wrk, cores: &Cores, number: usize) -> Result<Round> {
-        let mut round = self.round(target, wrk, cores, number).await?;
+    async fn valid_round(self, lane: &Lane, cores: &Cores, number: usize) -> Result<Round> {
+        let mut round = self.round(lane, cores, number).await?;
         for repetition in 1..=REPETITIONS {
             if round.void.is_none() || self.allow_void {
                 break;
             }
-            round = self.round(target, wrk, cores, number + 1_000 * repetition).await?;
+            round = self.round(lane, cores, number + 1_000 * repetition).await?;
         }
         Ok(round)
     }
 
-    async fn round(self, target: &Target, wrk: &Wrk, cores: &Cores, seed: usize) -> Result<Round> {
-        let before = Usage::read(target, cores)?;
-        let outcome = wrk.run(target.address, self.seconds, seed).await?;
-        let after = Usage::read(target, cores)?;
-        ensure!(outcome.requests > 0, "{}: no response", target.name);
-        ensure!(outcome.failures() == 0, "{}: {outcome:?}", target.name);
+    async fn round(self, lane: &Lane, cores: &Cores, number: usize) -> Result<Round> {
+        let before = Usage::read(&lane.target, cores)?;
+        let sent = lane.run(self.seconds, number).await?;
+        let after = Usage::read(&lane.target, cores)?;
+        ensure!(sent.requests > 0, "{}: no response", lane.name);
+        ensure!(sent.failures == 0, "{}: {sent:?}", lane.name);
+        let target = &lane.target;
         let cpu_us = Role::ALL.into_iter().filter(|role| !target.processes_of(*role).is_empty());
         let cpu_us = cpu_us
-            .map(|role| (role.name(), after.microseconds_since(&before, role) / requests(outcome.requests)));
+            .map(|role| (role.name(), after.microseconds_since(&before, role) / requests(sent.requests)));
         let generator_busy = after.generator.busy_since(before.generator);
         let void = (generator_busy > MAX_GENERATOR_BUSY)
             .then(|| format!("the generator's cores were busy {:.0} % of the time", generator_busy * 100.0));
         Ok(Round {
-            requests_per_second: requests(outcome.requests) * 1e6 / requests(outcome.microseconds),
+            requests_per_second: requests(sent.requests) / sent.seconds,
             cpu_us: cpu_us.collect(),
-            bytes_per_response: ratio(outcome.bytes, outcome.requests),
+            bytes_per_response: ratio(sent.bytes, sent.requests),
             generator_busy,
             other_load: after.other_load_since(&before),
             valid: void.is_none() || self.allow_void,

@@ -1,39 +1,41 @@
--- Requests for wrk: the lines of a file of paths in turn, each from a random client address in X-Forwarded-For.
+-- Requests for wrk: the lines of a file in turn, each from a random client address in X-Forwarded-For.
 --
---   wrk -s wrk.lua URL -- PATHS CLIENTS SEED [HEADER...]
+--   wrk -s wrk.lua URL -- REQUESTS CLIENTS NUMBER
 --
--- Prints a line of JSON at the end.
-local thread_count = 0
+-- A line has the fields of a request, separated by tabs: the request line, headers, and after an empty field the body.
+-- NUMBER selects the addresses and where in the file to begin. Prints a line of JSON at the end.
+local threads = 0
 
 function setup(thread)
-  thread:set('thread_number', thread_count)
-  thread_count = thread_count + 1
+  thread:set('thread_number', threads)
+  threads = threads + 1
 end
 
 -- Addresses are 10.0.0.0 plus a number: the first three bytes and the last one come from tables.
-local paths, high, low, clients, next_path = {}, {}, {}, 0, 0
+local heads, bodies, high, low, clients, line_number = {}, {}, {}, {}, 0, 0
 local random = math.random
 
 function init(arguments)
-  for line in io.lines(arguments[1]) do paths[#paths + 1] = line end
+  for line in io.lines(arguments[1]) do
+    local head, body = string.match(line, '^(.-)\t\t(.*)$')
+    heads[#heads + 1] = string.gsub(head or line, '\t', '\r\n')
+    bodies[#bodies + 1] = body or ''
+  end
   clients = tonumber(arguments[2])
   math.randomseed(tonumber(arguments[3]) * 1000 + thread_number)
-  local tail = {}
-  for i = 4, #arguments do tail[#tail + 1] = arguments[i] .. '\r\n' end
-  tail = '\r\n' .. table.concat(tail) .. '\r\n'
-  for byte = 0, 255 do low[byte] = byte .. tail end
-  local middle = ' HTTP/1.1\r\nHost: ' .. wrk.headers['Host'] .. '\r\nX-Forwarded-For: '
+  for byte = 0, 255 do low[byte] = byte .. '\r\n\r\n' end
+  local middle = '\r\nHost: ' .. wrk.headers['Host'] .. '\r\nX-Forwarded-For: '
   for number = 0, math.floor((clients - 1) / 256) do
     high[number] = middle .. '10.' .. math.floor(number / 256) .. '.' .. number % 256 .. '.'
   end
-  next_path = random(#paths) - 1
+  line_number = random(#heads) - 1
 end
 
 function request()
-  next_path = next_path % #paths + 1
+  line_number = line_number % #heads + 1
   local client = random(0, clients - 1)
   local byte = client % 256
-  return 'GET ' .. paths[next_path] .. high[(client - byte) / 256] .. low[byte]
+  return heads[line_number] .. high[(client - byte) / 256] .. low[byte] .. bodies[line_number]
 end
 
 function done(summary, latency, requests)

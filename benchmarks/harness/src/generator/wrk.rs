@@ -1,80 +1,85 @@
 //! wrk: as many requests as the target can take over a fixed number of connections.
 
-use std::io::Write;
+use std::fmt;
+use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::TempDir;
 use tokio::process::Command;
 
+use super::Sent;
 use crate::cpu::Cores;
 
 /// The Lua script that makes the requests.
 const SCRIPT: &str = include_str!("wrk.lua");
 
-/// A generator with its script and its table of paths.
+/// A generator with its script and its table of requests.
 #[derive(Debug)]
 pub(crate) struct Wrk {
+    address: SocketAddr,
     folder: TempDir,
-    paths: NamedTempFile,
-    headers: Vec<String>,
     clients: u32,
     connections: usize,
     threads: usize,
 }
 
-/// What wrk reports.
+/// A request without `Host` and `X-Forwarded-For`.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestLine<'a> {
+    /// The path with its query string.
+    pub(crate) path: &'a str,
+    /// Headers.
+    pub(crate) headers: &'a [(String, String)],
+    /// The JSON body of a POST request; GET without one.
+    pub(crate) body: Option<&'a str>,
+}
+
+/// What the script prints at the end.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub(crate) struct WrkOutcome {
-    /// Complete responses.
-    pub(crate) requests: u64,
-    /// How long the requests took.
-    pub(crate) microseconds: u64,
-    /// Bytes of heads and bodies.
-    pub(crate) bytes: u64,
+struct Summary {
+    requests: u64,
+    microseconds: u64,
+    bytes: u64,
     /// Connections that failed.
-    pub(crate) errors: u64,
+    errors: u64,
     /// Responses with a status of 400 and above.
-    pub(crate) statuses: u64,
+    statuses: u64,
     /// Responses that took longer than 2 s.
-    pub(crate) timeouts: u64,
+    timeouts: u64,
 }
 
 impl Wrk {
-    /// A generator of requests for these paths in turn, with these headers, from random ones of `clients` addresses.
-    pub(crate) fn new(
-        paths: &[String],
-        headers: &[(String, String)],
+    /// A generator of these requests in turn, from random ones of `clients` addresses.
+    pub(crate) fn new<'a>(
+        address: SocketAddr,
+        requests: impl Iterator<Item = RequestLine<'a>>,
         clients: u32,
         connections: usize,
         cores: &Cores,
     ) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("wrk.lua"), SCRIPT)?;
-        let mut file = NamedTempFile::new()?;
-        for path in paths {
-            writeln!(file, "{path}")?;
+        let mut file = BufWriter::new(std::fs::File::create(folder.path().join("requests"))?);
+        for request in requests {
+            writeln!(file, "{request}")?;
         }
         file.flush()?;
-        let headers = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         let threads = cores.generator().len().min(connections);
-        Ok(Self { folder, paths: file, headers, clients, connections, threads })
+        Ok(Self { address, folder, clients, connections, threads })
     }
 
-    /// Sends requests to a target for this time. `seed` selects the addresses.
-    pub(crate) async fn run(&self, address: SocketAddr, seconds: u64, seed: usize) -> Result<WrkOutcome> {
+    /// Sends requests for this time. `number` selects the addresses and where in the table to begin.
+    pub(crate) async fn run(&self, seconds: u64, number: usize) -> Result<Sent> {
         let mut command = Command::new("wrk");
         command
             .args(["-t", &self.threads.to_string(), "-c", &self.connections.to_string()])
-            .args(["-d", &format!("{seconds}s"), "-s"])
-            .arg(self.folder.path().join("wrk.lua"))
-            .arg(format!("http://{address}/"))
-            .arg("--")
-            .arg(self.paths.path())
-            .args([self.clients.to_string(), seed.to_string()])
-            .args(&self.headers)
+            .args(["-d", &format!("{seconds}s"), "-s", "wrk.lua"])
+            .arg(format!("http://{}/", self.address))
+            .args(["--", "requests", &self.clients.to_string(), &number.to_string()])
+            .current_dir(self.folder.path())
             .stdin(Stdio::null())
             .kill_on_drop(true);
         let output = command.output().await.context("wrk is not installed: scripts/servers install wrk")?;
@@ -82,14 +87,52 @@ impl Wrk {
         ensure!(output.status.success(), "wrk failed: {text}{}", String::from_utf8_lossy(&output.stderr));
         let json = text.lines().rfind(|line| line.starts_with('{'));
         let json = json.with_context(|| format!("wrk printed no result: {text}"))?;
-        let outcome = serde_json::from_str(json).with_context(|| format!("cannot read {json}"))?;
-        Ok(outcome)
+        let summary: Summary = serde_json::from_str(json).with_context(|| format!("cannot read {json}"))?;
+        Ok(summary.sent())
     }
 }
 
-impl WrkOutcome {
-    /// Requests without a complete response of a status below 400.
-    pub(crate) const fn failures(&self) -> u64 {
-        self.errors + self.statuses + self.timeouts
+impl Summary {
+    fn sent(self) -> Sent {
+        Sent {
+            requests: self.requests,
+            seconds: crate::cpu::ratio(self.microseconds, 1_000_000),
+            bytes: self.bytes,
+            failures: self.errors + self.statuses + self.timeouts,
+        }
+    }
+}
+
+/// A line of the table, as wrk.lua reads it.
+impl fmt::Display for RequestLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = if self.body.is_some() { "POST" } else { "GET" };
+        write!(f, "{method} {} HTTP/1.1", self.path)?;
+        for (name, value) in self.headers {
+            write!(f, "\t{name}: {value}")?;
+        }
+        match self.body {
+            Some(body) => {
+                write!(f, "\tContent-Type: application/json\tContent-Length: {}\t\t{body}", body.len())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_lines_have_their_headers_and_body() {
+        let headers = [("If-None-Match".to_owned(), "\"a\"".to_owned())];
+        let get = RequestLine { path: "/a", headers: &headers, body: None };
+        assert_eq!(get.to_string(), "GET /a HTTP/1.1\tIf-None-Match: \"a\"");
+        let post = RequestLine { path: "/b", headers: &[], body: Some("{}") };
+        assert_eq!(
+            post.to_string(),
+            "POST /b HTTP/1.1\tContent-Type: application/json\tContent-Length: 2\t\t{}"
+        );
     }
 }

@@ -3,17 +3,13 @@
 use std::fmt::Write;
 
 use crate::compare::Comparison;
+use crate::latency::LatencyResult;
 
 /// The medians of a comparison, and the ratios to its first target, as a table in Markdown.
 pub(crate) fn comparison_table(comparison: &Comparison) -> String {
     let mut table = format!(
-        "{}: medians of {} rounds of {} s, {} connections, servers on the cores {:?}, generator on {:?}\n\n",
-        comparison.scenario,
-        comparison.rounds,
-        comparison.seconds,
-        comparison.connections,
-        comparison.server_cores,
-        comparison.generator_cores,
+        "{}: medians of {} rounds of {} s, {} connections\n\n",
+        comparison.scenario, comparison.rounds, comparison.seconds, comparison.connections,
     );
     let columns = [
         "target",
@@ -24,6 +20,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> String {
         "bytes",
         "void",
         "requests/s :1",
+        "bytes/s :1",
         "server :1",
         "all :1",
     ];
@@ -39,8 +36,33 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> String {
             number(target.bytes_per_response, 0),
             target.void.to_string(),
             number(target.ratios.requests_per_second, 2),
+            number(target.ratios.bytes_per_second, 2),
             number(target.ratios.server_cpu, 2),
             number(target.ratios.total_cpu, 2),
+        ]);
+    }
+    align(&rows, &mut table);
+    table
+}
+
+/// The latencies of a scenario, as a table in Markdown.
+pub(crate) fn latency_table(result: &LatencyResult) -> String {
+    let mut table = format!(
+        "{}: {} requests/s for {} s, latencies in ms from the intended start, medians of the rounds\n\n",
+        result.scenario, result.rate, result.seconds
+    );
+    let columns = ["target", "p50", "p99", "p99.9", "p99 :1", "void", "problems"];
+    let mut rows = vec![columns.map(str::to_owned)];
+    for target in &result.targets {
+        let milliseconds = |value: Option<f64>| number(value.map(|value| value / 1_000.0), 2);
+        rows.push([
+            target.name.to_owned(),
+            milliseconds(target.p50_us),
+            milliseconds(target.p99_us),
+            milliseconds(target.p999_us),
+            number(target.p99_ratio, 2),
+            target.void.to_string(),
+            target.problems.to_string(),
         ]);
     }
     align(&rows, &mut table);

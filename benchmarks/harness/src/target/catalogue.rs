@@ -1,7 +1,7 @@
 //! A PostgreSQL server with a generated catalogue. Its data stays in a cache folder between runs.
 
 use std::fs::{File, TryLockError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -47,7 +47,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    async fn complete(&self, marker: &std::path::Path) -> Result<()> {
+    async fn complete(&self, marker: &Path) -> Result<()> {
         let config = StoreConfig {
             acquire_timeout: TIMEOUT,
             statement_timeout: TIMEOUT,
@@ -57,8 +57,7 @@ impl Catalogue {
         store.migrate().await.context("cannot migrate the catalogue")?;
         if !marker.exists() {
             crate::progress(&format!("generating {} charts, once", self.charts));
-            let chartsets = (self.charts * CHARTSETS_PER_TEN_CHARTS / 10).max(1);
-            fill(&store, CatalogueOptions::new(chartsets, self.charts, SEED)?).await?;
+            fill(&store, CatalogueOptions::new(self.chartsets(), self.charts, SEED)?).await?;
             self.psql("VACUUM (ANALYZE)");
             self.psql("CHECKPOINT");
             File::create(marker)?;
@@ -79,8 +78,53 @@ impl Catalogue {
 
     /// The hashes of this many charts, in ascending order: those of generated charts are random.
     pub(crate) fn hashes(&self, count: usize) -> Result<Vec<NoteHash>> {
-        let rows = self.psql(&format!("SELECT encode(hash, 'hex') FROM charts ORDER BY hash LIMIT {count}"));
+        let limit = i64::try_from(count).unwrap_or(i64::MAX);
+        let rows = self.psql(&format!("SELECT encode(hash, 'hex') FROM charts ORDER BY hash LIMIT {limit}"));
         rows.lines().map(|row| row.parse().with_context(|| format!("{row} is no note hash"))).collect()
+    }
+
+    /// The hashes and sizes of this many ROX files whose size is closest to `bytes`.
+    pub(crate) fn rox_files(&self, count: usize, bytes: u32) -> Result<Vec<(NoteHash, u64)>> {
+        let rows = self.psql(&format!(
+            "SELECT encode(hash, 'hex'), rox_bytes FROM charts ORDER BY abs(rox_bytes - {bytes}), hash LIMIT {count}"
+        ));
+        let file = |row: &str| {
+            let (hash, bytes) = row.split_once('|').with_context(|| format!("{row} is no file"))?;
+            Ok((hash.parse()?, bytes.parse()?))
+        };
+        rows.lines().map(file).collect()
+    }
+
+    /// The ids of this many chartsets.
+    pub(crate) fn chartset_ids(&self, count: usize) -> Vec<String> {
+        self.rows(&format!("SELECT id FROM chartsets WHERE shown ORDER BY id LIMIT {count}"))
+    }
+
+    /// The ids of this many chartsets that have a public source.
+    pub(crate) fn chartset_ids_with_source(&self, count: usize) -> Vec<String> {
+        let condition = "shown AND source_kind IS NOT NULL";
+        self.rows(&format!("SELECT id FROM chartsets WHERE {condition} ORDER BY id LIMIT {count}"))
+    }
+
+    /// The first words of this many titles.
+    pub(crate) fn title_words(&self, count: usize) -> Vec<String> {
+        self.rows(&format!(
+            "SELECT split_part(title, ' ', 1) FROM chartsets WHERE shown ORDER BY id LIMIT {count}"
+        ))
+    }
+
+    /// The number of charts.
+    pub(crate) const fn charts(&self) -> u64 {
+        self.charts
+    }
+
+    /// The number of chartsets.
+    pub(crate) fn chartsets(&self) -> u64 {
+        chartsets(self.charts)
+    }
+
+    fn rows(&self, statement: &str) -> Vec<String> {
+        self.psql(statement).lines().map(str::to_owned).collect()
     }
 
     /// Runs a statement and returns its output, unaligned and without headers.
@@ -89,8 +133,13 @@ impl Catalogue {
     }
 }
 
+/// The chartsets of a catalogue with this many charts.
+fn chartsets(charts: u64) -> u64 {
+    (charts * CHARTSETS_PER_TEN_CHARTS / 10).max(1)
+}
+
 /// The cache folder of the project, outside of the checkout.
-pub(crate) fn cache_folder() -> Result<PathBuf> {
+fn cache_folder() -> Result<PathBuf> {
     if let Some(folder) = std::env::var_os("CHART_INDEX_CACHE") {
         return Ok(folder.into());
     }

@@ -1,6 +1,7 @@
 //! What is measured: servers of their own on free ports of the loopback address, pinned to the cores of the servers.
 
 mod catalogue;
+mod meilisearch;
 mod nginx;
 mod plain_handler;
 mod service;
@@ -9,10 +10,13 @@ use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
 
+use chart_index_tests::PrivateRedis;
+
 pub(crate) use catalogue::Catalogue;
+pub(crate) use meilisearch::SearchNode;
 pub(crate) use nginx::{CachedFile, files, proxy_cache};
-pub(crate) use plain_handler::{PlainHandler, serve as serve_plain_handler};
-pub(crate) use service::{Limits, ServicePrograms, service};
+pub(crate) use plain_handler::{PlainHandler, serve as serve_plain_handler, statement};
+pub(crate) use service::{ServiceForm, ServicePrograms, service};
 
 /// What the processes of a target do. Their CPU time is reported separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +37,8 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     /// Its processes; their descendants belong to them.
     pub(crate) processes: Vec<(Role, u32)>,
+    /// Its Redis, whose data can be deleted between rounds.
+    pub(crate) redis: Option<PrivateRedis>,
     _running: Vec<Box<dyn Any>>,
 }
 
@@ -43,7 +49,19 @@ impl Target {
         processes: Vec<(Role, u32)>,
         running: Vec<Box<dyn Any>>,
     ) -> Self {
-        Self { name, address, processes, _running: running }
+        Self { name, address, processes, redis: None, _running: running }
+    }
+
+    /// A database without a server before it, which has no address of HTTP.
+    pub(crate) fn database(processes: Vec<(Role, u32)>) -> Self {
+        Self::new("PostgreSQL", SocketAddr::from(([127, 0, 0, 1], 0)), processes, Vec::new())
+    }
+
+    /// Deletes the windows of clients and the responses in Redis.
+    pub(crate) fn empty_redis(&self) {
+        if let Some(redis) = &self.redis {
+            redis.cli(&["FLUSHALL"]);
+        }
     }
 
     /// The processes with this role.

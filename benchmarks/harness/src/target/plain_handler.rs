@@ -9,8 +9,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::net::TcpListener;
 
-use super::Catalogue;
+use super::{Catalogue, Role, Target};
 use crate::cpu::Cores;
 
 /// As many connections as the service has by default.
@@ -52,6 +52,12 @@ impl PlainHandler {
         BufReader::new(output).read_line(&mut address)?;
         let address = address.trim().parse().context("the plain handler did not listen")?;
         Ok(Self { address, postgres: catalogue.process_id()?, process })
+    }
+
+    /// The handler as a target of its own.
+    pub(crate) fn into_target(self) -> Target {
+        let processes = vec![(Role::Server, self.process_id()), (Role::Postgres, self.postgres)];
+        Target::new("axum/sqlx", self.address, processes, vec![Box::new(self)])
     }
 
     /// The process id.
@@ -146,11 +152,19 @@ const QUERY: &str =
     WHERE chart.hash = decode($1, 'hex') AND chart.removed_at_ms IS NULL AND chartset.removed_at_ms IS NULL
     ORDER BY chartset.id LIMIT 1";
 
+/// The statement that reads a chart, for this hash.
+pub(crate) fn statement(hash: &str) -> String {
+    QUERY.replace("$1", &format!("'{hash}'"))
+}
+
 /// Serves charts of the database until the process is killed, and prints the address.
 #[expect(clippy::print_stdout, reason = "the process that starts this one reads the address")]
 pub(crate) async fn serve(database_url: &str) -> Result<()> {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(database_url).await?;
-    let routes = Router::new().route("/api/charts/{hash}", get(chart)).with_state(Arc::new(pool));
+    let routes = Router::new()
+        .route("/api/charts/{hash}", get(chart))
+        .route("/api/charts/{hash}/rox", get(rox))
+        .with_state(Arc::new(pool));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
     axum::serve(listener, routes).await?;
@@ -165,16 +179,26 @@ async fn chart(State(pool): State<Arc<PgPool>>, Path(hash): Path<String>) -> Res
     }
 }
 
+async fn rox(State(pool): State<Arc<PgPool>>, Path(hash): Path<String>) -> Response {
+    let file = sqlx::query_scalar::<_, Vec<u8>>("SELECT bytes FROM rox_files WHERE hash = decode($1, 'hex')");
+    match file.bind(&hash).fetch_optional(&*pool).await {
+        Ok(Some(bytes)) => (headers("application/octet-stream", &hash, "immutable"), bytes).into_response(),
+        Ok(None) => StatusCode::NOT_FOUND.into_response(),
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+fn headers(media_type: &str, hash: &str, policy: &str) -> [(HeaderName, String); 3] {
+    [
+        (CONTENT_TYPE, media_type.to_owned()),
+        (CACHE_CONTROL, format!("public, max-age=300, {policy}")),
+        (ETAG, format!("\"{hash}\"")),
+    ]
+}
+
 fn json(hash: &str, row: &Row) -> Response {
     match serde_json::to_vec(&row.body(hash)) {
-        Ok(body) => {
-            let headers = [
-                (CONTENT_TYPE, "application/json".to_owned()),
-                (CACHE_CONTROL, "public, max-age=300".to_owned()),
-                (ETAG, format!("\"{hash}\"")),
-            ];
-            (headers, body).into_response()
-        }
+        Ok(body) => (headers("application/json", hash, "must-revalidate"), body).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }

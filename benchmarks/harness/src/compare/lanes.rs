@@ -1,0 +1,244 @@
+//! The targets of each scenario with their requests. The first one is what the others are compared with.
+
+use std::rc::Rc;
+
+use anyhow::{Context, Result, bail, ensure};
+use chart_index_tests::{Client, Response};
+
+use super::Setup;
+use crate::generator::{ClosedLoop, Pgbench, RequestLine, Wrk};
+use crate::round::Lane;
+use crate::scenario::{Expected, Received, Request, Requests, Scenario, own_address};
+use crate::target::{
+    CachedFile, PlainHandler, Role, SearchNode, ServiceForm, Target, files, proxy_cache, service, statement,
+};
+
+/// Client addresses.
+const CLIENTS: u32 = 1_000_000;
+/// Statements of pgbench: each is prepared on each connection.
+const STATEMENTS: usize = 100;
+/// Requests whose responses are compared before the rounds.
+const CHECKED: usize = 1_000;
+/// The `Accept-Encoding` of a browser.
+const BROWSER_ENCODINGS: &str = "gzip, deflate, br, zstd";
+/// Different searches that are recorded.
+const RECORDED: usize = 2_000;
+
+impl Setup {
+    /// Starts the targets of a scenario.
+    pub(super) async fn lanes(&self, scenario: Scenario) -> Result<Vec<Lane>> {
+        let requests = scenario.requests(&self.catalogue)?;
+        match scenario {
+            Scenario::LookupHot | Scenario::Rox6k | Scenario::Rox60k => self.cached(&requests).await,
+            Scenario::LookupNotModified => self.not_modified(&requests).await,
+            Scenario::LookupZipf => self.popular(&requests).await,
+            Scenario::LookupMiss => self.misses(&requests).await,
+            Scenario::UnknownHashes => self.unknown(&requests),
+            Scenario::ListHot | Scenario::ListZipf | Scenario::ListMiss | Scenario::DeepPages => {
+                self.lists(scenario, &requests).await
+            }
+            Scenario::Browse | Scenario::Abuser | Scenario::Overload => {
+                bail!("{} is an open loop: `load latency {0}`", scenario.name())
+            }
+        }
+    }
+
+    /// The targets of an open loop, and the requests per second that the service can serve over the connections of wrk.
+    pub(crate) async fn open_loop_targets(&self, scenario: Scenario) -> Result<(Vec<Rc<Target>>, f64)> {
+        let requests = scenario.requests(&self.catalogue)?;
+        let form = ServiceForm {
+            small_cache: scenario.is_cold(),
+            meilisearch: self.search_node.as_ref().map(SearchNode::url),
+            ..ServiceForm::default()
+        };
+        let service = Rc::new(self.service(&form)?);
+        let resolved = requests.for_target(service.address).await?;
+        let lane = self.lane("service", &service, &resolved)?;
+        lane.run(1, 0).await?;
+        let sent = lane.run(1, 1).await?;
+        let ceiling = crate::cpu::ratio(sent.requests, 1) / sent.seconds;
+        let mut targets = Vec::new();
+        if matches!(scenario, Scenario::LookupHot | Scenario::Rox6k | Scenario::Rox60k) {
+            targets.push(Rc::new(files(&self.responses(&service, &requests).await?, &self.cores)?));
+            let handler = PlainHandler::start(&self.catalogue, &self.cores)?;
+            targets.push(Rc::new(proxy_cache(handler, &self.cores)?));
+            check_same_bodies(&targets, &requests).await?;
+        }
+        targets.push(service);
+        Ok((targets, ceiling))
+    }
+
+    /// nginx with files, the proxy cache, and the service without and with Redis, all of which return the same bytes.
+    async fn cached(&self, requests: &Requests) -> Result<Vec<Lane>> {
+        let service = Rc::new(self.service(&ServiceForm::default())?);
+        let local = ServiceForm { local_window: true, ..ServiceForm::default() };
+        let targets = [
+            Rc::new(files(&self.responses(&service, requests).await?, &self.cores)?),
+            Rc::new(proxy_cache(PlainHandler::start(&self.catalogue, &self.cores)?, &self.cores)?),
+            Rc::new(self.service(&local)?),
+            service,
+        ];
+        check_same_bodies(&targets, requests).await?;
+        targets.iter().map(|target| self.lane(target.name, target, requests)).collect()
+    }
+
+    /// 304 by nginx, and 200 and 304 by the service.
+    async fn not_modified(&self, requests: &Requests) -> Result<Vec<Lane>> {
+        let service = Rc::new(self.service(&ServiceForm::default())?);
+        let nginx = Rc::new(files(&self.responses(&service, requests).await?, &self.cores)?);
+        let conditional =
+            [requests.for_target(nginx.address).await?, requests.for_target(service.address).await?];
+        Ok(vec![
+            self.lane("nginx, 304", &nginx, &conditional[0])?,
+            self.lane("nginx, 200", &nginx, requests)?,
+            self.lane("service, 304", &service, &conditional[1])?,
+            self.lane("service, 200", &service, requests)?,
+        ])
+    }
+
+    /// Without files: nginx would need one for each chart.
+    async fn popular(&self, requests: &Requests) -> Result<Vec<Lane>> {
+        let local = ServiceForm { local_window: true, ..ServiceForm::default() };
+        let targets = [
+            Rc::new(proxy_cache(PlainHandler::start(&self.catalogue, &self.cores)?, &self.cores)?),
+            Rc::new(self.service(&local)?),
+            Rc::new(self.service(&ServiceForm::default())?),
+        ];
+        check_same_bodies(&targets, requests).await?;
+        targets.iter().map(|target| self.lane(target.name, target, requests)).collect()
+    }
+
+    /// pgbench with a row of the table and with the statement of a lookup, the handler without a cache, and the service.
+    async fn misses(&self, requests: &Requests) -> Result<Vec<Lane>> {
+        let hashes = requests.distinct.iter().filter_map(|request| match request.expected {
+            Expected::Chart(hash) => Some(hash.to_string()),
+            _ => None,
+        });
+        let hashes: Vec<String> = hashes.take(STATEMENTS).collect();
+        let row =
+            |hash: &String| format!("SELECT keys, notes, rox_bytes FROM charts WHERE hash = '\\x{hash}'");
+        let rows: Vec<String> = hashes.iter().map(row).collect();
+        let statements: Vec<String> = hashes.iter().map(|hash| statement(hash)).collect();
+        let handler = Rc::new(PlainHandler::start(&self.catalogue, &self.cores)?.into_target());
+        let form = ServiceForm { small_cache: true, ..ServiceForm::default() };
+        let service = Rc::new(self.service(&form)?);
+        check_same_bodies(&[Rc::clone(&handler), Rc::clone(&service)], requests).await?;
+        Ok(vec![
+            self.pgbench("pgbench, one row", &rows)?,
+            self.pgbench("pgbench, statement of a lookup", &statements)?,
+            self.lane("axum/sqlx", &handler, requests)?,
+            self.lane("service", &service, requests)?.cold(),
+        ])
+    }
+
+    fn unknown(&self, requests: &Requests) -> Result<Vec<Lane>> {
+        let local = ServiceForm { local_window: true, small_cache: true, ..ServiceForm::default() };
+        let with_redis = ServiceForm { local_window: false, ..local.clone() };
+        let forms = [&local, &with_redis];
+        let targets: Vec<_> =
+            forms.into_iter().map(|form| self.service(form).map(Rc::new)).collect::<Result<_>>()?;
+        targets.iter().map(|target| Ok(self.lane(target.name, target, requests)?.cold())).collect()
+    }
+
+    /// Meilisearch with the searches that the service sends, and the service, cached lists also with gzip.
+    async fn lists(&self, scenario: Scenario, requests: &Requests) -> Result<Vec<Lane>> {
+        let node = self.search_node.as_ref().context("Meilisearch is not on the PATH")?;
+        let form = ServiceForm {
+            small_cache: scenario.is_cold(),
+            meilisearch: Some(node.url()),
+            ..ServiceForm::default()
+        };
+        let service = Rc::new(self.service(&form)?);
+        let cold = |lane: Lane| if scenario.is_cold() { lane.cold() } else { lane };
+        let mut lanes =
+            vec![self.searches(node, requests).await?, cold(self.lane("service", &service, requests)?)];
+        if scenario == Scenario::ListHot {
+            let encoded = requests.clone().with_header("Accept-Encoding", BROWSER_ENCODINGS);
+            lanes.push(self.lane("service, gzip", &service, &encoded)?);
+        }
+        Ok(lanes)
+    }
+
+    async fn searches(&self, node: &SearchNode, requests: &Requests) -> Result<Lane> {
+        // In the order of the requests, so that popular ones are searched as often.
+        let paths: Vec<String> =
+            requests.sequence().take(RECORDED).map(|request| request.path.clone()).collect();
+        let unique: Vec<String> = {
+            let mut seen = std::collections::BTreeSet::new();
+            paths.iter().filter(|path| seen.insert(*path)).cloned().collect()
+        };
+        let bodies = node.searches(&self.programs, &self.catalogue, &unique).await?;
+        let bodies: std::collections::BTreeMap<&String, &String> = unique.iter().zip(&bodies).collect();
+        let target = Rc::new(node.target());
+        let lines = paths.iter().filter_map(|path| bodies.get(path)).map(|body| RequestLine {
+            path: SearchNode::SEARCH_PATH,
+            headers: &[],
+            body: Some(body),
+        });
+        let wrk = Wrk::new(target.address, lines, CLIENTS, self.connections, &self.cores)?;
+        Ok(Lane::new("Meilisearch", target, ClosedLoop::Wrk(wrk)))
+    }
+
+    fn service(&self, form: &ServiceForm) -> Result<Target> {
+        service(&self.programs, &self.catalogue, form, &self.cores)
+    }
+
+    fn lane(&self, name: &'static str, target: &Rc<Target>, requests: &Requests) -> Result<Lane> {
+        let lines = requests.sequence().map(|request| RequestLine {
+            path: &request.path,
+            headers: &request.headers,
+            body: None,
+        });
+        let wrk = Wrk::new(target.address, lines, CLIENTS, self.connections, &self.cores)?;
+        Ok(Lane::new(name, Rc::clone(target), ClosedLoop::Wrk(wrk)))
+    }
+
+    fn pgbench(&self, name: &'static str, statements: &[String]) -> Result<Lane> {
+        let pgbench = Pgbench::new(statements, self.catalogue.url(), self.connections, &self.cores)?;
+        let processes = vec![(Role::Postgres, self.catalogue.process_id()?)];
+        Ok(Lane::new(name, Rc::new(Target::database(processes)), ClosedLoop::Pgbench(pgbench)))
+    }
+
+    /// The responses of the service, for nginx to serve as files.
+    async fn responses(&self, target: &Target, requests: &Requests) -> Result<Vec<CachedFile>> {
+        let client = Client::new(target.address);
+        let mut files = Vec::new();
+        for (number, request) in requests.distinct.iter().enumerate() {
+            let response = client.get_with(&request.path, &[("x-forwarded-for", &own_address(number))]).await;
+            check(request, &response).with_context(|| format!("{}{}", target.name, request.path))?;
+            files.push(CachedFile { path: request.path.clone(), response });
+        }
+        Ok(files)
+    }
+}
+
+/// Compares the first responses of targets, which also fills their caches.
+async fn check_same_bodies(targets: &[Rc<Target>], requests: &Requests) -> Result<()> {
+    let clients: Vec<Client> = targets.iter().map(|target| Client::new(target.address)).collect();
+    for (number, request) in requests.distinct.iter().take(CHECKED).enumerate() {
+        let mut expected: Option<Response> = None;
+        for (target, client) in targets.iter().zip(&clients) {
+            let response = client.get_with(&request.path, &[("x-forwarded-for", &own_address(number))]).await;
+            ensure!(response.status == 200, "{}: {}: {}", target.name, request.path, response.status);
+            let expected = expected.get_or_insert_with(|| response.clone());
+            ensure!(
+                expected.body == response.body,
+                "{} and {} differ: {}",
+                targets[0].name,
+                target.name,
+                request.path
+            );
+        }
+    }
+    Ok(())
+}
+
+fn check(request: &Request, response: &Response) -> Result<()> {
+    request.expected.check(&Received {
+        status: response.status.as_u16(),
+        tag: response.header("etag"),
+        location: response.header("location"),
+        body: &response.body,
+        is_encoded: !response.header("content-encoding").is_empty(),
+    })
+}

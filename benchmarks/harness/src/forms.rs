@@ -1,0 +1,105 @@
+//! The forms of a run over all scenarios: a short one, and a long one.
+
+use clap::ValueEnum;
+
+use crate::round::Schedule;
+use crate::scenario::Scenario;
+
+/// How long a run takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// A few seconds, to try the harness itself
+    Trial,
+    /// Under five minutes
+    Short,
+    /// About two hours
+    Full,
+}
+
+/// What a run does.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) charts: u64,
+    pub(crate) compared: &'static [Scenario],
+    pub(crate) comparison: Schedule,
+    pub(crate) measured: &'static [Scenario],
+    pub(crate) latency: Schedule,
+}
+
+const COMPARED: &[Scenario] = &[
+    Scenario::LookupHot,
+    Scenario::LookupNotModified,
+    Scenario::Rox6k,
+    Scenario::Rox60k,
+    Scenario::LookupMiss,
+    Scenario::ListHot,
+];
+const ALL_COMPARED: &[Scenario] = &[
+    Scenario::LookupHot,
+    Scenario::LookupNotModified,
+    Scenario::LookupZipf,
+    Scenario::LookupMiss,
+    Scenario::UnknownHashes,
+    Scenario::Rox6k,
+    Scenario::Rox60k,
+    Scenario::ListHot,
+    Scenario::ListZipf,
+    Scenario::ListMiss,
+    Scenario::DeepPages,
+];
+const MEASURED: &[Scenario] =
+    &[Scenario::LookupHot, Scenario::LookupZipf, Scenario::Browse, Scenario::Abuser, Scenario::Overload];
+const ALL_MEASURED: &[Scenario] = &[
+    Scenario::LookupHot,
+    Scenario::LookupNotModified,
+    Scenario::LookupZipf,
+    Scenario::LookupMiss,
+    Scenario::UnknownHashes,
+    Scenario::Rox6k,
+    Scenario::ListHot,
+    Scenario::ListZipf,
+    Scenario::DeepPages,
+    Scenario::Browse,
+    Scenario::Abuser,
+    Scenario::Overload,
+];
+
+impl Form {
+    /// The name in reports.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Trial => "trial",
+            Self::Short => "short",
+            Self::Full => "full",
+        }
+    }
+
+    /// What a run of this form does. Rounds of the full form are longer than the window of the limit, so that clients are admitted
+    /// again.
+    pub(crate) fn plan(self, allow_void: bool) -> Plan {
+        let schedule = |rounds, seconds| Schedule { rounds, seconds, allow_void };
+        match self {
+            Self::Trial => Plan {
+                charts: 1_000,
+                compared: &[Scenario::LookupHot, Scenario::LookupMiss],
+                comparison: schedule(1, 1),
+                measured: &[Scenario::Abuser],
+                latency: schedule(1, 2),
+            },
+            Self::Short => Plan {
+                charts: 10_000,
+                compared: COMPARED,
+                comparison: schedule(5, 1),
+                measured: MEASURED,
+                latency: schedule(3, 3),
+            },
+            Self::Full => Plan {
+                charts: 1_000_000,
+                compared: ALL_COMPARED,
+                comparison: schedule(6, 5),
+                measured: ALL_MEASURED,
+                latency: schedule(3, 65),
+            },
+        }
+    }
+}

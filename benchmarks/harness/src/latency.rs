@@ -1,0 +1,274 @@
+//! Latencies at a fixed rate, of the service and of what it is compared with.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+use crate::compare::Setup;
+use crate::cpu::{CoreTimes, ratio};
+use crate::generator::{Latencies, OpenLoop, OpenLoopOutcome};
+use crate::round::{MAX_GENERATOR_BUSY, median};
+use crate::scenario::Scenario;
+use crate::target::Target;
+use crate::verify::Examples;
+
+/// Above this share of starts that are more than 1 ms late the generator limits the load: the round is void.
+const MAX_LATE: f64 = 0.001;
+/// In this time connections are used for the first time, and caches are filled.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Connections, and so requests in flight.
+const CONNECTIONS: u32 = 64;
+/// The generator does no more than this with one core.
+const MAX_RATE: f64 = 12_000.0;
+
+/// Latencies of all targets of a scenario.
+#[derive(Debug, Serialize)]
+pub(crate) struct LatencyResult {
+    pub(crate) scenario: String,
+    /// Requests per second.
+    pub(crate) rate: u32,
+    pub(crate) seconds: u64,
+    pub(crate) targets: Vec<TargetLatency>,
+}
+
+/// Latencies of one target: medians of its rounds, without void ones.
+#[derive(Debug, Serialize)]
+pub(crate) struct TargetLatency {
+    pub(crate) name: &'static str,
+    pub(crate) p50_us: Option<f64>,
+    pub(crate) p99_us: Option<f64>,
+    pub(crate) p999_us: Option<f64>,
+    /// The median of the ratios to the first target in the same round.
+    pub(crate) p99_ratio: Option<f64>,
+    pub(crate) void: usize,
+    /// Wrong responses, errors and violations of the limit in all rounds.
+    pub(crate) problems: u64,
+    pub(crate) rounds: Vec<LatencyRound>,
+}
+
+/// One round.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct LatencyRound {
+    pub(crate) accepted: Latencies,
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    pub(crate) requests_per_second: f64,
+    pub(crate) late: u64,
+    pub(crate) queued: u64,
+    pub(crate) errors: Examples,
+    pub(crate) wrong: Examples,
+    pub(crate) violations: Examples,
+    pub(crate) generator_busy: f64,
+    pub(crate) void: Option<String>,
+    pub(crate) valid: bool,
+    pub(crate) hdr_log: String,
+}
+
+impl Setup {
+    /// Measures scenarios one after the other.
+    pub(crate) async fn latencies(
+        &self,
+        scenarios: &[Scenario],
+        rate: Option<u32>,
+    ) -> Result<Vec<LatencyResult>> {
+        let mut results = Vec::new();
+        for scenario in scenarios {
+            let result = self.latency(*scenario, rate).await.with_context(|| scenario.name())?;
+            crate::progress(&format!("\n{}", crate::report::latency_table(&result)));
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    async fn latency(&self, scenario: Scenario, rate: Option<u32>) -> Result<LatencyResult> {
+        crate::progress(&format!("{}: starting the servers", scenario.name()));
+        let (targets, ceiling) = self.open_loop_targets(scenario).await?;
+        // Half of what the service can do, and twice as much for overload.
+        let share = if scenario == Scenario::Overload { 2.0 } else { 0.5 };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most MAX_RATE")]
+        let rate = rate.unwrap_or((ceiling * share).clamp(1.0, MAX_RATE) as u32);
+        let requests = scenario.requests(&self.catalogue)?;
+        let mut loads = Vec::new();
+        for target in &targets {
+            loads.push(OpenLoop {
+                address: target.address,
+                requests: Arc::new(requests.for_target(target.address).await?),
+                clients: scenario.clients(),
+                rate,
+                warm_up: WARM_UP,
+                duration: Duration::from_secs(self.schedule.seconds),
+                connections: if scenario == Scenario::Overload { 4 * CONNECTIONS } else { CONNECTIONS },
+                may_reject: scenario == Scenario::Overload,
+            });
+        }
+        let rounds = self.latency_rounds(scenario, &targets, &loads).await?;
+        let first = rounds.first().cloned().unwrap_or_default();
+        let targets = targets
+            .iter()
+            .zip(rounds)
+            .map(|(target, rounds)| TargetLatency::new(target.name, rounds, &first));
+        let targets = targets.collect();
+        Ok(LatencyResult { scenario: scenario.name(), rate, seconds: self.schedule.seconds, targets })
+    }
+
+    async fn latency_rounds(
+        &self,
+        scenario: Scenario,
+        targets: &[Rc<Target>],
+        loads: &[OpenLoop],
+    ) -> Result<Vec<Vec<LatencyRound>>> {
+        let mut rounds = vec![Vec::new(); loads.len()];
+        for number in 1..=self.schedule.rounds {
+            let mut order: Vec<usize> = (0..loads.len()).collect();
+            if number % 2 == 0 {
+                order.reverse();
+            }
+            for index in order {
+                let target = &targets[index];
+                // Without the windows and the responses of earlier rounds.
+                if scenario.is_cold() || scenario == Scenario::Abuser {
+                    target.empty_redis();
+                }
+                let before = CoreTimes::read(self.cores.generator())?;
+                let outcome = loads[index].run().await.with_context(|| target.name)?;
+                let busy = CoreTimes::read(self.cores.generator())?.busy_since(before);
+                let round = LatencyRound::new(outcome, busy, self.schedule.allow_void);
+                crate::progress(&format!(
+                    "round {number}/{}, {}: {round}",
+                    self.schedule.rounds, target.name
+                ));
+                rounds[index].push(round);
+            }
+        }
+        Ok(rounds)
+    }
+}
+
+impl LatencyRound {
+    fn new(outcome: OpenLoopOutcome, generator_busy: f64, allow_void: bool) -> Self {
+        let void = void_reason(&outcome, generator_busy);
+        Self {
+            accepted: outcome.accepted,
+            statuses: outcome.statuses,
+            requests_per_second: outcome.requests_per_second,
+            late: outcome.late,
+            queued: outcome.queued,
+            errors: outcome.errors,
+            wrong: outcome.wrong,
+            violations: outcome.violations,
+            generator_busy,
+            valid: void.is_none() || allow_void,
+            void,
+            hdr_log: outcome.hdr_log,
+        }
+    }
+
+    fn problems(&self) -> impl Iterator<Item = &Examples> {
+        [&self.errors, &self.wrong, &self.violations].into_iter()
+    }
+}
+
+/// Why a round does not count.
+fn void_reason(outcome: &OpenLoopOutcome, generator_busy: f64) -> Option<String> {
+    let late = ratio(outcome.late, outcome.requests.max(1));
+    if late > MAX_LATE {
+        return Some(format!("{:.2} % of the starts were over 1 ms late", late * 100.0));
+    }
+    let is_busy = generator_busy > MAX_GENERATOR_BUSY;
+    is_busy.then(|| format!("the generator's cores were busy {:.0} % of the time", generator_busy * 100.0))
+}
+
+impl TargetLatency {
+    fn new(name: &'static str, rounds: Vec<LatencyRound>, reference: &[LatencyRound]) -> Self {
+        let of = |value: fn(&Latencies) -> u64| {
+            let valid = rounds.iter().filter(|round| round.valid);
+            median(valid.map(|round| ratio(value(&round.accepted), 1)))
+        };
+        let pairs = rounds.iter().zip(reference).filter(|(round, first)| round.valid && first.valid);
+        let p99_ratio =
+            median(pairs.map(|(round, first)| ratio(round.accepted.p99, first.accepted.p99.max(1))));
+        Self {
+            name,
+            p50_us: of(|latencies| latencies.p50),
+            p99_us: of(|latencies| latencies.p99),
+            p999_us: of(|latencies| latencies.p999),
+            p99_ratio,
+            void: rounds.iter().filter(|round| round.void.is_some()).count(),
+            problems: rounds.iter().flat_map(LatencyRound::problems).map(|problems| problems.count).sum(),
+            rounds,
+        }
+    }
+}
+
+/// Fails if a response was wrong, or the limit of a client was violated.
+pub(crate) fn ensure_correct(results: &[LatencyResult]) -> Result<()> {
+    for result in results {
+        for target in result.targets.iter().filter(|target| target.problems > 0) {
+            let problems = target.rounds.iter().flat_map(LatencyRound::problems);
+            let descriptions: Vec<&str> =
+                problems.flat_map(|problems| &problems.descriptions).map(String::as_str).take(10).collect();
+            // nginx counts with a leaky bucket, and refuses and admits others than a sliding window does.
+            let is_service = target.name.starts_with("service");
+            ensure!(
+                !is_service,
+                "{}, {}: {} problems:\n{}",
+                result.scenario,
+                target.name,
+                target.problems,
+                descriptions.join("\n")
+            );
+        }
+    }
+    Ok(())
+}
+
+impl std::fmt::Display for LatencyRound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Latencies { p50, p99, p999, max, .. } = &self.accepted;
+        write!(
+            f,
+            "{:.0} requests/s, p50 {p50} us, p99 {p99}, p99.9 {p999}, max {max}",
+            self.requests_per_second
+        )?;
+        write!(f, ", {:?}, {} late, {} queued", self.statuses, self.late, self.queued)?;
+        let names = ["errors", "wrong responses", "violations of the limit"];
+        for (problems, name) in self.problems().zip(names).filter(|(problems, _)| problems.count > 0) {
+            write!(f, ", {} {name}: {:?}", problems.count, problems.descriptions.first())?;
+        }
+        match &self.void {
+            Some(reason) => write!(f, ", VOID: {reason}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(requests: u64, late: u64) -> OpenLoopOutcome {
+        let accepted = Latencies { count: 0, p50: 0, p90: 0, p99: 0, p999: 0, max: 0, quantiles: Vec::new() };
+        OpenLoopOutcome {
+            accepted,
+            statuses: BTreeMap::new(),
+            requests_per_second: 0.0,
+            requests,
+            late,
+            queued: 0,
+            errors: Examples::default(),
+            wrong: Examples::default(),
+            violations: Examples::default(),
+            hdr_log: String::new(),
+        }
+    }
+
+    #[test]
+    fn late_or_busy_generator_makes_a_round_void() {
+        assert_eq!(void_reason(&outcome(10_000, 10), 0.8), None);
+        assert!(void_reason(&outcome(10_000, 11), 0.1).is_some());
+        assert!(void_reason(&outcome(10_000, 0), 0.81).is_some());
+    }
+}

@@ -39,7 +39,7 @@ function series(names, points) {
 function plot(parent, title, x, y, data, names, points) {
   new uPlot({
     title,
-    width: 520,
+    width: 490,
     height: 300,
     scales: { x: x.scale, y: y.scale },
     axes: [{ label: x.label, values: x.values }, { label: y.label, size: 70 }],
@@ -138,6 +138,11 @@ if (runs.length === 1) {
   describe(runs[0]);
   runs[0].comparisons.forEach(comparison);
   runs[0].latencies.forEach(latency);
+  add(page, 'h2', 'Instructions per request');
+  add(page, 'p', 'Of the service, in user space, counted by callgrind.');
+  table(page, ['scenario', 'target', 'instructions'], runs[0].instructions.map((count) => [
+    count.scenario, count.target, number(count.instructions, 0),
+  ]));
 } else {
   table(page, ['run', 'form', 'commit', 'processor', 'cores'], runs.map((run) => [
     run.date, run.form, run.commit, run.machine.processor, number(run.machine.cores, 0),

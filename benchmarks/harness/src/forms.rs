@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) comparison: Schedule,
     pub(crate) measured: &'static [Scenario],
     pub(crate) latency: Schedule,
+    /// Scenarios whose instructions are counted.
+    pub(crate) counted: &'static [Scenario],
 }
 
 const COMPARED: &[Scenario] = &[
@@ -85,6 +87,7 @@ impl Form {
                 comparison: schedule(1, 1),
                 measured: &[Scenario::Abuser],
                 latency: schedule(1, 2),
+                counted: &[],
             },
             Self::Short => Plan {
                 charts: 10_000,
@@ -92,6 +95,7 @@ impl Form {
                 comparison: schedule(5, 1),
                 measured: MEASURED,
                 latency: schedule(3, 3),
+                counted: &[Scenario::LookupHot],
             },
             Self::Full => Plan {
                 charts: 1_000_000,
@@ -99,6 +103,13 @@ impl Form {
                 comparison: schedule(6, 5),
                 measured: ALL_MEASURED,
                 latency: schedule(3, 65),
+                counted: &[
+                    Scenario::LookupHot,
+                    Scenario::LookupNotModified,
+                    Scenario::UnknownHashes,
+                    Scenario::Rox6k,
+                    Scenario::ListHot,
+                ],
             },
         }
     }

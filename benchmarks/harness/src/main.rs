@@ -6,6 +6,7 @@ mod compare;
 mod cpu;
 mod forms;
 mod generator;
+mod instructions;
 mod latency;
 mod report;
 mod round;
@@ -49,6 +50,8 @@ enum Command {
         #[arg(long, value_name = "N")]
         rate: Option<u32>,
     },
+    /// Count the instructions of the service per request, by callgrind
+    Instructions(RunArguments),
     /// Compare and measure all scenarios, and write the results as a JSON document and a page
     Run(AllArguments),
     /// Write a page about results: about one document, or about all documents of a folder over time
@@ -144,6 +147,10 @@ async fn run(command: Command) -> Result<()> {
             let results = arguments.setup().await?.latencies(&arguments.scenarios, rate).await?;
             latency::ensure_correct(&results)
         }
+        Command::Instructions(arguments) => {
+            arguments.setup().await?.instructions(&arguments.scenarios).await?;
+            Ok(())
+        }
         Command::Run(arguments) => arguments.run().await,
         Command::Report { results, page, uplot } => {
             let mut documents = Vec::new();
@@ -173,7 +180,8 @@ impl AllArguments {
         let comparisons = setup.compare_all(plan.compared).await?;
         setup.schedule = plan.latency;
         let latencies = setup.latencies(plan.measured, None).await?;
-        let document = Document::new(self.form.name(), &setup, comparisons, latencies)?;
+        let instructions = setup.instructions(plan.counted).await?;
+        let document = Document::new(self.form.name(), &setup, (comparisons, latencies, instructions))?;
         let path = document.write(&self.output)?;
         progress(&format!("results: {}", path.display()));
         if let Some(uplot) = &self.uplot {

@@ -64,6 +64,11 @@ impl Lane {
         Self { name, target, load, is_cold: false }
     }
 
+    /// The target.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// Empties Redis before each round, so that it has no responses.
     pub(crate) fn cold(self) -> Self {
         Self { is_cold: true, ..self }

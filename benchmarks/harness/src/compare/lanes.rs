@@ -43,6 +43,13 @@ impl Setup {
         }
     }
 
+    /// The service in this form, with the requests of a scenario.
+    pub(crate) async fn service_lane(&self, scenario: Scenario, form: &ServiceForm) -> Result<Lane> {
+        let service = Rc::new(self.service(form)?);
+        let requests = scenario.requests(&self.catalogue)?.for_target(service.address).await?;
+        self.lane(service.name, &service, &requests)
+    }
+
     /// The targets of an open loop, and the requests per second that the service can serve over the connections of wrk.
     pub(crate) async fn open_loop_targets(&self, scenario: Scenario) -> Result<(Vec<Rc<Target>>, f64)> {
         let requests = scenario.requests(&self.catalogue)?;

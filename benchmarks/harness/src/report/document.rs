@@ -11,6 +11,7 @@ use serde::Serialize;
 use time::UtcDateTime;
 
 use crate::compare::{Comparison, Setup};
+use crate::instructions::InstructionCount;
 use crate::latency::LatencyResult;
 
 /// A run of several scenarios.
@@ -27,6 +28,7 @@ pub(crate) struct Document {
     charts: u64,
     pub(crate) comparisons: Vec<Comparison>,
     pub(crate) latencies: Vec<LatencyResult>,
+    instructions: Vec<InstructionCount>,
 }
 
 #[derive(Debug, Serialize)]
@@ -44,9 +46,9 @@ impl Document {
     pub(crate) fn new(
         form: &str,
         setup: &Setup,
-        comparisons: Vec<Comparison>,
-        latencies: Vec<LatencyResult>,
+        results: (Vec<Comparison>, Vec<LatencyResult>, Vec<InstructionCount>),
     ) -> Result<Self> {
+        let (comparisons, latencies, instructions) = results;
         let now = UtcDateTime::now();
         Ok(Self {
             date: format!("{} {:02}:{:02}", now.date(), now.hour(), now.minute()),
@@ -57,6 +59,7 @@ impl Document {
             charts: setup.catalogue.charts(),
             comparisons,
             latencies,
+            instructions,
         })
     }
 

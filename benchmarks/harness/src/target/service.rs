@@ -24,6 +24,8 @@ pub(crate) struct ServiceForm {
     pub(crate) local_window: bool,
     /// With next to no memory for responses, so that few are cached.
     pub(crate) small_cache: bool,
+    /// A command that starts the service, such as valgrind.
+    pub(crate) launcher: Vec<String>,
     /// Meilisearch, without which PostgreSQL answers lists.
     pub(crate) meilisearch: Option<String>,
 }
@@ -71,8 +73,10 @@ pub(crate) fn service(
     let search = [("MEILISEARCH_URL", form.meilisearch.as_deref()), ("SEARCH_MAX_LAG_MS", Some("3600000"))];
     variables.extend(search.into_iter().filter_map(|(variable, value)| Some((variable, value?))));
     variables.extend(url.as_deref().map(|url| ("REDIS_URL", url)));
+    let launcher: Vec<&str> = form.launcher.iter().map(String::as_str).collect();
     let options = ServiceOptions {
         variables: &variables,
+        launcher: &launcher,
         program: Some(&programs.service),
         ..ServiceOptions::default()
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use procfs::process::all_processes;
+use procfs::process::{Process, all_processes};
 use procfs::{CpuTime, CurrentSI, KernelStats};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -83,6 +83,13 @@ pub(crate) fn cpu_time(roots: &[u32]) -> Result<Duration> {
     };
     let ticks: u64 =
         stats.values().filter(|stat| belongs(stat.pid)).map(|stat| stat.utime + stat.stime).sum();
+    Ok(Duration::from_millis(ticks * 1_000 / procfs::ticks_per_second()))
+}
+
+/// The CPU time of processes that this one started and that have ended, such as a generator.
+pub(crate) fn ended_children_cpu_time() -> Result<Duration> {
+    let stat = Process::myself()?.stat()?;
+    let ticks = u64::try_from(stat.cutime + stat.cstime).unwrap_or_default();
     Ok(Duration::from_millis(ticks * 1_000 / procfs::ticks_per_second()))
 }
 

@@ -49,8 +49,7 @@ const ALL_COMPARED: &[Scenario] = &[
     Scenario::ListMiss,
     Scenario::DeepPages,
 ];
-const MEASURED: &[Scenario] =
-    &[Scenario::LookupHot, Scenario::LookupZipf, Scenario::Browse, Scenario::Abuser, Scenario::Overload];
+const MEASURED: &[Scenario] = &[Scenario::LookupHot, Scenario::Browse, Scenario::Abuser, Scenario::Overload];
 const ALL_MEASURED: &[Scenario] = &[
     Scenario::LookupHot,
     Scenario::LookupNotModified,
@@ -94,7 +93,7 @@ impl Form {
                 compared: COMPARED,
                 comparison: schedule(5, 1),
                 measured: MEASURED,
-                latency: schedule(3, 3),
+                latency: schedule(3, 2),
                 counted: &[Scenario::LookupHot],
             },
             Self::Full => Plan {

@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use crate::cpu::{CoreTimes, Cores, cpu_time, ratio};
+use crate::cpu::{CoreTimes, Cores, cpu_time, ended_children_cpu_time, ratio};
 use crate::generator::ClosedLoop;
 use crate::target::{Role, Target};
 
-/// Above this share of their time the cores of the generator limit the load: the round is void.
+/// Above this share of their time the cores of the generator may limit the load: the round is void.
 pub(crate) const MAX_GENERATOR_BUSY: f64 = 0.8;
 
 /// How often a void round is repeated before it is reported as void.
@@ -39,6 +39,8 @@ pub(crate) struct Round {
     pub(crate) bytes_per_response: f64,
     /// The share of the time in which the cores of the generator were busy.
     pub(crate) generator_busy: f64,
+    /// The part of it that the generator used itself.
+    pub(crate) generator_own: f64,
     /// The share of the time in which the cores of the servers did something else than serve this target.
     pub(crate) other_load: f64,
     /// Why the round is void.
@@ -108,7 +110,8 @@ impl Schedule {
     async fn valid_round(self, lane: &Lane, cores: &Cores, number: usize) -> Result<Round> {
         let mut round = self.round(lane, cores, number).await?;
         for repetition in 1..=REPETITIONS {
-            if round.void.is_none() || self.allow_void {
+            // A generator that is the limit itself is so in every round.
+            if round.valid || round.generator_own > MAX_GENERATOR_BUSY {
                 break;
             }
             round = self.round(lane, cores, number + 1_000 * repetition).await?;
@@ -134,6 +137,9 @@ impl Schedule {
             cpu_us: cpu_us.collect(),
             bytes_per_response: ratio(sent.bytes, sent.requests),
             generator_busy,
+            generator_own: after
+                .generator
+                .share_since(before.generator, after.ended.saturating_sub(before.ended)),
             other_load: after.other_load_since(&before),
             valid: void.is_none() || self.allow_void,
             void,
@@ -152,7 +158,8 @@ impl std::fmt::Display for Round {
         for (role, microseconds) in &self.cpu_us {
             write!(f, ", {role} {microseconds:.1} us")?;
         }
-        write!(f, ", generator {:.0} % busy", self.generator_busy * 100.0)?;
+        let (busy, own) = (self.generator_busy * 100.0, self.generator_own * 100.0);
+        write!(f, ", generator's cores {busy:.0} % busy, {own:.0} % by itself")?;
         match &self.void {
             Some(reason) => write!(f, ", VOID: {reason}"),
             None => Ok(()),
@@ -163,6 +170,8 @@ impl std::fmt::Display for Round {
 /// The CPU time used until now.
 struct Usage {
     processes: BTreeMap<Role, Duration>,
+    /// That of generators.
+    ended: Duration,
     generator: CoreTimes,
     servers: CoreTimes,
 }
@@ -172,6 +181,7 @@ impl Usage {
         let processes = Role::ALL.into_iter().map(|role| Ok((role, cpu_time(&target.processes_of(role))?)));
         Ok(Self {
             processes: processes.collect::<Result<_>>()?,
+            ended: ended_children_cpu_time()?,
             generator: CoreTimes::read(cores.generator())?,
             servers: CoreTimes::read(cores.servers())?,
         })

@@ -17,7 +17,7 @@ pub(crate) struct Comparison {
     pub(crate) targets: Vec<TargetResult>,
 }
 
-/// The medians of one target, without void rounds.
+/// The medians of one target, without void rounds unless all are void.
 #[derive(Debug, Serialize)]
 pub(crate) struct TargetResult {
     pub(crate) name: &'static str,
@@ -27,6 +27,8 @@ pub(crate) struct TargetResult {
     pub(crate) bytes_per_response: Option<f64>,
     /// Void rounds.
     pub(crate) void: usize,
+    /// Whether every round was void: the target can serve at least these requests per second.
+    pub(crate) is_lower_bound: bool,
     pub(crate) ratios: Ratios,
     pub(crate) rounds: Vec<Round>,
 }
@@ -50,27 +52,35 @@ impl TargetResult {
     }
 
     fn new(name: &'static str, rounds: Vec<Round>, reference: &[Round]) -> Self {
-        let valid = || rounds.iter().filter(|round| round.valid);
+        let counted = || rounds.iter().filter(|round| counts(round, &rounds));
         let cpu_us = Role::ALL.into_iter().filter_map(|role| {
-            let times = valid().filter_map(|round| round.cpu_us.get(role.name()).copied());
+            let times = counted().filter_map(|round| round.cpu_us.get(role.name()).copied());
             median(times).map(|time| (role.name(), time))
         });
         Self {
             name,
-            requests_per_second: median(valid().map(|round| round.requests_per_second)),
+            requests_per_second: median(counted().map(|round| round.requests_per_second)),
             cpu_us: cpu_us.collect(),
-            bytes_per_response: median(valid().map(|round| round.bytes_per_response)),
+            bytes_per_response: median(counted().map(|round| round.bytes_per_response)),
             void: rounds.iter().filter(|round| round.void.is_some()).count(),
+            is_lower_bound: !rounds.iter().any(|round| round.void.is_none()),
             ratios: Ratios::new(&rounds, reference),
             rounds,
         }
     }
 }
 
+/// Whether a round counts: those that are not void, or all if every one is void. Then the generator was the limit, so that requests
+/// per second are a lower bound; CPU times per request are still those of the target.
+fn counts(round: &Round, rounds: &[Round]) -> bool {
+    round.valid || !rounds.iter().any(|round| round.valid)
+}
+
 impl Ratios {
     fn new(rounds: &[Round], reference: &[Round]) -> Self {
         let ratio = |value: fn(&Round) -> f64| {
-            let pairs = rounds.iter().zip(reference).filter(|(round, first)| round.valid && first.valid);
+            let pairs = rounds.iter().zip(reference);
+            let pairs = pairs.filter(|(round, first)| counts(round, rounds) && counts(first, reference));
             median(pairs.map(|(round, first)| value(round) / value(first)).filter(|ratio| ratio.is_finite()))
         };
         Self {
@@ -94,6 +104,7 @@ mod tests {
             cpu_us,
             bytes_per_response: 1_000.0,
             generator_busy: 0.5,
+            generator_own: 0.5,
             other_load: 0.0,
             void,
             valid,
@@ -108,5 +119,15 @@ mod tests {
         assert_eq!(result.ratios.requests_per_second, Some(0.5));
         assert_eq!(result.ratios.server_cpu, Some(0.5));
         assert_eq!((result.void, result.requests_per_second), (1, Some(37.5)));
+        assert!(!result.is_lower_bound);
+    }
+
+    #[test]
+    fn void_rounds_count_if_there_are_no_others() {
+        let reference = [round(100.0, 10.0, false), round(100.0, 20.0, false)];
+        let result =
+            TargetResult::new("a", vec![round(50.0, 5.0, true), round(50.0, 10.0, true)], &reference);
+        assert_eq!(result.ratios.server_cpu, Some(0.5));
+        assert!(TargetResult::new("a", reference.to_vec(), &reference).is_lower_bound);
     }
 }

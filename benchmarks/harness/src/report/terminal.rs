@@ -29,7 +29,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> String {
         let cpu = |role| number(target.cpu_us.get(role).copied(), 1);
         rows.push([
             target.name.to_owned(),
-            number(target.requests_per_second, 0),
+            at_least(target.is_lower_bound, number(target.requests_per_second, 0)),
             cpu("server"),
             cpu("redis"),
             cpu("postgres"),
@@ -67,6 +67,10 @@ pub(crate) fn latency_table(result: &LatencyResult) -> String {
     }
     align(&rows, &mut table);
     table
+}
+
+fn at_least(is_lower_bound: bool, number: String) -> String {
+    if is_lower_bound { format!(">= {number}") } else { number }
 }
 
 fn number(value: Option<f64>, decimals: usize) -> String {

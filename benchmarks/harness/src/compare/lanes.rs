@@ -43,10 +43,16 @@ impl Setup {
         }
     }
 
-    /// The service in this form, with the requests of a scenario.
+    /// The service in this form, with the requests of a scenario. Unless these are not to be cached, it has served each of them once.
     pub(crate) async fn service_lane(&self, scenario: Scenario, form: &ServiceForm) -> Result<Lane> {
         let service = Rc::new(self.service(form)?);
         let requests = scenario.requests(&self.catalogue)?.for_target(service.address).await?;
+        if !scenario.is_cold() {
+            let client = Client::new(service.address);
+            for (number, request) in requests.distinct.iter().take(CHECKED).enumerate() {
+                client.get_with(&request.path, &[("x-forwarded-for", &own_address(number))]).await;
+            }
+        }
         self.lane(service.name, &service, &requests)
     }
 

@@ -85,10 +85,11 @@ async fn lookup_miss_has_spans_of_redis_fill_and_postgresql() {
             ("http.response.status_code", "200"),
         ],
     );
-    let pipeline = child(&spans, &request.id, "PIPELINE");
-    assert_eq!(pipeline.kind, "client");
-    assert_attributes(pipeline, &[("db.system.name", "redis"), ("db.operation.batch.size", "2")]);
-    assert!(pipeline.integers.contains("db.operation.batch.size"), "{pipeline:?}");
+    let check = child(&spans, &request.id, "EVALSHA");
+    assert_eq!(check.kind, "client");
+    assert_attributes(check, &[("db.system.name", "redis"), ("db.operation.batch.size", "1")]);
+    assert!(check.integers.contains("db.operation.batch.size"), "{check:?}");
+    child(&spans, &request.id, "GET");
     assert!(request.integers.contains("http.response.status_code"), "{request:?}");
     let fill = child(&spans, &request.id, "fill");
     assert_attributes(fill, &[("chart_index.cache.group", "lookup"), ("chart_index.outcome", "found")]);

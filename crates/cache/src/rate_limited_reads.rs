@@ -1,8 +1,6 @@
 //! Reads combined with the rate limit in one round trip to Redis.
 
 use chart_index_ratelimit::{Decision, Limiter, PreparedCheck};
-use chart_index_redis::CommandError;
-use redis::Value;
 
 use crate::fills::FillSource;
 use crate::freshness::Freshness;
@@ -24,16 +22,14 @@ impl<E: Send + Sync + 'static> Cache<E> {
     /// most one round trip to Redis:
     ///
     /// - If the response is in memory, Redis is asked for the rate limit only.
-    /// - Otherwise one pipeline asks for the rate limit and the response. A ROX file is read over its own connection
-    ///   at the same time.
+    /// - Otherwise Redis is asked for the rate limit and the response at the same time, over the connection of the limiter.
+    ///   A ROX file is read over its own connection.
     /// - If a fill for the response is in flight, Redis is asked for the rate limit only, and the fill is joined.
     /// - If so many fills wait for a permit that this one would be rejected, Redis is not asked: to reject a request must
     ///   cost little.
     ///
     /// Writes to Redis after a fill happen in the background. A refused request reads nothing from the store. While
     /// Redis is unavailable, the limiter uses its local window, and the fill starts at once.
-    ///
-    /// The limiter should share the connection [`CacheConnections::main`](crate::CacheConnections::main).
     pub async fn get_or_fill_rate_limited<F, Fut>(
         &self,
         limiter: &Limiter,
@@ -84,9 +80,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
         let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
             return Admission::Admitted(self.inner.shed(&key));
         };
-        let (limit, record) = self.ask_redis(limiter, &check, &key).await;
+        let (decision, record) = self.ask_redis(limiter, check, &key).await;
         drop(announced);
-        let decision = limiter.finish(check, limit).await;
         if !decision.is_admitted() {
             return Admission::Refused(decision);
         }
@@ -120,29 +115,14 @@ impl<E: Send + Sync + 'static> Cache<E> {
     async fn ask_redis(
         &self,
         limiter: &Limiter,
-        check: &PreparedCheck,
+        check: PreparedCheck,
         key: &CacheKey,
-    ) -> (Result<Value, CommandError>, Option<Record>) {
-        let (redis, deadline) = (&self.inner.redis, check.deadline());
-        let (limit, get) = (check.command(), redis.get_command(key));
-        let (limit, value) = if key.kind() == Kind::Rox {
-            let connection = redis.connection(Kind::Rox);
-            tokio::join!(limiter.connection().run(limit, deadline), connection.run(&get, deadline))
-        } else {
-            match limiter.connection().run_all(vec![limit.clone(), get], deadline).await {
-                Ok(replies) => two(replies),
-                Err(error) => (Err(error), Err(CommandError::Unavailable)),
-            }
+    ) -> (Decision, Option<Record>) {
+        let redis = &self.inner.redis;
+        let connection = match key.kind() {
+            Kind::Rox => redis.connection(Kind::Rox).clone(),
+            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source => check.connection().clone(),
         };
-        (limit, redis.record(key, value))
+        tokio::join!(limiter.decide(check), redis.get_over(&connection, key))
     }
-}
-
-/// The two replies of a pipeline.
-fn two(
-    replies: Vec<Result<Value, CommandError>>,
-) -> (Result<Value, CommandError>, Result<Value, CommandError>) {
-    let mut replies = replies.into_iter();
-    let mut next = || replies.next().unwrap_or(Err(CommandError::UnexpectedReply));
-    (next(), next())
 }

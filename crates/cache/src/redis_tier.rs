@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use chart_index_redis::{CommandError, ConnectionState, RedisConnection};
-use redis::{Cmd, Script, Value, cmd};
+use chart_index_redis::{ConnectionState, RedisConnection};
+use redis::{Script, Value, cmd};
 
 use crate::redis_record::Record;
 use crate::{CacheConnections, CacheKey, Kind};
@@ -43,26 +43,20 @@ impl RedisTier {
         self.connection(kind).state() == ConnectionState::Unavailable
     }
 
-    /// The command that reads a record.
-    pub(crate) fn get_command(&self, key: &CacheKey) -> Cmd {
-        let mut command = cmd("GET");
-        command.arg(key.redis_key(&self.key_prefix));
-        command
-    }
-
-    /// The record in the reply to that command. Any other reply is a miss.
-    pub(crate) fn record(&self, key: &CacheKey, reply: Result<Value, CommandError>) -> Option<Record> {
-        match reply {
-            Ok(Value::BulkString(value)) => Record::decode(key, &key.redis_key(&self.key_prefix), &value),
-            Ok(_) | Err(_) => None,
-        }
-    }
-
     /// Reads a record.
     pub(crate) async fn get(&self, key: &CacheKey) -> Option<Record> {
-        let connection = self.connection(key.kind());
-        let reply = connection.run(&self.get_command(key), connection.deadline()).await;
-        self.record(key, reply)
+        self.get_over(self.connection(key.kind()), key).await
+    }
+
+    /// Reads a record over this connection. Any reply but an intact record is a miss.
+    pub(crate) async fn get_over(&self, connection: &RedisConnection, key: &CacheKey) -> Option<Record> {
+        let redis_key = key.redis_key(&self.key_prefix);
+        let mut command = cmd("GET");
+        command.arg(&redis_key);
+        match connection.run(&command, connection.deadline()).await {
+            Ok(Value::BulkString(value)) => Record::decode(key, &redis_key, &value),
+            Ok(_) | Err(_) => None,
+        }
     }
 
     /// Writes a record, unless its key was invalidated. Errors are ignored: they cost a later request some time.

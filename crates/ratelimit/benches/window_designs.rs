@@ -1,4 +1,4 @@
-//! Compares designs of the sliding window in Redis by CPU time per call and by memory per address.
+//! Compares designs of the sliding window in Redis by CPU time per request and by memory per address.
 //!
 //! `cargo bench -p chart-index-ratelimit --bench window_designs` starts a Redis server of its own. The CPU time is
 //! that of Redis (`INFO commandstats`), so the client and the network do not matter. Other work on the machine can
@@ -15,15 +15,41 @@ use std::time::{Duration, Instant};
 use chart_index_redis::testing::RedisServer;
 use redis::{Connection, RedisResult, Script, cmd, pipe};
 
-const DESIGNS: [(&str, &str); 7] = [
-    ("row, then ring (5 B)", include_str!("../src/window.lua")),
-    ("string of times (5 B)", include_str!("designs/string.lua")),
-    ("list, absolute (10 B)", include_str!("designs/list.lua")),
-    ("list, modulo 2^31 (6 B)", include_str!("designs/short_list.lua")),
-    ("list, trimmed (10 B)", include_str!("designs/trimmed_list.lua")),
-    ("ring, no trimming (5 B)", include_str!("designs/ring.lua")),
-    ("two counters, inexact", include_str!("designs/two_counters.lua")),
+const DESIGNS: [Design; 9] = [
+    Design::batched("row, then ring (5 B)", 1),
+    Design::batched("8 requests a call", 8),
+    Design::batched("64 requests a call", 64),
+    Design::single("string of times (5 B)", include_str!("designs/string.lua")),
+    Design::single("list, absolute (10 B)", include_str!("designs/list.lua")),
+    Design::single("list, modulo 2^31 (6 B)", include_str!("designs/short_list.lua")),
+    Design::single("list, trimmed (10 B)", include_str!("designs/trimmed_list.lua")),
+    Design::single("ring, no trimming (5 B)", include_str!("designs/ring.lua")),
+    Design::single("two counters, inexact", include_str!("designs/two_counters.lua")),
 ];
+
+/// A script that decides on requests.
+struct Design {
+    name: &'static str,
+    code: &'static str,
+    /// How many requests a call decides on; `None` for a script with one key and other arguments.
+    requests: Option<usize>,
+}
+
+impl Design {
+    /// The design in use.
+    const fn batched(name: &'static str, requests: usize) -> Self {
+        Self { name, code: include_str!("../src/window.lua"), requests: Some(requests) }
+    }
+
+    const fn single(name: &'static str, code: &'static str) -> Self {
+        Self { name, code, requests: None }
+    }
+
+    fn requests(&self) -> usize {
+        self.requests.unwrap_or(1)
+    }
+}
+
 /// The number of admissions in Redis when every address is at its limit.
 const ADMISSIONS: usize = 48_000;
 const RUNS: usize = 9;
@@ -38,7 +64,7 @@ fn main() -> anyhow::Result<()> {
     for limit in [60, 240, 1_000] {
         let addresses = ADMISSIONS / limit;
         println!(
-            "\nlimit {limit}, {addresses} addresses: microseconds of Redis per call | bytes per address"
+            "\nlimit {limit}, {addresses} addresses: microseconds of Redis per request | bytes per address"
         );
         println!(
             "{:<24} {:>8} {:>8} {:>8} {:>8} {:>8} | {:>8} {:>8} {:>8}",
@@ -47,14 +73,14 @@ fn main() -> anyhow::Result<()> {
         let mut least = [const { Vec::new() }; DESIGNS.len()];
         let mut bytes = [[0; 3]; DESIGNS.len()];
         for _ in 0..RUNS {
-            for (design, (_, code)) in DESIGNS.iter().enumerate() {
-                let (rounds, held) = Run::new(&mut redis, code, limit, addresses)?.measure()?;
-                least[design] = least_of(&least[design], rounds);
-                bytes[design] = held;
+            for (number, design) in DESIGNS.iter().enumerate() {
+                let (rounds, held) = Run::new(&mut redis, design, limit, addresses)?.measure()?;
+                least[number] = least_of(&least[number], rounds);
+                bytes[number] = held;
             }
         }
-        for (design, (name, _)) in DESIGNS.iter().enumerate() {
-            print(name, &least[design], bytes[design]);
+        for (number, design) in DESIGNS.iter().enumerate() {
+            print(design.name, &least[number], bytes[number]);
         }
     }
     Ok(())
@@ -79,16 +105,22 @@ fn print(name: &str, rounds: &[f64], [one, ten, full]: [usize; 3]) {
 
 struct Run<'a> {
     redis: &'a mut Connection,
+    design: &'a Design,
     script: Script,
     limit: usize,
     addresses: usize,
 }
 
 impl<'a> Run<'a> {
-    fn new(redis: &'a mut Connection, code: &str, limit: usize, addresses: usize) -> RedisResult<Self> {
+    fn new(
+        redis: &'a mut Connection,
+        design: &'a Design,
+        limit: usize,
+        addresses: usize,
+    ) -> RedisResult<Self> {
         cmd("FLUSHALL").exec(redis)?;
-        cmd("SCRIPT").arg("LOAD").arg(code).exec(redis)?;
-        Ok(Self { redis, script: Script::new(code), limit, addresses })
+        cmd("SCRIPT").arg("LOAD").arg(design.code).exec(redis)?;
+        Ok(Self { redis, design, script: Script::new(design.code), limit, addresses })
     }
 
     /// Measures microseconds per call for each round, and bytes of an address with 1, 10 and all admissions.
@@ -114,22 +146,32 @@ impl<'a> Run<'a> {
         Ok((rounds, bytes))
     }
 
-    /// Calls the script once for each address. Returns the CPU time of Redis per call in microseconds.
+    /// Decides on one request of each address. Returns the CPU time of Redis per request in microseconds.
     fn round(&mut self, window: Duration) -> anyhow::Result<f64> {
         cmd("CONFIG").arg("RESETSTAT").exec(self.redis)?;
         let (window_us, ttl_ms) = (window.as_micros().to_string(), WINDOW.as_millis() + 1);
-        for batch in (0..self.addresses).collect::<Vec<_>>().chunks(PIPELINE_DEPTH) {
+        let keys: Vec<_> = (0..self.addresses).map(|address| format!("rl2:l:{address:08x}")).collect();
+        let calls: Vec<_> = keys.chunks(self.design.requests()).collect();
+        for calls in calls.chunks(PIPELINE_DEPTH) {
             let mut pipeline = pipe();
-            for address in batch {
-                let key = format!("rl2:l:{address:08x}");
-                pipeline.cmd("EVALSHA").arg(self.script.get_hash()).arg(1).arg(key);
-                pipeline.arg(self.limit).arg(&window_us).arg(ttl_ms.to_string()).ignore();
+            for keys in calls {
+                pipeline.cmd("EVALSHA").arg(self.script.get_hash()).arg(keys.len()).arg(keys);
+                if self.design.requests.is_none() {
+                    pipeline.arg(self.limit).arg(&window_us).arg(ttl_ms.to_string()).ignore();
+                    continue;
+                }
+                pipeline.arg(&window_us).arg(ttl_ms.to_string());
+                for _ in *keys {
+                    pipeline.arg(self.limit).arg(0);
+                }
+                pipeline.ignore();
             }
             pipeline.exec(self.redis)?;
         }
         let line = info(self.redis, "commandstats", "cmdstat_evalsha:calls=")?;
-        let per_call = line.split("usec_per_call=").nth(1).and_then(|rest| rest.split(',').next());
-        Ok(per_call.unwrap_or_default().parse()?)
+        let microseconds: f64 =
+            line.split("usec=").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or_default().parse()?;
+        Ok(microseconds / f64::from(u32::try_from(self.addresses)?))
     }
 
     /// The bytes of the key, its value and its hash table entry, without the entry for its expiry, which all designs

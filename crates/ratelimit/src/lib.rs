@@ -6,6 +6,7 @@
 //!
 //! The crate knows nothing of HTTP: the caller turns a [`Decision`] into a response.
 
+mod check_queue;
 mod client_address;
 mod config;
 mod decision;

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Cmd, RedisError, Value};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Span;
 
+use crate::config::Client;
 use crate::connection_state::{Shared, State};
-use crate::metrics::{Operations, REQUEST_COMMANDS, name_of, observe_connection};
+use crate::metrics::{Operations, REQUEST_COMMANDS, name_of, observe_connections};
 use crate::{CommandError, ConnectionState, RedisConfig, supervisor};
 
 /// A connection to Redis that reconnects by itself, for commands on the hot path.
@@ -35,6 +38,7 @@ pub struct RedisConnection {
     shared: Arc<Shared>,
     /// `None` if no Redis is configured: then nothing is measured.
     operations: Option<Operations>,
+    is_cluster: bool,
     _supervisor: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
@@ -49,6 +53,37 @@ impl RedisConnection {
     ///
     /// Outside of a Tokio runtime, if there is an endpoint.
     pub fn connect(name: &'static str, config: RedisConfig) -> Result<Self, RedisError> {
+        let connection = Self::start(config)?;
+        observe_connections(name, connection.configured());
+        Ok(connection)
+    }
+
+    /// Like [`connect`](Self::connect), one connection on each of these runtimes. In metrics they are one connection, which
+    /// is up if all of them are.
+    ///
+    /// # Errors
+    ///
+    /// As for [`connect`](Self::connect).
+    pub fn connect_each(
+        name: &'static str,
+        config: &RedisConfig,
+        runtimes: &[Handle],
+    ) -> Result<Vec<Self>, RedisError> {
+        let start = |runtime: &Handle| {
+            let _guard = runtime.enter();
+            Self::start(config.clone())
+        };
+        let connections = runtimes.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        observe_connections(name, connections.iter().filter_map(Self::configured));
+        Ok(connections)
+    }
+
+    /// What metrics report of it: nothing if no Redis is configured.
+    fn configured(&self) -> Option<&Arc<Shared>> {
+        self.operations.as_ref().map(|_| &self.shared)
+    }
+
+    fn start(config: RedisConfig) -> Result<Self, RedisError> {
         config.install_tls_provider();
         let Some(client) = config.client()? else { return Ok(Self::disabled()) };
         let shared = Arc::new(Shared {
@@ -56,10 +91,15 @@ impl RedisConnection {
             state: watch::Sender::new(State::Connecting),
             discarded: Notify::new(),
         });
-        observe_connection(name, &shared);
+        let is_cluster = matches!(client, Client::Cluster(_));
         let supervisor = tokio::spawn(supervisor::run(Arc::clone(&shared), client, config));
         let operations = Some(Operations::new(REQUEST_COMMANDS));
-        Ok(Self { shared, operations, _supervisor: Some(Arc::new(AbortOnDropHandle::new(supervisor))) })
+        Ok(Self {
+            shared,
+            operations,
+            is_cluster,
+            _supervisor: Some(Arc::new(AbortOnDropHandle::new(supervisor))),
+        })
     }
 
     /// A connection to no Redis: every command fails with [`CommandError::Unavailable`].
@@ -70,13 +110,19 @@ impl RedisConnection {
             state: watch::Sender::new(State::Unavailable),
             discarded: Notify::new(),
         };
-        Self { shared: Arc::new(shared), operations: None, _supervisor: None }
+        Self { shared: Arc::new(shared), operations: None, is_cluster: false, _supervisor: None }
     }
 
     /// Whether a Redis is configured.
     #[must_use]
     pub const fn is_configured(&self) -> bool {
         self.operations.is_some()
+    }
+
+    /// Whether it is a connection to a Redis Cluster, where the keys of a command must be on one node.
+    #[must_use]
+    pub const fn is_cluster(&self) -> bool {
+        self.is_cluster
     }
 
     /// The current state.
@@ -109,22 +155,15 @@ impl RedisConnection {
         operations.of(name_of(command)).observe(reply, CommandError::error_type).await
     }
 
-    /// Sends several commands in one round trip: in one pipeline to a server, or concurrently to the nodes of a
-    /// cluster. The outer error is that of all commands.
-    pub async fn run_all(
-        &self,
-        commands: Vec<Cmd>,
-        deadline: Instant,
-    ) -> Result<Vec<Result<Value, CommandError>>, CommandError> {
-        let Some(operations) = &self.operations else { return Err(CommandError::Unavailable) };
-        let batch = operations.batch(&commands);
-        let replies = async {
-            let connected = self.shared.connected(deadline).await?;
-            let replies = timeout_at(deadline, connected.connection.clone().run_all(commands)).await;
-            let replies = self.shared.record(&connected, replies)?;
-            Ok(replies.into_iter().map(|reply| self.shared.record(&connected, Ok(reply))).collect())
-        };
-        batch.observe(replies).await
+    /// The span of a command that another task sends, with the commands of other requests. A child of the current span;
+    /// disabled if there is none.
+    #[must_use]
+    pub fn span(&self, command: &'static str) -> Span {
+        match &self.operations {
+            // Asks for the current span first, which costs less than a disabled span.
+            Some(operations) if !Span::current().is_none() => operations.of(command.as_bytes()).span(),
+            _ => Span::none(),
+        }
     }
 }
 

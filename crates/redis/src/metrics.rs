@@ -1,6 +1,6 @@
 //! The metrics of the connections, and the spans of their operations (docs/operations/metrics.md).
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use chart_index_instrumentation::{DatabaseClient, ErrorType, Operation, meter};
 use opentelemetry::KeyValue;
@@ -13,14 +13,15 @@ use crate::{CommandError, ConnectionState};
 /// The commands of a [`RedisConnection`](crate::RedisConnection).
 pub(crate) const REQUEST_COMMANDS: &[&str] = &["GET", "EVALSHA", "EVAL"];
 /// The commands of a [`RedisPool`](crate::RedisPool).
-pub(crate) const BACKGROUND_COMMANDS: &[&str] = &["SET", "DEL", "PUBLISH", "WAIT"];
+pub(crate) const BACKGROUND_COMMANDS: &[&str] = &["SET", "DEL", "PUBLISH", "WAIT", PIPELINE];
+/// The name of several commands that are sent together.
+const PIPELINE: &str = "PIPELINE";
 
 /// Observes operations: each by the name of its command, or as `PIPELINE` if it is several.
 #[derive(Debug, Clone)]
 pub(crate) struct Operations {
     client: DatabaseClient,
     commands: Arc<[(&'static str, Operation)]>,
-    pipeline: Operation,
     other: Arc<OnceLock<Operation>>,
 }
 
@@ -33,7 +34,6 @@ impl Operations {
         let client = DatabaseClient::new("redis");
         Self {
             commands: commands.iter().map(|&name| (name, client.operation(name))).collect(),
-            pipeline: client.operation("PIPELINE"),
             other: Arc::default(),
             client,
         }
@@ -54,10 +54,11 @@ impl Operations {
             let operation = self.of(name_of(command));
             return Batch { operation, span: operation.span() };
         }
-        let span = self.pipeline.span();
+        let pipeline = self.of(PIPELINE.as_bytes());
+        let span = pipeline.span();
         // Signed: the exporter writes unsigned numbers as text.
         span.record("db.operation.batch.size", i64::try_from(commands.len()).unwrap_or(i64::MAX));
-        Batch { operation: &self.pipeline, span }
+        Batch { operation: pipeline, span }
     }
 }
 
@@ -113,17 +114,25 @@ impl BatchError {
     }
 }
 
-/// Reports whether the connection is up, for as long as it exists.
-pub(crate) fn observe_connection(name: &'static str, shared: &Arc<Shared>) {
-    let (shared, label) = (Arc::downgrade(shared), [KeyValue::new("chart_index.redis.connection", name)]);
+/// Reports whether all of these connections are up, for as long as they exist. Reports nothing if no Redis is configured.
+pub(crate) fn observe_connections<'a>(
+    name: &'static str,
+    connections: impl IntoIterator<Item = &'a Arc<Shared>>,
+) {
+    let connections: Vec<Weak<Shared>> = connections.into_iter().map(Arc::downgrade).collect();
+    if connections.is_empty() {
+        return;
+    }
+    let label = [KeyValue::new("chart_index.redis.connection", name)];
     meter()
         .u64_observable_gauge("chart_index.redis.connected")
         .with_description("Whether the connection to Redis is up")
         .with_callback(move |observer| {
-            if let Some(shared) = shared.upgrade() {
-                let is_connected = shared.state.borrow().public() == ConnectionState::Connected;
-                observer.observe(is_connected.into(), &label);
-            }
+            let open: Option<Vec<_>> = connections.iter().map(Weak::upgrade).collect();
+            let Some(open) = open else { return };
+            let is_connected =
+                open.iter().all(|shared| shared.state.borrow().public() == ConnectionState::Connected);
+            observer.observe(is_connected.into(), &label);
         })
         .build();
 }

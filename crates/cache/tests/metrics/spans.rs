@@ -63,22 +63,23 @@ async fn fill_is_a_child_and_joined_requests_link_to_it() {
 }
 
 #[tokio::test]
-async fn rate_limited_miss_is_a_pipeline_and_a_fill() {
+async fn rate_limited_miss_asks_redis_and_fills() {
     let telemetry = RecordedTelemetry::start();
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let release = Arc::new(Notify::new());
     release.notify_one();
-    // Redis knows the script afterwards: it is not sent again after the pipeline.
+    // Redis knows the script afterwards: it is not sent again.
     assert!(replica.limiter.check(Group::Lookup, address(1)).await.is_admitted());
     let check = replica.limiter.prepare(Group::Lookup, address(2)).unwrap();
     let fill = || read_store(release);
     let read = replica.cache.get_or_fill_rate_limited(&replica.limiter, check, key(1), fill);
     assert!(matches!(read.instrument(info_span!("request")).await, Admission::Admitted(Ok(_))));
-    let names = ["request", "PIPELINE", "fill", "store"];
-    let [request, pipeline, fill, store] = named(&telemetry, names);
-    assert_eq!((pipeline.parent, fill.parent, store.parent), (request.id, request.id, fill.id));
-    assert_eq!(pipeline.attributes["db.operation.batch.size"], "2");
+    let names = ["request", "EVALSHA", "GET", "fill", "store"];
+    let [request, check, get, fill, store] = named(&telemetry, names);
+    assert_eq!([check.parent, get.parent, fill.parent], [request.id; 3]);
+    assert_eq!(store.parent, fill.id);
+    assert_eq!(check.attributes["db.operation.batch.size"], "1");
 }
 
 #[tokio::test]

@@ -160,25 +160,48 @@ async fn nearly_empty_ring_becomes_a_row_and_a_ring_again() {
 /// So the cost of an admission does not depend on the limit.
 #[tokio::test]
 async fn full_window_is_not_read_or_written_as_a_whole() {
-    let (server, [limiter], mut connection) = prepared([1_000]).await;
-    let full: Vec<u64> = times_at(61, 500).chain(times_at(5, 500)).collect();
-    write(&mut connection, 1, &ring(1_000, 777, &full)).await;
+    let (server, [limiter], mut connection) = prepared([2_000]).await;
+    let full: Vec<u64> = times_at(61, 1_000).chain(times_at(5, 1_000)).collect();
+    write(&mut connection, 1, &ring(2_000, 1_777, &full)).await;
     let mut observer = server.connection().await;
     let mut calls = async |command: &str| {
         info_number(&mut observer, "commandstats", &format!("cmdstat_{command}:calls=")).await
     };
     let (written_whole, read) = (calls("set").await, calls("getrange").await);
-    assert_eq!(check(&limiter, 1).await.remaining(), 499, "500 leave at once");
+    assert_eq!(check(&limiter, 1).await.remaining(), 999, "1,000 leave at once");
     assert_eq!(calls("set").await, written_whole);
-    assert!(calls("getrange").await - read < 12, "each read is twice as long as the one before");
+    assert!(calls("getrange").await - read < 13, "each read is twice as long as the one before");
 
     let (slots_written, read) = (calls("setrange").await, calls("getrange").await);
-    for remaining in (400..499).rev() {
+    for remaining in (900..999).rev() {
         assert_eq!(check(&limiter, 1).await.remaining(), remaining);
     }
     assert_eq!(calls("set").await, written_whole);
     assert_eq!(calls("setrange").await - slots_written, 2 * 99, "a slot and the header");
     assert_eq!(calls("getrange").await - read, 99, "the header has the oldest time");
+}
+
+/// A window of a usual limit is small: reading it takes less time than a second command.
+#[tokio::test]
+async fn usual_window_is_read_by_the_first_command() {
+    let (server, [limiter], mut connection) = prepared([240]).await;
+    write(&mut connection, 1, &ring(240, 177, &times_at(5, 200).collect::<Vec<_>>())).await;
+    let mut observer = server.connection().await;
+    let mut calls = async |command: &str| {
+        info_number(&mut observer, "commandstats", &format!("cmdstat_{command}:calls=")).await
+    };
+    let commands = ["set", "getrange", "strlen", "setrange"];
+    let mut before = [0; 4];
+    for (before, command) in before.iter_mut().zip(commands) {
+        *before = calls(command).await;
+    }
+    for remaining in (20..40).rev() {
+        assert_eq!(check(&limiter, 1).await.remaining(), remaining);
+    }
+    assert_eq!(check(&limiter, 2).await.remaining(), 239, "an address without a window");
+    for ((before, command), expected) in before.into_iter().zip(commands).zip([21, 0, 0, 40]) {
+        assert_eq!(calls(command).await - before, expected, "{command}");
+    }
 }
 
 #[tokio::test]

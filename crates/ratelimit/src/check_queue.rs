@@ -1,0 +1,144 @@
+//! Sends the checks that are made at the same time to Redis together.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use chart_index_redis::{CommandError, RedisConnection};
+use futures_util::future::join_all;
+use tokio::sync::oneshot;
+use tracing::Instrument;
+
+use crate::Decision;
+use crate::error_transitions::ErrorTransitions;
+use crate::window_script::{Check, WindowScript};
+
+/// The checks that wait to be sent over one connection.
+///
+/// A check is sent by a task that the runtime polls after the tasks that are ready now. So the checks of all requests that
+/// were received together make one call of the script, which costs Redis and this process much less than a call each
+/// (`benchmarks/results/2026-11-22-batched-checks.md`), and none of them waits for a timer or for an earlier reply.
+#[derive(Debug)]
+pub(crate) struct CheckQueue {
+    connection: RedisConnection,
+    script: Arc<WindowScript>,
+    errors: Arc<ErrorTransitions>,
+    waiting: Mutex<Vec<WaitingCheck>>,
+}
+
+#[derive(Debug)]
+struct WaitingCheck {
+    check: Check,
+    decided: oneshot::Sender<Reply>,
+}
+
+/// The part of a reply for one check.
+#[derive(Debug, Default)]
+struct Reply {
+    /// `None` if Redis did not decide.
+    decision: Option<Decision>,
+    /// The number of checks in the call.
+    checks: usize,
+}
+
+/// The maximum number of checks in a call of the script, which Redis runs without other commands in between: it takes
+/// 0.2 ms.
+const MAX_CHECKS: usize = 64;
+
+impl CheckQueue {
+    pub(crate) const fn new(
+        connection: RedisConnection,
+        script: Arc<WindowScript>,
+        errors: Arc<ErrorTransitions>,
+    ) -> Self {
+        Self { connection, script, errors, waiting: Mutex::new(Vec::new()) }
+    }
+
+    /// The same script and errors over another connection.
+    pub(crate) fn with_connection(&self, connection: RedisConnection) -> Self {
+        Self::new(connection, Arc::clone(&self.script), Arc::clone(&self.errors))
+    }
+
+    pub(crate) const fn connection(&self) -> &RedisConnection {
+        &self.connection
+    }
+
+    /// The decision of Redis; `None` if Redis is unavailable, too slow, or replies with an error.
+    pub(crate) async fn decide(self: &Arc<Self>, check: Check) -> Option<Decision> {
+        let (decided, decision) = oneshot::channel::<Reply>();
+        let is_first = {
+            let mut waiting = self.waiting();
+            waiting.push(WaitingCheck { check, decided });
+            waiting.len() == 1
+        };
+        if is_first {
+            // In a task: the other requests must not depend on the one that happened to be first.
+            tokio::spawn(Arc::clone(self).send_waiting());
+        }
+        let span = self.connection.span("EVALSHA");
+        let reply = async { decision.await.unwrap_or_default() };
+        if span.is_disabled() {
+            return reply.await.decision;
+        }
+        let Reply { decision, checks } = reply.instrument(span.clone()).await;
+        // Signed: the exporter writes unsigned numbers as text.
+        span.record("db.operation.batch.size", i64::try_from(checks).unwrap_or(i64::MAX));
+        decision
+    }
+
+    async fn send_waiting(self: Arc<Self>) {
+        let waiting = std::mem::take(&mut *self.waiting());
+        let (checks, decided): (Vec<_>, Vec<_>) =
+            waiting.into_iter().map(|waiting| (waiting.check, waiting.decided)).unzip();
+        // The keys of a call must be on one node of a cluster.
+        let max_checks = if self.connection.is_cluster() { 1 } else { MAX_CHECKS };
+        let replies = join_all(checks.chunks(max_checks).map(|checks| self.ask(checks))).await;
+        for (decided, reply) in decided.into_iter().zip(replies.into_iter().flatten()) {
+            // Fails if the request was dropped.
+            let _ = decided.send(reply);
+        }
+    }
+
+    /// Calls the script once: one reply for each check.
+    ///
+    /// If Redis does not know the script, e.g. after a restart, the script itself is sent within the same deadline.
+    async fn ask(&self, checks: &[Check]) -> Vec<Reply> {
+        let deadline = self.connection.deadline();
+        let reply = match self.connection.run(&self.script.evalsha(checks), deadline).await {
+            Err(error) if error.is_unknown_script() => {
+                self.connection.run(&self.script.eval(checks), deadline).await
+            }
+            reply => reply,
+        };
+        self.log_transition(reply.as_ref().err());
+        let decisions = reply.ok().and_then(|reply| self.script.decisions(checks, &reply));
+        let mut decisions = decisions.into_iter().flatten();
+        let replies = checks.iter().map(|_| Reply { decision: decisions.next(), checks: checks.len() });
+        replies.collect()
+    }
+
+    /// Logs the first error reply and the recovery. That Redis is unavailable is logged by the connection.
+    fn log_transition(&self, error: Option<&CommandError>) {
+        match error {
+            Some(error @ CommandError::ErrorReply(_)) => {
+                if self.errors.record_error(Instant::now()) {
+                    let error = error as &dyn Error;
+                    tracing::warn!(
+                        error,
+                        "rate limit checks fail in redis: using the window of this replica"
+                    );
+                }
+            }
+            Some(_) => {}
+            None => {
+                if self.errors.record_success(Instant::now) {
+                    tracing::info!("rate limit checks succeed in redis again");
+                }
+            }
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<WaitingCheck>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

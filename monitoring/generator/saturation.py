@@ -6,6 +6,7 @@ from .panels import NEUTRAL, graph, metric, number, occurring, quantile, rate, r
 CPU = "process_cpu_time_seconds_total"
 WAIT = "db_client_connection_wait_time_seconds"
 BY_PROCESS = "{{job}} {{instance}}"
+BY_RUNTIME = BY_PROCESS + " {{chart_index_runtime}}"
 
 
 def rows():
@@ -29,7 +30,7 @@ def cpu_per_request():
 
 
 def busy_ratio():
-    """The share of time in which the workers of the runtime ran tasks."""
+    """The share of time in which the workers of each runtime ran tasks."""
     return f"{rate('tokio_runtime_busy_time_seconds_total')} / {metric('tokio_runtime_workers')}"
 
 
@@ -65,7 +66,7 @@ def now():
         ).decimals(1),
         number(
             "Busy ratio",
-            "The largest share of time in which the worker threads of a process ran tasks.",
+            "The largest share of time in which the worker threads of a runtime ran tasks.",
             "percentunit",
             rising(0.7, 0.9),
             f"max({busy_ratio()})",
@@ -117,7 +118,7 @@ def processes():
             "Busy ratio of the runtime",
             "The share of time in which worker threads ran tasks. Near 1, tasks wait.",
             "percentunit",
-            {BY_PROCESS: busy_ratio()},
+            {BY_RUNTIME: busy_ratio()},
             limit=0.9,
         ),
         graph("Memory", "Resident memory.", "bytes", {BY_PROCESS: metric("process_memory_usage_bytes")}),
@@ -136,8 +137,8 @@ def processes():
             "Tasks that exist, and tasks that wait in the global queue.",
             "none",
             {
-                f"{BY_PROCESS} alive": metric("tokio_runtime_alive_tasks"),
-                f"{BY_PROCESS} queued": metric("tokio_runtime_global_queue_depth"),
+                f"{BY_RUNTIME} alive": metric("tokio_runtime_alive_tasks"),
+                f"{BY_RUNTIME} queued": metric("tokio_runtime_global_queue_depth"),
             },
         ),
     ]

@@ -15,14 +15,15 @@ use axum::http::Method;
 use axum::http::header::CONTENT_LENGTH;
 use axum::response::{IntoResponse, Response};
 use chart_index_instrumentation::{Sampler, meter};
-use chart_index_ratelimit::Group;
+use chart_index_ratelimit::{Group, Limiter};
 use futures_util::FutureExt;
 use opentelemetry::metrics::Meter;
-use tokio::time::timeout;
 use tower::{BoxError, Service};
 use tracing::Instrument;
 
+use crate::connection_timer::ConnectionTimer;
 use crate::rate_limit::PeerAddress;
+use crate::request_context::RequestContext;
 use crate::request_limits::{self, RequestLimits};
 use crate::request_telemetry::RequestTelemetry;
 use crate::route_table::{MatchedRoute, RouteTable};
@@ -37,22 +38,32 @@ use crate::{
 /// since a future that is passed on by value is copied as a whole.
 #[derive(Debug, Clone)]
 pub struct HttpService {
-    listener: Arc<Listener>,
+    listener: Listener,
     peer: PeerAddress,
+    timer: ConnectionTimer,
 }
 
-#[derive(Debug)]
-struct Listener {
-    router: Router,
-    telemetry: RequestTelemetry,
-    /// What only the public listener has.
-    public: Option<PublicListener>,
+#[derive(Debug, Clone)]
+enum Listener {
+    Public {
+        shared: Arc<PublicListener>,
+        /// Over the connection to Redis of one worker.
+        rate_limiter: HttpRateLimiter,
+    },
+    Private(Arc<PrivateListener>),
 }
 
 #[derive(Debug)]
 struct PublicListener {
     routes: RouteTable,
     limits: RequestLimits,
+    telemetry: RequestTelemetry,
+}
+
+#[derive(Debug)]
+struct PrivateListener {
+    router: Router,
+    telemetry: RequestTelemetry,
 }
 
 impl HttpService {
@@ -74,31 +85,50 @@ impl HttpService {
         sampler: Sampler,
         meter: &Meter,
     ) -> Self {
-        let telemetry = RequestTelemetry::public(&routes, sampler, meter);
-        let limits = RequestLimits::new(config, &routes, meter);
-        let (handlers, table) = routes.into_handlers_and_table();
-        Self::new(handlers, telemetry, Some(PublicListener { routes: table, limits }))
+        let (telemetry, limits) =
+            (RequestTelemetry::public(&routes, sampler, meter), RequestLimits::new(config, meter));
+        let (rate_limiter, routes) = routes.into_parts();
+        let shared = PublicListener { routes: RouteTable::new(routes), limits, telemetry };
+        Self::new(Listener::Public { shared: Arc::new(shared), rate_limiter })
     }
 
     /// The private listener with these routes. It needs no CORS, since browsers do not use it, and has no limits, so that
     /// it responds while the public listener is overloaded. Its log lines do not name the route.
     #[must_use]
     pub fn private(router: Router) -> Self {
-        Self::new(router, RequestTelemetry::private(), None)
-    }
-
-    fn new(router: Router, telemetry: RequestTelemetry, public: Option<PublicListener>) -> Self {
         let router = router
             .fallback(async || ApiError::NotFound(Resource::Endpoint))
             .method_not_allowed_fallback(async || ApiError::MethodNotAllowed);
+        Self::new(Listener::Private(Arc::new(PrivateListener {
+            router,
+            telemetry: RequestTelemetry::private(),
+        })))
+    }
+
+    fn new(listener: Listener) -> Self {
         // Only a test that calls the service without a server has no peer address.
         let peer = PeerAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        Self { listener: Arc::new(Listener { router, telemetry, public }), peer }
+        Self { listener, peer, timer: ConnectionTimer::default() }
+    }
+
+    /// The same service with this limiter, which differs by its connection only (see [`Limiter::with_connection`]).
+    #[must_use]
+    pub fn with_limiter(&self, limiter: &Limiter) -> Self {
+        let mut this = self.clone();
+        if let Listener::Public { rate_limiter, .. } = &mut this.listener {
+            *rate_limiter = rate_limiter.with_limiter(limiter.clone());
+        }
+        this
     }
 
     /// The service for the requests of a connection from this peer.
     pub(crate) fn for_peer(&self, peer: PeerAddress) -> Self {
-        Self { peer, ..self.clone() }
+        Self { listener: self.listener.clone(), peer, timer: ConnectionTimer::default() }
+    }
+
+    /// The timer of the connection.
+    pub(crate) const fn timer(&self) -> &ConnectionTimer {
+        &self.timer
     }
 
     /// Handles a request: in its span, recorded and logged.
@@ -106,25 +136,28 @@ impl HttpService {
     where
         B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        let (listener, request) = (&*self.listener, request.map(Body::new));
-        let route = listener.public.as_ref().and_then(|public| public.routes.find(&request));
-        let observation = listener.telemetry.start(&request, self.peer, route);
+        let request = request.map(Body::new);
+        let (telemetry, route) = match &self.listener {
+            Listener::Public { shared, .. } => (&shared.telemetry, shared.routes.find(&request)),
+            // Its router finds the route.
+            Listener::Private(shared) => (&shared.telemetry, Err(ApiError::NotFound(Resource::Endpoint))),
+        };
+        let observation = telemetry.start(&request, self.peer, route.as_ref().ok().copied());
         let span = observation.span().clone();
-        let response = pin!(listener.respond(request, self.peer, route));
+        let response = pin!(self.respond(request, route));
         let mut response = response.instrument(span).await;
-        listener.telemetry.finish(observation, &mut response);
+        telemetry.finish(observation, &mut response);
         response
     }
-}
 
-impl Listener {
     /// The response, with the headers that all responses have.
-    async fn respond(&self, request: Request, peer: PeerAddress, route: Option<MatchedRoute>) -> Response {
-        let (is_public, is_head) = (self.public.is_some(), request.method() == Method::HEAD);
+    async fn respond(&self, request: Request, route: Result<MatchedRoute, ApiError>) -> Response {
+        let is_public = matches!(self.listener, Listener::Public { .. });
+        let is_head = request.method() == Method::HEAD;
         let mut response = if is_public && cors::is_preflight(&request) {
             cors::preflight()
         } else {
-            let response = pin!(self.handle(request, peer, route));
+            let response = pin!(self.call(request, route));
             // Safe: what a handler leaves behind when it panics is shared through locks and channels that tolerate it.
             let response = AssertUnwindSafe(response).catch_unwind().await;
             let response = response.unwrap_or_else(|panic| Err(panic_error(panic)));
@@ -137,44 +170,55 @@ impl Listener {
         response
     }
 
-    /// The response within the limits of requests in flight and of time.
-    async fn handle(
+    /// The response of the handler, on the public listener within the limits of requests in flight and of time.
+    async fn call(
         &self,
         request: Request,
-        peer: PeerAddress,
-        route: Option<MatchedRoute>,
+        route: Result<MatchedRoute, ApiError>,
     ) -> Result<Response, ApiError> {
-        let Some(PublicListener { limits, .. }) = &self.public else {
-            host_header::check(&request)?;
-            return Ok(self.call_routes(request).await);
-        };
-        let group = route.map_or(Group::Other, |route| route.group);
-        let _permits = limits.try_acquire(group)?;
-        let response = pin!(self.handle_counted(&limits.rate_limiter, group, request, peer));
-        timeout(limits.deadline, response).await.map_err(|_| ApiError::DeadlineExceeded)?
+        match &self.listener {
+            Listener::Private(shared) => {
+                host_header::check(&request)?;
+                let Ok(response) = shared.router.clone().call(request).await;
+                Ok(response)
+            }
+            Listener::Public { shared, rate_limiter } => {
+                let group = route.as_ref().map_or(Group::Other, |route| route.group);
+                let _permits = shared.limits.try_acquire(group)?;
+                let response =
+                    pin!(self.call_within_rate_limit(&shared.routes, rate_limiter, request, route));
+                tokio::select! {
+                    biased;
+                    response = response => response,
+                    () = self.timer.after(shared.limits.deadline) => Err(ApiError::DeadlineExceeded),
+                }
+            }
+        }
     }
 
-    /// The response within the rate limit. The handler may run the check together with its read; if it did not, it runs
-    /// afterwards.
-    async fn handle_counted(
+    /// The response of the handler, within the rate limit. The handler may run the check together with its read; if it did
+    /// not, it runs afterwards.
+    async fn call_within_rate_limit(
         &self,
+        routes: &RouteTable,
         rate_limiter: &HttpRateLimiter,
-        group: Group,
         mut request: Request,
-        peer: PeerAddress,
+        route: Result<MatchedRoute, ApiError>,
     ) -> Result<Response, ApiError> {
-        let address = rate_limiter.client_address(&request, peer);
+        let address = rate_limiter.client_address(&request, self.peer);
         if let Err(error) = request_limits::validate(&request) {
             return Err(rate_limiter.count_invalid(address, error).await);
         }
-        let check = rate_limiter.prepare(group, address)?;
-        request.extensions_mut().insert(check.clone());
-        let response = self.call_routes(request).await;
-        rate_limiter.finish(&check).await.map(|()| response)
-    }
-
-    async fn call_routes(&self, request: Request) -> Response {
-        let Ok(response) = self.router.clone().call(request).await;
+        let check =
+            rate_limiter.prepare(route.as_ref().map_or(Group::Other, |route| route.group), address)?;
+        let response = match route {
+            Ok(route) => {
+                request.extensions_mut().insert(RequestContext { check: check.clone(), route });
+                Ok(routes.call(route, request).await)
+            }
+            Err(error) => Err(error),
+        };
+        rate_limiter.finish(&check).await?;
         response
     }
 }

@@ -8,12 +8,14 @@
 //! - [`Routes`]: the routes of a service, each in its group.
 //! - [`ResponseCache`]: reads of responses through rate limit and cache.
 //! - [`HttpService`]: the routes of a listener with what all requests have in common.
-//! - [`serve`]: the HTTP server.
+//! - [`Server`]: the HTTP server.
+//! - [`WorkerThreads`]: the threads that handle requests.
 
 mod acceptor;
 mod cache_policy;
 mod config;
 mod connection_metrics;
+mod connection_timer;
 mod content_encoding;
 mod cors;
 mod entity_tag;
@@ -30,6 +32,7 @@ mod peer_connections;
 mod rate_limit;
 #[cfg(test)]
 mod recorded_metrics;
+mod request_context;
 mod request_id;
 mod request_limits;
 mod request_log;
@@ -40,6 +43,7 @@ mod response_cache;
 mod route_table;
 mod routes;
 mod server;
+mod worker;
 
 pub use cache_policy::CachePolicy;
 pub use config::{RequestLimitConfig, ServerConfig};
@@ -51,4 +55,5 @@ pub use path_params::{ChartsetIdParam, HashParam};
 pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
 pub use response_cache::ResponseCache;
 pub use routes::Routes;
-pub use server::serve;
+pub use server::Server;
+pub use worker::{Worker, WorkerThreads};

@@ -1,69 +1,85 @@
 //! Extractors of path parameters.
 
-use axum::extract::{FromRequestParts, RawPathParams};
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use chart_index_domain::{ChartsetId, MalformedNoteHash, NoteHash};
+use percent_encoding::percent_decode_str;
 
+use crate::request_context::RequestContext;
 use crate::{ApiError, Resource};
 
-/// Extracts the path parameter `hash`. A malformed note hash is 400.
+/// Extracts the path parameter as a note hash. A malformed note hash is 400.
 #[derive(Debug, Clone, Copy)]
 pub struct HashParam(pub NoteHash);
 
-impl<S: Send + Sync> FromRequestParts<S> for HashParam {
+impl<S: Sync> FromRequestParts<S> for HashParam {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let hash = parameter(parts, state, "hash").await.ok_or(MalformedNoteHash)?;
-        Ok(Self(hash))
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Ok(Self(parameter(parts).ok_or(MalformedNoteHash)?))
     }
 }
 
-/// Extracts the path parameter `id`. A malformed chartset id is 404, like an unknown one.
+/// Extracts the path parameter as a chartset id. A malformed chartset id is 404, like an unknown one.
 #[derive(Debug, Clone, Copy)]
 pub struct ChartsetIdParam(pub ChartsetId);
 
-impl<S: Send + Sync> FromRequestParts<S> for ChartsetIdParam {
+impl<S: Sync> FromRequestParts<S> for ChartsetIdParam {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        parameter(parts, state, "id").await.map(Self).ok_or(ApiError::NotFound(Resource::Chartset))
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        parameter(parts).map(Self).ok_or(ApiError::NotFound(Resource::Chartset))
     }
 }
 
-/// The named parameter, percent-decoded and parsed; `None` if it is malformed or not UTF-8.
-async fn parameter<T: std::str::FromStr>(
-    parts: &mut Parts,
-    state: &(impl Send + Sync),
-    name: &str,
-) -> Option<T> {
-    let parameters = RawPathParams::from_request_parts(parts, state).await.ok()?;
-    let (_, value) = parameters.iter().find(|(parameter, _)| *parameter == name)?;
-    value.parse().ok()
+/// The path parameter, percent-decoded and parsed; `None` if it is malformed or not UTF-8.
+fn parameter<T: FromStr>(parts: &Parts) -> Option<T> {
+    let parameter = RequestContext::path_parameter(parts)?;
+    if !parameter.contains('%') {
+        return parameter.parse().ok();
+    }
+    percent_decode_str(parameter).decode_utf8().ok()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::Router;
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
     use axum::body::Body;
     use axum::http::Request;
     use axum::routing::get;
+    use chart_index_instrumentation::Sampler;
+    use chart_index_ratelimit::{Group, Limiter, LimiterConfig, TrustedProxies};
+    use chart_index_redis::RedisConnection;
     use tower::ServiceExt;
 
     use super::*;
+    use crate::{HttpRateLimiter, HttpService, RequestLimitConfig, Routes};
 
     async fn status(path: &str) -> u16 {
-        let routes = Router::new()
-            .route("/charts/{hash}", get(async |_: HashParam| "chart"))
-            .route("/chartsets/{id}", get(async |_: ChartsetIdParam| "chartset"));
-        let request = Request::get(path).body(Body::empty()).unwrap();
-        routes.oneshot(request).await.unwrap().status().as_u16()
+        let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
+        let routes = Routes::new(&HttpRateLimiter::new(limiter, TrustedProxies::default()))
+            .route(Group::Lookup, "/charts/{hash}", get(async |_: HashParam| "chart"))
+            .route(Group::Lookup, "/charts/{hash}/rox", get(async |_: HashParam| "file"))
+            .route(Group::Detail, "/chartsets/{id}", get(async |_: ChartsetIdParam| "chartset"));
+        let config = RequestLimitConfig {
+            request_deadline: Duration::from_secs(5),
+            max_requests_in_flight: NonZeroU32::MIN,
+        };
+        let service = HttpService::public(routes, &config, Sampler::OFF);
+        let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
+        service.oneshot(request).await.unwrap().status().as_u16()
     }
 
     #[tokio::test]
     async fn malformed_hash_is_400() {
         let hash = "0123456789abcdef".repeat(4);
         assert_eq!(status(&format!("/charts/{hash}")).await, 200);
+        assert_eq!(status(&format!("/charts/{hash}/rox")).await, 200);
+        assert_eq!(status(&format!("/charts/{}/rox", hash.to_uppercase())).await, 400);
         let escaped = format!("%30{}", &hash[1..]);
         assert_eq!(status(&format!("/charts/{escaped}")).await, 200, "an escaped digit is decoded");
         let (upper, long, slash) = (hash.to_uppercase(), format!("{hash}0"), format!("{}%2F", &hash[1..]));

@@ -3,8 +3,7 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::{FromRequestParts, Request};
-use axum::http::request::Parts;
+use axum::extract::Request;
 use chart_index_ratelimit::{ClientAddress, Group, Limiter, PreparedCheck, TrustedProxies};
 
 use crate::ApiError;
@@ -16,7 +15,7 @@ pub(crate) struct PeerAddress(pub(crate) IpAddr);
 /// The rate limiter, and the proxies whose `X-Forwarded-For` is trusted.
 #[derive(Debug, Clone)]
 pub struct HttpRateLimiter {
-    limiter: Arc<Limiter>,
+    limiter: Limiter,
     trusted_proxies: Arc<TrustedProxies>,
 }
 
@@ -37,29 +36,21 @@ impl RateLimitCheck {
     }
 }
 
-/// A handler extracts a [`RateLimitCheck`], but its route is not in a group.
-#[derive(Debug, thiserror::Error)]
-#[error("route has no rate limit")]
-pub(crate) struct NoRateLimit;
-
-impl<S: Sync> FromRequestParts<S> for RateLimitCheck {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        parts.extensions.get().cloned().ok_or_else(|| ApiError::Internal(NoRateLimit.into()))
-    }
-}
-
 impl HttpRateLimiter {
     /// Limits requests by client address, which trusted proxies may forward.
     #[must_use]
     pub fn new(limiter: Limiter, trusted_proxies: TrustedProxies) -> Self {
-        Self { limiter: Arc::new(limiter), trusted_proxies: Arc::new(trusted_proxies) }
+        Self { limiter, trusted_proxies: Arc::new(trusted_proxies) }
+    }
+
+    /// Another limiter with the same trusted proxies.
+    pub(crate) fn with_limiter(&self, limiter: Limiter) -> Self {
+        Self { limiter, trusted_proxies: Arc::clone(&self.trusted_proxies) }
     }
 
     /// The limiter.
     #[must_use]
-    pub fn limiter(&self) -> &Limiter {
+    pub const fn limiter(&self) -> &Limiter {
         &self.limiter
     }
 

@@ -9,7 +9,7 @@ use opentelemetry::metrics::Meter;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::group_limits::GroupLimits;
-use crate::{ApiError, HttpRateLimiter, Overload, RequestLimitConfig, Routes, host_header};
+use crate::{ApiError, Overload, RequestLimitConfig, host_header};
 
 /// The longest path and query. The longest useful query has every parameter and a `q` of 200 characters, all escaped, and
 /// is much shorter.
@@ -22,21 +22,15 @@ pub(crate) struct RequestLimits {
     groups: GroupLimits,
     /// The maximum duration of a request.
     pub(crate) deadline: Duration,
-    pub(crate) rate_limiter: HttpRateLimiter,
 }
 
 impl RequestLimits {
-    pub(crate) fn new(config: &RequestLimitConfig, routes: &Routes, meter: &Meter) -> Self {
+    pub(crate) fn new(config: &RequestLimitConfig, meter: &Meter) -> Self {
         let max_in_flight = usize::try_from(config.max_requests_in_flight.get()).unwrap_or(usize::MAX);
         let max_in_flight = max_in_flight.min(Semaphore::MAX_PERMITS);
         let in_flight = Arc::new(Semaphore::new(max_in_flight));
         observe_in_flight(meter, &in_flight, max_in_flight);
-        Self {
-            in_flight,
-            groups: GroupLimits::new(max_in_flight),
-            deadline: config.request_deadline,
-            rate_limiter: routes.rate_limiter().clone(),
-        }
+        Self { in_flight, groups: GroupLimits::new(max_in_flight), deadline: config.request_deadline }
     }
 
     /// The permits of a request of this group.

@@ -14,6 +14,7 @@ use opentelemetry::metrics::{BoundCounter, BoundHistogram, Histogram, Meter};
 use crate::error_type::ErrorType;
 use crate::method_label::MethodLabel;
 use crate::route_table::MatchedRoute;
+use crate::routes::Route;
 use crate::{ApiError, Overload};
 
 /// The boundaries of the histogram of requests, in seconds.
@@ -133,7 +134,7 @@ struct RouteMetrics {
 
 impl RequestMetrics {
     /// Creates the instruments, for these routes.
-    pub(crate) fn new(meter: &Meter, templates: &[(&'static str, Group)]) -> Self {
+    pub(crate) fn new(meter: &Meter, routes: &[Route]) -> Self {
         let duration = meter
             .f64_histogram("http.server.request.duration")
             .with_unit("s")
@@ -151,10 +152,10 @@ impl RequestMetrics {
                 KeyValue::new("chart_index.reason", reason.as_str()),
             ]
         };
-        let routes = templates.iter().take(MAX_ROUTES);
+        let routes = routes.iter().take(MAX_ROUTES);
         Self {
             duration,
-            routes: routes.map(|(template, group)| RouteMetrics::new(template, *group)).collect(),
+            routes: routes.map(|route| RouteMetrics::new(route.template, route.group)).collect(),
             without_route: std::array::from_fn(|_| unbound()),
             shed: Group::ALL
                 .map(|group| ShedReason::ALL.map(|reason| shed.bind(&shed_labels(group, reason)))),

@@ -37,7 +37,7 @@ impl RequestTelemetry {
     pub(crate) fn public(routes: &Routes, sampler: Sampler, meter: &Meter) -> Self {
         let public = PublicTelemetry {
             sampler: RequestSampler::new(sampler, routes.rate_limiter().clone()),
-            metrics: RequestMetrics::new(meter, routes.templates()),
+            metrics: RequestMetrics::new(meter, routes.all()),
         };
         Self { log: RequestLog::new(), public: Some(public) }
     }

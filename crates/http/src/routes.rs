@@ -1,49 +1,57 @@
 //! The routes of the public API.
 
-use axum::Router;
 use axum::routing::MethodRouter;
 use chart_index_ratelimit::Group;
 
 use crate::HttpRateLimiter;
-use crate::route_table::RouteTable;
 
 /// Routes of the public API, each with the rate limit of its group.
 #[derive(Debug, Clone)]
 pub struct Routes<S = ()> {
-    router: Router<S>,
+    routes: Vec<Route<S>>,
     rate_limiter: HttpRateLimiter,
-    /// What `axum::Router` does not list.
-    templates: Vec<(&'static str, Group)>,
+}
+
+/// The handlers of a template.
+#[derive(Debug, Clone)]
+pub(crate) struct Route<S = ()> {
+    /// Such as `/api/charts/{hash}`.
+    pub(crate) template: &'static str,
+    pub(crate) group: Group,
+    pub(crate) handlers: MethodRouter<S>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// No routes. Requests will be counted by this limiter.
     #[must_use]
     pub fn new(rate_limiter: &HttpRateLimiter) -> Self {
-        Self { router: Router::new(), rate_limiter: rate_limiter.clone(), templates: Vec::new() }
+        Self { routes: Vec::new(), rate_limiter: rate_limiter.clone() }
     }
 
-    /// Adds a route for GET and HEAD. The template, such as `/api/charts/{hash}`, is also its name in metrics and spans.
+    /// Adds a route for GET and HEAD. The template, such as `/api/charts/{hash}`, is also its name in metrics and spans. It
+    /// has at most one parameter.
     #[must_use]
     pub fn route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.router = self.router.route(template, handlers);
-        self.templates.push((template, group));
+        self.routes.push(Route { template, group, handlers });
         self
     }
 
     /// Adds the routes of another service, which must have the same limiter.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
-        self.router = self.router.merge(other.router);
-        self.templates.extend(other.templates);
+        self.routes.extend(other.routes);
         self
     }
 
     /// Provides the state of the handlers.
     #[must_use]
     pub fn with_state(self, state: S) -> Routes {
-        let Self { router, rate_limiter, templates } = self;
-        Routes { router: router.with_state(state), rate_limiter, templates }
+        let with_state = |Route { template, group, handlers }: Route<S>| Route {
+            template,
+            group,
+            handlers: handlers.with_state(state.clone()),
+        };
+        Routes { routes: self.routes.into_iter().map(with_state).collect(), rate_limiter: self.rate_limiter }
     }
 }
 
@@ -53,14 +61,13 @@ impl Routes {
         &self.rate_limiter
     }
 
-    /// The templates, with the group of each.
-    pub(crate) fn templates(&self) -> &[(&'static str, Group)] {
-        &self.templates
+    /// Each route, in the order in which they were added.
+    pub(crate) fn all(&self) -> &[Route] {
+        &self.routes
     }
 
-    /// The handlers, and what finds the route of a request.
-    pub(crate) fn into_handlers_and_table(self) -> (Router, RouteTable) {
-        let table = RouteTable::new(&self.templates);
-        (self.router, table)
+    /// The limiter, and each route.
+    pub(crate) fn into_parts(self) -> (HttpRateLimiter, Vec<Route>) {
+        (self.rate_limiter, self.routes)
     }
 }

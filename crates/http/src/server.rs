@@ -4,27 +4,31 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::io;
+use std::iter::Cycle;
+use std::net::TcpStream as StdStream;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::vec;
 
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
 use chart_index_ratelimit::TrustedProxies;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use opentelemetry::metrics::Meter;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::acceptor::{Accepted, Acceptor};
+use crate::acceptor::{Accepted, Acceptor, Permits};
 use crate::connection_metrics::CloseReason;
-use crate::{HttpService, ServerConfig};
+use crate::connection_timer::ConnectionTimer;
+use crate::{HttpService, ServerConfig, Worker};
 
 /// The maximum size of request line and headers (docs/api.md, "Errors"). hyper responds to larger ones with 431 or 414
 /// and closes the connection.
@@ -37,45 +41,52 @@ const MAX_BUFFER_BYTES: usize = 64 * 1024;
 /// A client connects to send a request. A younger connection is not closed as idle, since its request may be on the way.
 const MIN_CONNECTION_AGE: Duration = Duration::from_millis(500);
 
-/// Serves HTTP/1.1 on the listener until `shutdown` completes, then shuts down in three steps.
-///
-/// 1. Drain: for `drain_delay` connections are accepted and requests are served as before, while load balancers notice that
-///    this process is not ready. Every response has `Connection: close`, and its connection is closed after it (RFC 9112,
-///    section 9.6). Idle connections stay open, since a client may be sending a request on one.
-/// 2. Close: idle connections are closed. Connections in the backlog of the listener are accepted and served, then the
-///    listener is closed.
-/// 3. Finish: requests in flight have until the end of the grace period, which begins with step 2. Connections that are
-///    still open after it are closed.
-///
-/// A reverse proxy provides TLS and HTTP/2. The number of connections per peer is limited, except for trusted proxies.
-/// Connections are counted if there is a meter.
-pub async fn serve(
-    listener: TcpListener,
-    service: HttpService,
-    config: &ServerConfig,
-    trusted_proxies: &TrustedProxies,
-    meter: Option<Meter>,
-    shutdown: impl Future<Output = ()>,
-) {
-    let acceptor = Acceptor::new(listener, config, trusted_proxies, meter);
-    let mut connections = Connections::new(service, config);
-    connections.accept_until(&acceptor, shutdown).await;
-    connections.shutdown.is_draining.store(true, Ordering::Relaxed);
-    connections.accept_until(&acceptor, sleep(config.drain_delay)).await;
-    if timeout(config.shutdown_grace, connections.finish(acceptor)).await.is_err() {
-        tracing::warn!(
-            connections = connections.tasks.len(),
-            "closed connections with requests in flight at the end of the grace period"
-        );
+/// An HTTP/1.1 server. A reverse proxy provides TLS and HTTP/2.
+#[derive(Debug)]
+pub struct Server {
+    /// Where clients connect.
+    pub listener: TcpListener,
+    /// Handle the connections, in turn. There must be at least one.
+    pub workers: Vec<Worker>,
+    /// The limits on connections.
+    pub config: ServerConfig,
+    /// The peers whose number of connections is not limited.
+    pub trusted_proxies: TrustedProxies,
+    /// Where connections are counted, if anywhere.
+    pub meter: Option<Meter>,
+}
+
+impl Server {
+    /// Serves until `shutdown` completes, then shuts down in three steps.
+    ///
+    /// 1. Drain: for `drain_delay` connections are accepted and requests are served as before, while load balancers notice
+    ///    that this process is not ready. Every response has `Connection: close`, and its connection is closed after it
+    ///    (RFC 9112, section 9.6). Idle connections stay open, since a client may be sending a request on one.
+    /// 2. Close: idle connections are closed. Connections in the backlog of the listener are accepted and served, then the
+    ///    listener is closed.
+    /// 3. Finish: requests in flight have until the end of the grace period, which begins with step 2. Connections that are
+    ///    still open after it are closed.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let Self { listener, workers, config, trusted_proxies, meter } = self;
+        let acceptor = Acceptor::new(listener, &config, &trusted_proxies, meter);
+        let mut connections = Connections::new(workers, &config);
+        connections.accept_until(&acceptor, shutdown).await;
+        connections.shutdown.is_draining.store(true, Ordering::Relaxed);
+        connections.accept_until(&acceptor, sleep(config.drain_delay)).await;
+        if timeout(config.shutdown_grace, connections.finish(acceptor)).await.is_err() {
+            tracing::warn!(
+                connections = connections.tasks.len(),
+                "closed connections with requests in flight at the end of the grace period"
+            );
+        }
+        connections.tasks.shutdown().await;
     }
-    connections.tasks.shutdown().await;
 }
 
 /// The connections of a listener, each in a task.
 struct Connections {
-    service: HttpService,
-    protocol: http1::Builder,
-    write_timeout: Duration,
+    workers: Cycle<vec::IntoIter<Worker>>,
+    config: ServerConfig,
     tasks: JoinSet<()>,
     shutdown: Shutdown,
 }
@@ -89,11 +100,10 @@ struct Shutdown {
 }
 
 impl Connections {
-    fn new(service: HttpService, config: &ServerConfig) -> Self {
+    fn new(workers: Vec<Worker>, config: &ServerConfig) -> Self {
         Self {
-            service,
-            protocol: protocol(config),
-            write_timeout: config.write_timeout,
+            workers: workers.into_iter().cycle(),
+            config: *config,
             tasks: JoinSet::new(),
             shutdown: Shutdown::default(),
         }
@@ -123,17 +133,26 @@ impl Connections {
         while self.tasks.join_next().await.is_some() {}
     }
 
+    /// Passes a connection to the next worker.
     fn spawn(&mut self, accepted: Accepted) {
-        let service = self.service.for_peer(accepted.peer);
-        let (protocol, shutdown) = (self.protocol.clone(), self.shutdown.clone());
-        self.tasks.spawn(connection(accepted, self.write_timeout, protocol, service, shutdown));
+        let Some(Worker { runtime, service }) = self.workers.next() else { return };
+        let Accepted { stream, peer, permits } = accepted;
+        // The runtime of the worker is to be notified when the socket is ready, not this one.
+        let Ok(stream) = stream.into_std() else { return };
+        let connection = Connection {
+            service: service.for_peer(peer),
+            permits,
+            config: self.config,
+            shutdown: self.shutdown.clone(),
+        };
+        self.tasks.spawn_on(connection.serve(stream), &runtime);
     }
 }
 
-fn protocol(config: &ServerConfig) -> http1::Builder {
+fn protocol(config: &ServerConfig, timer: &ConnectionTimer) -> http1::Builder {
     let mut protocol = http1::Builder::new();
     protocol
-        .timer(TokioTimer::new())
+        .timer(timer.clone())
         .header_read_timeout(config.header_read_timeout)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_BUFFER_BYTES)
@@ -143,48 +162,54 @@ fn protocol(config: &ServerConfig) -> http1::Builder {
     protocol
 }
 
-async fn connection(
-    accepted: Accepted,
-    write_timeout: Duration,
-    protocol: http1::Builder,
+/// An accepted connection.
+struct Connection {
     service: HttpService,
+    permits: Permits,
+    config: ServerConfig,
     shutdown: Shutdown,
-) {
-    let Accepted { stream, permits, .. } = accepted;
-    let closing = async {
-        let accepted_at = Instant::now();
-        shutdown.closing.cancelled().await;
-        sleep_until(accepted_at + MIN_CONNECTION_AGE).await;
-    };
-    // Responses are written as a whole, so Nagle's algorithm would only delay them.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "failed to set TCP_NODELAY");
-    }
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(write_timeout));
-    let stream = TokioIo::new(Box::pin(stream));
-    let handle = service_fn(async |request| {
-        let mut response = service.handle(request).await;
-        if shutdown.is_draining.load(Ordering::Relaxed) {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+}
+
+impl Connection {
+    async fn serve(self, stream: StdStream) {
+        let Self { service, permits, config, shutdown } = self;
+        let closing = async {
+            let accepted_at = Instant::now();
+            shutdown.closing.cancelled().await;
+            sleep_until(accepted_at + MIN_CONNECTION_AGE).await;
+        };
+        // Responses are written as a whole, so Nagle's algorithm would only delay them.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "failed to set TCP_NODELAY");
         }
-        Ok::<_, Infallible>(response)
-    });
-    let mut served = pin!(protocol.serve_connection(stream, handle));
-    let result = tokio::select! {
-        // First, so that a request that has been received is not closed with its idle connection.
-        biased;
-        result = &mut served => result,
-        () = closing => {
-            served.as_mut().graceful_shutdown();
-            served.await
+        let Ok(stream) = TcpStream::from_std(stream) else { return };
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(config.write_timeout));
+        let stream = TokioIo::new(Box::pin(stream));
+        let handle = service_fn(async |request| {
+            let mut response = service.handle(request).await;
+            if shutdown.is_draining.load(Ordering::Relaxed) {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        });
+        let protocol = protocol(&config, service.timer());
+        let mut served = pin!(protocol.serve_connection(stream, handle));
+        let result = tokio::select! {
+            // First, so that a request that has been received is not closed with its idle connection.
+            biased;
+            result = &mut served => result,
+            () = closing => {
+                served.as_mut().graceful_shutdown();
+                served.await
+            }
+        };
+        if let Err(error) = &result {
+            // The client disconnected, was too slow, or did not send HTTP.
+            tracing::debug!(%error, "connection failed");
         }
-    };
-    if let Err(error) = &result {
-        // The client disconnected, was too slow, or did not send HTTP.
-        tracing::debug!(%error, "connection failed");
+        permits.open.close(close_reason(&result, shutdown.is_draining.load(Ordering::Relaxed)));
     }
-    permits.open.close(close_reason(&result, shutdown.is_draining.load(Ordering::Relaxed)));
 }
 
 fn close_reason(result: &hyper::Result<()>, is_draining: bool) -> CloseReason {

@@ -79,8 +79,8 @@ impl Telemetry {
     }
 
     /// Adds the metrics of the runtime of the program.
-    pub fn observe_runtime(&self, runtime: &Handle) {
-        runtime_metrics::register(runtime);
+    pub fn observe_runtime<'a>(&self, name: &'static str, runtimes: impl IntoIterator<Item = &'a Handle>) {
+        runtime_metrics::register(name, runtimes);
     }
 
     /// Which root spans to create.

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
 /// Runs the command in an async runtime. The exporters of the telemetry must not run in it.
 fn run_in_runtime(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     let runtime = Runtime::new().context("cannot start the async runtime")?;
-    telemetry.observe_runtime(runtime.handle());
+    telemetry.observe_runtime("background", [runtime.handle()]);
     runtime.block_on(run(cli, telemetry))
 }
 

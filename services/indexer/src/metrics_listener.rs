@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use chart_index_http::{ApiError, HttpService, ServerConfig};
+use chart_index_http::{ApiError, HttpService, Server, ServerConfig, Worker};
 use chart_index_ratelimit::TrustedProxies;
 use chart_index_telemetry::Scrape;
 use tokio::net::TcpListener;
@@ -45,9 +45,10 @@ async fn serve(listener: TcpListener, scrape: Scrape) {
         drain_delay: Duration::ZERO,
         shutdown_grace: Duration::ZERO,
     };
-    let service = HttpService::private(routes(scrape));
-    let proxies = TrustedProxies::default();
-    chart_index_http::serve(listener, service, &config, &proxies, None, future::pending()).await;
+    let workers = vec![Worker::on_current_runtime(HttpService::private(routes(scrape)))];
+    let server =
+        Server { listener, workers, config, trusted_proxies: TrustedProxies::default(), meter: None };
+    server.serve(future::pending()).await;
 }
 
 fn routes(scrape: Scrape) -> Router {

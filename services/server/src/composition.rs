@@ -9,7 +9,9 @@ use anyhow::Context;
 use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatus, CatalogueStatusSource};
 use chart_index_domain::search::Engine;
-use chart_index_http::{HttpRateLimiter, HttpService, ResponseCache, Routes, ServerConfig};
+use chart_index_http::{
+    HttpRateLimiter, HttpService, ResponseCache, Routes, Server, ServerConfig, Worker, WorkerThreads,
+};
 use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
@@ -39,12 +41,13 @@ const GENERATION_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) async fn run(
     arguments: &ServeArguments,
     telemetry: &Telemetry,
+    threads: &WorkerThreads,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let (public_config, private_config) = server_configs(arguments);
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
-    let app = App::build(arguments, telemetry).await?;
+    let app = App::build(arguments, telemetry, threads).await?;
     log_address("public", &public)?;
     log_address("private", &private)?;
 
@@ -55,8 +58,14 @@ pub(crate) async fn run(
         tracing::info!("shutting down");
         app.readiness.drain();
     };
-    let service = app.public.clone();
-    chart_index_http::serve(public, service, &public_config, proxies, Some(meter()), draining).await;
+    let server = Server {
+        listener: public,
+        workers: app.workers.clone(),
+        config: public_config,
+        trusted_proxies: proxies.clone(),
+        meter: Some(meter()),
+    };
+    server.serve(draining).await;
 
     let closed = async {
         private_server.stop().await?;
@@ -76,25 +85,31 @@ struct App {
     /// Meilisearch nodes. They do not wait for requests.
     monitoring: Store,
     readiness: Readiness,
-    public: HttpService,
+    workers: Vec<Worker>,
     private: HttpService,
 }
 
 impl App {
-    async fn build(arguments: &ServeArguments, telemetry: &Telemetry) -> anyhow::Result<Self> {
+    async fn build(
+        arguments: &ServeArguments,
+        telemetry: &Telemetry,
+        threads: &WorkerThreads,
+    ) -> anyhow::Result<Self> {
         let store = Store::new(&arguments.store.config()?);
         let monitoring = store.monitoring();
         let readiness = Readiness::new(monitoring.clone());
         // An error is not fatal: the server also starts without PostgreSQL, and `/readyz` repeats the check.
         let (watch, _) =
             tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
-        let cache = connect_cache(arguments, &watch)?;
+        let redis = RedisConfig::new(arguments.redis.endpoint());
+        let cache = connect_cache(arguments, &redis, &watch)?;
         let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
         let routes = routes(arguments, engines, &store, &watch, &cache);
         let public = HttpService::public(routes, &arguments.request_limits, telemetry.sampler());
+        let workers = workers(threads, &public, cache.rate_limiter().limiter(), &redis)?;
         let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
         let private = HttpService::private(monitored);
-        Ok(Self { store, monitoring, readiness, public, private })
+        Ok(Self { store, monitoring, readiness, workers, private })
     }
 
     /// Closes the connections to PostgreSQL.
@@ -126,22 +141,24 @@ async fn bind(variable: &str, address: SocketAddr) -> anyhow::Result<TcpListener
     TcpListener::bind(address).await.with_context(|| format!("{variable}: cannot listen on {address}"))
 }
 
+const INVALID_REDIS: &str = "REDIS_URL or REDIS_CLUSTER_URLS is invalid";
+
 /// The rate limiter and the response cache. They connect to Redis in the background.
 ///
 /// # Errors
 ///
 /// The Redis settings are invalid.
-fn connect_cache(arguments: &ServeArguments, watch: &CatalogueWatch) -> anyhow::Result<ResponseCache> {
-    let redis = RedisConfig::new(arguments.redis.endpoint());
-    let connect = |name| RedisConnection::connect(name, redis.clone());
+fn connect_cache(
+    arguments: &ServeArguments,
+    redis: &RedisConfig,
+    watch: &CatalogueWatch,
+) -> anyhow::Result<ResponseCache> {
+    let connect = |name| RedisConnection::connect(name, redis.clone()).context(INVALID_REDIS);
+    let connections = CacheConnections { main: connect("main")?, rox: connect("rox")? };
     let cache_config = cache_config(arguments, redis.clone(), watch);
-    let invalid = "REDIS_URL or REDIS_CLUSTER_URLS is invalid";
-    let connections =
-        CacheConnections { main: connect("main").context(invalid)?, rox: connect("rox").context(invalid)? };
-    let cache = Cache::new(cache_config, connections.clone()).context(invalid)?;
+    let cache = Cache::new(cache_config, connections.clone()).context(INVALID_REDIS)?;
 
     let config = LimiterConfig { limits: arguments.rate_limits.limits(), ..LimiterConfig::default() };
-    // On the main connection of the cache, so that a check and a read take one round trip.
     let limiter = Limiter::new(config, connections.main);
     let rate_limiter = HttpRateLimiter::new(limiter, arguments.rate_limits.trusted_proxies.clone());
     Ok(ResponseCache::new(rate_limiter, cache))
@@ -226,6 +243,26 @@ fn routes(
     routes
 }
 
+/// The service on each thread, with a connection to Redis of its own for rate limits.
+///
+/// # Errors
+///
+/// The Redis settings are invalid.
+fn workers(
+    threads: &WorkerThreads,
+    service: &HttpService,
+    limiter: &Limiter,
+    redis: &RedisConfig,
+) -> anyhow::Result<Vec<Worker>> {
+    let runtimes = threads.runtimes();
+    let connections = RedisConnection::connect_each("limits", redis, runtimes).context(INVALID_REDIS)?;
+    let workers = runtimes.iter().zip(connections).map(|(runtime, connection)| {
+        let service = service.with_limiter(&limiter.with_connection(connection));
+        Worker { runtime: runtime.clone(), service }
+    });
+    Ok(workers.collect())
+}
+
 /// Logs the address of a listener. Programs that start the server read this line: its message and its fields `listener`
 /// and `address` are an interface.
 fn log_address(listener: &str, socket: &TcpListener) -> anyhow::Result<()> {
@@ -251,7 +288,9 @@ impl PrivateServer {
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {
             let stopped = async { stopped.await.unwrap_or_default() };
-            chart_index_http::serve(listener, service, &config, &proxies, None, stopped).await;
+            let workers = vec![Worker::on_current_runtime(service)];
+            let server = Server { listener, workers, config, trusted_proxies: proxies, meter: None };
+            server.serve(stopped).await;
         });
         Self { stop, task }
     }

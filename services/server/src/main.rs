@@ -9,8 +9,10 @@ mod open_file_limit;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::thread;
 
 use anyhow::Context;
+use chart_index_http::WorkerThreads;
 use chart_index_telemetry::{Telemetry, shutdown_signal};
 use tokio::runtime::Runtime;
 
@@ -48,8 +50,12 @@ fn serve(arguments: &ServeArguments) -> ExitCode {
 
 fn run(arguments: &ServeArguments, telemetry: &Telemetry) -> anyhow::Result<()> {
     let runtime = Runtime::new().context("cannot start the async runtime")?;
-    telemetry.observe_runtime(runtime.handle());
-    let result = runtime.block_on(async { composition::run(arguments, telemetry, shutdown_signal()?).await });
+    let cores = thread::available_parallelism().context("cannot find the number of cores")?;
+    let threads = WorkerThreads::start(cores).context("cannot start a worker thread")?;
+    telemetry.observe_runtime("background", [runtime.handle()]);
+    telemetry.observe_runtime("requests", threads.runtimes());
+    let result = runtime
+        .block_on(async { composition::run(arguments, telemetry, &threads, shutdown_signal()?).await });
     // Without waiting for blocking tasks, such as the resolution of a host name.
     runtime.shutdown_background();
     result

@@ -62,7 +62,11 @@ fn config(max_requests_in_flight: u32) -> RequestLimitConfig {
 
 fn private_app() -> HttpService {
     let routes = routes(&rate_limiter(240, ""), Arc::default(), Arc::default());
-    HttpService::private(routes.into_handlers_and_table().0)
+    let private = routes
+        .all()
+        .iter()
+        .fold(Router::new(), |private, route| private.route(route.template, route.handlers.clone()));
+    HttpService::private(private)
 }
 
 /// A rate limiter without Redis, with this limit for all groups.

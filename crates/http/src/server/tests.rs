@@ -31,7 +31,7 @@ const CONFIG: ServerConfig = ServerConfig {
 };
 
 /// A server with a route that responds at once, and one that waits to be released.
-struct Server {
+struct TestServer {
     address: SocketAddr,
     entered: Arc<Notify>,
     release: Arc<Notify>,
@@ -39,7 +39,7 @@ struct Server {
     stopped: JoinHandle<()>,
 }
 
-impl Server {
+impl TestServer {
     async fn start(config: ServerConfig) -> Self {
         Self::start_behind("", config).await
     }
@@ -73,15 +73,9 @@ impl Server {
         let (stop, stopping) = oneshot::channel();
         let stopped = tokio::spawn(async move {
             let stopping = async { stopping.await.unwrap_or(()) };
-            serve(
-                listener,
-                HttpService::public(routes, &layers, Sampler::OFF),
-                &config,
-                &trusted_proxies,
-                meter,
-                stopping,
-            )
-            .await;
+            let service = HttpService::public(routes, &layers, Sampler::OFF);
+            let workers = vec![Worker::on_current_runtime(service)];
+            Server { listener, workers, config, trusted_proxies, meter }.serve(stopping).await;
         });
         Self { address, entered, release, stop, stopped }
     }
@@ -124,7 +118,7 @@ const WAIT: &str = "GET /wait HTTP/1.1\r\nHost: test\r\n\r\n";
 
 #[tokio::test]
 async fn connection_serves_several_requests() {
-    let server = Server::start(CONFIG).await;
+    let server = TestServer::start(CONFIG).await;
     let mut stream = server.connect().await;
     for _ in 0..3 {
         send(&mut stream, GET).await;
@@ -135,7 +129,7 @@ async fn connection_serves_several_requests() {
 
 #[tokio::test]
 async fn shutdown_finishes_requests_and_closes_idle_connections() {
-    let server = Server::start(CONFIG).await;
+    let server = TestServer::start(CONFIG).await;
     let (mut fresh, mut idle, mut busy) =
         (server.connect().await, server.connect().await, server.connect().await);
     send(&mut idle, GET).await;
@@ -158,7 +152,7 @@ async fn shutdown_finishes_requests_and_closes_idle_connections() {
 /// RFC 9112, section 9.6.
 #[tokio::test]
 async fn draining_server_serves_and_closes_after_each_response() {
-    let server = Server::start(ServerConfig { drain_delay: Duration::from_hours(1), ..CONFIG }).await;
+    let server = TestServer::start(ServerConfig { drain_delay: Duration::from_hours(1), ..CONFIG }).await;
     let (mut fresh, mut idle, mut busy) =
         (server.connect().await, server.connect().await, server.connect().await);
     assert!(!first_response(&mut idle).await.contains("connection:"));
@@ -192,7 +186,7 @@ async fn first_response(stream: &mut TcpStream) -> String {
 #[tokio::test]
 async fn idle_connections_are_closed_after_the_drain_delay() {
     let drain_delay = Duration::from_secs(1);
-    let server = Server::start(ServerConfig { drain_delay, ..CONFIG }).await;
+    let server = TestServer::start(ServerConfig { drain_delay, ..CONFIG }).await;
     let mut idle = server.connect().await;
     first_response(&mut idle).await;
     let stopped_at = Instant::now();
@@ -206,7 +200,7 @@ async fn idle_connections_are_closed_after_the_drain_delay() {
 #[tokio::test]
 async fn connections_in_the_backlog_are_served_before_the_close() {
     let max_connections = NonZeroU32::new(1).unwrap();
-    let server = Server::start(ServerConfig { max_connections, ..CONFIG }).await;
+    let server = TestServer::start(ServerConfig { max_connections, ..CONFIG }).await;
     let mut busy = server.connect().await;
     send(&mut busy, WAIT).await;
     server.entered.notified().await;
@@ -227,7 +221,7 @@ async fn connections_in_the_backlog_are_served_before_the_close() {
 #[tokio::test]
 async fn shutdown_ends_after_its_grace_period() {
     let shutdown_grace = Duration::from_millis(1);
-    let server = Server::start(ServerConfig { shutdown_grace, ..CONFIG }).await;
+    let server = TestServer::start(ServerConfig { shutdown_grace, ..CONFIG }).await;
     let mut busy = server.connect().await;
     send(&mut busy, WAIT).await;
     server.entered.notified().await;
@@ -239,7 +233,7 @@ async fn shutdown_ends_after_its_grace_period() {
 #[tokio::test]
 async fn client_that_sends_headers_slowly_is_disconnected() {
     let header_read_timeout = Duration::from_millis(50);
-    let server = Server::start(ServerConfig { header_read_timeout, ..CONFIG }).await;
+    let server = TestServer::start(ServerConfig { header_read_timeout, ..CONFIG }).await;
     for head in ["", "GET / HTTP/1.1\r\nHost: te"] {
         let mut slow = server.connect().await;
         send(&mut slow, head).await;
@@ -253,7 +247,7 @@ async fn client_that_sends_headers_slowly_is_disconnected() {
 #[tokio::test]
 async fn connections_above_the_limit_wait_for_a_permit() {
     let max_connections = NonZeroU32::new(1).unwrap();
-    let server = Server::start(ServerConfig { max_connections, ..CONFIG }).await;
+    let server = TestServer::start(ServerConfig { max_connections, ..CONFIG }).await;
     let mut first = server.connect().await;
     send(&mut first, WAIT).await;
     server.entered.notified().await;
@@ -272,7 +266,7 @@ async fn connections_above_the_limit_wait_for_a_permit() {
 
 #[tokio::test]
 async fn overlong_heads_get_an_error_response() {
-    let server = Server::start(CONFIG).await;
+    let server = TestServer::start(CONFIG).await;
     for (length, status) in [(7_000, "200"), (10_000, "414"), (40_000, "431"), (70_000, "431")] {
         let mut stream = server.connect().await;
         let request =
@@ -289,7 +283,7 @@ async fn overlong_heads_get_an_error_response() {
 async fn client_that_never_reads_is_disconnected() {
     let max_connections = NonZeroU32::new(1).unwrap();
     let write_timeout = Duration::from_millis(200);
-    let server = Server::start(ServerConfig { max_connections, write_timeout, ..CONFIG }).await;
+    let server = TestServer::start(ServerConfig { max_connections, write_timeout, ..CONFIG }).await;
     let mut stalled = server.connect().await;
     send(&mut stalled, "GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
     // There is one permit, so the server responds once it has disconnected the other client.
@@ -309,7 +303,7 @@ async fn is_served(stream: &mut TcpStream) -> bool {
 #[tokio::test]
 async fn one_peer_cannot_take_all_connections() {
     let max_connections_per_peer = NonZeroU32::new(3).unwrap();
-    let server = Server::start(ServerConfig { max_connections_per_peer, ..CONFIG }).await;
+    let server = TestServer::start(ServerConfig { max_connections_per_peer, ..CONFIG }).await;
     let mut held = Vec::new();
     for _ in 0..3 {
         let mut stream = server.connect_from("127.0.0.1").await;
@@ -328,7 +322,7 @@ async fn one_peer_cannot_take_all_connections() {
 async fn trusted_proxy_may_open_more_connections() {
     let max_connections_per_peer = NonZeroU32::new(1).unwrap();
     let config = ServerConfig { max_connections_per_peer, ..CONFIG };
-    let server = Server::start_behind("127.0.0.1/32", config).await;
+    let server = TestServer::start_behind("127.0.0.1/32", config).await;
     let mut held = Vec::new();
     for _ in 0..5 {
         let mut stream = server.connect_from("127.0.0.1").await;
@@ -339,7 +333,7 @@ async fn trusted_proxy_may_open_more_connections() {
 
 #[tokio::test]
 async fn client_that_half_closes_gets_its_response() {
-    let server = Server::start(CONFIG).await;
+    let server = TestServer::start(CONFIG).await;
     let mut stream = server.connect().await;
     send(&mut stream, WAIT).await;
     stream.shutdown().await.unwrap();
@@ -355,7 +349,7 @@ async fn client_that_half_closes_gets_its_response() {
 
 #[tokio::test]
 async fn half_closed_idle_connection_is_closed_at_once() {
-    let server = Server::start(CONFIG).await;
+    let server = TestServer::start(CONFIG).await;
     for first in ["", GET] {
         let mut stream = server.connect().await;
         send(&mut stream, first).await;
@@ -370,7 +364,7 @@ async fn half_closed_idle_connection_is_closed_at_once() {
 async fn half_closed_client_that_never_reads_is_disconnected() {
     let max_connections = NonZeroU32::new(1).unwrap();
     let write_timeout = Duration::from_millis(200);
-    let server = Server::start(ServerConfig { max_connections, write_timeout, ..CONFIG }).await;
+    let server = TestServer::start(ServerConfig { max_connections, write_timeout, ..CONFIG }).await;
     let mut stalled = server.connect().await;
     send(&mut stalled, "GET /large HTTP/1.1\r\nHost: test\r\n\r\n").await;
     stalled.shutdown().await.unwrap();
@@ -422,7 +416,8 @@ async fn read_buffer_is_bounded() {
     let client = Endless { sent: 0, largest_read: Arc::clone(&largest_read) };
     let service = service_fn(async |_| Ok::<_, Infallible>(Response::new("response".to_owned())));
     // The stream ends in the middle of a request, which is an error.
-    let _ = protocol(&CONFIG).serve_connection(TokioIo::new(client), service).await;
+    let _ =
+        protocol(&CONFIG, &ConnectionTimer::default()).serve_connection(TokioIo::new(client), service).await;
     let largest = largest_read.load(Ordering::Relaxed);
     // The capacity of the buffer may be twice what was reserved.
     assert!((MAX_HEAD_BYTES..=2 * MAX_BUFFER_BYTES).contains(&largest), "{largest} bytes are read ahead");
@@ -442,7 +437,7 @@ async fn connections_are_counted_with_the_reason_of_their_end() {
         header_read_timeout: Duration::from_millis(300),
         ..CONFIG
     };
-    let server = Server::start_metered("", config, Some(metrics.meter())).await;
+    let server = TestServer::start_metered("", config, Some(metrics.meter())).await;
     let mut busy = server.connect_from("127.0.0.2").await;
     send(&mut busy, WAIT).await;
     server.entered.notified().await;

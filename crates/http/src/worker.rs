@@ -1,0 +1,84 @@
+//! The threads that handle requests.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::thread::{self, JoinHandle};
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_util::sync::CancellationToken;
+
+use crate::HttpService;
+
+/// The service of the connections of one runtime.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    /// The runtime that handles the requests.
+    pub runtime: Handle,
+    /// The service, with connections of its own to what the requests wait for: then no request wakes another thread.
+    pub service: HttpService,
+}
+
+impl Worker {
+    /// Handles connections on the current runtime.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime.
+    #[must_use]
+    pub fn on_current_runtime(service: HttpService) -> Self {
+        Self { runtime: Handle::current(), service }
+    }
+}
+
+/// Threads with a single-threaded runtime each, one for each core.
+///
+/// A connection is handled by one thread from its first request to its last. On a runtime that shares its tasks among
+/// threads, most of the time between requests goes into waking and parking threads
+/// (`benchmarks/results/2026-11-22-request-overhead.md`).
+#[derive(Debug)]
+pub struct WorkerThreads {
+    threads: Vec<JoinHandle<()>>,
+    runtimes: Vec<Handle>,
+    stop: CancellationToken,
+}
+
+impl WorkerThreads {
+    /// Starts this number of threads.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot start a thread or its runtime.
+    pub fn start(number: NonZeroUsize) -> io::Result<Self> {
+        let mut this = Self { threads: Vec::new(), runtimes: Vec::new(), stop: CancellationToken::new() };
+        for number in 0..number.get() {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            this.runtimes.push(runtime.handle().clone());
+            let stop = this.stop.clone();
+            let thread = thread::Builder::new().name(format!("worker-{number}"));
+            this.threads.push(thread.spawn(move || run(runtime, &stop))?);
+        }
+        Ok(this)
+    }
+
+    /// The runtimes of the threads.
+    #[must_use]
+    pub fn runtimes(&self) -> &[Handle] {
+        &self.runtimes
+    }
+}
+
+fn run(runtime: Runtime, stop: &CancellationToken) {
+    runtime.block_on(stop.cancelled());
+    // Without waiting for blocking tasks, such as the resolution of a host name.
+    runtime.shutdown_background();
+}
+
+impl Drop for WorkerThreads {
+    /// Stops the threads. Tasks that they still run are dropped.
+    fn drop(&mut self) {
+        self.stop.cancel();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}

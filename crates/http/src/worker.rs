@@ -32,9 +32,9 @@ impl Worker {
 
 /// Threads with a single-threaded runtime each, one for each core.
 ///
-/// A connection is handled by one thread from its first request to its last. On a runtime that shares its tasks among
-/// threads, most of the time between requests goes into waking and parking threads
-/// (`benchmarks/results/2026-11-22-request-overhead.md`).
+/// A connection is handled by one thread from its first request to its last. On a runtime that shares its tasks among threads,
+/// requests wake threads that sleep
+/// (`benchmarks/results/2026-11-22-hot-path.md`).
 #[derive(Debug)]
 pub struct WorkerThreads {
     threads: Vec<JoinHandle<()>>,

@@ -10,7 +10,7 @@ use crate::{ClientAddress, Decision, Group, Scope};
 
 /// The script of the window, and the names of its keys.
 ///
-/// A call decides on several requests: Redis spends a third of the time on each of 64 as on a single one.
+/// A call decides on several requests, which together cost Redis less than a call each.
 ///
 /// # Clock
 ///

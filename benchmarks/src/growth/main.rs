@@ -106,15 +106,15 @@ struct Stage {
     lists: Vec<ListRow>,
 }
 
-/// All figures.
-#[derive(Debug, Serialize)]
+/// All figures. What was not reached is missing.
+#[derive(Debug, Default, Serialize)]
 struct Report {
     machine: Vec<String>,
     stages: Vec<Stage>,
     classes: Vec<ClassRow>,
-    entries: EntryMemory,
-    redis: RedisMemory,
-    rate: RateProjection,
+    entries: Option<EntryMemory>,
+    redis: Option<RedisMemory>,
+    rate: Option<RateProjection>,
     size: Vec<SizeProjection>,
     not_measured: Vec<String>,
 }
@@ -124,53 +124,58 @@ async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     ensure!(arguments.chartsets.is_sorted_by(|a, b| a < b), "the sizes are not ascending");
     ensure!(arguments.rounds > 0 && arguments.seconds > 0, "a number is 0");
-    let report = measure(&arguments).await?;
+    let mut report = Report::default();
+    // A run may take hours: what was measured before an error is reported, too.
+    let measured = measure(&arguments, &mut report).await;
     println!("{}", report::markdown(&report)?);
     if let Some(file) = &arguments.json {
         std::fs::write(file, serde_json::to_vec_pretty(&report)?).context("the report is not written")?;
     }
+    measured
+}
+
+async fn measure(arguments: &Arguments, report: &mut Report) -> Result<()> {
+    let effort = Effort { rounds: arguments.rounds, seconds: arguments.seconds, short: false };
+    let effort = if arguments.short { Effort::SHORT } else { effort };
+    let (progress, mut catalogue) = (Progress(Instant::now()), Catalogue::start());
+    report.machine = catalogue.machine();
+    if catalogue.meilisearch.is_none() {
+        report.not_measured.push("lists of Meilisearch, which is not on the PATH".into());
+    }
+    let database = sizes(&mut catalogue, arguments, effort, &progress, report).await?;
+
+    let lists = report.stages.last().map_or(&[][..], |stage| &stage.lists);
+    report.classes = classes::measure(&catalogue, &database, lists, effort).await?;
+    report.rate = Some(projection::rate(&report.classes));
+    progress.print("classes of requests");
+    report.entries = Some(memory::entries(&catalogue, &database, effort).await?);
+    report.redis = Some(memory::redis(&catalogue, &database, effort).await?);
+    progress.print("memory");
     Ok(())
 }
 
-async fn measure(arguments: &Arguments) -> Result<Report> {
-    let effort = Effort { rounds: arguments.rounds, seconds: arguments.seconds, short: false };
-    let effort = if arguments.short { Effort::SHORT } else { effort };
-    let sizes = if arguments.short { &SHORT_CHARTSETS[..] } else { &arguments.chartsets };
-    let (progress, mut catalogue) = (Progress(Instant::now()), Catalogue::start());
-    let (mut stages, mut not_measured) = (Vec::new(), Vec::new());
+/// Measures each size, and returns the largest database.
+async fn sizes(
+    catalogue: &mut Catalogue,
+    arguments: &Arguments,
+    effort: Effort,
+    progress: &Progress,
+    report: &mut Report,
+) -> Result<Database> {
     let (mut reference, mut largest): (Option<Database>, Option<Database>) = (None, None);
-    for chartsets in sizes {
-        if progress.would_exceed(arguments.max_minutes, *chartsets, stages.last()) {
-            not_measured.push(format!("{chartsets} chartsets, which would take too long"));
+    for chartsets in if arguments.short { &SHORT_CHARTSETS[..] } else { &arguments.chartsets } {
+        if progress.would_exceed(arguments.max_minutes, *chartsets, report.stages.last()) {
+            report.not_measured.push(format!("{chartsets} chartsets, which would take too long"));
             continue;
         }
         let (database, filled) = catalogue.grow(*chartsets).await?;
         progress.print(&format!("{} charts in {chartsets} chartsets", database.hashes.len()));
-        stages.push(stage(&catalogue, &database, reference.as_ref(), filled, effort, &progress).await?);
+        report.stages.push(stage(catalogue, &database, reference.as_ref(), filled, effort, progress).await?);
+        report.size = projection::size(&report.stages);
         reference = reference.or_else(|| Some(database.copy()));
         largest = Some(database);
     }
-    let (database, last) = (largest.context("no sizes")?, stages.last().context("no sizes")?);
-    let classes = classes::measure(&catalogue, &database, &last.lists, effort).await?;
-    progress.print("classes of requests");
-    let (entries, redis) = (
-        memory::entries(&catalogue, &database, effort).await?,
-        memory::redis(&catalogue, &database, effort).await?,
-    );
-    progress.print("memory");
-    if catalogue.meilisearch.is_none() {
-        not_measured.push("lists of Meilisearch, which is not on the PATH".into());
-    }
-    Ok(Report {
-        machine: catalogue.machine(),
-        rate: projection::rate(&classes),
-        size: projection::size(&stages),
-        stages,
-        classes,
-        entries,
-        redis,
-        not_measured,
-    })
+    largest.context("no sizes")
 }
 
 async fn stage(

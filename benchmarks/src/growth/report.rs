@@ -119,16 +119,17 @@ fn classes(text: &mut String, report: &Report) -> fmt::Result {
 }
 
 fn memory(text: &mut String, report: &Report) -> fmt::Result {
+    let (Some(entries), Some(redis)) = (&report.entries, &report.redis) else { return Ok(()) };
     table(text, "Bytes", &["Of", "Bytes"])?;
     let rows = [
-        ("a cached lookup in a replica", report.entries.known),
-        ("a cached unknown hash in a replica", report.entries.unknown),
-        ("a cached lookup in Redis", report.redis.entry),
+        ("a cached lookup in a replica", entries.known),
+        ("a cached unknown hash in a replica", entries.unknown),
+        ("a cached lookup in Redis", redis.entry),
     ];
     for (name, bytes) in rows {
         writeln!(text, "| {name} | {bytes:.0} |")?;
     }
-    for (admissions, ipv4, ipv6) in &report.redis.addresses {
+    for (admissions, ipv4, ipv6) in &redis.addresses {
         writeln!(text, "| an address in Redis after {admissions} requests, IPv4 | {ipv4:.0} |")?;
         writeln!(text, "| the same, an IPv6 /64 with its /48 | {ipv6:.0} |")?;
     }
@@ -136,13 +137,15 @@ fn memory(text: &mut String, report: &Report) -> fmt::Result {
 }
 
 fn projections(text: &mut String, report: &Report) -> fmt::Result {
-    let columns = ["Server", "Cores at 50,000 requests per second", "Requests per second and core"];
-    table(text, "Projection by rate", &columns)?;
-    for (server, cores, per_core) in &report.rate.servers {
-        writeln!(text, "| {server} | {cores:.2} | {per_core:.0} |")?;
+    if let Some(rate) = &report.rate {
+        let columns = ["Server", "Cores at 50,000 requests per second", "Requests per second and core"];
+        table(text, "Projection by rate", &columns)?;
+        for (server, cores, per_core) in &rate.servers {
+            writeln!(text, "| {server} | {cores:.2} | {per_core:.0} |")?;
+        }
+        let mix: Vec<_> = rate.mix.iter().map(|(class, share)| format!("{share} {class}")).collect();
+        writeln!(text, "\nOf 1,000 requests: {}.\n", mix.join("; "))?;
     }
-    let mix: Vec<_> = report.rate.mix.iter().map(|(class, share)| format!("{share} {class}")).collect();
-    writeln!(text, "\nOf 1,000 requests: {}.\n", mix.join("; "))?;
     let [.., before, last] = report.stages.as_slice() else { return Ok(()) };
     let [before, last] = [before, last].map(|stage| format!("{} charts", stage.charts()));
     table(text, "Projection by size", &["", &before, &last, "10 million charts"])?;

@@ -18,5 +18,5 @@ end
 function done(summary, latency)
   local errors = summary.errors
   io.write(string.format('figures %d %d %d %d %d\n', summary.requests, summary.duration, errors.status,
-    errors.connect + errors.read + errors.write + errors.timeout, latency:percentile(50)))
+    errors.connect + errors.read + errors.write, latency:percentile(50)))
 end

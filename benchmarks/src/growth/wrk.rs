@@ -35,7 +35,7 @@ impl Wrk {
         file.write_all(requests.join("\0").as_bytes())?;
         let output = Command::new("wrk")
             .args(["--threads", "1", "--connections", &self.connections.to_string()])
-            .args(["--duration", &format!("{}s", self.seconds), "--script"])
+            .args(["--duration", &format!("{}s", self.seconds), "--timeout", "30s", "--script"])
             .arg(script.path())
             .arg(format!("http://{}", self.address))
             .env("REQUESTS", file.path())

@@ -128,12 +128,12 @@ impl Setup {
             }
             for index in order {
                 let target = &targets[index];
-                // Without the windows and the responses of earlier rounds.
-                if scenario.is_cold() || scenario == Scenario::Abuser {
+                if scenario.is_cold() {
                     target.empty_redis();
                 }
+                let load = OpenLoop { clients: scenario.clients().in_round(number), ..loads[index].clone() };
                 let before = CoreTimes::read(self.cores.generator())?;
-                let outcome = loads[index].run().await.with_context(|| target.name)?;
+                let outcome = load.run().await.with_context(|| target.name)?;
                 let busy = CoreTimes::read(self.cores.generator())?.busy_since(before);
                 let round = LatencyRound::new(outcome, busy, self.schedule.allow_void);
                 crate::progress(&format!(

@@ -71,9 +71,15 @@ pub(crate) struct Requests {
     pub(crate) order: Vec<u32>,
 }
 
+/// More than any scenario has. 16 ranges of this size are in 10.0.0.0/8.
+const ADDRESSES_PER_ROUND: u32 = 1_000_001;
+const ADDRESS_RANGES: usize = 16;
+
 /// The clients that send the requests of an open loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clients {
+    /// The number of the first address.
+    pub(crate) first: u32,
     /// Addresses, which send in turn.
     pub(crate) addresses: u32,
     /// One in this number of requests is sent by one more address.
@@ -123,8 +129,8 @@ impl Scenario {
     /// The clients of an open loop.
     pub(crate) const fn clients(self) -> Clients {
         match self {
-            Self::Abuser => Clients { addresses: 10_000, abuser_one_in: Some(10) },
-            _ => Clients { addresses: 1_000_000, abuser_one_in: None },
+            Self::Abuser => Clients { first: 0, addresses: 10_000, abuser_one_in: Some(10) },
+            _ => Clients { first: 0, addresses: 1_000_000, abuser_one_in: None },
         }
     }
 }
@@ -175,12 +181,18 @@ impl Requests {
 }
 
 impl Clients {
+    /// Other clients for each round: the service remembers in memory whom it has refused. Those of round 0 are the addresses of wrk.
+    pub(crate) fn in_round(self, round: usize) -> Self {
+        let round = u32::try_from(round % ADDRESS_RANGES).unwrap_or_default();
+        Self { first: round * ADDRESSES_PER_ROUND, ..self }
+    }
+
     /// The number of the client that sends the request with this number.
     pub(crate) fn number(self, request: u64) -> u32 {
         if self.abuser_one_in.is_some_and(|one_in| request.is_multiple_of(one_in)) {
-            return self.addresses;
+            return self.first + self.addresses;
         }
-        u32::try_from(request % u64::from(self.addresses.max(1))).unwrap_or_default()
+        self.first + u32::try_from(request % u64::from(self.addresses.max(1))).unwrap_or_default()
     }
 }
 
@@ -210,6 +222,14 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_have_no_client_in_common() {
+        let clients = Scenario::Abuser.clients();
+        let of = |round| (0..20).map(|number| clients.in_round(round).number(number)).collect::<Vec<_>>();
+        assert_eq!(of(1).iter().filter(|client| **client == 1_010_001).count(), 2, "the abuser");
+        assert!(of(1).iter().all(|client| !of(2).contains(client)));
+    }
 
     #[test]
     fn requests_are_sent_in_their_order_again_and_again() {

@@ -38,7 +38,7 @@ fn load(address: SocketAddr, rate: u32, clients: u32) -> OpenLoop {
     OpenLoop {
         address,
         requests: Arc::new(Requests::in_order(vec![request])),
-        clients: Clients { addresses: clients, abuser_one_in: None },
+        clients: Clients { first: 0, addresses: clients, abuser_one_in: None },
         rate,
         warm_up: Duration::ZERO,
         duration: Duration::from_secs(1),

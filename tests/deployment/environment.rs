@@ -41,6 +41,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("REQUEST_DEADLINE_MS", "", "the reverse proxies are configured for the default"),
     ("RUST_LOG", "", "the default logs what operators need"),
     ("SEARCH_MAX_LAG_MS", "", "the default is that of the service level objective"),
+    ("WORKER_THREADS", "", "one for each core that the container may use"),
     ("WRITE_TIMEOUT_MS", "", "the reverse proxies read faster"),
 ];
 

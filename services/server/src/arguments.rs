@@ -55,6 +55,11 @@ pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub(crate) admin: AdminListen,
 
+    /// Threads that handle requests, each with a connection to Redis. Default: one for each core, within the CPU limit of the
+    /// container if it has one.
+    #[arg(long, env = "WORKER_THREADS")]
+    pub(crate) worker_threads: Option<NonZeroUsize>,
+
     #[command(flatten, next_help_heading = "PostgreSQL")]
     pub(crate) store: StoreArguments,
 
@@ -270,6 +275,7 @@ mod tests {
             ("--redis-url", "http://redis", "REDIS_URL"),
             ("--cache-bytes", "64 MiB", "CACHE_BYTES"),
             ("--max-fills-in-flight", "0", "MAX_FILLS_IN_FLIGHT"),
+            ("--worker-threads", "0", "WORKER_THREADS"),
             ("--meilisearch-url", "search", "MEILISEARCH_URL"),
             ("--postgres-max-searches", "0", "POSTGRES_MAX_SEARCHES"),
             ("--search-max-lag-ms", "0", "SEARCH_MAX_LAG_MS"),

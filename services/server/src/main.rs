@@ -50,8 +50,9 @@ fn serve(arguments: &ServeArguments) -> ExitCode {
 
 fn run(arguments: &ServeArguments, telemetry: &Telemetry) -> anyhow::Result<()> {
     let runtime = Runtime::new().context("cannot start the async runtime")?;
-    let cores = thread::available_parallelism().context("cannot find the number of cores")?;
-    let threads = WorkerThreads::start(cores).context("cannot start a worker thread")?;
+    let number = arguments.worker_threads.map_or_else(thread::available_parallelism, Ok);
+    let threads = WorkerThreads::start(number.context("cannot find the number of cores")?)
+        .context("cannot start a worker thread")?;
     telemetry.observe_runtime("background", [runtime.handle()]);
     telemetry.observe_runtime("requests", threads.runtimes());
     let result = runtime

@@ -29,11 +29,13 @@ fn growth_measures_every_figure() {
 
     let classes = report["classes"].as_array().unwrap();
     assert_eq!(classes.len(), 9 + engines);
-    assert!(classes.iter().all(|row| is_positive(&row["cost"]["service"])), "{classes:#?}");
-    assert!(
-        is_positive(&report["entries"]["unknown"]) && is_positive(&report["redis"]["entry"]),
-        "{report:#}"
-    );
+    // Few lists are sent that are not cached: they may take less than a tick of the CPU time.
+    let loaded = || classes.iter().filter(|row| row["per_second"].is_number());
+    assert_eq!(loaded().count(), 9);
+    assert!(loaded().all(|row| is_positive(&row["cost"]["service"])), "{classes:#?}");
+    // The resident memory may shrink while few entries are added.
+    assert!(report["entries"]["known"].is_number() && report["entries"]["unknown"].is_number(), "{report:#}");
+    assert!(is_positive(&report["redis"]["entry"]), "{report:#}");
     assert_eq!(report["rate"]["servers"].as_array().unwrap().len(), 4);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("## CPU-seconds per 1,000 requests"), "{text}");

@@ -82,13 +82,13 @@ async fn over_admission_is_found() {
 
 #[tokio::test]
 async fn late_starts_of_a_busy_generator_are_counted() {
-    // The server occupies the thread of the generator for 20 ms.
+    // The server occupies the thread of the generator for 20 ms, in which two more requests are due.
     let address = server(|| {
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(20) {}
         (StatusCode::OK, unknown())
     });
-    let outcome = load(address.await, 40, 100).run().await.unwrap();
+    let outcome = load(address.await, 100, 100).run().await.unwrap();
     assert!(outcome.late > 0, "{outcome:?}");
 }
 

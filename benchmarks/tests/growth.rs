@@ -33,8 +33,9 @@ fn growth_measures_every_figure() {
     let loaded = || classes.iter().filter(|row| row["per_second"].is_number());
     assert_eq!(loaded().count(), 9);
     assert!(loaded().all(|row| is_positive(&row["cost"]["service"])), "{classes:#?}");
-    // The resident memory may shrink while few entries are added.
-    assert!(report["entries"]["known"].is_number() && report["entries"]["unknown"].is_number(), "{report:#}");
+    assert!(is_positive(&report["entries"]["known"]), "{report:#}");
+    // A second adds few unknown hashes, of 121 bytes each: less than the allocator may release meanwhile.
+    assert!(report["entries"]["unknown"].is_number(), "{report:#}");
     assert!(is_positive(&report["redis"]["entry"]), "{report:#}");
     assert_eq!(report["rate"]["servers"].as_array().unwrap().len(), 4);
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Sends the checks that are made at the same time to Redis together.
+//! Batches the checks that are made at the same time into one call of the script.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -16,9 +16,6 @@ const LIMIT: u32 = 240;
 const WINDOW: Duration = Duration::from_secs(8);
 /// A window that has just begun counts like any response that was read once, so it may lose its first admissions.
 const TOLERATED: usize = LIMIT as usize / 20;
-/// Redis evicts from a pool of candidates, by how often each was used when it was sampled. So a window may rarely be evicted some
-/// time after it has begun.
-const RARELY_TOLERATED: usize = LIMIT as usize / 2;
 /// Admissions are timed where they are sent, so two that are a window apart in Redis may be a second closer.
 const SHORTEST_WINDOW: Duration = Duration::from_secs(7);
 
@@ -48,11 +45,9 @@ async fn eviction_admits_no_client_more_often() {
     for replica in &replicas {
         assert_eq!(replica.counts().by_local_window, 0, "Redis decides");
     }
-    let mut most: Vec<_> = clients.iter().map(|admitted| most_in(SHORTEST_WINDOW, admitted)).collect();
-    most.sort_unstable();
-    assert!(most[most.len() / 2] <= LIMIT as usize + TOLERATED, "{most:?}");
-    assert!(most[most.len() - 1] <= LIMIT as usize + RARELY_TOLERATED, "{most:?}");
     for admitted in clients {
+        let most = most_in(SHORTEST_WINDOW, &admitted);
+        assert!(most <= LIMIT as usize + TOLERATED, "{most} of {}", admitted.len());
         assert!(admitted.len() > LIMIT as usize, "the clients reach a second window");
     }
 }

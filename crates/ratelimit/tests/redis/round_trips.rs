@@ -47,7 +47,7 @@ async fn redis_is_asked_only_when_it_may_admit() {
 }
 
 #[tokio::test]
-async fn checks_of_a_moment_make_one_call() {
+async fn concurrent_checks_make_one_call() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(2, MINUTE, "rl2:"), server.patient_config()).await;
     let mut connection = server.connection().await;
@@ -70,7 +70,7 @@ async fn checks_of_a_moment_make_one_call() {
 }
 
 #[tokio::test]
-async fn many_checks_of_a_moment_make_several_calls() {
+async fn many_concurrent_checks_make_several_calls() {
     let server = RedisServer::start(&[]);
     let limiter = replica(&config(1, MINUTE, "rl2:"), server.patient_config()).await;
     let mut connection = server.connection().await;

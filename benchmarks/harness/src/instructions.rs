@@ -52,13 +52,13 @@ impl Setup {
         let arguments = ["valgrind", "--quiet", "--tool=callgrind"].map(str::to_owned);
         let file = format!("--callgrind-out-file={}", output.display());
         let form = ServiceForm { launcher: arguments.into_iter().chain([file]).collect(), ..form };
-        let lane = self.service_lane(scenario, &form).await?;
-        let process = lane.target().processes_of(Role::Server).first().copied().context("a process")?;
-        lane.run(WARM_UP_SECONDS, 0).await?;
+        let variant = self.service_variant(scenario, &form).await?;
+        let process = variant.target().processes_of(Role::Server).first().copied().context("a process")?;
+        variant.run(WARM_UP_SECONDS, 0).await?;
         control(process, "--zero")?;
         let mut requests = 0;
         for number in 1..=MAX_RUNS {
-            let sent = lane.run(SECONDS, number).await?;
+            let sent = variant.run(SECONDS, number).await?;
             ensure!(sent.requests > 0 && sent.failures == 0, "{sent:?}");
             requests += sent.requests;
             if requests >= ENOUGH_REQUESTS {
@@ -69,7 +69,7 @@ impl Setup {
         let total = total(&output.with_extension("1"))?;
         Ok(InstructionCount {
             scenario: scenario.name(),
-            target: lane.name,
+            target: variant.name,
             instructions: crate::cpu::ratio(total, requests),
             requests,
         })

@@ -19,7 +19,7 @@ const REPETITIONS: usize = 2;
 
 /// A target with its load.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Variant {
     /// The name in reports.
     pub(crate) name: &'static str,
     target: Rc<Target>,
@@ -60,7 +60,7 @@ pub(crate) struct Schedule {
     pub(crate) allow_void: bool,
 }
 
-impl Lane {
+impl Variant {
     /// A target with its load.
     pub(crate) const fn new(name: &'static str, target: Rc<Target>, load: ClosedLoop) -> Self {
         Self { name, target, load, is_cold: false }
@@ -88,44 +88,47 @@ impl Lane {
 impl Schedule {
     /// Runs the rounds of all targets, in the order A B B A, after a warm-up of each. Returns the rounds of each target; those with
     /// the same index were run one after the other.
-    pub(crate) async fn run(self, lanes: &[Lane], cores: &Cores) -> Result<Vec<Vec<Round>>> {
-        for lane in lanes {
-            lane.run(1, 0).await?;
+    pub(crate) async fn run(self, variants: &[Variant], cores: &Cores) -> Result<Vec<Vec<Round>>> {
+        for variant in variants {
+            variant.run(1, 0).await?;
         }
-        let mut rounds = vec![Vec::new(); lanes.len()];
+        let mut rounds = vec![Vec::new(); variants.len()];
         for number in 1..=self.rounds {
-            let mut order: Vec<usize> = (0..lanes.len()).collect();
+            let mut order: Vec<usize> = (0..variants.len()).collect();
             if number % 2 == 0 {
                 order.reverse();
             }
             for index in order {
-                let round = self.valid_round(&lanes[index], cores, number).await?;
-                crate::progress(&format!("round {number}/{}, {}: {round}", self.rounds, lanes[index].name));
+                let round = self.valid_round(&variants[index], cores, number).await?;
+                crate::progress(&format!(
+                    "round {number}/{}, {}: {round}",
+                    self.rounds, variants[index].name
+                ));
                 rounds[index].push(round);
             }
         }
         Ok(rounds)
     }
 
-    async fn valid_round(self, lane: &Lane, cores: &Cores, number: usize) -> Result<Round> {
-        let mut round = self.round(lane, cores, number).await?;
+    async fn valid_round(self, variant: &Variant, cores: &Cores, number: usize) -> Result<Round> {
+        let mut round = self.round(variant, cores, number).await?;
         for repetition in 1..=REPETITIONS {
             // A generator that is the limit itself is so in every round.
             if round.valid || round.generator_own > MAX_GENERATOR_BUSY {
                 break;
             }
-            round = self.round(lane, cores, number + 1_000 * repetition).await?;
+            round = self.round(variant, cores, number + 1_000 * repetition).await?;
         }
         Ok(round)
     }
 
-    async fn round(self, lane: &Lane, cores: &Cores, number: usize) -> Result<Round> {
-        let before = Usage::read(&lane.target, cores)?;
-        let sent = lane.run(self.seconds, number).await?;
-        let after = Usage::read(&lane.target, cores)?;
-        ensure!(sent.requests > 0, "{}: no response", lane.name);
-        ensure!(sent.failures == 0, "{}: {sent:?}", lane.name);
-        let target = &lane.target;
+    async fn round(self, variant: &Variant, cores: &Cores, number: usize) -> Result<Round> {
+        let before = Usage::read(&variant.target, cores)?;
+        let sent = variant.run(self.seconds, number).await?;
+        let after = Usage::read(&variant.target, cores)?;
+        ensure!(sent.requests > 0, "{}: no response", variant.name);
+        ensure!(sent.failures == 0, "{}: {sent:?}", variant.name);
+        let target = &variant.target;
         let cpu_us = Role::ALL.into_iter().filter(|role| !target.processes_of(*role).is_empty());
         let cpu_us = cpu_us
             .map(|role| (role.name(), after.microseconds_since(&before, role) / requests(sent.requests)));

@@ -1,7 +1,7 @@
 //! Compares targets side by side, in one run.
 
-mod lanes;
 mod result;
+mod variants;
 
 use anyhow::{Context, Result};
 
@@ -42,14 +42,14 @@ impl Setup {
 
     async fn compare(&self, scenario: Scenario) -> Result<Comparison> {
         crate::progress(&format!("{}: starting the servers", scenario.name()));
-        let lanes = self.lanes(scenario).await?;
-        let rounds = self.schedule.run(&lanes, &self.cores).await?;
+        let variants = self.variants(scenario).await?;
+        let rounds = self.schedule.run(&variants, &self.cores).await?;
         Ok(Comparison {
             scenario: scenario.name(),
             rounds: self.schedule.rounds,
             seconds: self.schedule.seconds,
             connections: self.connections,
-            targets: TargetResult::all(&lanes, rounds),
+            targets: TargetResult::all(&variants, rounds),
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::round::{Lane, Round, median};
+use crate::round::{Round, Variant, median};
 use crate::target::Role;
 
 /// The medians of all targets.
@@ -44,10 +44,11 @@ pub(crate) struct Ratios {
 }
 
 impl TargetResult {
-    /// The medians of the rounds of each lane. The first one is the reference.
-    pub(super) fn all(lanes: &[Lane], rounds: Vec<Vec<Round>>) -> Vec<Self> {
+    /// The medians of the rounds of each variant. The first one is the reference.
+    pub(super) fn all(variants: &[Variant], rounds: Vec<Vec<Round>>) -> Vec<Self> {
         let reference = rounds.first().cloned().unwrap_or_default();
-        let results = lanes.iter().zip(rounds).map(|(lane, rounds)| Self::new(lane.name, rounds, &reference));
+        let results =
+            variants.iter().zip(rounds).map(|(variant, rounds)| Self::new(variant.name, rounds, &reference));
         results.collect()
     }
 

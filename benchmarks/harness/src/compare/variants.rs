@@ -7,7 +7,7 @@ use chart_index_tests::{Client, Response};
 
 use super::Setup;
 use crate::generator::{ClosedLoop, Pgbench, RequestLine, Wrk};
-use crate::round::Lane;
+use crate::round::Variant;
 use crate::scenario::{Expected, Received, Request, Requests, Scenario, own_address};
 use crate::target::{
     CachedFile, PlainHandler, Role, SearchNode, ServiceForm, Target, files, proxy_cache, service, statement,
@@ -26,7 +26,7 @@ const RECORDED: usize = 2_000;
 
 impl Setup {
     /// Starts the targets of a scenario.
-    pub(super) async fn lanes(&self, scenario: Scenario) -> Result<Vec<Lane>> {
+    pub(super) async fn variants(&self, scenario: Scenario) -> Result<Vec<Variant>> {
         let requests = scenario.requests(&self.catalogue)?;
         match scenario {
             Scenario::LookupHot | Scenario::Rox6k | Scenario::Rox60k => self.cached(&requests).await,
@@ -44,7 +44,7 @@ impl Setup {
     }
 
     /// The service in this form, with the requests of a scenario. Unless these are not to be cached, it has served each of them once.
-    pub(crate) async fn service_lane(&self, scenario: Scenario, form: &ServiceForm) -> Result<Lane> {
+    pub(crate) async fn service_variant(&self, scenario: Scenario, form: &ServiceForm) -> Result<Variant> {
         let service = Rc::new(self.service(form)?);
         let requests = scenario.requests(&self.catalogue)?.for_target(service.address).await?;
         if !scenario.is_cold() {
@@ -53,7 +53,7 @@ impl Setup {
                 client.get_with(&request.path, &[("x-forwarded-for", &own_address(number))]).await;
             }
         }
-        self.lane(service.name, &service, &requests)
+        self.variant(service.name, &service, &requests)
     }
 
     /// The targets of an open loop, and the requests per second that the service can serve over the connections of wrk.
@@ -66,9 +66,9 @@ impl Setup {
         };
         let service = Rc::new(self.service(&form)?);
         let resolved = requests.for_target(service.address).await?;
-        let lane = self.lane("service", &service, &resolved)?;
-        lane.run(1, 0).await?;
-        let sent = lane.run(1, 1).await?;
+        let variant = self.variant("service", &service, &resolved)?;
+        variant.run(1, 0).await?;
+        let sent = variant.run(1, 1).await?;
         let ceiling = crate::cpu::ratio(sent.requests, 1) / sent.seconds;
         let mut targets = Vec::new();
         if matches!(scenario, Scenario::LookupHot | Scenario::Rox6k | Scenario::Rox60k) {
@@ -82,7 +82,7 @@ impl Setup {
     }
 
     /// nginx with files, the proxy cache, and the service without and with Redis, all of which return the same bytes.
-    async fn cached(&self, requests: &Requests) -> Result<Vec<Lane>> {
+    async fn cached(&self, requests: &Requests) -> Result<Vec<Variant>> {
         let service = Rc::new(self.service(&ServiceForm::default())?);
         let local = ServiceForm { local_window: true, ..ServiceForm::default() };
         let targets = [
@@ -92,25 +92,25 @@ impl Setup {
             service,
         ];
         check_same_bodies(&targets, requests).await?;
-        targets.iter().map(|target| self.lane(target.name, target, requests)).collect()
+        targets.iter().map(|target| self.variant(target.name, target, requests)).collect()
     }
 
     /// 304 by nginx, and 200 and 304 by the service.
-    async fn not_modified(&self, requests: &Requests) -> Result<Vec<Lane>> {
+    async fn not_modified(&self, requests: &Requests) -> Result<Vec<Variant>> {
         let service = Rc::new(self.service(&ServiceForm::default())?);
         let nginx = Rc::new(files(&self.responses(&service, requests).await?, &self.cores)?);
         let conditional =
             [requests.for_target(nginx.address).await?, requests.for_target(service.address).await?];
         Ok(vec![
-            self.lane("nginx, 304", &nginx, &conditional[0])?,
-            self.lane("nginx, 200", &nginx, requests)?,
-            self.lane("service, 304", &service, &conditional[1])?,
-            self.lane("service, 200", &service, requests)?,
+            self.variant("nginx, 304", &nginx, &conditional[0])?,
+            self.variant("nginx, 200", &nginx, requests)?,
+            self.variant("service, 304", &service, &conditional[1])?,
+            self.variant("service, 200", &service, requests)?,
         ])
     }
 
     /// Without files: nginx would need one for each chart.
-    async fn popular(&self, requests: &Requests) -> Result<Vec<Lane>> {
+    async fn popular(&self, requests: &Requests) -> Result<Vec<Variant>> {
         let local = ServiceForm { local_window: true, ..ServiceForm::default() };
         let targets = [
             Rc::new(proxy_cache(PlainHandler::start(&self.catalogue, &self.cores)?, &self.cores)?),
@@ -118,11 +118,11 @@ impl Setup {
             Rc::new(self.service(&ServiceForm::default())?),
         ];
         check_same_bodies(&targets, requests).await?;
-        targets.iter().map(|target| self.lane(target.name, target, requests)).collect()
+        targets.iter().map(|target| self.variant(target.name, target, requests)).collect()
     }
 
     /// pgbench with a row of the table and with the statement of a lookup, the handler without a cache, and the service.
-    async fn misses(&self, requests: &Requests) -> Result<Vec<Lane>> {
+    async fn misses(&self, requests: &Requests) -> Result<Vec<Variant>> {
         let hashes = requests.distinct.iter().filter_map(|request| match request.expected {
             Expected::Chart(hash) => Some(hash.to_string()),
             _ => None,
@@ -139,22 +139,22 @@ impl Setup {
         Ok(vec![
             self.pgbench("pgbench, one row", &rows)?,
             self.pgbench("pgbench, statement of a lookup", &statements)?,
-            self.lane("axum/sqlx", &handler, requests)?,
-            self.lane("service", &service, requests)?.cold(),
+            self.variant("axum/sqlx", &handler, requests)?,
+            self.variant("service", &service, requests)?.cold(),
         ])
     }
 
-    fn unknown(&self, requests: &Requests) -> Result<Vec<Lane>> {
+    fn unknown(&self, requests: &Requests) -> Result<Vec<Variant>> {
         let local = ServiceForm { local_window: true, small_cache: true, ..ServiceForm::default() };
         let with_redis = ServiceForm { local_window: false, ..local.clone() };
         let forms = [&local, &with_redis];
         let targets: Vec<_> =
             forms.into_iter().map(|form| self.service(form).map(Rc::new)).collect::<Result<_>>()?;
-        targets.iter().map(|target| Ok(self.lane(target.name, target, requests)?.cold())).collect()
+        targets.iter().map(|target| Ok(self.variant(target.name, target, requests)?.cold())).collect()
     }
 
     /// Meilisearch with the searches that the service sends, and the service, cached lists also with gzip.
-    async fn lists(&self, scenario: Scenario, requests: &Requests) -> Result<Vec<Lane>> {
+    async fn lists(&self, scenario: Scenario, requests: &Requests) -> Result<Vec<Variant>> {
         let node = self.search_node.as_ref().context("Meilisearch is not on the PATH")?;
         let form = ServiceForm {
             small_cache: scenario.is_cold(),
@@ -162,17 +162,17 @@ impl Setup {
             ..ServiceForm::default()
         };
         let service = Rc::new(self.service(&form)?);
-        let cold = |lane: Lane| if scenario.is_cold() { lane.cold() } else { lane };
-        let mut lanes =
-            vec![self.searches(node, requests).await?, cold(self.lane("service", &service, requests)?)];
+        let cold = |variant: Variant| if scenario.is_cold() { variant.cold() } else { variant };
+        let mut variants =
+            vec![self.searches(node, requests).await?, cold(self.variant("service", &service, requests)?)];
         if scenario == Scenario::ListHot {
             let encoded = requests.clone().with_header("Accept-Encoding", BROWSER_ENCODINGS);
-            lanes.push(self.lane("service, gzip", &service, &encoded)?);
+            variants.push(self.variant("service, gzip", &service, &encoded)?);
         }
-        Ok(lanes)
+        Ok(variants)
     }
 
-    async fn searches(&self, node: &SearchNode, requests: &Requests) -> Result<Lane> {
+    async fn searches(&self, node: &SearchNode, requests: &Requests) -> Result<Variant> {
         // In the order of the requests, so that popular ones are searched as often.
         let paths: Vec<String> =
             requests.sequence().take(RECORDED).map(|request| request.path.clone()).collect();
@@ -189,27 +189,27 @@ impl Setup {
             body: Some(body),
         });
         let wrk = Wrk::new(target.address, lines, CLIENTS, self.connections, &self.cores)?;
-        Ok(Lane::new("Meilisearch", target, ClosedLoop::Wrk(wrk)))
+        Ok(Variant::new("Meilisearch", target, ClosedLoop::Wrk(wrk)))
     }
 
     fn service(&self, form: &ServiceForm) -> Result<Target> {
         service(&self.programs, &self.catalogue, form, &self.cores)
     }
 
-    fn lane(&self, name: &'static str, target: &Rc<Target>, requests: &Requests) -> Result<Lane> {
+    fn variant(&self, name: &'static str, target: &Rc<Target>, requests: &Requests) -> Result<Variant> {
         let lines = requests.sequence().map(|request| RequestLine {
             path: &request.path,
             headers: &request.headers,
             body: None,
         });
         let wrk = Wrk::new(target.address, lines, CLIENTS, self.connections, &self.cores)?;
-        Ok(Lane::new(name, Rc::clone(target), ClosedLoop::Wrk(wrk)))
+        Ok(Variant::new(name, Rc::clone(target), ClosedLoop::Wrk(wrk)))
     }
 
-    fn pgbench(&self, name: &'static str, statements: &[String]) -> Result<Lane> {
+    fn pgbench(&self, name: &'static str, statements: &[String]) -> Result<Variant> {
         let pgbench = Pgbench::new(statements, self.catalogue.url(), self.connections, &self.cores)?;
         let processes = vec![(Role::Postgres, self.catalogue.process_id()?)];
-        Ok(Lane::new(name, Rc::new(Target::database(processes)), ClosedLoop::Pgbench(pgbench)))
+        Ok(Variant::new(name, Rc::new(Target::database(processes)), ClosedLoop::Pgbench(pgbench)))
     }
 
     /// The responses of the service, for nginx to serve as files.

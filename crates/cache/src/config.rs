@@ -90,6 +90,8 @@ pub struct CacheConfig {
     pub fill_timeout: Duration,
     /// The maximum number of fills in flight: 64 for lists, and 64 for all other responses.
     pub max_fills: NonZeroUsize,
+    /// The maximum number of fills of batches in flight: 2. Each uses a connection of the store for tens of milliseconds.
+    pub max_batch_fills: NonZeroUsize,
     /// How long a fill waits for a permit when that many are in flight: 2 s, enough for a burst of lists that take a
     /// few milliseconds each, and well below the deadline of a request.
     pub fill_permit_timeout: Duration,
@@ -114,6 +116,7 @@ impl CacheConfig {
     /// The default prefix of the keys in Redis.
     pub const KEY_PREFIX: &str = "ci:1:";
     const MAX_FILLS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+    const MAX_BATCH_FILLS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
     const MAX_WAITING_REQUESTS: NonZeroUsize = NonZeroUsize::new(384).unwrap();
     const MAX_WAITING_LISTS: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 }
@@ -127,6 +130,7 @@ impl Default for CacheConfig {
             fallback_timeout: Duration::from_millis(500),
             fill_timeout: Duration::from_secs(5),
             max_fills: Self::MAX_FILLS,
+            max_batch_fills: Self::MAX_BATCH_FILLS,
             fill_permit_timeout: Duration::from_secs(2),
             max_waiting_requests: Self::MAX_WAITING_REQUESTS,
             max_waiting_lists: Self::MAX_WAITING_LISTS,

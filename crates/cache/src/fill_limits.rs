@@ -10,18 +10,21 @@ use crate::{CacheConfig, Kind};
 
 /// Longest time that fills wait for permits before further ones are rejected: several times what a read takes.
 const MAX_BURST: Duration = Duration::from_millis(100);
-/// That of lists.
+/// That of lists and of batches.
 const MAX_LIST_BURST: Duration = Duration::from_millis(500);
+/// Maximum number of batches in the queue, for each that may be in flight.
+const MAX_QUEUED_BATCHES: usize = 16;
 
 /// The concurrency limits of fills. They are separate from the limit of all requests, so that requests which wait for
 /// a slow store leave room for requests that the cache can serve.
 ///
 /// Lists have permits of their own, whichever engine serves them: neither they nor the other responses can use up the
-/// permits of the other.
+/// permits of the other. The same holds for batches, each of which reads as much as hundreds of single fills.
 #[derive(Debug)]
 pub(crate) struct FillLimits {
     store: Permits,
     search: Permits,
+    batches: PermitQueue,
 }
 
 #[derive(Debug)]
@@ -46,12 +49,23 @@ impl FillLimits {
         Self {
             store: permits(config.max_waiting_requests, MAX_BURST),
             search: permits(config.max_waiting_lists, MAX_LIST_BURST),
+            batches: PermitQueue::new(Limits {
+                permits: config.max_batch_fills.get(),
+                max_queued: MAX_QUEUED_BATCHES * config.max_batch_fills.get(),
+                max_wait: config.fill_permit_timeout,
+                max_burst: MAX_LIST_BURST,
+            }),
         }
     }
 
     /// Waits for a permit for a fill; `None` if too many fills wait, or after [`CacheConfig::fill_permit_timeout`].
     pub(crate) async fn fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
         self.permits(kind).fills.acquire().await.ok()
+    }
+
+    /// Waits for a permit for the fill of a batch, as [`fill`](Self::fill) does.
+    pub(crate) async fn batch_fill(&self) -> Option<SemaphorePermit<'_>> {
+        self.batches.acquire().await.ok()
     }
 
     /// Announces a fill that has to be tried in Redis first; `None` if it would be rejected then.

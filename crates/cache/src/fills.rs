@@ -11,6 +11,7 @@ use crate::generation::LocalGenerationId;
 use crate::metrics::{FillOutcome, Read};
 use crate::read_through::{ReadStart, ReadThrough};
 use crate::redis_record::Record;
+use crate::redis_tier::NewRecord;
 use crate::single_flight::{Completed, FillHandle, Origin, Outcome, Waiter};
 use crate::{CacheKey, CachedResponse, FillError, Kind};
 
@@ -211,19 +212,20 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             self.insert(shard, key, response.clone(), timestamps, start.invalidations)
         });
         if inserted && !self.redis.is_unavailable(key.kind()) {
-            self.write_to_redis(key, response, start);
+            self.write_to_redis(vec![(key, response)], start);
         }
     }
 
-    fn write_to_redis(self: &Arc<Self>, key: CacheKey, response: CachedResponse, start: ReadStart) {
-        let ttl = self.freshness.jittered(&key, self.lifetimes.get(key.kind()).revalidate_after);
-        let generation = start.generation.map(|current| current.generation);
-        let database = start.generation.map(|current| current.database);
-        let record = Record { response, read_unix_ms: start.unix_ms, generation, database };
+    /// Writes responses of one kind, which were read together, to Redis in the background.
+    pub(crate) fn write_to_redis(
+        self: &Arc<Self>,
+        responses: Vec<(CacheKey, CachedResponse)>,
+        start: ReadStart,
+    ) {
         // When Redis or this process falls behind, a dropped write costs another replica a read. A queue without a
         // limit would cost all requests memory and time.
         let Ok(permit) = Arc::clone(&self.writes).try_acquire_owned() else {
-            self.metrics.dropped_writes.add(1);
+            self.metrics.dropped_writes.add(responses.len() as u64);
             return;
         };
         let this = Arc::clone(self);
@@ -231,8 +233,17 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         tokio::spawn(async move {
             let _permit = permit;
             let read_duration = Duration::from_millis(this.clock.now().real_ms - start.now.real_ms);
-            this.redis.insert(&key, &record, read_duration, ttl).await;
+            let records = responses.into_iter().map(|(key, response)| this.new_record(key, response, start));
+            this.redis.insert(&records.collect::<Vec<_>>(), read_duration).await;
         });
+    }
+
+    fn new_record(&self, key: CacheKey, response: CachedResponse, start: ReadStart) -> NewRecord {
+        let ttl = self.freshness.jittered(&key, self.lifetimes.get(key.kind()).revalidate_after);
+        let generation = start.generation.map(|current| current.generation);
+        let database = start.generation.map(|current| current.database);
+        let record = Record { response, read_unix_ms: start.unix_ms, generation, database };
+        NewRecord { key, record, ttl }
     }
 
     /// Completes a fill that failed: with an older response, or with the error if there is none.

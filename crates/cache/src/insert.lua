@@ -1,8 +1,10 @@
--- Inserts a record, unless its key was invalidated recently.
--- KEYS[1]: the key. ARGV: the invalidation marker, the record, its time to live in milliseconds.
+-- Inserts records, except those whose key was invalidated recently.
+-- KEYS: the keys. ARGV: the invalidation marker; for each key a record, and its time to live in milliseconds.
 -- pcall: a value of another type is replaced like any value that is not a record.
-if redis.pcall('GETRANGE', KEYS[1], 0, #ARGV[1]) == ARGV[1] then
-  return 0
+local marker = ARGV[1]
+for index, key in ipairs(KEYS) do
+  if redis.pcall('GETRANGE', key, 0, #marker) ~= marker then
+    redis.call('SET', key, ARGV[2 * index], 'PX', ARGV[2 * index + 1])
+  end
 end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1

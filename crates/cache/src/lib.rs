@@ -57,6 +57,7 @@
 //! old response for up to [`Lifetimes::revalidate_after`]; the first read after [`Lifetimes::stale_after`] still
 //! gets it, and refreshes it. For this reason the Redis of this cache should not write snapshots.
 
+mod batch_reads;
 mod cache;
 mod clock;
 mod config;

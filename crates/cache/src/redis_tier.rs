@@ -15,6 +15,8 @@ pub(crate) const INVALIDATION_MARKER: &[u8] = b"\x00ci:invalidated";
 pub(crate) const MARKER_TTL_MS: u64 = 30_000;
 /// A response whose read took longer is not written: the marker of a change during the read might have expired by now.
 const MAX_READ_DURATION: Duration = Duration::from_secs(20);
+/// The maximum number of records in a call of the script, which Redis runs without other commands in between.
+const MAX_RECORDS: usize = 64;
 
 /// Reads and writes records.
 pub(crate) struct RedisTier {
@@ -59,28 +61,66 @@ impl RedisTier {
         }
     }
 
-    /// Writes a record, unless its key was invalidated. Errors are ignored: they cost a later request some time.
-    pub(crate) async fn insert(
-        &self,
-        key: &CacheKey,
-        record: &Record,
-        read_duration: Duration,
-        ttl: Duration,
-    ) {
-        let redis_key = key.redis_key(&self.key_prefix);
-        let value = record.encode(key, &redis_key).filter(|_| read_duration < MAX_READ_DURATION);
-        let Some(value) = value else { return };
-        let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
+    /// Reads many records of one kind with one command. Any reply but an intact record is a miss.
+    pub(crate) async fn get_many(&self, keys: &[CacheKey]) -> Vec<Option<Record>> {
+        let Some(first) = keys.first() else { return Vec::new() };
+        let redis_keys: Vec<_> = keys.iter().map(|key| key.redis_key(&self.key_prefix)).collect();
+        let mut command = cmd("MGET");
+        command.arg(&redis_keys);
+        let connection = self.connection(first.kind());
+        let values = match connection.run(&command, connection.deadline()).await {
+            Ok(Value::Array(values)) => values,
+            Ok(_) | Err(_) => Vec::new(),
+        };
+        let mut values = values.into_iter();
+        let decode = |(key, redis_key): (&CacheKey, &String)| match values.next() {
+            Some(Value::BulkString(value)) => Record::decode(key, redis_key, &value),
+            Some(_) | None => None,
+        };
+        keys.iter().zip(&redis_keys).map(decode).collect()
+    }
+
+    /// Writes records of one kind, except those whose key was invalidated. Errors are ignored: they cost a later request
+    /// some time.
+    pub(crate) async fn insert(&self, records: &[NewRecord], read_duration: Duration) {
+        let Some(first) = records.first().filter(|_| read_duration < MAX_READ_DURATION) else { return };
+        let connection = self.connection(first.key.kind());
+        // The keys of a call must be on one node of a cluster.
+        let max_records = if connection.is_cluster() { 1 } else { MAX_RECORDS };
+        for records in records.chunks(max_records) {
+            self.insert_in_one_call(connection, records).await;
+        }
+    }
+
+    async fn insert_in_one_call(&self, connection: &RedisConnection, records: &[NewRecord]) {
+        let (mut keys, mut arguments) = (Vec::with_capacity(records.len()), Vec::new());
+        for NewRecord { key, record, ttl } in records {
+            let redis_key = key.redis_key(&self.key_prefix);
+            let Some(value) = record.encode(key, &redis_key) else { continue };
+            let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
+            keys.push(redis_key);
+            arguments.push((value, ttl_ms));
+        }
         let command = |name: &str, script: &str| {
             let mut command = cmd(name);
-            command.arg(script).arg(1).arg(&redis_key).arg(INVALIDATION_MARKER).arg(&value).arg(ttl_ms);
+            command.arg(script).arg(keys.len()).arg(&keys).arg(INVALIDATION_MARKER);
+            for (value, ttl_ms) in &arguments {
+                command.arg(value).arg(ttl_ms);
+            }
             command
         };
-        let connection = self.connection(key.kind());
         let deadline = connection.deadline();
         let reply = connection.run(&command("EVALSHA", self.script.get_hash()), deadline).await;
         if reply.is_err_and(|error| error.is_unknown_script()) {
             let _ = connection.run(&command("EVAL", Self::INSERT_SCRIPT), deadline).await;
         }
     }
+}
+
+/// A record to write.
+pub(crate) struct NewRecord {
+    pub(crate) key: CacheKey,
+    pub(crate) record: Record,
+    /// When Redis drops it.
+    pub(crate) ttl: Duration,
 }

@@ -11,7 +11,7 @@ use crate::connection_state::Shared;
 use crate::{CommandError, ConnectionState};
 
 /// The commands of a [`RedisConnection`](crate::RedisConnection).
-pub(crate) const REQUEST_COMMANDS: &[&str] = &["GET", "EVALSHA", "EVAL"];
+pub(crate) const REQUEST_COMMANDS: &[&str] = &["GET", "MGET", "EVALSHA", "EVAL"];
 /// The commands of a [`RedisPool`](crate::RedisPool).
 pub(crate) const BACKGROUND_COMMANDS: &[&str] = &["SET", "DEL", "PUBLISH", "WAIT", PIPELINE];
 /// The name of several commands that are sent together.

@@ -1,5 +1,7 @@
 //! The lookups of the API. Each is one statement, so that it reads one snapshot of the catalogue.
 
+use std::collections::HashMap;
+
 use chart_index_domain::{
     Chart, ChartsetChart, ChartsetDetail, ChartsetId, ChartsetMember, Confidence, NoteHash, PublicSource,
     ReadError, Source, assemble_chartset,
@@ -37,25 +39,56 @@ struct Occurrence {
     member: ChartsetMember,
 }
 
+/// Selects the [`LookupRow`]s of the charts that meet a condition.
+macro_rules! select_occurrences {
+    ($condition:literal) => {
+        concat!(
+            "SELECT chartset.exact_kind, chartset.exact_ref, ",
+            checked_at_ms!(),
+            ", ",
+            member_columns!(),
+            " FROM charts AS chart
+              JOIN chartset_charts AS member ON member.chart_hash = chart.hash
+              JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+              WHERE ",
+            $condition,
+            " AND chart.removed_at_ms IS NULL AND chartset.removed_at_ms IS NULL"
+        )
+    };
+}
+
 impl Store {
     /// Returns the chart, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
         self.short_read("look up chart", |mut connection| async move {
-            let rows: Vec<LookupRow> = sqlx::query_as(concat!(
-                "SELECT chartset.exact_kind, chartset.exact_ref, ",
-                checked_at_ms!(),
-                ", ",
-                member_columns!(),
-                " FROM charts AS chart
-                  JOIN chartset_charts AS member ON member.chart_hash = chart.hash
-                  JOIN chartsets AS chartset ON chartset.id = member.chartset_id
-                  WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chartset.removed_at_ms IS NULL"
-            ))
-            .bind(hash.as_bytes())
-            .fetch_all(&mut *connection)
-            .await?;
+            let rows: Vec<LookupRow> = sqlx::query_as(select_occurrences!("chart.hash = $1"))
+                .bind(hash.as_bytes())
+                .fetch_all(&mut *connection)
+                .await?;
             let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
             Ok(known_chart(&occurrences))
+        })
+        .await
+    }
+
+    /// Returns those of the charts that are known, by their hash.
+    pub async fn charts(&self, hashes: &[NoteHash]) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
+        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        self.short_read("look up charts", |mut connection| {
+            let hashes = hashes.clone();
+            async move {
+                let rows: Vec<LookupRow> = sqlx::query_as(select_occurrences!("chart.hash = ANY($1)"))
+                    .bind(hashes)
+                    .fetch_all(&mut *connection)
+                    .await?;
+                let mut occurrences: HashMap<_, Vec<_>> = HashMap::with_capacity(rows.len());
+                for row in rows {
+                    let occurrence = row.parse()?;
+                    occurrences.entry(occurrence.member.hash).or_default().push(occurrence);
+                }
+                let known = |(hash, occurrences): (_, Vec<_>)| Some((hash, known_chart(&occurrences)?));
+                Ok(occurrences.into_iter().filter_map(known).collect())
+            }
         })
         .await
     }

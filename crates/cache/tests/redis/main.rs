@@ -5,6 +5,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+/// Reads of many responses at once.
+mod batches;
 /// A Redis Cluster of three nodes.
 mod cluster;
 /// Single-flight fills, their limits and timeouts.

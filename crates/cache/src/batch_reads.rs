@@ -1,0 +1,182 @@
+//! Reads of many responses at once: memory, then one command to Redis, then one fill for the rest.
+
+use std::sync::Arc;
+
+use crate::freshness::{Freshness, Timestamps};
+use crate::generation::LocalGenerationId;
+use crate::metrics::{FillOutcome, Read};
+use crate::read_through::{ReadStart, ReadThrough};
+use crate::{Cache, CacheKey, CachedResponse, FillError};
+
+impl<E: Send + Sync + 'static> Cache<E> {
+    /// Returns the responses of many keys of one kind, in the order of the keys.
+    ///
+    /// Keys that are not fresh in memory are read from Redis with one command, and what Redis does not have by one call of
+    /// `fill`, which gets the positions of these keys and returns their responses in this order. They fill the same entries
+    /// as [`get_or_fill`](Self::get_or_fill), and changes invalidate them alike.
+    ///
+    /// A batch neither joins fills of single keys nor is joined, it has a concurrency limit of its own
+    /// ([`CacheConfig::max_batch_fills`](crate::CacheConfig::max_batch_fills)), and it stops when this future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The fill failed, took too long, or had to wait too long, and for one of the keys no older response is cached.
+    pub async fn get_or_fill_many<F, Fut>(
+        &self,
+        keys: &[CacheKey],
+        fill: F,
+    ) -> Result<Vec<CachedResponse>, FillError<E>>
+    where
+        F: FnOnce(Vec<usize>) -> Fut,
+        Fut: Future<Output = Result<Vec<CachedResponse>, E>>,
+    {
+        let inner = &self.inner;
+        let mut responses: Vec<_> = keys.iter().map(|key| inner.get_fresh(key)).collect();
+        let not_in_memory = positions_of_none(&responses);
+        inner.find_in_redis(keys, &not_in_memory, &mut responses).await;
+        let missing = positions_of_none(&responses);
+        inner.fill_missing(keys, &missing, fill, &mut responses).await?;
+        Ok(responses.into_iter().flatten().collect())
+    }
+}
+
+fn positions_of_none(responses: &[Option<CachedResponse>]) -> Vec<usize> {
+    responses.iter().enumerate().filter(|(_, response)| response.is_none()).map(|(index, _)| index).collect()
+}
+
+impl<E: Send + Sync + 'static> ReadThrough<E> {
+    /// The entry in memory if it is fresh. A stale one is read again with the others, since that costs the batch little.
+    fn get_fresh(&self, key: &CacheKey) -> Option<CachedResponse> {
+        let fresh = self.get_any(key).filter(|(_, freshness)| *freshness == Freshness::Fresh);
+        self.metrics.count(key.kind(), if fresh.is_some() { Read::MemoryHit } else { Read::MemoryMiss });
+        fresh.map(|(response, _)| response)
+    }
+
+    /// Reads the keys at these positions from Redis.
+    async fn find_in_redis(
+        &self,
+        keys: &[CacheKey],
+        positions: &[usize],
+        responses: &mut [Option<CachedResponse>],
+    ) {
+        let wanted: Vec<_> = positions.iter().map(|&position| keys[position]).collect();
+        let Some(first) = wanted.first() else { return };
+        if !self.redis.connection(first.kind()).is_configured() {
+            return;
+        }
+        let starts = self.start_reads(&wanted);
+        let records = self.redis.get_many(&wanted).await;
+        for (((&position, key), record), start) in positions.iter().zip(wanted).zip(records).zip(starts) {
+            let inserted = self.insert_record(key, record, start);
+            let usable =
+                inserted.filter(|(_, freshness)| matches!(freshness, Freshness::Fresh | Freshness::Stale));
+            responses[position] = usable.map(|(response, _)| response);
+        }
+    }
+
+    /// Reads the keys at these positions from the store, and caches the responses.
+    async fn fill_missing<F, Fut>(
+        self: &Arc<Self>,
+        keys: &[CacheKey],
+        positions: &[usize],
+        fill: F,
+        responses: &mut [Option<CachedResponse>],
+    ) -> Result<(), FillError<E>>
+    where
+        F: FnOnce(Vec<usize>) -> Fut,
+        Fut: Future<Output = Result<Vec<CachedResponse>, E>>,
+    {
+        let wanted: Vec<_> = positions.iter().map(|&position| keys[position]).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let Some(_permit) = self.limits.batch_fill().await else {
+            self.metrics.shed.add(1);
+            return self.fall_back(&wanted, positions, responses, FillError::Overloaded);
+        };
+        let starts = self.start_reads(&wanted);
+        match self.run_batch(&wanted, fill(positions.to_vec())).await {
+            Ok(read) => {
+                for (&position, response) in positions.iter().zip(&read) {
+                    responses[position] = Some(response.clone());
+                }
+                self.insert_many(&wanted, read, &starts);
+                Ok(())
+            }
+            Err(error) => self.fall_back(&wanted, positions, responses, error),
+        }
+    }
+
+    /// Runs a fill, and measures it.
+    async fn run_batch(
+        &self,
+        keys: &[CacheKey],
+        fill: impl Future<Output = Result<Vec<CachedResponse>, E>>,
+    ) -> Result<Vec<CachedResponse>, FillError<E>> {
+        let mut timer = self.metrics.start_fill(keys[0].kind());
+        match tokio::time::timeout(self.fill_timeout, fill).await {
+            Ok(Ok(read)) if read.len() == keys.len() => {
+                timer.outcome = FillOutcome::Found;
+                Ok(read)
+            }
+            Ok(Ok(_)) => Err(FillError::Abandoned),
+            Ok(Err(error)) => Err(FillError::Failed(Arc::new(error))),
+            Err(_) => {
+                timer.outcome = FillOutcome::Timeout;
+                Err(FillError::TimedOut)
+            }
+        }
+    }
+
+    /// Takes older responses instead of those that could not be read. An error unless there is one for each key.
+    fn fall_back(
+        &self,
+        keys: &[CacheKey],
+        positions: &[usize],
+        responses: &mut [Option<CachedResponse>],
+        error: FillError<E>,
+    ) -> Result<(), FillError<E>> {
+        let older: Option<Vec<_>> = keys.iter().map(|key| self.fallback(key)).collect();
+        let read = if older.is_some() { Read::Older } else { Read::Error };
+        for key in keys {
+            self.metrics.count(key.kind(), read);
+        }
+        for (&position, response) in positions.iter().zip(older.ok_or(error)?) {
+            responses[position] = Some(response);
+        }
+        Ok(())
+    }
+
+    /// Caches responses that were read from the store: in memory, and in Redis in the background.
+    fn insert_many(
+        self: &Arc<Self>,
+        keys: &[CacheKey],
+        responses: Vec<CachedResponse>,
+        starts: &[ReadStart],
+    ) {
+        let mut inserted = Vec::with_capacity(keys.len());
+        for ((&key, response), &start) in keys.iter().zip(responses).zip(starts) {
+            self.metrics.count(key.kind(), Read::Filled);
+            let response = self.memory.reuse(&key, response);
+            let generation = start.generation.map_or(LocalGenerationId::UNKNOWN, |current| current.local_id);
+            let read_at = start.now.coarse;
+            let timestamps = Timestamps { read_at, checked_at: read_at, generation };
+            let mut shard = self.fills.shard(&key);
+            if self.insert(&mut shard, key, response.clone(), timestamps, start.invalidations) {
+                inserted.push((key, response));
+            }
+        }
+        if let (Some((key, _)), Some(start)) = (inserted.first(), starts.first())
+            && !self.redis.is_unavailable(key.kind())
+        {
+            self.write_to_redis(inserted, *start);
+        }
+    }
+
+    /// Reads of these keys that start now.
+    fn start_reads(&self, keys: &[CacheKey]) -> Vec<ReadStart> {
+        let start = self.read_start(0);
+        let of_key = |key| ReadStart { invalidations: self.fills.shard(key).invalidations, ..start };
+        keys.iter().map(of_key).collect()
+    }
+}

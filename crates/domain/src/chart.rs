@@ -1,6 +1,7 @@
 //! A chart: its numbers, its metadata, and the Chart object of the API, which has both.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{KeyCount, NoteHash};
 
@@ -8,7 +9,7 @@ use crate::{KeyCount, NoteHash};
 ///
 /// They are stored once per note hash, computed from the ROX file of the chart that was ingested first, and can be
 /// recomputed from it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartNumbers {
     /// Number of keys.
@@ -51,7 +52,7 @@ pub struct ChartMetadata {
 }
 
 /// The Chart object (docs/api.md, "Chart lookup").
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Chart {
     /// The note hash.

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use serde::{Serialize, Serializer};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
     Chart, ChartMetadata, ChartNumbers, ChartsetId, KeyCount, NoteHash, PublicSource, Source, SourceKind,
@@ -96,9 +98,22 @@ impl Serialize for Chartset {
     }
 }
 
+/// The schema of a list item.
+impl PartialSchema for Chartset {
+    fn schema() -> RefOr<Schema> {
+        ItemFields::schema()
+    }
+}
+
+impl ToSchema for Chartset {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        ItemFields::schemas(schemas);
+    }
+}
+
 /// The fields of a list item, in the order of docs/api.md. Meilisearch indexes store serialised items: a change here
 /// changes the format of the index (`FORMAT` in `chart-index-search`).
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ItemFields<'a> {
     id: ChartsetId,
@@ -106,6 +121,7 @@ struct ItemFields<'a> {
     artist: &'a str,
     creator: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     source_kind: Option<SourceKind>,
     keys: &'a [KeyCount],
     bpm_min: f64,
@@ -115,6 +131,7 @@ struct ItemFields<'a> {
     density_max: f64,
     chart_count: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<String>, pattern = "^/go/chartset/[0-9a-f]{16}$")]
     download_url: Option<DownloadUrl>,
 }
 

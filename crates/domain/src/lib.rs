@@ -18,6 +18,7 @@ pub mod hex;
 mod identity;
 pub mod limits;
 mod read_error;
+mod schemas;
 pub mod search;
 mod source;
 pub mod text;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The kinds of source. Clients must ignore unknown kinds, since later versions may add some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -16,6 +17,9 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
+    /// Every kind.
+    pub const ALL: [Self; 2] = [Self::AlphaSet, Self::BetaPack];
+
     /// The name in the API and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -36,10 +40,7 @@ impl FromStr for SourceKind {
     type Err = UnknownSourceKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::AlphaSet, Self::BetaPack]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or(UnknownSourceKind)
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or(UnknownSourceKind)
     }
 }
 
@@ -83,7 +84,7 @@ impl fmt::Display for SourceRef {
 }
 
 /// How certain it is that a source has a chart. `Exact` sorts before `Declared`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Confidence {
     /// The chart was read from this set or pack.
@@ -93,7 +94,7 @@ pub enum Confidence {
 }
 
 /// The Source object (docs/api.md, "Sources"): a set or pack that has a chart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
     /// Whether `ref` is the id of a set or of a pack.

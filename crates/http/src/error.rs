@@ -13,9 +13,10 @@ use chart_index_domain::search::ParameterError;
 use chart_index_domain::{MalformedNoteHash, ReadError};
 use chart_index_ratelimit::{Decision, Group, Scope};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::CachePolicy;
-use crate::error_type::ErrorType;
+use crate::error_type::{ErrorType, problem_type_schema};
 
 /// An error response.
 ///
@@ -116,15 +117,19 @@ impl From<ReadError> for ApiError {
     }
 }
 
-/// Problem details, `application/problem+json`.
-#[derive(Debug, Serialize)]
-struct Problem {
+/// Problem details, `application/problem+json` (docs/api.md, "Errors").
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Problem {
     #[serde(rename = "type")]
+    #[schema(schema_with = problem_type_schema)]
     kind: &'static str,
     title: &'static str,
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
+    #[schema(value_type = String)]
     detail: Cow<'static, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     parameter: Option<&'static str>,
 }
 

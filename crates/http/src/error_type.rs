@@ -1,27 +1,41 @@
 //! The types of errors that the API responds with.
 
 use axum::http::StatusCode;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Schema, SchemaFormat};
 
 /// The type of an error response (docs/api.md, "Errors"). A closed set, so that metrics can be labelled with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ErrorType {
+pub enum ErrorType {
+    /// A query parameter is invalid.
     BadParameter,
+    /// The hash in the path is malformed.
     MalformedHash,
+    /// The resource does not exist.
     NotFound,
+    /// The method is neither GET nor HEAD.
     MethodNotAllowed,
+    /// Path and query are too long.
     UriTooLong,
+    /// The `Host` header is missing, repeated or invalid.
     BadHost,
+    /// The client has exceeded its rate limit.
     RateLimited,
+    /// The index is unavailable.
     Unavailable,
+    /// Too many requests are in flight.
     Overloaded,
+    /// The response was not ready before the deadline.
     DeadlineExceeded,
+    /// The server is shutting down.
     ShuttingDown,
+    /// A bug or a misconfiguration.
     Internal,
 }
 
 impl ErrorType {
     /// Every type, in the order of the enum.
-    pub(crate) const ALL: [Self; 12] = [
+    pub const ALL: [Self; 12] = [
         Self::BadParameter,
         Self::MalformedHash,
         Self::NotFound,
@@ -37,7 +51,8 @@ impl ErrorType {
     ];
 
     /// The status code of the response.
-    pub(crate) const fn status(self) -> StatusCode {
+    #[must_use]
+    pub const fn status(self) -> StatusCode {
         match self {
             Self::BadParameter | Self::MalformedHash | Self::BadHost => StatusCode::BAD_REQUEST,
             Self::NotFound => StatusCode::NOT_FOUND,
@@ -53,7 +68,8 @@ impl ErrorType {
     }
 
     /// The `type` of the problem. Clients match on it, a relative reference: it never changes.
-    pub(crate) const fn problem_type(self) -> &'static str {
+    #[must_use]
+    pub const fn problem_type(self) -> &'static str {
         match self {
             Self::BadParameter => "/problems/bad-parameter",
             Self::MalformedHash => "/problems/malformed-hash",
@@ -71,7 +87,8 @@ impl ErrorType {
     }
 
     /// The `title` of the problem.
-    pub(crate) const fn title(self) -> &'static str {
+    #[must_use]
+    pub const fn title(self) -> &'static str {
         match self {
             Self::BadParameter => "A parameter cannot be used",
             Self::MalformedHash => "The chart hash is malformed",
@@ -89,7 +106,8 @@ impl ErrorType {
     }
 
     /// The value of `error.type` in metrics, spans and the log: the last segment of the problem type.
-    pub(crate) fn as_str(self) -> &'static str {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         self.problem_type().rsplit('/').next().unwrap_or_default()
     }
 
@@ -97,6 +115,15 @@ impl ErrorType {
     pub(crate) const fn is_without_route(self) -> bool {
         matches!(self, Self::MethodNotAllowed | Self::UriTooLong | Self::BadHost)
     }
+}
+
+/// The schema of the `type` of a problem. Later versions may add some, so the known ones are no `enum`.
+pub(crate) fn problem_type_schema() -> Schema {
+    let known = ErrorType::ALL.map(ErrorType::problem_type);
+    let extensions = [("x-extensible-enum", serde_json::json!(known))].into_iter().collect();
+    let format = SchemaFormat::Custom("uri-reference".to_owned());
+    let text = ObjectBuilder::new().schema_type(Type::String).format(Some(format));
+    text.extensions(Some(extensions)).build().into()
 }
 
 #[cfg(test)]

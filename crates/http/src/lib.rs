@@ -8,6 +8,7 @@
 //! - [`Routes`]: the routes of a service, each in its group.
 //! - [`ResponseCache`]: reads of responses through rate limit and cache.
 //! - [`HttpService`]: the routes of a listener with what all requests have in common.
+//! - [`openapi`]: what the OpenAPI documents of the services share.
 //! - [`Server`]: the HTTP server.
 //! - [`WorkerThreads`]: the threads that handle requests.
 
@@ -27,6 +28,7 @@ mod http_service;
 mod json_body;
 mod log_throttle;
 mod method_label;
+pub mod openapi;
 mod path_params;
 mod peer_connections;
 mod rate_limit;
@@ -48,7 +50,8 @@ mod worker;
 pub use cache_policy::CachePolicy;
 pub use config::{RequestLimitConfig, ServerConfig};
 pub use entity_tag::{EntityTag, MalformedEntityTag};
-pub use error::{ApiError, Overload, Resource};
+pub use error::{ApiError, Overload, Problem, Resource};
+pub use error_type::ErrorType;
 pub use http_service::HttpService;
 pub use json_body::{JsonBody, RequestHeaders, not_modified};
 pub use path_params::{ChartsetIdParam, HashParam};

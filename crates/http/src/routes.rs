@@ -36,6 +36,11 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
+    /// The template of each route, in the order in which they were added.
+    pub fn templates(&self) -> impl Iterator<Item = &'static str> {
+        self.routes.iter().map(|route| route.template)
+    }
+
     /// Adds the routes of another service, which must have the same limiter.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {

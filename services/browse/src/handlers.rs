@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::parse_query_string;
 use chart_index_domain::{ChartsetId, PublicSource, ReadError, SourceRef};
+use chart_index_http::openapi::Conditional;
 use chart_index_http::{
     ApiError, CachePolicy, ChartsetIdParam, JsonBody, RateLimitCheck, RequestHeaders, Resource,
 };
@@ -16,11 +17,20 @@ use chart_index_store::Store;
 
 use crate::BrowseState;
 use crate::json_bodies::DetailBody;
+use crate::openapi::{DetailResponses, ListParameters, ListResponses, RedirectResponses};
 
 /// Names the engine that the page of a list comes from.
 const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
 
 /// `GET /api/chartsets`.
+#[utoipa::path(
+    get,
+    path = "/api/chartsets",
+    operation_id = "listChartsets",
+    tag = "Chartsets",
+    params(ListParameters, Conditional),
+    responses(ListResponses)
+)]
 pub(crate) async fn list(
     State(state): State<Arc<BrowseState>>,
     check: RateLimitCheck,
@@ -35,6 +45,14 @@ pub(crate) async fn list(
 }
 
 /// `GET /api/chartsets/{id}`.
+#[utoipa::path(
+    get,
+    path = "/api/chartsets/{id}",
+    operation_id = "getChartset",
+    tag = "Chartsets",
+    params(ChartsetIdParam, Conditional),
+    responses(DetailResponses)
+)]
 pub(crate) async fn detail(
     State(state): State<Arc<BrowseState>>,
     check: RateLimitCheck,
@@ -54,6 +72,14 @@ async fn read_detail(store: Store, id: ChartsetId) -> Result<CachedResponse, Rea
 }
 
 /// `GET /go/chartset/{id}`: redirects to the public page of the chartset.
+#[utoipa::path(
+    get,
+    path = "/go/chartset/{id}",
+    operation_id = "goToSource",
+    tag = "Chartsets",
+    params(ChartsetIdParam),
+    responses(RedirectResponses)
+)]
 pub(crate) async fn redirect(
     State(state): State<Arc<BrowseState>>,
     check: RateLimitCheck,

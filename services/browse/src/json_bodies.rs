@@ -3,11 +3,14 @@
 use chart_index_domain::search::{ChartsetPage, ListItem, PageRequest};
 use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// One page of the list, with its number and size after clamping.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChartsetList)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListBody<'a> {
+    #[schema(value_type = Vec<Chartset>, max_items = 60)]
     items: &'a [ListItem],
     total: u64,
     page: u32,
@@ -29,7 +32,8 @@ impl<'a> ListBody<'a> {
 }
 
 /// The detail of a chartset: the fields of a list item and more.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChartsetDetail)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DetailBody<'a> {
     #[serde(flatten)]
@@ -51,12 +55,14 @@ impl<'a> DetailBody<'a> {
 }
 
 /// A chart of the chartset, with its difficulty name in this set.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChartsetChart)]
 #[serde(rename_all = "camelCase")]
 struct ChartEntry<'a> {
     chart: &'a Chart,
     difficulty: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     alpha_beatmap_id: Option<u64>,
 }
 

@@ -3,15 +3,20 @@
 mod handlers;
 mod json_bodies;
 mod metrics;
+mod openapi;
 mod search_engines;
 mod source_pages;
 
 use std::sync::Arc;
 
 use axum::routing::get;
+use chart_index_domain::Chartset;
 use chart_index_http::{ResponseCache, Routes};
 use chart_index_ratelimit::Group;
 use chart_index_store::{CatalogueWatch, Store};
+use utoipa::OpenApi;
+
+use crate::json_bodies::{DetailBody, ListBody};
 
 pub use search_engines::SearchEngines;
 pub use source_pages::{InvalidSourcePage, SourcePage, SourcePages};
@@ -37,6 +42,21 @@ pub fn routes(state: BrowseState) -> Routes {
         .route(Group::Detail, "/api/chartsets/{id}", get(handlers::detail))
         .route(Group::Detail, "/go/chartset/{id}", get(handlers::redirect))
         .with_state(Arc::new(state))
+}
+
+/// The operations of the routes. `utoipa-axum` would collect them while it builds an `axum::Router`; [`Routes`] is a table of its
+/// own. A test of the pages compares both.
+#[derive(OpenApi)]
+#[openapi(
+    paths(handlers::list, handlers::detail, handlers::redirect),
+    components(schemas(ListBody<'static>, DetailBody<'static>, Chartset))
+)]
+struct Document;
+
+/// The OpenAPI document of this service: its operations and schemas.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    Document::openapi()
 }
 
 #[cfg(test)]

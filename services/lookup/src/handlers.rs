@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError};
+use chart_index_http::openapi::Conditional;
 use chart_index_http::{
     ApiError, CachePolicy, EntityTag, HashParam, JsonBody, RateLimitCheck, RequestHeaders, Resource,
     not_modified,
@@ -14,9 +15,18 @@ use chart_index_store::Store;
 
 use crate::LookupState;
 use crate::lookup_body::LookupBody;
+use crate::openapi::{ChartResponses, RoxResponses};
 use crate::rox_response::rox_response;
 
 /// `GET /api/charts/{hash}`. An unknown hash is 200 with the status `unknown`.
+#[utoipa::path(
+    get,
+    path = "/api/charts/{hash}",
+    operation_id = "lookUpChart",
+    tag = "Charts",
+    params(HashParam, Conditional),
+    responses(ChartResponses)
+)]
 pub(crate) async fn chart(
     State(state): State<Arc<LookupState>>,
     check: RateLimitCheck,
@@ -41,6 +51,14 @@ async fn read_chart(store: &Store, hash: NoteHash) -> Result<CachedResponse, Rea
 
 /// `GET /api/charts/{hash}/rox`. Checks that the chart exists before `If-None-Match`: a removed chart is 404 for clients
 /// that have its file, too.
+#[utoipa::path(
+    get,
+    path = "/api/charts/{hash}/rox",
+    operation_id = "getRoxFile",
+    tag = "Charts",
+    params(HashParam, Conditional),
+    responses(RoxResponses)
+)]
 pub(crate) async fn rox(
     State(state): State<Arc<LookupState>>,
     check: RateLimitCheck,

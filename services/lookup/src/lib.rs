@@ -2,6 +2,7 @@
 
 mod handlers;
 mod lookup_body;
+mod openapi;
 mod rox_response;
 
 use std::sync::Arc;
@@ -10,6 +11,9 @@ use axum::routing::get;
 use chart_index_http::{ResponseCache, Routes};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
+use utoipa::OpenApi;
+
+use crate::lookup_body::LookupBody;
 
 /// The state of the handlers.
 #[derive(Debug)]
@@ -26,6 +30,21 @@ pub fn routes(state: LookupState) -> Routes {
         .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
         .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
         .with_state(Arc::new(state))
+}
+
+/// The operations of the routes. `utoipa-axum` would collect them while it builds an `axum::Router`; [`Routes`] is a table of its
+/// own. A test of the pages compares both.
+#[derive(OpenApi)]
+#[openapi(
+    paths(handlers::chart, handlers::rox),
+    components(schemas(LookupBody<'static>))
+)]
+struct Document;
+
+/// The OpenAPI document of this service: its operations and schemas.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    Document::openapi()
 }
 
 #[cfg(test)]

@@ -3,24 +3,29 @@
 use chart_index_domain::{Chart, NoteHash, Source};
 use chart_index_store::KnownChart;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// How long a client may cache a response, in milliseconds. Equals the `max-age` of `CachePolicy::Lookup`.
 const TTL_MS: u32 = 300_000;
 
 /// The body of a lookup. For an unknown chart it has neither `sources` nor `chart`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChartLookup)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LookupBody<'a> {
     chart_hash: NoteHash,
+    #[schema(inline)]
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     sources: Option<&'a [Source]>,
     ttl_ms: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     chart: Option<&'a Chart>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum Status {
     Known,

@@ -8,7 +8,7 @@ use super::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
 use crate::KeyCount;
 
 /// The maximum length of `q` and `creator`, in characters.
-const MAX_TEXT_CHARACTERS: usize = 200;
+pub const MAX_TEXT_CHARACTERS: usize = 200;
 
 /// A query parameter has an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -180,8 +180,9 @@ fn decimal(parameter: &'static str, value: &str, exponent: &str) -> Result<f64, 
     Ok(number.clamp(0.0, MAX_NUMBER) + 0.0)
 }
 
-/// Larger than any number of a chart, and exact as an integer.
-const MAX_NUMBER: f64 = 1e12;
+/// The maximum of BPM, seconds and density; larger ones are clamped. Larger than any number of a chart, and exact as an
+/// integer.
+pub const MAX_NUMBER: f64 = 1e12;
 
 fn bounds(
     parse: fn(&'static str, &str) -> Result<f64, ParameterError>,

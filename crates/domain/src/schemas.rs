@@ -1,0 +1,84 @@
+//! JSON Schemas of the types that do not serialise as a structure, for the OpenAPI document.
+
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::{ChartsetId, KeyCount, NoteHash, SourceKind, SourceRef};
+
+/// A text that matches a regular expression as a whole.
+fn text(pattern: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(format!("^{pattern}$")))
+}
+
+/// Lists the values that are known, of a set to which later versions may add: `enum` would make a new value invalid.
+fn open_set(known: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
+    let known: Vec<&str> = known.into_iter().collect();
+    let extension = [("x-extensible-enum", serde_json::json!(known))].into_iter().collect();
+    ObjectBuilder::new().schema_type(Type::String).examples(known).extensions(Some(extension))
+}
+
+impl PartialSchema for NoteHash {
+    fn schema() -> RefOr<Schema> {
+        text("[0-9a-f]{64}").into()
+    }
+}
+
+impl ToSchema for NoteHash {}
+
+impl PartialSchema for ChartsetId {
+    fn schema() -> RefOr<Schema> {
+        text("[0-9a-f]{16}").into()
+    }
+}
+
+impl ToSchema for ChartsetId {}
+
+impl PartialSchema for KeyCount {
+    fn schema() -> RefOr<Schema> {
+        let integer = ObjectBuilder::new().schema_type(Type::Integer);
+        integer.minimum(Some(Self::MIN)).maximum(Some(Self::MAX)).into()
+    }
+}
+
+impl ToSchema for KeyCount {}
+
+impl PartialSchema for SourceKind {
+    fn schema() -> RefOr<Schema> {
+        open_set(Self::ALL.map(Self::as_str)).into()
+    }
+}
+
+impl ToSchema for SourceKind {}
+
+impl PartialSchema for SourceRef {
+    fn schema() -> RefOr<Schema> {
+        text("[1-9][0-9]*").into()
+    }
+}
+
+impl ToSchema for SourceRef {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json<T: PartialSchema>() -> String {
+        serde_json::to_string(&T::schema()).unwrap()
+    }
+
+    #[test]
+    fn schemas_state_form_and_range() {
+        assert_eq!(json::<NoteHash>(), r#"{"type":"string","pattern":"^[0-9a-f]{64}$"}"#);
+        assert_eq!(json::<ChartsetId>(), r#"{"type":"string","pattern":"^[0-9a-f]{16}$"}"#);
+        assert_eq!(json::<KeyCount>(), r#"{"type":"integer","maximum":7,"minimum":4}"#);
+        assert_eq!(json::<SourceRef>(), r#"{"type":"string","pattern":"^[1-9][0-9]*$"}"#);
+    }
+
+    #[test]
+    fn source_kinds_are_an_open_set() {
+        let schema = json::<SourceKind>();
+        assert!(schema.contains(r#""x-extensible-enum":["alphaSet","betaPack"]"#), "{schema}");
+        assert!(!schema.contains(r#""enum""#), "{schema}");
+    }
+}

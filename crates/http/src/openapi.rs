@@ -1,0 +1,193 @@
+//! What the OpenAPI documents of the services share: parameters, headers, and the responses that follow from
+//! [`CachePolicy`] and [`ErrorType`].
+//!
+//! Descriptions of fields and parameters are not here: the assembled document takes them from docs/api.md.
+
+use axum::http::StatusCode;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::header::{Header, HeaderBuilder};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Required, Schema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
+
+use crate::{CachePolicy, ChartsetIdParam, ErrorType, HashParam, Problem};
+use chart_index_domain::{ChartsetId, NoteHash};
+
+/// The responses of an operation, by status.
+pub type Responses = std::collections::BTreeMap<String, RefOr<Response>>;
+
+/// The media type of errors.
+const PROBLEM: &str = "application/problem+json";
+
+/// Marks what goes beyond the contract (docs/api.md, "Extensions").
+#[must_use]
+pub fn extension() -> Extensions {
+    [("x-extension", true)].into_iter().collect()
+}
+
+/// A header with a text value.
+#[must_use]
+pub fn header(description: &str) -> HeaderBuilder {
+    header_of(ObjectBuilder::new().schema_type(Type::String), description)
+}
+
+/// A header that always has this value.
+#[must_use]
+pub fn constant_header(value: &str, description: &str) -> Header {
+    header_of(ObjectBuilder::new().schema_type(Type::String).enum_values(Some([value])), description).build()
+}
+
+fn header_of(schema: ObjectBuilder, description: &str) -> HeaderBuilder {
+    HeaderBuilder::new().schema(Some(schema)).description(Some(description))
+}
+
+fn seconds() -> Header {
+    let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
+    header_of(seconds, "Whole seconds, rounded up").build()
+}
+
+/// A response that may be cached by this policy.
+#[must_use]
+pub fn response(description: &str, policy: CachePolicy) -> ResponseBuilder {
+    let cache_control = policy.header();
+    let value = cache_control.to_str().unwrap_or_default();
+    ResponseBuilder::new()
+        .description(description)
+        .header("Cache-Control", constant_header(value, "How long the response may be cached"))
+        .header("X-Request-Id", header("Names the request in the log").extensions(Some(extension())).build())
+}
+
+/// A 200 with an entity tag, and the 304 that takes its place if `If-None-Match` has the tag.
+#[must_use]
+pub fn tagged(ok: ResponseBuilder, policy: CachePolicy, varies: bool) -> Responses {
+    let not_modified = response("`If-None-Match` has the tag of the response", policy);
+    let with_tag = |response: ResponseBuilder| {
+        let response = response.header("ETag", header("Strong entity tag, for `If-None-Match`").build());
+        let vary = || constant_header("Accept-Encoding", "A gzip body has a tag of its own");
+        if varies { response.header("Vary", vary()) } else { response }
+    };
+    let responses = [(StatusCode::OK, with_tag(ok)), (StatusCode::NOT_MODIFIED, with_tag(not_modified))];
+    by_status(responses)
+}
+
+/// A JSON body of this type, and its 304.
+#[must_use]
+pub fn json<T: ToSchema>(description: &str, policy: CachePolicy) -> Responses {
+    let schema = Ref::from_schema_name(T::name());
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    tagged(response(description, policy).content("application/json", content), policy, true)
+}
+
+/// The responses by their status.
+pub fn by_status(responses: impl IntoIterator<Item = (StatusCode, ResponseBuilder)>) -> Responses {
+    responses.into_iter().map(|(status, response)| (status.as_str().to_owned(), response.into())).collect()
+}
+
+/// The errors that an operation responds with, by status: of these types, and of those that every operation has.
+#[must_use]
+pub fn errors(own: &[ErrorType], policy: CachePolicy) -> Responses {
+    /// Errors of every operation.
+    const COMMON: [ErrorType; 8] = [
+        ErrorType::BadHost,
+        ErrorType::UriTooLong,
+        ErrorType::RateLimited,
+        ErrorType::Internal,
+        ErrorType::Unavailable,
+        ErrorType::Overloaded,
+        ErrorType::DeadlineExceeded,
+        ErrorType::ShuttingDown,
+    ];
+    let mut types = [own, &COMMON].concat();
+    types.sort_by_key(|error_type| error_type.status());
+    let of_status = types.chunk_by(|a, b| a.status() == b.status());
+    by_status(of_status.map(|types| {
+        let status = types[0].status();
+        let policy = if status == StatusCode::NOT_FOUND { policy } else { CachePolicy::NoStore };
+        (status, error(types, policy))
+    }))
+}
+
+/// The response with an error of one of these types, which have the same status.
+fn error(types: &[ErrorType], policy: CachePolicy) -> ResponseBuilder {
+    let titles: Vec<String> =
+        types.iter().map(|kind| format!("[{}]({})", kind.title(), kind.problem_type())).collect();
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build();
+    let response = response(&titles.join("; "), policy).content(PROBLEM, content);
+    match types[0] {
+        ErrorType::RateLimited => response
+            .header("Retry-After", seconds())
+            .header("RateLimit-Policy", rate_limit("The limit: `q` requests in `w` seconds"))
+            .header("RateLimit", rate_limit("Its state: `r` requests left, one more in `t` seconds")),
+        kind if kind.status() == StatusCode::SERVICE_UNAVAILABLE => response.header("Retry-After", seconds()),
+        _ => response,
+    }
+}
+
+fn rate_limit(description: &str) -> Header {
+    header(description).extensions(Some(extension())).build()
+}
+
+/// A parameter of the path.
+fn path_parameter<T: ToSchema>(name: &str) -> Parameter {
+    let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
+    parameter.required(Required::True).schema(Some(Ref::from_schema_name(T::name()))).build()
+}
+
+impl IntoParams for HashParam {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![path_parameter::<NoteHash>("hash")]
+    }
+}
+
+impl IntoParams for ChartsetIdParam {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![path_parameter::<ChartsetId>("id")]
+    }
+}
+
+/// The header of conditional requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Conditional;
+
+impl IntoParams for Conditional {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        let header = ParameterBuilder::new().name("If-None-Match").parameter_in(ParameterIn::Header);
+        vec![header.required(Required::False).schema(Some(text)).build()]
+    }
+}
+
+/// The types that responses of every service refer to.
+#[must_use]
+pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
+    let mut schemas = Vec::new();
+    Problem::schemas(&mut schemas);
+    schemas.push((Problem::name().into_owned(), Problem::schema()));
+    schemas.push((NoteHash::name().into_owned(), NoteHash::schema()));
+    schemas.push((ChartsetId::name().into_owned(), ChartsetId::schema()));
+    schemas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_grouped_by_status() {
+        let errors = errors(&[ErrorType::NotFound, ErrorType::MalformedHash], CachePolicy::RoxNotFound);
+        let statuses: Vec<&str> = errors.keys().map(String::as_str).collect();
+        assert_eq!(statuses, ["400", "404", "414", "429", "500", "503"]);
+        let json = serde_json::to_value(&errors).unwrap();
+        let description = json["400"]["description"].as_str().unwrap();
+        assert!(description.contains("/problems/malformed-hash"), "{description}");
+        assert!(description.contains("/problems/bad-host"), "{description}");
+        let cached = &json["404"]["headers"]["Cache-Control"]["schema"]["enum"][0];
+        assert_eq!(cached, "public, max-age=60");
+        for (status, has) in [("429", true), ("503", true), ("500", false)] {
+            assert_eq!(json[status]["headers"].get("Retry-After").is_some(), has, "{status}");
+        }
+    }
+}

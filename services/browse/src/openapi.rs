@@ -1,0 +1,124 @@
+//! What the OpenAPI document says of the operations: parameters and responses.
+
+use axum::http::StatusCode;
+use chart_index_domain::search::{Direction, Engine, MAX_NUMBER, MAX_TEXT_CHARACTERS, PageRequest, Sort};
+use chart_index_domain::{KeyCount, SourceKind};
+use chart_index_http::openapi::{Responses, by_status, errors, extension, header, json, response};
+use chart_index_http::{CachePolicy, ErrorType};
+use serde_json::json;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
+use utoipa::openapi::schema::{ArrayBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Required, Schema};
+use utoipa::{IntoParams, IntoResponses};
+
+use crate::json_bodies::{DetailBody, ListBody};
+
+pub(crate) struct ListResponses;
+
+impl IntoResponses for ListResponses {
+    fn responses() -> Responses {
+        let engines = [Engine::Meilisearch, Engine::Postgres].map(Engine::as_str);
+        let engine = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(engines));
+        let engine = HeaderBuilder::new().schema(Some(engine)).description(Some("The engine that answered"));
+        let engine = engine.extensions(Some(extension())).build();
+        let mut ok = json::<ListBody<'static>>("A page of chartsets", CachePolicy::Listing);
+        for response in ok.values_mut() {
+            if let RefOr::T(response) = response {
+                response.headers.insert("X-Search-Engine".to_owned(), engine.clone().into());
+            }
+        }
+        ok.into_iter().chain(errors(&[ErrorType::BadParameter], CachePolicy::NoStore)).collect()
+    }
+}
+
+pub(crate) struct DetailResponses;
+
+impl IntoResponses for DetailResponses {
+    fn responses() -> Responses {
+        let ok = json::<DetailBody<'static>>("The chartset with its charts", CachePolicy::Listing);
+        ok.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+    }
+}
+
+pub(crate) struct RedirectResponses;
+
+impl IntoResponses for RedirectResponses {
+    fn responses() -> Responses {
+        let found = response("The page that publishes the chartset is at `Location`", CachePolicy::Redirect);
+        let found = found.header("Location", header("The page of the source").build());
+        let found = by_status([(StatusCode::FOUND, found)]);
+        found.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+    }
+}
+
+/// The parameters of the list. `parse_query_string` of the domain has their rules: numbers out of range are clamped, not
+/// refused, so `x-clamped-to` has the ranges, and not `minimum` and `maximum`.
+pub(crate) struct ListParameters;
+
+impl IntoParams for ListParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let keys = query(
+            "keys",
+            ArrayBuilder::new().items(<KeyCount as utoipa::PartialSchema>::schema()).min_items(Some(1)),
+        );
+        // `keys=4,7` and not `keys=4&keys=7`, which is 400.
+        let keys = keys.style(Some(ParameterStyle::Form)).explode(Some(false));
+        let kinds = SourceKind::ALL.map(SourceKind::as_str);
+        let order =
+            query("order", choice([Direction::Ascending, Direction::Descending].map(Direction::as_str)));
+        let relevance = [("x-extension-values", json!([Sort::Relevance.as_str()]))].into_iter().collect();
+        let sort = choice(Sort::ALL.map(Sort::as_str)).default(Some(json!(Sort::default().as_str())));
+        let parameters = [
+            query("q", text()),
+            keys,
+            query("source", choice(kinds)),
+            query("creator", text()),
+            query("bpmMin", number()),
+            query("bpmMax", number()),
+            query("lengthMin", number()),
+            query("lengthMax", number()),
+            query("densityMin", number()),
+            query("sort", sort).extensions(Some(relevance)),
+            order.extensions(Some(extension())),
+            query("page", integer(1, PageRequest::MAX_NUMBER)),
+            query("perPage", integer(PageRequest::DEFAULT_SIZE, PageRequest::MAX_SIZE)),
+        ];
+        parameters.map(ParameterBuilder::build).into()
+    }
+}
+
+fn query(name: &str, schema: impl Into<RefOr<Schema>>) -> ParameterBuilder {
+    let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query);
+    parameter.required(Required::False).schema(Some(schema))
+}
+
+fn string() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+/// Text without control characters, other than those that are white space.
+fn text() -> ObjectBuilder {
+    let pattern = r"^[^\u0000-\u0008\u000E-\u001F\u007F-\u0084\u0086-\u009F]*$";
+    string().max_length(Some(MAX_TEXT_CHARACTERS)).pattern(Some(pattern))
+}
+
+fn choice<const N: usize>(values: [&'static str; N]) -> ObjectBuilder {
+    string().enum_values(Some(values))
+}
+
+fn number() -> ObjectBuilder {
+    let number = ObjectBuilder::new().schema_type(Type::Number);
+    number
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Double)))
+        .extensions(Some(clamped(0.0, MAX_NUMBER)))
+}
+
+fn integer(default: u32, max: u32) -> ObjectBuilder {
+    let integer = ObjectBuilder::new().schema_type(Type::Integer).default(Some(json!(default)));
+    integer.extensions(Some(clamped(1, max)))
+}
+
+fn clamped<T: serde::Serialize>(min: T, max: T) -> utoipa::openapi::extensions::Extensions {
+    [("x-clamped-to", json!({"minimum": min, "maximum": max}))].into_iter().collect()
+}

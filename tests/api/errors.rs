@@ -20,7 +20,7 @@ fn assert_problem(response: &Response, status: u16) {
 async fn unknown_paths_are_problems() {
     let index = Index::new(Library::new()).await;
     for path in [
-        "/",
+        "/nowhere",
         "/api",
         "/api/charts",
         "/api/charts/",

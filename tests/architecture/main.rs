@@ -25,6 +25,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("http", &["cache", "cli", "domain", "instrumentation", "ratelimit"]),
     ("lookup", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
     ("browse", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
+    ("pages", &["browse", "cache", "domain", "http", "instrumentation", "lookup", "ratelimit", "store"]),
     (
         "server",
         &[
@@ -35,6 +36,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "http",
             "instrumentation",
             "lookup",
+            "pages",
             "ratelimit",
             "redis",
             "search",
@@ -65,6 +67,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
 
 /// Libraries on which only these packages may depend directly.
 const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
+    ("askama", &["pages"]),
     // The harness compares the service with a plain handler that uses it.
     ("sqlx", &["store", "harness"]),
     ("rhythm-open-exchange", &["chartfile"]),

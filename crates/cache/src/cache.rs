@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use redis::RedisError;
@@ -131,6 +132,13 @@ impl<E: Send + Sync + 'static> Cache<E> {
             self.inner.update_size(key, body);
         }
         gzip
+    }
+
+    /// The time since the response in memory was read from the store, or `None` if memory does not have it. An age above
+    /// [`Lifetimes::revalidate_after`](crate::Lifetimes::revalidate_after) means that the store does not respond.
+    #[must_use]
+    pub fn age(&self, key: &CacheKey) -> Option<Duration> {
+        self.inner.age(key)
     }
 
     /// Whether this replica receives invalidations now.

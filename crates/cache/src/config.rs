@@ -39,6 +39,8 @@ pub struct LifetimesByKind {
     pub list: Lifetimes,
     /// Chartset details and source redirects: like lists.
     pub detail: Lifetimes,
+    /// Pages of the web site: like lists.
+    pub page: Lifetimes,
 }
 
 impl LifetimesByKind {
@@ -50,6 +52,7 @@ impl LifetimesByKind {
             Kind::Rox => &self.rox,
             Kind::List => &self.list,
             Kind::Detail | Kind::Source => &self.detail,
+            Kind::Page => &self.page,
         }
     }
 }
@@ -68,7 +71,7 @@ impl Default for LifetimesByKind {
             revalidate_after: Duration::from_secs(30),
             expire_after: Duration::from_hours(1),
         };
-        Self { lookup: chart, rox: chart, list: browse, detail: browse }
+        Self { lookup: chart, rox: chart, list: browse, detail: browse, page: browse }
     }
 }
 

@@ -18,8 +18,8 @@ const MAX_QUEUED_BATCHES: usize = 16;
 /// The concurrency limits of fills. They are separate from the limit of all requests, so that requests which wait for
 /// a slow store leave room for requests that the cache can serve.
 ///
-/// Lists have permits of their own, whichever engine serves them: neither they nor the other responses can use up the
-/// permits of the other. The same holds for batches, each of which reads as much as hundreds of single fills.
+/// Lists and pages have permits of their own, whichever engine serves them: neither they nor the other responses can use up
+/// the permits of the other. The same holds for batches, each of which reads as much as hundreds of single fills.
 #[derive(Debug)]
 pub(crate) struct FillLimits {
     store: Permits,
@@ -86,7 +86,7 @@ impl FillLimits {
 
     const fn permits(&self, kind: Kind) -> &Permits {
         match kind {
-            Kind::List => &self.search,
+            Kind::List | Kind::Page => &self.search,
             Kind::Lookup | Kind::Rox | Kind::Detail | Kind::Source => &self.store,
         }
     }

@@ -17,11 +17,13 @@ pub enum Kind {
     Detail = b'd',
     /// The redirect to the source of a chartset.
     Source = b'g',
+    /// A page of the web site.
+    Page = b'p',
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 5] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Source];
+    pub const ALL: [Self; 6] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Source, Self::Page];
 
     /// The name of the kind in metrics and spans.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Kind {
             Self::List => "list",
             Self::Detail => "detail",
             Self::Source => "source",
+            Self::Page => "page",
         }
     }
 
@@ -42,6 +45,7 @@ impl Kind {
             Self::List => 2,
             Self::Detail => 3,
             Self::Source => 4,
+            Self::Page => 5,
         }
     }
 }
@@ -98,6 +102,15 @@ impl CacheKey {
         Self { kind: Kind::Source, name: chartset_name(id, generation) }
     }
 
+    /// A page of the web site, for a name and a generation of the data that it shows. Anything else that the body depends on
+    /// must be part of the name.
+    #[must_use]
+    pub fn page(name: &[u8], generation: Generation) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 page cache key v1");
+        hasher.update(&generation.0.to_le_bytes()).update(name);
+        Self { kind: Kind::Page, name: *hasher.finalize().as_bytes() }
+    }
+
     /// The kind of the response.
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -113,7 +126,7 @@ impl CacheKey {
     pub(crate) fn redis_key(&self, prefix: &str) -> String {
         let name = match self.kind {
             Kind::Detail | Kind::Source => &self.name[..16],
-            Kind::Lookup | Kind::Rox | Kind::List => &self.name[..],
+            Kind::Lookup | Kind::Rox | Kind::List | Kind::Page => &self.name[..],
         };
         let mut digits = [0; 64];
         let digits = hex::encode(name, &mut digits[..2 * name.len()]);
@@ -166,7 +179,7 @@ mod tests {
 
     #[test]
     fn kinds_are_indexed_by_their_position() {
-        assert_eq!(Kind::ALL.map(Kind::index), [0, 1, 2, 3, 4]);
+        assert_eq!(Kind::ALL.map(Kind::index), [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]

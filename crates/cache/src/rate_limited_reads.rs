@@ -121,7 +121,9 @@ impl<E: Send + Sync + 'static> Cache<E> {
         let redis = &self.inner.redis;
         let connection = match key.kind() {
             Kind::Rox => redis.connection(Kind::Rox).clone(),
-            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source => check.connection().clone(),
+            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source | Kind::Page => {
+                check.connection().clone()
+            }
         };
         tokio::join!(limiter.decide(check), redis.get_over(&connection, key))
     }

@@ -155,6 +155,12 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         Some((response, self.freshness.freshness(key, timestamps, lifetimes, self.clock.now())))
     }
 
+    /// The time since the entry in memory was read from the store.
+    pub(crate) fn age(&self, key: &CacheKey) -> Option<Duration> {
+        let (_, timestamps) = self.memory.get(key)?;
+        Some(self.clock.now().coarse.since(timestamps.read_at))
+    }
+
     /// The response to serve if a read fails.
     pub(crate) fn fallback(&self, key: &CacheKey) -> Option<CachedResponse> {
         let entry = self.get_any(key).filter(|(_, freshness)| *freshness != Freshness::Expired);

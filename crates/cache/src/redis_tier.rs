@@ -36,7 +36,7 @@ impl RedisTier {
     pub(crate) const fn connection(&self, kind: Kind) -> &RedisConnection {
         match kind {
             Kind::Rox => &self.connections.rox,
-            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source => &self.connections.main,
+            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source | Kind::Page => &self.connections.main,
         }
     }
 

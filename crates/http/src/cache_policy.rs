@@ -21,6 +21,10 @@ pub enum CachePolicy {
     Listing,
     /// A redirect to a source page: 300 seconds.
     Redirect,
+    /// A page of the web site: 30 seconds, like what it shows.
+    Page,
+    /// An asset of the web site, whose name changes with its content: immutable.
+    Asset,
     /// All other responses, such as errors.
     NoStore,
 }
@@ -29,9 +33,9 @@ impl CachePolicy {
     pub(crate) const fn header(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Lookup | Self::Redirect => "public, max-age=300",
-            Self::Rox => "public, max-age=31536000, immutable",
+            Self::Rox | Self::Asset => "public, max-age=31536000, immutable",
             Self::RoxNotFound => "public, max-age=60",
-            Self::Listing => "public, max-age=30",
+            Self::Listing | Self::Page => "public, max-age=30",
             Self::NoStore => "no-store",
         })
     }
@@ -69,6 +73,8 @@ mod tests {
             (CachePolicy::RoxNotFound, "public, max-age=60"),
             (CachePolicy::Listing, "public, max-age=30"),
             (CachePolicy::Redirect, "public, max-age=300"),
+            (CachePolicy::Page, "public, max-age=30"),
+            (CachePolicy::Asset, "public, max-age=31536000, immutable"),
             (CachePolicy::NoStore, "no-store"),
         ] {
             let mut response = (policy, "body").into_response();

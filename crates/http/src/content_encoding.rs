@@ -32,7 +32,7 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// The weight in thousandths. A malformed weight is 0: the plain body is always acceptable.
-fn quality(parameters: &str) -> u32 {
+pub(crate) fn quality(parameters: &str) -> u32 {
     let parameters = parameters.trim();
     if parameters.is_empty() {
         return 1000;

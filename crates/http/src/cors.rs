@@ -13,7 +13,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::host_header;
-use crate::json_body::NoBody;
+use crate::text_body::NoBody;
 
 /// The response headers that scripts of other origins may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(

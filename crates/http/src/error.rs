@@ -15,8 +15,11 @@ use chart_index_ratelimit::{Decision, Group, Scope};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::CachePolicy;
 use crate::error_type::{ErrorType, problem_type_schema};
+use crate::{CachePolicy, html_headers};
+
+/// The media type of problem details.
+pub(crate) const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// An error response.
 ///
@@ -94,6 +97,12 @@ pub enum Resource {
     SourcePage,
     /// The ROX file of a chart: the chart is unknown or has been removed.
     RoxFile,
+    /// A chart that its page would show.
+    Chart,
+    /// A chartset to choose at random.
+    AnyChartset,
+    /// An asset of the web site.
+    Asset,
 }
 
 impl fmt::Display for Resource {
@@ -102,7 +111,9 @@ impl fmt::Display for Resource {
             Self::Endpoint => "no such endpoint",
             Self::Chartset => "no such chartset",
             Self::SourcePage => "no such chartset, or it has no source page",
-            Self::RoxFile => "the chart is unknown or has been removed",
+            Self::RoxFile | Self::Chart => "the chart is unknown or has been removed",
+            Self::AnyChartset => "no chartset matches",
+            Self::Asset => "no such asset",
         })
     }
 }
@@ -164,7 +175,7 @@ impl ApiError {
         self.status().is_server_error().then_some(Chain(self))
     }
 
-    fn detail(&self) -> Cow<'static, str> {
+    pub(crate) fn detail(&self) -> Cow<'static, str> {
         match self {
             Self::BadParameter(error) => error.to_string().into(),
             Self::MalformedHash(error) => error.to_string().into(),
@@ -187,7 +198,7 @@ impl ApiError {
         }
     }
 
-    const fn parameter(&self) -> Option<&'static str> {
+    pub(crate) const fn parameter(&self) -> Option<&'static str> {
         match self {
             Self::BadParameter(error) => Some(error.parameter),
             Self::MalformedHash(_) => Some("hash"),
@@ -196,7 +207,7 @@ impl ApiError {
     }
 
     /// The value of `Retry-After`, in seconds.
-    fn retry_after(&self) -> Option<HeaderValue> {
+    pub(crate) fn retry_after(&self) -> Option<HeaderValue> {
         match self {
             Self::RateLimited(_, decision) => decision.retry_after_seconds().map(HeaderValue::from),
             // About the time that a failover of the database or a reconnect takes.
@@ -231,9 +242,21 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let content_type = [(CONTENT_TYPE, "application/problem+json")];
+        let body = self.body();
+        self.into_response_with(PROBLEM_JSON, body.into())
+    }
+}
+
+impl ApiError {
+    /// The response with a page that shows the error at its place, such as at the field of a form.
+    #[must_use]
+    pub fn into_html_response(self, html: String) -> Response {
+        self.into_response_with(html_headers::HTML, html.into())
+    }
+
+    fn into_response_with(self, content_type: HeaderValue, body: Body) -> Response {
         let mut response =
-            (self.status(), self.cache_policy(), content_type, Body::from(self.body())).into_response();
+            (self.status(), self.cache_policy(), [(CONTENT_TYPE, content_type)], body).into_response();
         if let Some(seconds) = self.retry_after() {
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }

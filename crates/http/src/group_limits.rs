@@ -3,12 +3,13 @@
 use chart_index_ratelimit::Group;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// The share of a group in the requests in flight, in eighths. All others together leave a quarter to lookups, and lookups
+/// The share of a group in the requests in flight, in sixteenths. All others together leave a quarter to lookups, and lookups
 /// leave a quarter to them.
-const fn eighths(group: Group) -> usize {
+const fn sixteenths(group: Group) -> usize {
     match group {
-        Group::Lookup => 6,
-        Group::Rox | Group::List => 2,
+        Group::Lookup => 12,
+        Group::List => 4,
+        Group::Rox | Group::Page => 3,
         Group::Detail | Group::Other => 1,
     }
 }
@@ -23,7 +24,7 @@ pub(crate) struct GroupLimits {
 impl GroupLimits {
     /// Shares of this number of requests in flight, at least one for each group.
     pub(crate) fn new(max_in_flight: usize) -> Self {
-        let share = |group| (max_in_flight * eighths(group) / 8).max(1);
+        let share = |group| (max_in_flight * sixteenths(group) / 16).max(1);
         Self { permits: Group::ALL.map(|group| Semaphore::new(share(group))) }
     }
 

@@ -28,7 +28,8 @@ use crate::request_limits::{self, RequestLimits};
 use crate::request_telemetry::RequestTelemetry;
 use crate::route_table::{MatchedRoute, RouteTable};
 use crate::{
-    ApiError, HttpRateLimiter, RequestLimitConfig, Resource, Routes, cache_policy, cors, host_header,
+    ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes, cache_policy, cors,
+    host_header, html_headers,
 };
 
 /// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones share it.
@@ -58,6 +59,7 @@ struct PublicListener {
     routes: RouteTable,
     limits: RequestLimits,
     telemetry: RequestTelemetry,
+    error_pages: Option<ErrorPages>,
 }
 
 #[derive(Debug)]
@@ -87,8 +89,8 @@ impl HttpService {
     ) -> Self {
         let (telemetry, limits) =
             (RequestTelemetry::public(&routes, sampler, meter), RequestLimits::new(config, meter));
-        let (rate_limiter, routes) = routes.into_parts();
-        let shared = PublicListener { routes: RouteTable::new(routes), limits, telemetry };
+        let (rate_limiter, error_pages, routes) = routes.into_parts();
+        let shared = PublicListener { routes: RouteTable::new(routes), limits, telemetry, error_pages };
         Self::new(Listener::Public { shared: Arc::new(shared), rate_limiter })
     }
 
@@ -154,6 +156,7 @@ impl HttpService {
     async fn respond(&self, request: Request, route: Result<MatchedRoute, ApiError>) -> Response {
         let is_public = matches!(self.listener, Listener::Public { .. });
         let is_head = request.method() == Method::HEAD;
+        let error_page = self.error_pages().and_then(|pages| pages.for_request(&request));
         let mut response = if is_public && cors::is_preflight(&request) {
             cors::preflight()
         } else {
@@ -166,8 +169,19 @@ impl HttpService {
         if is_public {
             cors::allow_any_origin(&mut response);
         }
+        if let Some(error_page) = error_page {
+            error_page.replace_problem(&mut response, is_head);
+        }
+        html_headers::add(&mut response);
         cache_policy::write_headers(&mut response);
         response
+    }
+
+    fn error_pages(&self) -> Option<&ErrorPages> {
+        match &self.listener {
+            Listener::Public { shared, .. } => shared.error_pages.as_ref(),
+            Listener::Private(_) => None,
+        }
     }
 
     /// The response of the handler, on the public listener within the limits of requests in flight and of time.
@@ -209,8 +223,11 @@ impl HttpService {
         if let Err(error) = request_limits::validate(&request) {
             return Err(rate_limiter.count_invalid(address, error).await);
         }
-        let check =
-            rate_limiter.prepare(route.as_ref().map_or(Group::Other, |route| route.group), address)?;
+        let check = match &route {
+            Ok(route) if !route.is_limited => HttpRateLimiter::unlimited(),
+            Ok(route) => rate_limiter.prepare(route.group, address)?,
+            Err(_) => rate_limiter.prepare(Group::Other, address)?,
+        };
         let response = match route {
             Ok(route) => {
                 request.extensions_mut().insert(RequestContext { check: check.clone(), route });

@@ -1,8 +1,9 @@
 //! The HTTP layer that the services share.
 //!
 //! - [`ApiError`]: all error responses (RFC 9457).
-//! - [`HashParam`], [`ChartsetIdParam`]: extractors of path parameters.
-//! - [`JsonBody`], [`RequestHeaders`]: JSON bodies with an `ETag`, conditional requests and gzip.
+//! - [`HashParam`], [`ChartsetIdParam`], [`PathParam`]: extractors of path parameters.
+//! - [`JsonBody`], [`TextBody`], [`RequestHeaders`]: bodies with an `ETag`, conditional requests and gzip.
+//! - [`ErrorPages`]: error responses as HTML.
 //! - [`CachePolicy`]: the `Cache-Control` header, by name.
 //! - [`HttpRateLimiter`], [`RateLimitCheck`]: rate limits per group of routes.
 //! - [`Routes`]: the routes of a service, each in its group.
@@ -21,9 +22,11 @@ mod content_encoding;
 mod cors;
 mod entity_tag;
 mod error;
+mod error_page;
 mod error_type;
 mod group_limits;
 mod host_header;
+mod html_headers;
 mod http_service;
 mod json_body;
 mod log_throttle;
@@ -45,18 +48,21 @@ mod response_cache;
 mod route_table;
 mod routes;
 mod server;
+mod text_body;
 mod worker;
 
 pub use cache_policy::CachePolicy;
 pub use config::{RequestLimitConfig, ServerConfig};
 pub use entity_tag::{EntityTag, MalformedEntityTag};
 pub use error::{ApiError, Overload, Problem, Resource};
+pub use error_page::{ErrorPage, ErrorPages};
 pub use error_type::ErrorType;
 pub use http_service::HttpService;
-pub use json_body::{JsonBody, RequestHeaders, not_modified};
-pub use path_params::{ChartsetIdParam, HashParam};
+pub use json_body::JsonBody;
+pub use path_params::{ChartsetIdParam, HashParam, PathParam};
 pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
 pub use response_cache::ResponseCache;
 pub use routes::Routes;
 pub use server::Server;
+pub use text_body::{MediaType, RequestHeaders, TextBody, not_modified};
 pub use worker::{Worker, WorkerThreads};

@@ -34,6 +34,18 @@ impl<S: Sync> FromRequestParts<S> for ChartsetIdParam {
     }
 }
 
+/// Extracts the path parameter as text. One that is not UTF-8 is 404.
+#[derive(Debug, Clone)]
+pub struct PathParam(pub String);
+
+impl<S: Sync> FromRequestParts<S> for PathParam {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        parameter(parts).map(Self).ok_or(ApiError::NotFound(Resource::Endpoint))
+    }
+}
+
 /// The path parameter, percent-decoded and parsed; `None` if it is malformed or not UTF-8.
 fn parameter<T: FromStr>(parts: &Parts) -> Option<T> {
     let parameter = RequestContext::path_parameter(parts)?;

@@ -59,6 +59,11 @@ impl HttpRateLimiter {
         self.trusted_proxies.contains(peer.0)
     }
 
+    /// The check of a request without a rate limit.
+    pub(crate) fn unlimited() -> RateLimitCheck {
+        RateLimitCheck(Arc::default())
+    }
+
     /// Prepares the check of a request.
     ///
     /// # Errors

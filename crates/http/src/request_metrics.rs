@@ -22,8 +22,14 @@ const BUCKETS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0];
 
 /// The status codes of successful responses. Any other is `_OTHER`.
-const SUCCESSES: [StatusCode; 4] =
-    [StatusCode::OK, StatusCode::NO_CONTENT, StatusCode::FOUND, StatusCode::NOT_MODIFIED];
+const SUCCESSES: [StatusCode; 6] = [
+    StatusCode::OK,
+    StatusCode::NO_CONTENT,
+    StatusCode::FOUND,
+    StatusCode::SEE_OTHER,
+    StatusCode::NOT_MODIFIED,
+    StatusCode::PERMANENT_REDIRECT,
+];
 
 /// The number of outcomes: successes, `_OTHER`, errors.
 const OUTCOMES: usize = SUCCESSES.len() + 1 + ErrorType::ALL.len();
@@ -32,10 +38,10 @@ const OUTCOMES: usize = SUCCESSES.len() + 1 + ErrorType::ALL.len();
 const ROUTE_METHODS: usize = 2;
 
 /// Maximum number of routes with a label of their own; requests of further routes are recorded without a route.
-const MAX_ROUTES: usize = 12;
+const MAX_ROUTES: usize = 24;
 
 /// Maximum number of label sets of an instrument.
-const MAX_LABEL_SETS: usize = 512;
+const MAX_LABEL_SETS: usize = 1_024;
 const _: () = assert!(
     (MAX_ROUTES * ROUTE_METHODS + MethodLabel::ALL.len()) * OUTCOMES <= MAX_LABEL_SETS,
     "too many label sets"

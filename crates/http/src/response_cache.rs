@@ -1,12 +1,13 @@
 //! Reads responses through the rate limit and the cache.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError};
 use chart_index_domain::ReadError;
 
-use crate::json_body::compressed;
-use crate::{ApiError, HttpRateLimiter, JsonBody, Overload, RateLimitCheck, RequestHeaders};
+use crate::text_body::compressed;
+use crate::{ApiError, HttpRateLimiter, JsonBody, Overload, RateLimitCheck, RequestHeaders, TextBody};
 
 /// The rate limits and the cache of responses, which share their Redis round trips. All handlers read through it.
 #[derive(Debug, Clone)]
@@ -68,8 +69,13 @@ impl ResponseCache {
         }
     }
 
-    /// Reads a JSON body as [`ResponseCache::read`] does; `None` if the index does not hold it. The first request that
-    /// accepts gzip compresses the body and adds the result to the cache.
+    /// The time since a response in memory was read from the store, see [`Cache::age`].
+    #[must_use]
+    pub fn age(&self, key: &CacheKey) -> Option<Duration> {
+        self.cache.age(key)
+    }
+
+    /// Reads a JSON body as [`ResponseCache::read`] does; `None` if the index does not hold it.
     ///
     /// # Errors
     ///
@@ -85,8 +91,28 @@ impl ResponseCache {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
     {
+        Ok(self.read_text(check, key, request, fill).await?.map(JsonBody::from))
+    }
+
+    /// Reads a text body as [`ResponseCache::read`] does; `None` if the index does not hold it. The first request that
+    /// accepts gzip compresses the body and adds the result to the cache.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ResponseCache::read`].
+    pub async fn read_text<F, Fut>(
+        &self,
+        check: &RateLimitCheck,
+        key: CacheKey,
+        request: &RequestHeaders,
+        fill: F,
+    ) -> Result<Option<TextBody>, ApiError>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
+    {
         let CachedResponse::Found(cached) = self.read(check, key, fill).await? else { return Ok(None) };
-        let body = JsonBody::from_cached(cached.clone());
+        let body = TextBody::from_cached(cached.clone());
         if body.prefers_gzip(request) {
             self.cache.gzip(&key, &cached, compressed);
         }

@@ -29,6 +29,8 @@ pub(crate) struct MatchedRoute {
     /// Such as `/api/charts/{hash}`.
     pub(crate) template: &'static str,
     pub(crate) group: Group,
+    /// Whether its requests have a rate limit.
+    pub(crate) is_limited: bool,
 }
 
 impl MatchedRoute {
@@ -64,8 +66,8 @@ impl RouteTable {
         if !MethodLabel::new(request.method()).has_routes() {
             return Err(ApiError::MethodNotAllowed);
         }
-        let Route { template, group, .. } = self.routes[index];
-        Ok(MatchedRoute { index, template, group })
+        let Route { template, group, is_limited, .. } = self.routes[index];
+        Ok(MatchedRoute { index, template, group, is_limited })
     }
 
     /// Calls the handler of a route.

@@ -3,13 +3,14 @@
 use axum::routing::MethodRouter;
 use chart_index_ratelimit::Group;
 
-use crate::HttpRateLimiter;
+use crate::{ErrorPages, HttpRateLimiter};
 
 /// Routes of the public API, each with the rate limit of its group.
 #[derive(Debug, Clone)]
 pub struct Routes<S = ()> {
-    routes: Vec<Route<S>>,
+    all: Vec<Route<S>>,
     rate_limiter: HttpRateLimiter,
+    error_pages: Option<ErrorPages>,
 }
 
 /// The handlers of a template.
@@ -18,6 +19,7 @@ pub(crate) struct Route<S = ()> {
     /// Such as `/api/charts/{hash}`.
     pub(crate) template: &'static str,
     pub(crate) group: Group,
+    pub(crate) is_limited: bool,
     pub(crate) handlers: MethodRouter<S>,
 }
 
@@ -25,38 +27,64 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// No routes. Requests will be counted by this limiter.
     #[must_use]
     pub fn new(rate_limiter: &HttpRateLimiter) -> Self {
-        Self { routes: Vec::new(), rate_limiter: rate_limiter.clone() }
+        Self { all: Vec::new(), rate_limiter: rate_limiter.clone(), error_pages: None }
     }
 
     /// Adds a route for GET and HEAD. The template, such as `/api/charts/{hash}`, is also its name in metrics and spans. It
     /// has at most one parameter.
     #[must_use]
     pub fn route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.routes.push(Route { template, group, handlers });
+        self.all.push(Route { template, group, is_limited: true, handlers });
+        self
+    }
+
+    /// Adds a route for GET and HEAD whose requests have no rate limit: they read nothing but the memory of the process. They
+    /// are in flight with those of the group.
+    #[must_use]
+    pub fn unlimited_route(
+        mut self,
+        group: Group,
+        template: &'static str,
+        handlers: MethodRouter<S>,
+    ) -> Self {
+        self.all.push(Route { template, group, is_limited: false, handlers });
+        self
+    }
+
+    /// Adds pages that show errors to people, for paths outside of the API.
+    #[must_use]
+    pub fn with_error_pages(mut self, error_pages: ErrorPages) -> Self {
+        self.error_pages = Some(error_pages);
         self
     }
 
     /// The template of each route, in the order in which they were added.
     pub fn templates(&self) -> impl Iterator<Item = &'static str> {
-        self.routes.iter().map(|route| route.template)
+        self.all.iter().map(|route| route.template)
     }
 
     /// Adds the routes of another service, which must have the same limiter.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
-        self.routes.extend(other.routes);
+        self.all.extend(other.all);
+        self.error_pages = self.error_pages.or(other.error_pages);
         self
     }
 
     /// Provides the state of the handlers.
     #[must_use]
     pub fn with_state(self, state: S) -> Routes {
-        let with_state = |Route { template, group, handlers }: Route<S>| Route {
+        let with_state = |Route { template, group, is_limited, handlers }: Route<S>| Route {
             template,
             group,
+            is_limited,
             handlers: handlers.with_state(state.clone()),
         };
-        Routes { routes: self.routes.into_iter().map(with_state).collect(), rate_limiter: self.rate_limiter }
+        Routes {
+            all: self.all.into_iter().map(with_state).collect(),
+            rate_limiter: self.rate_limiter,
+            error_pages: self.error_pages,
+        }
     }
 }
 
@@ -68,11 +96,11 @@ impl Routes {
 
     /// Each route, in the order in which they were added.
     pub(crate) fn all(&self) -> &[Route] {
-        &self.routes
+        &self.all
     }
 
-    /// The limiter, and each route.
-    pub(crate) fn into_parts(self) -> (HttpRateLimiter, Vec<Route>) {
-        (self.rate_limiter, self.routes)
+    /// The limiter, the error pages and each route.
+    pub(crate) fn into_parts(self) -> (HttpRateLimiter, Option<ErrorPages>, Vec<Route>) {
+        (self.rate_limiter, self.error_pages, self.all)
     }
 }

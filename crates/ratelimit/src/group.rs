@@ -13,13 +13,15 @@ pub enum Group {
     List,
     /// Chartset details and source redirects.
     Detail,
+    /// Pages of the web site.
+    Page,
     /// Requests that no endpoint handles (404, 405, 414, invalid `Host`).
     Other,
 }
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 5] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Other];
+    pub const ALL: [Self; 6] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Page, Self::Other];
 
     /// The name of the group in headers and error messages.
     #[must_use]
@@ -29,6 +31,7 @@ impl Group {
             Self::Rox => "rox",
             Self::List => "list",
             Self::Detail => "detail",
+            Self::Page => "page",
             Self::Other => "other",
         }
     }
@@ -45,6 +48,8 @@ pub struct Limits {
     pub list: NonZeroU32,
     /// Chartset details and source redirects.
     pub detail: NonZeroU32,
+    /// Pages of the web site.
+    pub page: NonZeroU32,
     /// Requests that no endpoint handles.
     pub other: NonZeroU32,
 }
@@ -64,7 +69,7 @@ impl Limits {
     /// The same limit for every group.
     #[must_use]
     pub const fn all(limit: NonZeroU32) -> Self {
-        Self { lookup: limit, rox: limit, list: limit, detail: limit, other: limit }
+        Self { lookup: limit, rox: limit, list: limit, detail: limit, page: limit, other: limit }
     }
 
     /// The limit of a group.
@@ -75,6 +80,7 @@ impl Limits {
             Group::Rox => self.rox,
             Group::List => self.list,
             Group::Detail => self.detail,
+            Group::Page => self.page,
             Group::Other => self.other,
         }
     }

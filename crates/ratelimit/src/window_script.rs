@@ -121,6 +121,7 @@ impl WindowScript {
             Group::Rox => "r:",
             Group::List => "s:",
             Group::Detail => "d:",
+            Group::Page => "p:",
             Group::Other => "o:",
         });
         write_subject(key);

@@ -11,13 +11,14 @@ use chart_index_domain::search::parse_query_string;
 use chart_index_domain::{ChartsetId, PublicSource, ReadError, SourceRef};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, ChartsetIdParam, JsonBody, RateLimitCheck, RequestHeaders, Resource,
+    ApiError, CachePolicy, ChartsetIdParam, JsonBody, MediaType, RateLimitCheck, RequestHeaders, Resource,
 };
 use chart_index_store::Store;
 
 use crate::BrowseState;
 use crate::json_bodies::DetailBody;
 use crate::openapi::{DetailResponses, ListParameters, ListResponses, RedirectResponses};
+use crate::search_engines::{JsonFormat, ListPage, ListRead};
 
 /// Names the engine that the page of a list comes from.
 const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
@@ -38,8 +39,9 @@ pub(crate) async fn list(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let query = parse_query_string(query_string.as_deref().unwrap_or_default())?;
-    let (engine, body) = state.engines.page(&state.cache, &check, query, &headers).await?;
-    let mut response = body.into_response(&headers, CachePolicy::Listing);
+    let read = ListRead { cache: &state.cache, check: &check, headers: &headers };
+    let ListPage { engine, body, .. } = state.engines.page(&read, query, &Arc::new(JsonFormat)).await?;
+    let mut response = body.into_response(&headers, CachePolicy::Listing, MediaType::Json);
     response.headers_mut().insert(X_SEARCH_ENGINE, HeaderValue::from_static(engine.as_str()));
     Ok(response)
 }

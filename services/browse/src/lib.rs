@@ -18,7 +18,7 @@ use utoipa::OpenApi;
 
 use crate::json_bodies::{DetailBody, ListBody};
 
-pub use search_engines::SearchEngines;
+pub use search_engines::{ListPage, ListRead, PageFormat, Search, SearchEngines};
 pub use source_pages::{InvalidSourcePage, SourcePage, SourcePages};
 
 /// The state of the handlers.

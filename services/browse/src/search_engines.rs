@@ -26,11 +26,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{Engine, Generation, SearchIndex, SearchQuery};
-use chart_index_http::{ApiError, JsonBody, RateLimitCheck, RequestHeaders, ResponseCache};
+use chart_index_domain::search::{ChartsetPage, Engine, Generation, SearchIndex, SearchQuery};
+use chart_index_http::{ApiError, JsonBody, RateLimitCheck, RequestHeaders, ResponseCache, TextBody};
 
 use crate::json_bodies::ListBody;
 use crate::metrics::{Role, SearchMetrics};
@@ -54,55 +55,60 @@ impl SearchEngines {
         Self { primary, fallback: Some(fallback), metrics: Arc::default() }
     }
 
-    /// A page of the list, and the engine that it comes from.
+    /// A page of the list in this format, and the engine that it comes from.
     ///
     /// # Errors
     ///
     /// [`ApiError::RateLimited`], [`ApiError::Overloaded`], or the error of the last engine that was searched.
-    pub(crate) async fn page(
+    pub async fn page<F: PageFormat>(
         &self,
-        cache: &ResponseCache,
-        check: &RateLimitCheck,
+        read: &ListRead<'_>,
         query: SearchQuery,
-        headers: &RequestHeaders,
-    ) -> Result<(Engine, JsonBody), ApiError> {
+        format: &Arc<F>,
+    ) -> Result<ListPage, ApiError> {
         let query = Arc::new(query);
-        let page = self.page_of(Role::Primary, &self.primary, cache, check, &query, headers).await;
+        let page = self.page_of(Role::Primary, &self.primary, read, &query, format).await;
         match (page, &self.fallback) {
             (Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))), Some(fallback)) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
                     "falling back to the second search engine"
                 );
-                self.page_of(Role::Fallback, fallback, cache, check, &query, headers).await
+                self.page_of(Role::Fallback, fallback, read, &query, format).await
             }
             (page, _) => page,
         }
     }
 
     /// The page of one engine, from the cache or by a search.
-    async fn page_of(
+    async fn page_of<F: PageFormat>(
         &self,
         role: Role,
         engine: &Arc<dyn SearchIndex>,
-        cache: &ResponseCache,
-        check: &RateLimitCheck,
+        read: &ListRead<'_>,
         query: &Arc<SearchQuery>,
-        headers: &RequestHeaders,
-    ) -> Result<(Engine, JsonBody), ApiError> {
-        let generation = engine.generation();
-        let key = cache_key(engine.engine(), query, generation)?;
+        format: &Arc<F>,
+    ) -> Result<ListPage, ApiError> {
+        let search = Search {
+            engine: Arc::clone(engine),
+            generation: engine.generation(),
+            is_fallback: role == Role::Fallback,
+            query: Arc::clone(query),
+            metrics: Arc::clone(&self.metrics),
+        };
+        let name = format.with_name(search.cache_name()?, search.is_fallback);
+        let key = F::cache_key(&name, search.generation);
         let fill = {
-            let (engine, query, metrics) = (Arc::clone(engine), Arc::clone(query), Arc::clone(&self.metrics));
+            let format = Arc::clone(format);
             move || async move {
-                let found = search(engine.as_ref(), &query, generation);
-                metrics.observe(engine.engine(), found).await
+                let page = search.page(&search.query).await?;
+                format.render(search, page).await
             }
         };
-        let body = cache.read_json(check, key, headers, fill).await?;
+        let body = read.cache.read_text(read.check, key, read.headers, fill).await?;
         let body = body.ok_or_else(|| ApiError::Internal(CachedWithoutPage.into()))?;
         self.metrics.count_response(engine.engine(), role);
-        Ok((engine.engine(), body))
+        Ok(ListPage { engine: engine.engine(), body, age: read.cache.age(&key) })
     }
 }
 
@@ -115,21 +121,91 @@ impl fmt::Debug for SearchEngines {
     }
 }
 
-/// The name under which the page of that engine is cached.
-fn cache_key(engine: Engine, query: &SearchQuery, generation: Generation) -> Result<CacheKey, ApiError> {
-    let normalised_query =
-        serde_json::to_vec(&(engine.as_str(), query)).map_err(|error| ApiError::Internal(error.into()))?;
-    Ok(CacheKey::list(&normalised_query, generation))
+/// What a list is read through: the response cache, with the rate limit and the headers of a request.
+#[derive(Debug)]
+pub struct ListRead<'a> {
+    /// The response cache.
+    pub cache: &'a ResponseCache,
+    /// The rate limit check of the request.
+    pub check: &'a RateLimitCheck,
+    /// The headers that decide how the body is sent.
+    pub headers: &'a RequestHeaders,
 }
 
-async fn search(
-    engine: &dyn SearchIndex,
-    query: &SearchQuery,
+/// A page of the list.
+#[derive(Debug)]
+pub struct ListPage {
+    /// The engine that it comes from.
+    pub engine: Engine,
+    /// The body, in the format that was asked for.
+    pub body: TextBody,
+    /// The time since the search, if the body is in memory.
+    pub age: Option<Duration>,
+}
+
+/// A search of one engine.
+pub struct Search {
+    engine: Arc<dyn SearchIndex>,
     generation: Generation,
-) -> Result<CachedResponse, ReadError> {
-    let page = engine.search(query, generation).await?;
-    let list = ListBody::new(&page, query.page);
-    Ok(JsonBody::render_sized(&list, list.capacity())?.into_cached())
+    /// Whether the primary engine failed, and this is the fallback.
+    pub is_fallback: bool,
+    /// The query.
+    pub query: Arc<SearchQuery>,
+    metrics: Arc<SearchMetrics>,
+}
+
+impl Search {
+    /// A page of the same engine, of this or another query.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SearchIndex::search`].
+    pub async fn page(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
+        let found = self.engine.search(query, self.generation);
+        self.metrics.observe(self.engine.engine(), found).await
+    }
+
+    /// What distinguishes the page from those of other engines and queries.
+    fn cache_name(&self) -> Result<Vec<u8>, ApiError> {
+        cache_name(self.engine.engine(), &self.query)
+    }
+}
+
+/// A form in which a page of the list is cached and sent.
+pub trait PageFormat: Send + Sync + 'static {
+    /// The key of a page with this name.
+    fn cache_key(name: &[u8], generation: Generation) -> CacheKey;
+
+    /// Adds to the name what else the body depends on.
+    fn with_name(&self, name: Vec<u8>, _is_fallback: bool) -> Vec<u8> {
+        name
+    }
+
+    /// Renders a page.
+    fn render(
+        &self,
+        search: Search,
+        page: ChartsetPage,
+    ) -> impl Future<Output = Result<CachedResponse, ReadError>> + Send;
+}
+
+/// The JSON of the API.
+pub(crate) struct JsonFormat;
+
+impl PageFormat for JsonFormat {
+    fn cache_key(name: &[u8], generation: Generation) -> CacheKey {
+        CacheKey::list(name, generation)
+    }
+
+    async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
+        let list = ListBody::new(&page, search.query.page);
+        Ok(JsonBody::render_sized(&list, list.capacity())?.into_cached())
+    }
+}
+
+/// The name under which the page of that engine is cached.
+fn cache_name(engine: Engine, query: &SearchQuery) -> Result<Vec<u8>, ApiError> {
+    serde_json::to_vec(&(engine.as_str(), query)).map_err(|error| ApiError::Internal(error.into()))
 }
 
 /// Every query has a page, an empty one at least: "not found" is never cached under the key of a list.
@@ -147,7 +223,9 @@ mod tests {
     fn engines_and_generations_never_share_a_cache_entry() {
         let query = parse_query_string("sort=title&page=2").unwrap();
         let same = parse_query_string("page=2&sort=title&order=asc&ignored=1").unwrap();
-        let key = |engine, query, generation| cache_key(engine, query, Generation(generation)).unwrap();
+        let key = |engine, query, generation| {
+            CacheKey::list(&cache_name(engine, query).unwrap(), Generation(generation))
+        };
         let cached = key(Engine::Meilisearch, &query, 5_012);
         assert_eq!(cached, key(Engine::Meilisearch, &same, 5_012), "an equal query in other words");
         assert_ne!(cached, key(Engine::Meilisearch, &query, 5_013));

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use chart_index_domain::{PublicSource, SourceKind};
+use chart_index_domain::{PublicSource, SourceKind, SourceRef};
 use clap::Args;
 use url::Url;
 
@@ -28,12 +28,34 @@ impl SourcePages {
         };
         format!("{}/{}", page.0.as_str().trim_end_matches('/'), source.reference)
     }
+
+    /// The set or pack that a URL shows: that of its page, or one below it. `None` for any other text.
+    #[must_use]
+    pub fn source_of(&self, text: &str) -> Option<PublicSource> {
+        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        let pages =
+            [(SourceKind::AlphaSet, &self.alpha_source_page), (SourceKind::BetaPack, &self.beta_source_page)];
+        pages
+            .into_iter()
+            .find_map(|(kind, page)| Some(PublicSource { kind, reference: page.reference(&url)? }))
+    }
 }
 
 /// The base URL of the pages of a source: `http` or `https`, without query and fragment, so that an id can be
 /// appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcePage(Url);
+
+impl SourcePage {
+    /// The id in the first segment of the path below this page.
+    fn reference(&self, url: &Url) -> Option<SourceRef> {
+        let is_same_site = (url.host_str(), url.port()) == (self.0.host_str(), self.0.port());
+        let below = url.path().strip_prefix(self.0.path().trim_end_matches('/'))?.strip_prefix('/')?;
+        let digits = below.split('/').next()?;
+        let is_number = is_same_site && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { digits.parse().ok().and_then(SourceRef::from_number) } else { None }
+    }
+}
 
 impl FromStr for SourcePage {
     type Err = InvalidSourcePage;
@@ -62,9 +84,36 @@ pub enum InvalidSourcePage {
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::SourceRef;
-
     use super::*;
+
+    #[test]
+    fn url_of_a_source_page_names_its_source() {
+        let pages = SourcePages {
+            alpha_source_page: "https://alpha.example/sets".parse().unwrap(),
+            beta_source_page: "https://beta.example/packs/".parse().unwrap(),
+        };
+        let number = |text| pages.source_of(text).map(|source| (source.kind, source.reference.to_string()));
+        for (url, kind) in [
+            ("https://alpha.example/sets/577617", SourceKind::AlphaSet),
+            ("http://alpha.example/sets/577617/?a=b#mania/1", SourceKind::AlphaSet),
+            ("https://ALPHA.example/sets/577617/discussion", SourceKind::AlphaSet),
+            ("https://beta.example/packs/577617", SourceKind::BetaPack),
+        ] {
+            assert_eq!(number(url), Some((kind, "577617".to_owned())), "{url}");
+        }
+        for other in [
+            "577617",
+            "alpha.example/sets/577617",
+            "https://alpha.example/sets",
+            "https://alpha.example/sets/0",
+            "https://alpha.example/setsx/5",
+            "https://alpha.example/sets/5x",
+            "https://other.example/sets/5",
+            "ftp://alpha.example/sets/5",
+        ] {
+            assert_eq!(number(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn source_page_ends_with_the_reference() {

@@ -14,7 +14,7 @@ use chart_index_store::{DatabaseArguments, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
-/// Serves the API of the chart index: chart lookups, ROX files, and the chartset catalogue.
+/// Serves the chart index: the API with chart lookups, ROX files and the chartset catalogue, and the web site.
 #[derive(Debug, Parser)]
 #[command(name = "chart-index", version)]
 pub(crate) struct Arguments {
@@ -36,7 +36,7 @@ impl Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the API, and health endpoints and metrics on a private listener, until SIGTERM or SIGINT.
+    /// Serve the API and the web site, and health endpoints and metrics on a private listener, until SIGTERM or SIGINT.
     Serve(Box<ServeArguments>),
     /// Check the health of a server on this machine. Exits with 0 if it is healthy, else with 1.
     Healthcheck(HealthcheckArguments),
@@ -45,7 +45,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
     /// Services to run, separated by commas.
-    #[arg(long, env = "SERVICES", value_enum, value_delimiter = ',', default_value = "lookup,browse")]
+    #[arg(long, env = "SERVICES", value_enum, value_delimiter = ',', default_value = "lookup,browse,pages")]
     pub(crate) services: Vec<Service>,
 
     /// Listen address of the API. With port 0 the system selects a free port, which is logged.
@@ -89,6 +89,9 @@ pub(crate) struct ServeArguments {
     #[command(flatten, next_help_heading = "Source pages")]
     pub(crate) source_pages: chart_index_browse::SourcePages,
 
+    #[command(flatten, next_help_heading = "Pages")]
+    pub(crate) pages: chart_index_pages::PagesSettings,
+
     #[command(flatten, next_help_heading = "Request limits")]
     pub(crate) request_limits: RequestLimitConfig,
 
@@ -102,13 +105,15 @@ pub(crate) struct ServeArguments {
     pub(crate) otlp: OtlpConfig,
 }
 
-/// A part of the API that can be served alone.
+/// A part of the service that can be served alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Service {
     /// Chart lookups and ROX files: `/api/charts`.
     Lookup,
     /// Chartsets and source redirects: `/api/chartsets`, `/go/chartset`.
     Browse,
+    /// The web site: `/`, and all other paths.
+    Pages,
 }
 
 #[derive(Debug, Args)]
@@ -165,6 +170,10 @@ pub(crate) struct RateLimitArguments {
     #[arg(long, env = "RATE_LIMIT_DETAIL", default_value = "240")]
     rate_limit_detail: NonZeroU32,
 
+    /// Maximum pages of the web site per client per 60 s. Assets are not limited.
+    #[arg(long, env = "RATE_LIMIT_PAGE", default_value = "240")]
+    rate_limit_page: NonZeroU32,
+
     /// Maximum requests that no endpoint handles (404, 405, 414, invalid `Host`) per client per 60 s.
     #[arg(long, env = "RATE_LIMIT_OTHER", default_value = "240")]
     rate_limit_other: NonZeroU32,
@@ -182,6 +191,7 @@ impl RateLimitArguments {
             rox: self.rate_limit_rox,
             list: self.rate_limit_list,
             detail: self.rate_limit_detail,
+            page: self.rate_limit_page,
             other: self.rate_limit_other,
         }
     }
@@ -251,6 +261,7 @@ mod tests {
         let services = |list| serve(&["--services", list]).map(|arguments| arguments.services);
         assert_eq!(services("lookup,browse"), Ok(vec![Service::Lookup, Service::Browse]));
         assert_eq!(services("browse"), Ok(vec![Service::Browse]));
+        assert_eq!(serve(&[]).unwrap().services, [Service::Lookup, Service::Browse, Service::Pages]);
         assert!(services("search").is_err_and(|error| error.contains("SERVICES")));
     }
 
@@ -270,7 +281,9 @@ mod tests {
             ("--max-requests-in-flight", "-1", "MAX_REQUESTS_IN_FLIGHT"),
             ("--max-connections-per-peer", "0", "MAX_CONNECTIONS_PER_PEER"),
             ("--rate-limit-list", "0", "RATE_LIMIT_LIST"),
+            ("--rate-limit-page", "0", "RATE_LIMIT_PAGE"),
             ("--rate-limit-other", "many", "RATE_LIMIT_OTHER"),
+            ("--public-url", "charts.example", "PUBLIC_URL"),
             ("--trusted-proxies", "everybody", "TRUSTED_PROXIES"),
             ("--redis-url", "http://redis", "REDIS_URL"),
             ("--cache-bytes", "64 MiB", "CACHE_BYTES"),

@@ -14,6 +14,7 @@ use chart_index_http::{
 };
 use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
+use chart_index_pages::PagesState;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use chart_index_redis::{RedisConfig, RedisConnection};
 use chart_index_search::{MeilisearchEngine, SearchConfig};
@@ -232,13 +233,24 @@ fn routes(
     }
     if arguments.services.contains(&Service::Browse) {
         let state = BrowseState {
-            engines,
+            engines: engines.clone(),
             store: store.clone(),
             watch: watch.clone(),
             cache: cache.clone(),
             source_pages: arguments.source_pages.clone(),
         };
         routes = routes.merge(chart_index_browse::routes(state));
+    }
+    if arguments.services.contains(&Service::Pages) {
+        let state = PagesState {
+            engines,
+            store: store.clone(),
+            watch: watch.clone(),
+            cache: cache.clone(),
+            source_pages: arguments.source_pages.clone(),
+            settings: arguments.pages.clone(),
+        };
+        routes = routes.merge(chart_index_pages::routes(state));
     }
     routes
 }

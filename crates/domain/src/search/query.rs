@@ -142,6 +142,15 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// The other direction.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        match self {
+            Self::Ascending => Self::Descending,
+            Self::Descending => Self::Ascending,
+        }
+    }
+
     /// The value of the parameter `order`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -1,0 +1,156 @@
+//! Error responses as HTML, for people who open a page outside of the API.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+
+use crate::error::PROBLEM_JSON;
+use crate::{ApiError, content_encoding, html_headers};
+
+/// Paths below this are the API: their errors are always problem details.
+const API: &str = "/api/";
+
+/// What a page shows of an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorPage {
+    /// The status code.
+    pub status: u16,
+    /// The title of the problem.
+    pub title: &'static str,
+    /// The detail of the problem.
+    pub detail: String,
+    /// The type of the problem, such as `/problems/not-found`.
+    pub problem_type: &'static str,
+    /// The value of `Retry-After`, in seconds.
+    pub retry_after_seconds: Option<u32>,
+}
+
+/// Renders error pages.
+#[derive(Clone)]
+pub struct ErrorPages(Arc<dyn Fn(&ErrorPage) -> String + Send + Sync>);
+
+impl ErrorPages {
+    /// Pages rendered by this function.
+    pub fn new(render: impl Fn(&ErrorPage) -> String + Send + Sync + 'static) -> Self {
+        Self(Arc::new(render))
+    }
+
+    /// What to do with an error response to this request; `None` if its errors are problem details in any case.
+    pub(crate) fn for_request(&self, request: &Request) -> Option<RequestedErrorPage> {
+        let is_api = request.uri().path().starts_with(API);
+        (!is_api).then(|| RequestedErrorPage { pages: prefers_html(request.headers()).then(|| self.clone()) })
+    }
+}
+
+impl fmt::Debug for ErrorPages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ErrorPages").finish_non_exhaustive()
+    }
+}
+
+/// The form of errors that a request has negotiated.
+pub(crate) struct RequestedErrorPage {
+    /// `None` if the client does not prefer HTML.
+    pages: Option<ErrorPages>,
+}
+
+impl RequestedErrorPage {
+    /// Replaces problem details by the page, if the client prefers it. Names the header that decided.
+    pub(crate) fn replace_problem(&self, response: &mut Response, is_head: bool) {
+        if response.headers().get(CONTENT_TYPE) != Some(&PROBLEM_JSON) {
+            return;
+        }
+        response.headers_mut().append(VARY, HeaderValue::from_name(ACCEPT));
+        let Some(error) = response.extensions().get::<Arc<ApiError>>() else { return };
+        let Some(pages) = &self.pages else { return };
+        let html = (pages.0)(&error.page());
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, html_headers::HTML);
+        headers.insert(CONTENT_LENGTH, html.len().into());
+        *response.body_mut() = if is_head { Body::empty() } else { html.into() };
+    }
+}
+
+impl ApiError {
+    /// What a page shows of this error.
+    pub(crate) fn page(&self) -> ErrorPage {
+        let error_type = self.error_type();
+        let seconds = self.retry_after();
+        ErrorPage {
+            status: error_type.status().as_u16(),
+            title: error_type.title(),
+            detail: self.detail().into_owned(),
+            problem_type: error_type.problem_type(),
+            retry_after_seconds: seconds.and_then(|seconds| seconds.to_str().ok()?.parse().ok()),
+        }
+    }
+}
+
+/// Whether `Accept` weighs HTML above JSON (RFC 9110, section 12.5.1). A client that accepts anything gets problem details.
+fn prefers_html(headers: &HeaderMap) -> bool {
+    let mut html = Accepted::default();
+    let mut json = Accepted::default();
+    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    for element in lines.flat_map(|line| line.split(',')) {
+        let (range, parameters) = element.split_once(';').unwrap_or((element, ""));
+        let quality = content_encoding::quality(parameters);
+        match range.trim().to_ascii_lowercase().as_str() {
+            "text/html" => html.accept(2, quality),
+            "text/*" => html.accept(1, quality),
+            "application/problem+json" | "application/json" => json.accept(2, quality),
+            "application/*" => json.accept(1, quality),
+            "*/*" => {
+                html.accept(0, quality);
+                json.accept(0, quality);
+            }
+            _ => {}
+        }
+    }
+    html.quality > json.quality
+}
+
+/// The weight of a media type, from the most specific range that includes it.
+#[derive(Default)]
+struct Accepted {
+    specificity: u8,
+    quality: u32,
+}
+
+impl Accepted {
+    fn accept(&mut self, specificity: u8, quality: u32) {
+        if specificity >= self.specificity {
+            *self = Self { specificity, quality };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_prefer_html_and_programs_do_not() {
+        for (accept, expected) in [
+            (None, false),
+            (Some("*/*"), false),
+            (Some("application/json"), false),
+            (Some("text/html"), true),
+            (Some("Text/HTML; charset=utf-8"), false),
+            (Some("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), true),
+            (Some("application/json, text/html;q=0.9"), false),
+            (Some("application/json;q=0.5, text/html"), true),
+            (Some("text/*"), true),
+            (Some("text/html;q=0, */*"), false),
+            (Some("application/problem+json"), false),
+        ] {
+            let headers =
+                accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))).into_iter().collect();
+            assert_eq!(prefers_html(&headers), expected, "{accept:?}");
+        }
+    }
+}

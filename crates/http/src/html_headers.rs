@@ -1,0 +1,30 @@
+//! The headers of all HTML responses: what browsers may do with them.
+
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+
+/// The media type of pages.
+pub(crate) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+
+/// Scripts and styles come from this origin and are never inline, so markup in a name cannot run.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; \
+     base-uri 'none'; frame-ancestors 'none'",
+);
+
+/// Other sites learn the origin of a link, and not what was searched.
+const REFERRER: HeaderValue = HeaderValue::from_static("strict-origin-when-cross-origin");
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+/// Adds the headers to a response with HTML.
+pub(crate) fn add(response: &mut Response) {
+    let is_html = response.headers().get(CONTENT_TYPE).is_some_and(|value| *value == HTML);
+    if is_html {
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+        headers.insert(REFERRER_POLICY, REFERRER);
+        headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
+    }
+}

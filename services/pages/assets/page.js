@@ -1,0 +1,1 @@
+// What every page adds when scripts run. Without them the pages are complete.

@@ -1,0 +1,282 @@
+//! The form of the list: its fields, the presets next to them, and the active filters.
+
+use chart_index_domain::SourceKind;
+use chart_index_domain::search::{Bounds, ParameterError, SearchQuery};
+
+use crate::format;
+use crate::list_query::{Filter, ListQuery, raw_parameters};
+
+/// The values of the fields.
+#[derive(Debug, Default)]
+pub(crate) struct FilterForm {
+    pub(crate) q: String,
+    pub(crate) keys: Vec<KeyButton>,
+    pub(crate) sources: Vec<SourceOption>,
+    pub(crate) creator: String,
+    pub(crate) bpm_min: String,
+    pub(crate) bpm_max: String,
+    pub(crate) length_min: String,
+    pub(crate) length_max: String,
+    pub(crate) density_min: String,
+    /// Parameters that the form does not show and keeps.
+    pub(crate) hidden: Vec<(&'static str, String)>,
+    pub(crate) bpm_presets: Vec<Preset>,
+    pub(crate) length_presets: Vec<Preset>,
+    pub(crate) density_presets: Vec<Preset>,
+    /// Whether a field below the first line has a value.
+    pub(crate) has_details: bool,
+    /// The number of active filters.
+    pub(crate) active: usize,
+    /// What is wrong with a field, by its parameter.
+    pub(crate) error: Option<FieldError>,
+}
+
+/// A check box for a key count.
+#[derive(Debug)]
+pub(crate) struct KeyButton {
+    pub(crate) keys: u8,
+    pub(crate) is_checked: bool,
+}
+
+/// An option of the field for sources.
+#[derive(Debug)]
+pub(crate) struct SourceOption {
+    pub(crate) value: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) is_selected: bool,
+}
+
+/// A link that sets a range.
+#[derive(Debug)]
+pub(crate) struct Preset {
+    pub(crate) label: &'static str,
+    pub(crate) href: String,
+    pub(crate) is_active: bool,
+}
+
+/// An error of a field.
+#[derive(Debug)]
+pub(crate) struct FieldError {
+    pub(crate) parameter: &'static str,
+    pub(crate) reason: String,
+}
+
+/// An active filter, with the address of the list without it.
+#[derive(Debug)]
+pub(crate) struct Chip {
+    /// What the filter is about, such as `Creator`.
+    pub(crate) name: &'static str,
+    pub(crate) value: String,
+    pub(crate) href: String,
+}
+
+/// The fields that are not always visible.
+const DETAILS: [&str; 7] = ["source", "creator", "bpmMin", "bpmMax", "lengthMin", "lengthMax", "densityMin"];
+
+const BPM: [(&str, Option<f64>, Option<f64>); 4] = [
+    ("under 140", None, Some(140.0)),
+    ("140–170", Some(140.0), Some(170.0)),
+    ("170–200", Some(170.0), Some(200.0)),
+    ("200 up", Some(200.0), None),
+];
+/// In milliseconds.
+const LENGTH: [(&str, Option<f64>, Option<f64>); 4] = [
+    ("under 1:30", None, Some(90_000.0)),
+    ("1:30–3:00", Some(90_000.0), Some(180_000.0)),
+    ("3:00–5:00", Some(180_000.0), Some(300_000.0)),
+    ("5:00 up", Some(300_000.0), None),
+];
+const DENSITY: [(&str, f64); 4] = [("5 up", 5.0), ("10 up", 10.0), ("20 up", 20.0), ("30 up", 30.0)];
+
+impl FilterForm {
+    /// The form that shows a query.
+    pub(crate) fn new(query: &ListQuery) -> Self {
+        let parameters = query.parameters();
+        let owned: Vec<_> =
+            parameters.into_iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect();
+        Self::from_parameters(&owned, query, None)
+    }
+
+    /// The form with the values as they were sent, one of which is wrong.
+    pub(crate) fn with_error(query_string: &str, error: &ParameterError) -> Self {
+        let error = FieldError { parameter: error.parameter, reason: error.reason.to_string() };
+        Self::from_parameters(&raw_parameters(query_string), &ListQuery::default(), Some(error))
+    }
+
+    fn from_parameters(sent: &[(String, String)], query: &ListQuery, error: Option<FieldError>) -> Self {
+        let value = |name: &str| {
+            sent.iter()
+                .find(|(sent, value)| sent == name && !value.is_empty())
+                .map(|(_, value)| value.clone())
+        };
+        let field = |name| value(name).unwrap_or_default();
+        let keys: Vec<_> =
+            sent.iter().filter(|(name, _)| name == "keys").flat_map(|(_, value)| value.split(',')).collect();
+        let is_error_in_details = error.as_ref().is_some_and(|error| DETAILS.contains(&error.parameter));
+        Self {
+            q: field("q"),
+            keys: (4..=7)
+                .map(|number: u8| KeyButton {
+                    keys: number,
+                    is_checked: keys.contains(&number.to_string().as_str()),
+                })
+                .collect(),
+            sources: source_options(&field("source")),
+            creator: field("creator"),
+            bpm_min: field("bpmMin"),
+            bpm_max: field("bpmMax"),
+            length_min: field("lengthMin"),
+            length_max: field("lengthMax"),
+            density_min: field("densityMin"),
+            hidden: ["order", "perPage", "sort", "view"]
+                .into_iter()
+                .filter_map(|name| Some((name, value(name)?)))
+                .collect(),
+            bpm_presets: presets(query, &BPM, |search| &mut search.bpm),
+            length_presets: presets(query, &LENGTH, |search| &mut search.length_ms),
+            density_presets: density_presets(query),
+            has_details: is_error_in_details || DETAILS.iter().any(|name| value(name).is_some()),
+            active: query.filters().len(),
+            error,
+        }
+    }
+
+    /// What is wrong with the field of a parameter, if anything is.
+    pub(crate) fn error_of(&self, parameter: &str) -> Option<&str> {
+        self.error.as_ref().filter(|error| error.parameter == parameter).map(|error| error.reason.as_str())
+    }
+
+    /// The error of a parameter that has no field.
+    pub(crate) fn other_error(&self) -> Option<&FieldError> {
+        let fields = ["q", "keys"];
+        self.error
+            .as_ref()
+            .filter(|error| !fields.contains(&error.parameter) && !DETAILS.contains(&error.parameter))
+    }
+}
+
+fn source_options(selected: &str) -> Vec<SourceOption> {
+    let option = |value, label| SourceOption { value, label, is_selected: value == selected };
+    vec![
+        option("", "Any source"),
+        option(SourceKind::AlphaSet.as_str(), source_name(SourceKind::AlphaSet)),
+        option(SourceKind::BetaPack.as_str(), source_name(SourceKind::BetaPack)),
+    ]
+}
+
+/// What people call a kind of source.
+pub(crate) const fn source_name(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::AlphaSet => "Alpha set",
+        SourceKind::BetaPack => "Beta pack",
+    }
+}
+
+fn presets(
+    query: &ListQuery,
+    ranges: &[(&'static str, Option<f64>, Option<f64>)],
+    field: impl Fn(&mut SearchQuery) -> &mut Bounds,
+) -> Vec<Preset> {
+    let preset = |(label, min, max): &(&'static str, Option<f64>, Option<f64>)| {
+        let bounds = Bounds { min: *min, max: *max };
+        let is_active = *field(&mut query.search.clone()) == bounds;
+        let bounds = if is_active { Bounds::default() } else { bounds };
+        Preset { label, href: query.changed(|search| *field(search) = bounds).path(), is_active }
+    };
+    ranges.iter().map(preset).collect()
+}
+
+fn density_presets(query: &ListQuery) -> Vec<Preset> {
+    let preset = |&(label, min): &(&'static str, f64)| {
+        let is_active = query.search.density_min == Some(min);
+        let density_min = (!is_active).then_some(min);
+        Preset { label, href: query.changed(|search| search.density_min = density_min).path(), is_active }
+    };
+    DENSITY.iter().map(preset).collect()
+}
+
+/// The active filters.
+pub(crate) fn chips(query: &ListQuery) -> Vec<Chip> {
+    let chip = |filter| {
+        let (name, value) = describe(filter, &query.search);
+        Chip { name, value, href: query.without(filter).path() }
+    };
+    query.filters().into_iter().map(chip).collect()
+}
+
+/// What a filter is about, and its value.
+pub(crate) fn describe(filter: Filter, search: &SearchQuery) -> (&'static str, String) {
+    match filter {
+        Filter::Text => ("Search", search.text.clone().unwrap_or_default()),
+        Filter::Keys(keys) => ("Keys", format!("{}K", keys.get())),
+        Filter::Source => ("Source", search.source.map(source_name).unwrap_or_default().to_owned()),
+        Filter::Creator => ("Creator", search.creator.clone().unwrap_or_default()),
+        Filter::Bpm => ("BPM", format::bounds(search.bpm, format::bpm)),
+        Filter::Length => ("Length", format::bounds(search.length_ms, format::filter_length)),
+        Filter::Density => {
+            ("Density", format!("from {}/s", format::decimal(search.density_min.unwrap_or(0.0), 3)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(query_string: &str) -> ListQuery {
+        ListQuery::parse(query_string).unwrap().query
+    }
+
+    #[test]
+    fn chips_name_their_filter_and_lead_to_the_list_without_it() {
+        let query = query(
+            "q=a&keys=4,7&source=betaPack&creator=zoe&bpmMin=140&lengthMax=90&densityMin=12.5&page=3&sort=bpm",
+        );
+        let chips = chips(&query);
+        let shown: Vec<_> = chips.iter().map(|chip| format!("{} {}", chip.name, chip.value)).collect();
+        assert_eq!(
+            shown,
+            [
+                "Search a",
+                "Keys 4K",
+                "Keys 7K",
+                "Source Beta pack",
+                "Creator zoe",
+                "BPM from 140",
+                "Length up to 1:30",
+                "Density from 12.5/s"
+            ]
+        );
+        assert_eq!(
+            chips[1].href,
+            "/?bpmMin=140&creator=zoe&densityMin=12.5&keys=7&lengthMax=90&q=a&sort=bpm&source=betaPack"
+        );
+    }
+
+    #[test]
+    fn form_shows_the_query() {
+        let form = FilterForm::new(&query("keys=5&bpmMin=170&bpmMax=200&sort=title&view=cards"));
+        assert_eq!(
+            form.keys.iter().map(|button| button.is_checked).collect::<Vec<_>>(),
+            [false, true, false, false]
+        );
+        assert_eq!((form.bpm_min.as_str(), form.bpm_max.as_str(), form.has_details), ("170", "200", true));
+        assert_eq!(form.hidden, [("sort", "title".to_owned()), ("view", "cards".to_owned())]);
+        let active: Vec<_> = form.bpm_presets.iter().filter(|preset| preset.is_active).collect();
+        assert_eq!(
+            (active.len(), active[0].href.as_str()),
+            (1, "/?keys=5&sort=title&view=cards"),
+            "it is removed again"
+        );
+    }
+
+    #[test]
+    fn form_with_an_error_has_the_values_as_sent() {
+        let sent = "q=%3Cb%3E&keys=4&bpmMin=fast";
+        let error = ListQuery::parse(sent).unwrap_err();
+        let form = FilterForm::with_error(sent, &error);
+        assert_eq!((form.q.as_str(), form.bpm_min.as_str(), form.has_details), ("<b>", "fast", true));
+        assert!(form.error_of("bpmMin").unwrap().contains("decimal number"));
+        assert!(form.error_of("q").is_none() && form.other_error().is_none());
+    }
+}

@@ -1,0 +1,205 @@
+//! Writes numbers as people read them.
+
+use std::fmt::Write as _;
+
+use chart_index_domain::search::Bounds;
+
+/// A whole number with separators: `12,345`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number with a singular or a plural: `1 set`, `2 sets`.
+pub(crate) fn counted(number: u64, singular: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {singular}{plural}", count(number))
+}
+
+/// A decimal number, rounded to this many places, without trailing zeros: `174.5`, `12,345`.
+pub(crate) fn decimal(number: f64, places: usize) -> String {
+    let rounded = format!("{number:.places$}");
+    let (whole, fraction) = rounded.split_once('.').unwrap_or((&rounded, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let mut text = whole.parse().map_or_else(|_| whole.to_owned(), count);
+    if !fraction.is_empty() {
+        let _ = write!(text, ".{fraction}");
+    }
+    text
+}
+
+/// Beats per minute: one decimal is as much as people use.
+pub(crate) fn bpm(number: f64) -> String {
+    decimal(number, 1)
+}
+
+/// A range of beats per minute: `175`, `87.5–175`.
+pub(crate) fn bpm_range(min: f64, max: f64) -> String {
+    range(&bpm(min), &bpm(max))
+}
+
+/// Notes per second.
+pub(crate) fn density(number: f64) -> String {
+    decimal(number, 1)
+}
+
+/// A length: `1:32`, `1:02:03`.
+pub(crate) fn length(ms: u32) -> String {
+    let seconds = (ms + 500) / 1_000;
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}
+
+/// A range of lengths.
+pub(crate) fn length_range(min_ms: u32, max_ms: u32) -> String {
+    range(&length(min_ms), &length(max_ms))
+}
+
+/// The share of long notes: `31%`; more than none and less than half a percent is `<1%`.
+pub(crate) fn share(part: u32, whole: u32) -> String {
+    if part == 0 || whole == 0 {
+        return "0%".to_owned();
+    }
+    let percent = (u64::from(part) * 100 + u64::from(whole) / 2) / u64::from(whole);
+    if percent == 0 { "<1%".to_owned() } else { format!("{percent}%") }
+}
+
+/// The name of a filter by bounds: `100–180`, `from 100`, `up to 180`.
+pub(crate) fn bounds(bounds: Bounds, format: impl Fn(f64) -> String) -> String {
+    match (bounds.min, bounds.max) {
+        (Some(min), Some(max)) => range(&format(min), &format(max)),
+        (Some(min), None) => format!("from {}", format(min)),
+        (None, Some(max)) => format!("up to {}", format(max)),
+        (None, None) => String::new(),
+    }
+}
+
+/// A length in milliseconds that a filter names, which may have a fraction of a second.
+pub(crate) fn filter_length(ms: f64) -> String {
+    let seconds = ms / 1000.0;
+    if seconds.fract() == 0.0 && seconds < f64::from(u32::MAX / 1_000) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "within the range of u32"
+        )]
+        let ms = ms as u32;
+        length(ms)
+    } else {
+        format!("{} s", decimal(seconds, 3))
+    }
+}
+
+fn range(min: &str, max: &str) -> String {
+    if min == max { min.to_owned() } else { format!("{min}–{max}") }
+}
+
+/// A moment in Unix epoch milliseconds as RFC 3339 in UTC, `2026-11-22T14:02:00Z`.
+pub(crate) fn rfc3339(epoch_ms: i64) -> String {
+    let Moment { year, month, day, hour, minute, second } = Moment::new(epoch_ms);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The time of day of a moment in Unix epoch milliseconds: `14:02`, in UTC.
+pub(crate) fn time_of_day(epoch_ms: i64) -> String {
+    let Moment { hour, minute, .. } = Moment::new(epoch_ms);
+    format!("{hour:02}:{minute:02}")
+}
+
+/// A moment of the Gregorian calendar in UTC.
+struct Moment {
+    year: i64,
+    month: i64,
+    day: i64,
+    hour: i64,
+    minute: i64,
+    second: i64,
+}
+
+impl Moment {
+    /// By Howard Hinnant's `civil_from_days`: years begin in March, so that a leap day is the last of its year.
+    fn new(epoch_ms: i64) -> Self {
+        let seconds = epoch_ms.div_euclid(1_000);
+        let (days, second_of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let shifted = days + 719_468;
+        let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let march_month = (5 * day_of_year + 2) / 153;
+        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+        Self {
+            year: year_of_era + era * 400 + i64::from(month <= 2),
+            month,
+            day: day_of_year - (153 * march_month + 2) / 5 + 1,
+            hour: second_of_day / 3_600,
+            minute: second_of_day / 60 % 60,
+            second: second_of_day % 60,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_separators_and_no_trailing_zeros() {
+        assert_eq!([0, 7, 999, 1_000, 1_234_567].map(count), ["0", "7", "999", "1,000", "1,234,567"]);
+        assert_eq!([counted(1, "set"), counted(2, "set")], ["1 set", "2 sets"]);
+        for (number, expected) in
+            [(175.0, "175"), (87.5, "87.5"), (174.96, "175"), (1e6, "1,000,000"), (0.04, "0"), (0.0, "0")]
+        {
+            assert_eq!(bpm(number), expected);
+        }
+        assert_eq!(bpm_range(87.5, 175.0), "87.5–175");
+        assert_eq!(bpm_range(175.0, 175.0), "175");
+    }
+
+    #[test]
+    fn lengths_have_minutes_and_seconds() {
+        for (ms, expected) in
+            [(0, "0:00"), (499, "0:00"), (500, "0:01"), (92_000, "1:32"), (3_723_000, "1:02:03")]
+        {
+            assert_eq!(length(ms), expected);
+        }
+        for (ms, expected) in [(64_100.0, "64.1 s"), (90_000.0, "1:30"), (1e12, "1,000,000,000 s")] {
+            assert_eq!(filter_length(ms), expected);
+        }
+    }
+
+    #[test]
+    fn share_of_long_notes_is_never_rounded_to_none() {
+        for (part, whole, expected) in [
+            (0, 10, "0%"),
+            (1, 1_000, "<1%"),
+            (5, 1_000, "1%"),
+            (31, 100, "31%"),
+            (1, 1, "100%"),
+            (0, 0, "0%"),
+        ] {
+            assert_eq!(share(part, whole), expected);
+        }
+    }
+
+    #[test]
+    fn moments_are_in_utc() {
+        for (epoch_ms, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400_000, "2000-02-29T00:00:00Z"),
+            (1_790_000_000_000, "2026-09-21T13:33:20Z"),
+            (4_107_542_399_999, "2100-02-28T23:59:59Z"),
+            (-1, "1969-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(rfc3339(epoch_ms), expected);
+            assert_eq!(time_of_day(epoch_ms), expected[11..16]);
+        }
+    }
+}

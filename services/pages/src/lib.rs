@@ -1,0 +1,57 @@
+//! The web site: a page has the address of its API resource without `/api`, and `/` is the list.
+//!
+//! Pages are rendered by templates (`templates`, escaped by askama) and complete without script. Assets are embedded with names
+//! that contain a hash of their content (`build.rs`): `layout.asset("page.js")` in a template is the path of
+//! `assets/page.js`. A new file in `assets` needs nothing else.
+
+mod assets;
+mod errors;
+mod filter_form;
+mod format;
+mod layout;
+mod list_page;
+mod list_query;
+mod matching;
+mod pagination;
+mod render;
+mod robots;
+mod set_view;
+mod settings;
+mod shortcuts;
+
+use std::sync::Arc;
+
+use axum::routing::get;
+use chart_index_browse::{SearchEngines, SourcePages};
+use chart_index_http::{ResponseCache, Routes};
+use chart_index_ratelimit::Group;
+use chart_index_store::{CatalogueWatch, Store};
+
+pub use settings::{InvalidPublicUrl, PagesSettings, PublicUrl};
+
+/// The state of the handlers.
+pub struct PagesState {
+    /// The engines that list chartsets.
+    pub engines: SearchEngines,
+    /// The catalogue.
+    pub store: Store,
+    /// The generation of the catalogue, which is part of the cache keys of pages.
+    pub watch: CatalogueWatch,
+    /// The rate limits and the response cache.
+    pub cache: ResponseCache,
+    /// The public pages of the sources.
+    pub source_pages: SourcePages,
+    /// The settings of the pages.
+    pub settings: PagesSettings,
+}
+
+/// The routes of the service.
+pub fn routes(state: PagesState) -> Routes {
+    Routes::new(state.cache.rate_limiter())
+        .route(Group::Page, "/", get(list_page::list))
+        .route(Group::Page, "/chartsets", get(list_page::moved))
+        .route(Group::Page, "/robots.txt", get(robots::robots))
+        .unlimited_route(Group::Page, "/assets/{name}", get(assets::asset))
+        .with_error_pages(errors::error_pages())
+        .with_state(Arc::new(state))
+}

@@ -1,0 +1,305 @@
+//! `GET /`: the list of chartsets.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use chart_index_browse::{ListPage, ListRead, PageFormat, Search};
+use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::ReadError;
+use chart_index_domain::search::{ChartsetPage, Generation, ParameterError, SearchQuery, Sort};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, RequestHeaders, TextBody};
+
+use crate::PagesState;
+use crate::filter_form::{Chip, FilterForm, chips, describe};
+use crate::format;
+use crate::layout::Layout;
+use crate::list_query::{ListQuery, View};
+use crate::pagination::{Pagination, last_page};
+use crate::render::render;
+use crate::set_view::SetView;
+use crate::shortcuts::Shortcut;
+
+/// Older pages are shown with the time of their search: the cache revalidates earlier than this unless that fails.
+const OUT_OF_DATE: Duration = Duration::from_mins(1);
+
+/// `GET /`. A query that names one chart or chartset leads to its page; one that a form sent leads to the address without its
+/// empty fields.
+pub(crate) async fn list(
+    State(state): State<Arc<PagesState>>,
+    check: RateLimitCheck,
+    RawQuery(query_string): RawQuery,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let query_string = query_string.unwrap_or_default();
+    let parsed = match ListQuery::parse(&query_string) {
+        Ok(parsed) => parsed,
+        Err(error) => return Ok(bad_request(&query_string, error)),
+    };
+    let shortcut = Shortcut::of_query(&parsed.query.search, &state.source_pages);
+    if let Some(path) = shortcut.and_then(|shortcut| shortcut.path()) {
+        return Ok(see_other(&path));
+    }
+    if parsed.is_form {
+        return Ok(see_other(&parsed.query.path()));
+    }
+    let read = ListRead { cache: &state.cache, check: &check, headers: &headers };
+    let format = Arc::new(HtmlFormat { state: Arc::clone(&state), view: parsed.query.view });
+    let page = state.engines.page(&read, parsed.query.search, &format).await?;
+    Ok(respond(page, &headers))
+}
+
+/// `GET /chartsets`: the list has the address `/`.
+pub(crate) async fn moved(RawQuery(query_string): RawQuery) -> Response {
+    let path = query_string.map_or_else(|| "/".to_owned(), |query_string| format!("/?{query_string}"));
+    (StatusCode::PERMANENT_REDIRECT, CachePolicy::Redirect, [(LOCATION, path)]).into_response()
+}
+
+/// A redirect to a page. Not cached: what a text leads to may change.
+pub(crate) fn see_other(path: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
+}
+
+fn respond(page: ListPage, headers: &RequestHeaders) -> Response {
+    match page.age.filter(|age| *age > OUT_OF_DATE) {
+        None => page.body.into_response(headers, CachePolicy::Page, MediaType::Html),
+        Some(age) => {
+            let html = with_search_time(&page.body, SystemTime::now() - age);
+            TextBody::new(html).into_response(headers, CachePolicy::NoStore, MediaType::Html)
+        }
+    }
+}
+
+/// The element of every page before the content. No text of a chart contains it, since `<` is escaped.
+const MAIN: &str = "<main id=\"main\" tabindex=\"-1\">";
+
+/// The page with a note of the time of its search.
+fn with_search_time(body: &TextBody, searched_at: SystemTime) -> String {
+    let html = String::from_utf8_lossy(body.bytes());
+    let epoch_ms = searched_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let epoch_ms = i64::try_from(epoch_ms).unwrap_or_default();
+    let note = format!(
+        "{MAIN}<p class=\"note\" id=\"stale\">The index is unavailable. This is the list as of <time datetime=\"{}\">{} UTC</time>.</p>",
+        format::rfc3339(epoch_ms),
+        format::time_of_day(epoch_ms)
+    );
+    html.replacen(MAIN, &note, 1)
+}
+
+/// The form with the error at its field.
+fn bad_request(query_string: &str, error: ParameterError) -> Response {
+    let page = ListTemplate {
+        layout: Layout::not_indexed("Charts"),
+        form: FilterForm::with_error(query_string, &error),
+        chips: Vec::new(),
+        result: None,
+    };
+    let html = render(&page);
+    match html {
+        Ok(html) => ApiError::from(error).into_html_response(html),
+        Err(_) => ApiError::from(error).into_response(),
+    }
+}
+
+/// The list as a page.
+struct HtmlFormat {
+    state: Arc<PagesState>,
+    view: View,
+}
+
+impl PageFormat for HtmlFormat {
+    fn cache_key(name: &[u8], generation: Generation) -> CacheKey {
+        CacheKey::page(name, generation)
+    }
+
+    fn with_name(&self, mut name: Vec<u8>, is_fallback: bool) -> Vec<u8> {
+        name.extend_from_slice(self.view.as_str().as_bytes());
+        name.push(u8::from(is_fallback));
+        name
+    }
+
+    async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
+        let query = ListQuery { search: SearchQuery::clone(&search.query), view: self.view };
+        let sets = Self::sets(&page, &query.search)?;
+        let drops = if page.total == 0 { drops(&search, &query).await } else { Vec::new() };
+        let template = ListTemplate {
+            layout: self.layout(&query, page.total),
+            form: FilterForm::new(&query),
+            chips: chips(&query),
+            result: Some(ResultView::new(&query, page.total, sets, drops, search.is_fallback)),
+        };
+        Ok(TextBody::new(render(&template)?).into_cached())
+    }
+}
+
+impl HtmlFormat {
+    /// The sets of a page with their charts.
+    fn sets(page: &ChartsetPage, search: &SearchQuery) -> Result<Vec<SetView>, ReadError> {
+        page.items.iter().map(|item| SetView::new(item, Vec::new(), search)).collect()
+    }
+
+    fn layout(&self, query: &ListQuery, total: u64) -> Layout {
+        let canonical = query.with_view(View::default());
+        let filters =
+            query.filters().into_iter().map(|filter| describe(filter, &query.search).1).collect::<Vec<_>>();
+        let title = if filters.is_empty() { "Charts".to_owned() } else { filters.join(", ") };
+        let description = format!(
+            "{} with charts of 4 to 7 keys: search by title, artist and creator, filter by BPM, length and density.",
+            format::counted(total, "set")
+        );
+        Layout {
+            description,
+            json: Some(canonical.path_below("/api/chartsets")),
+            feed: Some(query.selection().path_below("/feed.atom")),
+            ..Layout::new(title, canonical.path(), self.state.settings.public_url.as_ref())
+        }
+    }
+}
+
+/// The page of the list.
+#[derive(Template)]
+#[template(path = "list.html", whitespace = "minimize")]
+struct ListTemplate {
+    layout: Layout,
+    form: FilterForm,
+    chips: Vec<Chip>,
+    /// `None` if the query is malformed.
+    result: Option<ResultView>,
+}
+
+/// What a search found.
+struct ResultView {
+    /// Such as `31–60 of 1,234 sets`.
+    shown: String,
+    sets: Vec<SetView>,
+    /// The number of the first set.
+    start: u64,
+    sorts: Vec<SortLink>,
+    views: Vec<ViewLink>,
+    view: &'static str,
+    pagination: Option<Pagination>,
+    /// Links that drop one filter, if there is no result.
+    drops: Vec<DropLink>,
+    /// The last page, if the page is past it.
+    last_page: Option<String>,
+    random: String,
+    feed: String,
+    /// Whether words with typing errors do not match because the primary search engine is unavailable.
+    is_without_typo_tolerance: bool,
+}
+
+struct SortLink {
+    label: &'static str,
+    href: String,
+    is_current: bool,
+    /// How the current order begins; what a link to it reverses.
+    direction: &'static str,
+}
+
+struct ViewLink {
+    label: &'static str,
+    href: String,
+    is_current: bool,
+}
+
+/// A filter, with the address of the list without it and the number of its sets, unless that search failed.
+struct DropLink {
+    name: &'static str,
+    value: String,
+    href: String,
+    total: Option<String>,
+}
+
+impl ResultView {
+    fn new(
+        query: &ListQuery,
+        total: u64,
+        sets: Vec<SetView>,
+        drops: Vec<DropLink>,
+        is_fallback: bool,
+    ) -> Self {
+        let start = query.search.page.offset() + 1;
+        let is_past_the_end = total > 0 && sets.is_empty();
+        let last = u32::try_from(last_page(query, total)).unwrap_or(u32::MAX);
+        let selection = query.selection();
+        Self {
+            shown: shown(start, sets.len() as u64, total),
+            start,
+            sorts: sorts(query),
+            views: views(query),
+            view: query.view.as_str(),
+            pagination: Pagination::new(query, total),
+            drops,
+            last_page: is_past_the_end.then(|| query.with_page(last).path()),
+            random: selection.path_below("/random"),
+            feed: selection.path_below("/feed.atom"),
+            is_without_typo_tolerance: is_fallback && query.search.text.is_some(),
+            sets,
+        }
+    }
+}
+
+fn shown(start: u64, number: u64, total: u64) -> String {
+    let all = format::counted(total, "set");
+    if number == 0 || number == total {
+        return all;
+    }
+    format!("{}–{} of {all}", format::count(start), format::count(start + number - 1))
+}
+
+fn sorts(query: &ListQuery) -> Vec<SortLink> {
+    let labels = Sort::ALL.into_iter().filter(|sort| *sort != Sort::Relevance || query.search.text.is_some());
+    labels
+        .map(|sort| {
+            let is_current = sort == query.search.sort;
+            let reversed =
+                if is_current { query.search.direction.reversed() } else { sort.default_direction() };
+            SortLink {
+                label: sort_label(sort),
+                href: query.changed(|search| (search.sort, search.direction) = (sort, reversed)).path(),
+                is_current,
+                direction: query.search.direction.as_str(),
+            }
+        })
+        .collect()
+}
+
+const fn sort_label(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Updated => "Newest",
+        Sort::Title => "Title",
+        Sort::Artist => "Artist",
+        Sort::Bpm => "BPM",
+        Sort::Length => "Length",
+        Sort::Density => "Density",
+        Sort::Relevance => "Best match",
+    }
+}
+
+fn views(query: &ListQuery) -> Vec<ViewLink> {
+    let views = [(View::Automatic, "Auto"), (View::Cards, "Cards"), (View::Table, "Table")];
+    views
+        .into_iter()
+        .map(|(view, label)| ViewLink {
+            label,
+            href: query.with_view(view).path(),
+            is_current: view == query.view,
+        })
+        .collect()
+}
+
+/// For each filter the number of sets without it.
+async fn drops(search: &Search, query: &ListQuery) -> Vec<DropLink> {
+    let mut drops = Vec::new();
+    for filter in query.filters() {
+        let without = query.without(filter);
+        let total = search.page(&without.search).await.ok().map(|page| format::counted(page.total, "set"));
+        let (name, value) = describe(filter, &query.search);
+        drops.push(DropLink { name, value, href: without.path(), total });
+    }
+    drops
+}

@@ -1,0 +1,284 @@
+//! The query of the list page: that of the API and the view, and the query strings of links to it.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use chart_index_domain::KeyCount;
+use chart_index_domain::search::{
+    Bounds, KeySet, PageRequest, ParameterError, SearchQuery, Sort, parse_query_string,
+};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// The characters of a value that are escaped. A comma is not, so that lists of key counts are readable.
+const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b',').remove(b' ');
+
+/// How the list is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum View {
+    /// A table on wide screens, else cards.
+    #[default]
+    Automatic,
+    /// Cards.
+    Cards,
+    /// A table.
+    Table,
+}
+
+impl View {
+    /// The value of the parameter `view`, empty for the default.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Automatic => "",
+            Self::Cards => "cards",
+            Self::Table => "table",
+        }
+    }
+
+    fn parse(value: &str) -> Result<Self, ParameterError> {
+        [Self::Automatic, Self::Cards, Self::Table]
+            .into_iter()
+            .find(|view| view.as_str() == value)
+            .ok_or(ParameterError { parameter: "view", reason: "accepts cards or table".into() })
+    }
+}
+
+/// What the list page shows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ListQuery {
+    /// The filters, the order and the page.
+    pub(crate) search: SearchQuery,
+    /// How the result is shown.
+    pub(crate) view: View,
+}
+
+/// A query string of the list page after it was parsed.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ParsedList {
+    /// The query.
+    pub(crate) query: ListQuery,
+    /// Whether a browser sent it from the form, with a parameter for each empty field and each key count: the page is at the
+    /// shorter address that [`ListQuery::path`] returns.
+    pub(crate) is_form: bool,
+}
+
+/// A part of the query that a link can remove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filter {
+    Text,
+    Keys(KeyCount),
+    Source,
+    Creator,
+    Bpm,
+    Length,
+    Density,
+}
+
+impl ListQuery {
+    /// Parses the query string of the list page, by the rules of the API. A form sends `keys` once for each key count.
+    pub(crate) fn parse(query_string: &str) -> Result<ParsedList, ParameterError> {
+        let (mut others, mut keys, mut views) = (Vec::new(), Vec::new(), Vec::new());
+        let mut is_form = false;
+        for pair in query_string.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            is_form |= value.is_empty();
+            match name {
+                "keys" if !value.is_empty() => keys.push(value),
+                "view" => views.push(value),
+                _ => others.push(pair),
+            }
+        }
+        is_form |= keys.len() > 1;
+        let view =
+            views.into_iter().find(|view| !view.is_empty()).map_or(Ok(View::default()), View::parse)?;
+        let keys = format!("keys={}", keys.join(","));
+        others.push(&keys);
+        Ok(ParsedList { query: Self { search: parse_query_string(&others.join("&"))?, view }, is_form })
+    }
+
+    /// The path of the list with this query, as short as possible.
+    pub(crate) fn path(&self) -> String {
+        self.path_below("/")
+    }
+
+    /// The path of another resource that takes the parameters of the list, such as the feed.
+    pub(crate) fn path_below(&self, resource: &str) -> String {
+        let query_string = self.query_string();
+        if query_string.is_empty() { resource.to_owned() } else { format!("{resource}?{query_string}") }
+    }
+
+    /// The parameters that differ from their defaults, sorted by name.
+    pub(crate) fn query_string(&self) -> String {
+        let mut query_string = String::new();
+        for (name, value) in self.parameters() {
+            let separator = if query_string.is_empty() { "" } else { "&" };
+            let _ = write!(query_string, "{separator}{name}={}", escape(&value));
+        }
+        query_string
+    }
+
+    /// The parameters that differ from their defaults, sorted by name, not escaped.
+    pub(crate) fn parameters(&self) -> Vec<(&'static str, Cow<'_, str>)> {
+        let search = &self.search;
+        let number = |value: Option<f64>| value.map(|value| Cow::Owned(value.to_string()));
+        let seconds = |value: Option<f64>| number(value.map(|ms| ms / 1000.0));
+        let page = |number: u32, default: u32| (number != default).then(|| Cow::Owned(number.to_string()));
+        let keys = search.keys.iter().map(|keys| keys.get().to_string()).collect::<Vec<_>>().join(",");
+        let order = (search.direction != search.sort.default_direction()).then(|| search.direction.as_str());
+        let sort = (search.sort != Sort::default()).then(|| search.sort.as_str());
+        let parameters = [
+            ("bpmMax", number(search.bpm.max)),
+            ("bpmMin", number(search.bpm.min)),
+            ("creator", search.creator.as_deref().map(Cow::Borrowed)),
+            ("densityMin", number(search.density_min)),
+            ("keys", (!keys.is_empty()).then_some(Cow::Owned(keys))),
+            ("lengthMax", seconds(search.length_ms.max)),
+            ("lengthMin", seconds(search.length_ms.min)),
+            ("order", order.map(Cow::Borrowed)),
+            ("page", page(search.page.number(), 1)),
+            ("perPage", page(search.page.size(), PageRequest::DEFAULT_SIZE)),
+            ("q", search.text.as_deref().map(Cow::Borrowed)),
+            ("sort", sort.map(Cow::Borrowed)),
+            ("source", search.source.map(|source| Cow::Borrowed(source.as_str()))),
+            ("view", (self.view != View::default()).then(|| Cow::Borrowed(self.view.as_str()))),
+        ];
+        parameters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// The filters, in the order of the form.
+    pub(crate) fn filters(&self) -> Vec<Filter> {
+        let search = &self.search;
+        let is_bounded = |bounds: Bounds| bounds.min.is_some() || bounds.max.is_some();
+        let keys = search.keys.iter().map(|keys| (Filter::Keys(keys), true));
+        let others = [
+            (Filter::Source, search.source.is_some()),
+            (Filter::Creator, search.creator.is_some()),
+            (Filter::Bpm, is_bounded(search.bpm)),
+            (Filter::Length, is_bounded(search.length_ms)),
+            (Filter::Density, search.density_min.is_some()),
+        ];
+        let all = [(Filter::Text, search.text.is_some())].into_iter().chain(keys).chain(others);
+        all.filter_map(|(filter, is_active)| is_active.then_some(filter)).collect()
+    }
+
+    /// The first page without this filter.
+    pub(crate) fn without(&self, filter: Filter) -> Self {
+        self.changed(|search| match filter {
+            Filter::Text => {
+                search.text = None;
+                if search.sort == Sort::Relevance {
+                    (search.sort, search.direction) = (Sort::default(), Sort::default().default_direction());
+                }
+            }
+            Filter::Keys(removed) => {
+                search.keys = search.keys.iter().filter(|keys| *keys != removed).collect::<KeySet>();
+            }
+            Filter::Source => search.source = None,
+            Filter::Creator => search.creator = None,
+            Filter::Bpm => search.bpm = Bounds::default(),
+            Filter::Length => search.length_ms = Bounds::default(),
+            Filter::Density => search.density_min = None,
+        })
+    }
+
+    /// The first page of a changed query.
+    pub(crate) fn changed(&self, change: impl FnOnce(&mut SearchQuery)) -> Self {
+        let mut query = self.with_page(1);
+        change(&mut query.search);
+        query
+    }
+
+    /// The same query for another page.
+    pub(crate) fn with_page(&self, number: u32) -> Self {
+        let page = PageRequest::clamped(number.into(), self.search.page.size().into());
+        Self { search: SearchQuery { page, ..self.search.clone() }, view: self.view }
+    }
+
+    /// The same query, shown in another way.
+    pub(crate) fn with_view(&self, view: View) -> Self {
+        Self { view, ..self.clone() }
+    }
+
+    /// The query without a page and a view: what a feed or a random choice takes.
+    pub(crate) fn selection(&self) -> Self {
+        let search = SearchQuery { page: PageRequest::default(), ..self.search.clone() };
+        Self { search, view: View::default() }
+    }
+}
+
+/// Escapes a value for a query string.
+pub(crate) fn escape(value: &str) -> String {
+    utf8_percent_encode(value, ESCAPED).to_string().replace(' ', "+")
+}
+
+/// The parameters of a query string as they were sent, decoded where possible, for the form of a query that cannot be parsed.
+pub(crate) fn raw_parameters(query_string: &str) -> Vec<(String, String)> {
+    let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+    let pairs = query_string.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (decode(name), decode(value)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(query_string: &str) -> ListQuery {
+        ListQuery::parse(query_string).unwrap_or_else(|error| panic!("{query_string}: {error}")).query
+    }
+
+    #[test]
+    fn path_is_sorted_and_has_no_defaults() {
+        for (sent, path) in [
+            ("", "/"),
+            ("page=1&perPage=30&sort=updated&order=desc&view=", "/"),
+            ("q=a+b&keys=7,4&bpmMin=174.50&bpmMax=180", "/?bpmMax=180&bpmMin=174.5&keys=4,7&q=a+b"),
+            ("keys=4&keys=7&q=&creator=&source=", "/?keys=4,7"),
+            ("lengthMin=64.1&view=table&sort=title", "/?lengthMin=64.1&sort=title&view=table"),
+            ("sort=title&order=desc&page=3&perPage=60", "/?order=desc&page=3&perPage=60&sort=title"),
+            ("q=%E6%97%8B+%26+%23%2B%3D%25", "/?q=%E6%97%8B+%26+%23%2B%3D%25"),
+        ] {
+            let parsed = query(sent);
+            assert_eq!(parsed.path(), path, "{sent}");
+            let again = parsed.path();
+            assert_eq!(query(again.strip_prefix("/?").unwrap_or_default()), parsed, "{sent}");
+        }
+    }
+
+    #[test]
+    fn form_is_recognised_by_its_empty_or_repeated_parameters() {
+        for (sent, is_form) in [
+            ("", false),
+            ("q=a&keys=4,7", false),
+            ("utm_source=x", false),
+            ("q=a&keys=4&keys=7", true),
+            ("q=&keys=4", true),
+            ("q", true),
+        ] {
+            assert_eq!(ListQuery::parse(sent).unwrap().is_form, is_form, "{sent}");
+        }
+    }
+
+    #[test]
+    fn parameters_follow_the_rules_of_the_api() {
+        for (sent, parameter) in
+            [("keys=8", "keys"), ("keys=4&keys=x", "keys"), ("view=x", "view"), ("q=a&q=b", "q")]
+        {
+            assert_eq!(ListQuery::parse(sent).unwrap_err().parameter, parameter, "{sent}");
+        }
+    }
+
+    #[test]
+    fn each_filter_can_be_removed() {
+        let all = query(
+            "q=a&keys=4,7&source=alphaSet&creator=c&bpmMin=1&lengthMax=2&densityMin=3&page=5&sort=relevance",
+        );
+        let filters = all.filters();
+        assert_eq!(filters.len(), 8);
+        let rest = filters.iter().fold(all.clone(), |query, filter| query.without(*filter));
+        assert_eq!(rest.path(), "/");
+        assert!(!all.without(Filter::Text).query_string().contains("relevance"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Links to the pages of a list.
+
+use crate::format;
+use crate::list_query::ListQuery;
+
+/// The pages of a list with more than one.
+#[derive(Debug)]
+pub(crate) struct Pagination {
+    pub(crate) links: Vec<PageLink>,
+    pub(crate) previous: Option<String>,
+    pub(crate) next: Option<String>,
+    /// The number of the last page.
+    pub(crate) last: u64,
+    /// The parameters of the list, for the form that goes to a page.
+    pub(crate) parameters: Vec<(&'static str, String)>,
+}
+
+/// A page.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PageLink {
+    pub(crate) label: String,
+    pub(crate) href: String,
+    pub(crate) is_current: bool,
+    /// Whether pages before this one are left out.
+    pub(crate) follows_gap: bool,
+}
+
+impl Pagination {
+    /// The pages of a list with this many sets; `None` if it has one page and that is shown.
+    pub(crate) fn new(query: &ListQuery, total: u64) -> Option<Self> {
+        let (current, last) = (u64::from(query.search.page.number()), last_page(query, total));
+        if last <= 1 && current <= 1 {
+            return None;
+        }
+        let path = |number: u64| query.with_page(u32::try_from(number).unwrap_or(u32::MAX)).path();
+        let shown = (1..=last).filter(|number| is_shown(*number, current, last)).collect::<Vec<_>>();
+        let mut before = 0;
+        let links = shown.into_iter().map(|number| {
+            let follows_gap = number != before + 1;
+            before = number;
+            PageLink {
+                label: format::count(number),
+                href: path(number),
+                is_current: number == current,
+                follows_gap,
+            }
+        });
+        let parameters = query.parameters().into_iter().filter(|(name, _)| *name != "page");
+        Some(Self {
+            links: links.collect(),
+            previous: (current > 1).then(|| path((current - 1).min(last))),
+            next: (current < last).then(|| path(current + 1)),
+            last,
+            parameters: parameters.map(|(name, value)| (name, value.into_owned())).collect(),
+        })
+    }
+}
+
+/// The number of the last page of a list with this many sets.
+pub(crate) fn last_page(query: &ListQuery, total: u64) -> u64 {
+    total.div_ceil(u64::from(query.search.page.size())).max(1)
+}
+
+/// The first, the last, and two on each side of the current page.
+const fn is_shown(number: u64, current: u64, last: u64) -> bool {
+    number == 1 || number == last || number.abs_diff(current) <= 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(page: u32, total: u64) -> Option<Pagination> {
+        Pagination::new(&ListQuery::parse(&format!("q=a&page={page}")).unwrap().query, total)
+    }
+
+    fn labels(page: u32, total: u64) -> String {
+        let links = pages(page, total).unwrap().links;
+        let label = |link: &PageLink| {
+            let gap = if link.follows_gap { "…" } else { "" };
+            if link.is_current { format!("{gap}[{}]", link.label) } else { format!("{gap}{}", link.label) }
+        };
+        links.iter().map(label).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn first_last_and_neighbours_are_linked() {
+        assert!(pages(1, 30).is_none() && pages(1, 0).is_none());
+        for (page, total, expected) in [
+            (1, 31, "[1] 2"),
+            (1, 30_000, "[1] 2 3 …1,000"),
+            (500, 30_000, "1 …498 499 [500] 501 502 …1,000"),
+            (4, 300, "1 2 3 [4] 5 6 …10"),
+            (99, 60, "1 …2"),
+        ] {
+            assert_eq!(labels(page, total), expected.replace("1 …2", "1 2"), "page {page} of {total}");
+        }
+    }
+
+    #[test]
+    fn previous_and_next_lead_to_pages_that_exist() {
+        let hrefs = |page, total| pages(page, total).map(|pages| (pages.previous, pages.next)).unwrap();
+        assert_eq!(hrefs(1, 90), (None, Some("/?page=2&q=a".to_owned())));
+        assert_eq!(hrefs(3, 90), (Some("/?page=2&q=a".to_owned()), None));
+        assert_eq!(hrefs(99, 90), (Some("/?page=3&q=a".to_owned()), None));
+        assert_eq!(hrefs(2, 90).0.as_deref(), Some("/?q=a"));
+    }
+}

@@ -1,0 +1,66 @@
+//! The settings of the pages, each a flag and an environment variable.
+
+use std::str::FromStr;
+
+use clap::Args;
+use url::Url;
+
+/// The settings of the pages.
+#[derive(Debug, Clone, Args)]
+pub struct PagesSettings {
+    /// Public URL of the pages, such as `https://charts.example`, for canonical links, previews of links and feeds. Without it
+    /// their links are relative.
+    #[arg(long, env = "PUBLIC_URL")]
+    pub public_url: Option<PublicUrl>,
+
+    /// How to reach the operator, an e-mail address or a URL: named on `/about` for questions and for the removal of entries.
+    #[arg(long, env = "CONTACT")]
+    pub contact: Option<String>,
+}
+
+/// The URL of the root of the pages: `http` or `https`, without path, query and fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicUrl(String);
+
+impl PublicUrl {
+    /// The URL without a slash at its end, so that a path can be appended.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = InvalidPublicUrl;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let url = Url::parse(text).map_err(|_| InvalidPublicUrl)?;
+        let is_root = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        let has_host = matches!(url.scheme(), "http" | "https") && url.username().is_empty();
+        if is_root && has_host {
+            Ok(Self(url.as_str().trim_end_matches('/').to_owned()))
+        } else {
+            Err(InvalidPublicUrl)
+        }
+    }
+}
+
+/// The text is not the URL of the root of a web site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("PUBLIC_URL is an http or https URL without path, query and fragment")]
+pub struct InvalidPublicUrl;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_url_is_a_root() {
+        for url in ["https://charts.example", "https://charts.example/", "http://127.0.0.1:8080"] {
+            assert_eq!(url.parse::<PublicUrl>().unwrap().as_str(), url.trim_end_matches('/'));
+        }
+        for bad in ["", "charts.example", "ftp://a.example", "https://a.example/x", "https://a.example/?x"] {
+            assert_eq!(bad.parse::<PublicUrl>(), Err(InvalidPublicUrl), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Searches for a hash, a chartset id or a source page, which lead to their page.
+
+use chart_index_browse::SourcePages;
+use chart_index_domain::search::SearchQuery;
+use chart_index_domain::{ChartsetId, NoteHash, PublicSource, SourceKind};
+
+/// What a text names.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Shortcut {
+    /// A chart by its hash.
+    Chart(NoteHash),
+    /// A chartset by its id.
+    Chartset(ChartsetId),
+    /// A set or a pack by the URL of its page.
+    Source(PublicSource),
+}
+
+impl Shortcut {
+    /// What the text of a query names, if it has no other filter.
+    pub(crate) fn of_query(query: &SearchQuery, pages: &SourcePages) -> Option<Self> {
+        let text = query.text.as_deref()?;
+        let without_text = SearchQuery { text: None, ..query.clone() };
+        let sort = (query.sort, query.direction, query.page);
+        let only_text =
+            SearchQuery { sort: sort.0, direction: sort.1, page: sort.2, ..SearchQuery::default() };
+        (without_text == only_text).then(|| Self::of_text(text, pages)).flatten()
+    }
+
+    fn of_text(text: &str, pages: &SourcePages) -> Option<Self> {
+        let lower = text.to_ascii_lowercase();
+        if let Ok(hash) = lower.parse() {
+            return Some(Self::Chart(hash));
+        }
+        if let Ok(id) = lower.parse() {
+            return Some(Self::Chartset(id));
+        }
+        pages.source_of(text).map(Self::Source)
+    }
+
+    /// The chartset that a source page shows, as far as that follows from its address: a set of the first game is one chartset,
+    /// a pack of the second game has many.
+    pub(crate) fn path(&self) -> Option<String> {
+        match self {
+            Self::Chart(hash) => Some(format!("/charts/{hash}")),
+            Self::Chartset(id) => Some(format!("/chartsets/{id}")),
+            Self::Source(source) if source.kind == SourceKind::AlphaSet => {
+                Some(format!("/chartsets/{}", ChartsetId::from_alpha_set(&source.reference)))
+            }
+            Self::Source(_) => None,
+        }
+    }
+}

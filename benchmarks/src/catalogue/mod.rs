@@ -172,6 +172,7 @@ impl Sets {
             hash: NoteHash::from_bytes(hash),
             numbers,
             rox: Some(charts::rox(numbers.notes, random)),
+            preview: None,
             metadata: text(common, numbers.keys.get(), (place, of), random),
             declared_source: alpha.filter(|_| per_mille(random, 900)).cloned(),
             alpha_beatmap_id: alpha.map(|_| self.first_reference + set * plan::MAX_CHARTS + u64::from(place)),

@@ -1,5 +1,7 @@
 //! A chart: its numbers, its metadata, and the Chart object of the API, which has both.
 
+use std::cmp::Ordering;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -30,6 +32,16 @@ pub struct ChartNumbers {
     pub density_avg: f64,
     /// Maximum number of notes that start within one second.
     pub density_peak: f64,
+}
+
+impl ChartNumbers {
+    /// Compares charts by keys, then average density, then hash: the order of the charts of a chartset.
+    #[must_use]
+    pub fn detail_order(&self, hash: &NoteHash, other: &Self, other_hash: &NoteHash) -> Ordering {
+        (self.keys.cmp(&other.keys))
+            .then(self.density_avg.total_cmp(&other.density_avg))
+            .then(hash.cmp(other_hash))
+    }
 }
 
 /// The metadata of a chart file. Strings are empty if the file does not have the field.

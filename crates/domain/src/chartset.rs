@@ -8,7 +8,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
-    Chart, ChartMetadata, ChartNumbers, ChartsetId, KeyCount, NoteHash, PublicSource, Source, SourceKind,
+    Chart, ChartMetadata, ChartNumbers, ChartsetId, DensityCurve, KeyCount, NoteHash, PublicSource, Source,
+    SourceKind,
 };
 
 /// A chart in a chartset: the numbers stored with its note hash, and the metadata of its file in this chartset.
@@ -20,6 +21,8 @@ pub struct ChartsetMember {
     pub numbers: ChartNumbers,
     /// Size of the stored ROX file in bytes.
     pub rox_bytes: u64,
+    /// The density curve stored with the hash; `None` until it is computed for a chart of an older version.
+    pub curve: Option<DensityCurve>,
     /// The metadata of the file in this chartset.
     pub metadata: ChartMetadata,
     /// The source that the metadata of the file names.
@@ -171,6 +174,8 @@ pub struct ChartsetDetail {
 pub struct ChartsetChart {
     /// The chart, with the metadata of its file in this chartset.
     pub chart: Chart,
+    /// Its density curve; `None` until it is computed for a chart of an older version.
+    pub curve: Option<DensityCurve>,
     /// The id of the chart in the first game; always `None` in a pack of the second game.
     pub alpha_beatmap_id: Option<u64>,
 }
@@ -216,11 +221,7 @@ pub fn assemble_chartset(
 }
 
 fn sort_as_in_detail(charts: &mut [ChartsetMember]) {
-    charts.sort_by(|a, b| {
-        (a.numbers.keys.cmp(&b.numbers.keys))
-            .then(a.numbers.density_avg.total_cmp(&b.numbers.density_avg))
-            .then(a.hash.cmp(&b.hash))
-    });
+    charts.sort_by(|a, b| a.numbers.detail_order(&a.hash, &b.numbers, &b.hash));
 }
 
 /// The exact source, else the first declared one.
@@ -280,6 +281,7 @@ mod tests {
             hash,
             numbers,
             rox_bytes: 1,
+            curve: None,
             metadata,
             declared_source: None,
             alpha_beatmap_id: Some(7),

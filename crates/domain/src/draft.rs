@@ -1,6 +1,6 @@
 //! Drafts: charts and chartsets that were read from files and are not stored yet.
 
-use crate::{ChartMetadata, ChartNumbers, ChartsetId, NoteHash, SourceKind, SourceRef};
+use crate::{ChartMetadata, ChartNumbers, ChartPreview, ChartsetId, NoteHash, SourceKind, SourceRef};
 
 /// A published set or pack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +20,8 @@ pub struct ChartDraft {
     pub numbers: ChartNumbers,
     /// The ROX file; `None` if the store already has the one of this hash, which is never replaced.
     pub rox: Option<Vec<u8>>,
+    /// The preview of the chart in the ROX file; `None` without one.
+    pub preview: Option<ChartPreview>,
     /// The metadata of the file.
     pub metadata: ChartMetadata,
     /// The source that the metadata names.

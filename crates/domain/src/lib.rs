@@ -5,6 +5,7 @@
 //!
 //! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets;
 //! - [`Chart`], [`Source`], [`Chartset`] and [`ChartsetDetail`] are the objects of API responses;
+//! - [`DensityCurve`] is the shape of a chart; [`ListedCharts`], [`ChartPage`] and [`SimilarChart`] are what pages show;
 //! - [`ChartDraft`] and [`ChartsetDraft`] are what an ingest passes to the store;
 //! - [`limits`] bounds the size of a chartset;
 //! - [`search`] has the query of the chartset list, and the trait that search engines implement;
@@ -12,7 +13,9 @@
 //! - [`text`] folds text for sorting and splits it into words for searching.
 
 mod chart;
+mod chart_page;
 mod chartset;
+mod density_curve;
 mod draft;
 pub mod hex;
 mod identity;
@@ -24,7 +27,9 @@ mod source;
 pub mod text;
 
 pub use chart::{Chart, ChartMetadata, ChartNumbers, round_to_thousandths};
+pub use chart_page::{ChartInChartset, ChartPage, ChartPreview, ListedChart, ListedCharts, SimilarChart};
 pub use chartset::{Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset};
+pub use density_curve::DensityCurve;
 pub use draft::{ChartDraft, ChartsetDraft, PublicSource};
 pub use identity::{
     ChartsetId, InvalidKeyCount, KeyCount, MalformedChartsetId, MalformedNoteHash, NOTE_HASH_VERSION,

@@ -97,6 +97,7 @@ mod tests {
             hash: NoteHash::from_bytes([u8::try_from(number % 256).unwrap(); 32]),
             numbers,
             rox: None,
+            preview: None,
             metadata: metadata(number),
             declared_source: None,
             alpha_beatmap_id: None,

@@ -5,6 +5,7 @@
 //! | Table | One row per | Holds |
 //! |---|---|---|
 //! | `charts`, `rox_files` | note hash | numbers and ROX bytes of the first file ingested with this hash |
+//! | `chart_previews` | note hash | JSON computed from the ROX file, like `charts.density_curve` |
 //! | `chartset_charts` | chart in a chartset | metadata from the file in that song folder |
 //! | `chartsets` | chartset | values derived from its charts by [`chart_index_domain::assemble_chartset`] |
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
@@ -40,6 +41,7 @@ mod outbox;
 mod outbox_backlog;
 mod outbox_maintenance;
 mod outbox_state;
+mod page_reads;
 mod pooled_connection;
 mod postgres_search;
 mod put_chartset;
@@ -51,6 +53,7 @@ mod search_limit;
 #[cfg(test)]
 mod search_plan_tests;
 mod search_sql;
+mod similar_charts;
 mod sql_text;
 mod statement_columns;
 mod store;

@@ -21,9 +21,19 @@ pub struct KnownChart {
     pub sources: Vec<Source>,
 }
 
+/// Whether `charts AS chart` is known.
+macro_rules! is_known {
+    () => {
+        "chart.removed_at_ms IS NULL AND EXISTS (
+             SELECT 1 FROM chartset_charts AS member
+             JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+             WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL)"
+    };
+}
+
 /// A chart in a chartset, with the exact source and the last check of the chartset.
 #[derive(Debug, sqlx::FromRow)]
-struct LookupRow {
+pub(crate) struct LookupRow {
     exact_kind: Option<String>,
     exact_ref: Option<String>,
     checked_at_ms: i64,
@@ -32,11 +42,11 @@ struct LookupRow {
 }
 
 /// A [`LookupRow`] in values of the domain.
-struct Occurrence {
-    chartset_id: ChartsetId,
+pub(crate) struct Occurrence {
+    pub(crate) chartset_id: ChartsetId,
     exact_source: Option<PublicSource>,
     checked_at_ms: i64,
-    member: ChartsetMember,
+    pub(crate) member: ChartsetMember,
 }
 
 /// Selects the [`LookupRow`]s of the charts that meet a condition.
@@ -96,13 +106,27 @@ impl Store {
     /// Returns the ROX file of the chart, if the chart is known.
     pub async fn rox(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
         self.short_read("read ROX file", |mut connection| async move {
-            sqlx::query_scalar(
+            sqlx::query_scalar(concat!(
                 "SELECT rox.bytes FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
-                 WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND EXISTS (
-                     SELECT 1 FROM chartset_charts AS member
-                     JOIN chartsets AS chartset ON chartset.id = member.chartset_id
-                     WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL)",
-            )
+                 WHERE chart.hash = $1 AND ",
+                is_known!()
+            ))
+            .bind(hash.as_bytes())
+            .fetch_optional(&mut *connection)
+            .await
+        })
+        .await
+    }
+
+    /// Returns the preview of the chart, as JSON, if the chart is known and its preview is stored.
+    pub async fn chart_preview(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
+        self.short_read("read chart preview", |mut connection| async move {
+            sqlx::query_scalar(concat!(
+                "SELECT preview.json FROM charts AS chart
+                 JOIN chart_previews AS preview ON preview.hash = chart.hash
+                 WHERE chart.hash = $1 AND ",
+                is_known!()
+            ))
             .bind(hash.as_bytes())
             .fetch_optional(&mut *connection)
             .await
@@ -161,7 +185,7 @@ impl Store {
 }
 
 impl LookupRow {
-    fn parse(self) -> Result<Occurrence, sqlx::Error> {
+    pub(crate) fn parse(self) -> Result<Occurrence, sqlx::Error> {
         Ok(Occurrence {
             chartset_id: self.member.chartset_id()?,
             exact_source: parse_source(self.exact_kind.as_deref(), self.exact_ref.as_deref())?,
@@ -173,7 +197,7 @@ impl LookupRow {
 
 impl Occurrence {
     /// The sources of this occurrence, the best first.
-    fn sources(&self) -> impl Iterator<Item = Source> {
+    pub(crate) fn sources(&self) -> impl Iterator<Item = Source> {
         let exact = self.exact_source.iter().map(|source| (source, Confidence::Exact));
         let declared = self.member.declared_source.iter().map(|source| (source, Confidence::Declared));
         exact.chain(declared).map(|(source, confidence)| Source {
@@ -185,7 +209,7 @@ impl Occurrence {
     }
 
     /// Orders the occurrences of a chart, so that every replica takes the metadata from the same file.
-    fn rank(&self) -> impl Ord + use<'_> {
+    pub(crate) fn rank(&self) -> impl Ord + use<'_> {
         let confidence = match (&self.exact_source, &self.member.declared_source) {
             (Some(source), _) => Some((Confidence::Exact, source)),
             (None, Some(source)) => Some((Confidence::Declared, source)),
@@ -214,7 +238,11 @@ fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<Chart
     let (chartset, keywords) = assemble_chartset(id, exact_source.as_ref(), &mut members)?;
     let charts = members
         .iter()
-        .map(|member| ChartsetChart { chart: member.to_chart(), alpha_beatmap_id: member.alpha_beatmap_id })
+        .map(|member| ChartsetChart {
+            chart: member.to_chart(),
+            curve: member.curve,
+            alpha_beatmap_id: member.alpha_beatmap_id,
+        })
         .collect();
     Some(ChartsetDetail { chartset, tags: keywords.tags, sources, charts })
 }

@@ -53,7 +53,7 @@ struct Folder<'a> {
 }
 
 impl Store {
-    /// Stores a song folder: its new charts with their ROX files, and the chartset with the metadata from this folder.
+    /// Stores a song folder: its new charts with their ROX files and previews, and the chartset with the metadata from this folder.
     ///
     /// The first file ingested with a note hash decides the numbers and the ROX bytes. A folder with unchanged content
     /// only updates the path and the time of the last check. Charts that the folder no longer contains leave the chartset.
@@ -157,6 +157,7 @@ fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> ChartsetMember {
         hash: draft.hash,
         numbers: canonical.numbers,
         rox_bytes: canonical.rox_bytes,
+        curve: canonical.curve,
         metadata: storable(&draft.metadata),
         declared_source: draft.declared_source.clone(),
         alpha_beatmap_id: draft.alpha_beatmap_id,
@@ -167,6 +168,7 @@ fn canonical(draft: &ChartDraft) -> CanonicalChart {
     CanonicalChart {
         numbers: draft.numbers,
         rox_bytes: draft.rox.as_ref().map_or(0, |rox| rox.len() as u64),
+        curve: draft.preview.as_ref().map(|preview| preview.curve),
         removed: false,
     }
 }

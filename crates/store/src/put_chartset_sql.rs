@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, NoteHash,
+    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, DensityCurve,
+    NoteHash,
 };
 use sqlx::PgConnection;
 
@@ -20,6 +21,7 @@ use crate::statement_columns::{Columns, Parameters, Placeholder};
 pub(crate) struct CanonicalChart {
     pub(crate) numbers: ChartNumbers,
     pub(crate) rox_bytes: u64,
+    pub(crate) curve: Option<DensityCurve>,
     pub(crate) removed: bool,
 }
 
@@ -66,8 +68,9 @@ pub(crate) async fn stored_charts(
     .await?;
     rows.iter()
         .map(|row| {
-            let (numbers, rox_bytes, removed) = (row.numbers()?, row.rox_bytes()?, row.removed);
-            Ok((row.hash()?, CanonicalChart { numbers, rox_bytes, removed }))
+            let (rox_bytes, curve) = (row.rox_bytes()?, row.curve()?);
+            let chart = CanonicalChart { numbers: row.numbers()?, rox_bytes, curve, removed: row.removed };
+            Ok((row.hash()?, chart))
         })
         .collect()
 }
@@ -86,6 +89,8 @@ pub(crate) async fn insert_charts(
     let hashes = parameters.bind(charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect::<Vec<_>>());
     let chart = new_chart_columns(&mut parameters, charts, &rox_files);
     let rox_files = parameters.bind(rox_files);
+    let previews = charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.json[..]));
+    let previews = parameters.bind(previews.collect::<Vec<_>>());
     let statement = STATEMENT.get_or_init(|| {
         format!(
             "WITH stored AS (
@@ -97,6 +102,11 @@ pub(crate) async fn insert_charts(
                  INSERT INTO rox_files (hash, bytes)
                  SELECT file.hash, file.bytes FROM unnest({hashes}, {rox_files}) AS file (hash, bytes)
                  JOIN stored ON stored.hash = file.hash
+             ), previews AS (
+                 INSERT INTO chart_previews (hash, json)
+                 SELECT preview.hash, preview.json FROM unnest({hashes}, {previews}) AS preview (hash, json)
+                 JOIN stored ON stored.hash = preview.hash
+                 WHERE preview.json IS NOT NULL
              )
              SELECT count(*) FROM stored",
             names = chart.names(),
@@ -130,6 +140,9 @@ fn new_chart_columns(parameters: &mut Parameters, charts: &[&ChartDraft], rox_fi
     columns.add("density_avg", parameters.bind(floats(|numbers| numbers.density_avg)));
     columns.add("density_peak", parameters.bind(floats(|numbers| numbers.density_peak)));
     columns.add("rox_bytes", parameters.bind(sizes.collect::<Vec<_>>()));
+    let curves =
+        charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.curve.as_bytes()[..]));
+    columns.add("density_curve", parameters.bind(curves.collect::<Vec<_>>()));
     columns
 }
 

@@ -1,6 +1,9 @@
 //! Rows of `charts` and `chartset_charts`, and their column lists.
 
-use chart_index_domain::{ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember, NoteHash};
+use chart_index_domain::{
+    Chart, ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember, DensityCurve, ListedChart,
+    NOTE_HASH_VERSION, NoteHash,
+};
 
 use crate::column_values::{parse_chartset_id, parse_hash, parse_keys, parse_source};
 use crate::error::corrupt;
@@ -19,6 +22,7 @@ pub(crate) struct ChartRow {
     density_avg: f64,
     density_peak: f64,
     rox_bytes: i64,
+    density_curve: Option<Vec<u8>>,
     pub(crate) removed: bool,
 }
 
@@ -26,7 +30,7 @@ pub(crate) struct ChartRow {
 macro_rules! chart_columns {
     () => {
         "chart.hash, chart.keys, chart.bpm_min, chart.bpm_max, chart.bpm_main, chart.length_ms, chart.notes, \
-         chart.lns, chart.density_avg, chart.density_peak, chart.rox_bytes, \
+         chart.lns, chart.density_avg, chart.density_peak, chart.rox_bytes, chart.density_curve, \
          chart.removed_at_ms IS NOT NULL AS removed"
     };
 }
@@ -63,6 +67,30 @@ macro_rules! member_columns {
 }
 pub(crate) use member_columns;
 
+/// A chart in a chartset, with those of its metadata that the Chart object has: the columns of
+/// [`listed_chart_columns`].
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct ListedChartRow {
+    chartset_id: String,
+    title: String,
+    artist: String,
+    creator: String,
+    difficulty: String,
+    #[sqlx(flatten)]
+    chart: ChartRow,
+}
+
+/// The columns of [`ListedChartRow`], from `chartset_charts AS member` and `charts AS chart`.
+macro_rules! listed_chart_columns {
+    () => {
+        concat!(
+            "member.chartset_id, member.title, member.artist, member.creator, member.difficulty, ",
+            crate::rows::chart_columns!()
+        )
+    };
+}
+pub(crate) use listed_chart_columns;
+
 /// When `chartsets AS chartset` was last checked. An ingest that finds it unchanged writes to `chartset_checks` only.
 macro_rules! checked_at_ms {
     () => {
@@ -94,6 +122,11 @@ impl ChartRow {
     pub(crate) fn rox_bytes(&self) -> Result<u64, sqlx::Error> {
         u64::try_from(self.rox_bytes).map_err(corrupt)
     }
+
+    pub(crate) fn curve(&self) -> Result<Option<DensityCurve>, sqlx::Error> {
+        let curve = self.density_curve.as_deref();
+        curve.map(|bytes| bytes.try_into().map(DensityCurve::from_bytes).map_err(corrupt)).transpose()
+    }
 }
 
 impl MemberRow {
@@ -106,6 +139,7 @@ impl MemberRow {
             hash: self.chart.hash()?,
             numbers: self.chart.numbers()?,
             rox_bytes: self.chart.rox_bytes()?,
+            curve: self.chart.curve()?,
             declared_source: parse_source(self.declared_kind.as_deref(), self.declared_ref.as_deref())?,
             alpha_beatmap_id: self.alpha_beatmap_id.map(u64::try_from).transpose().map_err(corrupt)?,
             metadata: ChartMetadata {
@@ -118,5 +152,25 @@ impl MemberRow {
                 tags: self.tags,
             },
         })
+    }
+}
+
+impl ListedChartRow {
+    pub(crate) fn chartset_id(&self) -> Result<ChartsetId, sqlx::Error> {
+        parse_chartset_id(&self.chartset_id)
+    }
+
+    pub(crate) fn into_chart(self) -> Result<ListedChart, sqlx::Error> {
+        let chart = Chart {
+            hash: self.chart.hash()?,
+            note_hash_version: NOTE_HASH_VERSION,
+            numbers: self.chart.numbers()?,
+            rox_bytes: self.chart.rox_bytes()?,
+            title: self.title,
+            artist: self.artist,
+            creator: self.creator,
+            difficulty: self.difficulty,
+        };
+        Ok(ListedChart { chart, curve: self.chart.curve()? })
     }
 }

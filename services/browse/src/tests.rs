@@ -77,7 +77,7 @@ pub(crate) fn detail() -> ChartsetDetail {
         chartset,
         tags: vec!["piano".into(), "旋".into()],
         sources,
-        charts: vec![ChartsetChart { chart, alpha_beatmap_id: Some(1_224_255) }],
+        charts: vec![ChartsetChart { chart, curve: None, alpha_beatmap_id: Some(1_224_255) }],
     }
 }
 

@@ -36,6 +36,26 @@ async fn each_migration_can_be_reverted() {
     assert_eq!(catalogue.database.psql(TABLES), "_sqlx_migrations");
 }
 
+/// Replicas and ingests of the version before the previews go on after the migration.
+#[tokio::test]
+async fn charts_of_an_older_version_have_no_preview() {
+    let catalogue = Catalogue::create().await;
+    catalogue.store.revert_last().await.unwrap();
+    catalogue.database.psql(
+        "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak,
+                             rox_bytes, first_seen_ms)
+         VALUES (sha256('old'), 4, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0)",
+    );
+    catalogue.store.migrate().await.unwrap();
+    catalogue.database.psql(
+        "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak,
+                             rox_bytes, first_seen_ms)
+         VALUES (sha256('new'), 4, -1, 0, -1, 0, 1, 0, 0, 0, 1, 0)",
+    );
+    let without = "SELECT count(*) FROM charts WHERE density_curve IS NULL";
+    assert_eq!(catalogue.database.psql(without), "2");
+}
+
 #[tokio::test]
 async fn several_processes_can_migrate_at_once() {
     let database = TestDatabase::create().await;
@@ -53,7 +73,7 @@ async fn a_migration_without_its_lock_can_be_retried() {
     let catalogue = Catalogue::create().await;
     catalogue.store.revert_last().await.unwrap();
     let mut ingest = OpenTransaction::begin(catalogue.database.url());
-    ingest.run("LOCK TABLE search_changes IN ROW EXCLUSIVE MODE");
+    ingest.run("LOCK TABLE charts IN ROW EXCLUSIVE MODE");
     let migrated = timeout(Duration::from_secs(5), catalogue.store.migrate()).await.unwrap();
     let error = migrated.unwrap_err();
     assert!(error.is_unavailable());
@@ -69,7 +89,7 @@ async fn a_migration_waits_for_another_one() {
     let catalogue = Catalogue::create().await;
     catalogue.store.revert_last().await.unwrap();
     let mut ingest = OpenTransaction::begin(catalogue.database.url());
-    ingest.run("LOCK TABLE search_changes IN ROW EXCLUSIVE MODE");
+    ingest.run("LOCK TABLE charts IN ROW EXCLUSIVE MODE");
     let migrate = || {
         let store = catalogue.store.clone();
         tokio::spawn(async move { store.migrate().await })

@@ -19,6 +19,8 @@ async fn a_removed_chart_stays_removed() {
 
     assert_eq!(store.chart(hash(1)).await.unwrap(), None);
     assert_eq!(store.rox(hash(1)).await.unwrap(), None);
+    assert_eq!(store.chart_preview(hash(1)).await.unwrap(), None);
+    assert_eq!(store.chart_page(hash(1)).await.unwrap(), None);
     assert_eq!(store.chartset(id(2)).await.unwrap(), None);
     let detail = store.chartset(id(1)).await.unwrap().unwrap();
     assert_eq!((detail.charts.len(), detail.chartset.chart_count), (1, 1));
@@ -41,6 +43,7 @@ async fn a_restored_chart_is_back_in_every_set() {
     assert_eq!(store.restore_chart(hash(1), 31).await.unwrap(), RemovalOutcome::Unchanged);
     assert_eq!(store.chart(hash(1)).await.unwrap(), before);
     assert_eq!(store.rox(hash(1)).await.unwrap().unwrap(), b"rox of 1");
+    assert_eq!(store.chart_preview(hash(1)).await.unwrap().unwrap(), b"{\"preview\":1}");
     let mut restored = catalogue.search(&SearchQuery::default()).await;
     restored.items.reverse();
     assert_eq!(restored, page);

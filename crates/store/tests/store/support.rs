@@ -5,8 +5,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use chart_index_domain::search::{ChartsetPage, Generation, ListItem, SearchIndex, SearchQuery};
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, KeyCount, NoteHash, PublicSource,
-    SourceKind, SourceRef,
+    ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, ChartsetDraft, ChartsetId, DensityCurve, KeyCount,
+    NoteHash, PublicSource, SourceKind, SourceRef,
 };
 use chart_index_store::{CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Store, StoreConfig};
 use chart_index_tests::TestDatabase;
@@ -150,12 +150,18 @@ pub(crate) fn numbers(number: u32) -> ChartNumbers {
     }
 }
 
+pub(crate) fn preview(number: u32) -> ChartPreview {
+    let curve = DensityCurve::from_bytes([u8::try_from(number % 256).unwrap(); DensityCurve::PARTS]);
+    ChartPreview { curve, json: format!("{{\"preview\":{number}}}").into_bytes() }
+}
+
 /// A chart whose metadata is derived from its number.
 pub(crate) fn chart(number: u32) -> ChartDraft {
     ChartDraft {
         hash: hash(number.into()),
         numbers: numbers(number),
         rox: Some(format!("rox of {number}").into_bytes()),
+        preview: Some(preview(number)),
         metadata: ChartMetadata {
             title: format!("Title {number}"),
             artist: format!("Artist {number}"),

@@ -1,0 +1,65 @@
+//! What the pages show of charts, in addition to the objects of the API.
+
+use crate::{Chart, Chartset, ChartsetId, DensityCurve, Source};
+
+/// What is shown of the notes of a chart. Computed from its ROX file, and stored with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChartPreview {
+    /// The density curve.
+    pub curve: DensityCurve,
+    /// The notes and the timing as JSON (docs/api.md, "Chart preview").
+    pub json: Vec<u8>,
+}
+
+/// The charts of a chartset in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedCharts {
+    /// The id of the chartset.
+    pub id: ChartsetId,
+    /// Its charts in the order of the chartset detail, at least one.
+    pub charts: Vec<ListedChart>,
+}
+
+/// A chart in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedChart {
+    /// The chart, with the metadata of its file in this chartset.
+    pub chart: Chart,
+    /// Its density curve; `None` until it is computed for a chart of an older version.
+    pub curve: Option<DensityCurve>,
+}
+
+/// A chart with everything that its page shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChartPage {
+    /// The chart, with the metadata that a lookup returns.
+    pub chart: Chart,
+    /// Its density curve; `None` until it is computed for a chart of an older version.
+    pub curve: Option<DensityCurve>,
+    /// Where it can be downloaded, in the order of docs/api.md, "Chart lookup".
+    pub sources: Vec<Source>,
+    /// The chartsets that contain it, at least one: those with the best source first, like the metadata of a lookup.
+    pub chartsets: Vec<ChartInChartset>,
+}
+
+/// A chartset that contains a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChartInChartset {
+    /// The chartset.
+    pub chartset: Chartset,
+    /// The name of the difficulty of the chart in this chartset.
+    pub difficulty: String,
+    /// The author of the chart in this chartset.
+    pub creator: String,
+}
+
+/// A chart that plays like another one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimilarChart {
+    /// The chart, with the metadata of its file in the chartset.
+    pub chart: Chart,
+    /// Its density curve; `None` until it is computed for a chart of an older version.
+    pub curve: Option<DensityCurve>,
+    /// A chartset that contains it.
+    pub chartset_id: ChartsetId,
+}

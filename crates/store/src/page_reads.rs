@@ -1,0 +1,142 @@
+//! The reads of the pages of charts and chartsets. Each is one statement, like the lookups of the API.
+
+use std::collections::HashMap;
+
+use chart_index_domain::{
+    ChartInChartset, ChartPage, Chartset, ChartsetId, ListedChart, ListedCharts, NoteHash, ReadError, Source,
+};
+
+use crate::Store;
+use crate::derived_columns::ListedColumns;
+use crate::lookups::{LookupRow, Occurrence};
+use crate::rows::{ListedChartRow, checked_at_ms, listed_chart_columns, member_columns};
+
+/// A chart in a chartset, with the chartset.
+#[derive(Debug, sqlx::FromRow)]
+struct PageRow {
+    #[sqlx(flatten)]
+    lookup: LookupRow,
+    #[sqlx(flatten)]
+    chartset: PageChartset,
+}
+
+/// The [`ListedColumns`] of the chartset, under names that its charts do not have.
+#[derive(Debug, sqlx::FromRow)]
+#[expect(clippy::struct_field_names, reason = "the names of the columns")]
+struct PageChartset {
+    set_title: String,
+    set_artist: String,
+    set_creator: String,
+    set_source_kind: Option<String>,
+    set_source_ref: Option<String>,
+    set_keys: Vec<i16>,
+    set_bpm_min: f64,
+    set_bpm_max: f64,
+    set_length_min_ms: i64,
+    set_length_max_ms: i64,
+    set_density_max: f64,
+    set_chart_count: i32,
+}
+
+impl Store {
+    /// Returns the charts of those of the chartsets that are shown, in the order of the ids.
+    pub async fn charts_of_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<ListedCharts>, ReadError> {
+        let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
+        self.short_read("read charts of listed chartsets", |mut connection| async move {
+            let rows: Vec<ListedChartRow> = sqlx::query_as(concat!(
+                "SELECT ",
+                listed_chart_columns!(),
+                " FROM chartsets AS chartset
+                  JOIN chartset_charts AS member ON member.chartset_id = chartset.id
+                  JOIN charts AS chart ON chart.hash = member.chart_hash
+                  WHERE chartset.id = ANY($1) AND chartset.shown AND chart.removed_at_ms IS NULL"
+            ))
+            .bind(texts)
+            .fetch_all(&mut *connection)
+            .await?;
+            listed_charts(ids, rows)
+        })
+        .await
+    }
+
+    /// Returns everything that the page of a chart shows, if the chart is known.
+    pub async fn chart_page(&self, hash: NoteHash) -> Result<Option<ChartPage>, ReadError> {
+        self.short_read("read chart page", |mut connection| async move {
+            let rows: Vec<PageRow> = sqlx::query_as(concat!(
+                "SELECT chartset.exact_kind, chartset.exact_ref, ",
+                checked_at_ms!(),
+                ", chartset.title AS set_title, chartset.artist AS set_artist, chartset.creator AS set_creator,
+                   chartset.source_kind AS set_source_kind, chartset.source_ref AS set_source_ref,
+                   chartset.keys AS set_keys, chartset.bpm_min AS set_bpm_min, chartset.bpm_max AS set_bpm_max,
+                   chartset.length_min_ms AS set_length_min_ms, chartset.length_max_ms AS set_length_max_ms,
+                   chartset.density_max AS set_density_max, chartset.chart_count AS set_chart_count, ",
+                member_columns!(),
+                " FROM charts AS chart
+                  JOIN chartset_charts AS member ON member.chart_hash = chart.hash
+                  JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+                  WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chartset.shown"
+            ))
+            .bind(hash.as_bytes())
+            .fetch_all(&mut *connection)
+            .await?;
+            let occurrences = rows.into_iter().map(PageRow::parse).collect::<Result<Vec<_>, _>>()?;
+            Ok(chart_page(occurrences))
+        })
+        .await
+    }
+}
+
+impl PageRow {
+    fn parse(self) -> Result<(Occurrence, Chartset), sqlx::Error> {
+        let occurrence = self.lookup.parse()?;
+        let chartset = self.chartset.into_columns().into_chartset(occurrence.chartset_id)?;
+        Ok((occurrence, chartset))
+    }
+}
+
+impl PageChartset {
+    fn into_columns(self) -> ListedColumns {
+        ListedColumns {
+            title: self.set_title,
+            artist: self.set_artist,
+            creator: self.set_creator,
+            source_kind: self.set_source_kind,
+            source_ref: self.set_source_ref,
+            keys: self.set_keys,
+            bpm_min: self.set_bpm_min,
+            bpm_max: self.set_bpm_max,
+            length_min_ms: self.set_length_min_ms,
+            length_max_ms: self.set_length_max_ms,
+            density_max: self.set_density_max,
+            chart_count: self.set_chart_count,
+        }
+    }
+}
+
+fn listed_charts(ids: &[ChartsetId], rows: Vec<ListedChartRow>) -> Result<Vec<ListedCharts>, sqlx::Error> {
+    let mut charts_by_set: HashMap<ChartsetId, Vec<ListedChart>> = HashMap::with_capacity(ids.len());
+    for row in rows {
+        charts_by_set.entry(row.chartset_id()?).or_default().push(row.into_chart()?);
+    }
+    let listed = ids.iter().filter_map(|&id| {
+        let mut charts = charts_by_set.remove(&id)?;
+        charts.sort_by(|ListedChart { chart: a, .. }, ListedChart { chart: b, .. }| {
+            a.numbers.detail_order(&a.hash, &b.numbers, &b.hash)
+        });
+        Some(ListedCharts { id, charts })
+    });
+    Ok(listed.collect())
+}
+
+fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>) -> Option<ChartPage> {
+    occurrences.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
+    let (best, _) = occurrences.first()?;
+    let (chart, curve) = (best.member.to_chart(), best.member.curve);
+    let sources =
+        Source::merge(occurrences.iter().flat_map(|(occurrence, _)| occurrence.sources()).collect());
+    let in_chartset = |(occurrence, chartset): (Occurrence, Chartset)| {
+        let metadata = occurrence.member.metadata;
+        ChartInChartset { chartset, difficulty: metadata.difficulty, creator: metadata.creator }
+    };
+    Some(ChartPage { chart, curve, sources, chartsets: occurrences.into_iter().map(in_chartset).collect() })
+}

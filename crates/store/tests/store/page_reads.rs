@@ -1,0 +1,94 @@
+//! What pages show of charts and chartsets.
+
+use chart_index_domain::{ChartsetDraft, ListedCharts};
+
+use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id, preview};
+
+#[tokio::test]
+async fn listed_charts_are_those_of_the_details() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    catalogue.put(&folder(1, [chart(3), chart(1), chart(7), chart(5)]), 10).await;
+    catalogue.put(&folder(2, [chart(1)]), 10).await;
+    catalogue.put(&folder(3, [chart(2)]), 10).await;
+    catalogue.put(&folder(4, [chart(4)]), 10).await;
+    catalogue.put(&folder(5, [chart(6)]), 10).await;
+    store.remove_chart(hash(5), 20).await.unwrap();
+    store.remove_chart(hash(4), 20).await.unwrap();
+    store.remove_chartset(id(5), 20).await.unwrap();
+    let listed = store.charts_of_chartsets(&[id(3), id(5), id(1), id(9), id(4), id(2)]).await.unwrap();
+    assert_eq!(
+        listed.iter().map(|set| set.id).collect::<Vec<_>>(),
+        [id(3), id(1), id(2)],
+        "as they were asked for"
+    );
+    assert_eq!(listed[1].charts.len(), 3);
+    for ListedCharts { id, charts } in listed {
+        let detail = store.chartset(id).await.unwrap().unwrap();
+        let expected: Vec<_> = detail.charts.iter().map(|entry| (&entry.chart, entry.curve)).collect();
+        assert_eq!(charts.iter().map(|listed| (&listed.chart, listed.curve)).collect::<Vec<_>>(), expected);
+        assert!(charts.iter().all(|listed| listed.curve.is_some()));
+    }
+    assert_eq!(store.charts_of_chartsets(&[]).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_chart_page_has_every_chartset_of_the_chart() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    let in_set = |number, source, difficulty: &str, creator: &str| {
+        let mut one = chart(1);
+        (one.metadata.difficulty, one.metadata.creator) = (difficulty.into(), creator.into());
+        ChartsetDraft { exact_source: source, ..folder(number, [one, chart(2)]) }
+    };
+    catalogue.put(&in_set(1, None, "loose", "Ann"), 10).await;
+    catalogue.put(&in_set(2, Some(beta(3)), "pack", "Bo"), 11).await;
+    catalogue.put(&in_set(3, Some(alpha(8)), "set", "Cy"), 12).await;
+    catalogue.put(&in_set(4, Some(alpha(9)), "removed", "Di"), 13).await;
+    store.remove_chartset(id(4), 20).await.unwrap();
+
+    let page = store.chart_page(hash(1)).await.unwrap().unwrap();
+    let known = store.chart(hash(1)).await.unwrap().unwrap();
+    assert_eq!((&page.chart, &page.sources), (&known.chart, &known.sources));
+    assert_eq!(page.curve, Some(preview(1).curve));
+    let sets: Vec<_> = page
+        .chartsets
+        .iter()
+        .map(|holder| (holder.chartset.id, &*holder.difficulty, &*holder.creator))
+        .collect();
+    assert_eq!(sets, [(id(3), "set", "Cy"), (id(2), "pack", "Bo"), (id(1), "loose", "Ann")]);
+    for holder in &page.chartsets {
+        let detail = store.chartset(holder.chartset.id).await.unwrap().unwrap();
+        assert_eq!(holder.chartset, detail.chartset);
+    }
+    assert_eq!(store.chart_page(hash(9)).await.unwrap(), None);
+    store.remove_chart(hash(1), 30).await.unwrap();
+    assert_eq!(store.chart_page(hash(1)).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn the_first_file_decides_the_preview() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let mut other = chart(1);
+    other.preview = Some(preview(2));
+    catalogue.put(&folder(2, [other.clone()]), 10).await;
+    other.preview = None;
+    catalogue.put(&folder(3, [other]), 10).await;
+    assert_eq!(catalogue.store.chart_preview(hash(1)).await.unwrap(), Some(preview(1).json));
+    assert_eq!(catalogue.database.psql("SELECT count(*) FROM chart_previews"), "1");
+    for listed in catalogue.store.charts_of_chartsets(&[id(1), id(2), id(3)]).await.unwrap() {
+        assert_eq!(listed.charts[0].curve, Some(preview(1).curve));
+    }
+}
+
+#[tokio::test]
+async fn a_chart_without_a_preview_is_read() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    catalogue.database.psql("UPDATE charts SET density_curve = NULL; DELETE FROM chart_previews");
+    assert_eq!(catalogue.store.chart_preview(hash(1)).await.unwrap(), None);
+    assert_eq!(catalogue.store.chart_page(hash(1)).await.unwrap().unwrap().curve, None);
+    assert_eq!(catalogue.store.chartset(id(1)).await.unwrap().unwrap().charts[0].curve, None);
+    assert_eq!(catalogue.store.charts_of_chartsets(&[id(1)]).await.unwrap()[0].charts[0].curve, None);
+}

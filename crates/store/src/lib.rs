@@ -60,6 +60,7 @@ mod store;
 mod text_search;
 mod time_limit;
 mod total_cache;
+mod updated_times;
 mod verify;
 
 pub use arguments::DatabaseArguments;

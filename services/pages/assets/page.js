@@ -1,1 +1,372 @@
-// What every page adds when scripts run. Without them the pages are complete.
+// What the pages add where scripts run. Without this module they are complete.
+
+const stored = {
+  get(name) {
+    try { return localStorage.getItem(name); } catch { return null; }
+  },
+  set(name, value) {
+    try {
+      if (value) localStorage.setItem(name, value);
+      else localStorage.removeItem(name);
+    } catch { /* The choice holds for this page only. */ }
+  },
+};
+const root = document.documentElement;
+
+// Before the first paint: the module blocks rendering.
+const theme = stored.get("theme");
+if (theme) root.dataset.theme = theme;
+
+const find = (selector, within = document) => within.querySelector(selector);
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+function element(name, properties = {}, ...children) {
+  const created = Object.assign(document.createElement(name), properties);
+  created.append(...children);
+  return created;
+}
+
+// The list
+
+let loading = null;
+let retryTimer = 0;
+
+/** The path of the list for a form: empty fields left out, key counts joined. */
+function pathOf(form) {
+  const fields = new FormData(form);
+  const keys = fields.getAll("keys").join(",");
+  fields.delete("keys");
+  const query = new URLSearchParams();
+  if (keys) fields.set("keys", keys);
+  for (const [name, value] of [...fields].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (typeof value === "string" && value.trim()) query.append(name, value.trim());
+  }
+  const text = query.toString().replaceAll("%2C", ",");
+  return text ? `/?${text}` : "/";
+}
+
+const isList = (url) => url.origin === location.origin && url.pathname === "/";
+
+/** Shows another list in this page: the old one stays, dimmed, until the new one is here. */
+async function show(url, { push = true, focus = null, scroll = null } = {}) {
+  const results = find("#results");
+  loading?.abort();
+  const abort = (loading = new AbortController());
+  clearInterval(retryTimer);
+  results.setAttribute("aria-busy", "true");
+  let response, text;
+  try {
+    response = await fetch(url, { headers: { accept: "text/html" }, signal: abort.signal });
+    text = await response.text();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    results.removeAttribute("aria-busy");
+    notice(navigator.onLine ? "The server does not respond." : "You are offline.", () => show(url, { push, focus, scroll }));
+    return;
+  }
+  if (abort !== loading) return;
+  results.removeAttribute("aria-busy");
+  if (response.status === 429 || response.status === 503) {
+    const seconds = Number(response.headers.get("retry-after")) || 5;
+    const reason = response.status === 429 ? "Too many requests." : "The index does not respond.";
+    countdown(seconds, reason, () => show(url, { push, focus, scroll }));
+    return;
+  }
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const found = find("#results", page);
+  // Another page, such as that of a chart whose hash was searched.
+  if (!found || new URL(response.url).pathname !== "/") {
+    location.assign(response.url);
+    return;
+  }
+  notice(null);
+  if (push) {
+    history.replaceState({ ...history.state, scroll: scrollY }, "");
+    history.pushState({}, "", response.url);
+  }
+  replace(page, found);
+  if (scroll !== null) scrollTo(0, scroll);
+  else if (focus) {
+    const target = find(focus);
+    if (target) {
+      target.tabIndex = -1;
+      target.focus({ preventScroll: true });
+      target.scrollIntoView({ block: "start" });
+    }
+  }
+}
+
+function replace(page, found) {
+  const status = find("#count");
+  const newStatus = find("#count", found);
+  // The status element stays, so that its change is announced.
+  if (status && newStatus) {
+    status.textContent = newStatus.textContent;
+    newStatus.replaceWith(status);
+  }
+  find("#results").replaceChildren(...found.childNodes);
+  document.title = page.title;
+  replaceForm(find("#filters", page));
+  for (const selector of ["link[rel=canonical]", "link[rel=alternate][type='application/json']"]) {
+    const [old, replacement] = [find(selector), find(selector, page)];
+    if (old && replacement) old.href = replacement.getAttribute("href");
+  }
+  applyView();
+}
+
+/** Takes the values, presets and errors of the new form, and keeps the elements that have the focus. */
+function replaceForm(form) {
+  const old = find("#filters");
+  if (!form || !old) return;
+  for (const field of all("input:not([type=hidden]), select", form)) {
+    const current = field.type === "checkbox"
+      ? find(`input[name=keys][value="${field.value}"]`, old)
+      : find(`[name="${field.name}"]:not([type=hidden])`, old);
+    if (!current) continue;
+    if (field.type === "checkbox") current.checked = field.checked;
+    else if (current !== document.activeElement || current.value.trim() !== field.value) current.value = field.value;
+    for (const name of ["aria-invalid", "aria-describedby"]) {
+      if (field.hasAttribute(name)) current.setAttribute(name, field.getAttribute(name));
+      else current.removeAttribute(name);
+    }
+  }
+  all(".error, input[type=hidden]", old).forEach((one) => one.remove());
+  for (const error of all(".error", form)) {
+    const field = find(`[aria-describedby="${error.id}"]`, old);
+    (field?.closest(".field") ?? field?.closest(".find") ?? old).append(error);
+  }
+  old.append(...all("input[type=hidden]", form));
+  const presets = all(".presets", form);
+  all(".presets", old).forEach((one, index) => presets[index] && one.replaceWith(presets[index]));
+  const [summary, newSummary] = [find("summary", old), find("summary", form)];
+  if (summary && newSummary) summary.textContent = newSummary.textContent;
+  find("[aria-invalid]", old)?.focus();
+}
+
+function startList() {
+  const form = find("#filters");
+  if (!form) return;
+  let timer = 0;
+  const submit = () => {
+    clearTimeout(timer);
+    const path = pathOf(form);
+    if (path !== location.pathname + location.search) show(path);
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  form.addEventListener("change", (event) => {
+    if (event.target.matches("input[type=checkbox], select")) submit();
+    else if (event.target.name !== "q") {
+      clearTimeout(timer);
+      timer = setTimeout(submit, 150);
+    }
+  });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href]");
+    if (!link || event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const url = new URL(link.href);
+    if (!isList(url) || !link.closest("#results, #filters")) return;
+    event.preventDefault();
+    if (link.dataset.view !== undefined) {
+      stored.set("view", link.dataset.view === "auto" ? "" : link.dataset.view);
+      const query = new URLSearchParams(location.search);
+      if (query.has("view")) return void show(url);
+      applyView();
+      return;
+    }
+    show(url, { focus: link.closest(".pages") ? "#list" : link.closest(".chips, .sort, .presets, .empty") ? "#count" : null });
+  });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.closest(".pages")) return;
+    event.preventDefault();
+    show(pathOf(event.target), { focus: "#list" });
+  });
+  history.scrollRestoration = "manual";
+  addEventListener("popstate", (event) => {
+    if (isList(new URL(location.href))) show(location.href, { push: false, scroll: event.state?.scroll ?? 0 });
+  });
+  addEventListener("pagehide", () => history.replaceState({ ...history.state, scroll: scrollY }, ""));
+  if (history.state?.scroll) scrollTo(0, history.state.scroll);
+  applyView();
+}
+
+/** The remembered view, unless the address names one. */
+function applyView() {
+  const list = find("#list");
+  const asked = new URLSearchParams(location.search).get("view");
+  const view = asked ?? stored.get("view") ?? "";
+  if (list) list.dataset.view = view;
+  for (const link of all(".views a")) {
+    if (link.dataset.view === (view || "auto")) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+// Notices
+
+/** Shows a message at the foot of the window, with a way to try again. */
+function notice(text, retry) {
+  find(".banner")?.remove();
+  if (!text) return;
+  const banner = element("p", { className: "banner" }, text, " ");
+  banner.setAttribute("role", "alert");
+  if (retry) banner.append(element("button", { type: "button", textContent: "Try again", onclick: retry }));
+  document.body.append(banner);
+}
+
+function countdown(seconds, reason, retry) {
+  let left = seconds;
+  const count = element("span", { textContent: String(left) });
+  notice(`${reason} Trying again in`, retry);
+  find(".banner").insertBefore(element("span", {}, count, " s "), find(".banner button"));
+  clearInterval(retryTimer);
+  retryTimer = setInterval(() => {
+    left -= 1;
+    count.textContent = String(left);
+    if (left > 0) return;
+    clearInterval(retryTimer);
+    retry();
+  }, 1000);
+}
+
+/** Counts down on the page of a 429 or a 503. */
+function startRetry() {
+  const note = find("#retry");
+  if (!note) return;
+  let left = Number(note.dataset.retryAfter);
+  const timer = setInterval(() => {
+    left -= 1;
+    find("#retry-seconds").textContent = String(Math.max(left, 0));
+    if (left > 0) return;
+    clearInterval(timer);
+    location.reload();
+  }, 1000);
+}
+
+// Preferences
+
+function startPreferences() {
+  const place = find("#preferences");
+  if (!place) return;
+  const select = element("select", { id: "theme" });
+  for (const [value, label] of [["", "System"], ["light", "Light"], ["dark", "Dark"]]) {
+    select.append(element("option", { value, textContent: label, selected: value === (stored.get("theme") ?? "") }));
+  }
+  select.addEventListener("change", () => {
+    stored.set("theme", select.value);
+    if (select.value) root.dataset.theme = select.value;
+    else delete root.dataset.theme;
+  });
+  const keys = element("input", { type: "checkbox", checked: stored.get("keys") !== "off" });
+  keys.addEventListener("change", () => stored.set("keys", keys.checked ? "" : "off"));
+  place.append(element("label", {}, "Theme ", select), element("label", {}, keys, "Keyboard shortcuts (press ? for a list)"));
+}
+
+function startCopy() {
+  for (const place of all("[data-copy]")) {
+    const button = element("button", { type: "button", textContent: "Copy" });
+    button.setAttribute("aria-label", "Copy the note hash");
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(find(`#${place.dataset.copy}`).textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(find(`#${place.dataset.copy}`));
+        button.textContent = "Press Ctrl+C";
+      }
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+    place.append(button);
+  }
+}
+
+// Keys
+
+const KEYS = [["/", "Search"], ["j", "Next set"], ["k", "Previous set"], ["[", "Previous page"], ["]", "Next page"], ["?", "These keys"]];
+
+function step(by) {
+  const links = all(".sets h2 a");
+  if (!links.length) return;
+  const current = links.findIndex((link) => link.closest(".set").contains(document.activeElement));
+  links[Math.min(Math.max(current + by, 0), links.length - 1)].focus();
+}
+
+function help() {
+  const open = find("#keys-help");
+  if (open) return open.close();
+  const list = element("dl");
+  for (const [key, meaning] of KEYS) list.append(element("dt", {}, element("kbd", { textContent: key })), element("dd", { textContent: meaning }));
+  const dialog = element("dialog", { id: "keys-help" }, element("h2", { id: "keys-title", textContent: "Keys" }), list,
+    element("form", { method: "dialog" }, element("button", { textContent: "Close" })));
+  dialog.setAttribute("aria-labelledby", "keys-title");
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+function startKeys() {
+  addEventListener("keydown", (event) => {
+    if (stored.get("keys") === "off" || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.target.closest?.("input, select, textarea, [contenteditable]") || (find("dialog[open]") && event.key !== "?")) return;
+    const actions = {
+      "/": () => find("#q")?.focus(),
+      "?": help,
+      j: () => step(1),
+      k: () => step(-1),
+      "[": () => find(".pages a[rel=prev]")?.click(),
+      "]": () => find(".pages a[rel=next]")?.click(),
+    };
+    const action = Object.hasOwn(actions, event.key) && actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}
+
+// Modules of a page
+
+/** "Which chart is this?": files are hashed here; the modules are loaded when there is one. */
+function startWhichChart() {
+  const section = find("#which-chart");
+  if (!section?.dataset.module) return;
+  section.hidden = false;
+  const identify = async (items) => {
+    const module = await import(section.dataset.module);
+    module.identify(section, items);
+  };
+  find("#chart-file").addEventListener("change", (event) => identify([...event.target.files]));
+  addEventListener("dragover", (event) => {
+    if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+  });
+  addEventListener("drop", (event) => {
+    if (!event.dataTransfer?.files.length) return;
+    event.preventDefault();
+    // The entries are gone once this handler has returned.
+    const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
+    identify(items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(Boolean));
+  });
+}
+
+async function startPreview() {
+  const section = find("#preview");
+  if (!section?.dataset.module) return;
+  const { start } = await import(section.dataset.module);
+  start(section);
+}
+
+function start() {
+  startList();
+  startRetry();
+  startPreferences();
+  startCopy();
+  startKeys();
+  startWhichChart();
+  startPreview();
+  addEventListener("offline", () => notice("You are offline. What is shown may be out of date."));
+  addEventListener("online", () => notice(null));
+}
+
+if (document.readyState === "loading") addEventListener("DOMContentLoaded", start);
+else start();

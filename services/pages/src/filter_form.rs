@@ -74,19 +74,19 @@ pub(crate) struct Chip {
 const DETAILS: [&str; 7] = ["source", "creator", "bpmMin", "bpmMax", "lengthMin", "lengthMax", "densityMin"];
 
 const BPM: [(&str, Option<f64>, Option<f64>); 4] = [
-    ("under 140", None, Some(140.0)),
+    ("to 140", None, Some(140.0)),
     ("140–170", Some(140.0), Some(170.0)),
     ("170–200", Some(170.0), Some(200.0)),
-    ("200 up", Some(200.0), None),
+    ("200+", Some(200.0), None),
 ];
 /// In milliseconds.
 const LENGTH: [(&str, Option<f64>, Option<f64>); 4] = [
-    ("under 1:30", None, Some(90_000.0)),
-    ("1:30–3:00", Some(90_000.0), Some(180_000.0)),
-    ("3:00–5:00", Some(180_000.0), Some(300_000.0)),
-    ("5:00 up", Some(300_000.0), None),
+    ("to 1:30", None, Some(90_000.0)),
+    ("1:30–3", Some(90_000.0), Some(180_000.0)),
+    ("3–5", Some(180_000.0), Some(300_000.0)),
+    ("5+ min", Some(300_000.0), None),
 ];
-const DENSITY: [(&str, f64); 4] = [("5 up", 5.0), ("10 up", 10.0), ("20 up", 20.0), ("30 up", 30.0)];
+const DENSITY: [(&str, f64); 4] = [("5+", 5.0), ("10+", 10.0), ("20+", 20.0), ("30+", 30.0)];
 
 impl FilterForm {
     /// The form that shows a query.

@@ -62,6 +62,15 @@ pub(crate) fn length_range(min_ms: u32, max_ms: u32) -> String {
     range(&length(min_ms), &length(max_ms))
 }
 
+/// A size: `812 B`, `4.1 KB`.
+pub(crate) fn bytes(number: u64) -> String {
+    if number < 1_000 {
+        return format!("{number} B");
+    }
+    let tenths = (number + 50) / 100;
+    format!("{}.{} KB", count(tenths / 10), tenths % 10)
+}
+
 /// The share of long notes: `31%`; more than none and less than half a percent is `<1%`.
 pub(crate) fn share(part: u32, whole: u32) -> String {
     if part == 0 || whole == 0 {
@@ -159,6 +168,7 @@ mod tests {
         {
             assert_eq!(bpm(number), expected);
         }
+        assert_eq!([999, 1_049, 60_000].map(bytes), ["999 B", "1.0 KB", "60.0 KB"]);
         assert_eq!(bpm_range(87.5, 175.0), "87.5–175");
         assert_eq!(bpm_range(175.0, 175.0), "175");
     }

@@ -4,8 +4,15 @@
 //! that contain a hash of their content (`build.rs`): `layout.asset("page.js")` in a template is the path of
 //! `assets/page.js`. A new file in `assets` needs nothing else.
 
+mod about;
 mod assets;
+mod chart_page;
+mod chart_rows;
+mod chartset_page;
+mod creators;
+mod curve;
 mod errors;
+mod feed;
 mod filter_form;
 mod format;
 mod layout;
@@ -13,11 +20,13 @@ mod list_page;
 mod list_query;
 mod matching;
 mod pagination;
+mod random;
 mod render;
 mod robots;
 mod set_view;
 mod settings;
 mod shortcuts;
+mod sources;
 
 use std::sync::Arc;
 
@@ -50,6 +59,11 @@ pub fn routes(state: PagesState) -> Routes {
     Routes::new(state.cache.rate_limiter())
         .route(Group::Page, "/", get(list_page::list))
         .route(Group::Page, "/chartsets", get(list_page::moved))
+        .route(Group::Page, "/chartsets/{id}", get(chartset_page::chartset))
+        .route(Group::Page, "/charts/{hash}", get(chart_page::chart))
+        .route(Group::Page, "/random", get(random::random))
+        .route(Group::Page, "/feed.atom", get(feed::feed))
+        .route(Group::Page, "/about", get(about::about))
         .route(Group::Page, "/robots.txt", get(robots::robots))
         .unlimited_route(Group::Page, "/assets/{name}", get(assets::asset))
         .with_error_pages(errors::error_pages())

@@ -1,5 +1,6 @@
 //! `GET /`: the list of chartsets.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,8 +11,8 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use chart_index_browse::{ListPage, ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::ReadError;
 use chart_index_domain::search::{ChartsetPage, Generation, ParameterError, SearchQuery, Sort};
+use chart_index_domain::{ChartsetId, ListedChart, ReadError};
 use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, RequestHeaders, TextBody};
 
 use crate::PagesState;
@@ -21,7 +22,7 @@ use crate::layout::Layout;
 use crate::list_query::{ListQuery, View};
 use crate::pagination::{Pagination, last_page};
 use crate::render::render;
-use crate::set_view::SetView;
+use crate::set_view::{SetItem, SetView};
 use crate::shortcuts::Shortcut;
 
 /// Older pages are shown with the time of their search: the cache revalidates earlier than this unless that fails.
@@ -124,7 +125,7 @@ impl PageFormat for HtmlFormat {
 
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
         let query = ListQuery { search: SearchQuery::clone(&search.query), view: self.view };
-        let sets = Self::sets(&page, &query.search)?;
+        let sets = self.sets(&page, &query.search).await?;
         let drops = if page.total == 0 { drops(&search, &query).await } else { Vec::new() };
         let template = ListTemplate {
             layout: self.layout(&query, page.total),
@@ -137,9 +138,17 @@ impl PageFormat for HtmlFormat {
 }
 
 impl HtmlFormat {
-    /// The sets of a page with their charts.
-    fn sets(page: &ChartsetPage, search: &SearchQuery) -> Result<Vec<SetView>, ReadError> {
-        page.items.iter().map(|item| SetView::new(item, Vec::new(), search)).collect()
+    /// The sets of a page with their charts, which are read together. A set that is no longer shown has none.
+    async fn sets(&self, page: &ChartsetPage, search: &SearchQuery) -> Result<Vec<SetView>, ReadError> {
+        let items = page.items.iter().map(SetItem::read).collect::<Result<Vec<_>, _>>()?;
+        let ids: Vec<ChartsetId> = items.iter().filter_map(SetItem::id).collect();
+        let mut charts: HashMap<ChartsetId, _> = HashMap::new();
+        if !ids.is_empty() {
+            let listed = self.state.store.charts_of_chartsets(&ids).await?;
+            charts.extend(listed.into_iter().map(|set| (set.id, set.charts)));
+        }
+        let charts_of = |item: &SetItem| item.id().and_then(|id| charts.remove(&id)).unwrap_or_default();
+        Ok(with_charts(items, charts_of, search))
     }
 
     fn layout(&self, query: &ListQuery, total: u64) -> Layout {
@@ -158,6 +167,20 @@ impl HtmlFormat {
             ..Layout::new(title, canonical.path(), self.state.settings.public_url.as_ref())
         }
     }
+}
+
+fn with_charts(
+    items: Vec<SetItem>,
+    mut charts_of: impl FnMut(&SetItem) -> Vec<ListedChart>,
+    search: &SearchQuery,
+) -> Vec<SetView> {
+    items
+        .into_iter()
+        .map(|item| {
+            let charts = charts_of(&item);
+            SetView::new(item, charts, search)
+        })
+        .collect()
 }
 
 /// The page of the list.

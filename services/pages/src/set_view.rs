@@ -1,12 +1,12 @@
 //! A chartset of the list, with a line for each chart.
 
 use chart_index_domain::search::{ListItem, SearchQuery};
-use chart_index_domain::{Chart, ReadError};
+use chart_index_domain::{ChartsetId, ListedChart, ReadError};
 use serde::Deserialize;
 
-use crate::format;
 use crate::list_query::escape;
 use crate::matching::{has_chart_filters, matches};
+use crate::{creators, curve, format};
 
 /// The most charts of a set that the list shows; its own page shows all.
 const MAX_CHARTS: usize = 12;
@@ -56,7 +56,7 @@ pub(crate) struct ChartLine {
 /// A list item of the API.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+pub(crate) struct SetItem {
     id: String,
     title: String,
     artist: String,
@@ -71,25 +71,26 @@ struct Item {
     download_url: Option<String>,
 }
 
-/// A chart with the path of its curve.
-#[derive(Debug)]
-pub(crate) struct DrawnChart {
-    pub(crate) chart: Chart,
-    pub(crate) curve: String,
+impl SetItem {
+    /// Reads a list item, as all search engines return it.
+    pub(crate) fn read(item: &ListItem) -> Result<Self, ReadError> {
+        serde_json::from_str(item.as_str())
+            .map_err(|error| ReadError::Failed { operation: "read list item", source: error.into() })
+    }
+
+    /// The id.
+    pub(crate) fn id(&self) -> Option<ChartsetId> {
+        self.id.parse().ok()
+    }
 }
 
 impl SetView {
-    /// A chartset with the charts of its detail, which may be missing if it has changed since the search.
-    pub(crate) fn new(
-        item: &ListItem,
-        charts: Vec<DrawnChart>,
-        search: &SearchQuery,
-    ) -> Result<Self, ReadError> {
-        let item: Item = serde_json::from_str(item.as_str())
-            .map_err(|error| ReadError::Failed { operation: "read list item", source: error.into() })?;
-        let creators = creators(&item.creator, &charts);
+    /// A chartset with the charts of its detail, of which there are none if it has changed since the search.
+    pub(crate) fn new(item: SetItem, charts: Vec<ListedChart>, search: &SearchQuery) -> Self {
+        let creators =
+            creators::links(&item.creator, charts.iter().map(|listed| listed.chart.creator.as_str()));
         let (charts, more, has_no_match) = chart_lines(charts, search);
-        Ok(Self {
+        Self {
             creators,
             title: named(item.title, "Untitled"),
             artist: named(item.artist, "Unknown artist"),
@@ -103,29 +104,13 @@ impl SetView {
             charts,
             more,
             has_no_match,
-        })
+        }
     }
 }
 
 /// A name, or what stands for an empty one.
 pub(crate) fn named(name: String, placeholder: &str) -> String {
     if name.is_empty() { placeholder.to_owned() } else { name }
-}
-
-/// The creators of the charts, most charts first. Without charts, the creators as the list item has them.
-fn creators(joined: &str, charts: &[DrawnChart]) -> Vec<CreatorLink> {
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    for name in charts.iter().map(|drawn| drawn.chart.creator.as_str()).filter(|name| !name.is_empty()) {
-        match names.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => names.push((name, 1)),
-        }
-    }
-    names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    if names.is_empty() && !joined.is_empty() {
-        names.push((joined, 1));
-    }
-    names.into_iter().map(|(name, _)| CreatorLink::new(name)).collect()
 }
 
 impl CreatorLink {
@@ -140,20 +125,20 @@ impl CreatorLink {
 pub(crate) const MAX_FILTER_CHARACTERS: usize = 200;
 
 /// The charts, those that satisfy all filters first; how many are left out; and whether filters apply and none matches.
-fn chart_lines(charts: Vec<DrawnChart>, search: &SearchQuery) -> (Vec<ChartLine>, usize, bool) {
+fn chart_lines(charts: Vec<ListedChart>, search: &SearchQuery) -> (Vec<ChartLine>, usize, bool) {
     let is_filtered = has_chart_filters(search) && !charts.is_empty();
     let (mut lines, others): (Vec<_>, Vec<_>) =
-        charts.into_iter().partition(|drawn| is_filtered && matches(search, &drawn.chart));
+        charts.into_iter().partition(|listed| is_filtered && matches(search, &listed.chart));
     let number_of_matches = lines.len();
     lines.extend(others);
     let more = lines.len().saturating_sub(MAX_CHARTS);
     lines.truncate(MAX_CHARTS);
-    let line = |(index, drawn): (usize, DrawnChart)| ChartLine::new(drawn, index < number_of_matches);
+    let line = |(index, listed): (usize, ListedChart)| ChartLine::new(listed, index < number_of_matches);
     (lines.into_iter().enumerate().map(line).collect(), more, is_filtered && number_of_matches == 0)
 }
 
 impl ChartLine {
-    fn new(DrawnChart { chart, curve }: DrawnChart, is_match: bool) -> Self {
+    fn new(ListedChart { chart, curve }: ListedChart, is_match: bool) -> Self {
         let numbers = chart.numbers;
         Self {
             hash: chart.hash.to_string(),
@@ -161,7 +146,7 @@ impl ChartLine {
             difficulty: named(chart.difficulty, "Unnamed"),
             density: format::density(numbers.density_peak),
             long_notes: format::share(numbers.lns, numbers.notes),
-            curve,
+            curve: curve.as_ref().map(curve::area).unwrap_or_default(),
             is_match,
         }
     }

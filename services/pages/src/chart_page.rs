@@ -1,0 +1,132 @@
+//! `GET /charts/{hash}`: a chart, with every chartset that holds it.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::{ChartInChartset, ChartPage, NoteHash, ReadError, SimilarChart};
+use chart_index_http::{
+    ApiError, CachePolicy, MediaType, PathParam, RateLimitCheck, RequestHeaders, Resource, TextBody,
+};
+
+use crate::PagesState;
+use crate::chart_rows::ChartRow;
+use crate::format;
+use crate::layout::Layout;
+use crate::list_page::see_other;
+use crate::render::render;
+use crate::set_view::{CreatorLink, named};
+use crate::sources::SourceLine;
+
+/// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.
+pub(crate) async fn chart(
+    State(state): State<Arc<PagesState>>,
+    check: RateLimitCheck,
+    PathParam(text): PathParam,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let lower = text.to_ascii_lowercase();
+    let hash: NoteHash = lower.parse()?;
+    if lower != text {
+        return Ok(see_other(&format!("/charts/{hash}")));
+    }
+    let name = [b"chart ", hash.as_bytes().as_slice()].concat();
+    let key = CacheKey::page(&name, state.watch.generation());
+    let fill = {
+        let state = Arc::clone(&state);
+        move || async move { read(&state, hash).await }
+    };
+    let body = state.cache.read_text(&check, key, &headers, fill).await?;
+    let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
+    Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
+}
+
+/// The page is complete without the similar charts, if only that query fails.
+async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
+    let Some(page) = state.store.chart_page(hash).await? else { return Ok(CachedResponse::NotFound) };
+    let similar = state.store.similar_charts(hash).await.unwrap_or_default();
+    Ok(TextBody::new(render(&ChartTemplate::new(&page, &similar, state))?).into_cached())
+}
+
+/// The page of a chart.
+#[derive(Template)]
+#[template(path = "chart.html", whitespace = "minimize")]
+struct ChartTemplate {
+    layout: Layout,
+    hash: String,
+    length_ms: u32,
+    chart: ChartRow,
+    bpm_main: String,
+    long_notes: String,
+    rox_size: String,
+    note_hash_version: u32,
+    sets: Vec<SetLine>,
+    sources: Vec<SourceLine>,
+    similar: Vec<ChartRow>,
+}
+
+/// A chartset that holds the chart.
+struct SetLine {
+    href: String,
+    title: String,
+    artist: String,
+    difficulty: String,
+    creator: Option<CreatorLink>,
+    download: Option<String>,
+}
+
+impl ChartTemplate {
+    fn new(page: &ChartPage, similar: &[SimilarChart], state: &PagesState) -> Self {
+        let (chart, numbers) = (&page.chart, &page.chart.numbers);
+        let row = ChartRow::new(chart, page.curve.as_ref());
+        let path = format!("/charts/{}", chart.hash);
+        let title = format!("{} [{}K {}]", row.title, row.keys, row.difficulty);
+        let layout = Layout {
+            description: format!(
+                "{} by {}, {}K chart by {}: {} notes, {} BPM, {}, {} notes/s at most",
+                row.title,
+                row.artist,
+                row.keys,
+                named(chart.creator.clone(), "unknown"),
+                row.notes,
+                row.bpm,
+                row.length,
+                row.density_peak
+            ),
+            json: Some(format!("/api{path}")),
+            ..Layout::new(title, path, state.settings.public_url.as_ref())
+        };
+        Self {
+            layout,
+            hash: chart.hash.to_string(),
+            length_ms: numbers.length_ms,
+            bpm_main: format::bpm(numbers.bpm_main),
+            long_notes: format::count(numbers.lns.into()),
+            rox_size: format::bytes(chart.rox_bytes),
+            note_hash_version: chart.note_hash_version,
+            chart: row,
+            sets: page.chartsets.iter().map(SetLine::new).collect(),
+            sources: SourceLine::all(&page.sources, &state.source_pages),
+            similar: similar
+                .iter()
+                .map(|similar| ChartRow::new(&similar.chart, similar.curve.as_ref()))
+                .collect(),
+        }
+    }
+}
+
+impl SetLine {
+    fn new(entry: &ChartInChartset) -> Self {
+        let set = &entry.chartset;
+        Self {
+            href: format!("/chartsets/{}", set.id),
+            title: named(set.title.clone(), "Untitled"),
+            artist: named(set.artist.clone(), "Unknown artist"),
+            difficulty: named(entry.difficulty.clone(), "Unnamed"),
+            creator: (!entry.creator.is_empty()).then(|| CreatorLink::new(&entry.creator)),
+            download: set.source.as_ref().map(|_| format!("/go/chartset/{}", set.id)),
+        }
+    }
+}

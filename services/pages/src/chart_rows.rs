@@ -1,0 +1,48 @@
+//! Charts as rows: in a chartset, and similar to another chart.
+
+use chart_index_domain::{Chart, DensityCurve};
+
+use crate::set_view::{CreatorLink, named};
+use crate::{curve, format};
+
+/// A chart with its numbers.
+#[derive(Debug)]
+pub(crate) struct ChartRow {
+    pub(crate) href: String,
+    pub(crate) title: String,
+    pub(crate) artist: String,
+    pub(crate) keys: u8,
+    pub(crate) difficulty: String,
+    pub(crate) bpm: String,
+    pub(crate) length: String,
+    pub(crate) notes: String,
+    pub(crate) long_notes: String,
+    pub(crate) density_avg: String,
+    pub(crate) density_peak: String,
+    /// `None` if the file names no creator.
+    pub(crate) creator: Option<CreatorLink>,
+    /// An SVG path, empty if it is not known.
+    pub(crate) curve: String,
+}
+
+impl ChartRow {
+    /// The row of a chart.
+    pub(crate) fn new(chart: &Chart, density: Option<&DensityCurve>) -> Self {
+        let numbers = &chart.numbers;
+        Self {
+            href: format!("/charts/{}", chart.hash),
+            title: named(chart.title.clone(), "Untitled"),
+            artist: named(chart.artist.clone(), "Unknown artist"),
+            keys: numbers.keys.get(),
+            difficulty: named(chart.difficulty.clone(), "Unnamed"),
+            bpm: format::bpm_range(numbers.bpm_min, numbers.bpm_max),
+            length: format::length(numbers.length_ms),
+            notes: format::count(numbers.notes.into()),
+            long_notes: format::share(numbers.lns, numbers.notes),
+            density_avg: format::density(numbers.density_avg),
+            density_peak: format::density(numbers.density_peak),
+            creator: (!chart.creator.is_empty()).then(|| CreatorLink::new(&chart.creator)),
+            curve: density.map(curve::area).unwrap_or_default(),
+        }
+    }
+}

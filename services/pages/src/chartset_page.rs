@@ -1,0 +1,113 @@
+//! `GET /chartsets/{id}`: a chartset.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::{ChartsetDetail, ChartsetId, ReadError};
+use chart_index_http::{
+    ApiError, CachePolicy, ChartsetIdParam, MediaType, RateLimitCheck, RequestHeaders, Resource, TextBody,
+};
+
+use crate::PagesState;
+use crate::chart_rows::ChartRow;
+use crate::layout::Layout;
+use crate::list_query::escape;
+use crate::render::render;
+use crate::set_view::{CreatorLink, MAX_FILTER_CHARACTERS, named};
+use crate::sources::SourceLine;
+use crate::{creators, format};
+
+/// `GET /chartsets/{id}`.
+pub(crate) async fn chartset(
+    State(state): State<Arc<PagesState>>,
+    check: RateLimitCheck,
+    ChartsetIdParam(id): ChartsetIdParam,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let name = [b"chartset ", id.as_bytes().as_slice()].concat();
+    let key = CacheKey::page(&name, state.watch.generation());
+    let fill = {
+        let state = Arc::clone(&state);
+        move || async move { read(&state, id).await }
+    };
+    let body = state.cache.read_text(&check, key, &headers, fill).await?;
+    let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;
+    Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
+}
+
+async fn read(state: &PagesState, id: ChartsetId) -> Result<CachedResponse, ReadError> {
+    let Some(detail) = state.store.chartset(id).await? else { return Ok(CachedResponse::NotFound) };
+    Ok(TextBody::new(render(&ChartsetTemplate::new(&detail, state))?).into_cached())
+}
+
+/// The page of a chartset.
+#[derive(Template)]
+#[template(path = "chartset.html", whitespace = "minimize")]
+struct ChartsetTemplate {
+    layout: Layout,
+    title: String,
+    artist: String,
+    creators: Vec<CreatorLink>,
+    facts: String,
+    download: Option<String>,
+    charts: Vec<ChartRow>,
+    tags: Vec<TagLink>,
+    sources: Vec<SourceLine>,
+}
+
+/// A tag, and the search for it.
+struct TagLink {
+    name: String,
+    href: String,
+}
+
+impl ChartsetTemplate {
+    fn new(detail: &ChartsetDetail, state: &PagesState) -> Self {
+        let set = &detail.chartset;
+        let (title, artist) =
+            (named(set.title.clone(), "Untitled"), named(set.artist.clone(), "Unknown artist"));
+        let facts = format!(
+            "{} BPM · {} · {}",
+            format::bpm_range(set.bpm_min, set.bpm_max),
+            format::length_range(set.length_min_ms, set.length_max_ms),
+            format::counted(set.chart_count.into(), "chart")
+        );
+        let path = format!("/chartsets/{}", set.id);
+        let layout = Layout {
+            description: format!(
+                "{title} by {artist}, charted by {}: {facts}",
+                named(set.creator.clone(), "unknown")
+            ),
+            json: Some(format!("/api{path}")),
+            ..Layout::new(format!("{title} – {artist}"), path, state.settings.public_url.as_ref())
+        };
+        Self {
+            layout,
+            title,
+            artist,
+            creators: creators::links(
+                &set.creator,
+                detail.charts.iter().map(|entry| entry.chart.creator.as_str()),
+            ),
+            facts,
+            download: set.source.as_ref().map(|_| format!("/go/chartset/{}", set.id)),
+            charts: detail
+                .charts
+                .iter()
+                .map(|entry| ChartRow::new(&entry.chart, entry.curve.as_ref()))
+                .collect(),
+            tags: detail.tags.iter().map(|tag| TagLink::new(tag)).collect(),
+            sources: SourceLine::all(&detail.sources, &state.source_pages),
+        }
+    }
+}
+
+impl TagLink {
+    fn new(name: &str) -> Self {
+        let searched: String = name.chars().take(MAX_FILTER_CHARACTERS).collect();
+        Self { name: name.to_owned(), href: format!("/?q={}", escape(searched.trim())) }
+    }
+}

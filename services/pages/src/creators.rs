@@ -1,0 +1,34 @@
+//! The creators of a chartset, each linked to their sets.
+
+use std::cmp::Reverse;
+
+use crate::set_view::CreatorLink;
+
+/// The distinct creators of these charts, most charts first; without any, the creators as the chartset names them.
+pub(crate) fn links<'a>(joined: &str, of_charts: impl Iterator<Item = &'a str>) -> Vec<CreatorLink> {
+    let mut names: Vec<(&str, usize)> = Vec::new();
+    for name in of_charts.filter(|name| !name.is_empty()) {
+        match names.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => names.push((name, 1)),
+        }
+    }
+    names.sort_by_key(|(_, count)| Reverse(*count));
+    let fallback = if names.is_empty() && !joined.is_empty() { Some(joined) } else { None };
+    names.into_iter().map(|(name, _)| name).chain(fallback).map(CreatorLink::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn creators_are_ordered_by_their_charts() {
+        let names = |joined, charts: &[&'static str]| {
+            links(joined, charts.iter().copied()).into_iter().map(|link| link.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("b, a", &["a", "b", "", "b"]), ["b", "a"]);
+        assert_eq!(names("b, a", &[]), ["b, a"]);
+        assert!(names("", &["", ""]).is_empty());
+    }
+}

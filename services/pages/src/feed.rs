@@ -1,0 +1,148 @@
+//! `GET /feed.atom`: the chartsets that a list begins with, as an Atom feed (RFC 4287).
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use chart_index_browse::{ListRead, PageFormat, Search};
+use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::search::{ChartsetPage, Generation, SearchQuery};
+use chart_index_domain::{ChartsetId, ReadError};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, RequestHeaders, TextBody};
+
+use crate::PagesState;
+use crate::filter_form::describe;
+use crate::format;
+use crate::list_query::ListQuery;
+use crate::render::render;
+use crate::set_view::{SetItem, SetView};
+
+/// `GET /feed.atom`, for the filters and the order of a list.
+pub(crate) async fn feed(
+    State(state): State<Arc<PagesState>>,
+    check: RateLimitCheck,
+    RawQuery(query_string): RawQuery,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let query = ListQuery::parse(query_string.as_deref().unwrap_or_default())?.query.selection();
+    let read = ListRead { cache: &state.cache, check: &check, headers: &headers };
+    let format = Arc::new(AtomFormat(Arc::clone(&state)));
+    let page = state.engines.page(&read, query.search, &format).await?;
+    Ok(page.body.into_response(&headers, CachePolicy::Page, MediaType::Atom))
+}
+
+struct AtomFormat(Arc<PagesState>);
+
+impl PageFormat for AtomFormat {
+    fn cache_key(name: &[u8], generation: Generation) -> CacheKey {
+        CacheKey::page(&[b"feed ", name].concat(), generation)
+    }
+
+    async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
+        let query = ListQuery { search: SearchQuery::clone(&search.query), ..ListQuery::default() };
+        let items = page.items.iter().map(SetItem::read).collect::<Result<Vec<_>, _>>()?;
+        let sets: Vec<_> =
+            items.into_iter().map(|item| SetView::new(item, Vec::new(), &query.search)).collect();
+        let ids: Vec<ChartsetId> = sets.iter().filter_map(|set| set.id.parse().ok()).collect();
+        let updated = self.0.store.updated_times(&ids).await?;
+        let feed = FeedTemplate::new(
+            &query,
+            sets,
+            &updated,
+            self.0.settings.public_url.as_ref().map_or("", |url| url.as_str()),
+        );
+        Ok(TextBody::new(render(&feed)?).into_cached())
+    }
+}
+
+/// The feed.
+#[derive(Template)]
+#[template(path = "feed.xml", whitespace = "minimize")]
+struct FeedTemplate<'a> {
+    id: String,
+    title: String,
+    updated: String,
+    public_url: &'a str,
+    list: String,
+    feed: String,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    id: String,
+    title: String,
+    artist: String,
+    creator: String,
+    summary: String,
+    updated: String,
+}
+
+impl<'a> FeedTemplate<'a> {
+    fn new(
+        query: &ListQuery,
+        sets: Vec<SetView>,
+        updated: &[(ChartsetId, i64)],
+        public_url: &'a str,
+    ) -> Self {
+        let filters =
+            query.filters().into_iter().map(|filter| describe(filter, &query.search).1).collect::<Vec<_>>();
+        let title = if filters.is_empty() {
+            "Chart Index".to_owned()
+        } else {
+            format!("Chart Index: {}", filters.join(", "))
+        };
+        let newest = updated.iter().map(|(_, updated)| *updated).max().unwrap_or(0);
+        let updated_of =
+            |id: &str| updated.iter().find(|(known, _)| known.to_string() == id).map(|(_, updated)| *updated);
+        Self {
+            id: format!("urn:chart-index:list:{}", query.query_string()),
+            title: xml_text(&title),
+            updated: format::rfc3339(newest),
+            public_url,
+            list: query.path(),
+            feed: query.path_below("/feed.atom"),
+            entries: sets
+                .into_iter()
+                .filter_map(|set| Some(Entry::new(&set, updated_of(&set.id)?)))
+                .collect(),
+        }
+    }
+}
+
+impl Entry {
+    fn new(set: &SetView, updated: i64) -> Self {
+        let creator = set.creators.iter().map(|creator| creator.name.as_str()).collect::<Vec<_>>().join(", ");
+        Self {
+            id: set.id.clone(),
+            title: xml_text(&set.title),
+            artist: xml_text(&set.artist),
+            creator: xml_text(if creator.is_empty() { "unknown" } else { &creator }),
+            summary: format!(
+                "{}, {} BPM, {}, {}, {} notes/s at most",
+                set.keys, set.bpm, set.length, set.chart_count, set.density
+            ),
+            updated: format::rfc3339(updated),
+        }
+    }
+}
+
+/// The text without the characters that XML 1.0 forbids even as references (section 2.2).
+fn xml_text(text: &str) -> String {
+    text.chars()
+        .filter(|character| {
+            matches!(character, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_xml_forbids_are_removed() {
+        let hostile = "a\u{0}b\u{1}c\u{b}d\u{1f}e\u{fffe}f\u{ffff}g\th旋🎵\u{202e}";
+        assert_eq!(xml_text(hostile), "abcdefg\th旋🎵\u{202e}");
+    }
+}

@@ -9,12 +9,15 @@ use crate::buildah::Buildah;
 use crate::run;
 
 /// Files of a checkout that building reads.
-const NEEDED: [&str; 7] = [
+const NEEDED: [&str; 10] = [
+    "CHANGELOG.md",
     "Cargo.lock",
     "Cargo.toml",
     "benchmarks/src/ingest.rs",
     "crates/store/migrations/0001_catalogue.up.sql",
     "crates/store/src/lib.rs",
+    "docs/api.md",
+    "docs/snippets/client.py",
     "services/server/src/main.rs",
     "tests/src/lib.rs",
 ];
@@ -28,7 +31,7 @@ const OTHERS: [&str; 12] = [
     "README.md",
     "compose/secrets/postgres_password",
     "crates/chartfile/fuzz/target/output",
-    "docs/api.md",
+    "docs/runbook.md",
     "k8s/base/namespace.yaml",
     "samples/chart.osu",
     "target/release/chart-index",

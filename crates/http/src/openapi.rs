@@ -110,6 +110,20 @@ pub fn errors(own: &[ErrorType], policy: CachePolicy) -> Responses {
     }))
 }
 
+/// The errors of an operation outside of `/api`: a client that prefers HTML gets a page.
+#[must_use]
+pub fn errors_or_pages(own: &[ErrorType]) -> Responses {
+    let mut responses = errors(own, CachePolicy::NoStore);
+    for response in responses.values_mut() {
+        if let RefOr::T(response) = response {
+            let vary = constant_header("accept", "`Accept` decides whether the error is a page");
+            response.headers.insert("Vary".to_owned(), vary.into());
+            response.content.insert("text/html".to_owned(), ContentBuilder::new().build().into());
+        }
+    }
+    responses
+}
+
 /// The response with an error of one of these types, which have the same status.
 fn error(types: &[ErrorType], policy: CachePolicy) -> ResponseBuilder {
     let titles: Vec<String> =
@@ -131,20 +145,21 @@ fn rate_limit(description: &str) -> Header {
 }
 
 /// A parameter of the path.
-fn path_parameter<T: ToSchema>(name: &str) -> Parameter {
+fn path_parameter<T: ToSchema>(name: &str, description: &str) -> Parameter {
     let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
+    let parameter = parameter.description(Some(description));
     parameter.required(Required::True).schema(Some(Ref::from_schema_name(T::name()))).build()
 }
 
 impl IntoParams for HashParam {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![path_parameter::<NoteHash>("hash")]
+        vec![path_parameter::<NoteHash>("hash", "Note hash of the chart")]
     }
 }
 
 impl IntoParams for ChartsetIdParam {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        vec![path_parameter::<ChartsetId>("id")]
+        vec![path_parameter::<ChartsetId>("id", "Id of the chartset")]
     }
 }
 
@@ -156,6 +171,7 @@ impl IntoParams for Conditional {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let text = ObjectBuilder::new().schema_type(Type::String);
         let header = ParameterBuilder::new().name("If-None-Match").parameter_in(ParameterIn::Header);
+        let header = header.description(Some("Entity tags of responses that the client has, or `*`"));
         vec![header.required(Required::False).schema(Some(text)).build()]
     }
 }

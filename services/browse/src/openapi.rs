@@ -3,7 +3,9 @@
 use axum::http::StatusCode;
 use chart_index_domain::search::{Direction, Engine, MAX_NUMBER, MAX_TEXT_CHARACTERS, PageRequest, Sort};
 use chart_index_domain::{KeyCount, SourceKind};
-use chart_index_http::openapi::{Responses, by_status, errors, extension, header, json, response};
+use chart_index_http::openapi::{
+    Responses, by_status, errors, errors_or_pages, extension, header, json, response,
+};
 use chart_index_http::{CachePolicy, ErrorType};
 use serde_json::json;
 use utoipa::openapi::header::HeaderBuilder;
@@ -48,7 +50,7 @@ impl IntoResponses for RedirectResponses {
         let found = response("The page that publishes the chartset is at `Location`", CachePolicy::Redirect);
         let found = found.header("Location", header("The page of the source").build());
         let found = by_status([(StatusCode::FOUND, found)]);
-        found.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+        found.into_iter().chain(errors_or_pages(&[ErrorType::NotFound])).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 //! `assets/page.js`. A new file in `assets` needs nothing else.
 
 mod about;
+mod api_docs;
 mod assets;
 mod chart_page;
 mod chart_rows;
@@ -56,6 +57,7 @@ pub struct PagesState {
 
 /// The routes of the service.
 pub fn routes(state: PagesState) -> Routes {
+    let api_docs = api_docs::routes(state.cache.rate_limiter(), &state.settings);
     Routes::new(state.cache.rate_limiter())
         .route(Group::Page, "/", get(list_page::list))
         .route(Group::Page, "/chartsets", get(list_page::moved))
@@ -68,4 +70,5 @@ pub fn routes(state: PagesState) -> Routes {
         .unlimited_route(Group::Page, "/assets/{name}", get(assets::asset))
         .with_error_pages(errors::error_pages())
         .with_state(Arc::new(state))
+        .merge(api_docs)
 }

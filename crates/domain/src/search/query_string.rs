@@ -162,19 +162,24 @@ fn order(value: &str) -> Result<Direction, ParameterError> {
 
 /// Parses a decimal number. Negative numbers are clamped to 0.
 fn number(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
-    decimal(parameter, value, "")
+    decimal(parameter, value, 0)
 }
 
 /// Parses a decimal number of seconds and rounds it to whole milliseconds.
 fn milliseconds(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
-    // Appending the exponent to the text is exact. Multiplying the parsed number is not: 64.1 s would become less than
+    // Adding to the exponent of the text is exact. Multiplying the parsed number is not: 64.1 s would become less than
     // 64,100 ms.
-    decimal(parameter, value, "e3").map(f64::round)
+    decimal(parameter, value, 3).map(f64::round)
 }
 
-fn decimal(parameter: &'static str, value: &str, exponent: &str) -> Result<f64, ParameterError> {
-    let plain = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
-    let parsed = if plain { format!("{value}{exponent}").parse::<f64>().ok() } else { None };
+/// Parses a decimal number, times a power of ten. An exponent is accepted, as in the numbers of JSON: clients write `1e-7` by
+/// default for a parameter whose type is a number.
+fn decimal(parameter: &'static str, value: &str, power: i32) -> Result<f64, ParameterError> {
+    let (mantissa, exponent) = value.split_once(['e', 'E']).unwrap_or((value, "0"));
+    let plain = mantissa.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
+    let exponent = exponent.parse::<i32>().ok().filter(|_| plain);
+    let parsed = exponent
+        .and_then(|exponent| format!("{mantissa}e{}", exponent.saturating_add(power)).parse::<f64>().ok());
     let number = parsed.ok_or_else(|| error(parameter, "accepts a decimal number such as 174 or 174.5"))?;
     // Adding 0 turns -0 into 0.
     Ok(number.clamp(0.0, MAX_NUMBER) + 0.0)
@@ -252,6 +257,15 @@ mod tests {
     fn empty_and_unknown_parameters_are_ignored() {
         let query = "q=&keys=&source=&creator=+&bpmMin=&lengthMax=&densityMin=&sort=&order=&page=&perPage=&x=1&%FF=2&&=";
         assert_eq!(parsed(query), SearchQuery::default());
+    }
+
+    #[test]
+    fn numbers_may_have_an_exponent() {
+        let query = parsed("bpmMin=1.745e2&bpmMax=1E%2B3&lengthMin=641e-1&densityMin=5e-324");
+        assert_eq!(query.bpm, Bounds { min: Some(174.5), max: Some(1000.0) });
+        assert_eq!(query.length_ms.min, Some(64_100.0));
+        assert_eq!(query.density_min, Some(5e-324));
+        assert_eq!(parsed("lengthMax=1e2147483647").length_ms.max, Some(MAX_NUMBER));
     }
 
     #[test]
@@ -359,7 +373,10 @@ mod tests {
             ("bpmMin=fast", "bpmMin", "decimal number"),
             ("bpmMax=NaN", "bpmMax", "decimal number"),
             ("bpmMax=inf", "bpmMax", "decimal number"),
-            ("lengthMin=1e3", "lengthMin", "decimal number"),
+            ("lengthMin=1e", "lengthMin", "decimal number"),
+            ("lengthMin=e3", "lengthMin", "decimal number"),
+            ("lengthMin=1e1.5", "lengthMin", "decimal number"),
+            ("lengthMin=1e3e3", "lengthMin", "decimal number"),
             ("lengthMax=1.2.3", "lengthMax", "decimal number"),
             ("densityMin=-", "densityMin", "decimal number"),
             ("page=1.5", "page", "whole number"),

@@ -1,0 +1,71 @@
+//! The pages, rendered at the start, and their handlers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use chart_index_http::{
+    ApiError, CachePolicy, ErrorType, MediaType, PathParam, RequestHeaders, Resource, TextBody,
+};
+
+use super::{docs_page, note_hash_page, openapi, problem_pages};
+use crate::settings::PagesSettings;
+
+/// The rendered pages.
+#[derive(Debug)]
+pub(crate) struct ApiDocs {
+    docs: TextBody,
+    openapi: TextBody,
+    note_hash: TextBody,
+    vectors: TextBody,
+    /// By the last segment of the problem type.
+    problems: BTreeMap<&'static str, TextBody>,
+}
+
+impl ApiDocs {
+    /// Renders all pages.
+    pub(crate) fn new(settings: &PagesSettings) -> Self {
+        let document = openapi::document(settings.contact.as_deref());
+        let url = settings.public_url.as_ref();
+        let problem = |kind: ErrorType| (kind.as_str(), TextBody::new(problem_pages::page(kind, url)));
+        Self {
+            docs: TextBody::new(docs_page::page(&document, url)),
+            // What is serialised is text, numbers and lists of them.
+            openapi: TextBody::new(serde_json::to_vec(&document).unwrap_or_default()),
+            note_hash: TextBody::new(note_hash_page::page(url)),
+            vectors: TextBody::new(note_hash_page::VECTORS),
+            problems: ErrorType::ALL.map(problem).into(),
+        }
+    }
+}
+
+/// `GET /docs`.
+pub(crate) async fn docs(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
+    docs.docs.clone().into_response(&headers, CachePolicy::Page, MediaType::Html)
+}
+
+/// `GET /docs/openapi.json`.
+pub(crate) async fn openapi(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
+    docs.openapi.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
+}
+
+/// `GET /docs/note-hash`.
+pub(crate) async fn note_hash(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
+    docs.note_hash.clone().into_response(&headers, CachePolicy::Page, MediaType::Html)
+}
+
+/// `GET /docs/note-hash/vectors.json`.
+pub(crate) async fn vectors(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
+    docs.vectors.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
+}
+
+/// `GET /problems/{slug}`: what the `type` of an error resolves to.
+pub(crate) async fn problem(
+    State(docs): State<Arc<ApiDocs>>,
+    PathParam(slug): PathParam,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let page = docs.problems.get(slug.as_str()).ok_or(ApiError::NotFound(Resource::Endpoint))?;
+    Ok(page.clone().into_response(&headers, CachePolicy::Page, MediaType::Html))
+}

@@ -1,0 +1,101 @@
+//! The OpenAPI document: the operations of the services, with the words and examples of docs/api.md.
+
+use std::collections::BTreeMap;
+
+use chart_index_http::openapi::schemas;
+use utoipa::openapi::schema::{Object, Schema};
+use utoipa::openapi::tag::{Tag, TagBuilder};
+use utoipa::openapi::{Contact, Info, InfoBuilder, License, OpenApi, OpenApiBuilder, RefOr, ServerBuilder};
+
+use super::openapi_words::{describe_operations, describe_schemas, external_docs, markdown};
+use super::reference;
+
+/// The document of the whole API.
+pub(crate) fn document(contact: Option<&str>) -> OpenApi {
+    let mut document = OpenApiBuilder::new()
+        .info(info(contact))
+        // Relative to the address of the document.
+        .servers(Some([ServerBuilder::new().url("/").description(Some("This service")).build()]))
+        .tags(Some(tags()))
+        .external_docs(Some(external_docs("/docs")))
+        .build();
+    document.merge(chart_index_lookup::openapi());
+    document.merge(chart_index_browse::openapi());
+    let components = document.components.get_or_insert_default();
+    components.schemas.extend(schemas());
+    merge_flattened(&mut components.schemas);
+    describe_schemas(&mut components.schemas);
+    describe_operations(&mut document.paths);
+    document
+}
+
+fn info(contact: Option<&str>) -> Info {
+    let license = License::builder().name("MIT").identifier(Some("MIT")).build();
+    let conventions = markdown(reference::section("Conventions"));
+    let extensions = "Where `x-extension` is `true`, and for the values in `x-extension-values`, this service goes \
+                      beyond the contract of the API: other implementations need not have it. Numbers out of the range \
+                      `x-clamped-to` are clamped to it. Later versions may add values to `x-extensible-enum`.";
+    InfoBuilder::new()
+        .title("Chart index")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(format!("{}\n\n{conventions}\n\n{extensions}", summary())))
+        .contact(contact.map(contact_of))
+        .license(Some(license))
+        .build()
+}
+
+/// The contact that the operator configured: an e-mail address or a URL.
+fn contact_of(text: &str) -> Contact {
+    let (address, url) = if text.contains('@') { (Some(text), None) } else { (None, Some(text)) };
+    Contact::builder().name(Some("Operator")).email(address).url(url).build()
+}
+
+/// The first paragraph of the reference.
+fn summary() -> String {
+    markdown(reference::introduction().trim_start().split("\n\n").next().unwrap_or_default())
+}
+
+fn tags() -> [Tag; 2] {
+    let tag = |name: &str, text: &str| TagBuilder::new().name(name).description(Some(text)).build();
+    [
+        tag("Charts", "Charts, known by the hash of their notes"),
+        tag("Chartsets", "Chartsets: the list, one of them, and where it is published"),
+    ]
+}
+
+type Schemas = BTreeMap<String, RefOr<Schema>>;
+
+/// Makes one object of each schema that flattens another into itself, as its JSON is one, and removes schemas that nothing
+/// else refers to.
+fn merge_flattened(schemas: &mut Schemas) {
+    let all = schemas.clone();
+    let mut parts = Vec::new();
+    for schema in schemas.values_mut() {
+        let RefOr::T(Schema::AllOf(composed)) = schema else { continue };
+        let mut merged = Object::new();
+        for item in &composed.items {
+            if let Some(object) = object(item, &all) {
+                merged.properties.extend(object.properties);
+                merged.required.extend(object.required);
+            }
+            if let RefOr::Ref(reference) = item {
+                parts.push(reference.ref_location.clone());
+            }
+        }
+        *schema = RefOr::T(merged.into());
+    }
+    let text = serde_json::to_string(schemas).unwrap_or_default();
+    schemas.retain(|name, _| {
+        let reference = format!("#/components/schemas/{name}");
+        !parts.contains(&reference) || text.contains(&format!("\"{reference}\""))
+    });
+}
+
+/// The object that a schema is or refers to.
+fn object(schema: &RefOr<Schema>, all: &Schemas) -> Option<Object> {
+    match schema {
+        RefOr::T(Schema::Object(object)) => Some(object.clone()),
+        RefOr::Ref(reference) => object(all.get(reference.ref_location.rsplit('/').next()?)?, all),
+        RefOr::T(_) => None,
+    }
+}

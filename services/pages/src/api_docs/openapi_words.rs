@@ -1,0 +1,165 @@
+//! The words and examples of the OpenAPI document, from docs/api.md.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use utoipa::openapi::external_docs::{ExternalDocs, ExternalDocsBuilder};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, Paths};
+use utoipa::openapi::schema::{Object, Schema};
+use utoipa::openapi::{Array, RefOr};
+
+use super::reference::{self, Example, Row, Section};
+
+/// The sections of docs/api.md whose tables describe the fields of a schema.
+const FIELDS: [(&str, &[&str]); 8] = [
+    ("ChartLookup", &["Chart lookup"]),
+    ("Chart", &["Chart lookup"]),
+    ("ChartsetList", &["Chartset list"]),
+    ("Chartset", &["Chartset list"]),
+    ("ChartsetDetail", &["Chartset list", "Chartset detail"]),
+    ("ChartsetChart", &["Chartset detail"]),
+    ("Source", &["Sources"]),
+    ("Problem", &["Errors"]),
+];
+
+/// Describes the fields of all schemas, and puts them in the order of docs/api.md.
+pub(crate) fn describe_schemas(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
+    for (name, sections) in FIELDS {
+        let Some(RefOr::T(Schema::Object(object))) = schemas.get_mut(name) else { continue };
+        let rows = sections.iter().flat_map(|heading| reference::rows(reference::section(heading), "Field"));
+        describe_fields(object, &rows.collect::<Vec<_>>());
+        object.description = None;
+    }
+}
+
+fn describe_fields(object: &mut Object, rows: &[Row]) {
+    let position = |name: &str| rows.iter().position(|row| row.names.contains(&name));
+    let mut place: Vec<String> = object.properties.keys().cloned().collect();
+    place.sort_by_key(|name| {
+        position(name).map(|row| (row, rows[row].names.iter().position(|one| one == name)))
+    });
+    let mut properties = std::mem::take(&mut object.properties);
+    for name in place {
+        let Some(mut schema) = properties.shift_remove(&name) else { continue };
+        let meaning = position(&name).and_then(|row| rows[row].cells.last());
+        set_description(&mut schema, meaning.map(|text| markdown(text)));
+        object.properties.insert(name, schema);
+    }
+    object.required.sort_by_key(|name| object.properties.get_index_of(name));
+}
+
+fn set_description(schema: &mut RefOr<Schema>, text: Option<String>) {
+    match schema {
+        RefOr::Ref(reference) => reference.description = text.unwrap_or_default(),
+        RefOr::T(Schema::Object(Object { description, .. }) | Schema::Array(Array { description, .. })) => {
+            *description = text;
+        }
+        RefOr::T(_) => {}
+    }
+}
+
+/// Describes all operations: summary, description, parameters, examples.
+pub(crate) fn describe_operations(paths: &mut Paths) {
+    for (path, item) in &mut paths.paths {
+        let (Some(operation), Some((summary, section))) = (&mut item.get, section_of(path)) else { continue };
+        operation.summary = Some(summary.to_owned());
+        operation.description = Some(markdown(first_paragraphs(section.text)));
+        operation.external_docs = Some(external_docs(&format!("/docs#{}", anchor(section.heading))));
+        let parameters = reference::rows(section.text, "Parameter");
+        let examples: Vec<Example<'_>> =
+            reference::examples().filter(|example| is_of(path, example.target)).collect();
+        for parameter in operation.parameters.iter_mut().flatten() {
+            if let RefOr::T(parameter) = parameter {
+                describe_parameter(parameter, &parameters, path, &examples);
+            }
+        }
+        add_examples(operation, &examples);
+    }
+}
+
+/// A link to the reference. Without a description utoipa 6.0 would write `null`, which is invalid.
+pub(crate) fn external_docs(url: &str) -> ExternalDocs {
+    ExternalDocsBuilder::new().url(url).description(Some("Reference")).build()
+}
+
+/// The summary of an operation and its section, by the table of endpoints of docs/api.md.
+pub(crate) fn section_of(path: &str) -> Option<(&'static str, Section)> {
+    let endpoints = reference::rows(reference::introduction(), "Endpoint");
+    let row = endpoints.into_iter().find(|row| row.names.first() == Some(&format!("GET {path}").as_str()))?;
+    let target = row.target?;
+    let section = reference::sections().find(|section| anchor(section.heading) == target)?;
+    Some((row.cells.first()?, section))
+}
+
+/// The text before the first table or example.
+fn first_paragraphs(text: &'static str) -> &'static str {
+    let end = ["\n\n|", "\n\n```"].iter().filter_map(|start| text.find(start)).min().unwrap_or(text.len());
+    text[..end].trim()
+}
+
+fn describe_parameter(parameter: &mut Parameter, rows: &[Row], path: &str, examples: &[Example<'_>]) {
+    if let Some(row) = rows.iter().find(|row| row.names.contains(&parameter.name.as_str())) {
+        let default = row.cells.last().filter(|text| !text.trim().is_empty());
+        let default = default.map(|text| format!(". Default: {text}")).unwrap_or_default();
+        parameter.description = row.cells.first().map(|text| markdown(&format!("{text}{default}")));
+    }
+    let sent = examples.iter().filter(|example| matches!(example.status, "200" | "302"));
+    if let Some(value) = sent.into_iter().find_map(|example| value_in(parameter, path, example.target)) {
+        *parameter = ParameterBuilder::from(parameter.clone()).example(Some(value)).build();
+    }
+}
+
+/// The value of a parameter in the target of a request.
+fn value_in(parameter: &Parameter, path: &str, target: &str) -> Option<Value> {
+    let (target, query) = target.split_once('?').unwrap_or((target, ""));
+    let text = if parameter.parameter_in == ParameterIn::Path {
+        let position = path.split('/').position(|segment| segment == format!("{{{}}}", parameter.name))?;
+        target.split('/').nth(position)?
+    } else {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.filter(|(name, _)| *name == parameter.name).map(|(_, value)| value).next()?
+    };
+    let one = |text: &str| text.parse::<u64>().map_or_else(|_| text.into(), Value::from);
+    Some(match &parameter.schema {
+        Some(RefOr::T(Schema::Array(_))) => text.split(',').map(one).collect(),
+        Some(RefOr::T(Schema::Object(object))) if object.pattern.is_none() => one(text),
+        _ => text.into(),
+    })
+}
+
+/// The first example of each status, as the example of its body.
+fn add_examples(operation: &mut Operation, examples: &[Example<'_>]) {
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        let mut of_status = examples.iter().filter(|example| example.status == status);
+        let body = of_status.find_map(|example| serde_json::from_str(example.body).ok());
+        let Some(body) = body else { continue };
+        if let Some(RefOr::T(content)) = response.content.values_mut().next() {
+            content.example = Some(body);
+        }
+    }
+}
+
+/// Whether a target is of the path with this template.
+pub(crate) fn is_of(template: &str, target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or_default();
+    let (mut expected, mut actual) = (template.split('/'), path.split('/'));
+    loop {
+        match (expected.next(), actual.next()) {
+            (None, None) => return true,
+            (Some(one), Some(other)) if one == other || one.starts_with('{') => {}
+            _ => return false,
+        }
+    }
+}
+
+/// Text of docs/api.md for readers elsewhere: with links to the page.
+pub(crate) fn markdown(text: &str) -> String {
+    text.trim().replace("](#note-hash)", "](/docs/note-hash)").replace("](#", "](/docs#")
+}
+
+/// The anchor of a heading, as forges make it.
+pub(crate) fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}

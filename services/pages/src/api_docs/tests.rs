@@ -1,0 +1,62 @@
+//! The router and the OpenAPI document.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chart_index_browse::{BrowseState, SearchEngines, SourcePages};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections};
+use chart_index_http::{HttpRateLimiter, ResponseCache};
+use chart_index_lookup::LookupState;
+use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
+use chart_index_redis::RedisConnection;
+use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
+
+use super::*;
+
+/// The templates of all routes of the API.
+fn templates() -> BTreeSet<&'static str> {
+    let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
+    let limiting = HttpRateLimiter::new(limiter, TrustedProxies::default());
+    let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap();
+    let cache = ResponseCache::new(limiting, cache);
+    // Nothing listens on port 1.
+    let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
+    let watch = CatalogueWatch::disabled();
+    let lookup = chart_index_lookup::routes(LookupState { store: store.clone(), cache: cache.clone() });
+    let browse = chart_index_browse::routes(BrowseState {
+        engines: SearchEngines::new(Arc::new(PostgresSearch::new(store.clone(), watch.clone()))),
+        store,
+        watch,
+        cache,
+        source_pages: SourcePages {
+            alpha_source_page: "https://alpha.example/sets".parse().unwrap(),
+            beta_source_page: "https://beta.example/packs".parse().unwrap(),
+        },
+    });
+    lookup.templates().chain(browse.templates()).collect()
+}
+
+#[tokio::test]
+async fn document_has_every_route_and_no_other() {
+    let document = openapi::document(None);
+    let documented: BTreeSet<&str> = document.paths.paths.keys().map(String::as_str).collect();
+    assert_eq!(documented, templates());
+}
+
+#[test]
+fn operation_ids_are_unique() {
+    let document = openapi::document(None);
+    let operations = document.paths.paths.values().filter_map(|item| item.get.as_ref());
+    let ids: Vec<&String> = operations.filter_map(|operation| operation.operation_id.as_ref()).collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), document.paths.paths.len());
+}
+
+#[test]
+fn contact_is_an_address_or_a_url() {
+    for (contact, field) in [("me@example.org", "email"), ("https://example.org/contact", "url")] {
+        let document = serde_json::to_value(openapi::document(Some(contact))).unwrap();
+        assert_eq!(document["info"]["contact"][field], contact);
+    }
+    let document = serde_json::to_value(openapi::document(None)).unwrap();
+    assert!(document["info"].get("contact").is_none());
+}

@@ -1,0 +1,49 @@
+//! The pages for authors of clients, the OpenAPI document, and the examples of docs/snippets, over real servers.
+#![expect(clippy::expect_used, reason = "a test panics if its set-up fails")]
+
+mod document;
+mod fuzzing;
+mod openapi;
+mod pages;
+mod responses;
+mod snippets;
+
+use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer, samples, workspace_root};
+
+/// A chart and a chartset of the sample library.
+const HASH: &str = "ec3d3891de5128da2c66057ae435300d5ef5d71101c269160eaa553534f425bb";
+const CHARTSET: &str = "21642f9846d39260";
+
+/// The sample library in a database.
+async fn sample_database() -> TestDatabase {
+    let database = TestDatabase::create().await;
+    indexer(database.url(), &["migrate"]).succeeded();
+    indexer(database.url(), &["ingest", samples().to_str().expect("UTF-8")]).succeeded();
+    database
+}
+
+/// A service over the sample library with these settings, and its database.
+async fn serve_samples(variables: &[(&str, &str)]) -> (TestDatabase, Service) {
+    let database = sample_database().await;
+    let options = ServiceOptions { variables, ..ServiceOptions::default() };
+    let service = Service::start_with(database.url(), &options);
+    (database, service)
+}
+
+/// The limit of each group as settings.
+fn limits(limit: &str) -> Vec<(&'static str, &str)> {
+    let groups = [
+        "RATE_LIMIT_LOOKUP",
+        "RATE_LIMIT_ROX",
+        "RATE_LIMIT_LIST",
+        "RATE_LIMIT_DETAIL",
+        "RATE_LIMIT_PAGE",
+        "RATE_LIMIT_OTHER",
+    ];
+    groups.map(|group| (group, limit)).into()
+}
+
+/// The text of a file of the repository.
+fn read(path: &str) -> String {
+    std::fs::read_to_string(workspace_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}

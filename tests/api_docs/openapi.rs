@@ -1,0 +1,96 @@
+//! The OpenAPI document, and whether a response is one that it describes.
+
+use std::collections::BTreeSet;
+
+use chart_index_tests::{Client, Response};
+use serde_json::{Value, json};
+
+/// Response headers that are either described or not sent.
+const DESCRIBED_HEADERS: [&str; 10] = [
+    "Cache-Control",
+    "Content-Disposition",
+    "ETag",
+    "Location",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Retry-After",
+    "Vary",
+    "X-Request-Id",
+    "X-Search-Engine",
+];
+
+/// The document that a service serves.
+pub(crate) struct Document(pub(crate) Value);
+
+impl Document {
+    pub(crate) async fn of(client: &Client) -> Self {
+        Self(client.get("/docs/openapi.json").await.json())
+    }
+
+    /// The path templates with an operation.
+    pub(crate) fn paths(&self) -> Vec<&str> {
+        self.0["paths"].as_object().expect("paths").keys().map(String::as_str).collect()
+    }
+
+    /// The GET operation of a path.
+    pub(crate) fn operation(&self, path: &str) -> &Value {
+        &self.0["paths"][path]["get"]
+    }
+
+    /// Each operation with each of its statuses.
+    pub(crate) fn statuses(&self) -> BTreeSet<(String, String)> {
+        let statuses = |path: &str| -> Vec<String> {
+            self.operation(path)["responses"].as_object().expect("responses").keys().cloned().collect()
+        };
+        let paths = self.paths().into_iter();
+        paths
+            .flat_map(|path| statuses(path).into_iter().map(move |status| (path.to_owned(), status)))
+            .collect()
+    }
+
+    /// What is wrong with a value, by a schema of the document.
+    pub(crate) fn errors(&self, schema: &Value, value: &Value) -> Vec<String> {
+        let mut root = schema.clone();
+        root["components"] = self.0["components"].clone();
+        let validator = jsonschema::validator_for(&root).expect("a valid schema");
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    }
+
+    /// Asserts that a response to a request of this operation is as described. Returns its status.
+    pub(crate) fn check(&self, path: &str, response: &Response) -> String {
+        let status = response.status.as_str().to_owned();
+        let described = &self.operation(path)["responses"][&status];
+        let body = String::from_utf8_lossy(&response.body);
+        assert!(described.is_object(), "{path}: {status} is not described: {body}");
+        self.check_headers(path, described, response);
+        self.check_body(path, described, response);
+        status
+    }
+
+    fn check_headers(&self, path: &str, described: &Value, response: &Response) {
+        for name in DESCRIBED_HEADERS {
+            let (header, sent) = (&described["headers"][name], response.headers.get(name));
+            let context = format!("{path} {} {name}", response.status);
+            assert_eq!(header.is_object(), sent.is_some(), "{context}: {sent:?}");
+            let Some(sent) = sent.map(|value| value.to_str().expect("text")) else { continue };
+            let is_integer = header["schema"]["type"] == "integer";
+            let value = if is_integer { json!(sent.parse::<u64>().expect("digits")) } else { json!(sent) };
+            assert_eq!(self.errors(&header["schema"], &value), [""; 0], "{context}: {sent}");
+        }
+    }
+
+    fn check_body(&self, path: &str, described: &Value, response: &Response) {
+        let context = format!("{path} {}", response.status);
+        let Some(media_types) = described["content"].as_object() else {
+            assert!(response.body.is_empty(), "{context} has a body");
+            return;
+        };
+        let media_type = response.header("content-type").split(';').next().unwrap_or_default();
+        let media = media_types.get(media_type).unwrap_or_else(|| panic!("{context}: {media_type}"));
+        if media_type.ends_with("json") {
+            assert_eq!(self.errors(&media["schema"], &response.json()), [""; 0], "{context}");
+        } else {
+            assert!(media["schema"].is_null(), "{context}");
+        }
+    }
+}

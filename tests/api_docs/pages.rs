@@ -1,0 +1,149 @@
+//! `/docs`, `/docs/note-hash` and `/problems/{slug}`.
+
+use std::collections::BTreeSet;
+
+use chart_index_tests::Client;
+
+use super::openapi::Document;
+use super::{read, serve_samples};
+
+/// The body of a page.
+async fn page(client: &Client, path: &str) -> String {
+    let response = client.get(path).await;
+    assert_eq!(response.status, 200, "{path}");
+    assert_eq!(response.header("content-type"), "text/html; charset=utf-8", "{path}");
+    assert!(response.header("content-security-policy").starts_with("default-src 'none'"), "{path}");
+    let tag = response.header("etag").to_owned();
+    assert_eq!(client.get_with(path, &[("if-none-match", &tag)]).await.status, 304, "{path}");
+    String::from_utf8(response.body).expect("UTF-8")
+}
+
+/// The values of an attribute, with their character references decoded.
+fn attributes(html: &str, name: &str) -> Vec<String> {
+    let start = format!(" {name}=\"");
+    let values = html.split(&start).skip(1).filter_map(|rest| rest.split('"').next());
+    values.map(|value| value.replace("&amp;", "&").replace("&#38;", "&")).collect()
+}
+
+#[tokio::test]
+async fn links_and_anchors_resolve() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let mut links = BTreeSet::new();
+    for path in ["/docs", "/docs/note-hash", "/problems/rate-limited"] {
+        let html = page(&client, path).await;
+        // Header and footer are those of every page.
+        let main = html.split("<main").nth(1).and_then(|rest| rest.split("</main>").next()).expect("main");
+        for link in attributes(main, "href").into_iter().filter(|link| link.starts_with(['/', '#'])) {
+            links.insert(if link.starts_with('#') { format!("{path}{link}") } else { link });
+        }
+    }
+    assert!(links.len() > 40, "{links:?}");
+    for link in links {
+        let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
+        let response = client.get(path).await;
+        // Examples of errors are linked as well.
+        let is_example = path.starts_with("/api/") || path.starts_with("/go/");
+        let statuses: &[u16] = if is_example { &[200, 302, 400, 404] } else { &[200, 303] };
+        assert!(statuses.contains(&response.status.as_u16()), "{link}: {}", response.status);
+        let html = String::from_utf8_lossy(&response.body).into_owned();
+        assert!(anchor.is_empty() || attributes(&html, "id").contains(&anchor.to_owned()), "{link}");
+    }
+}
+
+#[tokio::test]
+async fn docs_show_every_operation_with_a_live_link() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let html = page(&client, "/docs").await;
+    let document = Document::of(&client).await;
+    for path in document.paths() {
+        assert!(html.contains(&format!("<code>GET {path}</code>")), "{path}");
+        for parameter in document.operation(path)["parameters"].as_array().expect("parameters") {
+            let name = parameter["name"].as_str().expect("a name");
+            assert!(html.contains(&format!("<code>{name}</code>")), "{path}: {name}");
+        }
+    }
+    let live =
+        html.split("<div class=\"operation\">").skip(1).filter(|part| part.contains(">Try it</a>")).count();
+    assert_eq!(live, document.paths().len());
+    for heading in
+        ["quick-start", "etiquette", "errors", "rate-limits", "compatibility", "extensions", "changelog"]
+    {
+        assert!(html.contains(&format!(" id=\"{heading}\"")), "{heading}");
+    }
+    assert!(!html.contains("/readyz"), "the private listener is not for clients");
+    assert!(!html.contains(" style=") && !html.contains("<script>"), "the policy forbids both");
+}
+
+/// Every section of docs/api.md for clients is on a page, word for word.
+#[tokio::test]
+async fn pages_have_the_text_of_the_reference() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let pages = [page(&client, "/docs").await, page(&client, "/docs/note-hash").await].concat();
+    let text = text_of(&pages);
+    let reference = read("docs/api.md");
+    let mut count = 0;
+    for section in reference.split("\n## ").skip(1).filter(|section| !section.starts_with("Health endpoints"))
+    {
+        // Paragraphs without markup: what has markup is covered by the test of the Markdown.
+        let paragraphs =
+            section.split("\n\n").skip(1).filter(|text| !text.contains(['`', '[', '|', '*', '-', '"']));
+        for paragraph in paragraphs.filter(|text| text.split_whitespace().count() > 3) {
+            let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains(&words), "{words}");
+            count += 1;
+        }
+    }
+    assert!(count > 5, "{count} paragraphs");
+}
+
+/// The text of HTML, with single spaces.
+fn text_of(html: &str) -> String {
+    let text: String =
+        html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn every_problem_type_resolves() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let document = Document::of(&client).await;
+    let types = &document.0["components"]["schemas"]["Problem"]["properties"]["type"]["x-extensible-enum"];
+    let types = types.as_array().expect("the problem types");
+    assert!(types.len() > 10, "{types:?}");
+    for problem in types {
+        let path = problem.as_str().expect("a path");
+        let text = text_of(&page(&client, path).await);
+        assert!(text.contains(path), "{path}: {text}");
+        for heading in ["What it means", "What to do"] {
+            let rest = text.split(heading).nth(1).unwrap_or_default();
+            assert!(rest.split_whitespace().count() > 3, "{path}: {heading}: {text}");
+        }
+    }
+    for path in ["/problems/", "/problems/none", "/problems/Rate-Limited", "/problems/rate-limited/x"] {
+        assert_eq!(client.get(path).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn note_hash_page_has_all_vectors() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let json = client.get("/docs/note-hash/vectors.json").await;
+    assert_eq!(json.header("content-type"), "application/json");
+    let golden: serde_json::Value =
+        serde_json::from_str(&read("crates/chartfile/golden/note_hash_v1.json")).expect("JSON");
+    assert_eq!(json.json(), golden);
+    let html = page(&client, "/docs/note-hash").await;
+    let vectors = golden["vectors"].as_array().expect("vectors");
+    for vector in vectors {
+        for field in ["hash", "canonicalHex"] {
+            let value = vector[field].as_str().expect("a text");
+            assert!(html.contains(&format!("<code>{value}</code>")), "{value}");
+        }
+    }
+    assert!(vectors.len() > 10);
+}

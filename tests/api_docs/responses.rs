@@ -1,0 +1,127 @@
+//! Real responses of every operation and status are as the OpenAPI document describes them.
+
+use std::collections::BTreeSet;
+
+use chart_index_tests::{Client, Service, ServiceOptions};
+use reqwest::Method;
+
+use super::openapi::Document;
+use super::{CHARTSET, HASH, limits, serve_samples};
+
+/// An operation: its path, the target of a success, and a target and header that give a 400 and a 404, if it has these.
+struct Requests {
+    path: &'static str,
+    success: String,
+    bad: String,
+    missing: Option<String>,
+}
+
+fn requests() -> Vec<Requests> {
+    let (unknown_hash, unknown_set) = ("0".repeat(64), "0".repeat(16));
+    let of_chart = |path: &'static str, suffix: &str, is_missing: bool| Requests {
+        path,
+        success: format!("/api/charts/{HASH}{suffix}"),
+        bad: format!("/api/charts/x{suffix}"),
+        missing: is_missing.then(|| format!("/api/charts/{unknown_hash}{suffix}")),
+    };
+    let of_set = |path: &'static str, prefix: &str| Requests {
+        path,
+        success: format!("{prefix}/{CHARTSET}"),
+        bad: format!("{prefix}/{CHARTSET}"),
+        missing: Some(format!("{prefix}/{unknown_set}")),
+    };
+    let list = Requests {
+        path: "/api/chartsets",
+        success: "/api/chartsets?q=harbour".to_owned(),
+        bad: "/api/chartsets?keys=3".to_owned(),
+        missing: None,
+    };
+    vec![
+        of_chart("/api/charts/{hash}", "", false),
+        of_chart("/api/charts/{hash}/rox", "/rox", true),
+        list,
+        of_set("/api/chartsets/{id}", "/api/chartsets"),
+        of_set("/go/chartset/{id}", "/go/chartset"),
+    ]
+}
+
+/// Checks responses and collects their statuses.
+struct Checked<'a> {
+    document: &'a Document,
+    statuses: BTreeSet<(String, String)>,
+}
+
+impl Checked<'_> {
+    async fn get(&mut self, client: &Client, path: &str, target: &str, headers: &[(&str, &str)]) {
+        let response = client.get_with(target, headers).await;
+        let status = self.document.check(path, &response);
+        self.statuses.insert((path.to_owned(), status));
+        // HEAD is described by the GET of the same path.
+        let head = client.request(Method::HEAD, target, headers).await;
+        assert_eq!(head.status, response.status, "HEAD {target}");
+        assert!(head.body.is_empty(), "HEAD {target}");
+        for name in ["etag", "cache-control", "content-type", "vary", "location"] {
+            assert_eq!(head.header(name), response.header(name), "HEAD {target}: {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn responses_of_every_status_are_as_described() {
+    let (database, service) = serve_samples(&[]).await;
+    let (_limited_database, limited) = serve_samples(&limits("1")).await;
+    // Nothing listens on port 1.
+    let without_database =
+        Service::start_with("postgres://nobody@127.0.0.1:1/none", &ServiceOptions::default());
+    let client = service.client();
+    let document = Document::of(&client).await;
+    let mut checked = Checked { document: &document, statuses: BTreeSet::new() };
+    let long = "x".repeat(9_000);
+    for Requests { path, success, bad, missing } in &requests() {
+        let separator = if success.contains('?') { '&' } else { '?' };
+        checked.get(&client, path, success, &[]).await;
+        checked.get(&client, path, success, &[("if-none-match", "*")]).await;
+        checked.get(&client, path, bad, &[("host", "a/b")]).await;
+        checked.get(&client, path, bad, &[]).await;
+        checked.get(&client, path, &format!("{success}{separator}x={long}"), &[]).await;
+        if let Some(missing) = missing {
+            checked.get(&client, path, missing, &[]).await;
+            checked.get(&client, path, missing, &[("accept", "text/html")]).await;
+        }
+        let refused = limited.client();
+        refused.get(success).await;
+        checked.get(&refused, path, success, &[]).await;
+        checked.get(&without_database.client(), path, success, &[]).await;
+    }
+    // A service that has cached nothing, over a schema that it does not know.
+    let broken = Service::start(database.url());
+    database.psql("ALTER TABLE charts RENAME TO charts_of_another_version");
+    database.psql("ALTER TABLE chartsets RENAME TO chartsets_of_another_version");
+    for Requests { path, success, .. } in &requests() {
+        checked.get(&broken.client(), path, success, &[]).await;
+    }
+    let unchecked: Vec<_> = document.statuses().difference(&checked.statuses).cloned().collect();
+    assert!(unchecked.is_empty(), "no response was checked of {unchecked:?}");
+}
+
+#[tokio::test]
+async fn methods_are_those_of_the_document() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let document = Document::of(&client).await;
+    let known: BTreeSet<&str> = requests().iter().map(|request| request.path).collect();
+    assert_eq!(document.paths().into_iter().collect::<BTreeSet<_>>(), known);
+    for Requests { path, success, .. } in &requests() {
+        let described: Vec<&str> =
+            document.0["paths"][path].as_object().expect("methods").keys().map(String::as_str).collect();
+        assert_eq!(described, ["get"], "{path}");
+        for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] {
+            let response = client.request(method.parse().expect("a method"), success, &[]).await;
+            assert_eq!(
+                (response.status.as_u16(), response.header("allow")),
+                (405, "GET, HEAD"),
+                "{method} {path}"
+            );
+        }
+    }
+}

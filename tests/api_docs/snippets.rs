@@ -1,0 +1,193 @@
+//! The examples of docs/snippets run and do what they show.
+//!
+//! C# runs on Mono, which Debian has in the place of .NET.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use chart_index_tests::{Service, workspace_root};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{limits, read, serve_samples};
+
+/// What a client prints.
+const EXPECTED: &str = "21642f9846d39260 Harbour Lights\n7a1825cc4bacc079 Harbour Lights\nknown 900101\n";
+
+/// The clients and the examples of the note hash, by language.
+const CLIENTS: [&str; 5] = ["client.sh", "client.py", "client.mjs", "client.rs", "Client.cs"];
+const NOTE_HASHES: [&str; 5] =
+    ["note_hash.sh", "note_hash.py", "note_hash.mjs", "note_hash.rs", "NoteHash.cs"];
+
+/// The command that runs an example; C# is compiled into the folder first.
+fn command(name: &str, folder: &Path) -> Command {
+    let file = workspace_root().join("docs/snippets").join(name);
+    let (stem, extension) = name.split_once('.').expect("an extension");
+    let interpreter = match extension {
+        "sh" => "sh",
+        "py" => "python3",
+        "mjs" => {
+            let mut command = Command::new(workspace_root().join("scripts/browser"));
+            command.arg("node").arg(file);
+            return command;
+        }
+        "rs" => return Command::new(example_program(stem)),
+        _ => {
+            let program = folder.join(stem).with_extension("exe");
+            let references =
+                ["System.Net.Http", "System.Runtime.Serialization"].map(|name| format!("-r:{name}.dll"));
+            let mut compiler = Command::new("mcs");
+            compiler.arg("-langversion:latest").args(references).arg(format!("-out:{}", program.display()));
+            succeeded(name, &compiler.arg(&file).output().expect("scripts/servers install mono"));
+            let mut command = Command::new("mono");
+            command.arg(program);
+            return command;
+        }
+    };
+    let mut command = Command::new(interpreter);
+    command.arg(file);
+    command
+}
+
+/// An example of this package: `cargo test` builds it.
+fn example_program(stem: &str) -> PathBuf {
+    // This test is target/<profile>/deps/…, the examples are target/<profile>/examples/….
+    let test = std::env::current_exe().expect("the path of the test");
+    test.ancestors()
+        .nth(2)
+        .expect("the folder of the programs")
+        .join("examples")
+        .join(format!("snippet_{stem}"))
+}
+
+fn succeeded(name: &str, output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {}: {stderr}", output.status);
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+/// Runs a client, and returns what it reports on standard error.
+async fn run_client(name: &'static str, base: String) -> String {
+    let run = move || {
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = command(name, folder.path()).arg(base).output().expect("the interpreter is installed");
+        assert_eq!(succeeded(name, &output), EXPECTED, "{name}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// A server in front of a service. It responds to the first request with the 429 of the service, whose time to wait is replaced
+/// by a second, and forwards all other connections.
+async fn refuse_once(service: &Service) -> (String, Arc<AtomicU32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let (base, target) =
+        (format!("http://{}", listener.local_addr().expect("an address")), service.address());
+    let connections = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            if counted.fetch_add(1, Ordering::Relaxed) == 0 {
+                let body = r#"{"type":"/problems/rate-limited","title":"Too many requests","status":429,"detail":"retry"}"#;
+                let head = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n\
+                            Cache-Control: no-store\r\nConnection: close\r\nContent-Length: ";
+                let mut request = [0; 4096];
+                let _ = client.read(&mut request).await;
+                let response = format!("{head}{}\r\n\r\n{body}", body.len());
+                client.write_all(response.as_bytes()).await.expect("the client reads");
+                continue;
+            }
+            tokio::spawn(async move {
+                let mut server = TcpStream::connect(target).await.expect("the service listens");
+                let _ = copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    (base, connections)
+}
+
+#[tokio::test]
+async fn clients_page_cache_and_wait_after_a_429() {
+    let (_database, service) = serve_samples(&[]).await;
+    for name in CLIENTS {
+        let (base, connections) = refuse_once(&service).await;
+        let report = run_client(name, base).await;
+        assert!(report.contains("not modified"), "{name} sends the tag: {report}");
+        assert!(connections.load(Ordering::Relaxed) > 1, "{name} tries again");
+    }
+}
+
+/// The limit of the service itself: the window is a minute.
+#[tokio::test]
+#[ignore = "long: a minute"]
+async fn long_clients_wait_for_the_limit_of_the_service() {
+    let mut runs = Vec::new();
+    for name in CLIENTS {
+        // The list has two pages.
+        let (database, service) = serve_samples(&limits("1")).await;
+        let base = format!("http://{}", service.address());
+        runs.push(tokio::spawn(async move {
+            run_client(name, base).await;
+            drop((service, database));
+        }));
+    }
+    for run in runs {
+        run.await.expect("no client failed");
+    }
+}
+
+/// The golden vectors, and one that is longer than a chunk of BLAKE3, whose tree has an odd number of chunks.
+fn vectors() -> (Value, String) {
+    let golden: Value =
+        serde_json::from_str(&read("crates/chartfile/golden/note_hash_v1.json")).expect("JSON");
+    let mut vectors = golden["vectors"].as_array().expect("vectors").clone();
+    let notes: Vec<Value> =
+        (0..1_700_u64).map(|index| json!({"startUs": index * 125_000, "column": index % 4})).collect();
+    let mut canonical = vec![4_u8];
+    for index in 0..1_700_u32 {
+        canonical.extend((index * 125).to_le_bytes());
+        canonical.extend([(index % 4) as u8, 0]);
+    }
+    let hash = blake3::hash(&canonical).to_hex().to_string();
+    vectors.push(json!({"name": "long", "keys": 4, "notes": notes, "hash": hash}));
+    let line = |vector: &Value| {
+        format!("{} {}\n", vector["hash"].as_str().expect("a hash"), vector["name"].as_str().expect("a name"))
+    };
+    let expected = vectors.iter().map(line).collect();
+    (json!({"vectors": vectors}), expected)
+}
+
+#[test]
+fn note_hashes_are_those_of_the_vectors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (vectors, expected) = vectors();
+    let file = folder.path().join("vectors.json");
+    std::fs::write(&file, vectors.to_string()).expect("a file");
+    for name in NOTE_HASHES {
+        let output = command(name, folder.path()).arg(&file).output().expect("the interpreter is installed");
+        assert_eq!(succeeded(name, &output), expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn quick_start_runs() {
+    let (_database, service) = serve_samples(&[]).await;
+    let reference = read("docs/api.md");
+    let script = reference.split_once("## Quick start").expect("the section").1;
+    let script =
+        script.split_once("```sh\n").and_then(|(_, rest)| rest.split_once("```")).expect("a block").0;
+    assert_eq!(script.lines().count(), 3);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-euc", &script.replace("curl ", "curl --fail --silent --show-error ")])
+        .current_dir(folder.path());
+    let output = shell.env("BASE", format!("http://{}", service.address())).output().expect("sh");
+    let printed = succeeded("quick start", &output);
+    assert!(printed.contains("\"total\":2") && printed.contains("\"charts\":["), "{printed}");
+    let files: Vec<_> = std::fs::read_dir(folder.path()).expect("the folder").flatten().collect();
+    assert!(files.len() == 1 && files[0].file_name().to_string_lossy().ends_with(".rox"), "{files:?}");
+}

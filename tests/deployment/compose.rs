@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::{compose, deployment};
 
+/// The replicas of `chart-index serve`.
+pub(super) const REPLICAS: [&str; 6] = ["lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1", "pages-2"];
+
 /// Services that end, and that `restart` must not start again.
 const ONE_SHOT: &[&str] = &["meilisearch-keys", "migrate", "ingest"];
 
@@ -92,7 +95,8 @@ fn services_are_checked_and_start_in_order() {
         ("sync", &["meilisearch-keys", "migrate"]),
         ("lookup-1", &["migrate", "redis"]),
         ("browse-2", &["migrate", "redis"]),
-        ("haproxy", &["browse-1", "browse-2", "lookup-1", "lookup-2"]),
+        ("pages-1", &["migrate", "redis"]),
+        ("haproxy", &["browse-1", "browse-2", "lookup-1", "lookup-2", "pages-1", "pages-2"]),
     ] {
         let actual = services[name]["depends_on"].as_object().expect("dependencies");
         let mut actual: Vec<_> = actual.keys().map(String::as_str).collect();
@@ -113,7 +117,7 @@ fn replicas_have_time_to_drain() {
     // docs/operations/install.md, "Rollouts": 2 checks, one each second, and the timeout of the last.
     assert!(delay > 2_500, "{delay}");
     let services = services();
-    for name in ["lookup-1", "lookup-2", "browse-1", "browse-2"] {
+    for name in REPLICAS {
         assert!(1_000 * seconds(&services[name]["stop_grace_period"]) >= delay + grace + 5_000, "{name}");
     }
 }
@@ -147,7 +151,7 @@ fn prometheus_scrapes_every_service_with_metrics() {
         entries[0]["targets"].as_array().expect("targets").clone()
     });
     let targets: BTreeSet<_> = targets.map(|target| target.as_str().expect("a target").to_owned()).collect();
-    let replicas = ["lookup-1", "lookup-2", "browse-1", "browse-2"].map(|name| format!("{name}:9090"));
+    let replicas = REPLICAS.map(|name| format!("{name}:9090"));
     let others = ["sync:9091", "haproxy:8404", "127.0.0.1:9090"].map(str::to_owned);
     assert_eq!(targets, replicas.into_iter().chain(others).collect());
     let services = services();

@@ -17,6 +17,7 @@ const LIBRARY_VARIABLES: &[&str] = &["OTEL_RESOURCE_ATTRIBUTES", "OTEL_SERVICE_N
 const OPTIONAL: &[(&str, &str, &str)] = &[
     ("ALPHA_SOURCE_PAGE", "", "a choice of the operator"),
     ("BETA_SOURCE_PAGE", "", "a choice of the operator"),
+    ("CONTACT", "", "a choice of the operator"),
     ("CACHE_BYTES", "", "the memory limits are set for the default"),
     ("HEADER_READ_TIMEOUT_MS", "", "the reverse proxies are configured for the default"),
     ("MAX_CONNECTIONS", "", "the open files that it needs are permitted"),
@@ -30,6 +31,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("OTEL_EXPORTER_OTLP_HEADERS", "", "a collector in the same network needs no key"),
     ("OTEL_METRIC_EXPORT_INTERVAL", "", "the default of OpenTelemetry"),
     ("OTEL_TRACES_SAMPLER_ARG", "", "a choice of the operator"),
+    ("PUBLIC_URL", "", "a choice of the operator"),
     ("POSTGRES_MAX_SEARCHES", "", "depends on the processors of PostgreSQL, which an overlay knows"),
     ("RATE_LIMIT_DETAIL", "", "docs/api.md names the default"),
     ("RATE_LIMIT_LIST", "", "docs/api.md names the default"),
@@ -264,7 +266,7 @@ fn only_haproxy_and_replicas_are_trusted() {
     let services = compose["services"].as_object().expect("services");
     for (name, service) in services {
         let is_on_edge = texts(&service["networks"]).iter().any(|network| network == "edge");
-        let is_replica = ["lookup-1", "lookup-2", "browse-1", "browse-2"].contains(&name.as_str());
+        let is_replica = compose::REPLICAS.contains(&name.as_str());
         assert_eq!(is_on_edge, is_replica || name == "haproxy", "{name}");
         if is_replica {
             let variables = compose_container(name, service).variables;

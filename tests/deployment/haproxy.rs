@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
-const REPLICAS: [&str; 4] = ["lookup-1", "lookup-2", "browse-1", "browse-2"];
+const REPLICAS: [&str; 6] = ["lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1", "pages-2"];
 
 /// What a client may send to be taken for a proxy that the replicas trust.
 const FORGED: &[(&str, &str)] = &[
@@ -146,7 +146,13 @@ async fn paths_are_routed_by_whole_segments() {
         ("/api/chartsets", "browse-"),
         ("/api/chartsets/0", "browse-"),
         ("/go/chartset/0", "browse-"),
-        ("/", "browse-"),
+        ("/api", "browse-"),
+        ("/api/nowhere", "browse-"),
+        ("/", "pages-"),
+        ("/chartsets/0", "pages-"),
+        ("/charts/0", "pages-"),
+        ("/apiary", "pages-"),
+        ("/assets/style.css", "pages-"),
     ] {
         let received = site.received(path, &[]).await;
         assert!(received.starts_with(service), "{path}: {received}");

@@ -21,11 +21,13 @@ const REMOVABLE: &str = "Removable";
 const CLIENTS: u16 = 64;
 
 /// The replicas.
-pub(crate) const REPLICAS: [&str; 4] = ["lookup-1", "lookup-2", "browse-1", "browse-2"];
+pub(crate) const REPLICAS: [&str; 6] = ["lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1", "pages-2"];
 
 /// The services of a site without search.
-const SERVICES: [&str; 9] =
-    ["postgres", "redis", "migrate", "ingest", "lookup-1", "lookup-2", "browse-1", "browse-2", "haproxy"];
+const SERVICES: [&str; 11] = [
+    "postgres", "redis", "migrate", "ingest", "lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1",
+    "pages-2", "haproxy",
+];
 
 /// The public port of HAProxy and of the replicas.
 const PORT: u16 = 8080;

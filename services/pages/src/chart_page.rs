@@ -13,11 +13,12 @@ use chart_index_http::{
 
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
+use crate::creators::CreatorLink;
 use crate::format;
 use crate::layout::Layout;
 use crate::list_page::see_other;
 use crate::render::render;
-use crate::set_view::{CreatorLink, named};
+use crate::set_view::named;
 use crate::sources::SourceLine;
 
 /// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.

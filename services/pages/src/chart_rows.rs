@@ -2,7 +2,8 @@
 
 use chart_index_domain::{Chart, DensityCurve};
 
-use crate::set_view::{CreatorLink, named};
+use crate::creators::CreatorLink;
+use crate::set_view::named;
 use crate::{curve, format};
 
 /// A chart with its numbers.

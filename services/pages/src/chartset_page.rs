@@ -13,10 +13,11 @@ use chart_index_http::{
 
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
+use crate::creators::{CreatorLink, MAX_FILTER_CHARACTERS};
 use crate::layout::Layout;
 use crate::list_query::escape;
 use crate::render::render;
-use crate::set_view::{CreatorLink, MAX_FILTER_CHARACTERS, named};
+use crate::set_view::named;
 use crate::sources::SourceLine;
 use crate::{creators, format};
 

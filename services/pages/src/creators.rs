@@ -2,7 +2,25 @@
 
 use std::cmp::Reverse;
 
-use crate::set_view::CreatorLink;
+use crate::list_query::escape;
+
+/// A creator, and the list of their sets.
+#[derive(Debug)]
+pub(crate) struct CreatorLink {
+    pub(crate) name: String,
+    pub(crate) href: String,
+}
+
+impl CreatorLink {
+    /// A link to the sets of a creator.
+    pub(crate) fn new(name: &str) -> Self {
+        let searched: String = name.chars().take(MAX_FILTER_CHARACTERS).collect();
+        Self { name: name.to_owned(), href: format!("/?creator={}", escape(searched.trim())) }
+    }
+}
+
+/// The longest text that the list accepts as a filter.
+pub(crate) const MAX_FILTER_CHARACTERS: usize = 200;
 
 /// The distinct creators of these charts, most charts first; without any, the creators as the chartset names them.
 pub(crate) fn links<'a>(joined: &str, of_charts: impl Iterator<Item = &'a str>) -> Vec<CreatorLink> {

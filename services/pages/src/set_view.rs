@@ -4,7 +4,7 @@ use chart_index_domain::search::{ListItem, SearchQuery};
 use chart_index_domain::{ChartsetId, ListedChart, ReadError};
 use serde::Deserialize;
 
-use crate::list_query::escape;
+use crate::creators::CreatorLink;
 use crate::matching::{has_chart_filters, matches};
 use crate::{creators, curve, format};
 
@@ -30,13 +30,6 @@ pub(crate) struct SetView {
     pub(crate) more: usize,
     /// Whether no chart satisfies all filters on its own.
     pub(crate) has_no_match: bool,
-}
-
-/// A creator, and the list of their sets.
-#[derive(Debug)]
-pub(crate) struct CreatorLink {
-    pub(crate) name: String,
-    pub(crate) href: String,
 }
 
 /// A chart.
@@ -112,17 +105,6 @@ impl SetView {
 pub(crate) fn named(name: String, placeholder: &str) -> String {
     if name.is_empty() { placeholder.to_owned() } else { name }
 }
-
-impl CreatorLink {
-    /// A link to the sets of a creator.
-    pub(crate) fn new(name: &str) -> Self {
-        let searched: String = name.chars().take(MAX_FILTER_CHARACTERS).collect();
-        Self { name: name.to_owned(), href: format!("/?creator={}", escape(searched.trim())) }
-    }
-}
-
-/// The longest text that the list accepts as a filter.
-pub(crate) const MAX_FILTER_CHARACTERS: usize = 200;
 
 /// The charts, those that satisfy all filters first; how many are left out; and whether filters apply and none matches.
 fn chart_lines(charts: Vec<ListedChart>, search: &SearchQuery) -> (Vec<ChartLine>, usize, bool) {

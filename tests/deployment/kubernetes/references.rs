@@ -37,12 +37,14 @@ fn has_port(workload: &Workload, wanted: &Value) -> bool {
     ports.into_iter().any(|port| port["name"] == *wanted && port["containerPort"].is_u64())
 }
 
-/// `/api/charts` to lookup, everything else to browse, without headers by which clients would choose what is traced.
+/// `/api/charts` to lookup, the rest of the API and `/go` to browse, everything else to pages, without headers by which clients would choose what is traced.
 pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     let Some(route) = objects.find("HTTPRoute", "chart-index") else { return vec!["no route".to_owned()] };
-    let rule = |path: &str, service: &str| {
+    let rule = |paths: &[&str], service: &str| {
+        let matches: Vec<_> =
+            paths.iter().map(|path| json!({"path": {"type": "PathPrefix", "value": path}})).collect();
         json!({
-            "matches": [{"path": {"type": "PathPrefix", "value": path}}],
+            "matches": matches,
             "timeouts": {"request": "10s"},
             "filters": [{
                 "type": "RequestHeaderModifier",
@@ -53,14 +55,19 @@ pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     };
     let mut violations = Vec::new();
     if route["spec"]["rules"]
-        != json!([rule("/api/charts", "chart-index-lookup"), rule("/", "chart-index-browse")])
+        != json!([
+            rule(&["/api/charts"], "chart-index-lookup"),
+            rule(&["/api", "/go"], "chart-index-browse"),
+            rule(&["/"], "chart-index-pages"),
+        ])
     {
         violations.push("rules".to_owned());
     }
     if text(&route["spec"]["parentRefs"][0]["name"]).is_empty() {
         violations.push("no gateway".to_owned());
     }
-    let services = [("chart-index-lookup", "lookup"), ("chart-index-browse", "browse")];
+    let services =
+        [("chart-index-lookup", "lookup"), ("chart-index-browse", "browse"), ("chart-index-pages", "pages")];
     for (service, part) in services {
         let ports = objects.find("Service", service).map(|service| &service["spec"]["ports"][0]["port"]);
         let deployment = objects.replicas().into_iter().find(|workload| name(workload.object) == service);

@@ -1,0 +1,74 @@
+//! The page of a chart.
+
+use std::time::Duration;
+
+use chart_index_tests::within;
+
+use super::*;
+
+#[tokio::test]
+async fn page_names_every_set_that_holds_the_chart() {
+    let library = library();
+    let chart =
+        library.osu("alpha/30 copy/copy.osu", ChartSpec { title: "Copy".into(), ..ChartSpec::numbered(5) });
+    library.osu(
+        "alpha/40 same/same.osu",
+        ChartSpec { title: "Same".into(), difficulty: "Other name".into(), ..ChartSpec::numbered(5) },
+    );
+    let site = Site::new(&library).await;
+    let hash = chart.note_hash();
+    let html = site.html(&format!("/charts/{hash}")).await;
+    let (copy, same) = (site.id_of("Copy").await, site.id_of("Same").await);
+    for part in [
+        &format!("href=\"/chartsets/{copy}\""),
+        &format!("href=\"/chartsets/{same}\""),
+        "as <bdi>Other name</bdi>",
+        &format!("<code id=\"hash\">{hash}</code>"),
+        &format!("href=\"/api/charts/{hash}/rox\""),
+        &format!(
+            "<section id=\"preview\" aria-label=\"Preview\" data-hash=\"{hash}\" data-preview=\"/api/charts/{hash}/preview\" data-length-ms=\"60000\" data-keys=\"4\""
+        ),
+        &format!("<link rel=\"canonical\" href=\"/charts/{hash}\">"),
+        &format!("<link rel=\"alternate\" type=\"application/json\" href=\"/api/charts/{hash}\">"),
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+}
+
+#[tokio::test]
+async fn similar_charts_are_linked() {
+    let library = Library::new();
+    for number in 1..=3 {
+        library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
+    }
+    let site = Site::new(&library).await;
+    let html = site.html(&format!("/charts/{}", ChartSpec::numbered(1).note_hash())).await;
+    let similar = between(&html, "Similar charts</h2>", "</table>");
+    let mut found = links(similar, "/charts/");
+    found.sort_unstable();
+    let mut expected = [2, 3].map(|number| format!("/charts/{}", ChartSpec::numbered(number).note_hash()));
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn removed_chart_is_404_and_not_indexed() {
+    let library = Library::new();
+    let hash = library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1)).note_hash();
+    let site = Site::new(&library).await;
+    let path = format!("/charts/{hash}");
+    site.html(&path).await;
+    indexer(site.database.url(), &["remove", "chart", &hash]).succeeded();
+    let removed = async || Some(site.get(&path).await).filter(|response| response.status == 404);
+    let (response, _) = within(Duration::from_secs(10), removed).await;
+    let html = String::from_utf8(response.body).unwrap();
+    assert!(html.contains("noindex") && html.contains("the chart is unknown or has been removed"), "{html}");
+}
+
+#[tokio::test]
+async fn malformed_hash_is_400() {
+    let site = Site::new(&Library::new()).await;
+    let response = site.get("/charts/x").await;
+    assert_eq!((response.status.as_u16(), response.header("content-type")), (400, HTML));
+    assert_eq!(site.get(&format!("/charts/{}", "0".repeat(64))).await.status, 404);
+}

@@ -1,0 +1,44 @@
+//! The page of a chartset.
+
+use super::*;
+
+#[tokio::test]
+async fn page_has_charts_tags_and_sources() {
+    let site = Site::new(&library()).await;
+    site.set_curves(255);
+    let id = site.id_of("One").await;
+    let html = site.html(&format!("/chartsets/{id}")).await;
+    assert_eq!(links(&html, "/charts/").len(), 2);
+    for part in [
+        "<h1><bdi>One</bdi></h1>",
+        "href=\"/?creator=zoe\"",
+        &format!("href=\"/go/chartset/{id}\""),
+        "href=\"/?q=piano\"",
+        "href=\"/?q=%E6%97%8B\"",
+        "href=\"https://alpha.example/sets/10\"",
+        "read from this very source",
+        &format!("<link rel=\"canonical\" href=\"/chartsets/{id}\">"),
+        &format!("<link rel=\"alternate\" type=\"application/json\" href=\"/api/chartsets/{id}\">"),
+        "<meta property=\"og:title\" content=\"One – Artist\">",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    assert_eq!(html.matches("<path d=\"M0 16V0h47V16z\"/>").count(), 2);
+}
+
+#[tokio::test]
+async fn set_without_a_source_says_so() {
+    let site = Site::new(&library()).await;
+    let html = site.html(&format!("/chartsets/{}", site.id_of("Three").await)).await;
+    assert!(html.contains("This set has no public source") && !html.contains("/go/chartset/"), "{html}");
+}
+
+#[tokio::test]
+async fn unknown_set_is_404_and_not_indexed() {
+    let site = Site::new(&library()).await;
+    for id in ["0000000000000000", "x"] {
+        let response = site.get(&format!("/chartsets/{id}")).await;
+        assert_eq!((response.status.as_u16(), response.header("content-type")), (404, HTML));
+        assert!(String::from_utf8(response.body).unwrap().contains("noindex"));
+    }
+}

@@ -1,0 +1,57 @@
+//! Errors outside of the API are pages where the client prefers HTML.
+
+use super::*;
+
+#[tokio::test]
+async fn form_of_an_error_follows_accept_and_path() {
+    let site = Site::new(&Library::new()).await;
+    let problem = "application/problem+json";
+    for (path, accept, expected) in [
+        ("/nowhere", BROWSER.1, HTML),
+        ("/nowhere", "*/*", problem),
+        ("/nowhere", "application/json", problem),
+        ("/go/chartset/0000000000000000", BROWSER.1, HTML),
+        ("/go/chartset/0000000000000000", "application/json", problem),
+        ("/chartsets/0000000000000000", "text/html", HTML),
+        ("/api/nowhere", BROWSER.1, problem),
+        ("/api/chartsets/0000000000000000", BROWSER.1, problem),
+    ] {
+        let response = site.client.get_with(path, &[("accept", accept)]).await;
+        assert_eq!(
+            (response.status.as_u16(), response.header("content-type")),
+            (404, expected),
+            "{path} {accept}"
+        );
+        assert_eq!(response.header("vary").contains("accept"), !path.starts_with("/api/"), "{path} {accept}");
+        assert_eq!(response.header("cache-control"), "no-store");
+    }
+}
+
+#[tokio::test]
+async fn head_of_an_error_has_the_headers_of_get() {
+    let site = Site::new(&Library::new()).await;
+    let get = site.get("/nowhere").await;
+    let head = site.client.request(reqwest::Method::HEAD, "/nowhere", &[BROWSER]).await;
+    assert_eq!((head.status, head.body.len()), (get.status, 0));
+    for name in ["content-type", "content-length", "vary", "content-security-policy"] {
+        assert_eq!(head.header(name), get.header(name), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn other_methods_are_405_pages() {
+    let site = Site::new(&Library::new()).await;
+    for path in ["/", "/chartsets/x", "/about", "/assets/x"] {
+        let response = site.client.request(reqwest::Method::POST, path, &[BROWSER]).await;
+        assert_eq!((response.status.as_u16(), response.header("allow")), (405, "GET, HEAD"), "{path}");
+        assert_eq!(response.header("content-type"), HTML);
+    }
+}
+
+#[tokio::test]
+async fn unknown_assets_are_404() {
+    let site = Site::new(&Library::new()).await;
+    for path in ["/assets/none.000000000000.css", "/assets/style.css", "/assets/..%2FCargo.toml"] {
+        assert_eq!(site.get(path).await.status, 404, "{path}");
+    }
+}

@@ -1,0 +1,185 @@
+//! The list: form, filters, order, pages, and how many of what.
+
+use super::*;
+
+#[tokio::test]
+async fn list_has_a_line_for_each_chart() {
+    let site = Site::new(&library()).await;
+    let html = site.html("/").await;
+    assert!(html.contains("<p id=\"count\" role=\"status\">3 sets</p>"), "{html}");
+    assert_eq!(titles(&html).len(), 3);
+    assert_eq!(links(&html, "/charts/").len(), 4);
+    for part in
+        ["<b>7K</b> <bdi>Hard</bdi>", "20/s", "50% LN", "by <a href=\"/?creator=zoe\"><bdi>zoe</bdi></a>"]
+    {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    let id = site.id_of("One").await;
+    assert!(html.contains(&format!("href=\"/go/chartset/{id}\">Download")));
+    assert_eq!(links(&html, "/go/chartset/").len(), 2, "a set without a source has no download");
+}
+
+#[tokio::test]
+async fn curves_are_paths() {
+    let site = Site::new(&library()).await;
+    site.set_curves(128);
+    let html = site.html("/?q=Two").await;
+    assert_eq!(html.matches("<path d=\"M0 16V8h47V16z\"/>").count(), 1, "{html}");
+}
+
+#[tokio::test]
+async fn four_filters_combine_and_each_can_be_removed() {
+    let site = Site::new(&library()).await;
+    let path = "/?creator=zoe&densityMin=5&keys=7&lengthMax=60&q=one";
+    let html = site.html(path).await;
+    assert_eq!(titles(&html), ["One"]);
+    let chips = between(&html, "aria-label=\"Active filters\">", "</ul>");
+    assert_eq!(
+        links(chips, "/"),
+        [
+            "/?creator=zoe&#38;densityMin=5&#38;keys=7&#38;lengthMax=60",
+            "/?creator=zoe&#38;densityMin=5&#38;lengthMax=60&#38;q=one",
+            "/?densityMin=5&#38;keys=7&#38;lengthMax=60&#38;q=one",
+            "/?creator=zoe&#38;densityMin=5&#38;keys=7&#38;q=one",
+            "/?creator=zoe&#38;keys=7&#38;lengthMax=60&#38;q=one",
+            "/",
+        ]
+    );
+    for chip in links(chips, "/") {
+        assert!(site.html(&chip.replace("&#38;", "&")).await.contains("<bdi>One</bdi>"), "{chip}");
+    }
+}
+
+#[tokio::test]
+async fn charts_that_match_all_filters_come_first() {
+    let site = Site::new(&library()).await;
+    let html = site.html("/?keys=7").await;
+    let charts = between(&html, "<ul class=\"charts\">", "</ul>");
+    let hard = charts.find("Hard").unwrap();
+    assert!(hard < charts.find("Easy").unwrap(), "{charts}");
+    assert_eq!(
+        (html.matches("class=\"match\"").count(), html.matches("matches all filters</span>").count()),
+        (1, 1)
+    );
+    // The 7K chart is 50 s long, the 4K chart 59 s.
+    let html = site.html("/?keys=7&lengthMin=55").await;
+    assert!(
+        html.contains("No single chart matches all filters") && !html.contains("class=\"match\""),
+        "{html}"
+    );
+    assert!(!site.html("/?q=one").await.contains("class=\"match\""), "the text is that of a set");
+}
+
+#[tokio::test]
+async fn sorting_is_by_links_that_reverse() {
+    let site = Site::new(&library()).await;
+    let html = site.html("/?sort=title").await;
+    assert_eq!(titles(&html), ["One", "Three", "Two"]);
+    let sorts = between(&html, "aria-label=\"Sort\">", "</nav>");
+    assert!(sorts.contains("<a href=\"/?order=desc&#38;sort=title\" aria-current=\"true\">Title"), "{sorts}");
+    assert_eq!(titles(&site.html("/?order=desc&sort=title").await), ["Two", "Three", "One"]);
+    assert!(!sorts.contains("Best match"), "without a text");
+    assert!(site.html("/?q=one&sort=relevance").await.contains("Best match"));
+}
+
+#[tokio::test]
+async fn pages_are_numbered_and_reach_every_set() {
+    let site = Site::new(&library()).await;
+    let mut seen = Vec::new();
+    for page in 1..=3 {
+        let html = site.html(&format!("/?page={page}&perPage=1&sort=title")).await;
+        seen.extend(titles(&html).into_iter().map(str::to_owned));
+        assert!(html.contains(&format!("{page}–{page} of 3 sets")), "{html}");
+        assert!(html.contains("<label for=\"goto\">Go to</label>") && html.contains("max=\"3\""));
+        assert_eq!((html.contains("rel=\"prev\""), html.contains("rel=\"next\"")), (page > 1, page < 3));
+    }
+    assert_eq!(seen, ["One", "Three", "Two"]);
+    let past = site.html("/?page=9&perPage=1").await;
+    assert!(past.contains("past the end of the list") && past.contains("href=\"/?page=3&#38;perPage=1\""));
+}
+
+#[tokio::test]
+async fn view_is_a_parameter() {
+    let site = Site::new(&library()).await;
+    for (path, view) in [("/", ""), ("/?view=cards", "cards"), ("/?view=table", "table")] {
+        assert!(site.html(path).await.contains(&format!("id=\"list\" data-view=\"{view}\"")), "{path}");
+    }
+    assert!(links(&site.html("/?view=cards").await, "/?page").is_empty());
+}
+
+#[tokio::test]
+async fn empty_result_names_filters_and_what_is_found_without_them() {
+    let site = Site::new(&library()).await;
+    let html = site.html("/?creator=zoe&keys=6").await;
+    let empty = between(&html, "<div class=\"empty\">", "</div>");
+    assert!(empty.contains("No set matches all of these filters"), "{empty}");
+    assert!(
+        empty.contains("<a href=\"/?creator=zoe\">without Keys <b><bdi>6K</bdi></b></a>: 2 sets"),
+        "{empty}"
+    );
+    assert!(
+        empty.contains("<a href=\"/?keys=6\">without Creator <b><bdi>zoe</bdi></b></a>: 0 sets"),
+        "{empty}"
+    );
+    let nothing = Site::new(&Library::new()).await.html("/").await;
+    assert!(nothing.contains("the index is empty") && nothing.contains(">0 sets</p>"), "{nothing}");
+}
+
+#[tokio::test]
+async fn malformed_parameter_is_400_at_its_field() {
+    let site = Site::new(&library()).await;
+    for (query, parameter) in [
+        ("bpmMin=fast&q=one", "bpmMin"),
+        ("keys=9", "keys"),
+        ("lengthMin=9&lengthMax=1", "lengthMin"),
+        ("densityMin=x", "densityMin"),
+        ("source=osu", "source"),
+    ] {
+        let response = site.get(&format!("/?{query}")).await;
+        assert_eq!((response.status.as_u16(), response.header("content-type")), (400, HTML), "{query}");
+        assert_eq!(response.header("cache-control"), "no-store");
+        let html = String::from_utf8(response.body).unwrap();
+        assert!(html.contains(&format!("id=\"{parameter}-error\"")), "{query}: {html}");
+        assert!(html.contains("name=\"robots\" content=\"noindex\""));
+    }
+    let html = String::from_utf8(site.get("/?bpmMin=fast&q=one").await.body).unwrap();
+    assert!(
+        html.contains("value=\"fast\"") && html.contains("value=\"one\""),
+        "what was sent is kept: {html}"
+    );
+    let html = String::from_utf8(site.get("/?sort=best").await.body).unwrap();
+    assert!(html.contains("<b>sort</b> accepts updated"), "{html}");
+}
+
+#[tokio::test]
+async fn form_is_complete_without_script() {
+    let site = Site::new(&library()).await;
+    let html = site.html("/?keys=4&sort=title&view=table").await;
+    let form = between(&html, "<form id=\"filters\"", "</form>");
+    for name in ["q", "keys", "source", "creator", "bpmMin", "bpmMax", "lengthMin", "lengthMax", "densityMin"]
+    {
+        assert!(form.contains(&format!("name=\"{name}\"")), "{name}");
+    }
+    assert!(form.contains("value=\"4\" checked") && form.contains("type=\"submit\""));
+    for hidden in ["name=\"sort\" value=\"title\"", "name=\"view\" value=\"table\""] {
+        assert!(form.contains(hidden), "{hidden}");
+    }
+    assert!(
+        !html.contains(" style=\"") && !html.contains("<style") && !html.contains("onclick"),
+        "the policy forbids it"
+    );
+}
+
+#[tokio::test]
+async fn large_sets_show_twelve_charts_and_a_link() {
+    let library = Library::new();
+    for number in 0..15 {
+        library.osu(&format!("alpha/1 many/{number}.osu"), ChartSpec::numbered(number));
+    }
+    let site = Site::new(&library).await;
+    let html = site.html("/").await;
+    assert_eq!(links(&html, "/charts/").len(), 12);
+    assert!(html.contains("3 more</a>"), "{html}");
+    let id = site.id_of("Title").await;
+    assert_eq!(links(&site.html(&format!("/chartsets/{id}")).await, "/charts/").len(), 15);
+}

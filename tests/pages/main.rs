@@ -1,0 +1,121 @@
+//! The pages of the web site over real servers, by HTTP. `tests/browser` has what needs a browser.
+#![expect(clippy::unwrap_used, reason = "a test panics if its set-up fails")]
+
+mod chart;
+mod chartset;
+mod errors;
+mod feed;
+mod headers;
+mod hostile_names;
+mod limits;
+mod list;
+mod outages;
+mod redirects;
+
+use chart_index_tests::{
+    ChartSpec, Client, Library, Response, Service, ServiceOptions, TestDatabase, TestRedis, indexer,
+};
+
+/// What a browser sends.
+const BROWSER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+
+/// A database with the charts of a library, and a service.
+struct Site {
+    database: TestDatabase,
+    _redis: TestRedis,
+    _service: Service,
+    client: Client,
+}
+
+impl Site {
+    async fn new(library: &Library) -> Self {
+        Self::with(library, &[]).await
+    }
+
+    async fn with(library: &Library, variables: &[(&str, &str)]) -> Self {
+        let (database, redis) = (TestDatabase::create().await, TestRedis::create());
+        indexer(database.url(), &["migrate"]).succeeded();
+        indexer(database.url(), &["ingest", &library.argument()]).succeeded();
+        let variables = [&[("REDIS_URL", redis.url())], variables].concat();
+        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+        let service = Service::start_with(database.url(), &options);
+        let client = service.client();
+        Self { database, _redis: redis, _service: service, client }
+    }
+
+    async fn get(&self, path: &str) -> Response {
+        self.client.get_with(path, &[BROWSER]).await
+    }
+
+    /// The HTML of a page that exists.
+    async fn html(&self, path: &str) -> String {
+        let response = self.get(path).await;
+        assert_eq!((response.status.as_u16(), response.header("content-type")), (200, HTML), "{path}");
+        String::from_utf8(response.body).unwrap()
+    }
+
+    /// Gives every chart this density in each part of its length.
+    fn set_curves(&self, density: u8) {
+        let statement =
+            format!("UPDATE charts SET density_curve = decode(repeat('{density:02x}', 48), 'hex')");
+        self.database.psql(&statement);
+    }
+
+    /// The id of the chartset with this title.
+    async fn id_of(&self, title: &str) -> String {
+        let list = self.client.get("/api/chartsets?perPage=60").await.json();
+        let item = list["items"].as_array().unwrap().iter().find(|item| item["title"] == title);
+        item.unwrap_or_else(|| panic!("{title} is listed"))["id"].as_str().unwrap().to_owned()
+    }
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+
+/// The values of `href` that begin so, in order.
+fn links<'a>(html: &'a str, prefix: &str) -> Vec<&'a str> {
+    html.split("href=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|href| href.starts_with(prefix))
+        .collect()
+}
+
+/// The titles of the sets of a list, in order.
+fn titles(html: &str) -> Vec<&str> {
+    let headings = html.split("<h2><a href=\"/chartsets/").skip(1);
+    headings.map(|rest| between(rest, "<bdi>", "</bdi>")).collect()
+}
+
+/// The text between two others.
+fn between<'a>(text: &'a str, open: &str, close: &str) -> &'a str {
+    let (_, rest) = text.split_once(open).unwrap_or_else(|| panic!("{open} in {text}"));
+    rest.split_once(close).unwrap_or_else(|| panic!("{close} in {rest}")).0
+}
+
+/// Charts with other key counts, lengths and densities, of two creators.
+fn library() -> Library {
+    let library = Library::new();
+    let chart = |title: &str, difficulty: &str, keys: u8, notes: Vec<(i64, u8, Option<i64>)>| ChartSpec {
+        keys,
+        title: title.to_owned(),
+        difficulty: difficulty.to_owned(),
+        creator: "zoe".to_owned(),
+        tags: "piano 旋".to_owned(),
+        notes,
+        ..ChartSpec::default()
+    };
+    let dense = |notes: i64, ms: i64| -> Vec<_> {
+        (0..notes)
+            .zip([0, 1, 2, 3].into_iter().cycle())
+            .map(|(note, column)| (note * ms, column, None))
+            .collect()
+    };
+    library.osu("alpha/10 one/easy.osu", chart("One", "Easy", 4, dense(60, 1_000)));
+    library.osu("alpha/10 one/hard.osu", chart("One", "Hard", 7, dense(1_000, 50)));
+    library.osu("alpha/20 two/only.osu", chart("Two", "Only", 4, vec![(0, 0, Some(500)), (90_000, 1, None)]));
+    library.osu(
+        "alpha/no id/other.osu",
+        ChartSpec { creator: "amy".into(), ..chart("Three", "Other", 5, dense(90, 1_000)) },
+    );
+    library
+}

@@ -11,9 +11,10 @@ use utoipa::openapi::{Array, RefOr};
 use super::reference::{self, Example, Row, Section};
 
 /// The sections of docs/api.md whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 8] = [
+const FIELDS: [(&str, &[&str]); 9] = [
     ("ChartLookup", &["Chart lookup"]),
     ("Chart", &["Chart lookup"]),
+    ("ChartPreview", &["Chart preview"]),
     ("ChartsetList", &["Chartset list"]),
     ("Chartset", &["Chartset list"]),
     ("ChartsetDetail", &["Chartset list", "Chartset detail"]),

@@ -1,4 +1,4 @@
-// Uses a chart index: Client https://charts.example   (.NET 6 or newer, or Mono)
+// Uses a chart index: Client https://charts.example   (Mono, on which tests run it; .NET 6 has the same classes)
 using System;
 using System.Collections.Generic;
 using System.IO;

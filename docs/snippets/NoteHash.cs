@@ -1,4 +1,4 @@
-// Computes note hashes: NoteHash vectors.json   (/docs/note-hash/vectors.json; .NET 6 or newer, or Mono)
+// Computes note hashes: NoteHash vectors.json   (/docs/note-hash/vectors.json; Mono, on which tests run it; .NET 6 has the same classes)
 using System;
 using System.Collections.Generic;
 using System.IO;

@@ -1,4 +1,4 @@
-"""What JSON Schema cannot say of the parameters: a lower bound that is above its upper bound is refused."""
+"""What JSON Schema cannot say of the parameters of the list (docs/api.md, "Chartset list")."""
 
 import schemathesis
 
@@ -9,8 +9,16 @@ def is_number(value):
 
 @schemathesis.hook
 def map_query(context, query):
+    """A lower bound above its upper bound is refused."""
     for lower, upper in (("bpmMin", "bpmMax"), ("lengthMin", "lengthMax")):
         bounds = [(query or {}).get(name) for name in (lower, upper)]
         if all(map(is_number, bounds)):
             query[lower], query[upper] = sorted(bounds)
     return query
+
+
+@schemathesis.hook
+def filter_query(context, query):
+    """An empty value counts as absent, also of a parameter that is no text: it is not an error."""
+    others = [value for name, value in (query or {}).items() if name not in ("q", "creator")]
+    return not any(isinstance(value, str) and not value.strip() for value in others)

@@ -34,7 +34,8 @@ fn info(contact: Option<&str>) -> Info {
     let conventions = markdown(reference::section("Conventions"));
     let extensions = "Where `x-extension` is `true`, and for the values in `x-extension-values`, this service goes \
                       beyond the contract of the API: other implementations need not have it. Numbers out of the range \
-                      `x-clamped-to` are clamped to it. Later versions may add values to `x-extensible-enum`.";
+                      `x-clamped-to` are clamped to it. An empty value of a query parameter counts as absent. Later \
+                      versions may add values to `x-extensible-enum`.";
     InfoBuilder::new()
         .title("Chart index")
         .version(env!("CARGO_PKG_VERSION"))

@@ -39,7 +39,8 @@ function element(name, properties, ...children) {
   return node;
 }
 
-function decode({ keys, lengthMs, columns, timing, scroll }) {
+/** The notes and measure lines of a preview. */
+export function decode({ keys, lengthMs, columns, timing, scroll }) {
   return { keys, lengthMs, scroll, columns: columns.map(decodeColumn), measures: measureTimes(timing, lengthMs) };
 }
 
@@ -54,14 +55,21 @@ function decodeColumn(deltas) {
   return { starts: starts.subarray(0, count), ends: ends.subarray(0, count) };
 }
 
-/** The times of the measure lines, of four beats each. */
+/** The notes as note_hash.js takes them: start, column, and end, or -1 for a tap. */
+export function canonicalNotes({ columns }) {
+  return columns.flatMap(({ starts, ends }, column) => Array.from(starts, (start, index) => [start, column, ends[index]]));
+}
+
+/** The times of the measure lines. A BPM applies until the next one, and the first one also before its time. */
 function measureTimes(timing, lengthMs) {
   const times = [];
-  timing.forEach(([from, bpm], index) => {
+  timing.forEach(([from, bpm, beats = 4], index) => {
     const until = Math.min(timing[index + 1]?.[0] ?? lengthMs, lengthMs);
-    const step = bpm > 0 && bpm < 2400 ? 240_000 / bpm : Infinity;
-    let time = from < 0 && step < Infinity ? from + Math.ceil(-from / step) * step : from;
-    for (; time < until && times.length < MAX_MEASURES; time += step) if (time >= 0) times.push(time);
+    const step = (beats * 60_000) / bpm;
+    // Lines closer than this would cover the notes.
+    if (!(step >= 100)) return;
+    const first = index === 0 || from < 0 ? from - Math.floor(from / step) * step : from;
+    for (let time = first; time < until && times.length < MAX_MEASURES; time += step) times.push(time);
   });
   return Float64Array.from(times);
 }
@@ -178,9 +186,7 @@ class Preview {
   async verify() {
     const { dataset } = this.section;
     const { hashCanonicalNotes } = await import(dataset.noteHashModule);
-    const notes = this.chart.columns.flatMap(({ starts, ends }, column) =>
-      Array.from(starts, (start, index) => [start, column, ends[index]]));
-    const isSame = hashCanonicalNotes(this.chart.keys, notes) === dataset.hash;
+    const isSame = hashCanonicalNotes(this.chart.keys, canonicalNotes(this.chart)) === dataset.hash;
     this.section.dataset.verified = isSame;
     if (!isSame) this.message.textContent = "These notes do not have the note hash of this page.";
   }

@@ -1,4 +1,4 @@
-// note_hash.js: BLAKE3, the test vectors of the note hash, and files compared with the indexer.
+// note_hash.js: BLAKE3, the test vectors of note hash and preview, and files compared with the indexer.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -8,6 +8,7 @@ import { test } from "node:test";
 import {
   blake3, canonicalBytes, hashCanonicalNotes, hashChartFile, hashOfTimedNotes,
 } from "../../services/pages/assets/note_hash.js";
+import { canonicalNotes, decode } from "../../services/pages/assets/preview.js";
 
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 
@@ -56,7 +57,8 @@ test("canonical bytes are sorted", () => {
   const example = [[500, 2, 1000], [0, 0, -1]];
   assert.equal(hex(canonicalBytes(4, example)), "04" + "000000000000" + "f40100000201e8030000");
   const samePlace = [[0, 0, 2000], [0, 0, 1000], [0, 0, -1]];
-  assert.equal(hex(canonicalBytes(4, samePlace)), "04" + "000000000000" + "000000000001e8030000" + "000000000001d0070000");
+  const longNotes = "000000000001e8030000" + "000000000001d0070000";
+  assert.equal(hex(canonicalBytes(4, samePlace)), "04" + "000000000000" + longNotes);
   assert.equal(hashCanonicalNotes(4, [[0, 0, -1]]), golden.vectors[0].hash);
 });
 
@@ -86,4 +88,21 @@ test("hashes are those of the indexer", { skip: !process.env.NOTE_HASH_INDEXED &
   console.log(`${Object.keys(indexed).length} files, ${untold.length} cannot be told`);
   assert.deepEqual(told, [], "hashes of files that the indexer refuses");
   assert.ok(untold.length <= Number(process.env.NOTE_HASH_TOLERATED), untold.join("\n"));
+});
+
+const previewsFile = new URL("../../crates/chartfile/golden/chart_preview_v1.json", import.meta.url);
+
+test("previews of the test vectors have their note hashes", () => {
+  const vectors = JSON.parse(readFileSync(previewsFile));
+  assert.ok(vectors.length > 5);
+  for (const { name, preview, hash } of vectors) {
+    assert.equal(hashCanonicalNotes(preview.keys, canonicalNotes(decode(preview))), hash, name);
+  }
+});
+
+/** -0, which JSON can tell from 0, makes a long note whose end is in the millisecond of its start. */
+test("a preview tells a long note without length from a tap", () => {
+  const preview = JSON.parse('{"keys":4,"lengthMs":0,"columns":[[],[0,-0.0],[],[]],"timing":[],"scroll":[]}');
+  const { hash } = golden.vectors.find(({ name }) => name.includes("shorter than half a millisecond"));
+  assert.equal(hashCanonicalNotes(4, canonicalNotes(decode(preview))), hash);
 });

@@ -1,0 +1,202 @@
+// What people do on the pages: by mouse, by keyboard alone, and without scripts.
+
+import assert from "node:assert/strict";
+
+import { aSet, api, journey, load, pageTest, site, until } from "./support.mjs";
+
+const titles = (page) => page.locator("#list h2").allTextContents();
+const chips = (page) => page.locator("ul.chips li").filter({ hasText: "Remove filter" });
+const search = (page) => page.locator("#q");
+
+/** Waits until the list is that of an address which fulfils a condition. */
+async function listed(page, condition) {
+  await page.waitForURL((url) => condition(url.searchParams));
+  await page.locator("#results:not([aria-busy=true])").waitFor();
+}
+
+journey("search", async (user, page) => {
+  await page.goto("/");
+  await user.type(search(page), "Generated 007");
+  await page.keyboard.press("Enter");
+  await listed(page, (query) => query.get("q") === "Generated 007");
+  assert.equal((await titles(page))[0], "Generated 007");
+  assert.match(await page.locator("#count").textContent(), /\d/);
+});
+
+journey("combine four filters, then remove one", async (user, page) => {
+  await page.goto("/");
+  await user.activate(page.getByRole("checkbox", { name: "4K" }));
+  if (!(await page.locator("#creator").isVisible())) await user.activate(page.locator("#more summary"));
+  await user.type(page.locator("#creator"), "generator");
+  await user.type(page.locator("#bpmMin"), "150");
+  await user.type(page.locator("#lengthMax"), "3600");
+  await page.keyboard.press("Enter");
+  await listed(page, (query) => query.get("lengthMax") === "3600" && query.get("keys") === "4");
+  await until(async () => (await chips(page).count()) === 4, "four chips");
+  const narrow = await page.locator("#count").textContent();
+  await user.activate(chips(page).filter({ hasText: "BPM" }).getByRole("link"));
+  await listed(page, (query) => !query.has("bpmMin"));
+  await until(async () => (await chips(page).count()) === 3, "three chips");
+  assert.notEqual(await page.locator("#count").textContent(), narrow);
+});
+
+journey("page, and back to the same place", async (user, page) => {
+  await page.goto("/?sort=title&creator=generator");
+  const first = await titles(page);
+  const next = page.getByRole("link", { name: "Next" });
+  await next.scrollIntoViewIfNeeded();
+  const place = await page.evaluate(() => scrollY);
+  assert.ok(place > 0);
+  await user.activate(next);
+  await listed(page, (query) => query.get("page") === "2");
+  await until(async () => (await titles(page))[0] !== first[0], "the second page");
+  assert.ok((await page.evaluate(() => scrollY)) < place, "a page is read from its beginning");
+  await page.goBack();
+  await until(async () => (await titles(page))[0] === first[0], "the first page");
+  await until(async () => Math.abs((await page.evaluate(() => scrollY)) - place) < 200, "the same place");
+});
+
+journey("share an address", async (user, page) => {
+  await page.goto("/");
+  await user.type(search(page), "Generated");
+  await page.keyboard.press("Enter");
+  await listed(page, (query) => query.has("q"));
+  await user.activate(page.getByRole("navigation", { name: "Sort" }).getByRole("link", { name: "Title" }));
+  await listed(page, (query) => query.get("sort") === "title");
+  await until(async () => (await titles(page))[0] === "Generated 000", "a sorted list");
+  const shared = await titles(page);
+  const other = await page.context().browser().newPage();
+  await other.goto(page.url());
+  assert.deepEqual(await titles(other), shared);
+  await other.close();
+});
+
+journey("from the list to a set, and to a chart", async (user, page) => {
+  await page.goto("/?q=Harbour+Lights&creator=mossgrove");
+  await user.activate(page.locator("#list h2 a").first());
+  await page.waitForURL(/\/chartsets\/[0-9a-f]{16}$/);
+  assert.match(await page.locator("h1").textContent(), /Harbour Lights/);
+  await user.activate(page.locator("main a[href^='/charts/']").first());
+  await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
+  const hash = new URL(page.url()).pathname.split("/").at(-1);
+  assert.ok((await page.locator("main").textContent()).includes(hash));
+});
+
+journey("copy a note hash, and paste it", async (user, page) => {
+  const { chart } = await aSet();
+  await page.goto(chart);
+  let hash = chart.split("/").at(-1);
+  if (user.hasScript) {
+    await user.activate(page.getByRole("button", { name: /copy/i }).first());
+    await until(async () => (await page.evaluate(() => navigator.clipboard.readText())) === hash, "a copied hash");
+    hash = await page.evaluate(() => navigator.clipboard.readText());
+  }
+  for (const pasted of [hash, hash.toUpperCase()]) {
+    await page.goto("/");
+    await user.type(search(page), pasted);
+    await page.keyboard.press("Enter");
+    await page.waitForURL((url) => url.pathname === chart);
+  }
+});
+
+journey("paste the address of a source", async (user, page) => {
+  const { set, detail } = await aSet();
+  const source = await fetch(`${site.base}${detail.downloadUrl}`, { redirect: "manual" });
+  for (const pasted of [source.headers.get("location"), set.split("/").at(-1)]) {
+    await page.goto("/");
+    await user.type(search(page), pasted);
+    await page.keyboard.press("Enter");
+    await page.waitForURL((url) => url.pathname === set);
+  }
+});
+
+journey("a random set of a filter", async (user, page) => {
+  await page.goto("/?creator=generator");
+  await user.activate(page.locator("#results").getByRole("link", { name: "Random" }));
+  await page.waitForURL(/\/(chartsets|charts)\/[0-9a-f]+$/);
+  assert.match(await page.locator("main").textContent(), /Generated/);
+});
+
+journey("a feed of a filter in a feed parser", async (user, page) => {
+  await page.goto("/?creator=hostile");
+  const address = await page.locator("#results a.feed").getAttribute("href");
+  const response = await fetch(new URL(address, site.base));
+  assert.match(response.headers.get("content-type"), /^application\/atom\+xml/);
+  const text = await response.text();
+  const { format, feed } = load("feedsmith").parseFeed(text);
+  assert.equal(format, "atom");
+  const { total } = await api("/api/chartsets?creator=hostile");
+  assert.equal(feed.entries.length, Math.min(total, 60));
+  // The parser of the browser is strict.
+  const error = await page.evaluate((xml) => {
+    const found = new DOMParser().parseFromString(xml, "application/xml").querySelector("parsererror");
+    return found && found.textContent;
+  }, text);
+  assert.equal(error, null);
+}, { modes: ["mouse"] });
+
+journey("an unknown address leads back", async (user, page) => {
+  for (const path of ["/chartsets/ffffffffffffffff", `/charts/${"0".repeat(64)}`, "/nothing"]) {
+    const response = await page.goto(path);
+    assert.equal(response.status(), 404, path);
+    assert.equal(await page.locator("meta[name=robots]").getAttribute("content"), "noindex");
+    await user.activate(page.locator("header a.brand"));
+    await page.waitForURL(`${site.base}/`);
+  }
+}, { expected: [/status of 404/] });
+
+journey("a mistake is shown at its field", async (user, page) => {
+  const response = await page.goto("/?bpmMin=fast&creator=generator");
+  assert.equal(response.status(), 400);
+  const field = page.locator("#bpmMin");
+  assert.equal(await field.getAttribute("aria-invalid"), "true");
+  const described = await field.getAttribute("aria-describedby");
+  assert.match(await page.locator(`#${described}`).textContent(), /number/);
+  await user.type(field, "150");
+  await page.keyboard.press("Enter");
+  await listed(page, (query) => query.get("bpmMin") === "150");
+  await until(async () => (await titles(page)).length > 0, "a list");
+}, { expected: [/status of 400/] });
+
+journey("an empty list names its filters", async (user, page) => {
+  await page.goto("/?q=Generated&creator=nobody");
+  const drop = page.locator(".empty li a").filter({ hasText: "nobody" });
+  await user.activate(drop);
+  await listed(page, (query) => !query.has("creator"));
+  await until(async () => (await titles(page)).length > 0, "a list");
+});
+
+pageTest("hostile names are text", { viewport: { width: 320, height: 640 } }, async (page) => {
+  const { items } = await api("/api/chartsets?creator=hostile&perPage=60");
+  assert.ok(items.length >= 14);
+  const addresses = ["/?creator=hostile&perPage=60", "/?creator=hostile&view=table&perPage=60"];
+  for (const { id } of items) {
+    const { charts } = await api(`/api/chartsets/${id}`);
+    addresses.push(`/chartsets/${id}`, `/charts/${charts[0].chart.hash}`);
+  }
+  for (const address of addresses) {
+    await page.goto(address);
+    assert.doesNotMatch(await page.title(), /injected$/, address);
+    assert.equal(await page.locator("main img, main script").count(), 0, address);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${address} is ${wide} px too wide`);
+  }
+});
+
+pageTest("keys of the list", {}, async (page) => {
+  await page.goto("/?creator=generator");
+  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
+  await page.keyboard.press("/");
+  assert.equal(await focused(), "q");
+  await page.keyboard.press("Escape");
+  await page.locator("main").focus();
+  await page.keyboard.press("j");
+  assert.equal(await focused(), (await titles(page))[0]);
+  await page.keyboard.press("j");
+  await page.keyboard.press("k");
+  assert.equal(await focused(), (await titles(page))[0]);
+  await page.keyboard.press("]");
+  await listed(page, (query) => query.get("page") === "2");
+  await page.keyboard.press("[");
+  await listed(page, (query) => query.get("page") !== "2");
+});

@@ -343,6 +343,7 @@ function startWhichChart() {
   addEventListener("drop", (event) => {
     if (!event.dataTransfer?.files.length) return;
     event.preventDefault();
+    section.scrollIntoView({ block: "nearest" });
     // The entries are gone once this handler has returned.
     const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
     identify(items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(Boolean));

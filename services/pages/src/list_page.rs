@@ -326,3 +326,40 @@ async fn drops(search: &Search, query: &ListQuery) -> Vec<DropLink> {
     }
     drops
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_that_is_out_of_date_names_its_time() {
+        let body = TextBody::new(format!("<body>{MAIN}<h1>Charts</h1></main>"));
+        let html = with_search_time(&body, UNIX_EPOCH + Duration::from_mins(14 * 60 + 2));
+        assert!(html.contains("as of <time datetime=\"1970-01-01T14:02:00Z\">14:02 UTC</time>"), "{html}");
+        assert!(html.ends_with("</p><h1>Charts</h1></main>"), "{html}");
+    }
+
+    #[test]
+    fn base_template_has_the_place_of_the_note() {
+        let html = bad_request_html("keys=9");
+        assert_eq!(html.matches(MAIN).count(), 1, "{html}");
+    }
+
+    fn bad_request_html(query_string: &str) -> String {
+        let error = ListQuery::parse(query_string).unwrap_err();
+        let page = ListTemplate {
+            layout: Layout::not_indexed("Charts"),
+            form: FilterForm::with_error(query_string, &error),
+            chips: Vec::new(),
+            result: None,
+        };
+        render(&page).unwrap()
+    }
+
+    #[test]
+    fn shown_sets_are_numbered() {
+        assert_eq!(shown(1, 0, 0), "0 sets");
+        assert_eq!(shown(1, 1, 1), "1 set");
+        assert_eq!(shown(31, 30, 1_234), "31–60 of 1,234 sets");
+    }
+}

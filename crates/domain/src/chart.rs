@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{KeyCount, NoteHash};
+use crate::{DensityCurve, KeyCount, NoteHash};
 
 /// The numbers of a chart (docs/api.md, "Chart numbers"). BPM and density are rounded to 3 decimals.
 ///
@@ -84,6 +84,15 @@ pub struct Chart {
     pub creator: String,
     /// Name of the difficulty.
     pub difficulty: String,
+}
+
+/// What is shown of the notes of a chart. Computed from its ROX file, and stored with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChartPreview {
+    /// The density curve.
+    pub curve: DensityCurve,
+    /// The notes and the timing as JSON (docs/api.md, "Chart preview").
+    pub json: Vec<u8>,
 }
 
 /// Rounds to 3 decimals, the precision of BPM and density in the API. Values that are not finite become 0.

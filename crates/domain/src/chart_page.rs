@@ -2,15 +2,6 @@
 
 use crate::{Chart, Chartset, ChartsetId, DensityCurve, Source};
 
-/// What is shown of the notes of a chart. Computed from its ROX file, and stored with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChartPreview {
-    /// The density curve.
-    pub curve: DensityCurve,
-    /// The notes and the timing as JSON (docs/api.md, "Chart preview").
-    pub json: Vec<u8>,
-}
-
 /// The charts of a chartset in a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedCharts {

@@ -26,8 +26,8 @@ pub mod search;
 mod source;
 pub mod text;
 
-pub use chart::{Chart, ChartMetadata, ChartNumbers, round_to_thousandths};
-pub use chart_page::{ChartInChartset, ChartPage, ChartPreview, ListedChart, ListedCharts, SimilarChart};
+pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartPreview, round_to_thousandths};
+pub use chart_page::{ChartInChartset, ChartPage, ListedChart, ListedCharts, SimilarChart};
 pub use chartset::{Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset};
 pub use density_curve::DensityCurve;
 pub use draft::{ChartDraft, ChartsetDraft, PublicSource};

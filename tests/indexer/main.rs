@@ -1,6 +1,7 @@
 //! `chart-indexer` with real files and a real database.
 #![expect(clippy::unwrap_used, reason = "a test fails when its set-up does")]
 
+mod backfill;
 mod duplicates;
 mod failures;
 mod metrics;

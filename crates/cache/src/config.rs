@@ -32,7 +32,8 @@ pub struct LifetimesByKind {
     /// Chart lookups, known or unknown: rechecked after 30 s, stale after 10 minutes, revalidated after an hour,
     /// served for a day while the store fails.
     pub lookup: Lifetimes,
-    /// ROX files, also those that do not exist: like lookups. The bytes of a file never change, but it may be removed.
+    /// ROX files and previews, also those that do not exist: like lookups. The bytes of a file never change, but it may be
+    /// removed.
     pub rox: Lifetimes,
     /// Pages of the chartset list: stale after 5 s, revalidated after 30 s, served for an hour while the search engine
     /// fails. They are not invalidated: a new generation of the engine's data has new keys.
@@ -49,7 +50,7 @@ impl LifetimesByKind {
     pub const fn get(&self, kind: Kind) -> &Lifetimes {
         match kind {
             Kind::Lookup => &self.lookup,
-            Kind::Rox => &self.rox,
+            Kind::Rox | Kind::Preview => &self.rox,
             Kind::List => &self.list,
             Kind::Detail | Kind::Source => &self.detail,
             Kind::Page => &self.page,
@@ -147,10 +148,10 @@ impl Default for CacheConfig {
 /// The connections of a cache to Redis.
 #[derive(Debug, Clone)]
 pub struct CacheConnections {
-    /// For everything but ROX files. Share it with the rate limiter, so that a rate limit check and a read are sent
+    /// For everything but ROX files and previews. Share it with the rate limiter, so that a rate limit check and a read are sent
     /// in one pipeline.
     pub main: RedisConnection,
-    /// For ROX files, so that small responses do not wait behind them.
+    /// For ROX files and previews, so that small responses do not wait behind them.
     pub rox: RedisConnection,
 }
 

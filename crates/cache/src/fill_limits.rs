@@ -87,7 +87,7 @@ impl FillLimits {
     const fn permits(&self, kind: Kind) -> &Permits {
         match kind {
             Kind::List | Kind::Page => &self.search,
-            Kind::Lookup | Kind::Rox | Kind::Detail | Kind::Source => &self.store,
+            Kind::Lookup | Kind::Rox | Kind::Detail | Kind::Source | Kind::Preview => &self.store,
         }
     }
 }

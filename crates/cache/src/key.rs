@@ -19,11 +19,14 @@ pub enum Kind {
     Source = b'g',
     /// A page of the web site.
     Page = b'p',
+    /// The preview of a chart.
+    Preview = b'v',
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Source, Self::Page];
+    pub const ALL: [Self; 7] =
+        [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Source, Self::Page, Self::Preview];
 
     /// The name of the kind in metrics and spans.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -34,6 +37,7 @@ impl Kind {
             Self::Detail => "detail",
             Self::Source => "source",
             Self::Page => "page",
+            Self::Preview => "preview",
         }
     }
 
@@ -46,6 +50,7 @@ impl Kind {
             Self::Detail => 3,
             Self::Source => 4,
             Self::Page => 5,
+            Self::Preview => 6,
         }
     }
 }
@@ -75,10 +80,16 @@ impl CacheKey {
         Self { kind: Kind::Rox, name: *hash.as_bytes() }
     }
 
+    /// The preview of a chart.
+    #[must_use]
+    pub const fn preview(hash: NoteHash) -> Self {
+        Self { kind: Kind::Preview, name: *hash.as_bytes() }
+    }
+
     /// All keys of a chart, to invalidate when it changes or is removed.
     #[must_use]
-    pub const fn all_of_chart(hash: NoteHash) -> [Self; 2] {
-        [Self::lookup(hash), Self::rox(hash)]
+    pub const fn all_of_chart(hash: NoteHash) -> [Self; 3] {
+        [Self::lookup(hash), Self::rox(hash), Self::preview(hash)]
     }
 
     /// A page of the chartset list, for a normalised query and a generation of the engine's data. Anything else that
@@ -126,7 +137,7 @@ impl CacheKey {
     pub(crate) fn redis_key(&self, prefix: &str) -> String {
         let name = match self.kind {
             Kind::Detail | Kind::Source => &self.name[..16],
-            Kind::Lookup | Kind::Rox | Kind::List | Kind::Page => &self.name[..],
+            Kind::Lookup | Kind::Rox | Kind::List | Kind::Page | Kind::Preview => &self.name[..],
         };
         let mut digits = [0; 64];
         let digits = hex::encode(name, &mut digits[..2 * name.len()]);
@@ -170,6 +181,7 @@ mod tests {
         for (key, expected) in [
             (CacheKey::lookup(hash), format!("ci:1:l:{}", "ab".repeat(32))),
             (CacheKey::rox(hash), format!("ci:1:r:{}", "ab".repeat(32))),
+            (CacheKey::preview(hash), format!("ci:1:v:{}", "ab".repeat(32))),
             (CacheKey::detail(id, Generation(258)), format!("ci:1:d:{}0000000000000102", "12".repeat(8))),
         ] {
             assert_eq!(key.redis_key("ci:1:"), expected);
@@ -179,7 +191,7 @@ mod tests {
 
     #[test]
     fn kinds_are_indexed_by_their_position() {
-        assert_eq!(Kind::ALL.map(Kind::index), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(Kind::ALL.map(Kind::index), [0, 1, 2, 3, 4, 5, 6]);
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
     ) -> (Decision, Option<Record>) {
         let redis = &self.inner.redis;
         let connection = match key.kind() {
-            Kind::Rox => redis.connection(Kind::Rox).clone(),
+            Kind::Rox | Kind::Preview => redis.connection(key.kind()).clone(),
             Kind::Lookup | Kind::List | Kind::Detail | Kind::Source | Kind::Page => {
                 check.connection().clone()
             }

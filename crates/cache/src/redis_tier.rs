@@ -35,7 +35,7 @@ impl RedisTier {
     /// The connection for responses of this kind.
     pub(crate) const fn connection(&self, kind: Kind) -> &RedisConnection {
         match kind {
-            Kind::Rox => &self.connections.rox,
+            Kind::Rox | Kind::Preview => &self.connections.rox,
             Kind::Lookup | Kind::List | Kind::Detail | Kind::Source | Kind::Page => &self.connections.main,
         }
     }

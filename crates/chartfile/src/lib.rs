@@ -1,9 +1,10 @@
-//! Decodes chart files: from the bytes of a file to note hash, ROX file, numbers and metadata.
+//! Decodes chart files: from the bytes of a file to note hash, ROX file, numbers, preview and metadata.
 //!
 //! - [`decode`] reads a chart file of either game, with one chart or several;
 //! - [`archive`] reads the chart files of an `.osz` or `.zip` into memory;
-//! - [`inspect_rox`] recomputes note hash and numbers from a stored ROX file;
-//! - [`note_hash`] defines the note hash.
+//! - [`inspect_rox`] recomputes note hash, numbers and preview from a stored ROX file;
+//! - [`note_hash`] defines the note hash;
+//! - [`preview`] defines the preview.
 //!
 //! The parsers are those of the `rhythm-open-exchange` crate, called "the decoder" below. This crate repairs files that
 //! the games play and the decoder rejects (see `repairs`), limits the CPU time and memory that a hostile file can use,
@@ -16,6 +17,7 @@ mod format;
 mod metadata;
 pub mod note_hash;
 mod panic_guard;
+pub mod preview;
 mod refusal;
 mod repairs;
 mod rox_file;
@@ -24,5 +26,5 @@ mod text_encoding;
 pub use decode::{DecodedFile, MAX_FILE_BYTES, decode, decode_skipping_stored_rox};
 pub use format::ChartFormat;
 pub use refusal::{Refusal, RefusedChart};
-pub use rox_file::{IsStored, inspect_rox};
+pub use rox_file::{IsStored, RoxContent, inspect_rox};
 pub use text_encoding::decode_file_name;

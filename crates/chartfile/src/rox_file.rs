@@ -1,6 +1,6 @@
 //! ROX files: encoded once from a decoded chart, decoded again to verify them.
 
-use chart_index_domain::{ChartNumbers, NoteHash};
+use chart_index_domain::{ChartNumbers, ChartPreview, NoteHash};
 use rox::codec::{Decoder, Encoder};
 use rox::formats::RoxNativeCodec;
 use rox::{Metadata, RoxChart};
@@ -9,6 +9,7 @@ use crate::Refusal;
 use crate::chart_numbers::chart_numbers;
 use crate::note_hash::CanonicalNotes;
 use crate::panic_guard::catch_panic;
+use crate::preview::chart_preview;
 use crate::repairs;
 
 /// The maximum number of notes of a chart: ten times the longest one known.
@@ -26,21 +27,35 @@ pub(crate) struct EncodedChart {
     pub(crate) numbers: ChartNumbers,
     /// The ROX file; `None` if it is already stored.
     pub(crate) rox: Option<Vec<u8>>,
+    /// The preview, with the ROX file.
+    pub(crate) preview: Option<ChartPreview>,
     pub(crate) metadata: Metadata,
 }
 
-/// Decodes a ROX file and computes the note hash and the numbers of its chart.
+/// What a ROX file contains.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoxContent {
+    /// The note hash of its chart.
+    pub hash: NoteHash,
+    /// The numbers of its chart.
+    pub numbers: ChartNumbers,
+    /// The preview of its chart.
+    pub preview: ChartPreview,
+}
+
+/// Decodes a ROX file and computes the note hash, the numbers and the preview of its chart.
 ///
-/// For a ROX file from [`decode`](crate::decode) they equal those of the original chart.
-pub fn inspect_rox(bytes: &[u8]) -> Result<(NoteHash, ChartNumbers), Refusal> {
+/// For a ROX file from [`decode`](crate::decode) they equal those that it returned.
+pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
     catch_panic(|| {
         let chart = RoxNativeCodec::decode(bytes).map_err(|error| Refusal::from_decoder(&error))?;
         let notes = CanonicalNotes::from_chart(&chart)?;
-        Ok((notes.hash(), chart_numbers(&chart, &notes)))
+        let (numbers, preview) = (chart_numbers(&chart, &notes), chart_preview(&chart, &notes)?);
+        Ok(RoxContent { hash: notes.hash(), numbers, preview })
     })
 }
 
-/// Computes note hash, numbers and ROX file of a chart without its mines and bursts.
+/// Computes note hash, numbers, ROX file and preview of a chart without its mines and bursts.
 ///
 /// A chart that the decoder's own validation rejects is repaired first. The ROX file is decoded again before it is
 /// returned, so that the ROX file of every indexed chart gives the chart's own hash; neither is done if `is_stored`
@@ -62,11 +77,22 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
         chart.validate().map_err(|error| Refusal::from_decoder(&error))?;
     }
     let (hash, numbers) = (notes.hash(), chart_numbers(&chart, &notes));
-    let rox = if is_stored(&hash) { None } else { Some(encode_verified(&chart, hash, numbers)?) };
-    Ok(EncodedChart { hash, numbers, rox, metadata: chart.metadata })
+    let new = if is_stored(&hash) { None } else { Some(encode_verified(&chart, hash, numbers)?) };
+    let (rox, preview) = new.unzip();
+    Ok(EncodedChart { hash, numbers, rox, preview, metadata: chart.metadata })
 }
 
-fn encode_verified(chart: &RoxChart, hash: NoteHash, numbers: ChartNumbers) -> Result<Vec<u8>, Refusal> {
+/// The ROX file, and the preview of what it contains.
+fn encode_verified(
+    chart: &RoxChart,
+    hash: NoteHash,
+    numbers: ChartNumbers,
+) -> Result<(Vec<u8>, ChartPreview), Refusal> {
     let rox = RoxNativeCodec::encode(chart).map_err(|error| Refusal::from_decoder(&error))?;
-    if inspect_rox(&rox)? == (hash, numbers) { Ok(rox) } else { Err(Refusal::RoxMismatch) }
+    let content = inspect_rox(&rox)?;
+    if (content.hash, content.numbers) == (hash, numbers) {
+        Ok((rox, content.preview))
+    } else {
+        Err(Refusal::RoxMismatch)
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use chart_index_domain::{ChartNumbers, ChartsetId, NoteHash};
+use chart_index_domain::{ChartNumbers, ChartPreview, ChartsetId, NoteHash};
 use sqlx::{Connection, PgConnection};
 
 use crate::derive::{ChartsetRow, derive_columns};
@@ -22,6 +22,8 @@ pub struct StoredChart {
     pub rox_bytes: u64,
     /// Its ROX file; empty if it is missing.
     pub rox: Vec<u8>,
+    /// Its preview; `None` if the density curve or the JSON is missing.
+    pub preview: Option<ChartPreview>,
 }
 
 /// A stored value of a chartset that differs from the value derived from its charts.
@@ -51,6 +53,7 @@ struct StoredRow {
     #[sqlx(flatten)]
     chart: ChartRow,
     rox: Vec<u8>,
+    preview_json: Option<Vec<u8>>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -81,7 +84,8 @@ impl Store {
             "SELECT ",
             chart_columns!(),
             // Not a join: PostgreSQL would merge both tables, and read all files below the page.
-            ", coalesce((SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash), '') AS rox
+            ", coalesce((SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash), '') AS rox,
+             (SELECT preview.json FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_json
              FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
         ))
         // The empty value sorts before every hash.
@@ -121,6 +125,16 @@ impl Store {
         Ok((mismatches, next))
     }
 
+    /// Counts the stored charts, including removed ones and those in no chartset.
+    pub async fn stored_chart_count(&self) -> Result<u64, StoreError> {
+        self.run_once("count stored charts", |mut connection| async move {
+            let count: i64 =
+                sqlx::query_scalar("SELECT count(*) FROM charts").fetch_one(&mut *connection).await?;
+            Ok(count.unsigned_abs())
+        })
+        .await
+    }
+
     /// Counts the shown chartsets and the known charts.
     pub async fn counts(&self) -> Result<Counts, StoreError> {
         let (chartsets, charts): (i64, i64) = self
@@ -142,11 +156,13 @@ impl Store {
 
 impl StoredRow {
     fn parse(self) -> Result<StoredChart, sqlx::Error> {
+        let preview = self.chart.curve()?.zip(self.preview_json);
         Ok(StoredChart {
             hash: self.chart.hash()?,
             numbers: self.chart.numbers()?,
             rox_bytes: self.chart.rox_bytes()?,
             rox: self.rox,
+            preview: preview.map(|(curve, json)| ChartPreview { curve, json }),
         })
     }
 }

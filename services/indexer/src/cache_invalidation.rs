@@ -67,6 +67,19 @@ impl CacheInvalidator {
         self.0.invalidate(&keys(charts), timeout).await
     }
 
+    /// Invalidates the previews of these charts.
+    ///
+    /// # Errors
+    /// See [`CacheInvalidator::invalidate`].
+    pub(crate) async fn invalidate_previews(&self, charts: &[NoteHash]) -> Result<()> {
+        self.0.invalidate(&preview_keys(charts), TIMEOUT).await.context(NOT_INVALIDATED)
+    }
+
+    /// Invalidates the previews of these charts without retries. Returns whether it succeeded.
+    pub(crate) async fn try_invalidate_previews(&self, charts: &[NoteHash]) -> bool {
+        self.0.invalidate(&preview_keys(charts), Duration::ZERO).await.is_ok()
+    }
+
     /// Starts a task that invalidates the charts that an ingest changes, so that the ingest does not wait for Redis. Charts
     /// that could not be invalidated are retried with the next ones, and at the end.
     pub(crate) fn start_background_task(self) -> BackgroundInvalidation {
@@ -78,6 +91,10 @@ impl CacheInvalidator {
 /// The cache keys of these charts.
 fn keys(charts: &[NoteHash]) -> Vec<CacheKey> {
     charts.iter().flat_map(|hash| CacheKey::all_of_chart(*hash)).collect()
+}
+
+fn preview_keys(charts: &[NoteHash]) -> Vec<CacheKey> {
+    charts.iter().map(|hash| CacheKey::preview(*hash)).collect()
 }
 
 /// The task that invalidates the charts that an ingest changes.

@@ -164,7 +164,16 @@ pub(crate) enum Command {
         #[command(flatten)]
         metrics: MetricsArguments,
     },
-    /// Check that every ROX file decodes to its note hash, and that every chartset matches its charts
+    /// Compute what an older version did not store with its charts: previews and density curves
+    ///
+    /// They are computed from the stored ROX files, for charts that have none. Run it once after an upgrade, while requests
+    /// are served. It is safe to interrupt it and to run it again.
+    Backfill {
+        /// Compute all of them, and replace those that differ
+        #[arg(long)]
+        full: bool,
+    },
+    /// Check that every ROX file decodes to its note hash, and that every preview and every chartset matches its charts
     Verify {
         /// Check the search index of every Meilisearch node against PostgreSQL instead
         #[arg(long)]

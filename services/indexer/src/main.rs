@@ -1,5 +1,6 @@
 //! The program `chart-indexer`: ingests chart files and maintains database and search nodes.
 
+mod backfill;
 mod backoff;
 mod cache_invalidation;
 mod cli;
@@ -30,6 +31,9 @@ use crate::ingest::{Completion, IngestOptions};
 
 /// The exit code after SIGINT or SIGTERM: that of shells for SIGINT.
 const INTERRUPTED: u8 = 130;
+/// Printed when `backfill` is interrupted.
+const BACKFILL_INTERRUPTED: &str =
+    "the previews written so far are complete; run the command again to continue";
 /// Printed when `sync` is interrupted.
 const SYNC_INTERRUPTED: &str = "the next run continues from the last checkpoint";
 /// Printed when `rebuild` is interrupted.
@@ -95,6 +99,10 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         Command::Rebuild { meilisearch, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);
             return until_signalled(Box::pin(search::rebuild(&store, &writers)), REBUILD_INTERRUPTED).await;
+        }
+        Command::Backfill { full } => {
+            let (store, cache) = (store()?, cache()?);
+            return until_signalled(backfill::backfill(&store, &cache, full), BACKFILL_INTERRUPTED).await;
         }
         Command::Verify { search: true, meilisearch } => {
             Box::pin(search::verify(&store()?, &search::writers(&meilisearch)?)).await?;

@@ -3,39 +3,44 @@
 use std::io::Write;
 
 use anyhow::{Result, bail};
-use chart_index_chartfile::inspect_rox;
+use chart_index_chartfile::{RoxContent, inspect_rox};
 use chart_index_store::{ColumnMismatch, Store, StoredChart};
 
-use crate::report::Progress;
+use crate::report::{Progress, plural};
 
 /// Rows per query.
 const PAGE: u32 = 500;
 
-/// Checks every ROX file and every chartset, and prints the findings.
+/// Checks every ROX file, preview and chartset, and prints the findings.
 ///
 /// # Errors
 /// There are findings, or the store failed.
 pub(crate) async fn verify(store: &Store) -> Result<()> {
     let mut findings = Findings::default();
     let charts = verify_charts(store, &mut findings).await?;
+    verify_previews(store, &mut findings).await?;
     let chartsets = verify_chartsets(store, &mut findings).await?;
     writeln!(
         std::io::stdout(),
         "{charts} charts and {chartsets} chartsets verified, {} findings",
-        findings.0
+        findings.count
     )?;
-    if findings.0 > 0 {
+    if findings.count > 0 {
         bail!("the database is inconsistent");
     }
     Ok(())
 }
 
 #[derive(Default)]
-struct Findings(u64);
+struct Findings {
+    count: u64,
+    /// The charts without a preview, which are one finding together.
+    without_preview: u64,
+}
 
 impl Findings {
     fn add(&mut self, finding: std::fmt::Arguments<'_>) -> Result<()> {
-        self.0 += 1;
+        self.count += 1;
         writeln!(std::io::stdout(), "{finding}")?;
         Ok(())
     }
@@ -68,15 +73,45 @@ fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
     }
     match inspect_rox(rox) {
         Err(refusal) => findings.add(format_args!("chart {hash}: invalid ROX file: {refusal}")),
-        Ok((found, _)) if found != *hash => {
-            findings.add(format_args!("chart {hash}: its ROX file has the note hash {found}"))
+        Ok(content) if content.hash != *hash => {
+            findings.add(format_args!("chart {hash}: its ROX file has the note hash {}", content.hash))
         }
-        Ok((_, numbers)) if numbers != chart.numbers => findings.add(format_args!(
-            "chart {hash}: its numbers are {:?}, but its ROX file has {numbers:?}",
-            chart.numbers
-        )),
-        Ok(_) => Ok(()),
+        Ok(content) => verify_content(chart, &content, findings),
     }
+}
+
+fn verify_content(chart: &StoredChart, content: &RoxContent, findings: &mut Findings) -> Result<()> {
+    let StoredChart { hash, numbers, preview, .. } = chart;
+    if content.numbers != *numbers {
+        findings.add(format_args!(
+            "chart {hash}: its numbers are {numbers:?}, but its ROX file has {:?}",
+            content.numbers
+        ))?;
+    }
+    match preview {
+        None => findings.without_preview += 1,
+        Some(preview) if *preview != content.preview => {
+            findings.add(format_args!("chart {hash}: its preview differs from that of its ROX file"))?;
+        }
+        Some(_) => (),
+    }
+    Ok(())
+}
+
+/// Reports missing previews once: after an upgrade they are those of all charts.
+async fn verify_previews(store: &Store, findings: &mut Findings) -> Result<()> {
+    let missing = findings.without_preview;
+    if missing > 0 {
+        findings.add(format_args!(
+            "{} without a preview: run `chart-indexer backfill`",
+            plural(missing, "chart")
+        ))?;
+    }
+    let orphaned = store.orphaned_previews().await?;
+    if orphaned > 0 {
+        findings.add(format_args!("{} without a chart", plural(orphaned, "preview")))?;
+    }
+    Ok(())
 }
 
 async fn verify_chartsets(store: &Store, findings: &mut Findings) -> Result<u64> {

@@ -13,7 +13,9 @@ fuzz_target!(init: std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))),
     let Some((choice, bytes)) = data.split_first() else { return };
     if let Ok(decoded) = decode(FORMATS[usize::from(*choice) % FORMATS.len()], bytes) {
         for chart in decoded.charts {
-            assert_eq!(inspect_rox(chart.rox.as_deref().expect("a ROX file")), Ok((chart.hash, chart.numbers)));
+            let content = inspect_rox(chart.rox.as_deref().expect("a ROX file")).expect("a readable ROX file");
+            assert_eq!((content.hash, content.numbers), (chart.hash, chart.numbers));
+            assert_eq!(Some(content.preview), chart.preview);
         }
     }
     _ = inspect_rox(bytes);

@@ -39,7 +39,7 @@ pub(super) fn draft(
         // Unpublished charts have 0 or a negative number, which the decoder converts to a very large one.
         alpha_beatmap_id: metadata.chart_id.filter(|id| (1..=i32::MAX as u64).contains(id)),
         rox: encoded.rox,
-        preview: None,
+        preview: encoded.preview,
     })
 }
 

@@ -7,7 +7,7 @@ use chart_index_chartfile::{ChartFormat, MAX_FILE_BYTES, Refusal, decode, inspec
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use crate::support::{chart_files, osu, workspace_root};
+use crate::support::{chart_files, osu, preview_hash, workspace_root};
 
 /// Far more than any file may take, and far less than a quadratic case would.
 const MAX_DURATION: Duration = Duration::from_secs(20);
@@ -255,7 +255,9 @@ proptest! {
         let start = Instant::now();
         if let Ok(decoded) = decode(read_as.unwrap_or(format), &bytes) {
             for chart in &decoded.charts {
-                prop_assert_eq!(inspect_rox(chart.rox.as_deref().expect("a ROX file")), Ok((chart.hash, chart.numbers)));
+                let content = inspect_rox(chart.rox.as_deref().expect("a ROX file")).expect("a readable ROX file");
+                prop_assert_eq!((content.hash, content.numbers), (chart.hash, chart.numbers));
+                prop_assert_eq!(preview_hash(&content.preview.json), chart.hash);
                 prop_assert!(!chart.metadata.title.contains('\0'));
             }
         }

@@ -15,6 +15,7 @@ mod fuzz_seeds;
 mod golden;
 mod hostile;
 mod note_hash;
+mod preview;
 mod repairs;
 mod samples;
 mod support;

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use chart_index_chartfile::{ChartFormat, DecodedFile, Refusal, decode, inspect_rox};
+use chart_index_domain::NoteHash;
+use serde_json::Value;
 
 /// The root of the workspace.
 pub(crate) fn workspace_root() -> PathBuf {
@@ -45,15 +47,43 @@ pub(crate) fn decode_file(path: &Path) -> Result<DecodedFile, Refusal> {
     assert!(!decoded.charts.is_empty(), "{}", path.display());
     for chart in &decoded.charts {
         let inspected = inspect_rox(chart.rox.as_deref().expect("a ROX file")).expect("a readable ROX file");
-        assert_eq!(
-            inspected,
-            (chart.hash, chart.numbers),
-            "{}: {}",
-            path.display(),
-            chart.metadata.difficulty
-        );
+        let name = format!("{}: {}", path.display(), chart.metadata.difficulty);
+        assert_eq!((inspected.hash, inspected.numbers), (chart.hash, chart.numbers), "{name}");
+        assert_eq!(Some(&inspected.preview), chart.preview.as_ref(), "{name}");
+        assert_eq!(preview_hash(&inspected.preview.json), chart.hash, "{name}");
     }
     Ok(decoded)
+}
+
+/// The note hash of a preview: written from its documentation, without the code that writes previews.
+pub(crate) fn preview_hash(json: &[u8]) -> NoteHash {
+    let preview: Value = serde_json::from_slice(json).expect("JSON");
+    let mut notes = Vec::new();
+    for (column, numbers) in (0_u8..).zip(preview["columns"].as_array().expect("columns")) {
+        let mut start_ms = 0_u32;
+        for number in numbers.as_array().expect("an array") {
+            let is_duration = number.as_f64().expect("a number").is_sign_negative();
+            // -0 is no integer.
+            let milliseconds = u32::try_from(number.as_i64().unwrap_or(0).abs()).expect("milliseconds");
+            if is_duration {
+                *notes.last_mut().expect("a note before its duration") =
+                    (start_ms, column, 1, start_ms + milliseconds);
+            } else {
+                start_ms += milliseconds;
+                notes.push((start_ms, column, 0_u8, 0));
+            }
+        }
+    }
+    notes.sort_unstable();
+    let mut bytes = vec![u8::try_from(preview["keys"].as_u64().expect("keys")).expect("a key count")];
+    for (start_ms, column, kind, end_ms) in notes {
+        bytes.extend(start_ms.to_le_bytes());
+        bytes.extend([column, kind]);
+        if kind == 1 {
+            bytes.extend(end_ms.to_le_bytes());
+        }
+    }
+    NoteHash::from_bytes(*blake3::hash(&bytes).as_bytes())
 }
 
 /// An `.osu` file with these timing points and hit objects.

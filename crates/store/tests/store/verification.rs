@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use chart_index_domain::NoteHash;
+use chart_index_store::PreviewState;
 use chart_index_tests::within;
 
-use crate::support::{Catalogue, chart, folder, hash, id};
+use crate::support::{Catalogue, chart, folder, hash, id, preview};
 
 #[tokio::test]
 async fn a_changed_column_is_found() {
@@ -87,6 +88,54 @@ async fn checks_cover_every_page() {
     let mut expected: Vec<NoteHash> = (1..=5).chain(11..=15).map(hash).collect();
     expected.sort();
     assert_eq!(seen, expected, "including removed charts and those in no set");
+}
+
+#[tokio::test]
+async fn previews_are_written_once() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    catalogue.put(&folder(1, [chart(1), chart(2), chart(3), chart(4), chart(5)]), 10).await;
+    catalogue.database.psql(&format!(
+        "UPDATE charts SET density_curve = NULL WHERE hash IN ('\\x{0}', '\\x{1}');
+         DELETE FROM chart_previews WHERE hash IN ('\\x{1}', '\\x{2}')",
+        hash(1),
+        hash(2),
+        hash(3)
+    ));
+    let mut states: Vec<PreviewState> = Vec::new();
+    loop {
+        let page = store.preview_states_after(states.last().map(|state| state.hash), 2).await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        states.extend(page);
+    }
+    assert_eq!(states.len(), 5);
+    assert!(states.iter().all(|state| state.rox_bytes == 8));
+    let missing = |state: &&PreviewState| !state.has_preview;
+    let mut missing: Vec<NoteHash> = states.iter().filter(missing).map(|state| state.hash).collect();
+    let mut expected = [1, 2, 3].map(hash);
+    expected.sort();
+    assert_eq!(missing, expected);
+
+    let mut files = store.rox_files(&[hash(2), hash(1), hash(9)]).await.unwrap();
+    files.sort();
+    let mut expected = [1_u8, 2].map(|number| (hash(number.into()), format!("rox of {number}").into_bytes()));
+    expected.sort();
+    assert_eq!(files, expected);
+
+    let previews = [4, 3, 2, 1].map(|number| (hash(number.into()), preview(number)));
+    let mut changed = store.put_previews(&previews).await.unwrap();
+    changed.sort();
+    missing.sort();
+    assert_eq!(changed, missing, "not the one that is there");
+    assert_eq!(store.put_previews(&previews).await.unwrap(), []);
+    for stored in store.stored_charts_after(None, 10).await.unwrap() {
+        let number = (1..=5).find(|&number| hash(number) == stored.hash).unwrap();
+        assert_eq!(stored.preview, Some(preview(number.try_into().unwrap())));
+    }
+    assert_eq!(store.orphaned_previews().await.unwrap(), 0);
+    assert_eq!(store.stored_chart_count().await.unwrap(), 5);
 }
 
 #[tokio::test]

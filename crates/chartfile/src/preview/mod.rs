@@ -1,0 +1,80 @@
+//! Computes the preview of a chart: its notes and its timing as JSON (docs/api.md, "Chart preview"), and its density curve.
+//!
+//! Both depend only on what a ROX file stores, so that a stored ROX file gives identical bytes. It stores all BPM points
+//! and scroll speeds that the decoder reads: microseconds, 32-bit floats, and beats per measure.
+//!
+//! `golden/chart_preview_v1.json` in this crate has test vectors for other implementations.
+
+mod timing;
+
+use chart_index_domain::{ChartPreview, DensityCurve};
+use rox::RoxChart;
+use serde::Serialize;
+
+use self::timing::{BpmPoint, ScrollPoint, Timeline};
+use crate::Refusal;
+use crate::note_hash::CanonicalNotes;
+
+/// The version of the format, `version` in the JSON.
+const VERSION: u8 = 1;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PreviewBody {
+    version: u8,
+    keys: u8,
+    length_ms: u32,
+    columns: Vec<Vec<ColumnNumber>>,
+    timing: Vec<BpmPoint>,
+    scroll: Vec<ScrollPoint>,
+}
+
+/// The preview of `chart`, whose canonical notes are `notes`.
+pub(crate) fn chart_preview(chart: &RoxChart, notes: &CanonicalNotes) -> Result<ChartPreview, Refusal> {
+    let timeline = Timeline::new(chart, notes.length_ms());
+    let body = PreviewBody {
+        version: VERSION,
+        keys: notes.keys().get(),
+        length_ms: notes.length_ms(),
+        columns: note_columns(notes),
+        timing: timeline.bpm_points(),
+        scroll: timeline.scroll_points(),
+    };
+    // Numbers always serialize.
+    let json = serde_json::to_vec(&body).map_err(|error| Refusal::undecodable(&error.to_string()))?;
+    let starts = notes.notes().iter().map(|note| note.start_ms);
+    Ok(ChartPreview { curve: DensityCurve::from_starts(starts, notes.length_ms()), json })
+}
+
+/// A number in the list of the notes of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ColumnNumber {
+    /// A note: the time from the start of the note before it in the column, or from 0, to its own start.
+    Start(u32),
+    /// Makes the note before it a long note: its negative duration.
+    Duration(i64),
+    /// Makes the note before it a long note of 0 ms, which occurs since times are rounded: -0, which only JSON numbers
+    /// with a sign of their own distinguish from 0.
+    NoDuration(f64),
+}
+
+/// The notes of each column, with times in milliseconds.
+///
+/// No note may end before it starts, which the decoder makes sure of.
+#[must_use]
+pub fn note_columns(notes: &CanonicalNotes) -> Vec<Vec<ColumnNumber>> {
+    let mut columns = vec![(0, Vec::new()); notes.keys().get().into()];
+    for note in notes.notes() {
+        // Canonical notes have no other columns.
+        let Some((previous_ms, numbers)) = columns.get_mut(usize::from(note.column)) else { continue };
+        let delta_ms = note.start_ms - std::mem::replace(previous_ms, note.start_ms);
+        numbers.push(ColumnNumber::Start(delta_ms));
+        let duration = |end_ms: u32| match end_ms.saturating_sub(note.start_ms) {
+            0 => ColumnNumber::NoDuration(-0.0),
+            duration_ms => ColumnNumber::Duration(-i64::from(duration_ms)),
+        };
+        numbers.extend(note.end_ms.map(duration));
+    }
+    columns.into_iter().map(|(_, numbers)| numbers).collect()
+}

@@ -1,0 +1,178 @@
+//! `chart-indexer backfill`: computes what an older version did not store, from the stored ROX files.
+//!
+//! Charts are read in the order of their hashes, in pages, and stored in batches, each in one transaction. A run that is
+//! interrupted has stored its complete batches; the next one passes over their charts.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use chart_index_chartfile::inspect_rox;
+use chart_index_domain::{ChartPreview, NoteHash};
+use chart_index_store::{PreviewState, Store};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::retry_store_call;
+use crate::cache_invalidation::CacheInvalidator;
+use crate::report::{Progress, plural};
+
+/// Charts of which it is read together whether they have a preview.
+const PAGE: u32 = 2_000;
+/// The maximum number of charts of a batch.
+const BATCH_CHARTS: usize = 256;
+/// The maximum size of the ROX files of a batch, except for a single larger file. Its previews are about as large, and
+/// a decoded chart up to fifty times as large as its file.
+const BATCH_ROX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Computes the previews that are missing, or all of them, and stores those that are missing or differ.
+///
+/// # Errors
+/// A ROX file is missing or wrong, after all others are done; or the store or the cache failed.
+pub(crate) async fn backfill(store: &Store, cache: &CacheInvalidator, full: bool) -> Result<()> {
+    let charts = store.stored_chart_count().await?;
+    let mut run = Backfill {
+        store,
+        cache,
+        stop: CancellationToken::new(),
+        progress: Progress::new(charts),
+        written: 0,
+        present: 0,
+        failed: 0,
+        not_invalidated: Vec::new(),
+    };
+    let result = run.run(full).await;
+    run.progress.finish();
+    result?;
+    let Backfill { written, present, failed, not_invalidated, .. } = run;
+    writeln!(
+        std::io::stdout(),
+        "{} written, {present} up to date, {failed} failed",
+        plural(written, "preview")
+    )?;
+    cache.invalidate_previews(&not_invalidated).await?;
+    if failed > 0 {
+        bail!("no preview of {}: `chart-indexer verify` checks the ROX files", plural(failed, "chart"));
+    }
+    Ok(())
+}
+
+struct Backfill<'a> {
+    store: &'a Store,
+    cache: &'a CacheInvalidator,
+    /// Never cancelled: an interrupted run is dropped.
+    stop: CancellationToken,
+    progress: Progress,
+    written: u64,
+    present: u64,
+    failed: u64,
+    /// The charts whose cached responses could not be invalidated yet.
+    not_invalidated: Vec<NoteHash>,
+}
+
+impl Backfill<'_> {
+    async fn run(&mut self, full: bool) -> Result<()> {
+        let mut after = None;
+        loop {
+            let page = retry_store_call(&self.stop, || self.store.preview_states_after(after, PAGE)).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.hash);
+            let (present, missing): (Vec<_>, Vec<_>) =
+                page.into_iter().partition(|state| state.has_preview && !full);
+            self.present += present.len() as u64;
+            self.progress.advance_by(present.len() as u64);
+            for batch in batches(&missing) {
+                self.process(batch).await?;
+            }
+        }
+    }
+
+    /// Computes and stores the previews of a batch.
+    async fn process(&mut self, batch: &[PreviewState]) -> Result<()> {
+        let hashes: Vec<NoteHash> = batch.iter().map(|state| state.hash).collect();
+        let rox_files = retry_store_call(&self.stop, || self.store.rox_files(&hashes)).await?;
+        let mut previews = compute(rox_files).await?;
+        let mut computed = Vec::with_capacity(batch.len());
+        for hash in hashes {
+            match previews.remove(&hash).unwrap_or_else(|| Err("its ROX file is missing".to_owned())) {
+                Ok(preview) => computed.push((hash, preview)),
+                Err(reason) => {
+                    self.failed += 1;
+                    writeln!(std::io::stdout(), "chart {hash}: {reason}")?;
+                }
+            }
+        }
+        let changed = retry_store_call(&self.stop, || self.store.put_previews(&computed)).await?;
+        self.written += changed.len() as u64;
+        self.present += (computed.len() - changed.len()) as u64;
+        self.progress.advance_by(batch.len() as u64);
+        self.not_invalidated.extend(changed);
+        if self.cache.try_invalidate_previews(&self.not_invalidated).await {
+            self.not_invalidated.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Divides charts into batches.
+fn batches(charts: &[PreviewState]) -> impl Iterator<Item = &[PreviewState]> {
+    let mut rest = charts;
+    std::iter::from_fn(move || {
+        let mut bytes = 0_u64;
+        let fits = |state: &&PreviewState| {
+            bytes = bytes.saturating_add(state.rox_bytes);
+            bytes <= BATCH_ROX_BYTES
+        };
+        let count = rest.iter().take(BATCH_CHARTS).take_while(fits).count().max(1);
+        let (batch, following) = rest.split_at_checked(count)?;
+        rest = following;
+        Some(batch)
+    })
+}
+
+type Computed = Result<ChartPreview, String>;
+
+/// Computes the previews of ROX files on all cores. The error is the reason why there is none.
+async fn compute(rox_files: Vec<(NoteHash, Vec<u8>)>) -> Result<HashMap<NoteHash, Computed>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut parts: Vec<Vec<(NoteHash, Vec<u8>)>> = (0..cores).map(|_| Vec::new()).collect();
+    for (index, file) in rox_files.into_iter().enumerate() {
+        parts[index % cores].push(file);
+    }
+    let mut tasks = JoinSet::new();
+    for part in parts {
+        tasks.spawn_blocking(move || {
+            let computed = part.into_iter().map(|(hash, rox)| (hash, preview_of(hash, &rox)));
+            computed.collect::<Vec<_>>()
+        });
+    }
+    let mut previews = HashMap::new();
+    while let Some(computed) = tasks.join_next().await {
+        previews.extend(computed?);
+    }
+    Ok(previews)
+}
+
+fn preview_of(hash: NoteHash, rox: &[u8]) -> Computed {
+    let content = inspect_rox(rox).map_err(|refusal| format!("invalid ROX file: {refusal}"))?;
+    if content.hash != hash {
+        return Err(format!("its ROX file has the note hash {}", content.hash));
+    }
+    Ok(content.preview)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_bounded_by_count_and_bytes() {
+        let state =
+            |rox_bytes| PreviewState { hash: NoteHash::from_bytes([0; 32]), rox_bytes, has_preview: false };
+        let sizes = |charts: &[PreviewState]| batches(charts).map(<[_]>::len).collect::<Vec<_>>();
+        assert!(sizes(&[]).is_empty());
+        assert_eq!(sizes(&vec![state(10); 600]), [256, 256, 88]);
+        let half = BATCH_ROX_BYTES / 2;
+        assert_eq!(sizes(&[half, half, 1, 2 * half + 1, 1].map(state)), [2, 1, 1, 1]);
+    }
+}

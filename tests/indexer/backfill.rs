@@ -1,0 +1,116 @@
+//! `chart-indexer backfill`, and what `verify` finds of previews.
+
+use super::*;
+
+const CLEAR: &str = "UPDATE charts SET density_curve = NULL; DELETE FROM chart_previews";
+
+/// The previews and curves of all charts.
+const STORED: &str = "SELECT encode(hash, 'hex'), encode(density_curve, 'hex'), encode(json, 'hex')
+                      FROM charts LEFT JOIN chart_previews USING (hash) ORDER BY hash";
+
+async fn sample_database() -> Database {
+    let database = Database::new().await;
+    database.run(&["ingest", samples().to_str().unwrap()]);
+    database
+}
+
+/// The previews from the stored ROX files have the bytes of those that the ingest stored.
+#[tokio::test]
+async fn backfill_equals_the_ingest() {
+    let database = sample_database().await;
+    let ingested = database.0.psql(STORED);
+    let charts: u32 = database.0.psql("SELECT count(*) FROM charts").parse().unwrap();
+    assert_eq!(database.0.psql("SELECT count(density_curve) FROM charts"), charts.to_string());
+    assert!(database.run(&["verify"]).contains(", 0 findings"));
+    let summary = database.run(&["backfill"]);
+    assert_eq!(summary, format!("0 previews written, {charts} up to date, 0 failed\n"));
+
+    database.0.psql(CLEAR);
+    let verified = database.try_run(&["verify"]);
+    assert_eq!(verified.code, Some(1));
+    let finding = format!("{charts} charts without a preview: run `chart-indexer backfill`\n");
+    assert!(verified.stdout.starts_with(&finding), "{}", verified.stdout);
+    assert_eq!(database.run(&["backfill"]), format!("{charts} previews written, 0 up to date, 0 failed\n"));
+    assert_eq!(database.0.psql(STORED), ingested);
+    assert!(database.run(&["verify"]).contains(", 0 findings"));
+}
+
+/// Those of removed charts as well: they may be restored.
+#[tokio::test]
+async fn backfill_writes_what_is_missing() {
+    let database = sample_database().await;
+    let ingested = database.0.psql(STORED);
+    let hashes = database.0.psql("SELECT encode(hash, 'hex') FROM charts ORDER BY hash");
+    let hashes: Vec<&str> = hashes.lines().collect();
+    database.run(&["remove", "chart", hashes[2]]);
+    database.0.psql(&format!(
+        "UPDATE charts SET density_curve = NULL WHERE hash IN ('\\x{}', '\\x{}');
+         DELETE FROM chart_previews WHERE hash IN ('\\x{}', '\\x{}')",
+        hashes[0], hashes[2], hashes[1], hashes[2],
+    ));
+    assert!(database.run(&["backfill"]).starts_with("3 previews written, "));
+    assert_eq!(database.0.psql(STORED), ingested);
+}
+
+#[tokio::test]
+async fn wrong_previews_are_found_and_replaced() {
+    let database = sample_database().await;
+    let ingested = database.0.psql(STORED);
+    for damage in [
+        "UPDATE charts SET density_curve = decode(repeat('01', 48), 'hex') WHERE hash = (SELECT hash FROM charts ORDER BY hash LIMIT 1)",
+        "UPDATE chart_previews SET json = '{}' WHERE hash = (SELECT hash FROM charts ORDER BY hash LIMIT 1)",
+    ] {
+        database.0.psql(damage);
+        let verified = database.try_run(&["verify"]);
+        assert_eq!(verified.code, Some(1));
+        assert!(
+            verified.stdout.contains(": its preview differs from that of its ROX file\n"),
+            "{}",
+            verified.stdout
+        );
+        assert!(database.run(&["backfill"]).starts_with("0 previews written"), "they are not missing");
+        assert!(database.run(&["backfill", "--full"]).starts_with("1 preview written"));
+        assert_eq!(database.0.psql(STORED), ingested);
+    }
+    database.0.psql("INSERT INTO chart_previews VALUES (sha256('x'), '{}')");
+    assert!(database.try_run(&["verify"]).stdout.contains("1 preview without a chart\n"));
+}
+
+/// The others are computed, and the exit code is 1.
+#[tokio::test]
+async fn charts_without_their_rox_file_are_reported() {
+    let database = sample_database().await;
+    database.0.psql(CLEAR);
+    let hashes = database.0.psql("SELECT encode(hash, 'hex') FROM charts ORDER BY hash LIMIT 3");
+    let [missing, damaged, swapped] = hashes.lines().collect::<Vec<_>>().try_into().unwrap();
+    database.0.psql(&format!(
+        "DELETE FROM rox_files WHERE hash = '\\x{missing}';
+         UPDATE rox_files SET bytes = 'x' WHERE hash = '\\x{damaged}';
+         UPDATE rox_files SET bytes = (SELECT bytes FROM rox_files ORDER BY hash DESC LIMIT 1) WHERE hash = '\\x{swapped}'"
+    ));
+    let run = database.try_run(&["backfill"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stdout.contains(&format!("chart {missing}: its ROX file is missing\n")), "{}", run.stdout);
+    assert!(run.stdout.contains(&format!("chart {damaged}: invalid ROX file: ")), "{}", run.stdout);
+    assert!(
+        run.stdout.contains(&format!("chart {swapped}: its ROX file has the note hash ")),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.contains(" up to date, 3 failed\n"), "{}", run.stdout);
+    assert!(run.stderr.contains("no preview of 3 charts"), "{}", run.stderr);
+    assert_eq!(database.0.psql("SELECT count(*) FROM charts WHERE density_curve IS NULL"), "3");
+}
+
+/// A chart that an older version stored gets its preview from its ROX file, not from a file that is ingested again.
+#[tokio::test]
+async fn an_ingest_writes_previews_of_new_charts_only() {
+    let database = sample_database().await;
+    database.0.psql(CLEAR);
+    let library = Library::new();
+    library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
+    database.ingest(&library);
+    database.run(&["ingest", "--full", samples().to_str().unwrap()]);
+    assert_eq!(database.0.psql("SELECT count(*) FROM chart_previews"), "1");
+    assert_eq!(database.0.psql("SELECT count(density_curve) FROM charts"), "1");
+}

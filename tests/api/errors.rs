@@ -39,8 +39,14 @@ async fn unknown_paths_are_problems() {
 #[tokio::test]
 async fn other_methods_are_not_allowed() {
     let index = Index::new(Library::new()).await;
-    for path in ["/api/charts/x", "/api/charts/x/rox", "/api/chartsets", "/api/chartsets/x", "/go/chartset/x"]
-    {
+    for path in [
+        "/api/charts/x",
+        "/api/charts/x/rox",
+        "/api/charts/x/preview",
+        "/api/chartsets",
+        "/api/chartsets/x",
+        "/go/chartset/x",
+    ] {
         for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
             let response = index.client.request(method, path, &[]).await;
             assert_problem(&response, 405);

@@ -4,7 +4,7 @@
 use super::*;
 use reqwest::Method;
 
-async fn index_and_paths() -> (Index, [String; 4]) {
+async fn index_and_paths() -> (Index, [String; 5]) {
     let library = Library::new();
     for number in 1..=20 {
         library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
@@ -17,6 +17,7 @@ async fn index_and_paths() -> (Index, [String; 4]) {
         format!("/api/charts/{chart}/rox"),
         "/api/chartsets".to_owned(),
         format!("/api/chartsets/{id}"),
+        format!("/api/charts/{chart}/preview"),
     ];
     (index, paths)
 }
@@ -89,7 +90,7 @@ async fn gzip_response_has_its_own_tag() {
 #[tokio::test]
 async fn tag_is_a_digest_of_the_bytes_sent() {
     let (index, paths) = index_and_paths().await;
-    for path in ["/api/chartsets", &paths[0], &paths[3]] {
+    for path in ["/api/chartsets", &paths[0], &paths[3], &paths[4]] {
         for encoding in ["identity", "gzip"] {
             let response = index.client.get_with(path, &[("accept-encoding", encoding)]).await;
             let digest = blake3::hash(&response.body).to_hex();

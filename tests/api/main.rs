@@ -15,6 +15,7 @@ mod logging;
 mod lookup;
 mod outage;
 mod overload;
+mod preview;
 mod redirect;
 mod redis_outages;
 mod rox;

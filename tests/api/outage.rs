@@ -37,6 +37,8 @@ impl Outage {
         let paths = vec![
             (format!("/api/charts/{chart}"), 200),
             (format!("/api/charts/{chart}/rox"), 200),
+            (format!("/api/charts/{chart}/preview"), 200),
+            (format!("/api/charts/{unknown}/preview"), 404),
             (format!("/api/charts/{unknown}"), 200),
             (format!("/api/charts/{unknown}/rox"), 404),
             ("/api/chartsets".into(), 200),

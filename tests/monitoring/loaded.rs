@@ -72,6 +72,7 @@ impl Loaded {
             format!("/api/charts/{hash}"),
             format!("/api/charts/{unknown}"),
             format!("/api/charts/{hash}/rox"),
+            format!("/api/charts/{hash}/preview"),
             format!("/api/chartsets?q={}", &unknown[60..]),
             format!("/go/chartset/{id}"),
             "/nowhere".to_owned(),

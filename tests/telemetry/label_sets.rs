@@ -55,6 +55,7 @@ fn random_request(random: &mut Random, chart: &str) -> (Method, String, Vec<(&'s
     let paths = [
         chart.to_owned(),
         format!("{chart}/rox"),
+        format!("{chart}/preview"),
         format!("/api/charts/{word}"),
         format!("/api/chartsets?q={word}&page={word}"),
         "/api/chartsets".to_owned(),

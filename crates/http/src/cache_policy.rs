@@ -13,9 +13,9 @@ use axum::response::{IntoResponseParts, Response, ResponseParts};
 pub enum CachePolicy {
     /// A chart lookup, known or unknown: 300 seconds, like its `ttlMs`.
     Lookup,
-    /// A ROX file: immutable.
+    /// A ROX file, and the preview of a chart: immutable.
     Rox,
-    /// The 404 of a ROX file: 60 seconds.
+    /// The 404 of a ROX file and of a preview: 60 seconds.
     RoxNotFound,
     /// The chartset list and the chartset detail: 30 seconds.
     Listing,

@@ -97,6 +97,8 @@ pub enum Resource {
     SourcePage,
     /// The ROX file of a chart: the chart is unknown or has been removed.
     RoxFile,
+    /// The preview of a chart: the chart is unknown, has been removed, or has no preview yet.
+    Preview,
     /// A chart that its page would show.
     Chart,
     /// A chartset to choose at random.
@@ -111,6 +113,7 @@ impl fmt::Display for Resource {
             Self::Endpoint => "no such endpoint",
             Self::Chartset => "no such chartset",
             Self::SourcePage => "no such chartset, or it has no source page",
+            Self::Preview => "the chart is unknown or has been removed, or its preview is not computed yet",
             Self::RoxFile | Self::Chart => "the chart is unknown or has been removed",
             Self::AnyChartset => "no chartset matches",
             Self::Asset => "no such asset",
@@ -221,7 +224,7 @@ impl ApiError {
 
     const fn cache_policy(&self) -> CachePolicy {
         match self {
-            Self::NotFound(Resource::RoxFile) => CachePolicy::RoxNotFound,
+            Self::NotFound(Resource::RoxFile | Resource::Preview) => CachePolicy::RoxNotFound,
             _ => CachePolicy::NoStore,
         }
     }
@@ -345,6 +348,7 @@ mod tests {
             (ApiError::NotFound(Resource::Chartset), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::SourcePage), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::RoxFile), 404, None, CachePolicy::RoxNotFound),
+            (ApiError::NotFound(Resource::Preview), 404, None, CachePolicy::RoxNotFound),
             (ApiError::MethodNotAllowed, 405, None, CachePolicy::NoStore),
             (ApiError::UriTooLong, 414, None, CachePolicy::NoStore),
             (ApiError::BadHost, 400, None, CachePolicy::NoStore),

@@ -37,6 +37,12 @@ impl JsonBody {
         Ok(Self(TextBody::new(bytes)))
     }
 
+    /// The body with this JSON text. Computes its entity tag.
+    #[must_use]
+    pub fn from_json(json: Vec<u8>) -> Self {
+        Self(TextBody::new(json))
+    }
+
     /// The cache entry of this body.
     #[must_use]
     pub fn into_cached(self) -> CachedResponse {

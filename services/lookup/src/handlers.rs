@@ -15,7 +15,7 @@ use chart_index_store::Store;
 
 use crate::LookupState;
 use crate::lookup_body::LookupBody;
-use crate::openapi::{ChartResponses, RoxResponses};
+use crate::openapi::{ChartResponses, PreviewResponses, RoxResponses};
 use crate::rox_response::rox_response;
 
 /// `GET /api/charts/{hash}`. An unknown hash is 200 with the status `unknown`.
@@ -82,4 +82,34 @@ pub(crate) async fn rox(
 async fn read_rox(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let bytes = store.rox(hash).await?;
     Ok(bytes.map_or(CachedResponse::NotFound, |bytes| CachedResponse::found(bytes, "")))
+}
+
+/// `GET /api/charts/{hash}/preview`. The tag is that of the content: unlike a ROX file, a preview is sent as gzip as well.
+#[utoipa::path(
+    get,
+    path = "/api/charts/{hash}/preview",
+    operation_id = "getChartPreview",
+    tag = "Charts",
+    params(HashParam, Conditional),
+    responses(PreviewResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn preview(
+    State(state): State<Arc<LookupState>>,
+    check: RateLimitCheck,
+    HashParam(hash): HashParam,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let fill = {
+        let state = Arc::clone(&state);
+        async move || read_preview(&state.store, hash).await
+    };
+    let preview = state.cache.read_json(&check, CacheKey::preview(hash), &headers, fill).await?;
+    let preview = preview.ok_or(ApiError::NotFound(Resource::Preview))?;
+    Ok(preview.into_response(&headers, CachePolicy::Rox))
+}
+
+async fn read_preview(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
+    let json = store.chart_preview(hash).await?;
+    Ok(json.map_or(CachedResponse::NotFound, |json| JsonBody::from_json(json).into_cached()))
 }

@@ -1,4 +1,4 @@
-//! The lookup service: the sources of a chart, and its ROX file.
+//! The lookup service: the sources of a chart, its ROX file and its preview.
 
 mod handlers;
 mod lookup_body;
@@ -14,6 +14,7 @@ use chart_index_store::Store;
 use utoipa::OpenApi;
 
 use crate::lookup_body::LookupBody;
+use crate::openapi::ChartPreview;
 
 /// The state of the handlers.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub fn routes(state: LookupState) -> Routes {
     Routes::new(state.cache.rate_limiter())
         .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
         .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
+        .route(Group::Detail, "/api/charts/{hash}/preview", get(handlers::preview))
         .with_state(Arc::new(state))
 }
 
@@ -36,8 +38,8 @@ pub fn routes(state: LookupState) -> Routes {
 /// own. A test of the pages compares both.
 #[derive(OpenApi)]
 #[openapi(
-    paths(handlers::chart, handlers::rox),
-    components(schemas(LookupBody<'static>))
+    paths(handlers::chart, handlers::rox, handlers::preview),
+    components(schemas(LookupBody<'static>, ChartPreview))
 )]
 struct Document;
 

@@ -3,9 +3,9 @@
 use axum::http::StatusCode;
 use chart_index_http::openapi::{Responses, constant_header, errors, header, json, response, tagged};
 use chart_index_http::{CachePolicy, ErrorType};
-use utoipa::IntoResponses;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::{IntoResponses, ToSchema};
 
 use crate::lookup_body::LookupBody;
 
@@ -37,5 +37,33 @@ impl IntoResponses for RoxResponses {
         let tagged = tagged(ok, CachePolicy::Rox, false);
         debug_assert!(tagged.contains_key(StatusCode::OK.as_str()));
         tagged.into_iter().chain(errors(&types, CachePolicy::RoxNotFound)).collect()
+    }
+}
+
+/// The preview of a chart, which the service sends as it is stored (docs/api.md, "Chart preview").
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a schema")]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct ChartPreview {
+    #[schema(minimum = 1, maximum = 1)]
+    version: u8,
+    #[schema(minimum = 4, maximum = 7)]
+    keys: u8,
+    length_ms: u32,
+    #[schema(min_items = 4, max_items = 7)]
+    columns: Vec<Vec<f64>>,
+    #[schema(max_items = 2000)]
+    timing: Vec<Vec<f64>>,
+    #[schema(max_items = 4000)]
+    scroll: Vec<Vec<f64>>,
+}
+
+pub(crate) struct PreviewResponses;
+
+impl IntoResponses for PreviewResponses {
+    fn responses() -> Responses {
+        let types = [ErrorType::MalformedHash, ErrorType::NotFound];
+        let ok = json::<ChartPreview>("The notes and the timing of the chart", CachePolicy::Rox);
+        ok.into_iter().chain(errors(&types, CachePolicy::RoxNotFound)).collect()
     }
 }

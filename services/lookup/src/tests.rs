@@ -33,7 +33,9 @@ async fn malformed_hash_is_400_without_a_read() {
     let upper = "AB".repeat(32);
     for hash in [upper.as_str(), "ab", "%FF"] {
         assert_eq!(status(&format!("/api/charts/{hash}")).await, 400, "{hash}");
-        assert_eq!(status(&format!("/api/charts/{hash}/rox")).await, 400, "{hash}");
+        for suffix in ["rox", "preview"] {
+            assert_eq!(status(&format!("/api/charts/{hash}/{suffix}")).await, 400, "{hash}");
+        }
     }
 }
 
@@ -41,7 +43,9 @@ async fn malformed_hash_is_400_without_a_read() {
 async fn unavailable_store_is_503_and_not_unknown_or_404() {
     let hash = "ab".repeat(32);
     assert_eq!(status(&format!("/api/charts/{hash}")).await, 503);
-    assert_eq!(status(&format!("/api/charts/{hash}/rox")).await, 503);
+    for suffix in ["rox", "preview"] {
+        assert_eq!(status(&format!("/api/charts/{hash}/{suffix}")).await, 503);
+    }
 }
 
 /// A cache without Redis. The default rate limits are higher than the number of requests of a test.

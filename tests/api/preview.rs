@@ -1,0 +1,138 @@
+//! `GET /api/charts/{hash}/preview` (docs/api.md, "Chart preview").
+
+use super::*;
+
+/// A chart whose preview is larger than the smallest body that is sent as gzip.
+fn long_chart() -> ChartSpec {
+    let notes = (0..600).map(|n| (n * 97, u8::try_from(n % 4).unwrap(), (n % 5 == 0).then_some(n * 97 + 60)));
+    ChartSpec { notes: notes.collect(), ..ChartSpec::default() }
+}
+
+async fn one_chart() -> (Index, String) {
+    let library = Library::new();
+    let chart = library.osu("alpha/1 one/a.osu", long_chart());
+    (Index::new(library).await, chart.note_hash())
+}
+
+/// A client can rebuild the bytes of the note hash from a preview.
+#[tokio::test]
+async fn preview_reproduces_the_note_hash() {
+    let (index, hash) = one_chart().await;
+    let response = index.get(&format!("/api/charts/{hash}/preview")).await;
+    assert_eq!(response.status, 200);
+    let preview = response.json();
+    let chart = index.get(&format!("/api/charts/{hash}")).await.json()["chart"].clone();
+    assert_eq!((&preview["version"], &preview["keys"]), (&1.into(), &chart["keys"]));
+    assert_eq!(preview["lengthMs"], chart["lengthMs"]);
+    assert_eq!(preview["timing"][0][1], chart["bpmMain"]);
+    assert_eq!(preview["scroll"], serde_json::json!([]));
+    let mut notes: Vec<(i64, u8, Option<i64>)> = Vec::new();
+    for (column, numbers) in (0..).zip(preview["columns"].as_array().unwrap()) {
+        let mut start = 0;
+        for number in numbers.as_array().unwrap().iter().map(|number| number.as_i64().unwrap()) {
+            if number < 0 {
+                notes.last_mut().unwrap().2 = Some(start - number);
+            } else {
+                start += number;
+                notes.push((start, column, None));
+            }
+        }
+    }
+    assert_eq!(notes.len(), 600);
+    assert_eq!(ChartSpec { notes, ..long_chart() }.note_hash(), hash);
+}
+
+#[tokio::test]
+async fn preview_is_immutable_json_with_gzip() {
+    let (index, hash) = one_chart().await;
+    let path = format!("/api/charts/{hash}/preview");
+    let gzip = index.client.get_with(&path, &[("accept-encoding", "gzip")]).await;
+    let plain = index.get(&path).await;
+    for (response, encoding) in [(&gzip, "gzip"), (&plain, "")] {
+        assert_eq!(response.status, 200);
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("content-encoding", encoding),
+            ("cache-control", "public, max-age=31536000, immutable"),
+            ("vary", "Accept-Encoding"),
+            ("x-content-type-options", "nosniff"),
+        ] {
+            assert_eq!(response.header(name), value, "{name}");
+        }
+        let digest = blake3::hash(&response.body).to_hex();
+        assert_eq!(response.header("etag"), format!("\"{}\"", &digest[..32]));
+    }
+    assert!(gzip.body.len() < plain.body.len());
+}
+
+/// Unknown and removed charts are 404, cacheable for 60 seconds, even if the client sends `If-None-Match`.
+#[tokio::test]
+async fn unknown_and_removed_charts_have_no_preview() {
+    let (index, hash) = one_chart().await;
+    let replica = Service::start_with(
+        index.database.url(),
+        &ServiceOptions { variables: &[("REDIS_URL", index.redis.url())], ..ServiceOptions::default() },
+    );
+    let assert_not_found = |response: Response| {
+        assert_eq!(response.status, 404);
+        assert_eq!(response.header("cache-control"), "public, max-age=60");
+        assert_eq!(response.header("content-type"), "application/problem+json");
+    };
+    assert_not_found(index.get(&format!("/api/charts/{}/preview", "0".repeat(64))).await);
+    let path = format!("/api/charts/{hash}/preview");
+    let tag = index.get(&path).await.header("etag").to_owned();
+    assert_eq!(index.client.get_with(&path, &[("if-none-match", &tag)]).await.status, 304);
+    assert_cached(&replica, &path, 200).await;
+    index.indexer(&["remove", "chart", &hash]);
+    assert_not_found(index.wait_for_status(&path, 404).await);
+    assert_not_found(index.client.get_with(&path, &[("if-none-match", &tag)]).await);
+    assert_not_found(index.client.get_with(&path, &[("if-none-match", "*")]).await);
+    let gone = async || (replica.client().get(&path).await.status == 404).then_some(());
+    within(CHANGE_TIMEOUT, gone).await;
+    index.indexer(&["restore", "chart", &hash]);
+    index.wait_for_status(&path, 200).await;
+    let back = async || (replica.client().get(&path).await.status == 200).then_some(());
+    within(CHANGE_TIMEOUT, back).await;
+}
+
+/// A chart that an older version stored gets its preview by a backfill, although its 404 is cached.
+#[tokio::test]
+async fn backfilled_preview_is_served_at_once() {
+    let (index, hash) = one_chart().await;
+    index.database.psql("UPDATE charts SET density_curve = NULL; DELETE FROM chart_previews");
+    let path = format!("/api/charts/{hash}/preview");
+    assert_cached(&index.service, &path, 404).await;
+    let lookup = index.get(&format!("/api/charts/{hash}")).await.json();
+    assert_eq!(lookup["status"], "known");
+    index.indexer(&["backfill"]);
+    index.wait_for_status(&path, 200).await;
+}
+
+/// A malformed hash is 400.
+#[tokio::test]
+async fn malformed_hash_has_no_preview() {
+    let index = Index::new(Library::new()).await;
+    for hash in ["x", &"A".repeat(64), &"0".repeat(63)] {
+        let response = index.get(&format!("/api/charts/{hash}/preview")).await;
+        assert_eq!(response.status, 400, "{hash}");
+        assert_eq!(response.json()["type"], "/problems/malformed-hash");
+    }
+}
+
+/// Previews count in the group `detail`.
+#[tokio::test]
+async fn previews_count_as_details() {
+    let database = TestDatabase::create().await;
+    indexer(database.url(), &["migrate"]).succeeded();
+    let arguments = ["--rate-limit-detail", "2"];
+    let service = Service::start_with(
+        database.url(),
+        &ServiceOptions { arguments: &arguments, ..ServiceOptions::default() },
+    );
+    let preview = format!("/api/charts/{}/preview", "0".repeat(64));
+    let mut statuses = Vec::new();
+    for path in [&*preview, "/api/chartsets/0000000000000000", &preview] {
+        statuses.push(service.client().get(path).await.status.as_u16());
+    }
+    assert_eq!(statuses, [404, 404, 429]);
+}

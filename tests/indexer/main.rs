@@ -4,6 +4,7 @@
 mod backfill;
 mod duplicates;
 mod failures;
+mod hash;
 mod metrics;
 mod real_charts;
 mod reingest;

@@ -35,7 +35,7 @@ impl Cli {
     /// The command lacks a setting, or settings contradict each other.
     pub(crate) fn check(&self) -> Result<()> {
         self.redis.check()?;
-        if !matches!(self.command, Command::Ingest { dry_run: true, .. }) {
+        if !matches!(self.command, Command::Ingest { dry_run: true, .. } | Command::Hash { .. }) {
             self.store.url()?;
         }
         match &self.command {
@@ -132,6 +132,15 @@ pub(crate) enum Command {
         dry_run: bool,
         #[command(flatten)]
         metrics: MetricsArguments,
+    },
+    /// Print the note hash of every chart in files, folders and archives. Needs no database
+    ///
+    /// Writes JSON Lines: one object per chart, with the file, the note hash, the number of keys and the names, and one per
+    /// file or chart without a note hash, with the reason.
+    Hash {
+        /// Chart files (.osu, .qua, .sm, .ssc), archives (.osz, .zip), and folders that contain them
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
     },
     /// Remove a chart or a chartset from the index. Ingesting it again does not bring it back
     Remove {

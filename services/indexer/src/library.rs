@@ -238,7 +238,7 @@ pub(crate) fn chart_format(path: &Path) -> Option<ChartFormat> {
     ChartFormat::from_path(&decode_file_name(path.file_name()?))
 }
 
-fn is_archive(path: &Path) -> bool {
+pub(crate) fn is_archive(path: &Path) -> bool {
     let named = path.file_name().is_some_and(|name| archive::is_archive(&decode_file_name(name)));
     named && path.is_file()
 }

@@ -6,6 +6,7 @@ mod cache_invalidation;
 mod cli;
 mod clock;
 mod fingerprint;
+mod hash;
 mod ingest;
 mod input_files;
 mod library;
@@ -18,7 +19,7 @@ mod search;
 mod song_folder;
 mod verify;
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -90,6 +91,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         }
+        Command::Hash { paths } => hash::hash(&paths, &mut BufWriter::new(std::io::stdout().lock()))?,
         Command::Remove { entry } => removal::remove(&store()?, &cache()?, entry).await?,
         Command::Restore { entry } => removal::restore(&store()?, &cache()?, entry).await?,
         Command::Sync { meilisearch, follow, .. } => {

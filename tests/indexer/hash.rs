@@ -1,0 +1,74 @@
+//! `chart-indexer hash`.
+
+use std::io::Write;
+
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use super::*;
+
+/// Runs the command without a database, and returns its exit code, the lines of its output, and its errors.
+fn hash(paths: &[&str]) -> (Option<i32>, Vec<serde_json::Value>, String) {
+    let mut command = indexer_command("", &[&["hash"], paths].concat());
+    let run = IndexerRun::run(command.env_remove("DATABASE_URL"));
+    let lines = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (run.code, lines, run.stderr)
+}
+
+#[test]
+fn charts_of_files_folders_and_archives_are_hashed() {
+    let library = Library::new();
+    let charts = [4, 7].map(|keys| ChartSpec { keys, ..ChartSpec::default() });
+    let [first, second] = charts.map(|chart| library.osu(&format!("folder/{}k.osu", chart.keys), chart));
+    library.file("folder/b.txt", "not a chart");
+    library.file("folder/z.qua", "Mode: Keys9\n");
+    let root = library.root();
+    let mut archive = ZipWriter::new(std::fs::File::create(root.join("folder/c.osz")).unwrap());
+    archive.start_file("sub/4k.osu", SimpleFileOptions::default()).unwrap();
+    archive.write_all(&std::fs::read(root.join("folder/4k.osu")).unwrap()).unwrap();
+    archive.finish().unwrap();
+
+    let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    let (code, lines, errors) = hash(&[&path("folder"), &path("folder/7k.osu")]);
+    assert_eq!((code, &*errors), (Some(0), ""));
+    let files: Vec<_> = lines.iter().map(|line| line["file"].as_str().unwrap().to_owned()).collect();
+    let expected =
+        ["folder/4k.osu", "folder/7k.osu", "folder/c.osz/sub/4k.osu", "folder/z.qua", "folder/7k.osu"];
+    assert_eq!(files, expected.map(path));
+    let (first, second) = (first.note_hash(), second.note_hash());
+    let hashes: Vec<_> = lines.iter().filter_map(|line| line["hash"].as_str()).collect();
+    assert_eq!(hashes, [&*first, &second, &first, &second]);
+    assert_eq!((&lines[1]["keys"], &lines[1]["noteHashVersion"]), (&7.into(), &1.into()));
+    assert_eq!((&lines[1]["title"], &lines[1]["difficulty"]), (&"Title".into(), &"Hard".into()));
+    assert_eq!(lines[3]["kind"], "key_count");
+    assert!(lines[3]["reason"].as_str().unwrap().contains('9'), "{}", lines[3]);
+}
+
+#[test]
+fn paths_that_cannot_be_hashed_are_errors() {
+    let library = Library::new();
+    library.file("notes.txt", "not a chart");
+    let path = |name: &str| library.root().join(name).to_str().unwrap().to_owned();
+    for (name, expected) in [("missing", "cannot read"), ("notes.txt", "neither a folder, a chart file nor")]
+    {
+        let (code, lines, errors) = hash(&[&path(name)]);
+        assert_eq!((code, lines.len()), (Some(1), 0), "{name}: {errors}");
+        assert!(errors.contains(expected) && errors.contains(name), "{name}: {errors}");
+    }
+}
+
+/// The hashes are those that an ingest stores.
+#[tokio::test]
+async fn samples_have_the_hashes_of_the_index() {
+    let database = Database::new().await;
+    let samples = samples().to_str().unwrap().to_owned();
+    database.run(&["ingest", &samples]);
+    let stored =
+        database.0.psql("SELECT count(*), string_agg(encode(hash, 'hex'), '' ORDER BY hash) FROM charts");
+    let (code, lines, errors) = hash(&[&samples]);
+    assert_eq!(code, Some(0), "{errors}");
+    let hashes: std::collections::BTreeSet<_> =
+        lines.iter().filter_map(|line| line["hash"].as_str()).collect();
+    let joined: String = hashes.iter().copied().collect();
+    assert_eq!(stored, format!("{}|{joined}", hashes.len()));
+}

@@ -6,7 +6,8 @@ use chart_index_tests::{Client, Response};
 use serde_json::{Value, json};
 
 /// Response headers that are either described or not sent.
-const DESCRIBED_HEADERS: [&str; 10] = [
+const DESCRIBED_HEADERS: [&str; 11] = [
+    "Accept",
     "Cache-Control",
     "Content-Disposition",
     "ETag",
@@ -32,19 +33,30 @@ impl Document {
         self.0["paths"].as_object().expect("paths").keys().map(String::as_str).collect()
     }
 
-    /// The GET operation of a path.
-    pub(crate) fn operation(&self, path: &str) -> &Value {
-        &self.0["paths"][path]["get"]
+    /// The names of the operations, such as `GET /api/chartsets`.
+    pub(crate) fn operations(&self) -> Vec<String> {
+        let methods = |path: &str| -> Vec<String> {
+            self.0["paths"][path].as_object().expect("methods").keys().cloned().collect()
+        };
+        let of_path =
+            |path| methods(path).into_iter().map(move |method| format!("{} {path}", method.to_uppercase()));
+        self.paths().into_iter().flat_map(of_path).collect()
+    }
+
+    /// The operation with this name.
+    pub(crate) fn operation(&self, name: &str) -> &Value {
+        let (method, path) = name.split_once(' ').expect("a method and a path");
+        &self.0["paths"][path][method.to_lowercase()]
     }
 
     /// Each operation with each of its statuses.
     pub(crate) fn statuses(&self) -> BTreeSet<(String, String)> {
-        let statuses = |path: &str| -> Vec<String> {
-            self.operation(path)["responses"].as_object().expect("responses").keys().cloned().collect()
+        let statuses = |name: &str| -> Vec<String> {
+            self.operation(name)["responses"].as_object().expect("responses").keys().cloned().collect()
         };
-        let paths = self.paths().into_iter();
-        paths
-            .flat_map(|path| statuses(path).into_iter().map(move |status| (path.to_owned(), status)))
+        let operations = self.operations().into_iter();
+        operations
+            .flat_map(|name| statuses(&name).into_iter().map(move |status| (name.clone(), status)))
             .collect()
     }
 
@@ -57,20 +69,20 @@ impl Document {
     }
 
     /// Asserts that a response to a request of this operation is as described. Returns its status.
-    pub(crate) fn check(&self, path: &str, response: &Response) -> String {
+    pub(crate) fn check(&self, operation: &str, response: &Response) -> String {
         let status = response.status.as_str().to_owned();
-        let described = &self.operation(path)["responses"][&status];
+        let described = &self.operation(operation)["responses"][&status];
         let body = String::from_utf8_lossy(&response.body);
-        assert!(described.is_object(), "{path}: {status} is not described: {body}");
-        self.check_headers(path, described, response);
-        self.check_body(path, described, response);
+        assert!(described.is_object(), "{operation}: {status} is not described: {body}");
+        self.check_headers(operation, described, response);
+        self.check_body(operation, described, response);
         status
     }
 
-    fn check_headers(&self, path: &str, described: &Value, response: &Response) {
+    fn check_headers(&self, operation: &str, described: &Value, response: &Response) {
         for name in DESCRIBED_HEADERS {
             let (header, sent) = (&described["headers"][name], response.headers.get(name));
-            let context = format!("{path} {} {name}", response.status);
+            let context = format!("{operation} {} {name}", response.status);
             assert_eq!(header.is_object(), sent.is_some(), "{context}: {sent:?}");
             let Some(sent) = sent.map(|value| value.to_str().expect("text")) else { continue };
             let is_integer = header["schema"]["type"] == "integer";
@@ -79,8 +91,8 @@ impl Document {
         }
     }
 
-    fn check_body(&self, path: &str, described: &Value, response: &Response) {
-        let context = format!("{path} {}", response.status);
+    fn check_body(&self, operation: &str, described: &Value, response: &Response) {
+        let context = format!("{operation} {}", response.status);
         let Some(media_types) = described["content"].as_object() else {
             assert!(response.body.is_empty(), "{context} has a body");
             return;

@@ -8,7 +8,7 @@ use reqwest::Method;
 use super::openapi::Document;
 use super::{CHARTSET, HASH, limits, serve_samples};
 
-/// An operation: its path, the target of a success, and a target and header that give a 400 and a 404, if it has these.
+/// A GET operation: its path, the target of a success, and a target and header that give a 400 and a 404, if it has these.
 struct Requests {
     path: &'static str,
     success: String,
@@ -16,14 +16,13 @@ struct Requests {
     missing: Option<String>,
 }
 
-/// The requests of each operation of the document; a unit test of the pages compares the document with the routes.
+/// The requests of each GET operation of the document; a unit test of the pages compares the document with the routes.
 fn requests(document: &Document) -> Vec<Requests> {
     let known = known_requests();
-    let described = document.paths();
-    let unknown: Vec<_> =
-        described.iter().filter(|path| known.iter().all(|one| one.path != **path)).collect();
-    assert!(unknown.is_empty(), "no requests for {unknown:?}");
-    known.into_iter().filter(|one| described.contains(&one.path)).collect()
+    let names: BTreeSet<String> = known.iter().map(|requests| format!("GET {}", requests.path)).collect();
+    let described = document.operations().into_iter().filter(|name| name.starts_with("GET "));
+    assert_eq!(described.collect::<BTreeSet<_>>(), names);
+    known
 }
 
 fn known_requests() -> Vec<Requests> {
@@ -56,6 +55,11 @@ fn known_requests() -> Vec<Requests> {
     ]
 }
 
+/// The batch lookup.
+const BATCH: &str = "POST /api/charts/lookup";
+const BATCH_PATH: &str = "/api/charts/lookup";
+const JSON: (&str, &str) = ("content-type", "application/json");
+
 /// Checks responses and collects their statuses.
 struct Checked<'a> {
     document: &'a Document,
@@ -65,8 +69,9 @@ struct Checked<'a> {
 impl Checked<'_> {
     async fn get(&mut self, client: &Client, path: &str, target: &str, headers: &[(&str, &str)]) {
         let response = client.get_with(target, headers).await;
-        let status = self.document.check(path, &response);
-        self.statuses.insert((path.to_owned(), status));
+        let operation = format!("GET {path}");
+        let status = self.document.check(&operation, &response);
+        self.statuses.insert((operation, status));
         // HEAD is described by the GET of the same path.
         let head = client.request(Method::HEAD, target, headers).await;
         assert_eq!(head.status, response.status, "HEAD {target}");
@@ -74,6 +79,26 @@ impl Checked<'_> {
         for name in ["etag", "cache-control", "content-type", "vary", "location"] {
             assert_eq!(head.header(name), response.header(name), "HEAD {target}: {name}");
         }
+    }
+
+    async fn batch(&mut self, client: &Client, target: &str, headers: &[(&str, &str)], body: &str) {
+        let response = client.send(Method::POST, target, headers, body.to_owned()).await;
+        let status = self.document.check(BATCH, &response);
+        self.statuses.insert((BATCH.to_owned(), status));
+    }
+
+    /// Batch lookups that a service rejects, and one that it answers.
+    async fn batches(&mut self, client: &Client) {
+        let hashes = |number: usize| format!("{{\"hashes\":{:?}}}", vec![HASH; number]);
+        let (one, large) = (hashes(1), " ".repeat(129 * 1024));
+        self.batch(client, BATCH_PATH, &[JSON], &one).await;
+        for malformed in [&hashes(0), &hashes(1_001), "{\"hashes\":[\"x\"]}", "[", ""] {
+            self.batch(client, BATCH_PATH, &[JSON], malformed).await;
+        }
+        self.batch(client, BATCH_PATH, &[JSON], &large).await;
+        self.batch(client, BATCH_PATH, &[("content-type", "text/plain")], &one).await;
+        let long = format!("{BATCH_PATH}?x={}", "x".repeat(9_000));
+        self.batch(client, &long, &[JSON], &one).await;
     }
 }
 
@@ -104,6 +129,12 @@ async fn responses_of_every_status_are_as_described() {
         checked.get(&refused, path, success, &[]).await;
         checked.get(&without_database.client(), path, success, &[]).await;
     }
+    let batch = format!("{{\"hashes\":[{HASH:?}]}}");
+    checked.batches(&client).await;
+    for _ in 0..2 {
+        checked.batch(&limited.client(), BATCH_PATH, &[JSON], &batch).await;
+    }
+    checked.batch(&without_database.client(), BATCH_PATH, &[JSON], &batch).await;
     // A service that has cached nothing, over a schema that it does not know.
     let broken = Service::start(database.url());
     database.psql("ALTER TABLE charts RENAME TO charts_of_another_version");
@@ -111,6 +142,7 @@ async fn responses_of_every_status_are_as_described() {
     for Requests { path, success, .. } in &requests(&document) {
         checked.get(&broken.client(), path, success, &[]).await;
     }
+    checked.batch(&broken.client(), BATCH_PATH, &[JSON], &batch).await;
     let unchecked: Vec<_> = document.statuses().difference(&checked.statuses).cloned().collect();
     assert!(unchecked.is_empty(), "no response was checked of {unchecked:?}");
 }
@@ -120,6 +152,8 @@ async fn methods_are_those_of_the_document() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
     let document = Document::of(&client).await;
+    let batch = document.0["paths"][BATCH_PATH].as_object().expect("methods");
+    assert_eq!(batch.keys().collect::<Vec<_>>(), ["post"]);
     for Requests { path, success, .. } in &requests(&document) {
         let described: Vec<&str> =
             document.0["paths"][path].as_object().expect("methods").keys().map(String::as_str).collect();

@@ -1,7 +1,7 @@
 //! The examples of docs/api.md and README.md: requests and the responses of a service over the sample library.
 //!
-//! In docs/api.md a block of the language `http` holds the request line and its headers, an empty line, the status line, and those
-//! response headers that the example shows. `UPDATE_DOCS=1` writes the status line, the values of these headers and
+//! In docs/api.md a block of the language `http` holds the request line and its headers, an empty line, the request body and
+//! another empty line if there is one, the status line, and those response headers that the example shows. `UPDATE_DOCS=1` writes the status line, the values of these headers and
 //! the body. In README.md a line with a `curl` command is followed by a line of output.
 
 use chart_index_tests::{Client, Service, ServiceOptions, TestDatabase, indexer, samples, workspace_root};
@@ -83,6 +83,7 @@ struct Example<'a> {
     method: &'a str,
     target: &'a str,
     request_headers: Vec<(&'a str, &'a str)>,
+    request_body: &'a str,
     status_line: &'a str,
     /// The names of the response headers that are shown.
     shown: Vec<&'a str>,
@@ -90,8 +91,10 @@ struct Example<'a> {
 
 impl<'a> Example<'a> {
     fn parse(block: &'a str) -> Self {
-        let (request, response) = block.split_once("\n\n").expect("an empty line before the response");
-        let mut lines = request.lines();
+        let end = block.find("\n\nHTTP/1.1 ").expect("an empty line before the response");
+        let (request, response) = (&block[..end], &block[end + 2..]);
+        let (request_head, request_body) = request.split_once("\n\n").unwrap_or((request, ""));
+        let mut lines = request_head.lines();
         let (method, target) = lines.next().and_then(|line| line.split_once(' ')).expect("a request line");
         let (head, _) = response.split_once("\n\n").unwrap_or((response, ""));
         let mut response_lines = head.lines();
@@ -99,7 +102,8 @@ impl<'a> Example<'a> {
         let header =
             |line: &'a str| line.split_once(':').map(|(name, value)| (name, value.trim())).expect("a header");
         let shown = response_lines.map(|line| header(line).0).collect();
-        Self { request, method, target, request_headers: lines.map(header).collect(), status_line, shown }
+        let request_headers = lines.map(header).collect();
+        Self { request, method, target, request_headers, request_body, status_line, shown }
     }
 
     /// The block as it should be.
@@ -112,7 +116,7 @@ impl<'a> Example<'a> {
             }
         }
         let method = self.method.parse().expect("a method");
-        let response = client.request(method, self.target, &headers).await;
+        let response = client.send(method, self.target, &headers, self.request_body.to_owned()).await;
         let content = Content::new(response.header("content-type"), &response.body);
         let mut lines = vec![self.request.to_owned(), String::new(), format!("HTTP/1.1 {}", response.status)];
         lines.extend(self.shown.iter().map(|name| {

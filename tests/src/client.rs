@@ -72,7 +72,26 @@ impl Client {
         path: &str,
         headers: &[(&str, &str)],
     ) -> Result<Response, reqwest::Error> {
+        self.try_send(method, path, headers, String::new()).await
+    }
+
+    /// Sends a request with a body.
+    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: String) -> Response {
+        self.try_send(method, path, headers, body).await.expect("the service responds")
+    }
+
+    async fn try_send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Result<Response, reqwest::Error> {
         let mut request = self.http.request(method, format!("{}{path}", self.base));
+        // Without one there is no `Content-Length` either.
+        if !body.is_empty() {
+            request = request.body(body);
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -54,7 +54,16 @@ pub(crate) fn quality(parameters: &str) -> u32 {
 /// Compresses a body at level 6 of 9. Each cached body is compressed once, so the size of all its responses matters more
 /// than the time (`benchmarks/results/2026-11-21-compressed-lists.md`).
 pub(crate) fn gzip(body: &[u8]) -> io::Result<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), Compression::default());
+    gzip_at(Compression::default(), body)
+}
+
+/// Compresses a body that is sent once, at level 1.
+pub(crate) fn gzip_once(body: &[u8]) -> io::Result<Bytes> {
+    gzip_at(Compression::fast(), body)
+}
+
+fn gzip_at(level: Compression, body: &[u8]) -> io::Result<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 3), level);
     encoder.write_all(body)?;
     Ok(encoder.finish()?.into())
 }

@@ -1,4 +1,4 @@
-//! CORS: any origin may read with GET and HEAD, without credentials (docs/api.md, "CORS").
+//! CORS: any origin may send every request of the API, without credentials (docs/api.md, "CORS").
 //!
 //! Not tower-http's `CorsLayer`, which treats every OPTIONS request as a preflight, even for unknown paths and instead of
 //! a 405. The headers are the same for every origin, so shared caches need no `Vary: Origin`.
@@ -12,8 +12,8 @@ use axum::http::header::{
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use crate::host_header;
 use crate::text_body::NoBody;
+use crate::{AllowedMethods, host_header};
 
 /// The response headers that scripts of other origins may read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
@@ -37,9 +37,9 @@ pub(crate) fn is_preflight(request: &Request) -> bool {
 }
 
 /// The response to a preflight, of any path.
-pub(crate) fn preflight() -> Response {
+pub(crate) fn preflight(allowed: AllowedMethods) -> Response {
     let headers = [
-        (ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
+        (ACCESS_CONTROL_ALLOW_METHODS, allowed.as_str()),
         (ACCESS_CONTROL_ALLOW_HEADERS, "*"),
         (ACCESS_CONTROL_MAX_AGE, "86400"),
     ];

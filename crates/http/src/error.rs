@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_domain::search::ParameterError;
@@ -33,12 +33,32 @@ pub enum ApiError {
     /// The hash in the path is not a note hash.
     #[error("malformed hash")]
     MalformedHash(#[from] MalformedNoteHash),
+    /// A hash in the request body is not a note hash.
+    #[error("malformed hash")]
+    MalformedHashAt {
+        /// The array of hashes.
+        parameter: &'static str,
+        /// The position in the array.
+        index: usize,
+    },
+    /// The request body is not the JSON that the endpoint expects.
+    #[error("malformed body")]
+    MalformedBody(#[source] serde_json::Error),
+    /// The request body ended before its end.
+    #[error("incomplete body")]
+    IncompleteBody,
+    /// The request body is larger than 128 KiB.
+    #[error("content too large")]
+    ContentTooLarge,
+    /// The request body is not `application/json`.
+    #[error("unsupported media type")]
+    UnsupportedMediaType,
     /// The resource does not exist.
     #[error("not found: {0}")]
     NotFound(Resource),
-    /// The method is neither GET nor HEAD.
+    /// The resource does not have this method.
     #[error("method not allowed")]
-    MethodNotAllowed,
+    MethodNotAllowed(AllowedMethods),
     /// Path and query are too long.
     #[error("URI too long")]
     UriTooLong,
@@ -63,6 +83,25 @@ pub enum ApiError {
     /// A bug or a misconfiguration of the service.
     #[error("internal error")]
     Internal(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// The methods of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllowedMethods {
+    /// GET and HEAD.
+    Read,
+    /// POST.
+    Post,
+}
+
+impl AllowedMethods {
+    /// The value of `Allow`.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "GET, HEAD",
+            Self::Post => "POST",
+        }
+    }
 }
 
 /// The limit that a request exceeded.
@@ -143,8 +182,8 @@ pub struct Problem {
     #[schema(value_type = String)]
     detail: Cow<'static, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    parameter: Option<&'static str>,
+    #[schema(value_type = String, nullable = false)]
+    parameter: Option<Cow<'static, str>>,
 }
 
 impl ApiError {
@@ -152,9 +191,12 @@ impl ApiError {
     pub(crate) const fn error_type(&self) -> ErrorType {
         match self {
             Self::BadParameter(_) => ErrorType::BadParameter,
-            Self::MalformedHash(_) => ErrorType::MalformedHash,
+            Self::MalformedHash(_) | Self::MalformedHashAt { .. } => ErrorType::MalformedHash,
+            Self::MalformedBody(_) | Self::IncompleteBody => ErrorType::MalformedBody,
+            Self::ContentTooLarge => ErrorType::ContentTooLarge,
+            Self::UnsupportedMediaType => ErrorType::UnsupportedMediaType,
             Self::NotFound(_) => ErrorType::NotFound,
-            Self::MethodNotAllowed => ErrorType::MethodNotAllowed,
+            Self::MethodNotAllowed(_) => ErrorType::MethodNotAllowed,
             Self::UriTooLong => ErrorType::UriTooLong,
             Self::BadHost => ErrorType::BadHost,
             Self::RateLimited(..) => ErrorType::RateLimited,
@@ -183,7 +225,18 @@ impl ApiError {
             Self::BadParameter(error) => error.to_string().into(),
             Self::MalformedHash(error) => error.to_string().into(),
             Self::NotFound(resource) => resource.to_string().into(),
-            Self::MethodNotAllowed => "only GET and HEAD are supported".into(),
+            Self::MalformedHashAt { parameter, index } => {
+                format!("{parameter}[{index}]: {MalformedNoteHash}").into()
+            }
+            // The messages of serde_json quote the body.
+            Self::MalformedBody(error) => {
+                let (line, column) = (error.line(), error.column());
+                format!("the body is not the expected JSON: line {line}, column {column}").into()
+            }
+            Self::IncompleteBody => "the body ended early".into(),
+            Self::ContentTooLarge => "the body must not exceed 128 KiB".into(),
+            Self::UnsupportedMediaType => "send the body as application/json".into(),
+            Self::MethodNotAllowed(allowed) => format!("allowed are {}", allowed.as_str()).into(),
             Self::UriTooLong => "path and query must not exceed 8 KiB".into(),
             Self::BadHost => "send exactly one Host header with a valid host and optional port".into(),
             Self::RateLimited(group, decision) => {
@@ -201,10 +254,11 @@ impl ApiError {
         }
     }
 
-    pub(crate) const fn parameter(&self) -> Option<&'static str> {
+    pub(crate) fn parameter(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::BadParameter(error) => Some(error.parameter),
-            Self::MalformedHash(_) => Some("hash"),
+            Self::BadParameter(error) => Some(error.parameter.into()),
+            Self::MalformedHash(_) => Some("hash".into()),
+            Self::MalformedHashAt { parameter, index } => Some(format!("{parameter}[{index}]").into()),
             _ => None,
         }
     }
@@ -268,8 +322,12 @@ impl ApiError {
                 response.headers_mut().insert(name, value);
             }
         }
-        if matches!(self, Self::MethodNotAllowed) {
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        if let Self::MethodNotAllowed(allowed) = &self {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed.as_str()));
+        }
+        if matches!(self, Self::UnsupportedMediaType) {
+            // RFC 9110, section 15.5.16.
+            response.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         }
         response.extensions_mut().insert(Arc::new(self));
         response
@@ -349,7 +407,11 @@ mod tests {
             (ApiError::NotFound(Resource::SourcePage), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::RoxFile), 404, None, CachePolicy::RoxNotFound),
             (ApiError::NotFound(Resource::Preview), 404, None, CachePolicy::RoxNotFound),
-            (ApiError::MethodNotAllowed, 405, None, CachePolicy::NoStore),
+            (ApiError::MalformedHashAt { parameter: "hashes", index: 7 }, 400, None, CachePolicy::NoStore),
+            (ApiError::IncompleteBody, 400, None, CachePolicy::NoStore),
+            (ApiError::ContentTooLarge, 413, None, CachePolicy::NoStore),
+            (ApiError::UnsupportedMediaType, 415, None, CachePolicy::NoStore),
+            (ApiError::MethodNotAllowed(AllowedMethods::Read), 405, None, CachePolicy::NoStore),
             (ApiError::UriTooLong, 414, None, CachePolicy::NoStore),
             (ApiError::BadHost, 400, None, CachePolicy::NoStore),
             (read_error(true).into(), 503, Some("5"), CachePolicy::NoStore),
@@ -378,6 +440,10 @@ mod tests {
         insta::assert_snapshot!(
             body(MalformedNoteHash.into()).await,
             @r#"{"type":"/problems/malformed-hash","title":"The chart hash is malformed","status":400,"detail":"a chart hash is exactly 64 lower-case hexadecimal characters","parameter":"hash"}"#
+        );
+        insta::assert_snapshot!(
+            body(ApiError::MalformedHashAt { parameter: "hashes", index: 7 }).await,
+            @r#"{"type":"/problems/malformed-hash","title":"The chart hash is malformed","status":400,"detail":"hashes[7]: a chart hash is exactly 64 lower-case hexadecimal characters","parameter":"hashes[7]"}"#
         );
         insta::assert_snapshot!(
             body(ApiError::NotFound(Resource::Endpoint)).await,

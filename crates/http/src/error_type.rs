@@ -9,12 +9,18 @@ use utoipa::openapi::{Schema, SchemaFormat};
 pub enum ErrorType {
     /// A query parameter is invalid.
     BadParameter,
-    /// The hash in the path is malformed.
+    /// The hash in the path, or one in the body, is malformed.
     MalformedHash,
+    /// The request body is not the JSON that the endpoint expects.
+    MalformedBody,
     /// The resource does not exist.
     NotFound,
-    /// The method is neither GET nor HEAD.
+    /// The resource does not have this method.
     MethodNotAllowed,
+    /// The request body is too large.
+    ContentTooLarge,
+    /// The request body has another media type than the endpoint expects.
+    UnsupportedMediaType,
     /// Path and query are too long.
     UriTooLong,
     /// The `Host` header is missing, repeated or invalid.
@@ -35,11 +41,14 @@ pub enum ErrorType {
 
 impl ErrorType {
     /// Every type, in the order of the enum.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::BadParameter,
         Self::MalformedHash,
+        Self::MalformedBody,
         Self::NotFound,
         Self::MethodNotAllowed,
+        Self::ContentTooLarge,
+        Self::UnsupportedMediaType,
         Self::UriTooLong,
         Self::BadHost,
         Self::RateLimited,
@@ -54,9 +63,13 @@ impl ErrorType {
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
-            Self::BadParameter | Self::MalformedHash | Self::BadHost => StatusCode::BAD_REQUEST,
+            Self::BadParameter | Self::MalformedHash | Self::MalformedBody | Self::BadHost => {
+                StatusCode::BAD_REQUEST
+            }
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::ContentTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             // Not 504, which is for gateways (RFC 9110, section 15.6.5); 503 may carry `Retry-After` (section 15.6.4).
@@ -73,8 +86,11 @@ impl ErrorType {
         match self {
             Self::BadParameter => "/problems/bad-parameter",
             Self::MalformedHash => "/problems/malformed-hash",
+            Self::MalformedBody => "/problems/malformed-body",
             Self::NotFound => "/problems/not-found",
             Self::MethodNotAllowed => "/problems/method-not-allowed",
+            Self::ContentTooLarge => "/problems/content-too-large",
+            Self::UnsupportedMediaType => "/problems/unsupported-media-type",
             Self::UriTooLong => "/problems/uri-too-long",
             Self::BadHost => "/problems/bad-host",
             Self::RateLimited => "/problems/rate-limited",
@@ -92,8 +108,11 @@ impl ErrorType {
         match self {
             Self::BadParameter => "A parameter cannot be used",
             Self::MalformedHash => "The chart hash is malformed",
+            Self::MalformedBody => "The request body is malformed",
             Self::NotFound => "Not found",
             Self::MethodNotAllowed => "Method not allowed",
+            Self::ContentTooLarge => "The request body is too large",
+            Self::UnsupportedMediaType => "Unsupported media type",
             Self::UriTooLong => "URI too long",
             Self::BadHost => "The Host header is missing or invalid",
             Self::RateLimited => "Too many requests",

@@ -9,8 +9,9 @@ const fn sixteenths(group: Group) -> usize {
     match group {
         Group::Lookup => 12,
         Group::List => 4,
-        Group::Rox | Group::Page => 3,
-        Group::Detail | Group::Other => 1,
+        Group::Page => 3,
+        Group::Rox => 2,
+        Group::Detail | Group::Bulk | Group::Other => 1,
     }
 }
 

@@ -28,8 +28,8 @@ use crate::request_limits::{self, RequestLimits};
 use crate::request_telemetry::RequestTelemetry;
 use crate::route_table::{MatchedRoute, RouteTable};
 use crate::{
-    ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes, cache_policy, cors,
-    host_header, html_headers,
+    AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes,
+    cache_policy, cors, host_header, html_headers,
 };
 
 /// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones share it.
@@ -100,7 +100,7 @@ impl HttpService {
     pub fn private(router: Router) -> Self {
         let router = router
             .fallback(async || ApiError::NotFound(Resource::Endpoint))
-            .method_not_allowed_fallback(async || ApiError::MethodNotAllowed);
+            .method_not_allowed_fallback(async || ApiError::MethodNotAllowed(AllowedMethods::Read));
         Self::new(Listener::Private(Arc::new(PrivateListener {
             router,
             telemetry: RequestTelemetry::private(),
@@ -158,7 +158,7 @@ impl HttpService {
         let is_head = request.method() == Method::HEAD;
         let error_page = self.error_pages().and_then(|pages| pages.for_request(&request));
         let mut response = if is_public && cors::is_preflight(&request) {
-            cors::preflight()
+            cors::preflight(allowed_methods(&route))
         } else {
             let response = pin!(self.call(request, route));
             // Safe: what a handler leaves behind when it panics is shared through locks and channels that tolerate it.
@@ -269,6 +269,14 @@ fn error_response(error: ApiError, is_head: bool) -> Response {
         *response.body_mut() = Body::empty();
     }
     response
+}
+
+/// The methods of a path, whose request with OPTIONS has this route.
+const fn allowed_methods(route: &Result<MatchedRoute, ApiError>) -> AllowedMethods {
+    match route {
+        Err(ApiError::MethodNotAllowed(allowed)) => *allowed,
+        _ => AllowedMethods::Read,
+    }
 }
 
 /// A handler panicked. The panic hook has logged where; the message of the panic may quote the request.

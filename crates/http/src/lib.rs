@@ -2,6 +2,7 @@
 //!
 //! - [`ApiError`]: all error responses (RFC 9457).
 //! - [`HashParam`], [`ChartsetIdParam`], [`PathParam`]: extractors of path parameters.
+//! - [`JsonRequest`]: the extractor of request bodies.
 //! - [`JsonBody`], [`TextBody`], [`RequestHeaders`]: bodies with an `ETag`, conditional requests and gzip.
 //! - [`ErrorPages`]: error responses as HTML.
 //! - [`CachePolicy`]: the `Cache-Control` header, by name.
@@ -29,6 +30,7 @@ mod host_header;
 mod html_headers;
 mod http_service;
 mod json_body;
+mod json_request;
 mod log_throttle;
 mod method_label;
 pub mod openapi;
@@ -54,15 +56,16 @@ mod worker;
 pub use cache_policy::CachePolicy;
 pub use config::{RequestLimitConfig, ServerConfig};
 pub use entity_tag::{EntityTag, MalformedEntityTag};
-pub use error::{ApiError, Overload, Problem, Resource};
+pub use error::{AllowedMethods, ApiError, Overload, Problem, Resource};
 pub use error_page::{ErrorPage, ErrorPages};
 pub use error_type::ErrorType;
 pub use http_service::HttpService;
 pub use json_body::JsonBody;
+pub use json_request::JsonRequest;
 pub use path_params::{ChartsetIdParam, HashParam, PathParam};
 pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
 pub use response_cache::ResponseCache;
 pub use routes::Routes;
 pub use server::Server;
-pub use text_body::{MediaType, RequestHeaders, TextBody, not_modified};
+pub use text_body::{MediaType, RequestHeaders, TextBody, not_modified, uncached_json};
 pub use worker::{Worker, WorkerThreads};

@@ -7,18 +7,20 @@ use axum::http::Method;
 pub(crate) enum MethodLabel {
     Get,
     Head,
+    Post,
     Options,
     Other,
 }
 
 impl MethodLabel {
-    /// Every label, in the order of the enum. The first two are those that routes handle.
-    pub(crate) const ALL: [Self; 4] = [Self::Get, Self::Head, Self::Options, Self::Other];
+    /// Every label, in the order of the enum. The first three are those that routes handle.
+    pub(crate) const ALL: [Self; 5] = [Self::Get, Self::Head, Self::Post, Self::Options, Self::Other];
 
     pub(crate) fn new(method: &Method) -> Self {
         match *method {
             Method::GET => Self::Get,
             Method::HEAD => Self::Head,
+            Method::POST => Self::Post,
             Method::OPTIONS => Self::Options,
             _ => Self::Other,
         }
@@ -28,6 +30,7 @@ impl MethodLabel {
         match self {
             Self::Get => "GET",
             Self::Head => "HEAD",
+            Self::Post => "POST",
             Self::Options => "OPTIONS",
             Self::Other => "_OTHER",
         }
@@ -35,6 +38,6 @@ impl MethodLabel {
 
     /// Whether routes handle requests with this method.
     pub(crate) const fn has_routes(self) -> bool {
-        matches!(self, Self::Get | Self::Head)
+        matches!(self, Self::Get | Self::Head | Self::Post)
     }
 }

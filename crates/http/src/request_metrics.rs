@@ -4,6 +4,7 @@
 //! first request with a set binds it to the histogram, later ones record without a look-up of labels.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -35,17 +36,14 @@ const SUCCESSES: [StatusCode; 6] = [
 const OUTCOMES: usize = SUCCESSES.len() + 1 + ErrorType::ALL.len();
 
 /// The number of methods that routes handle.
-const ROUTE_METHODS: usize = 2;
+const ROUTE_METHODS: usize = 3;
 
-/// Maximum number of routes with a label of their own; requests of further routes are recorded without a route.
-const MAX_ROUTES: usize = 24;
+/// Maximum number of label sets of the histogram (docs/operations/metrics.md).
+const MAX_LABEL_SETS: usize = 512;
 
-/// Maximum number of label sets of an instrument.
-const MAX_LABEL_SETS: usize = 1_024;
-const _: () = assert!(
-    (MAX_ROUTES * ROUTE_METHODS + MethodLabel::ALL.len()) * OUTCOMES <= MAX_LABEL_SETS,
-    "too many label sets"
-);
+/// Maximum number of label sets with a route, which leaves room for all those without. A few of all routes, methods and
+/// outcomes occur together; if more did, they would be recorded without their route.
+const MAX_LABEL_SETS_WITH_ROUTE: usize = MAX_LABEL_SETS - MethodLabel::ALL.len() * OUTCOMES;
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +122,7 @@ type Durations = [OnceLock<BoundHistogram<f64>>; OUTCOMES];
 pub(crate) struct RequestMetrics {
     duration: Histogram<f64>,
     routes: Vec<RouteMetrics>,
+    label_sets_with_route: AtomicUsize,
     /// Requests that no route handles, by method.
     without_route: [Durations; MethodLabel::ALL.len()],
     /// By group and reason.
@@ -158,10 +157,10 @@ impl RequestMetrics {
                 KeyValue::new("chart_index.reason", reason.as_str()),
             ]
         };
-        let routes = routes.iter().take(MAX_ROUTES);
         Self {
             duration,
-            routes: routes.map(|route| RouteMetrics::new(route.template, route.group)).collect(),
+            label_sets_with_route: AtomicUsize::new(0),
+            routes: routes.iter().map(|route| RouteMetrics::new(route.template, route.group)).collect(),
             without_route: std::array::from_fn(|_| unbound()),
             shed: Group::ALL
                 .map(|group| ShedReason::ALL.map(|reason| shed.bind(&shed_labels(group, reason)))),
@@ -201,7 +200,11 @@ impl RequestMetrics {
         durations[outcome.index()].get_or_init(|| {
             let mut labels = outcome.labels();
             labels.push(KeyValue::new("http.request.method", method.as_str()));
-            labels.extend(route.map(|route| KeyValue::new("http.route", route.template)));
+            if let Some(route) = route
+                && self.label_sets_with_route.fetch_add(1, Ordering::Relaxed) < MAX_LABEL_SETS_WITH_ROUTE
+            {
+                labels.push(KeyValue::new("http.route", route.template));
+            }
             self.duration.bind(&labels)
         })
     }

@@ -75,6 +75,29 @@ impl ResponseCache {
         self.cache.age(key)
     }
 
+    /// Runs the rate limit check of a request before a read that does not share its round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::RateLimited`].
+    pub async fn admit(&self, check: &RateLimitCheck) -> Result<(), ApiError> {
+        self.rate_limiter.finish(check).await
+    }
+
+    /// Reads the responses of many keys of one kind, see [`Cache::get_or_fill_many`]. The caller [admits](Self::admit) the
+    /// request first.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ResponseCache::read`], if one of the responses cannot be read.
+    pub async fn read_many<F, Fut>(&self, keys: &[CacheKey], fill: F) -> Result<Vec<CachedResponse>, ApiError>
+    where
+        F: FnOnce(Vec<usize>) -> Fut,
+        Fut: Future<Output = Result<Vec<CachedResponse>, ReadError>>,
+    {
+        self.cache.get_or_fill_many(keys, fill).await.map_err(fill_error)
+    }
+
     /// Reads a JSON body as [`ResponseCache::read`] does; `None` if the index does not hold it.
     ///
     /// # Errors
@@ -121,12 +144,16 @@ impl ResponseCache {
 }
 
 fn outcome(response: Result<CachedResponse, FillError<ReadError>>) -> Result<CachedResponse, ApiError> {
-    response.map_err(|error| match error {
+    response.map_err(fill_error)
+}
+
+fn fill_error(error: FillError<ReadError>) -> ApiError {
+    match error {
         FillError::Failed(error) => ApiError::from(error),
         FillError::TimedOut => ApiError::Unavailable(TimedOut.into()),
         FillError::Overloaded => ApiError::Overloaded(Overload::Fills),
         FillError::Abandoned => ApiError::Internal(Abandoned.into()),
-    })
+    }
 }
 
 impl From<Arc<ReadError>> for ApiError {

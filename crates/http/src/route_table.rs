@@ -1,5 +1,7 @@
 //! Finds the route of a request.
 
+use std::collections::BTreeMap;
+
 use axum::extract::Request;
 use axum::response::Response;
 use axum::routing::MethodRouter;
@@ -7,8 +9,8 @@ use chart_index_ratelimit::Group;
 use tower::Service;
 
 use crate::method_label::MethodLabel;
-use crate::routes::Route;
-use crate::{ApiError, Resource};
+use crate::routes::{Route, RouteMethods};
+use crate::{AllowedMethods, ApiError, Resource};
 
 /// The routes of the public listener, by path.
 ///
@@ -16,9 +18,30 @@ use crate::{ApiError, Resource};
 /// parameters: a tenth of the instructions of a cached lookup (`benchmarks/results/2026-11-22-hot-path.md`).
 #[derive(Debug)]
 pub(crate) struct RouteTable {
-    /// The index of a route by its template.
-    matcher: matchit::Router<usize>,
+    matcher: matchit::Router<PathRoutes>,
     routes: Vec<Route>,
+}
+
+/// The routes of a template, by their index.
+#[derive(Debug, Clone, Copy, Default)]
+struct PathRoutes {
+    read: Option<usize>,
+    post: Option<usize>,
+}
+
+impl PathRoutes {
+    const fn of_method(self, method: MethodLabel) -> Option<usize> {
+        match method {
+            MethodLabel::Get | MethodLabel::Head => self.read,
+            MethodLabel::Post => self.post,
+            MethodLabel::Options | MethodLabel::Other => None,
+        }
+    }
+
+    /// The methods to name in errors. A GET of a path with POST only tells that the path is no hash.
+    const fn allowed(self) -> AllowedMethods {
+        if self.post.is_some() { AllowedMethods::Post } else { AllowedMethods::Read }
+    }
 }
 
 /// The route of a request.
@@ -45,12 +68,21 @@ impl RouteTable {
     ///
     /// # Panics
     ///
-    /// Two templates match the same paths.
+    /// Two templates match the same paths, or two routes handle the same requests.
     #[expect(clippy::expect_used, reason = "the templates are constants")]
     pub(crate) fn new(routes: Vec<Route>) -> Self {
-        let mut matcher = matchit::Router::new();
+        let mut by_template: BTreeMap<_, PathRoutes> = BTreeMap::new();
         for (index, route) in routes.iter().enumerate() {
-            matcher.insert(route.template, index).expect("no other template matches the same paths");
+            let of_path = by_template.entry(route.template).or_default();
+            let slot = match route.methods {
+                RouteMethods::Read => &mut of_path.read,
+                RouteMethods::Post => &mut of_path.post,
+            };
+            assert_eq!(slot.replace(index), None, "two routes for {}", route.template);
+        }
+        let mut matcher = matchit::Router::new();
+        for (template, of_path) in by_template {
+            matcher.insert(template, of_path).expect("no other template matches the same paths");
         }
         Self { matcher, routes }
     }
@@ -62,10 +94,9 @@ impl RouteTable {
     /// [`ApiError::NotFound`] if its path has none, [`ApiError::MethodNotAllowed`] if its method has none.
     pub(crate) fn find(&self, request: &Request) -> Result<MatchedRoute, ApiError> {
         let found = self.matcher.at(request.uri().path());
-        let index = found.map_err(|_| ApiError::NotFound(Resource::Endpoint)).map(|found| *found.value)?;
-        if !MethodLabel::new(request.method()).has_routes() {
-            return Err(ApiError::MethodNotAllowed);
-        }
+        let of_path = *found.map_err(|_| ApiError::NotFound(Resource::Endpoint))?.value;
+        let index = of_path.of_method(MethodLabel::new(request.method()));
+        let index = index.ok_or_else(|| ApiError::MethodNotAllowed(of_path.allowed()))?;
         let Route { template, group, is_limited, .. } = self.routes[index];
         Ok(MatchedRoute { index, template, group, is_limited })
     }

@@ -13,11 +13,20 @@ pub struct Routes<S = ()> {
     error_pages: Option<ErrorPages>,
 }
 
+/// The methods that a route handles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RouteMethods {
+    /// GET and HEAD.
+    Read,
+    Post,
+}
+
 /// The handlers of a template.
 #[derive(Debug, Clone)]
 pub(crate) struct Route<S = ()> {
     /// Such as `/api/charts/{hash}`.
     pub(crate) template: &'static str,
+    pub(crate) methods: RouteMethods,
     pub(crate) group: Group,
     pub(crate) is_limited: bool,
     pub(crate) handlers: MethodRouter<S>,
@@ -34,7 +43,14 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// has at most one parameter.
     #[must_use]
     pub fn route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.all.push(Route { template, group, is_limited: true, handlers });
+        self.all.push(Route { template, methods: RouteMethods::Read, group, is_limited: true, handlers });
+        self
+    }
+
+    /// Adds a route for POST. Another one may have the same template, for requests that mistake the path for another one.
+    #[must_use]
+    pub fn post_route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
+        self.all.push(Route { template, methods: RouteMethods::Post, group, is_limited: true, handlers });
         self
     }
 
@@ -47,7 +63,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         template: &'static str,
         handlers: MethodRouter<S>,
     ) -> Self {
-        self.all.push(Route { template, group, is_limited: false, handlers });
+        self.all.push(Route { template, methods: RouteMethods::Read, group, is_limited: false, handlers });
         self
     }
 
@@ -74,8 +90,9 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// Provides the state of the handlers.
     #[must_use]
     pub fn with_state(self, state: S) -> Routes {
-        let with_state = |Route { template, group, is_limited, handlers }: Route<S>| Route {
+        let with_state = |Route { template, methods, group, is_limited, handlers }: Route<S>| Route {
             template,
+            methods,
             group,
             is_limited,
             handlers: handlers.with_state(state.clone()),

@@ -138,6 +138,26 @@ impl TextBody {
     }
 }
 
+/// The response with a JSON text that is computed for this request alone, so that it is neither cached nor tagged.
+#[must_use]
+pub fn uncached_json(text: Bytes, request: &RequestHeaders) -> Response {
+    let gzip = if request.accepts_gzip && text.len() >= content_encoding::MIN_GZIP_BYTES {
+        content_encoding::gzip_once(&text).ok()
+    } else {
+        None
+    };
+    let encoding = gzip.is_some().then(|| HeaderValue::from_static("gzip"));
+    let mut response = Response::new(Body::from(gzip.unwrap_or(text)));
+    let headers = response.headers_mut();
+    headers.reserve(TYPICAL_HEADERS);
+    headers.insert(CONTENT_TYPE, MediaType::Json.header());
+    headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    if let Some(encoding) = encoding {
+        headers.insert(CONTENT_ENCODING, encoding);
+    }
+    response
+}
+
 /// A representation with the entity tag of its bytes.
 fn representation(bytes: Bytes) -> Representation {
     let tag = EntityTag::from_content(&bytes).as_str().into();

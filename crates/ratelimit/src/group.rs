@@ -13,6 +13,8 @@ pub enum Group {
     List,
     /// Chartset details and source redirects.
     Detail,
+    /// Batch lookups.
+    Bulk,
     /// Pages of the web site.
     Page,
     /// Requests that no endpoint handles (404, 405, 414, invalid `Host`).
@@ -21,7 +23,8 @@ pub enum Group {
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 6] = [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Page, Self::Other];
+    pub const ALL: [Self; 7] =
+        [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Bulk, Self::Page, Self::Other];
 
     /// The name of the group in headers and error messages.
     #[must_use]
@@ -31,6 +34,7 @@ impl Group {
             Self::Rox => "rox",
             Self::List => "list",
             Self::Detail => "detail",
+            Self::Bulk => "bulk",
             Self::Page => "page",
             Self::Other => "other",
         }
@@ -48,6 +52,8 @@ pub struct Limits {
     pub list: NonZeroU32,
     /// Chartset details and source redirects.
     pub detail: NonZeroU32,
+    /// Batch lookups.
+    pub bulk: NonZeroU32,
     /// Pages of the web site.
     pub page: NonZeroU32,
     /// Requests that no endpoint handles.
@@ -69,7 +75,7 @@ impl Limits {
     /// The same limit for every group.
     #[must_use]
     pub const fn all(limit: NonZeroU32) -> Self {
-        Self { lookup: limit, rox: limit, list: limit, detail: limit, page: limit, other: limit }
+        Self { lookup: limit, rox: limit, list: limit, detail: limit, bulk: limit, page: limit, other: limit }
     }
 
     /// The limit of a group.
@@ -80,6 +86,7 @@ impl Limits {
             Group::Rox => self.rox,
             Group::List => self.list,
             Group::Detail => self.detail,
+            Group::Bulk => self.bulk,
             Group::Page => self.page,
             Group::Other => self.other,
         }

@@ -121,6 +121,7 @@ impl WindowScript {
             Group::Rox => "r:",
             Group::List => "s:",
             Group::Detail => "d:",
+            Group::Bulk => "b:",
             Group::Page => "p:",
             Group::Other => "o:",
         });

@@ -1,5 +1,6 @@
 //! The lookup service: the sources of a chart, its ROX file and its preview.
 
+mod batch_lookup;
 mod handlers;
 mod lookup_body;
 mod openapi;
@@ -7,14 +8,16 @@ mod rox_response;
 
 use std::sync::Arc;
 
-use axum::routing::get;
+use axum::routing::{get, post};
 use chart_index_http::{ResponseCache, Routes};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
+use tokio::runtime::Handle;
 use utoipa::OpenApi;
 
+use crate::batch_lookup::BatchRequest;
 use crate::lookup_body::LookupBody;
-use crate::openapi::ChartPreview;
+use crate::openapi::{BatchBody, ChartPreview};
 
 /// The state of the handlers.
 #[derive(Debug)]
@@ -23,12 +26,17 @@ pub struct LookupState {
     pub store: Store,
     /// The rate limits and the response cache.
     pub cache: ResponseCache,
+    /// The runtime that reads batches.
+    pub background: Handle,
 }
 
 /// The routes of the service.
 pub fn routes(state: LookupState) -> Routes {
     Routes::new(state.cache.rate_limiter())
         .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
+        // Like every path that holds no hash. Without this route it would be 405.
+        .route(Group::Lookup, "/api/charts/lookup", get(handlers::chart))
+        .post_route(Group::Bulk, "/api/charts/lookup", post(batch_lookup::charts))
         .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
         .route(Group::Detail, "/api/charts/{hash}/preview", get(handlers::preview))
         .with_state(Arc::new(state))
@@ -38,8 +46,8 @@ pub fn routes(state: LookupState) -> Routes {
 /// own. A test of the pages compares both.
 #[derive(OpenApi)]
 #[openapi(
-    paths(handlers::chart, handlers::rox, handlers::preview),
-    components(schemas(LookupBody<'static>, ChartPreview))
+    paths(handlers::chart, handlers::rox, handlers::preview, batch_lookup::charts),
+    components(schemas(BatchBody, BatchRequest, ChartPreview, LookupBody<'static>))
 )]
 struct Document;
 

@@ -1,8 +1,11 @@
 //! What the OpenAPI document says of the operations: parameters and responses.
 
 use axum::http::StatusCode;
-use chart_index_http::openapi::{Responses, constant_header, errors, header, json, response, tagged};
+use chart_index_http::openapi::{
+    Responses, by_status, constant_header, errors, header, json, response, tagged,
+};
 use chart_index_http::{CachePolicy, ErrorType};
+use utoipa::openapi::Ref;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::{IntoResponses, ToSchema};
@@ -66,4 +69,32 @@ impl IntoResponses for PreviewResponses {
         let ok = json::<ChartPreview>("The notes and the timing of the chart", CachePolicy::Rox);
         ok.into_iter().chain(errors(&types, CachePolicy::RoxNotFound)).collect()
     }
+}
+
+pub(crate) struct BatchResponses;
+
+impl IntoResponses for BatchResponses {
+    fn responses() -> Responses {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(BatchBody::name()))).build();
+        let ok = response("The items are in the order of the hashes", CachePolicy::NoStore)
+            .content("application/json", content)
+            .header("Vary", constant_header("Accept-Encoding", "The body may be compressed with gzip"));
+        let types = [
+            ErrorType::BadParameter,
+            ErrorType::MalformedHash,
+            ErrorType::MalformedBody,
+            ErrorType::ContentTooLarge,
+            ErrorType::UnsupportedMediaType,
+        ];
+        by_status([(StatusCode::OK, ok)]).into_iter().chain(errors(&types, CachePolicy::NoStore)).collect()
+    }
+}
+
+/// The response of a batch lookup, for its schema: the handler joins the bodies of single lookups.
+#[derive(ToSchema)]
+#[schema(as = BatchLookup)]
+pub(crate) struct BatchBody {
+    #[expect(dead_code, reason = "a field of the schema")]
+    #[schema(min_items = 1, max_items = 1_000)]
+    items: Vec<LookupBody<'static>>,
 }

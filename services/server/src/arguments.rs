@@ -170,6 +170,10 @@ pub(crate) struct RateLimitArguments {
     #[arg(long, env = "RATE_LIMIT_DETAIL", default_value = "240")]
     rate_limit_detail: NonZeroU32,
 
+    /// Maximum batch lookups, of up to 1,000 charts each, per client per 60 s.
+    #[arg(long, env = "RATE_LIMIT_BULK", default_value = "24")]
+    rate_limit_bulk: NonZeroU32,
+
     /// Maximum pages of the web site per client per 60 s. Assets are not limited.
     #[arg(long, env = "RATE_LIMIT_PAGE", default_value = "240")]
     rate_limit_page: NonZeroU32,
@@ -191,6 +195,7 @@ impl RateLimitArguments {
             rox: self.rate_limit_rox,
             list: self.rate_limit_list,
             detail: self.rate_limit_detail,
+            bulk: self.rate_limit_bulk,
             page: self.rate_limit_page,
             other: self.rate_limit_other,
         }
@@ -281,6 +286,7 @@ mod tests {
             ("--max-requests-in-flight", "-1", "MAX_REQUESTS_IN_FLIGHT"),
             ("--max-connections-per-peer", "0", "MAX_CONNECTIONS_PER_PEER"),
             ("--rate-limit-list", "0", "RATE_LIMIT_LIST"),
+            ("--rate-limit-bulk", "0", "RATE_LIMIT_BULK"),
             ("--rate-limit-page", "0", "RATE_LIMIT_PAGE"),
             ("--rate-limit-other", "many", "RATE_LIMIT_OTHER"),
             ("--public-url", "charts.example", "PUBLIC_URL"),

@@ -21,6 +21,7 @@ use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
 use chart_index_telemetry::Telemetry;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -228,7 +229,7 @@ fn routes(
 ) -> Routes {
     let mut routes = Routes::new(cache.rate_limiter());
     if arguments.services.contains(&Service::Lookup) {
-        let state = LookupState { store: store.clone(), cache: cache.clone() };
+        let state = LookupState { store: store.clone(), cache: cache.clone(), background: Handle::current() };
         routes = routes.merge(chart_index_lookup::routes(state));
     }
     if arguments.services.contains(&Service::Browse) {

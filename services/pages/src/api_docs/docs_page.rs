@@ -41,6 +41,7 @@ struct Part {
 
 /// What the OpenAPI document says of an operation.
 struct OperationFacts {
+    method: &'static str,
     path: String,
     /// The target of an example that is a success, for a link.
     live: Option<&'static str>,
@@ -73,20 +74,26 @@ pub(crate) fn page(document: &OpenApi, public_url: Option<&PublicUrl>) -> String
 }
 
 fn part(section: Section, document: &OpenApi) -> Part {
-    let operations = document.paths.paths.iter().filter_map(|(path, item)| Some((path, item.get.as_ref()?)));
-    let mut described =
-        operations.filter(|(path, _)| section_of(path).is_some_and(|(_, one)| one == section));
+    let operations = document.paths.paths.iter().flat_map(|(path, item)| {
+        let of_methods = [("GET", &item.get), ("POST", &item.post)];
+        of_methods
+            .into_iter()
+            .filter_map(move |(method, operation)| Some((method, path, operation.as_ref()?)))
+    });
+    let mut described = operations
+        .filter(|(method, path, _)| section_of(method, path).is_some_and(|(_, one)| one == section));
     Part {
         anchor: anchor(section.heading),
         heading: section.heading,
-        operation: described.next().map(|(path, operation)| facts(path, operation)),
+        operation: described.next().map(|(method, path, operation)| facts(method, path, operation)),
         html: to_html(section.text),
     }
 }
 
-fn facts(path: &str, operation: &Operation) -> OperationFacts {
-    let mut examples = reference::examples().filter(|example| is_of(path, example.target));
-    let live = examples.find(|example| matches!(example.status, "200" | "302")).map(|example| example.target);
+fn facts(method: &'static str, path: &str, operation: &Operation) -> OperationFacts {
+    let mut examples = reference::examples().filter(|example| is_of(method, path, example));
+    let success = examples.find(|example| matches!(example.status, "200" | "302"));
+    let live = success.filter(|_| method == "GET").map(|example| example.target);
     let parameters = operation.parameters.iter().flatten().filter_map(|parameter| match parameter {
         RefOr::T(parameter) => Some(parameter_facts(parameter)),
         RefOr::Ref(_) => None,
@@ -94,6 +101,7 @@ fn facts(path: &str, operation: &Operation) -> OperationFacts {
     let statuses: Vec<&str> = operation.responses.responses.keys().map(String::as_str).collect();
     let is_extension = operation.extensions.as_ref().is_some_and(|all| all.contains_key("x-extension"));
     OperationFacts {
+        method,
         path: path.to_owned(),
         live,
         parameters: parameters.collect(),

@@ -11,10 +11,12 @@ use utoipa::openapi::{Array, RefOr};
 use super::reference::{self, Example, Row, Section};
 
 /// The sections of docs/api.md whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 9] = [
+const FIELDS: [(&str, &[&str]); 11] = [
     ("ChartLookup", &["Chart lookup"]),
     ("Chart", &["Chart lookup"]),
     ("ChartPreview", &["Chart preview"]),
+    ("BatchLookupRequest", &["Batch lookup"]),
+    ("BatchLookup", &["Batch lookup"]),
     ("ChartsetList", &["Chartset list"]),
     ("Chartset", &["Chartset list"]),
     ("ChartsetDetail", &["Chartset list", "Chartset detail"]),
@@ -61,14 +63,20 @@ fn set_description(schema: &mut RefOr<Schema>, text: Option<String>) {
 
 /// Describes all operations: summary, description, parameters, examples.
 pub(crate) fn describe_operations(paths: &mut Paths) {
-    for (path, item) in &mut paths.paths {
-        let (Some(operation), Some((summary, section))) = (&mut item.get, section_of(path)) else { continue };
+    let operations = paths.paths.iter_mut().flat_map(|(path, item)| {
+        let of_methods = [("GET", &mut item.get), ("POST", &mut item.post)];
+        of_methods
+            .into_iter()
+            .filter_map(move |(method, operation)| Some((method, path, operation.as_mut()?)))
+    });
+    for (method, path, operation) in operations {
+        let Some((summary, section)) = section_of(method, path) else { continue };
         operation.summary = Some(summary.to_owned());
         operation.description = Some(markdown(first_paragraphs(section.text)));
         operation.external_docs = Some(external_docs(&format!("/docs#{}", anchor(section.heading))));
         let parameters = reference::rows(section.text, "Parameter");
         let examples: Vec<Example<'_>> =
-            reference::examples().filter(|example| is_of(path, example.target)).collect();
+            reference::examples().filter(|example| is_of(method, path, example)).collect();
         for parameter in operation.parameters.iter_mut().flatten() {
             if let RefOr::T(parameter) = parameter {
                 describe_parameter(parameter, &parameters, path, &examples);
@@ -84,9 +92,10 @@ pub(crate) fn external_docs(url: &str) -> ExternalDocs {
 }
 
 /// The summary of an operation and its section, by the table of endpoints of docs/api.md.
-pub(crate) fn section_of(path: &str) -> Option<(&'static str, Section)> {
+pub(crate) fn section_of(method: &str, path: &str) -> Option<(&'static str, Section)> {
     let endpoints = reference::rows(reference::introduction(), "Endpoint");
-    let row = endpoints.into_iter().find(|row| row.names.first() == Some(&format!("GET {path}").as_str()))?;
+    let name = format!("{method} {path}");
+    let row = endpoints.into_iter().find(|row| row.names.first() == Some(&name.as_str()))?;
     let target = row.target?;
     let section = reference::sections().find(|section| anchor(section.heading) == target)?;
     Some((row.cells.first()?, section))
@@ -141,9 +150,12 @@ fn add_examples(operation: &mut Operation, examples: &[Example<'_>]) {
     }
 }
 
-/// Whether a target is of the path with this template.
-pub(crate) fn is_of(template: &str, target: &str) -> bool {
-    let path = target.split('?').next().unwrap_or_default();
+/// Whether an example is of the operation with this method and template.
+pub(crate) fn is_of(method: &str, template: &str, example: &Example<'_>) -> bool {
+    let path = example.target.split('?').next().unwrap_or_default();
+    if example.method != method {
+        return false;
+    }
     let (mut expected, mut actual) = (template.split('/'), path.split('/'));
     loop {
         match (expected.next(), actual.next()) {

@@ -79,7 +79,7 @@ pub(crate) struct Example<'a> {
 impl<'a> Example<'a> {
     /// Parses a block of the language `http`: request, empty line, head of the response, empty line, body.
     pub(crate) fn parse(block: &'a str) -> Option<Self> {
-        let (request, response) = block.split_once("\n\n")?;
+        let (request, response) = block.split_once("\n\nHTTP/1.1")?;
         let (method, target) = request.lines().next()?.split_once(' ')?;
         let (head, body) = response.split_once("\n\n").unwrap_or((response, ""));
         let status = head.lines().next()?.split(' ').nth(1)?;

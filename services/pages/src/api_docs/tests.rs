@@ -10,6 +10,7 @@ use chart_index_lookup::LookupState;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
 use chart_index_redis::RedisConnection;
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
+use tokio::runtime::Handle;
 
 use super::*;
 
@@ -22,7 +23,11 @@ fn templates() -> BTreeSet<&'static str> {
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
     let watch = CatalogueWatch::disabled();
-    let lookup = chart_index_lookup::routes(LookupState { store: store.clone(), cache: cache.clone() });
+    let lookup = chart_index_lookup::routes(LookupState {
+        store: store.clone(),
+        cache: cache.clone(),
+        background: Handle::current(),
+    });
     let browse = chart_index_browse::routes(BrowseState {
         engines: SearchEngines::new(Arc::new(PostgresSearch::new(store.clone(), watch.clone()))),
         store,
@@ -46,9 +51,10 @@ async fn document_has_every_route_and_no_other() {
 #[test]
 fn operation_ids_are_unique() {
     let document = openapi::document(None);
-    let operations = document.paths.paths.values().filter_map(|item| item.get.as_ref());
-    let ids: Vec<&String> = operations.filter_map(|operation| operation.operation_id.as_ref()).collect();
-    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), document.paths.paths.len());
+    let operations = document.paths.paths.values().flat_map(|item| item.get.iter().chain(&item.post));
+    let ids: Vec<_> = operations.map(|operation| operation.operation_id.as_ref()).collect();
+    assert!(ids.iter().all(Option::is_some));
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
 }
 
 #[test]

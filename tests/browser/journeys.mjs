@@ -87,7 +87,7 @@ journey("copy a note hash, and paste it", async (user, page) => {
   await page.goto(chart);
   let hash = chart.split("/").at(-1);
   if (user.hasScript) {
-    await user.activate(page.getByRole("button", { name: /copy/i }).first());
+    await user.activate(page.getByRole("button", { name: "Copy the note hash" }));
     await until(async () => (await page.evaluate(() => navigator.clipboard.readText())) === hash, "a copied hash");
     hash = await page.evaluate(() => navigator.clipboard.readText());
   }

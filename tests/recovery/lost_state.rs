@@ -133,7 +133,7 @@ impl CachingReplica {
         let expected = record(database_url, &[], &self.entries).await;
         assert!(expected != self.lost);
         let client = self.replica.client();
-        let is_equal = async || (Responses::record(&client, &self.entries).await == expected).then_some(());
+        let is_equal = async || (Responses::read(&client, &self.entries).await == expected).then_some(());
         within(TIMEOUT, is_equal).await;
     }
 }

@@ -83,6 +83,6 @@ async fn every_series_exists_from_the_start() {
     let telemetry = RecordedTelemetry::start();
     let _limiter = limiter(RedisConnection::disabled());
     let series = telemetry.series().into_iter().filter(|series| series.name == DECISIONS);
-    // Five groups with two decisions of Redis and of the local window each, and cached refusals.
-    assert_eq!(series.count(), 5 * 5);
+    // Each group has two decisions of Redis and of the local window, and cached refusals.
+    assert_eq!(series.count(), Group::ALL.len() * 5);
 }

@@ -142,7 +142,7 @@ impl Store {
                 checked_at_ms!(),
                 ", ",
                 member_columns!(),
-                " FROM chartsets AS chartset
+                ", chart.density_curve FROM chartsets AS chartset
                   JOIN chartset_charts AS member ON member.chartset_id = chartset.id
                   JOIN charts AS chart ON chart.hash = member.chart_hash
                   WHERE chartset.id = $1 AND chartset.shown AND chart.removed_at_ms IS NULL"

@@ -71,7 +71,7 @@ impl Store {
                    chartset.length_min_ms AS set_length_min_ms, chartset.length_max_ms AS set_length_max_ms,
                    chartset.density_max AS set_density_max, chartset.chart_count AS set_chart_count, ",
                 member_columns!(),
-                " FROM charts AS chart
+                ", chart.density_curve FROM charts AS chart
                   JOIN chartset_charts AS member ON member.chart_hash = chart.hash
                   JOIN chartsets AS chartset ON chartset.id = member.chartset_id
                   WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chartset.shown"

@@ -61,7 +61,7 @@ pub(crate) async fn stored_charts(
     let rows: Vec<ChartRow> = sqlx::query_as(concat!(
         "SELECT ",
         chart_columns!(),
-        " FROM charts AS chart WHERE chart.hash = ANY($1)"
+        ", chart.density_curve FROM charts AS chart WHERE chart.hash = ANY($1)"
     ))
     .bind(hashes)
     .fetch_all(connection)

@@ -22,6 +22,8 @@ pub(crate) struct ChartRow {
     density_avg: f64,
     density_peak: f64,
     rox_bytes: i64,
+    /// Only of statements that select it in addition: most need it for nothing.
+    #[sqlx(default)]
     density_curve: Option<Vec<u8>>,
     pub(crate) removed: bool,
 }
@@ -30,7 +32,7 @@ pub(crate) struct ChartRow {
 macro_rules! chart_columns {
     () => {
         "chart.hash, chart.keys, chart.bpm_min, chart.bpm_max, chart.bpm_main, chart.length_ms, chart.notes, \
-         chart.lns, chart.density_avg, chart.density_peak, chart.rox_bytes, chart.density_curve, \
+         chart.lns, chart.density_avg, chart.density_peak, chart.rox_bytes, \
          chart.removed_at_ms IS NOT NULL AS removed"
     };
 }
@@ -84,7 +86,8 @@ pub(crate) struct ListedChartRow {
 macro_rules! listed_chart_columns {
     () => {
         concat!(
-            "member.chartset_id, member.title, member.artist, member.creator, member.difficulty, ",
+            "member.chartset_id, member.title, member.artist, member.creator, member.difficulty, \
+             chart.density_curve, ",
             crate::rows::chart_columns!()
         )
     };

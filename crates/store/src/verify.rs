@@ -84,7 +84,7 @@ impl Store {
             "SELECT ",
             chart_columns!(),
             // Not a join: PostgreSQL would merge both tables, and read all files below the page.
-            ", coalesce((SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash), '') AS rox,
+            ", chart.density_curve, coalesce((SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash), '') AS rox,
              (SELECT preview.json FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_json
              FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
         ))

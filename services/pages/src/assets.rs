@@ -84,6 +84,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn assets_in_templates_exist() {
+        let mut names = Vec::new();
+        let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let template = std::fs::read_to_string(path).unwrap();
+                let assets = template.split("asset(\"").skip(1).filter_map(|rest| rest.split('"').next());
+                names.extend(assets.map(str::to_owned));
+            }
+        }
+        assert!(names.len() > 5, "{names:?}");
+        for name in names {
+            assert!(Assets::named(&name).is_some(), "{name}");
+        }
+    }
+
     fn blake3_hex(bytes: &[u8]) -> String {
         blake3::hash(bytes).to_hex().to_string()
     }

@@ -8,6 +8,8 @@ import { gzipSync } from "node:zlib";
 import { pageTest, site, until } from "./support.mjs";
 
 const FIRST_VISIT = { requests: 3, bytes: 40_000 };
+/** The page itself, unless it is still fresh: assets never change. */
+const SECOND_VISIT = { requests: 1 };
 const FILTER_CHANGE_MS = 200;
 
 /** Counts the requests of a page, and their bytes on the wire. */
@@ -40,7 +42,7 @@ for (const path of ["/", "/?q=Harbour&keys=4", "/?view=table&perPage=60"]) {
     const again = await page.context().newPage();
     const second = await recorded(again);
     await again.goto(path, { waitUntil: "networkidle" });
-    assert.equal(second.requests.length, 1, second.requests.join("\n"));
+    assert.ok(second.requests.length <= SECOND_VISIT.requests, second.requests.join("\n"));
   });
 }
 

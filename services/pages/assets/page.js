@@ -30,6 +30,8 @@ function element(name, properties = {}, ...children) {
 
 let loading = null;
 let retryTimer = 0;
+/** Shows the list that could not be loaded without a network. */
+let retryWhenOnline = null;
 
 /** The path of the list for a form: empty fields left out, key counts joined. */
 function pathOf(form) {
@@ -53,6 +55,7 @@ async function show(url, { push = true, focus = null, scroll = null } = {}) {
   loading?.abort();
   const abort = (loading = new AbortController());
   clearInterval(retryTimer);
+  retryWhenOnline = null;
   results.setAttribute("aria-busy", "true");
   let response, text;
   try {
@@ -61,7 +64,9 @@ async function show(url, { push = true, focus = null, scroll = null } = {}) {
   } catch (error) {
     if (error.name === "AbortError") return;
     results.removeAttribute("aria-busy");
-    notice(navigator.onLine ? "The server does not respond." : "You are offline.", () => show(url, { push, focus, scroll }));
+    const retry = () => show(url, { push, focus, scroll });
+    if (!navigator.onLine) retryWhenOnline = retry;
+    notice(navigator.onLine ? "The server does not respond." : "You are offline.", retry);
     return;
   }
   if (abort !== loading) return;
@@ -366,7 +371,10 @@ function start() {
   startWhichChart();
   startPreview();
   addEventListener("offline", () => notice("You are offline. What is shown may be out of date."));
-  addEventListener("online", () => notice(null));
+  addEventListener("online", () => {
+    notice(null);
+    retryWhenOnline?.();
+  });
 }
 
 if (document.readyState === "loading") addEventListener("DOMContentLoaded", start);

@@ -52,15 +52,14 @@ fn command(name: &str, folder: &Path) -> Command {
     command
 }
 
-/// An example of this package: `cargo test` builds it.
+/// An example of this package: `cargo test` builds it, with a selection of tests `cargo build --examples`.
 fn example_program(stem: &str) -> PathBuf {
     // This test is target/<profile>/deps/…, the examples are target/<profile>/examples/….
     let test = std::env::current_exe().expect("the path of the test");
-    test.ancestors()
-        .nth(2)
-        .expect("the folder of the programs")
-        .join("examples")
-        .join(format!("snippet_{stem}"))
+    let target = test.ancestors().nth(2).expect("the folder of the programs");
+    let program = target.join("examples").join(format!("snippet_{stem}"));
+    assert!(program.is_file(), "{} is missing: cargo build --workspace --examples", program.display());
+    program
 }
 
 fn succeeded(name: &str, output: &Output) -> String {

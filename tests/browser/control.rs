@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use chart_index_tests::{PrivateMeilisearch, PrivatePostgres};
 
@@ -19,7 +19,9 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(crate) fn start(servers: Arc<Servers>) -> Self {
+    /// Does not keep the servers: they stop with the test, and this thread does not end before the process.
+    pub(crate) fn start(servers: &Arc<Servers>) -> Self {
+        let servers = Arc::downgrade(servers);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
@@ -36,9 +38,10 @@ impl Control {
 }
 
 /// Answers each command with `done` once it has taken effect.
-fn serve(connection: &TcpStream, servers: &Servers) {
+fn serve(connection: &TcpStream, servers: &Weak<Servers>) {
     for line in BufReader::new(connection).lines().map_while(Result::ok) {
-        run(&line, servers);
+        let Some(servers) = servers.upgrade() else { return };
+        run(&line, &servers);
         if writeln!(&*connection, "done").is_err() {
             return;
         }

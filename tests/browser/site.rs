@@ -58,8 +58,8 @@ impl Site {
         Self { service, limited_pages, limited_lookups, servers, _database: database, library, long_chart }
     }
 
-    pub(crate) fn servers(&self) -> Arc<Servers> {
-        Arc::clone(&self.servers)
+    pub(crate) const fn servers(&self) -> &Arc<Servers> {
+        &self.servers
     }
 
     /// What the test files need to know, as JSON.

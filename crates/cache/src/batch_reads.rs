@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::freshness::{Freshness, Timestamps};
-use crate::generation::LocalGenerationId;
+use crate::freshness::Freshness;
 use crate::metrics::{FillOutcome, Read};
 use crate::read_through::{ReadStart, ReadThrough};
 use crate::{Cache, CacheKey, CachedResponse, FillError};
@@ -158,11 +157,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         for ((&key, response), &start) in keys.iter().zip(responses).zip(starts) {
             self.metrics.count(key.kind(), Read::Filled);
             let response = self.memory.reuse(&key, response);
-            let generation = start.generation.map_or(LocalGenerationId::UNKNOWN, |current| current.local_id);
-            let read_at = start.now.coarse;
-            let timestamps = Timestamps { read_at, checked_at: read_at, generation };
             let mut shard = self.fills.shard(&key);
-            if self.insert(&mut shard, key, response.clone(), timestamps, start.invalidations) {
+            if self.insert(&mut shard, key, response.clone(), start.timestamps(), start.invalidations) {
                 inserted.push((key, response));
             }
         }

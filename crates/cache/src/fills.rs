@@ -6,8 +6,7 @@ use std::time::Duration;
 use chart_index_instrumentation::set_current_as_parent;
 use tracing::{Instrument, Span, debug_span, field};
 
-use crate::freshness::{Freshness, Timestamps};
-use crate::generation::LocalGenerationId;
+use crate::freshness::Freshness;
 use crate::metrics::{FillOutcome, Read};
 use crate::read_through::{ReadStart, ReadThrough};
 use crate::redis_record::Record;
@@ -204,9 +203,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         handle: FillHandle<E>,
     ) {
         let response = self.memory.reuse(&key, response);
-        let generation = start.generation.map_or(LocalGenerationId::UNKNOWN, |current| current.local_id);
-        let read_at = start.now.coarse;
-        let timestamps = Timestamps { read_at, checked_at: read_at, generation };
+        let timestamps = start.timestamps();
         let completed = Completed { outcome: Ok(response.clone()), origin: Origin::Store };
         let inserted = handle.complete(completed, |shard| {
             self.insert(shard, key, response.clone(), timestamps, start.invalidations)

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use crate::clock::Now;
 use crate::fill_limits::FillLimits;
 use crate::freshness::{Freshness, FreshnessTracker, Timestamps};
-use crate::generation::CurrentGeneration;
+use crate::generation::{CurrentGeneration, LocalGenerationId};
 use crate::memory_tier::MemoryTier;
 use crate::metrics::{CacheMetrics, Observed, Read};
 use crate::redis_record::Record;
@@ -46,6 +46,14 @@ pub(crate) struct ReadStart {
     pub(crate) generation: Option<CurrentGeneration>,
     /// [`Shard::invalidations`] of the key.
     pub(crate) invalidations: u64,
+}
+
+impl ReadStart {
+    /// The timestamps of a response of the store.
+    pub(crate) fn timestamps(&self) -> Timestamps {
+        let generation = self.generation.map_or(LocalGenerationId::UNKNOWN, |current| current.local_id);
+        Timestamps { read_at: self.now.coarse, checked_at: self.now.coarse, generation }
+    }
 }
 
 impl<E: Send + Sync + 'static> ReadThrough<E> {

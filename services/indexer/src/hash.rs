@@ -1,18 +1,17 @@
 //! `chart-indexer hash`: the note hashes of chart files, without a database.
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read, Write};
+use std::io::{BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use chart_index_chartfile::archive::{self, EntryError};
-use chart_index_chartfile::{
-    ChartFormat, DecodedFile, MAX_FILE_BYTES, decode_file_name, decode_skipping_stored_rox,
-};
+use chart_index_chartfile::{ChartFormat, DecodedFile, decode_file_name, decode_skipping_stored_rox};
 use chart_index_domain::{ChartDraft, KeyCount, NOTE_HASH_VERSION, NoteHash};
 use serde::Serialize;
 use walkdir::WalkDir;
 
+use crate::input_files::read_file;
 use crate::library::{chart_format, is_archive};
 use crate::refusal_kind::RefusalKind;
 
@@ -106,7 +105,7 @@ fn hash_file(path: &Path, output: &mut impl Write) -> Result<()> {
     let name: PathBuf = path.iter().map(|part| PathBuf::from(decode_file_name(part).into_owned())).collect();
     let name = name.display().to_string();
     if let Some(format) = chart_format(path) {
-        let content = read(path).map_err(|error| EntryError::Unreadable { reason: error.to_string() });
+        let content = read_file(path).map_err(|error| EntryError::Unreadable { reason: error.to_string() });
         return write_file(&name, format, content, output);
     }
     if !is_archive(path) {
@@ -123,13 +122,6 @@ fn hash_file(path: &Path, output: &mut impl Write) -> Result<()> {
             write_file(&format!("{name}/{}", file.path), format, file.content, output)
         }),
     }
-}
-
-/// Reads a file up to one byte more than the decoder accepts, so that the decoder refuses a larger one.
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Writes the charts of a file.

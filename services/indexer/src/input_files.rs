@@ -97,7 +97,7 @@ pub(crate) fn check_bytes(bytes: u64) -> Result<(), ChartsetTooLarge> {
 }
 
 /// Reads a file up to one byte more than the decoder accepts, so that the decoder refuses a larger one.
-fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{DensityCurve, KeyCount, NoteHash};
@@ -11,7 +11,7 @@ use crate::{DensityCurve, KeyCount, NoteHash};
 ///
 /// They are stored once per note hash, computed from the ROX file of the chart that was ingested first, and can be
 /// recomputed from it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartNumbers {
     /// Number of keys.
@@ -45,15 +45,20 @@ impl ChartNumbers {
 }
 
 /// The metadata of a chart file. Strings are empty if the file does not have the field.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ChartMetadata {
     /// Original title.
     pub title: String,
     /// Original artist.
     pub artist: String,
     /// Title in Latin letters, if it differs from the original one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub title_romanised: Option<String>,
     /// Artist in Latin letters, if it differs from the original one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub artist_romanised: Option<String>,
     /// Author of the chart.
     pub creator: String,

@@ -1,13 +1,18 @@
 //! Drafts: charts and chartsets that were read from files and are not stored yet.
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::{ChartMetadata, ChartNumbers, ChartPreview, ChartsetId, NoteHash, SourceKind, SourceRef};
 
 /// A published set or pack.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct PublicSource {
     /// The kind of the source.
     pub kind: SourceKind,
     /// The id of the set or pack.
+    #[serde(rename = "ref")]
     pub reference: SourceRef,
 }
 

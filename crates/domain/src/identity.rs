@@ -121,7 +121,8 @@ impl FromStr for ChartsetId {
 pub struct MalformedChartsetId;
 
 /// The number of keys of an indexed chart: 4 to 7.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8")]
 pub struct KeyCount(u8);
 
 impl KeyCount {
@@ -170,31 +171,31 @@ macro_rules! impl_hex_format {
                 serializer.serialize_str(hex::encode(&self.0, &mut [0; $digits]))
             }
         }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Digits;
+
+                impl Visitor<'_> for Digits {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str(concat!(stringify!($digits), " lower-case hexadecimal digits"))
+                    }
+
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+
+                deserializer.deserialize_str(Digits)
+            }
+        }
     };
 }
 
 impl_hex_format!(NoteHash, 64);
 impl_hex_format!(ChartsetId, 16);
-
-impl<'de> Deserialize<'de> for ChartsetId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Digits;
-
-        impl Visitor<'_> for Digits {
-            type Value = ChartsetId;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a chartset id")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ChartsetId, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-
-        deserializer.deserialize_str(Digits)
-    }
-}
 
 #[cfg(test)]
 mod tests {

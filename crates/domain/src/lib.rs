@@ -5,6 +5,7 @@
 //!
 //! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets;
 //! - [`Chart`], [`Source`], [`Chartset`] and [`ChartsetDetail`] are the objects of API responses;
+//! - [`ChartsetRecord`] is a chartset in the change feed and in exports;
 //! - [`DensityCurve`] is the shape of a chart; [`ListedCharts`], [`ChartPage`] and [`SimilarChart`] are what pages show;
 //! - [`ChartDraft`] and [`ChartsetDraft`] are what an ingest passes to the store;
 //! - [`limits`] bounds the size of a chartset;
@@ -15,6 +16,7 @@
 mod chart;
 mod chart_page;
 mod chartset;
+mod chartset_record;
 mod density_curve;
 mod draft;
 pub mod hex;
@@ -29,6 +31,7 @@ pub mod text;
 pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartPreview, round_to_thousandths};
 pub use chart_page::{ChartInChartset, ChartPage, ListedChart, ListedCharts, SimilarChart};
 pub use chartset::{Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset};
+pub use chartset_record::{ChartRecord, ChartsetRecord, InvalidRecord};
 pub use density_curve::DensityCurve;
 pub use draft::{ChartDraft, ChartsetDraft, PublicSource};
 pub use identity::{
@@ -37,4 +40,4 @@ pub use identity::{
 };
 pub use limits::ChartsetTooLarge;
 pub use read_error::ReadError;
-pub use source::{Confidence, Source, SourceKind, SourceRef, UnknownSourceKind};
+pub use source::{Confidence, MalformedSourceRef, Source, SourceKind, SourceRef, UnknownSourceKind};

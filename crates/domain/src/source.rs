@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The kinds of source. Clients must ignore unknown kinds, since later versions may add some.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SourceKind {
     /// A set of the first game.
@@ -50,7 +50,8 @@ impl FromStr for SourceKind {
 pub struct UnknownSourceKind;
 
 /// The id of a set or a pack: a decimal number, never a URL (docs/api.md, "Sources").
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct SourceRef(String);
 
 impl SourceRef {
@@ -82,6 +83,21 @@ impl fmt::Display for SourceRef {
         f.write_str(&self.0)
     }
 }
+
+impl TryFrom<String> for SourceRef {
+    type Error = MalformedSourceRef;
+
+    fn try_from(digits: String) -> Result<Self, Self::Error> {
+        let number = digits.parse().map_err(|_| MalformedSourceRef)?;
+        // Equal, so that a set has one reference: no sign, no leading zeros.
+        Self::from_number(number).filter(|reference| reference.0 == digits).ok_or(MalformedSourceRef)
+    }
+}
+
+/// The text is not the id of a set or a pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a source ref is a decimal number from 1 to 2147483647")]
+pub struct MalformedSourceRef;
 
 /// How certain it is that a source has a chart. `Exact` sorts before `Declared`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]

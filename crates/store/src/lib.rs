@@ -21,6 +21,7 @@
 mod arguments;
 mod catalogue_watch;
 mod changes_listener;
+mod chartset_records;
 mod circuit_breaker;
 mod column_values;
 mod config;
@@ -67,6 +68,7 @@ mod verify;
 pub use arguments::DatabaseArguments;
 pub use catalogue_watch::{CatalogueRead, CatalogueWatch};
 pub use changes_listener::ChangesListener;
+pub use chartset_records::CheckedRecord;
 pub use config::StoreConfig;
 pub use content_fingerprint::content_fingerprint;
 pub use database_url::{DatabaseUrl, InvalidDatabaseUrl};

@@ -1,0 +1,233 @@
+//! Records of chartsets: all that an instance needs to answer about them like the one that wrote the record.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, ChartsetTooLarge,
+    NOTE_HASH_VERSION, NoteHash, PublicSource, assemble_chartset,
+};
+
+/// A shown chartset as the change feed and exports contain it (docs/api.md, "Chartset record").
+///
+/// What the API derives from the charts is not part of it: title, artist and creator of the chartset, its ranges, its
+/// source, and the lists of sources ([`assemble_chartset`], [`Source::merge`](crate::Source::merge)). Nor is the time of
+/// the last check, since a check is no change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartsetRecord {
+    /// The id.
+    pub id: ChartsetId,
+    /// When the chartset last changed in the index, in Unix epoch milliseconds. Lists are ordered by it.
+    pub updated_at_ms: i64,
+    /// The set or pack that the charts were read from: their source with the confidence `exact`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub exact_source: Option<PublicSource>,
+    /// The charts, ordered by keys, then average density, then hash. At least one.
+    pub charts: Vec<ChartRecord>,
+}
+
+/// A chart in a [`ChartsetRecord`]: the fields of the Chart object, and what lists and searches use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartRecord {
+    /// The note hash.
+    pub hash: NoteHash,
+    /// Version of the hash scheme.
+    pub note_hash_version: u32,
+    /// Key count, BPM, length, notes and densities, computed from the ROX file.
+    #[serde(flatten)]
+    pub numbers: ChartNumbers,
+    /// Size of the ROX file in bytes.
+    pub rox_bytes: u64,
+    /// The metadata of the file in this chartset.
+    #[serde(flatten)]
+    pub metadata: ChartMetadata,
+    /// The source that the metadata names, with the confidence `declared`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub declared_source: Option<PublicSource>,
+    /// The id of the chart in the first game; absent in a pack of the second game.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub alpha_beatmap_id: Option<u64>,
+}
+
+/// A record that no instance writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRecord {
+    /// A shown chartset has charts.
+    #[error("the chartset has no charts")]
+    NoCharts,
+    /// A chartset contains each note hash once.
+    #[error("the chartset has chart {0} twice")]
+    DuplicateChart(NoteHash),
+    /// The hash is of another version of the scheme than that of this program.
+    #[error("the chart has a note hash of version {0}, not {NOTE_HASH_VERSION}")]
+    NoteHashVersion(u32),
+    /// The chartset exceeds a limit.
+    #[error(transparent)]
+    TooLarge(#[from] ChartsetTooLarge),
+}
+
+impl ChartsetRecord {
+    /// The record of a chartset with these visible charts. `None` without charts: such a chartset is not shown.
+    #[must_use]
+    pub fn new(
+        id: ChartsetId,
+        updated_at_ms: i64,
+        exact_source: Option<PublicSource>,
+        mut members: Vec<ChartsetMember>,
+    ) -> Option<Self> {
+        assemble_chartset(id, exact_source.as_ref(), &mut members)?;
+        let charts = members.into_iter().map(ChartRecord::new).collect();
+        Some(Self { id, updated_at_ms, exact_source, charts })
+    }
+
+    /// The chartset to store. Its charts have no ROX files, and no path is known.
+    ///
+    /// # Errors
+    /// No instance writes such a record.
+    pub fn into_draft(self) -> Result<ChartsetDraft, InvalidRecord> {
+        if self.charts.is_empty() {
+            return Err(InvalidRecord::NoCharts);
+        }
+        let mut hashes = HashSet::with_capacity(self.charts.len());
+        for chart in &self.charts {
+            if chart.note_hash_version != NOTE_HASH_VERSION {
+                return Err(InvalidRecord::NoteHashVersion(chart.note_hash_version));
+            }
+            if !hashes.insert(chart.hash) {
+                return Err(InvalidRecord::DuplicateChart(chart.hash));
+            }
+        }
+        let charts = self.charts.into_iter().map(ChartRecord::into_draft).collect();
+        let Self { id, exact_source, .. } = self;
+        let draft = ChartsetDraft { id, path: String::new(), exact_source, charts };
+        draft.check_limits()?;
+        Ok(draft)
+    }
+}
+
+impl ChartRecord {
+    fn new(member: ChartsetMember) -> Self {
+        Self {
+            hash: member.hash,
+            note_hash_version: NOTE_HASH_VERSION,
+            numbers: member.numbers,
+            rox_bytes: member.rox_bytes,
+            metadata: member.metadata,
+            declared_source: member.declared_source,
+            alpha_beatmap_id: member.alpha_beatmap_id,
+        }
+    }
+
+    fn into_draft(self) -> ChartDraft {
+        ChartDraft {
+            hash: self.hash,
+            numbers: self.numbers,
+            rox: None,
+            preview: None,
+            metadata: self.metadata,
+            declared_source: self.declared_source,
+            alpha_beatmap_id: self.alpha_beatmap_id,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{KeyCount, SourceKind, SourceRef};
+
+    fn member(hash: u8, title: &str) -> ChartsetMember {
+        ChartsetMember {
+            hash: NoteHash::from_bytes([hash; 32]),
+            numbers: ChartNumbers {
+                keys: KeyCount::try_from(7).unwrap(),
+                bpm_min: 174.999,
+                bpm_max: 200.0,
+                bpm_main: 0.1 + 0.2,
+                length_ms: 60_000,
+                notes: 100,
+                lns: 10,
+                density_avg: 1.667,
+                density_peak: 12.0,
+            },
+            rox_bytes: 1234,
+            curve: None,
+            metadata: ChartMetadata { title: title.into(), ..ChartMetadata::default() },
+            declared_source: None,
+            alpha_beatmap_id: Some(7),
+        }
+    }
+
+    fn source(kind: SourceKind) -> PublicSource {
+        PublicSource { kind, reference: SourceRef::from_number(12).unwrap() }
+    }
+
+    fn record(kind: SourceKind) -> ChartsetRecord {
+        let mut romanised = member(2, "未来");
+        romanised.metadata.title_romanised = Some("Mirai".into());
+        romanised.metadata.tags = vec!["a".into(), "b \"c\"".into()];
+        romanised.declared_source = Some(source(SourceKind::AlphaSet));
+        let members = vec![romanised, member(1, "first")];
+        ChartsetRecord::new(ChartsetId::from_bytes([9; 8]), 5, Some(source(kind)), members).unwrap()
+    }
+
+    #[test]
+    fn record_is_read_as_it_was_written() {
+        let record = record(SourceKind::AlphaSet);
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<ChartsetRecord>(&json).unwrap(), record);
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(value["exactSource"], serde_json::json!({"kind": "alphaSet", "ref": "12"}));
+        let titles: Vec<_> =
+            value["charts"].as_array().unwrap().iter().map(|chart| &chart["title"]).collect();
+        assert_eq!(titles, ["first", "未来"]);
+        assert!(value["charts"][0].get("titleRomanised").is_none(), "no field is null");
+    }
+
+    #[test]
+    fn charts_of_beta_packs_have_no_beatmap_ids() {
+        assert_eq!(record(SourceKind::AlphaSet).charts[0].alpha_beatmap_id, Some(7));
+        assert_eq!(record(SourceKind::BetaPack).charts[0].alpha_beatmap_id, None);
+    }
+
+    #[test]
+    fn malformed_values_are_rejected() {
+        let json = serde_json::to_string(&record(SourceKind::AlphaSet)).unwrap();
+        for (valid, malformed) in [
+            (r#""id":"0909090909090909""#, r#""id":"09""#),
+            (r#""keys":7"#, r#""keys":8"#),
+            (r#""ref":"12""#, r#""ref":"012""#),
+            (r#""ref":"12""#, r#""ref":"0""#),
+            (r#""kind":"alphaSet""#, r#""kind":"gammaSet""#),
+            (r#""lns":10"#, r#""lns":-1"#),
+        ] {
+            assert!(json.contains(valid), "{valid}");
+            let malformed = json.replace(valid, malformed);
+            assert!(serde_json::from_str::<ChartsetRecord>(&malformed).is_err(), "{malformed}");
+        }
+    }
+
+    #[test]
+    fn records_that_no_instance_writes_are_refused() {
+        let valid = record(SourceKind::AlphaSet);
+        assert_eq!(valid.clone().into_draft().unwrap().charts.len(), 2);
+        let without = ChartsetRecord { charts: Vec::new(), ..valid.clone() };
+        assert_eq!(without.into_draft(), Err(InvalidRecord::NoCharts));
+        let mut twice = valid.clone();
+        twice.charts.push(twice.charts[0].clone());
+        assert_eq!(twice.into_draft(), Err(InvalidRecord::DuplicateChart(NoteHash::from_bytes([1; 32]))));
+        let mut newer = valid.clone();
+        newer.charts[0].note_hash_version = 2;
+        assert_eq!(newer.into_draft(), Err(InvalidRecord::NoteHashVersion(2)));
+        let mut large = valid;
+        large.charts[0].metadata.title = "x".repeat(crate::limits::MAX_METADATA_BYTES);
+        assert!(matches!(large.into_draft(), Err(InvalidRecord::TooLarge(_))));
+    }
+}

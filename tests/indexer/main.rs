@@ -5,6 +5,7 @@ mod backfill;
 mod duplicates;
 mod failures;
 mod hash;
+mod hash_lookup;
 mod metrics;
 mod real_charts;
 mod reingest;

@@ -11,8 +11,9 @@ use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseArguments, DatabaseUrl, Store, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{Args, Parser, Subcommand};
+use reqwest::Url;
 
-use crate::search;
+use crate::{hash, search};
 
 /// Ingests chart files into the index and maintains its database and search nodes
 #[derive(Debug, Parser)]
@@ -141,6 +142,11 @@ pub(crate) enum Command {
         /// Chart files (.osu, .qua, .sm, .ssc), archives (.osz, .zip), and folders that contain them
         #[arg(required = true)]
         paths: Vec<PathBuf>,
+        /// Add what the index at this base address knows of each chart, e.g. `https://charts.example`, as `lookup`
+        ///
+        /// The hashes are sent, 1,000 in each request; no file is. Waits where the index limits requests.
+        #[arg(long, value_name = "URL", value_parser = hash::parse_base)]
+        lookup: Option<Url>,
     },
     /// Remove a chart or a chartset from the index. Ingesting it again does not bring it back
     Remove {

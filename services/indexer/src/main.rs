@@ -91,7 +91,10 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         }
-        Command::Hash { paths } => hash::hash(&paths, &mut BufWriter::new(std::io::stdout().lock()))?,
+        Command::Hash { paths, lookup } => {
+            let mut output = BufWriter::new(std::io::stdout().lock());
+            hash::hash(&paths, lookup.as_ref(), &mut output).await?;
+        }
         Command::Remove { entry } => removal::remove(&store()?, &cache()?, entry).await?,
         Command::Restore { entry } => removal::restore(&store()?, &cache()?, entry).await?,
         Command::Sync { meilisearch, follow, .. } => {

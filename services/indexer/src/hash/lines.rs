@@ -1,0 +1,135 @@
+//! The lines of the output of `chart-indexer hash`.
+
+use std::io::Write;
+use std::mem;
+
+use anyhow::{Context, Result};
+use chart_index_chartfile::archive::EntryError;
+use chart_index_domain::{ChartDraft, KeyCount, NOTE_HASH_VERSION, NoteHash};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::instance::{Instance, MAX_HASHES};
+use crate::refusal_kind::RefusalKind;
+
+/// A line of the output.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Line {
+    Chart(ChartLine),
+    Refused(RefusedLine),
+}
+
+/// A chart.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChartLine {
+    file: String,
+    hash: NoteHash,
+    note_hash_version: u32,
+    keys: KeyCount,
+    title: String,
+    artist: String,
+    creator: String,
+    difficulty: String,
+    /// The body of the chart lookup, if an instance is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lookup: Option<Value>,
+}
+
+/// A file or chart without a note hash.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RefusedLine {
+    file: String,
+    /// The chart, if other charts of the file have a hash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chart: Option<String>,
+    kind: RefusalKind,
+    reason: String,
+}
+
+/// Writes lines: at once, or with what an instance knows. Then the lines of up to [`MAX_HASHES`] charts wait for one request.
+pub(super) struct Lines<'a, W> {
+    output: &'a mut W,
+    instance: Option<&'a Instance>,
+    waiting: Vec<Line>,
+    /// The number of charts among the lines that wait.
+    charts: usize,
+}
+
+impl<'a, W: Write> Lines<'a, W> {
+    pub(super) fn new(output: &'a mut W, instance: Option<&'a Instance>) -> Self {
+        Self { output, instance, waiting: Vec::new(), charts: 0 }
+    }
+
+    /// Writes the line of a chart.
+    pub(super) async fn chart(&mut self, file: &str, chart: ChartDraft) -> Result<()> {
+        let metadata = chart.metadata;
+        self.charts += 1;
+        self.line(Line::Chart(ChartLine {
+            file: file.to_owned(),
+            hash: chart.hash,
+            note_hash_version: NOTE_HASH_VERSION,
+            keys: chart.numbers.keys,
+            title: metadata.title,
+            artist: metadata.artist,
+            creator: metadata.creator,
+            difficulty: metadata.difficulty,
+            lookup: None,
+        }))
+        .await
+    }
+
+    /// Writes the line of a file, or of one of its charts, that has no note hash.
+    pub(super) async fn refused(
+        &mut self,
+        file: &str,
+        chart: Option<String>,
+        error: &EntryError,
+    ) -> Result<()> {
+        let (kind, reason) = (RefusalKind::from(error), error.to_string());
+        self.line(Line::Refused(RefusedLine { file: file.to_owned(), chart, kind, reason })).await
+    }
+
+    async fn line(&mut self, line: Line) -> Result<()> {
+        self.waiting.push(line);
+        if self.instance.is_none() || self.charts == MAX_HASHES { self.write_waiting().await } else { Ok(()) }
+    }
+
+    /// Writes the lines that wait, and flushes the output.
+    pub(super) async fn finish(mut self) -> Result<()> {
+        self.write_waiting().await?;
+        self.output.flush().context("cannot write the output")
+    }
+
+    async fn write_waiting(&mut self) -> Result<()> {
+        let mut lines = mem::take(&mut self.waiting);
+        self.charts = 0;
+        if let Some(instance) = self.instance {
+            let mut charts: Vec<_> = lines.iter_mut().filter_map(Line::chart).collect();
+            let hashes: Vec<_> = charts.iter().map(|chart| chart.hash).collect();
+            let items = instance.look_up(&hashes).await?;
+            for (chart, item) in charts.iter_mut().zip(items) {
+                chart.lookup = Some(item);
+            }
+        }
+        lines.iter().try_for_each(|line| self.write(line))
+    }
+
+    fn write(&mut self, line: &Line) -> Result<()> {
+        serde_json::to_writer(&mut *self.output, line)
+            .map_err(std::io::Error::from)
+            .context("cannot write the output")?;
+        self.output.write_all(b"\n").context("cannot write the output")
+    }
+}
+
+impl Line {
+    fn chart(&mut self) -> Option<&mut ChartLine> {
+        match self {
+            Self::Chart(chart) => Some(chart),
+            Self::Refused(_) => None,
+        }
+    }
+}

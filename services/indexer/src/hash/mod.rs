@@ -1,0 +1,109 @@
+//! `chart-indexer hash`: the note hashes of chart files, without a database.
+
+mod instance;
+mod lines;
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use chart_index_chartfile::archive::{self, EntryError};
+use chart_index_chartfile::{ChartFormat, DecodedFile, decode_file_name, decode_skipping_stored_rox};
+use reqwest::Url;
+use walkdir::WalkDir;
+
+use crate::hash::instance::Instance;
+pub(crate) use crate::hash::instance::parse_base;
+use crate::hash::lines::Lines;
+use crate::input_files::read_file;
+use crate::library::{chart_format, is_archive};
+
+/// Writes one JSON object per chart, and per file or chart without a note hash, for all chart files and archives at or below
+/// the paths, in the order of their names. A file that `path` itself names must be a chart file or an archive.
+///
+/// The lines of charts have what the instance at `lookup` knows of them.
+///
+/// # Errors
+///
+/// A path cannot be read or is neither a folder, a chart file nor an archive, the instance cannot be asked, or the output
+/// cannot be written.
+///
+/// It is no error if the reader of the output closes it.
+pub(crate) async fn hash(paths: &[PathBuf], lookup: Option<&Url>, output: &mut impl Write) -> Result<()> {
+    // An error of the connection to the instance is none of `std::io` here, but its cause may be.
+    let is_closed = |error: &anyhow::Error| {
+        let error = error.downcast_ref::<std::io::Error>();
+        error.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    };
+    let instance = lookup.map(Instance::new).transpose()?;
+    match write_lines(paths, Lines::new(output, instance.as_ref())).await {
+        Err(error) if is_closed(&error) => Ok(()),
+        result => result,
+    }
+}
+
+async fn write_lines<W: Write>(paths: &[PathBuf], mut lines: Lines<'_, W>) -> Result<()> {
+    for path in paths {
+        let metadata = path.metadata().with_context(|| format!("cannot read {}", path.display()))?;
+        if !metadata.is_dir() && chart_format(path).is_none() && !is_archive(path) {
+            anyhow::bail!("{} is neither a folder, a chart file nor an archive", path.display());
+        }
+        for entry in WalkDir::new(path).sort_by_file_name() {
+            let entry = entry.with_context(|| format!("cannot list {}", path.display()))?;
+            // Only regular files, unless it is the path itself: a symbolic link may lead anywhere.
+            if entry.file_type().is_file() || entry.depth() == 0 && metadata.is_file() {
+                hash_file(entry.path(), &mut lines).await?;
+            }
+        }
+    }
+    lines.finish().await
+}
+
+async fn hash_file<W: Write>(path: &Path, lines: &mut Lines<'_, W>) -> Result<()> {
+    let name: PathBuf = path.iter().map(|part| PathBuf::from(decode_file_name(part).into_owned())).collect();
+    let name = name.display().to_string();
+    if let Some(format) = chart_format(path) {
+        let content = read_file(path).map_err(|error| EntryError::Unreadable { reason: error.to_string() });
+        return write_file(&name, format, content, lines).await;
+    }
+    if !is_archive(path) {
+        return Ok(());
+    }
+    let archive = match File::open(path) {
+        Ok(file) => archive::read_chart_files(BufReader::new(file)).map_err(EntryError::from),
+        Err(error) => Err(EntryError::Unreadable { reason: error.to_string() }),
+    };
+    let files = match archive {
+        Ok(files) => files,
+        Err(error) => return lines.refused(&name, None, &error).await,
+    };
+    for file in files {
+        if let Some(format) = ChartFormat::from_path(&file.path) {
+            write_file(&format!("{name}/{}", file.path), format, file.content, lines).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the charts of a file.
+async fn write_file<W: Write>(
+    name: &str,
+    format: ChartFormat,
+    content: Result<Vec<u8>, EntryError>,
+    lines: &mut Lines<'_, W>,
+) -> Result<()> {
+    // The hash does not need the ROX file.
+    let decoded = content.and_then(|bytes| Ok(decode_skipping_stored_rox(format, &bytes, &|_| true)?));
+    let DecodedFile { charts, refused } = match decoded {
+        Ok(decoded) => decoded,
+        Err(error) => return lines.refused(name, None, &error).await,
+    };
+    for chart in charts {
+        lines.chart(name, chart).await?;
+    }
+    for refused in refused {
+        lines.refused(name, Some(refused.chart), &refused.reason.into()).await?;
+    }
+    Ok(())
+}

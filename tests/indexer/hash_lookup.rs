@@ -1,0 +1,174 @@
+//! `chart-indexer hash --lookup`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use chart_index_tests::{Service, ServiceOptions};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The command without a database.
+fn command(arguments: &[&str]) -> Command {
+    let mut command = indexer_command("", &[&["hash"], arguments].concat());
+    command.env_remove("DATABASE_URL");
+    command
+}
+
+fn lines(run: &IndexerRun) -> Vec<Value> {
+    run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A batch has at most 1,000 charts. The lines and their order are those without a lookup.
+#[tokio::test]
+async fn lines_have_what_the_instance_knows() {
+    let database = Database::new().await;
+    let library = Library::new();
+    let known = library.osu("alpha/1 one/a.osu", ChartSpec::numbered(500)).note_hash();
+    database.ingest(&library);
+    let mine = Library::new();
+    for number in 0..1_001 {
+        mine.osu(&format!("alpha/song/{number:04}.osu"), ChartSpec::numbered(number));
+    }
+    mine.file("alpha/song/0700.qua", "Mode: Keys9\n");
+    // A third request would be refused.
+    let options = ServiceOptions { variables: &[("RATE_LIMIT_BULK", "2")], ..ServiceOptions::default() };
+    let service = Service::start_with(database.0.url(), &options);
+    let base = format!("http://{}", service.address());
+
+    let run = IndexerRun::run(&mut command(&[&mine.argument(), "--lookup", &base]));
+    assert_eq!((run.code, &*run.stderr), (Some(0), ""));
+    let mut found = lines(&run);
+    let mut lookups = Vec::new();
+    for line in &mut found {
+        lookups.extend(line.as_object_mut().unwrap().remove("lookup"));
+    }
+    assert_eq!(found, lines(&IndexerRun::run(&mut command(&[&mine.argument()]))));
+    assert_eq!((found.len(), lookups.len()), (1_002, 1_001));
+    assert_eq!(lookups.iter().filter(|lookup| lookup["status"] == "known").count(), 1);
+    for (lookup, hash) in [(&lookups[500], known), (&lookups[1_000], ChartSpec::numbered(1_000).note_hash())]
+    {
+        let single = service.client().get(&format!("/api/charts/{hash}")).await.json();
+        assert_eq!((lookup, &single["chartHash"]), (&single, &json!(hash)));
+    }
+
+    let mut refused = command(&[&mine.argument(), "--lookup", &base]);
+    let mut refused = refused.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let message = BufReader::new(refused.stderr.take().unwrap()).lines().next().unwrap().unwrap();
+    refused.kill().unwrap();
+    refused.wait().unwrap();
+    assert!(message.contains("refuses lookups with 429") && message.contains(": continues in "), "{message}");
+}
+
+/// Gives one response to each connection, and returns the request lines and bodies.
+fn respond(responses: &[String]) -> (String, std::thread::JoinHandle<Vec<(String, Value)>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let responses = responses.to_vec();
+    let thread = std::thread::spawn(move || {
+        let exchange = |response: &String| {
+            let (mut connection, _) = listener.accept().unwrap();
+            let request = read_request(&mut connection);
+            connection.write_all(response.as_bytes()).unwrap();
+            request
+        };
+        responses.iter().map(exchange).collect()
+    });
+    (base, thread)
+}
+
+/// The request line and the body of a request.
+fn read_request(connection: &mut TcpStream) -> (String, Value) {
+    let mut reader = BufReader::new(connection);
+    let (mut head, mut length) = (Vec::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.parse().unwrap();
+        }
+        head.push(line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    (head.swap_remove(0), serde_json::from_slice(&body).unwrap())
+}
+
+fn response(head: &str, body: &str) -> String {
+    format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+#[test]
+fn refused_batch_is_repeated_after_the_pause() {
+    let library = Library::new();
+    let hash = library.osu("alpha/a.osu", ChartSpec::numbered(1)).note_hash();
+    let items = json!({"items": [{"chartHash": hash, "status": "unknown", "ttlMs": 300_000}]}).to_string();
+    let (base, server) = respond(&[
+        response("429 Too Many Requests\r\nretry-after: 1", "{}"),
+        response("503 Service Unavailable\r\nretry-after: 1", "{}"),
+        response("200 OK", &items),
+    ]);
+    let started = Instant::now();
+    let run =
+        IndexerRun::run(&mut command(&[&library.argument(), "--lookup", &format!("{base}/charts-of-mine/")]));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(started.elapsed() >= Duration::from_secs(2), "{:?}", started.elapsed());
+    assert_eq!(run.stderr.matches("continues in 1 s").count(), 2, "{}", run.stderr);
+    assert_eq!(lines(&run)[0]["lookup"], json!({"chartHash": hash, "status": "unknown", "ttlMs": 300_000}));
+    let request = ("post /charts-of-mine/api/charts/lookup http/1.1".to_owned(), json!({ "hashes": [hash] }));
+    assert_eq!(server.join().unwrap(), vec![request; 3]);
+}
+
+#[test]
+fn responses_of_no_index_are_errors() {
+    let library = Library::new();
+    let hash = library.osu("alpha/a.osu", ChartSpec::numbered(1)).note_hash();
+    let other = json!({"items": [{"chartHash": "0".repeat(64), "status": "unknown"}]}).to_string();
+    let no_status = json!({"items": [{"chartHash": hash}]}).to_string();
+    for (response, expected) in [
+        (response("200 OK", "<!doctype html>"), "is not that of a chart index"),
+        (response("200 OK", r#"{"items": []}"#), "0 items for 1 hashes"),
+        (response("200 OK", &other), "no item for"),
+        (response("200 OK", &no_status), "no item for"),
+        (response("404 Not Found", r#"{"detail": "no such endpoint"}"#), "404 Not Found: no such endpoint"),
+        (
+            response("301 Moved Permanently\r\nlocation: https://charts.example/", ""),
+            "redirected to https://charts.example/",
+        ),
+        (response("502 Bad Gateway", "<h1>502</h1>"), "502 Bad Gateway"),
+        (response("503 Service Unavailable", ""), "503 Service Unavailable"),
+        (response("429 Too Many Requests\r\nretry-after: 86400", ""), "for 86400 s; try again later"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{".to_owned(), "cannot look up at"),
+    ] {
+        let (base, server) = respond(&[response]);
+        let run = IndexerRun::run(&mut command(&[&library.argument(), "--lookup", &base]));
+        assert_eq!((run.code, &*run.stdout), (Some(1), ""), "{expected}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn unreachable_instances_and_other_addresses_are_errors() {
+    let library = Library::new();
+    library.osu("alpha/a.osu", ChartSpec::numbered(1));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    for (base, code, expected) in [
+        (&*closed, 1, format!("cannot look up at {closed}/api/charts/lookup: ")),
+        ("charts.example", 2, "relative URL without a base".to_owned()),
+        ("ftp://charts.example", 2, "begins with http:// or https://".to_owned()),
+        ("https://charts.example/?q=1", 2, "has no query".to_owned()),
+    ] {
+        let run = IndexerRun::run(&mut command(&[&library.argument(), "--lookup", base]));
+        assert_eq!(run.code, Some(code), "{base}: {}", run.stderr);
+        assert!(run.stderr.contains(&expected), "{base}: {}", run.stderr);
+    }
+}

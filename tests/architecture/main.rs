@@ -25,11 +25,16 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("http", &["cache", "cli", "domain", "instrumentation", "ratelimit"]),
     ("lookup", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
     ("browse", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
-    ("pages", &["browse", "cache", "domain", "http", "instrumentation", "lookup", "ratelimit", "store"]),
+    ("bulk", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
+    (
+        "pages",
+        &["browse", "bulk", "cache", "domain", "http", "instrumentation", "lookup", "ratelimit", "store"],
+    ),
     (
         "server",
         &[
             "browse",
+            "bulk",
             "cache",
             "cli",
             "domain",

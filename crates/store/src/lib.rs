@@ -11,6 +11,8 @@
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | what lets an ingest skip unchanged files |
 //! | `search_changes`, `search_outbox` | change; one row | the outbox of the search indexes |
+//! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: without and with their numbers |
+//! | `change_feed`, `change_feed_gaps` | one row; gap | where the numbers of the feed stand, and which were never assigned |
 //!
 //! A chart is *known* if it is not removed and at least one chartset that is not removed contains it. A chartset is
 //! *shown* if it is not removed and contains a chart that is not removed. Lookups and searches return nothing else.
@@ -20,6 +22,7 @@
 
 mod arguments;
 mod catalogue_watch;
+mod change_feed;
 mod changes_listener;
 mod chartset_records;
 mod circuit_breaker;

@@ -45,7 +45,13 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
     /// Services to run, separated by commas.
-    #[arg(long, env = "SERVICES", value_enum, value_delimiter = ',', default_value = "lookup,browse,pages")]
+    #[arg(
+        long,
+        env = "SERVICES",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "lookup,browse,pages,bulk"
+    )]
     pub(crate) services: Vec<Service>,
 
     /// Listen address of the API. With port 0 the system selects a free port, which is logged.
@@ -114,6 +120,8 @@ pub(crate) enum Service {
     Browse,
     /// The web site: `/`, and all other paths.
     Pages,
+    /// The change feed: `/api/changes`.
+    Bulk,
 }
 
 #[derive(Debug, Args)]
@@ -266,7 +274,10 @@ mod tests {
         let services = |list| serve(&["--services", list]).map(|arguments| arguments.services);
         assert_eq!(services("lookup,browse"), Ok(vec![Service::Lookup, Service::Browse]));
         assert_eq!(services("browse"), Ok(vec![Service::Browse]));
-        assert_eq!(serve(&[]).unwrap().services, [Service::Lookup, Service::Browse, Service::Pages]);
+        assert_eq!(
+            serve(&[]).unwrap().services,
+            [Service::Lookup, Service::Browse, Service::Pages, Service::Bulk]
+        );
         assert!(services("search").is_err_and(|error| error.contains("SERVICES")));
     }
 

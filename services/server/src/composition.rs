@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chart_index_browse::{BrowseState, SearchEngines};
+use chart_index_bulk::BulkState;
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatus, CatalogueStatusSource};
 use chart_index_domain::search::Engine;
 use chart_index_http::{
@@ -252,6 +253,10 @@ fn routes(
             settings: arguments.pages.clone(),
         };
         routes = routes.merge(chart_index_pages::routes(state));
+    }
+    if arguments.services.contains(&Service::Bulk) {
+        let state = BulkState { store: store.clone(), cache: cache.clone(), background: Handle::current() };
+        routes = routes.merge(chart_index_bulk::routes(state));
     }
     routes
 }

@@ -36,11 +36,19 @@ async fn each_migration_can_be_reverted() {
     assert_eq!(catalogue.database.psql(TABLES), "_sqlx_migrations");
 }
 
+/// Reverts the migration with this version, and later ones.
+async fn revert_from(catalogue: &Catalogue, version: u32) {
+    let newest = "SELECT max(version) FROM _sqlx_migrations";
+    while catalogue.database.psql(newest).parse::<u32>().unwrap() >= version {
+        catalogue.store.revert_last().await.unwrap();
+    }
+}
+
 /// Replicas and ingests of the version before the previews go on after the migration.
 #[tokio::test]
 async fn charts_of_an_older_version_have_no_preview() {
     let catalogue = Catalogue::create().await;
-    catalogue.store.revert_last().await.unwrap();
+    revert_from(&catalogue, 7).await;
     catalogue.database.psql(
         "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak,
                              rox_bytes, first_seen_ms)
@@ -71,7 +79,7 @@ async fn several_processes_can_migrate_at_once() {
 #[tokio::test]
 async fn a_migration_without_its_lock_can_be_retried() {
     let catalogue = Catalogue::create().await;
-    catalogue.store.revert_last().await.unwrap();
+    revert_from(&catalogue, 7).await;
     let mut ingest = OpenTransaction::begin(catalogue.database.url());
     ingest.run("LOCK TABLE charts IN ROW EXCLUSIVE MODE");
     let migrated = timeout(Duration::from_secs(5), catalogue.store.migrate()).await.unwrap();
@@ -87,7 +95,7 @@ async fn a_migration_without_its_lock_can_be_retried() {
 #[tokio::test]
 async fn a_migration_waits_for_another_one() {
     let catalogue = Catalogue::create().await;
-    catalogue.store.revert_last().await.unwrap();
+    revert_from(&catalogue, 7).await;
     let mut ingest = OpenTransaction::begin(catalogue.database.url());
     ingest.run("LOCK TABLE charts IN ROW EXCLUSIVE MODE");
     let migrate = || {

@@ -21,6 +21,7 @@ pub(crate) fn document(contact: Option<&str>) -> OpenApi {
         .build();
     document.merge(chart_index_lookup::openapi());
     document.merge(chart_index_browse::openapi());
+    document.merge(chart_index_bulk::openapi());
     let components = document.components.get_or_insert_default();
     components.schemas.extend(schemas());
     merge_flattened(&mut components.schemas);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chart_index_browse::{BrowseState, SearchEngines, SourcePages};
+use chart_index_bulk::BulkState;
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_http::{HttpRateLimiter, ResponseCache};
 use chart_index_lookup::LookupState;
@@ -30,15 +31,16 @@ fn templates() -> BTreeSet<&'static str> {
     });
     let browse = chart_index_browse::routes(BrowseState {
         engines: SearchEngines::new(Arc::new(PostgresSearch::new(store.clone(), watch.clone()))),
-        store,
+        store: store.clone(),
         watch,
-        cache,
+        cache: cache.clone(),
         source_pages: SourcePages {
             alpha_source_page: "https://alpha.example/sets".parse().unwrap(),
             beta_source_page: "https://beta.example/packs".parse().unwrap(),
         },
     });
-    lookup.templates().chain(browse.templates()).collect()
+    let bulk = chart_index_bulk::routes(BulkState { store, cache, background: Handle::current() });
+    lookup.templates().chain(browse.templates()).chain(bulk.templates()).collect()
 }
 
 #[tokio::test]

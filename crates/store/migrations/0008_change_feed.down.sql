@@ -1,0 +1,12 @@
+DROP TRIGGER charts_record_change ON charts;
+DROP TRIGGER chartsets_record_change ON chartsets;
+DROP TRIGGER chartset_charts_record_member ON chartset_charts;
+DROP TRIGGER chartset_charts_record_change ON chartset_charts;
+DROP FUNCTION record_chart_change();
+DROP FUNCTION record_member_change();
+DROP FUNCTION record_chartset_change();
+DROP TABLE change_feed_gaps;
+DROP TABLE change_feed;
+DROP FUNCTION change_feed_origin();
+DROP TABLE catalogue_changes;
+DROP TABLE pending_changes;

@@ -11,7 +11,7 @@ use utoipa::openapi::{Array, RefOr};
 use super::reference::{self, Example, Row, Section};
 
 /// The sections of docs/api.md whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 11] = [
+const FIELDS: [(&str, &[&str]); 14] = [
     ("ChartLookup", &["Chart lookup"]),
     ("Chart", &["Chart lookup"]),
     ("ChartPreview", &["Chart preview"]),
@@ -22,6 +22,9 @@ const FIELDS: [(&str, &[&str]); 11] = [
     ("ChartsetDetail", &["Chartset list", "Chartset detail"]),
     ("ChartsetChart", &["Chartset detail"]),
     ("Source", &["Sources"]),
+    ("PublicSource", &["Sources"]),
+    ("ChartsetRecord", &["Chartset record"]),
+    ("ChartRecord", &["Chart lookup", "Chartset record"]),
     ("Problem", &["Errors"]),
 ];
 

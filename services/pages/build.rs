@@ -1,5 +1,9 @@
 //! Embeds the files of `assets`: each with a name that contains a hash of its bytes, plain and as gzip.
+//!
+//! A module imports another one by the name of its file, `from "./blake3.js"`. The embedded module has the name with the hash
+//! there, so that a module and what it imports are of one version, and its own hash changes with theirs.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,43 +15,92 @@ use flate2::write::GzEncoder;
 /// The digits of the hash in a name: 48 bits tell the versions of one file apart.
 const NAME_DIGITS: usize = 12;
 
+/// What is before the name of an imported module.
+const IMPORT: &str = " from \"./";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("assets");
     let output = PathBuf::from(env::var("OUT_DIR")?);
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut paths =
-        fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;
-    paths.sort();
-    let mut source = String::from("&[\n");
-    for path in &paths {
-        println!("cargo::rerun-if-changed={}", path.display());
-        source.push_str(&asset(path, &output)?);
+    let mut assets = Assets { folder, output, embedded: BTreeMap::new() };
+    for entry in fs::read_dir(&assets.folder)? {
+        let name = entry?.file_name().into_string().map_err(|_| "an asset has no readable name")?;
+        assets.embed(&name, &mut Vec::new())?;
     }
-    source.push(']');
-    fs::write(output.join("assets.rs"), source)?;
+    let expressions: Vec<&str> = assets.embedded.values().map(|asset| asset.expression.as_str()).collect();
+    fs::write(assets.output.join("assets.rs"), format!("&[\n{}]", expressions.concat()))?;
     Ok(())
 }
 
-/// The expression of an [`Asset`](src/assets.rs), whose gzip is written to a file.
-fn asset(path: &Path, output: &Path) -> Result<String, Box<dyn Error>> {
-    let name = path.file_name().and_then(|name| name.to_str()).ok_or("an asset has no readable name")?;
-    let (stem, extension) = name.rsplit_once('.').ok_or("an asset has no extension")?;
-    let media_type = match extension {
-        "css" => "text/css; charset=utf-8",
-        "js" => "text/javascript; charset=utf-8",
-        other => return Err(format!("{name}: assets of type {other} are not served").into()),
-    };
-    let bytes = fs::read(path)?;
-    let gzip = output.join(format!("{name}.gz"));
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&bytes)?;
-    fs::write(&gzip, encoder.finish()?)?;
-    let digest = blake3::hash(&bytes).to_hex();
-    let path_in_url = format!("/assets/{stem}.{}.{extension}", &digest[..NAME_DIGITS]);
-    let (plain, gzip) =
-        (path.to_str().ok_or("an unreadable path")?, gzip.to_str().ok_or("an unreadable path")?);
-    Ok(format!(
-        "    Asset {{ name: {name:?}, path: {path_in_url:?}, media_type: {media_type:?}, \
-         plain: include_bytes!({plain:?}), gzip: include_bytes!({gzip:?}) }},\n"
-    ))
+/// The assets that are embedded, by the names of their files.
+struct Assets {
+    folder: PathBuf,
+    output: PathBuf,
+    embedded: BTreeMap<String, Embedded>,
+}
+
+struct Embedded {
+    /// The name with the hash.
+    hashed_name: String,
+    /// The expression of an [`Asset`](src/assets.rs).
+    expression: String,
+}
+
+impl Assets {
+    /// Embeds a file and the modules that it imports, and returns its name with the hash. `importing` are the modules that
+    /// lead to it.
+    fn embed(&mut self, name: &str, importing: &mut Vec<String>) -> Result<String, Box<dyn Error>> {
+        if let Some(asset) = self.embedded.get(name) {
+            return Ok(asset.hashed_name.clone());
+        }
+        if importing.iter().any(|one| one == name) {
+            return Err(format!("{name} imports itself by way of {importing:?}").into());
+        }
+        let path = self.folder.join(name);
+        println!("cargo::rerun-if-changed={}", path.display());
+        importing.push(name.to_owned());
+        let text = self.with_hashed_imports(&fs::read_to_string(&path)?, importing)?;
+        importing.pop();
+        let asset = self.write(name, &text)?;
+        let hashed_name = asset.hashed_name.clone();
+        self.embedded.insert(name.to_owned(), asset);
+        Ok(hashed_name)
+    }
+
+    /// The text of a module, whose imports have the names with the hashes.
+    fn with_hashed_imports(
+        &mut self,
+        text: &str,
+        importing: &mut Vec<String>,
+    ) -> Result<String, Box<dyn Error>> {
+        let mut parts = text.split(IMPORT);
+        let mut rewritten = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (name, rest) = part.split_once('"').ok_or("an import does not end")?;
+            rewritten.extend([IMPORT, &self.embed(name, importing)?, "\"", rest]);
+        }
+        Ok(rewritten)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<Embedded, Box<dyn Error>> {
+        let (stem, extension) = name.rsplit_once('.').ok_or("an asset has no extension")?;
+        let media_type = match extension {
+            "css" => "text/css; charset=utf-8",
+            "js" => "text/javascript; charset=utf-8",
+            other => return Err(format!("{name}: assets of type {other} are not served").into()),
+        };
+        fs::write(self.output.join(name), text)?;
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(text.as_bytes())?;
+        fs::write(self.output.join(format!("{name}.gz")), encoder.finish()?)?;
+        let digest = blake3::hash(text.as_bytes()).to_hex();
+        let hashed_name = format!("{stem}.{}.{extension}", &digest[..NAME_DIGITS]);
+        let bytes_of = |name: &str| format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}\"))");
+        let (plain, gzip) = (bytes_of(name), bytes_of(&format!("{name}.gz")));
+        let expression = format!(
+            "    Asset {{ name: {name:?}, path: \"/assets/{hashed_name}\", media_type: {media_type:?}, \
+             plain: {plain}, gzip: {gzip} }},\n"
+        );
+        Ok(Embedded { hashed_name, expression })
+    }
 }

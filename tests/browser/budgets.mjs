@@ -64,8 +64,12 @@ pageTest("a changed filter shows its list soon", {}, async (page) => {
 });
 
 test("the preview has at most 8 KB as gzip", () => {
-  const module = readFileSync(new URL("../../services/pages/assets/preview.js", import.meta.url));
-  const bytes = gzipSync(module, { level: 9 }).length;
+  const sizeOf = (name) => {
+    const module = readFileSync(new URL(`../../services/pages/assets/${name}`, import.meta.url));
+    return gzipSync(module, { level: 9 }).length;
+  };
+  const bytes = sizeOf("preview.js") + sizeOf("preview_notes.js");
+  console.log(`preview: ${bytes} bytes`);
   assert.ok(bytes <= 8 * 1024, `${bytes} bytes`);
 });
 

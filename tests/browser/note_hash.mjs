@@ -1,14 +1,14 @@
-// note_hash.js: BLAKE3, the test vectors of note hash and preview, and files compared with the indexer.
+// blake3.js, note_hash.js and chart_files.js: BLAKE3, the test vectors of note hash and preview, and files compared with the indexer.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import {
-  blake3, canonicalBytes, hashCanonicalNotes, hashChartFile, hashOfTimedNotes,
-} from "../../services/pages/assets/note_hash.js";
-import { canonicalNotes, decode } from "../../services/pages/assets/preview.js";
+import { blake3 } from "../../services/pages/assets/blake3.js";
+import { hashChartFile } from "../../services/pages/assets/chart_files.js";
+import { canonicalBytes, hashCanonicalNotes, hashOfTimedNotes } from "../../services/pages/assets/note_hash.js";
+import { canonicalNotes, decode } from "../../services/pages/assets/preview_notes.js";
 
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 

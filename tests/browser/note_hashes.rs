@@ -1,4 +1,4 @@
-//! `services/pages/assets/note_hash.js` gives the note hashes of the indexer: for samples, real charts, and files with random
+//! `services/pages/assets/chart_files.js` gives the note hashes of the indexer: for samples, real charts, and files with random
 //! changes.
 
 use std::collections::BTreeMap;

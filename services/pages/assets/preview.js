@@ -1,15 +1,16 @@
 // Draws a chart from its preview (docs/api.md, "Chart preview"): scrolling as in the game, or as a sheet.
 
+import { canonicalNotes, decode, lastAtMost, layOut, scrollPosition } from "./preview_notes.js";
+
 const SHEET_STRIP = 480; // CSS pixels
 const SHEET_COLUMN = 10;
 const SHEET_STRIPS = 120;
-const MAX_MEASURES = 20_000;
 const LEAD_MS = 1000;
 const TICK_AHEAD_MS = 120;
 // At speed 1 a note is visible for this time, as in the first game.
 const VISIBLE_MS = 11_485;
 // The scale of the density curves of the lists.
-const MAX_DENSITY = 60;
+const MAX_DENSITY = 40;
 // The colour of each column: columns of a hand alternate, and a middle column stands out.
 const COLOURS = { 4: "1221", 5: "12321", 6: "121121", 7: "1213121" };
 const PALETTE = ["note-1", "note-2", "note-3", "ground", "line", "measure", "density", "loop"];
@@ -37,79 +38,6 @@ function element(name, properties, ...children) {
   const node = Object.assign(document.createElement(name), properties);
   node.append(...children);
   return node;
-}
-
-/** The notes and measure lines of a preview. */
-export function decode({ keys, lengthMs, columns, timing, scroll }) {
-  return { keys, lengthMs, scroll, columns: columns.map(decodeColumn), measures: measureTimes(timing, lengthMs) };
-}
-
-/** Starts and ends of the notes of a column; the end of a tap is -1. */
-function decodeColumn(deltas) {
-  const [starts, ends] = [new Float64Array(deltas.length), new Float64Array(deltas.length).fill(-1)];
-  let [count, time] = [0, 0];
-  for (const delta of deltas) {
-    if (delta < 0 || Object.is(delta, -0)) ends[count - 1] = time - delta;
-    else starts[count++] = time += delta;
-  }
-  return { starts: starts.subarray(0, count), ends: ends.subarray(0, count) };
-}
-
-/** The notes as note_hash.js takes them: start, column, and end, or -1 for a tap. */
-export function canonicalNotes({ columns }) {
-  return columns.flatMap(({ starts, ends }, column) => Array.from(starts, (start, index) => [start, column, ends[index]]));
-}
-
-/** The times of the measure lines. A BPM applies until the next one, and the first one also before its time. */
-function measureTimes(timing, lengthMs) {
-  const times = [];
-  timing.forEach(([from, bpm, beats = 4], index) => {
-    const until = Math.min(timing[index + 1]?.[0] ?? lengthMs, lengthMs);
-    const step = (beats * 60_000) / bpm;
-    // Lines closer than this would cover the notes.
-    if (!(step >= 100)) return;
-    const first = index === 0 || from < 0 ? from - Math.floor(from / step) * step : from;
-    for (let time = first; time < until && times.length < MAX_MEASURES; time += step) times.push(time);
-  });
-  return Float64Array.from(times);
-}
-
-/** The index of the last of sorted values that is at most `value`; -1 if there is none. */
-function lastAtMost(values, value) {
-  let [low, high] = [0, values.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (values[middle] <= value) low = middle + 1;
-    else high = middle;
-  }
-  return low - 1;
-}
-
-/** The position of a time, in milliseconds of scroll speed 1. */
-function scrollPosition(scroll) {
-  const times = Float64Array.from(scroll, ([time]) => time);
-  const positions = new Float64Array(times.length);
-  for (let index = 1; index < times.length; index += 1) {
-    positions[index] = positions[index - 1] + (times[index] - times[index - 1]) * scroll[index - 1][1];
-  }
-  return (time) => {
-    const index = lastAtMost(times, time);
-    if (index < 0) return times.length ? positions[0] - (times[0] - time) : time;
-    return positions[index] + (time - times[index]) * scroll[index][1];
-  };
-}
-
-/** A column sorted by position. `reach` is the highest position up to each note: positions can run backwards. */
-function layOut({ starts, ends }, positionOf) {
-  const at = Float64Array.from(starts, positionOf);
-  const to = Float64Array.from(ends, (end, index) => (end < 0 ? at[index] : positionOf(end)));
-  const order = Uint32Array.from(at.keys()).sort((a, b) => Math.min(at[a], to[a]) - Math.min(at[b], to[b]));
-  const low = Float64Array.from(order, (index) => Math.min(at[index], to[index]));
-  const high = Float64Array.from(order, (index) => Math.max(at[index], to[index]));
-  let reached = -Infinity;
-  const reach = high.map((position) => (reached = Math.max(reached, position)));
-  const pick = (values) => Float64Array.from(order, (index) => values[index]);
-  return { low, high, reach, starts: pick(starts), ends: pick(ends) };
 }
 
 function clock(ms) {
@@ -149,13 +77,14 @@ class Preview {
     this.seekBar = element("input", { type: "range", max, step: 500, value: 0, ariaLabel: "Position" });
     this.time = element("span", { className: "preview-time" });
     this.playButton = button("Play", () => (this.isPlaying ? this.pause() : this.play()));
+    this.playButton.className = "primary";
     this.sheetButton = button("Sheet", () => this.setSheet(!this.isSheet));
     const speed = element("input", { type: "range", min: 5, max: 40, value: this.speed });
     speed.oninput = () => this.change(() => (this.speed = Number(speed.value)));
     const rates = [0.5, 0.75, 1, 1.25, 1.5].map((rate) => new Option(`${rate}×`, rate, rate === 1, rate === 1));
     const tempo = element("select", {}, ...rates);
     tempo.onchange = () => (this.rate = Number(tempo.value));
-    const controls = element("div", { className: "preview-controls" }, this.playButton, this.sheetButton,
+    const controls = element("div", { className: "preview-controls" }, this.playButton, this.sheetButton, this.time,
       element("label", {}, "Speed ", speed), element("label", {}, "Tempo ", tempo),
       box("Scroll up", false, (isUp) => this.change(() => (this.isUp = isUp))),
       box("Ticks", false, (isOn) => this.setTicks(isOn)),
@@ -166,7 +95,7 @@ class Preview {
     if (scroll.length) controls.append(changes);
     this.stage = element("div", { className: "preview-stage" }, this.canvas);
     this.section.append(this.stage, this.sheet,
-      element("div", { className: "preview-timeline" }, this.strip, this.seekBar), this.time, controls);
+      element("div", { className: "preview-timeline" }, this.strip, this.seekBar), controls);
   }
 
   listen() {
@@ -265,9 +194,11 @@ class Preview {
 
   showTime() {
     this.shown = this.now;
+    // Rounded, as on the rest of the page.
+    const length = clock(this.chart.lengthMs + 500);
     this.seekBar.value = this.now;
-    this.time.textContent = `${clock(this.now)} / ${clock(this.chart.lengthMs)}`;
-    this.seekBar.ariaValueText = `${clock(this.now)} of ${clock(this.chart.lengthMs)}`;
+    this.time.textContent = `${clock(this.now)} / ${length}`;
+    this.seekBar.ariaValueText = `${clock(this.now)} of ${length}`;
   }
 
   draw() {
@@ -282,6 +213,9 @@ class Preview {
     context.fillStyle = colours.ground;
     context.fillRect(0, 0, width, height);
     context.fillStyle = colours.measure;
+    context.globalAlpha = 0.5;
+    for (let column = 1; column < columns.length; column += 1) context.fillRect(Math.round(column * lane), 0, 1, height);
+    context.globalAlpha = 1;
     for (let index = lastAtMost(this.measures, here) + 1; index < this.measures.length; index += 1) {
       const y = line - (this.measures[index] - here) * scale;
       if (y < 0) break;
@@ -323,13 +257,15 @@ class Preview {
     for (const ms of loop) if (ms >= 0) context.fillRect(toX(ms) - 1, 0, 3, height);
     if (this.hasLoop()) context.fillRect(toX(loop[0]), 0, toX(loop[1] - loop[0]), height / 8);
     context.fillStyle = colours.density;
-    const bar = 3 * devicePixelRatio;
-    for (let [x, from] = [0, -1]; x < width; x += bar) {
-      const until = lastAtMost(this.noteStarts, ((x + bar) / width) * chart.lengthMs);
-      const density = ((until - from) * 1000) / Math.max(1, (bar / width) * chart.lengthMs);
-      const top = height * (1 - Math.sqrt(Math.min(1, density / MAX_DENSITY)));
-      context.fillRect(x, top, bar - devicePixelRatio, height - top);
-      from = until;
+    const bar = 2 * devicePixelRatio;
+    const barMs = (bar / width) * chart.lengthMs;
+    // In a shorter time single notes look like density.
+    const windowMs = Math.max(1000, barMs);
+    for (let x = 0; x < width; x += bar) {
+      const from = ((x + bar / 2) / width) * chart.lengthMs - windowMs / 2;
+      const notes = lastAtMost(this.noteStarts, from + windowMs) - lastAtMost(this.noteStarts, from);
+      const top = height * (1 - Math.sqrt(Math.min(1, (notes * 1000) / windowMs / MAX_DENSITY)));
+      context.fillRect(x, top, bar, height - top);
     }
   }
 
@@ -339,6 +275,7 @@ class Preview {
     this.sheetButton.ariaPressed = String(isSheet);
     this.stage.hidden = isSheet;
     this.sheet.hidden = !isSheet;
+    this.section.dataset.view = isSheet ? "sheet" : "notes";
     this.resize();
     if (isSheet) this.drawSheet();
   }

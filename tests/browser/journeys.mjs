@@ -44,7 +44,8 @@ journey("page, and back to the same place", async (user, page) => {
   await page.goto("/?sort=title&creator=generator");
   const first = await titles(page);
   const next = page.getByRole("link", { name: "Next" });
-  await next.scrollIntoViewIfNeeded();
+  if (user.mode === "keyboard") await user.moveTo(next);
+  else await next.scrollIntoViewIfNeeded();
   const place = await page.evaluate(() => scrollY);
   assert.ok(place > 0);
   await user.activate(next);
@@ -181,6 +182,25 @@ pageTest("hostile names are text", { viewport: { width: 320, height: 640 } }, as
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `${address} is ${wide} px too wide`);
   }
+});
+
+pageTest("what is typed while a list loads stays", {}, async (page) => {
+  await page.goto("/");
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
+  await page.route("**/?creator=generator", async (route) => {
+    await released;
+    await route.continue();
+  });
+  await page.locator("#creator").fill("generator");
+  await page.keyboard.press("Enter");
+  await page.locator("#results[aria-busy=true]").waitFor();
+  await page.locator("#bpmMin").fill("150");
+  release();
+  await listed(page, (query) => query.get("creator") === "generator");
+  assert.equal(await page.locator("#bpmMin").inputValue(), "150");
+  await page.keyboard.press("Enter");
+  await listed(page, (query) => query.get("bpmMin") === "150" && query.get("creator") === "generator");
 });
 
 pageTest("keys of the list", {}, async (page) => {

@@ -30,6 +30,8 @@ function element(name, properties = {}, ...children) {
 
 let loading = null;
 let retryTimer = 0;
+/** The fields that were edited after the list that is loading was asked for. */
+const edited = new Set();
 /** Shows the list that could not be loaded without a network. */
 let retryWhenOnline = null;
 
@@ -53,6 +55,7 @@ const isList = (url) => url.origin === location.origin && url.pathname === "/";
 async function show(url, { push = true, focus = null, scroll = null } = {}) {
   const results = find("#results");
   loading?.abort();
+  edited.clear();
   const abort = (loading = new AbortController());
   clearInterval(retryTimer);
   retryWhenOnline = null;
@@ -119,7 +122,7 @@ function replace(page, found) {
   applyView();
 }
 
-/** Takes the values, presets and errors of the new form, and keeps the elements that have the focus. */
+/** Takes the values, presets and errors of the new form. Its elements stay, with the focus and with what was edited since. */
 function replaceForm(form) {
   const old = find("#filters");
   if (!form || !old) return;
@@ -128,8 +131,8 @@ function replaceForm(form) {
       ? find(`input[name=keys][value="${field.value}"]`, old)
       : find(`[name="${field.name}"]:not([type=hidden])`, old);
     if (!current) continue;
-    if (field.type === "checkbox") current.checked = field.checked;
-    else if (current !== document.activeElement || current.value.trim() !== field.value) current.value = field.value;
+    if (field.type === "checkbox") current.checked = edited.has(current) ? current.checked : field.checked;
+    else if (!edited.has(current) && current.value.trim() !== field.value) current.value = field.value;
     for (const name of ["aria-invalid", "aria-describedby"]) {
       if (field.hasAttribute(name)) current.setAttribute(name, field.getAttribute(name));
       else current.removeAttribute(name);
@@ -161,6 +164,7 @@ function startList() {
     event.preventDefault();
     submit();
   });
+  form.addEventListener("input", (event) => edited.add(event.target));
   form.addEventListener("change", (event) => {
     if (event.target.matches("input[type=checkbox], select")) submit();
     else if (event.target.name !== "q") {

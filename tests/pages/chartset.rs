@@ -23,7 +23,7 @@ async fn page_has_charts_tags_and_sources() {
     ] {
         assert!(html.contains(part), "{part}: {html}");
     }
-    assert_eq!(html.matches("<path d=\"M0 16V0h47V16z\"/>").count(), 2);
+    assert_eq!(html.matches("<path d=\"M0 12V0h23V12\"/>").count(), 2);
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ async fn curves_are_paths() {
     let site = Site::new(&library()).await;
     site.set_curves(128);
     let html = site.html("/?q=Two").await;
-    assert_eq!(html.matches("<path d=\"M0 16V8h47V16z\"/>").count(), 1, "{html}");
+    assert_eq!(html.matches("<path d=\"M0 12V5h23V12\"/>").count(), 1, "{html}");
 }
 
 #[tokio::test]

@@ -14,12 +14,12 @@ use chart_index_http::{
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
 use crate::creators::CreatorLink;
-use crate::format;
 use crate::layout::Layout;
 use crate::list_page::see_other;
 use crate::render::render;
 use crate::set_view::named;
 use crate::sources::SourceLine;
+use crate::{curve, format};
 
 /// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.
 pub(crate) async fn chart(
@@ -59,6 +59,10 @@ struct ChartTemplate {
     hash: String,
     length_ms: u32,
     chart: ChartRow,
+    /// An SVG path as high as a figure, empty if the curve is not known.
+    curve: String,
+    /// The source of the first set that has one.
+    download: Option<String>,
     bpm_main: String,
     long_notes: String,
     rox_size: String,
@@ -99,8 +103,11 @@ impl ChartTemplate {
             json: Some(format!("/api{path}")),
             ..Layout::new(title, path, state.settings.public_url.as_ref())
         };
+        let sets: Vec<SetLine> = page.chartsets.iter().map(SetLine::new).collect();
         Self {
             layout,
+            curve: page.curve.as_ref().map(curve::figure).unwrap_or_default(),
+            download: sets.iter().find_map(|set| set.download.clone()),
             hash: chart.hash.to_string(),
             length_ms: numbers.length_ms,
             bpm_main: format::bpm(numbers.bpm_main),
@@ -108,7 +115,7 @@ impl ChartTemplate {
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,
             chart: row,
-            sets: page.chartsets.iter().map(SetLine::new).collect(),
+            sets,
             sources: SourceLine::all(&page.sources, &state.source_pages),
             similar: similar
                 .iter()

@@ -43,7 +43,7 @@ impl ChartRow {
             density_avg: format::density(numbers.density_avg),
             density_peak: format::density(numbers.density_peak),
             creator: (!chart.creator.is_empty()).then(|| CreatorLink::new(&chart.creator)),
-            curve: density.map(curve::area).unwrap_or_default(),
+            curve: density.map(curve::in_line).unwrap_or_default(),
         }
     }
 }

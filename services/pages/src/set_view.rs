@@ -128,7 +128,7 @@ impl ChartLine {
             difficulty: named(chart.difficulty, "Unnamed"),
             density: format::density(numbers.density_peak),
             long_notes: format::share(numbers.lns, numbers.notes),
-            curve: curve.as_ref().map(curve::area).unwrap_or_default(),
+            curve: curve.as_ref().map(curve::in_line).unwrap_or_default(),
             is_match,
         }
     }

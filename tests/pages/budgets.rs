@@ -1,0 +1,92 @@
+//! What a full list costs: its bytes on the wire, and its time beside that of the list of the API.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use chart_index_tests::{Random, generate_catalogue};
+
+use super::*;
+
+/// The bytes of a page with 30 chartsets and their 135 charts, as gzip.
+const LIST_BYTES: usize = 13_400;
+
+/// How much longer a list page may take than the list of the API, both from the cache.
+const EXTRA_TIME: Duration = Duration::from_millis(2);
+
+/// The pairs of requests whose times are compared.
+const PAIRS: usize = 101;
+
+/// A site with two pages of generated chartsets.
+async fn full_site() -> Site {
+    let fill = |url: &str| {
+        generate_catalogue(url, &["--chartsets", "60", "--charts", "305"]).succeeded();
+    };
+    let site = Site::with_data(fill, &[("RATE_LIMIT_PAGE", "100000"), ("RATE_LIMIT_LIST", "100000")]).await;
+    let charts = site.database.psql(
+        "SELECT encode(hash, 'hex') || '|' || round(255 * sqrt(least(density_avg / 60, 1))) FROM charts ORDER BY hash",
+    );
+    let mut random = Random::new(1);
+    let mut statement = "UPDATE charts SET density_curve = decode(curve, 'hex') FROM (VALUES ".to_owned();
+    for (index, line) in charts.lines().enumerate() {
+        let (hash, average) = line.split_once('|').unwrap();
+        let curve = curve(average.parse().unwrap(), &mut random);
+        let separator = if index == 0 { "" } else { ", " };
+        write!(statement, "{separator}('{hash}', '{curve}')").unwrap();
+    }
+    site.database.psql(&(statement + ") AS given (of, curve) WHERE hash = decode(of, 'hex')"));
+    site
+}
+
+/// A density curve as hexadecimal digits: parts of a song with a density each, single breaks, and some noise. The steps from
+/// one value to the next have as much entropy as those of real charts: 1.8 bits in sixteenths of the height.
+fn curve(average: u32, random: &mut Random) -> String {
+    let mut values = Vec::new();
+    while values.len() < 48 {
+        let is_break = random.below(100) < 6;
+        let parts = if is_break { 1 + random.below(2) } else { 3 + random.below(8) };
+        let level = average * if is_break { 40 } else { 70 + random.below(51) } / 100;
+        values.extend((0..parts).map(|_| (level + random.below(21)).saturating_sub(10).min(255)));
+    }
+    let mut digits = String::new();
+    for value in &values[..48] {
+        write!(digits, "{value:02x}").unwrap();
+    }
+    digits
+}
+
+#[tokio::test]
+async fn full_list_is_within_its_bytes() {
+    let site = full_site().await;
+    let page = site.client.get_with("/", &[BROWSER, ("accept-encoding", "gzip")]).await;
+    let html = site.html("/").await;
+    let (sets, charts) = (titles(&html).len(), links(&html, "/charts/").len());
+    assert_eq!(sets, 30);
+    assert!((130..=140).contains(&charts), "{charts} charts");
+    assert_eq!(html.matches("<path d=\"M0 12V").count(), charts);
+    let bytes = page.body.len();
+    println!("{sets} sets, {charts} charts: {bytes} bytes");
+    assert!(bytes <= LIST_BYTES, "{bytes} bytes");
+}
+
+#[tokio::test]
+async fn cached_list_page_takes_as_long_as_the_api() {
+    let site = full_site().await;
+    let time = async |path: &str| {
+        let start = Instant::now();
+        let response = site.client.get_with(path, &[("accept-encoding", "gzip")]).await;
+        assert_eq!(response.status, 200, "{path}");
+        start.elapsed()
+    };
+    let (mut pages, mut lists) = (Vec::new(), Vec::new());
+    for _ in 0..PAIRS {
+        pages.push(time("/").await);
+        lists.push(time("/api/chartsets").await);
+    }
+    let median = |times: &mut Vec<Duration>| {
+        times.sort_unstable();
+        times[PAIRS / 2]
+    };
+    let (page, list) = (median(&mut pages), median(&mut lists));
+    println!("page {page:?}, list of the API {list:?}");
+    assert!(page <= list + EXTRA_TIME, "{page:?}, {list:?}");
+}

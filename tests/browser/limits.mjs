@@ -7,9 +7,10 @@ import { pageTest, site, until } from "./support.mjs";
 const options = { base: site.limitedPages, expected: [/status of 429/] };
 
 pageTest("the limit is explained, and the page recovers by itself", options, async (page) => {
-  let response;
+  // The set-up has used up the limit (site.rs), unless that was a minute ago.
+  let response = await page.goto("/about");
   // Other addresses each time: the browser caches pages.
-  for (let visit = 0; visit < 4; visit += 1) response = await page.goto(`/about?visit=${visit}`);
+  for (let visit = 0; visit < 3 && response.ok(); visit += 1) response = await page.goto(`/about?visit=${visit}`);
   assert.equal(response.status(), 429);
   assert.match(response.headers()["content-type"], /^text\/html/);
   const seconds = Number(response.headers()["retry-after"]);

@@ -1,6 +1,7 @@
 //! The servers of the browser tests, with samples, hostile chartsets, enough chartsets for several pages and a long chart.
 
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use chart_index_tests::{
@@ -46,13 +47,14 @@ impl Site {
             IndexerRun::run(&mut command).succeeded();
         };
         run(&["migrate"]);
+        let limited_pages = serve(&database, &servers, &[("RATE_LIMIT_PAGE", "3")]);
+        use_up_the_limit(&limited_pages);
         run(&["ingest", &library.argument()]);
         run(&["ingest", samples.to_str().unwrap()]);
         if servers.engine.is_some() {
             run(&["sync"]);
         }
         let service = serve(&database, &servers, &[]);
-        let limited_pages = serve(&database, &servers, &[("RATE_LIMIT_PAGE", "3")]);
         let limited_lookups = serve(&database, &servers, &[("RATE_LIMIT_LOOKUP", "3")]);
         let servers = Arc::new(servers);
         Self { service, limited_pages, limited_lookups, servers, _database: database, library, long_chart }
@@ -89,6 +91,17 @@ fn serve(database: &TestDatabase, servers: &Servers, limits: &[(&str, &str)]) ->
     variables.extend(engine.as_deref().map(|url| ("MEILISEARCH_URL", url)));
     variables.extend(limits);
     Service::start_with(database.url(), &ServiceOptions { variables: &variables, ..Default::default() })
+}
+
+/// Requests as many pages as the limit allows, so that less of the minute is left when a test waits for its end.
+fn use_up_the_limit(service: &Service) {
+    for _ in 0..3 {
+        let mut connection = TcpStream::connect(service.address()).unwrap();
+        write!(connection, "GET /about HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut response = String::new();
+        connection.read_to_string(&mut response).unwrap();
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    }
 }
 
 /// Writes the generated chartsets, and returns the long chart.

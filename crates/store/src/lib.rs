@@ -37,6 +37,8 @@ mod error;
 mod generation;
 mod incremental_ingest;
 mod indexed_chartsets;
+#[cfg(test)]
+mod lookup_plan_tests;
 mod lookups;
 mod metrics;
 mod migration;

@@ -67,6 +67,14 @@ macro_rules! select_occurrences {
     };
 }
 
+/// The occurrences of many charts. `LATERAL` with `OFFSET 0` looks each hash up in the indexes. Left to itself, the planner reads
+/// whole tables for 1,000 hashes of 60,000 charts, which takes five times as long.
+pub(crate) const LOOK_UP_CHARTS: &str = concat!(
+    "SELECT occurrence.* FROM (SELECT DISTINCT unnest($1::bytea[]) AS hash) AS asked CROSS JOIN LATERAL (",
+    select_occurrences!("chart.hash = asked.hash"),
+    " OFFSET 0) AS occurrence"
+);
+
 impl Store {
     /// Returns the chart, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
@@ -87,10 +95,8 @@ impl Store {
         self.short_read("look up charts", |mut connection| {
             let hashes = hashes.clone();
             async move {
-                let rows: Vec<LookupRow> = sqlx::query_as(select_occurrences!("chart.hash = ANY($1)"))
-                    .bind(hashes)
-                    .fetch_all(&mut *connection)
-                    .await?;
+                let rows: Vec<LookupRow> =
+                    sqlx::query_as(LOOK_UP_CHARTS).bind(hashes).fetch_all(&mut *connection).await?;
                 let mut occurrences: HashMap<_, Vec<_>> = HashMap::with_capacity(rows.len());
                 for row in rows {
                     let occurrence = row.parse()?;

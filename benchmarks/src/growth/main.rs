@@ -17,7 +17,6 @@
 mod catalogue;
 mod classes;
 mod client;
-mod cpu;
 mod lists;
 mod lookups;
 mod memory;

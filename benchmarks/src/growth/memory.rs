@@ -11,10 +11,10 @@ use serde::Serialize;
 use crate::Effort;
 use crate::catalogue::{Catalogue, Database};
 use crate::client::send_each;
-use crate::cpu::ResidentMemory;
 use crate::lists::QUERIES;
 use crate::replica::{Replica, ReplicaOptions};
 use crate::requests::{Distribution, client, get, lookup, unknown_hash};
+use chart_index_benchmarks::processes::ResidentMemory;
 
 /// Different lookups of a load, more than the cache of a replica holds.
 const LOOKUPS: usize = 200_000;

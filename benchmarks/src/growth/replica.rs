@@ -7,8 +7,8 @@ use chart_index_tests::{PrivateMeilisearch, PrivateRedis, Service, ServiceOption
 use serde::Serialize;
 
 use crate::catalogue::{Catalogue, Database};
-use crate::cpu::cpu_time;
 use crate::wrk::{Run, Wrk};
+use chart_index_benchmarks::processes::cpu_time;
 
 /// Too few bytes for any response.
 const NO_CACHE: &str = "4096";

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use procfs::process::{Process, all_processes};
 
 /// The user and system time of a process and of its children, those that have ended included. Ticks are 10 ms.
-pub(crate) fn cpu_time(process: u32) -> Result<Duration> {
+pub fn cpu_time(process: u32) -> Result<Duration> {
     let process = i32::try_from(process)?;
     let own = Process::new(process)?.stat()?;
     let ended = u64::try_from(own.cutime + own.cstime).unwrap_or(0);
@@ -21,16 +21,16 @@ pub(crate) fn cpu_time(process: u32) -> Result<Duration> {
 
 /// The resident memory of a process.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ResidentMemory {
+pub struct ResidentMemory {
     /// Bytes now.
-    pub(crate) now: u64,
+    pub now: u64,
     /// The most bytes so far.
-    pub(crate) peak: u64,
+    pub peak: u64,
 }
 
 impl ResidentMemory {
     /// Reads `VmRSS` and `VmHWM`.
-    pub(crate) fn of(process: u32) -> Result<Self> {
+    pub fn of(process: u32) -> Result<Self> {
         let status = Process::new(i32::try_from(process)?)?.status()?;
         let bytes = |kibibytes: Option<u64>| kibibytes.map(|kibibytes| kibibytes << 10);
         Ok(Self {

@@ -7,6 +7,7 @@ mod configuration;
 mod connections;
 mod detail;
 mod errors;
+mod exports;
 mod headers;
 mod identity;
 mod limits;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use chart_index_tests::{Client, Service, ServiceOptions};
+use chart_index_tests::{Client, Service, ServiceOptions, TestDatabase, indexer};
 use reqwest::Method;
 
 use super::openapi::Document;
-use super::{CHARTSET, HASH, limits, serve_samples};
+use super::{CHARTSET, HASH, limits, sample_database, serve_samples};
 
 /// A GET operation: its path, the target of a success, and a target and header that give a 400 and a 404, if it has these.
 struct Requests {
@@ -45,6 +45,16 @@ fn known_requests() -> Vec<Requests> {
         bad: "/api/chartsets?keys=3".to_owned(),
         missing: None,
     };
+    let of_export = |path: &'static str| {
+        let target = |name: &str| path.replace("{name}", name);
+        Requests {
+            path,
+            success: target(EXPORT),
+            bad: target(EXPORT),
+            missing: Some(target("20010101T000000Z-1")),
+        }
+    };
+    let latest = "/api/exports/latest";
     vec![
         of_chart("/api/charts/{hash}", "", false),
         of_chart("/api/charts/{hash}/rox", "/rox", true),
@@ -52,7 +62,29 @@ fn known_requests() -> Vec<Requests> {
         list,
         of_set("/api/chartsets/{id}", "/api/chartsets"),
         of_set("/go/chartset/{id}", "/go/chartset"),
+        Requests { path: latest, success: latest.to_owned(), bad: latest.to_owned(), missing: None },
+        of_export("/api/exports/{name}/manifest.json"),
+        of_export("/api/exports/{name}/chartsets.ndjson.zst"),
+        of_export("/api/exports/{name}/rox.tar"),
     ]
+}
+
+/// The name that the export of the samples gets here.
+const EXPORT: &str = "20261122T182049Z-1";
+
+/// Exports an index under this name, and returns the folder.
+fn exports(database: &TestDatabase) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = folder.path().to_str().expect("UTF-8");
+    let printed = indexer(database.url(), &["export", directory, "--rox"]).succeeded();
+    let written = printed.split_once(": ").expect("the path").0;
+    std::fs::rename(written, folder.path().join(EXPORT)).expect("the export is renamed");
+    folder
+}
+
+/// The settings of a service with these exports.
+fn with_exports(folder: &std::path::Path) -> [(&str, &str); 1] {
+    [("EXPORTS_DIR", folder.to_str().expect("UTF-8"))]
 }
 
 /// The batch lookup.
@@ -104,11 +136,17 @@ impl Checked<'_> {
 
 #[tokio::test]
 async fn responses_of_every_status_are_as_described() {
-    let (database, service) = serve_samples(&[]).await;
-    let (_limited_database, limited) = serve_samples(&limits("1")).await;
-    // Nothing listens on port 1.
-    let without_database =
-        Service::start_with("postgres://nobody@127.0.0.1:1/none", &ServiceOptions::default());
+    let database = sample_database().await;
+    let exports = exports(&database);
+    let served = with_exports(exports.path());
+    let start = |url: &str, variables: &[(&str, &str)]| {
+        Service::start_with(url, &ServiceOptions { variables, ..ServiceOptions::default() })
+    };
+    let service = start(database.url(), &[&served[..], &[("RATE_LIMIT_BULK", "240")]].concat());
+    let limited = start(database.url(), &[&served[..], &limits("1")].concat());
+    // Nothing listens on port 1, and a file is no folder.
+    let file = exports.path().join(EXPORT).join("manifest.json");
+    let without_database = start("postgres://nobody@127.0.0.1:1/none", &with_exports(&file));
     let client = service.client();
     let document = Document::of(&client).await;
     let mut checked = Checked { document: &document, statuses: BTreeSet::new() };
@@ -129,6 +167,18 @@ async fn responses_of_every_status_are_as_described() {
         checked.get(&refused, path, success, &[]).await;
         checked.get(&without_database.client(), path, success, &[]).await;
     }
+    for file in ["chartsets.ndjson.zst", "rox.tar"] {
+        let (path, target) =
+            (format!("/api/exports/{{name}}/{file}"), format!("/api/exports/{EXPORT}/{file}"));
+        for range in ["bytes=0-9", "bytes=999999999-"] {
+            let response = client.get_with(&target, &[("range", range)]).await;
+            let operation = format!("GET {path}");
+            let status = document.check(&operation, &response);
+            checked.statuses.insert((operation, status));
+        }
+    }
+    let without_exports = start(database.url(), &[]);
+    checked.get(&without_exports.client(), "/api/exports/latest", "/api/exports/latest", &[]).await;
     let batch = format!("{{\"hashes\":[{HASH:?}]}}");
     checked.batches(&client).await;
     for _ in 0..2 {
@@ -136,7 +186,8 @@ async fn responses_of_every_status_are_as_described() {
     }
     checked.batch(&without_database.client(), BATCH_PATH, &[JSON], &batch).await;
     // A service that has cached nothing, over a schema that it does not know.
-    let broken = Service::start(database.url());
+    let broken = start(database.url(), &served);
+    std::fs::write(&file, "{").expect("the manifest is written");
     database.psql("ALTER TABLE charts RENAME TO charts_of_another_version");
     database.psql("ALTER TABLE chartsets RENAME TO chartsets_of_another_version");
     for Requests { path, success, .. } in &requests(&document) {

@@ -19,6 +19,7 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("BETA_SOURCE_PAGE", "", "a choice of the operator"),
     ("CONTACT", "", "a choice of the operator"),
     ("CACHE_BYTES", "", "the memory limits are set for the default"),
+    ("EXPORTS_DIR", "", "a choice of the operator: docs/operations/exports.md has the volume"),
     ("HEADER_READ_TIMEOUT_MS", "", "the reverse proxies are configured for the default"),
     ("MAX_CONNECTIONS", "", "the open files that it needs are permitted"),
     ("MAX_CONNECTIONS_PER_PEER", "", "does not apply to trusted proxies"),

@@ -3,6 +3,7 @@
 
 mod backfill;
 mod duplicates;
+mod exports;
 mod failures;
 mod hash;
 mod hash_lookup;

@@ -151,7 +151,7 @@ impl TryFrom<u8> for KeyCount {
 #[error("unsupported key count {0} (only 4 to 7 are indexed)")]
 pub struct InvalidKeyCount(pub u8);
 
-/// Implements `Display`, `Debug` and `Serialize` as lower-case hexadecimal.
+/// Implements `Display`, `Debug`, `Serialize` and `Deserialize` as lower-case hexadecimal.
 macro_rules! impl_hex_format {
     ($name:ident, $digits:literal) => {
         impl fmt::Display for $name {
@@ -193,6 +193,8 @@ macro_rules! impl_hex_format {
         }
     };
 }
+
+pub(crate) use impl_hex_format;
 
 impl_hex_format!(NoteHash, 64);
 impl_hex_format!(ChartsetId, 16);

@@ -6,6 +6,7 @@
 //! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets;
 //! - [`Chart`], [`Source`], [`Chartset`] and [`ChartsetDetail`] are the objects of API responses;
 //! - [`ChartsetRecord`] is a chartset in the change feed and in exports;
+//! - [`ExportManifest`] describes an export;
 //! - [`DensityCurve`] is the shape of a chart; [`ListedCharts`], [`ChartPage`] and [`SimilarChart`] are what pages show;
 //! - [`ChartDraft`] and [`ChartsetDraft`] are what an ingest passes to the store;
 //! - [`limits`] bounds the size of a chartset;
@@ -19,6 +20,7 @@ mod chartset;
 mod chartset_record;
 mod density_curve;
 mod draft;
+mod export;
 pub mod hex;
 mod identity;
 pub mod limits;
@@ -34,6 +36,9 @@ pub use chartset::{Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keyw
 pub use chartset_record::{ChartRecord, ChartsetRecord, InvalidRecord};
 pub use density_curve::DensityCurve;
 pub use draft::{ChartDraft, ChartsetDraft, PublicSource};
+pub use export::{
+    ExportFile, ExportManifest, ExportName, ExportedFile, FileDigest, MalformedDigest, MalformedExportName,
+};
 pub use identity::{
     ChartsetId, InvalidKeyCount, KeyCount, MalformedChartsetId, MalformedNoteHash, NOTE_HASH_VERSION,
     NoteHash,

@@ -4,7 +4,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::{ChartsetId, KeyCount, NoteHash, SourceKind, SourceRef};
+use crate::{ChartsetId, ExportFile, FileDigest, KeyCount, NoteHash, SourceKind, SourceRef};
 
 /// A text that matches a regular expression as a whole.
 fn text(pattern: &str) -> ObjectBuilder {
@@ -25,6 +25,22 @@ impl PartialSchema for NoteHash {
 }
 
 impl ToSchema for NoteHash {}
+
+impl PartialSchema for FileDigest {
+    fn schema() -> RefOr<Schema> {
+        text("[0-9a-f]{64}").into()
+    }
+}
+
+impl ToSchema for FileDigest {}
+
+impl PartialSchema for ExportFile {
+    fn schema() -> RefOr<Schema> {
+        open_set(Self::ALL.map(Self::name)).into()
+    }
+}
+
+impl ToSchema for ExportFile {}
 
 impl PartialSchema for ChartsetId {
     fn schema() -> RefOr<Schema> {

@@ -25,6 +25,10 @@ pub enum CachePolicy {
     Page,
     /// An asset of the web site, whose name changes with its content: immutable.
     Asset,
+    /// A file of an export, whose path is that of one export: immutable.
+    Export,
+    /// The redirect to the newest export: 60 seconds.
+    LatestExport,
     /// All other responses, such as errors.
     NoStore,
 }
@@ -33,8 +37,8 @@ impl CachePolicy {
     pub(crate) const fn header(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Lookup | Self::Redirect => "public, max-age=300",
-            Self::Rox | Self::Asset => "public, max-age=31536000, immutable",
-            Self::RoxNotFound => "public, max-age=60",
+            Self::Rox | Self::Asset | Self::Export => "public, max-age=31536000, immutable",
+            Self::RoxNotFound | Self::LatestExport => "public, max-age=60",
             Self::Listing | Self::Page => "public, max-age=30",
             Self::NoStore => "no-store",
         })
@@ -75,6 +79,8 @@ mod tests {
             (CachePolicy::Redirect, "public, max-age=300"),
             (CachePolicy::Page, "public, max-age=30"),
             (CachePolicy::Asset, "public, max-age=31536000, immutable"),
+            (CachePolicy::Export, "public, max-age=31536000, immutable"),
+            (CachePolicy::LatestExport, "public, max-age=60"),
             (CachePolicy::NoStore, "no-store"),
         ] {
             let mut response = (policy, "body").into_response();

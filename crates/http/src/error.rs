@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::header::{ACCEPT, ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ACCEPT, ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_domain::search::ParameterError;
@@ -59,6 +59,12 @@ pub enum ApiError {
     /// The resource does not have this method.
     #[error("method not allowed")]
     MethodNotAllowed(AllowedMethods),
+    /// The range of the request begins after the end of the file.
+    #[error("range not satisfiable")]
+    RangeNotSatisfiable {
+        /// The size of the file.
+        size: u64,
+    },
     /// Path and query are too long.
     #[error("URI too long")]
     UriTooLong,
@@ -142,6 +148,8 @@ pub enum Resource {
     Chart,
     /// A chartset to choose at random.
     AnyChartset,
+    /// An export, or a file of one.
+    Export,
     /// An asset of the web site.
     Asset,
 }
@@ -155,6 +163,7 @@ impl fmt::Display for Resource {
             Self::Preview => "the chart is unknown or has been removed, or its preview is not computed yet",
             Self::RoxFile | Self::Chart => "the chart is unknown or has been removed",
             Self::AnyChartset => "no chartset matches",
+            Self::Export => "no such export, or it has no such file",
             Self::Asset => "no such asset",
         })
     }
@@ -197,6 +206,7 @@ impl ApiError {
             Self::UnsupportedMediaType => ErrorType::UnsupportedMediaType,
             Self::NotFound(_) => ErrorType::NotFound,
             Self::MethodNotAllowed(_) => ErrorType::MethodNotAllowed,
+            Self::RangeNotSatisfiable { .. } => ErrorType::RangeNotSatisfiable,
             Self::UriTooLong => ErrorType::UriTooLong,
             Self::BadHost => ErrorType::BadHost,
             Self::RateLimited(..) => ErrorType::RateLimited,
@@ -237,6 +247,7 @@ impl ApiError {
             Self::ContentTooLarge => "the body must not exceed 128 KiB".into(),
             Self::UnsupportedMediaType => "send the body as application/json".into(),
             Self::MethodNotAllowed(allowed) => format!("allowed are {}", allowed.as_str()).into(),
+            Self::RangeNotSatisfiable { size } => format!("the file has {size} bytes").into(),
             Self::UriTooLong => "path and query must not exceed 8 KiB".into(),
             Self::BadHost => "send exactly one Host header with a valid host and optional port".into(),
             Self::RateLimited(group, decision) => {
@@ -325,6 +336,12 @@ impl ApiError {
         if let Self::MethodNotAllowed(allowed) = &self {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed.as_str()));
         }
+        if let Self::RangeNotSatisfiable { size } = &self
+            && let Ok(range) = HeaderValue::try_from(format!("bytes */{size}"))
+        {
+            // RFC 9110, section 15.5.17.
+            response.headers_mut().insert(CONTENT_RANGE, range);
+        }
         if matches!(self, Self::UnsupportedMediaType) {
             // RFC 9110, section 15.5.16.
             response.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -412,6 +429,7 @@ mod tests {
             (ApiError::ContentTooLarge, 413, None, CachePolicy::NoStore),
             (ApiError::UnsupportedMediaType, 415, None, CachePolicy::NoStore),
             (ApiError::MethodNotAllowed(AllowedMethods::Read), 405, None, CachePolicy::NoStore),
+            (ApiError::RangeNotSatisfiable { size: 7 }, 416, None, CachePolicy::NoStore),
             (ApiError::UriTooLong, 414, None, CachePolicy::NoStore),
             (ApiError::BadHost, 400, None, CachePolicy::NoStore),
             (read_error(true).into(), 503, Some("5"), CachePolicy::NoStore),

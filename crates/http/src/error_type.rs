@@ -21,6 +21,8 @@ pub enum ErrorType {
     ContentTooLarge,
     /// The request body has another media type than the endpoint expects.
     UnsupportedMediaType,
+    /// The range of the request begins after the end of the file.
+    RangeNotSatisfiable,
     /// Path and query are too long.
     UriTooLong,
     /// The `Host` header is missing, repeated or invalid.
@@ -41,7 +43,7 @@ pub enum ErrorType {
 
 impl ErrorType {
     /// Every type, in the order of the enum.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::BadParameter,
         Self::MalformedHash,
         Self::MalformedBody,
@@ -49,6 +51,7 @@ impl ErrorType {
         Self::MethodNotAllowed,
         Self::ContentTooLarge,
         Self::UnsupportedMediaType,
+        Self::RangeNotSatisfiable,
         Self::UriTooLong,
         Self::BadHost,
         Self::RateLimited,
@@ -70,6 +73,7 @@ impl ErrorType {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             // Not 504, which is for gateways (RFC 9110, section 15.6.5); 503 may carry `Retry-After` (section 15.6.4).
@@ -91,6 +95,7 @@ impl ErrorType {
             Self::MethodNotAllowed => "/problems/method-not-allowed",
             Self::ContentTooLarge => "/problems/content-too-large",
             Self::UnsupportedMediaType => "/problems/unsupported-media-type",
+            Self::RangeNotSatisfiable => "/problems/range-not-satisfiable",
             Self::UriTooLong => "/problems/uri-too-long",
             Self::BadHost => "/problems/bad-host",
             Self::RateLimited => "/problems/rate-limited",
@@ -113,6 +118,7 @@ impl ErrorType {
             Self::MethodNotAllowed => "Method not allowed",
             Self::ContentTooLarge => "The request body is too large",
             Self::UnsupportedMediaType => "Unsupported media type",
+            Self::RangeNotSatisfiable => "The range is beyond the end of the file",
             Self::UriTooLong => "URI too long",
             Self::BadHost => "The Host header is missing or invalid",
             Self::RateLimited => "Too many requests",

@@ -23,9 +23,10 @@ const BUCKETS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 5.0];
 
 /// The status codes of successful responses. Any other is `_OTHER`.
-const SUCCESSES: [StatusCode; 6] = [
+const SUCCESSES: [StatusCode; 7] = [
     StatusCode::OK,
     StatusCode::NO_CONTENT,
+    StatusCode::PARTIAL_CONTENT,
     StatusCode::FOUND,
     StatusCode::SEE_OTHER,
     StatusCode::NOT_MODIFIED,

@@ -130,7 +130,8 @@ pub(crate) async fn record_unchanged(
     let rows: Vec<(String, Vec<u8>, bool)> = sqlx::query_as(
         "WITH unchanged AS MATERIALIZED (
              SELECT chartset.id, expected.fingerprint, chartset.removed_at_ms IS NOT NULL AS removed,
-                    nullif(expected.path, chartset.path) AS moved_to
+                    -- An import knows no paths.
+                    nullif(nullif(expected.path, ''), chartset.path) AS moved_to
              FROM unnest($1::text[], $2::bytea[], $3::text[]) AS expected (id, fingerprint, path)
              JOIN chartsets AS chartset
                ON chartset.id = expected.id AND chartset.content_fingerprint = expected.fingerprint

@@ -30,6 +30,7 @@ macro_rules! is_known {
              WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL)"
     };
 }
+pub(crate) use is_known;
 
 /// A chart in a chartset, with the exact source and the last check of the chartset.
 #[derive(Debug, sqlx::FromRow)]

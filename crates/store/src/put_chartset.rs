@@ -15,6 +15,7 @@ use crate::pooled_connection::PooledConnection;
 use crate::put_chartset_sql::{self as sql, CanonicalChart, Upserted};
 use crate::removal_lock;
 use crate::sql_text::replace_nul;
+use crate::stored_times::Times;
 use crate::{Store, StoreError};
 
 const OPERATION: &str = "put chartset";
@@ -49,7 +50,7 @@ struct Folder<'a> {
     draft: &'a ChartsetDraft,
     charts: Vec<&'a ChartDraft>,
     fingerprint: [u8; 32],
-    now_ms: i64,
+    times: Times,
 }
 
 impl Store {
@@ -60,29 +61,40 @@ impl Store {
     /// Removed charts and chartsets stay removed. Every change adds a row to the outbox `search_changes` in the same
     /// transaction.
     pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
-        let folder = Folder::new(draft, now_ms);
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(outcome) = self.put_folder(draft, Times::now(now_ms)).await? {
+                return Ok(outcome);
+            }
+        }
+        Err(put_error(sqlx::Error::RowNotFound))
+    }
+
+    /// Returns `None` if the stored chartset is not to be replaced: another process stored the same content after this one
+    /// had checked or, in an import, one that is newer.
+    pub(crate) async fn put_folder(
+        &self,
+        draft: &ChartsetDraft,
+        times: Times,
+    ) -> Result<Option<PutOutcome>, StoreError> {
+        let folder = Folder::new(draft, times);
         let mut attempt = 1;
         loop {
             match self.try_run_once(OPERATION, |connection| Self::try_put(&folder, connection)).await {
-                Ok(Some(outcome)) => return Ok(outcome),
-                Ok(None) if attempt < MAX_ATTEMPTS => (),
-                Err(error) if is_transaction_conflict(&error) && attempt < MAX_ATTEMPTS => (),
-                Ok(None) => return Err(put_error(sqlx::Error::RowNotFound)),
-                Err(error) => return Err(put_error(error)),
+                Err(error) if is_transaction_conflict(&error) && attempt < MAX_ATTEMPTS => attempt += 1,
+                put => return put.map_err(put_error),
             }
-            attempt += 1;
         }
     }
 
-    /// Returns `None` if another process stored the same content after this one had checked.
     async fn try_put(
         folder: &Folder<'_>,
         mut connection: PooledConnection,
     ) -> Result<Option<PutOutcome>, sqlx::Error> {
         let id = folder.draft.id;
         // Most folders that get here are new or changed, so the cheaper statement comes first.
-        if sql::has_content(&mut connection, id, &folder.fingerprint).await? {
-            let checked = record_unchanged(&mut connection, &[folder.expected()], folder.now_ms).await?;
+        if !folder.times.is_import && sql::has_content(&mut connection, id, &folder.fingerprint).await? {
+            let now_ms = folder.times.now_ms;
+            let checked = record_unchanged(&mut connection, &[folder.expected()], now_ms).await?;
             if let Some(UnchangedChartset { removed, .. }) = checked.first().copied() {
                 let effect = PutEffect::Unchanged;
                 return Ok(Some(PutOutcome { effect, removed, dropped_charts: Vec::new() }));
@@ -103,10 +115,10 @@ fn put_error(error: sqlx::Error) -> StoreError {
 }
 
 impl<'a> Folder<'a> {
-    fn new(draft: &'a ChartsetDraft, now_ms: i64) -> Self {
+    fn new(draft: &'a ChartsetDraft, times: Times) -> Self {
         let charts = charts_by_hash(draft);
         let fingerprint = fingerprint(draft, &charts);
-        Self { draft, charts, fingerprint, now_ms }
+        Self { draft, charts, fingerprint, times }
     }
 
     fn expected(&self) -> ExpectedChartset {
@@ -126,8 +138,7 @@ impl<'a> Folder<'a> {
         let mut visible: Vec<ChartsetMember> = members.iter().filter(is_visible).cloned().collect();
         let (id, exact_source) = (self.draft.id, self.draft.exact_source.as_ref());
         let derived = DerivedColumns::new(assemble_chartset(id, exact_source, &mut visible));
-        sql::upsert_chartset(transaction, self.draft, &self.fingerprint, &derived, &members, self.now_ms)
-            .await
+        sql::upsert_chartset(transaction, self.draft, &self.fingerprint, &derived, &members, self.times).await
     }
 
     /// Stores the new charts. Returns what is stored for every hash of the folder.
@@ -142,7 +153,7 @@ impl<'a> Folder<'a> {
         if missing.is_empty() {
             return Ok(stored);
         }
-        let inserted = sql::insert_charts(connection, &missing, self.now_ms).await?;
+        let inserted = sql::insert_charts(connection, &missing, self.times.now_ms).await?;
         if inserted < missing.len() {
             // Another transaction has stored some of them first, so its numbers count.
             return sql::stored_charts(connection, &hashes).await;

@@ -15,6 +15,7 @@ use crate::error::corrupt;
 use crate::rows::{ChartRow, chart_columns};
 use crate::sql_text::replace_nul;
 use crate::statement_columns::{Columns, Parameters, Placeholder};
+use crate::stored_times::Times;
 
 /// What is stored per note hash. The first file ingested with a hash decides the numbers and the ROX bytes.
 #[derive(Debug, Clone, Copy)]
@@ -156,13 +157,17 @@ pub(crate) async fn upsert_chartset(
     fingerprint: &[u8; 32],
     derived: &DerivedColumns,
     members: &[ChartsetMember],
-    now_ms: i64,
+    times: Times,
 ) -> Result<Option<Upserted>, sqlx::Error> {
     static STATEMENT: OnceLock<String> = OnceLock::new();
     let mut parameters = Parameters::default();
     let placeholders = UpsertPlaceholders {
         id: parameters.bind(draft.id.to_string()),
-        now: parameters.bind(now_ms),
+        now: parameters.bind(times.now_ms),
+        updated: parameters.bind(times.updated_at_ms),
+        checked: parameters.bind(times.checked_at_ms),
+        is_import: parameters.bind(times.is_import),
+        path: parameters.bind(replace_nul(&draft.path)),
         chartset: new_chartset_columns(&mut parameters, draft, fingerprint, derived),
         hashes: parameters.bind(members.iter().map(|member| &member.hash.as_bytes()[..]).collect::<Vec<_>>()),
         member: new_member_columns(&mut parameters, members),
@@ -176,6 +181,10 @@ pub(crate) async fn upsert_chartset(
 struct UpsertPlaceholders {
     id: Placeholder,
     now: Placeholder,
+    updated: Placeholder,
+    checked: Placeholder,
+    is_import: Placeholder,
+    path: Placeholder,
     chartset: Columns,
     hashes: Placeholder,
     member: Columns,
@@ -183,15 +192,18 @@ struct UpsertPlaceholders {
 }
 
 fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
-    let UpsertPlaceholders { id, now, chartset, hashes, member, tags } = placeholders;
+    let UpsertPlaceholders { id, now, updated, checked, is_import, path, chartset, hashes, member, tags } =
+        placeholders;
     format!(
         "WITH written AS (
-             INSERT INTO chartsets AS chartset (id, checked_at_ms, updated_at_ms, {chartset_names})
-             VALUES ({id}, {now}, {now}, {chartset_values})
+             INSERT INTO chartsets AS chartset (id, checked_at_ms, updated_at_ms, path, {chartset_names})
+             VALUES ({id}, {checked}, {updated}, {path}, {chartset_values})
              ON CONFLICT (id) DO UPDATE SET
                  checked_at_ms = greatest(chartset.checked_at_ms, excluded.checked_at_ms),
-                 updated_at_ms = excluded.updated_at_ms, {chartset_assignments}
-             WHERE chartset.content_fingerprint <> excluded.content_fingerprint
+                 updated_at_ms = excluded.updated_at_ms, {chartset_assignments},
+                 path = CASE WHEN {is_import} THEN chartset.path ELSE excluded.path END
+             WHERE CASE WHEN {is_import} THEN chartset.updated_at_ms <= excluded.updated_at_ms
+                        ELSE chartset.content_fingerprint <> excluded.content_fingerprint END
              -- xmax is 0 in a row that was inserted, not updated.
              RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed
          ), change AS (
@@ -229,7 +241,6 @@ fn new_chartset_columns(
 ) -> Columns {
     let mut columns = Columns::default();
     let (exact_kind, exact_ref) = source_columns(draft.exact_source.as_ref());
-    columns.add("path", parameters.bind(replace_nul(&draft.path)));
     columns.add("exact_kind", parameters.bind(exact_kind));
     columns.add("exact_ref", parameters.bind(exact_ref));
     columns.add("content_fingerprint", parameters.bind(fingerprint));

@@ -1,11 +1,19 @@
 //! The bulk service: what mirrors and programs with many charts read.
 
+mod exports;
+
 use std::sync::Arc;
 
+use axum::routing::get;
+use chart_index_domain::{ChartsetRecord, ExportManifest, ExportedFile};
 use chart_index_http::{ResponseCache, Routes};
+use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 use tokio::runtime::Handle;
 use utoipa::OpenApi;
+
+pub use crate::exports::ExportsSettings;
+use crate::exports::handlers;
 
 /// The state of the handlers.
 #[derive(Debug)]
@@ -16,18 +24,28 @@ pub struct BulkState {
     pub cache: ResponseCache,
     /// The runtime for work that takes milliseconds of processor time.
     pub background: Handle,
+    /// The exports.
+    pub exports: ExportsSettings,
 }
 
 /// The routes of the service.
 #[must_use]
 pub fn routes(state: BulkState) -> Routes {
-    Routes::new(state.cache.rate_limiter()).with_state(Arc::new(state))
+    Routes::new(state.cache.rate_limiter())
+        .route(Group::Bulk, "/api/exports/latest", get(handlers::latest))
+        .route(Group::Bulk, "/api/exports/{name}/manifest.json", get(handlers::manifest))
+        .route(Group::Bulk, "/api/exports/{name}/chartsets.ndjson.zst", get(handlers::chartsets))
+        .route(Group::Bulk, "/api/exports/{name}/rox.tar", get(handlers::rox_files))
+        .with_state(Arc::new(state))
 }
 
 /// The operations of the routes. `utoipa-axum` would collect them while it builds an `axum::Router`; [`Routes`] is a table of its
 /// own. A test of the pages compares both.
 #[derive(OpenApi)]
-#[openapi()]
+#[openapi(
+    paths(handlers::latest, handlers::manifest, handlers::chartsets, handlers::rox_files),
+    components(schemas(ExportManifest, ExportedFile, ChartsetRecord))
+)]
 struct Document;
 
 /// The OpenAPI document of this service: its operations and schemas.

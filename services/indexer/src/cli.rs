@@ -188,6 +188,28 @@ pub(crate) enum Command {
         #[arg(long)]
         full: bool,
     },
+    /// Export the catalogue to files
+    ///
+    /// Writes a folder below `DIRECTORY`, named by the time and the place in the change feed, with a manifest, all shown
+    /// chartsets as JSON Lines in zstd, and the ROX files on request. All are of one snapshot. The folder appears when it
+    /// is complete; earlier exports stay as they are. `chart-index` serves them below `EXPORTS_DIR`.
+    Export {
+        /// Folder of all exports. It is created if it does not exist
+        directory: PathBuf,
+        /// Export the ROX files as well, as a tar archive. An import needs them
+        #[arg(long)]
+        rox: bool,
+    },
+    /// Import an export into the index, which may be empty or not
+    ///
+    /// Checks the files against the manifest before it writes anything, and the charts against their ROX files. Chartsets
+    /// that the export does not contain stay, and so do those that changed later here. What is removed here stays removed.
+    ///
+    /// It is safe to interrupt an import and to run it again.
+    Import {
+        /// Folder of the export, with its manifest
+        export: PathBuf,
+    },
     /// Check that every ROX file decodes to its note hash, and that every preview and every chartset matches its charts
     Verify {
         /// Check the search index of every Meilisearch node against PostgreSQL instead

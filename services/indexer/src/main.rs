@@ -5,8 +5,10 @@ mod backoff;
 mod cache_invalidation;
 mod cli;
 mod clock;
+mod export;
 mod fingerprint;
 mod hash;
+mod import;
 mod ingest;
 mod input_files;
 mod library;
@@ -28,6 +30,7 @@ use tokio::runtime::Runtime;
 
 use crate::cache_invalidation::CacheInvalidator;
 use crate::cli::{Cli, Command};
+use crate::export::ExportOptions;
 use crate::ingest::{Completion, IngestOptions};
 
 /// The exit code after SIGINT or SIGTERM: that of shells for SIGINT.
@@ -35,6 +38,11 @@ const INTERRUPTED: u8 = 130;
 /// Printed when `backfill` is interrupted.
 const BACKFILL_INTERRUPTED: &str =
     "the previews written so far are complete; run the command again to continue";
+/// Printed when `export` is interrupted.
+const EXPORT_INTERRUPTED: &str = "no export was written";
+/// Printed when `import` is interrupted.
+const IMPORT_INTERRUPTED: &str =
+    "the chartsets imported so far are complete; run the command again to continue";
 /// Printed when `sync` is interrupted.
 const SYNC_INTERRUPTED: &str = "the next run continues from the last checkpoint";
 /// Printed when `rebuild` is interrupted.
@@ -108,6 +116,15 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         Command::Backfill { full } => {
             let (store, cache) = (store()?, cache()?);
             return until_signalled(backfill::backfill(&store, &cache, full), BACKFILL_INTERRUPTED).await;
+        }
+        Command::Export { directory, rox } => {
+            let (store, options) = (store()?, ExportOptions { directory, rox });
+            return until_signalled(export::export(&store, &options), EXPORT_INTERRUPTED).await;
+        }
+        Command::Import { export } => {
+            let (store, cache) = (store()?, cache()?);
+            let work = Box::pin(import::import(&store, &cache, &export));
+            return until_signalled(work, IMPORT_INTERRUPTED).await;
         }
         Command::Verify { search: true, meilisearch } => {
             Box::pin(search::verify(&store()?, &search::writers(&meilisearch)?)).await?;

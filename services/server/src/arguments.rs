@@ -98,6 +98,9 @@ pub(crate) struct ServeArguments {
     #[command(flatten, next_help_heading = "Pages")]
     pub(crate) pages: chart_index_pages::PagesSettings,
 
+    #[command(flatten, next_help_heading = "Exports")]
+    pub(crate) exports: chart_index_bulk::ExportsSettings,
+
     #[command(flatten, next_help_heading = "Request limits")]
     pub(crate) request_limits: RequestLimitConfig,
 

@@ -255,7 +255,12 @@ fn routes(
         routes = routes.merge(chart_index_pages::routes(state));
     }
     if arguments.services.contains(&Service::Bulk) {
-        let state = BulkState { store: store.clone(), cache: cache.clone(), background: Handle::current() };
+        let state = BulkState {
+            store: store.clone(),
+            cache: cache.clone(),
+            background: Handle::current(),
+            exports: arguments.exports.clone(),
+        };
         routes = routes.merge(chart_index_bulk::routes(state));
     }
     routes

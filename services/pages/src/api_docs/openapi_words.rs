@@ -11,7 +11,7 @@ use utoipa::openapi::{Array, RefOr};
 use super::reference::{self, Example, Row, Section};
 
 /// The sections of docs/api.md whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 14] = [
+const FIELDS: [(&str, &[&str]); 16] = [
     ("ChartLookup", &["Chart lookup"]),
     ("Chart", &["Chart lookup"]),
     ("ChartPreview", &["Chart preview"]),
@@ -25,6 +25,8 @@ const FIELDS: [(&str, &[&str]); 14] = [
     ("PublicSource", &["Sources"]),
     ("ChartsetRecord", &["Chartset record"]),
     ("ChartRecord", &["Chart lookup", "Chartset record"]),
+    ("ExportManifest", &["Exports"]),
+    ("ExportedFile", &["Exports"]),
     ("Problem", &["Errors"]),
 ];
 

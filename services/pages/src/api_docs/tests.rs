@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chart_index_browse::{BrowseState, SearchEngines, SourcePages};
-use chart_index_bulk::BulkState;
+use chart_index_bulk::{BulkState, ExportsSettings};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_http::{HttpRateLimiter, ResponseCache};
 use chart_index_lookup::LookupState;
@@ -39,7 +39,12 @@ fn templates() -> BTreeSet<&'static str> {
             beta_source_page: "https://beta.example/packs".parse().unwrap(),
         },
     });
-    let bulk = chart_index_bulk::routes(BulkState { store, cache, background: Handle::current() });
+    let bulk = chart_index_bulk::routes(BulkState {
+        store,
+        cache,
+        background: Handle::current(),
+        exports: ExportsSettings::default(),
+    });
     lookup.templates().chain(browse.templates()).chain(bulk.templates()).collect()
 }
 

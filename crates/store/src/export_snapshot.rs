@@ -1,0 +1,162 @@
+//! Reads the catalogue for an export, in one snapshot.
+
+use std::time::Duration;
+
+use chart_index_domain::{ChartsetId, NoteHash};
+use sqlx::PgConnection;
+
+use crate::chartset_records::{CheckedRecord, read_records};
+use crate::column_values::{parse_chartset_id, parse_hash};
+use crate::error::corrupt;
+use crate::lookups::is_known;
+use crate::time_limit::with_time_limit;
+use crate::{Store, StoreError};
+
+const OPERATION: &str = "read the catalogue for an export";
+/// Limit of each statement. The first one counts all charts.
+const STATEMENT_LIMIT: Duration = Duration::from_mins(10);
+/// The maximum number of chartsets that are read together.
+const PAGE_CHARTSETS: i64 = 500;
+/// The maximum number of charts of these, except for a single chartset with more: it bounds the memory.
+const PAGE_CHARTS: i64 = 2_000;
+/// The maximum number of ROX files that are read together.
+const PAGE_FILES: i64 = 500;
+/// The maximum size of these, except for a single larger file.
+const PAGE_BYTES: i64 = 4 * 1024 * 1024;
+
+/// A snapshot of the catalogue: all reads see the state of the first one. It has a connection of its own, whose transaction
+/// ends when the snapshot is dropped.
+#[derive(Debug)]
+pub struct ExportSnapshot {
+    connection: PgConnection,
+    size: SnapshotSize,
+}
+
+/// The size of a snapshot, and its place in the change feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotSize {
+    /// The last number of the change feed.
+    pub sequence: u64,
+    /// Number of shown chartsets.
+    pub chartsets: u64,
+    /// Number of known charts.
+    pub charts: u64,
+}
+
+impl Store {
+    /// Takes a snapshot of the catalogue.
+    pub async fn export_snapshot(&self) -> Result<ExportSnapshot, StoreError> {
+        self.try_export_snapshot().await.map_err(|error| StoreError::new(OPERATION, error))
+    }
+
+    async fn try_export_snapshot(&self) -> Result<ExportSnapshot, sqlx::Error> {
+        // The server must not end the transaction while a page is written to a slow disk.
+        let options = [("idle_in_transaction_session_timeout", "0"), ("jit", "off")];
+        let options = self.unlimited_options().clone().options(options);
+        let mut connection = self.connect(&options).await?;
+        let take = async {
+            sqlx::raw_sql("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                .execute(&mut connection)
+                .await?;
+            sqlx::query_as(concat!(
+                "SELECT (SELECT last_sequence FROM change_feed), (SELECT count(*) FROM chartsets WHERE shown),
+                        (SELECT count(*) FROM charts AS chart WHERE ",
+                is_known!(),
+                ")"
+            ))
+            .fetch_one(&mut connection)
+            .await
+        };
+        let (sequence, chartsets, charts): (i64, i64, i64) = with_time_limit(STATEMENT_LIMIT, take).await?;
+        let [sequence, chartsets, charts] = [sequence, chartsets, charts].map(i64::unsigned_abs);
+        Ok(ExportSnapshot { connection, size: SnapshotSize { sequence, chartsets, charts } })
+    }
+}
+
+impl ExportSnapshot {
+    /// The size of the snapshot.
+    #[must_use]
+    pub const fn size(&self) -> SnapshotSize {
+        self.size
+    }
+
+    /// Returns the next shown chartsets in the order of their ids. Empty after the last.
+    pub async fn records_after(
+        &mut self,
+        after: Option<ChartsetId>,
+    ) -> Result<Vec<CheckedRecord>, StoreError> {
+        let connection = &mut self.connection;
+        let read = async {
+            let ids: Vec<(String, i32)> = sqlx::query_as(
+                "SELECT id, chart_count FROM chartsets WHERE id > $1 AND shown ORDER BY id LIMIT $2",
+            )
+            // The empty text sorts before every id.
+            .bind(after.map(|id| id.to_string()).unwrap_or_default())
+            .bind(PAGE_CHARTSETS)
+            .fetch_all(&mut *connection)
+            .await?;
+            let ids = first_fitting(&ids, PAGE_CHARTS, |(_, charts)| i64::from(*charts));
+            let ids: Vec<_> = ids.iter().map(|(id, _)| parse_chartset_id(id)).collect::<Result<_, _>>()?;
+            read_records(connection, &ids).await
+        };
+        with_time_limit(STATEMENT_LIMIT, read).await.map_err(|error| StoreError::new(OPERATION, error))
+    }
+
+    /// Returns the ROX files of the next known charts in the order of their hashes. Empty after the last.
+    ///
+    /// # Errors
+    /// The store failed, or has no ROX file of a chart.
+    pub async fn rox_files_after(
+        &mut self,
+        after: Option<NoteHash>,
+    ) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
+        let connection = &mut self.connection;
+        let read = async {
+            let charts: Vec<(Vec<u8>, i64)> = sqlx::query_as(concat!(
+                "SELECT chart.hash, chart.rox_bytes FROM charts AS chart
+                 WHERE chart.hash > $1 AND ",
+                is_known!(),
+                " ORDER BY chart.hash LIMIT $2"
+            ))
+            // The empty value sorts before every hash.
+            .bind(after.as_ref().map_or(&[][..], |hash| hash.as_bytes()))
+            .bind(PAGE_FILES)
+            .fetch_all(&mut *connection)
+            .await?;
+            let charts = first_fitting(&charts, PAGE_BYTES, |(_, rox_bytes)| *rox_bytes);
+            let hashes: Vec<&[u8]> = charts.iter().map(|(hash, _)| &hash[..]).collect();
+            let files: Vec<(Vec<u8>, Vec<u8>)> =
+                sqlx::query_as("SELECT hash, bytes FROM rox_files WHERE hash = ANY($1) ORDER BY hash")
+                    .bind(&hashes)
+                    .fetch_all(&mut *connection)
+                    .await?;
+            if files.len() < hashes.len() {
+                return Err(corrupt("a known chart has no ROX file"));
+            }
+            files.into_iter().map(|(hash, bytes)| Ok((parse_hash(&hash)?, bytes))).collect()
+        };
+        with_time_limit(STATEMENT_LIMIT, read).await.map_err(|error| StoreError::new(OPERATION, error))
+    }
+}
+
+/// The first rows whose sizes are at most `limit` together, and at least one.
+fn first_fitting<T>(rows: &[T], limit: i64, size: impl Fn(&T) -> i64) -> &[T] {
+    let mut total = 0_i64;
+    let fits = |row: &&T| {
+        total = total.saturating_add(size(row));
+        total <= limit
+    };
+    let count = rows.iter().take_while(fits).count().max(1).min(rows.len());
+    &rows[..count]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_bounded_and_never_empty() {
+        let page = |sizes: &[i64]| first_fitting(sizes, 10, |size| *size).len();
+        assert_eq!([page(&[]), page(&[11, 1]), page(&[5, 5, 1]), page(&[1, 1])], [0, 1, 2, 2]);
+    }
+}

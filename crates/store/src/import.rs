@@ -1,0 +1,127 @@
+//! Stores what an export contains: charts with their ROX files first, then the chartsets that contain them.
+
+use std::collections::HashMap;
+
+use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, NoteHash};
+
+use crate::put_chartset_sql as sql;
+use crate::rows::checked_at_ms;
+use crate::stored_times::Times;
+use crate::{ExpectedChartset, PutEffect, PutOutcome, Store, StoreError};
+
+/// A chartset of an export. Its charts are stored already.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedChartset {
+    /// The chartset.
+    pub draft: ChartsetDraft,
+    /// When it last changed in the index that was exported.
+    pub updated_at_ms: i64,
+    /// When it was last checked there.
+    pub checked_at_ms: i64,
+}
+
+/// What [`Store::import_chartset`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ImportOutcome {
+    /// It stored the chartset, or found it stored as it is.
+    Stored(PutOutcome),
+    /// The stored chartset changed after the imported one, and stays as it is.
+    Newer,
+}
+
+/// What is stored of a chart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StoredNumbers {
+    /// Its numbers.
+    pub numbers: ChartNumbers,
+    /// The size of its ROX file.
+    pub rox_bytes: u64,
+}
+
+#[derive(sqlx::FromRow)]
+struct StoredRow {
+    content_fingerprint: Vec<u8>,
+    updated_at_ms: i64,
+    checked_at_ms: i64,
+    removed: bool,
+}
+
+impl Store {
+    /// Stores those of the charts that are not stored, with their ROX files and previews. They are known once a chartset
+    /// contains them.
+    pub async fn put_charts(&self, charts: &[ChartDraft], now_ms: i64) -> Result<(), StoreError> {
+        let mut charts: Vec<&ChartDraft> = charts.iter().collect();
+        charts.sort_by_key(|chart| chart.hash);
+        self.run_once("put charts", |mut connection| async move {
+            sql::insert_charts(&mut connection, &charts, now_ms).await.map(drop)
+        })
+        .await
+    }
+
+    /// Returns what is stored of those of the charts that are stored, removed or not.
+    pub async fn stored_numbers(
+        &self,
+        hashes: &[NoteHash],
+    ) -> Result<HashMap<NoteHash, StoredNumbers>, StoreError> {
+        let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
+        self.run_once("read stored numbers", |mut connection| async move {
+            let stored = sql::stored_charts(&mut connection, &hashes).await?;
+            let numbers = |chart: sql::CanonicalChart| StoredNumbers {
+                numbers: chart.numbers,
+                rox_bytes: chart.rox_bytes,
+            };
+            Ok(stored.into_iter().map(|(hash, chart)| (hash, numbers(chart))).collect())
+        })
+        .await
+    }
+
+    /// Stores a chartset of an export with its times, unless the stored one changed later. A chartset that is stored keeps
+    /// its path, and stays removed if it is.
+    pub async fn import_chartset(
+        &self,
+        chartset: &ImportedChartset,
+        now_ms: i64,
+    ) -> Result<ImportOutcome, StoreError> {
+        let fingerprint = crate::content_fingerprint(&chartset.draft);
+        if let Some(stored) = self.stored_chartset(chartset).await? {
+            if stored.updated_at_ms > chartset.updated_at_ms {
+                return Ok(ImportOutcome::Newer);
+            }
+            if stored.updated_at_ms == chartset.updated_at_ms && stored.content_fingerprint == fingerprint {
+                let removed = stored.removed;
+                if stored.checked_at_ms < chartset.checked_at_ms {
+                    self.record_check(chartset, fingerprint).await?;
+                }
+                let effect = PutEffect::Unchanged;
+                return Ok(ImportOutcome::Stored(PutOutcome { effect, removed, dropped_charts: Vec::new() }));
+            }
+        }
+        let times = Times::imported(chartset.updated_at_ms, chartset.checked_at_ms, now_ms);
+        let outcome = self.put_folder(&chartset.draft, times).await?;
+        Ok(outcome.map_or(ImportOutcome::Newer, ImportOutcome::Stored))
+    }
+
+    async fn stored_chartset(&self, chartset: &ImportedChartset) -> Result<Option<StoredRow>, StoreError> {
+        let id = chartset.draft.id.to_string();
+        self.run_once("read stored chartset", |mut connection| async move {
+            sqlx::query_as(concat!(
+                "SELECT chartset.content_fingerprint, chartset.updated_at_ms, ",
+                checked_at_ms!(),
+                ", chartset.removed_at_ms IS NOT NULL AS removed FROM chartsets AS chartset WHERE chartset.id = $1"
+            ))
+            .bind(id)
+            .fetch_optional(&mut *connection)
+            .await
+        })
+        .await
+    }
+
+    async fn record_check(
+        &self,
+        chartset: &ImportedChartset,
+        fingerprint: [u8; 32],
+    ) -> Result<(), StoreError> {
+        let expected = ExpectedChartset { id: chartset.draft.id, fingerprint, path: String::new() };
+        self.record_unchanged_chartsets(&[expected], chartset.checked_at_ms).await.map(drop)
+    }
+}

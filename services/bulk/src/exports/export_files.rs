@@ -1,0 +1,123 @@
+//! Finds exports and opens their files.
+
+use std::io::{self, ErrorKind, SeekFrom};
+use std::path::PathBuf;
+
+use chart_index_domain::{ExportFile, ExportManifest, ExportName, ExportedFile};
+use chart_index_http::{ApiError, Resource};
+use clap::Args;
+use tokio::fs::{self, File};
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+
+/// The longest manifest. One has less than 1 KiB.
+const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
+
+/// Where the exports are.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ExportsSettings {
+    /// Folder with the exports of `chart-indexer export`, served under `/api/exports`. It may be read-only. Without it there
+    /// are none.
+    #[arg(long, env = "EXPORTS_DIR", value_name = "FOLDER")]
+    pub exports_dir: Option<PathBuf>,
+}
+
+/// A manifest, as it is stored and as it was read.
+pub(crate) struct StoredManifest {
+    pub(crate) json: Vec<u8>,
+    pub(crate) manifest: ExportManifest,
+}
+
+/// A file is not what the manifest of its export says.
+#[derive(Debug, thiserror::Error)]
+#[error("{file} of export {name} has {actual} bytes, but {expected} in the manifest")]
+struct OtherSize {
+    name: ExportName,
+    file: &'static str,
+    actual: u64,
+    expected: u64,
+}
+
+/// A manifest cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the manifest of export {name} is malformed")]
+struct MalformedManifest {
+    name: ExportName,
+    source: serde_json::Error,
+}
+
+impl ExportsSettings {
+    /// The name of the newest export.
+    ///
+    /// # Errors
+    /// There is none, or the folder cannot be read.
+    pub(crate) async fn newest(&self) -> Result<ExportName, ApiError> {
+        let folder = self.exports_dir.as_ref().ok_or(NOT_FOUND)?;
+        let mut entries = fs::read_dir(folder).await.map_err(read_error)?;
+        let mut newest = None;
+        while let Some(entry) = entries.next_entry().await.map_err(read_error)? {
+            // An export that is being written has another name.
+            let name = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            newest = newest.max(name);
+        }
+        newest.ok_or(NOT_FOUND)
+    }
+
+    /// Reads the manifest of an export.
+    ///
+    /// # Errors
+    /// There is no such export, or its manifest cannot be read.
+    pub(crate) async fn manifest(&self, name: &ExportName) -> Result<StoredManifest, ApiError> {
+        let file = self.open(name, ExportManifest::FILE).await?;
+        let mut json = Vec::new();
+        file.take(MAX_MANIFEST_BYTES).read_to_end(&mut json).await.map_err(read_error)?;
+        let manifest = serde_json::from_slice(&json)
+            .map_err(|source| ApiError::Internal(MalformedManifest { name: name.clone(), source }.into()))?;
+        Ok(StoredManifest { json, manifest })
+    }
+
+    /// The description of a file of an export.
+    ///
+    /// # Errors
+    /// There is no such export, or it has no such file.
+    pub(crate) async fn describe(
+        &self,
+        name: &ExportName,
+        file: ExportFile,
+    ) -> Result<ExportedFile, ApiError> {
+        let StoredManifest { manifest, .. } = self.manifest(name).await?;
+        manifest.file(file).cloned().ok_or(NOT_FOUND)
+    }
+
+    /// Opens a file of an export at this position.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what the manifest says.
+    pub(crate) async fn open_at(
+        &self,
+        name: &ExportName,
+        described: &ExportedFile,
+        position: u64,
+    ) -> Result<File, ApiError> {
+        let mut file = self.open(name, described.name.name()).await?;
+        let actual = file.metadata().await.map_err(read_error)?.len();
+        if actual != described.bytes {
+            let (name, file, expected) = (name.clone(), described.name.name(), described.bytes);
+            return Err(ApiError::Internal(OtherSize { name, file, actual, expected }.into()));
+        }
+        file.seek(SeekFrom::Start(position)).await.map_err(read_error)?;
+        Ok(file)
+    }
+
+    /// Opens a file of an export. Neither name has a separator: nothing outside of the folder can be named.
+    async fn open(&self, name: &ExportName, file: &'static str) -> Result<File, ApiError> {
+        let folder = self.exports_dir.as_ref().ok_or(NOT_FOUND)?;
+        File::open(folder.join(name.to_string()).join(file)).await.map_err(read_error)
+    }
+}
+
+const NOT_FOUND: ApiError = ApiError::NotFound(Resource::Export);
+
+/// Files may be on a network: all but a file that is not there may pass.
+fn read_error(error: io::Error) -> ApiError {
+    if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { ApiError::Unavailable(error.into()) }
+}

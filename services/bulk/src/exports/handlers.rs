@@ -1,0 +1,164 @@
+//! The handlers of exports.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION,
+};
+use axum::response::{IntoResponse, Response};
+use chart_index_domain::{ExportFile, ExportManifest, ExportName, ExportedFile};
+use chart_index_http::openapi::Conditional;
+use chart_index_http::{
+    ApiError, CachePolicy, EntityTag, JsonBody, PathParam, RateLimitCheck, RequestHeaders, Resource,
+    not_modified,
+};
+use tokio::io::AsyncReadExt;
+use tokio_util::io::ReaderStream;
+
+use super::openapi::{ExportNameParam, FileResponses, LatestResponses, ManifestResponses, Ranged};
+use super::range::{RangeRequest, Selected};
+use crate::BulkState;
+
+/// What is read from a file at once: fewer calls than with the 4 KiB of a stream by default.
+const CHUNK_BYTES: usize = 128 * 1024;
+
+/// `GET /api/exports/latest`.
+#[utoipa::path(
+    get,
+    path = "/api/exports/latest",
+    operation_id = "getLatestExport",
+    tag = "Bulk",
+    responses(LatestResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn latest(
+    State(state): State<Arc<BulkState>>,
+    check: RateLimitCheck,
+) -> Result<Response, ApiError> {
+    state.cache.admit(&check).await?;
+    let name = state.exports.newest().await?;
+    // Clients cache the redirect, and so should not get one to a manifest that they cannot read.
+    state.exports.manifest(&name).await?;
+    let location = format!("/api/exports/{name}/{}", ExportManifest::FILE);
+    Ok((StatusCode::FOUND, CachePolicy::LatestExport, [(LOCATION, location)]).into_response())
+}
+
+/// `GET /api/exports/{name}/manifest.json`.
+#[utoipa::path(
+    get,
+    path = "/api/exports/{name}/manifest.json",
+    operation_id = "getExportManifest",
+    tag = "Bulk",
+    params(ExportNameParam, Conditional),
+    responses(ManifestResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn manifest(
+    State(state): State<Arc<BulkState>>,
+    check: RateLimitCheck,
+    PathParam(name): PathParam,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    state.cache.admit(&check).await?;
+    let manifest = state.exports.manifest(&parse(&name)?).await?;
+    Ok(JsonBody::from_json(manifest.json).into_response(&headers, CachePolicy::Export))
+}
+
+/// `GET /api/exports/{name}/chartsets.ndjson.zst`.
+#[utoipa::path(
+    get,
+    path = "/api/exports/{name}/chartsets.ndjson.zst",
+    operation_id = "getExportedChartsets",
+    tag = "Bulk",
+    params(ExportNameParam, Conditional, Ranged),
+    responses(FileResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn chartsets(
+    State(state): State<Arc<BulkState>>,
+    check: RateLimitCheck,
+    PathParam(name): PathParam,
+    headers: RequestHeaders,
+    range: RangeRequest,
+) -> Result<Response, ApiError> {
+    state.cache.admit(&check).await?;
+    file_response(&state, &parse(&name)?, ExportFile::Chartsets, &headers, &range).await
+}
+
+/// `GET /api/exports/{name}/rox.tar`.
+#[utoipa::path(
+    get,
+    path = "/api/exports/{name}/rox.tar",
+    operation_id = "getExportedRoxFiles",
+    tag = "Bulk",
+    params(ExportNameParam, Conditional, Ranged),
+    responses(FileResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn rox_files(
+    State(state): State<Arc<BulkState>>,
+    check: RateLimitCheck,
+    PathParam(name): PathParam,
+    headers: RequestHeaders,
+    range: RangeRequest,
+) -> Result<Response, ApiError> {
+    state.cache.admit(&check).await?;
+    file_response(&state, &parse(&name)?, ExportFile::Rox, &headers, &range).await
+}
+
+fn parse(name: &str) -> Result<ExportName, ApiError> {
+    name.parse().map_err(|_| ApiError::NotFound(Resource::Export))
+}
+
+/// A file or a part of it, read while it is sent.
+async fn file_response(
+    state: &BulkState,
+    name: &ExportName,
+    file: ExportFile,
+    headers: &RequestHeaders,
+    range: &RangeRequest,
+) -> Result<Response, ApiError> {
+    let described = state.exports.describe(name, file).await?;
+    let tag: EntityTag =
+        described.blake3.to_string().parse().map_err(|error| ApiError::Internal(Box::new(error)))?;
+    // Before the range (RFC 9110, section 13.2.2).
+    if headers.matches(&tag) {
+        return Ok(not_modified(&tag, CachePolicy::Export));
+    }
+    let ExportedFile { bytes: size, .. } = described;
+    let (status, first, length) = match range.select(&tag, size) {
+        Selected::Whole => (StatusCode::OK, 0, size),
+        Selected::Part { first, last } => (StatusCode::PARTIAL_CONTENT, first, last - first + 1),
+        Selected::Unsatisfiable => return Err(ApiError::RangeNotSatisfiable { size }),
+    };
+    let content = state.exports.open_at(name, &described, first).await?.take(length);
+    let body = Body::from_stream(ReaderStream::with_capacity(content, CHUNK_BYTES));
+    let headers = [
+        (CONTENT_TYPE, media_type(file).to_owned()),
+        (CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", file.name())),
+        (CONTENT_LENGTH, length.to_string()),
+        (ACCEPT_RANGES, "bytes".to_owned()),
+        (ETAG, tag.to_string()),
+    ];
+    let mut response = (status, CachePolicy::Export, headers, body).into_response();
+    if status == StatusCode::PARTIAL_CONTENT {
+        let range = format!("bytes {first}-{}/{size}", first + length - 1);
+        response.headers_mut().insert(CONTENT_RANGE, header_value(&range)?);
+    }
+    Ok(response)
+}
+
+fn header_value(text: &str) -> Result<axum::http::HeaderValue, ApiError> {
+    text.parse().map_err(|error: axum::http::header::InvalidHeaderValue| ApiError::Internal(error.into()))
+}
+
+const fn media_type(file: ExportFile) -> &'static str {
+    match file {
+        // RFC 8878.
+        ExportFile::Chartsets => "application/zstd",
+        ExportFile::Rox => "application/x-tar",
+    }
+}

@@ -1,0 +1,131 @@
+//! The folder of an export while it is written.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use chart_index_domain::ExportName;
+
+/// The file that an export locks, so that another one does not take its folder for that of an export that was killed.
+const LOCK: &str = ".lock";
+/// The name of the folder until the export is complete. No name of an export begins with a dot.
+const PARTIAL: &str = ".partial";
+
+/// A folder that is not visible as an export yet. It is deleted when it is dropped.
+#[derive(Debug)]
+pub(super) struct ExportFolder {
+    exports: PathBuf,
+    partial: PathBuf,
+    /// The system releases the lock with the process, however it ends.
+    _lock: File,
+}
+
+impl ExportFolder {
+    /// Creates a folder among the exports, and deletes that of an export that was killed.
+    ///
+    /// # Errors
+    /// Another export is running, or the folder cannot be created.
+    pub(super) fn create(exports: &Path) -> Result<Self> {
+        fs::create_dir_all(exports).with_context(|| format!("cannot create {}", exports.display()))?;
+        let lock_file = exports.join(LOCK);
+        let lock =
+            File::create(&lock_file).with_context(|| format!("cannot create {}", lock_file.display()))?;
+        match lock.try_lock() {
+            Ok(()) => (),
+            Err(TryLockError::WouldBlock) => bail!("another export to {} is running", exports.display()),
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("cannot lock {}", lock_file.display()));
+            }
+        }
+        let partial = exports.join(PARTIAL);
+        if partial.exists() {
+            fs::remove_dir_all(&partial).with_context(|| format!("cannot delete {}", partial.display()))?;
+        }
+        fs::create_dir(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
+        Ok(Self { exports: exports.to_owned(), partial, _lock: lock })
+    }
+
+    /// Where to write the files.
+    pub(super) fn path(&self) -> &Path {
+        &self.partial
+    }
+
+    /// Makes the export visible under its name, and returns its path.
+    ///
+    /// # Errors
+    /// There is an export with this name, or the folder cannot be renamed.
+    pub(super) fn publish(self, name: &ExportName) -> Result<PathBuf> {
+        let path = self.exports.join(name.to_string());
+        if path.exists() {
+            bail!("{} exists", path.display());
+        }
+        sync_folder(&self.partial)?;
+        fs::rename(&self.partial, &path).with_context(|| format!("cannot create {}", path.display()))?;
+        sync_folder(&self.exports)?;
+        Ok(path)
+    }
+}
+
+impl Drop for ExportFolder {
+    fn drop(&mut self) {
+        // After the rename there is nothing to delete.
+        let _ = fs::remove_dir_all(&self.partial);
+    }
+}
+
+/// Completes the names in a folder on disk.
+fn sync_folder(path: &Path) -> Result<()> {
+    File::open(path)
+        .and_then(|folder| folder.sync_all())
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(exports: &Path) -> Vec<String> {
+        let entries = fs::read_dir(exports).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn name() -> ExportName {
+        "20261122T182049Z-1".parse().unwrap()
+    }
+
+    #[test]
+    fn export_is_visible_when_it_is_complete() {
+        let exports = tempfile::tempdir().unwrap();
+        let folder = ExportFolder::create(exports.path()).unwrap();
+        fs::write(folder.path().join("manifest.json"), "{}").unwrap();
+        assert_eq!(names(exports.path()), [LOCK, PARTIAL]);
+        let path = folder.publish(&name()).unwrap();
+        assert_eq!(names(exports.path()), [LOCK, "20261122T182049Z-1"]);
+        assert!(path.join("manifest.json").exists());
+    }
+
+    #[test]
+    fn exports_are_never_replaced() {
+        let exports = tempfile::tempdir().unwrap();
+        ExportFolder::create(exports.path()).unwrap().publish(&name()).unwrap();
+        let again = ExportFolder::create(exports.path()).unwrap().publish(&name());
+        assert!(again.unwrap_err().to_string().ends_with("exists"));
+        assert_eq!(names(exports.path()), [LOCK, "20261122T182049Z-1"]);
+    }
+
+    #[test]
+    fn what_a_killed_export_left_is_deleted() {
+        let exports = tempfile::tempdir().unwrap();
+        fs::create_dir(exports.path().join(PARTIAL)).unwrap();
+        fs::write(exports.path().join(PARTIAL).join("rox.tar"), "partial").unwrap();
+        let folder = ExportFolder::create(exports.path()).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let other = ExportFolder::create(exports.path());
+        assert!(other.unwrap_err().to_string().contains("is running"));
+        drop(folder);
+        assert_eq!(names(exports.path()), [LOCK]);
+    }
+}

@@ -1,0 +1,114 @@
+//! The second half of an import: the chartsets.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use chart_index_domain::{ChartsetRecord, NoteHash};
+use chart_index_store::{ImportOutcome, ImportedChartset, PutEffect, StoreError};
+use futures_util::stream::{self, StreamExt};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+
+use super::Import;
+use super::compare::check_chart;
+use super::export_files::ExportFiles;
+use crate::backoff::retry_store_call;
+use crate::clock::now_ms;
+use crate::export::ExportLine;
+
+/// The number of charts from which on a batch is complete.
+const BATCH_CHARTS: usize = 1_000;
+/// The number of chartsets that are stored at once, as in an ingest.
+const WRITERS: usize = 4;
+
+impl Import<'_> {
+    /// Stores the chartsets that are not stored yet, or were changed before.
+    pub(super) async fn import_chartsets(&mut self, export: &Arc<ExportFiles>) -> Result<()> {
+        // One batch is read while another one is stored.
+        let (sender, mut batches) = mpsc::channel(1);
+        let export = Arc::clone(export);
+        let reader = spawn_blocking(move || read_batches(&export, &sender));
+        while let Some(batch) = batches.recv().await {
+            let count = batch.len() as u64;
+            self.check_charts(&batch).await?;
+            self.store_batch(batch).await?;
+            self.progress.advance_by(count);
+        }
+        reader.await?
+    }
+
+    /// Compares the charts with the stored ones, whose numbers were computed from their ROX files.
+    async fn check_charts(&self, batch: &[ExportLine]) -> Result<()> {
+        let charts = || batch.iter().flat_map(|line| &line.chartset.charts);
+        let hashes: Vec<NoteHash> = charts().map(|chart| chart.hash).collect();
+        let stored = retry_store_call(&self.stop, || self.store.stored_numbers(&hashes)).await?;
+        for chart in charts() {
+            let hash = chart.hash;
+            let stored = stored.get(&hash);
+            let stored = stored.ok_or_else(|| anyhow!("the export has no ROX file of chart {hash}"))?;
+            if !self.other_files.contains(&hash) {
+                check_chart(chart, stored)
+                    .with_context(|| format!("chart {hash} does not match its ROX file"))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn store_batch(&mut self, batch: Vec<ExportLine>) -> Result<()> {
+        let chartsets = batch.into_iter().map(imported).collect::<Result<Vec<_>>>()?;
+        let this = &*self;
+        let mut puts =
+            stream::iter(chartsets).map(|chartset| this.store_chartset(chartset)).buffer_unordered(WRITERS);
+        let mut outcomes = Vec::new();
+        while let Some(outcome) = puts.next().await {
+            outcomes.push(outcome?);
+        }
+        drop(puts);
+        for outcome in &outcomes {
+            self.counts.add(outcome);
+        }
+        Ok(())
+    }
+
+    async fn store_chartset(&self, chartset: ImportedChartset) -> Result<ImportOutcome, StoreError> {
+        let mut attempts = 0;
+        let put = || {
+            attempts += 1;
+            self.store.import_chartset(&chartset, now_ms())
+        };
+        let outcome = retry_store_call(&self.stop, put).await?;
+        if let ImportOutcome::Stored(put) = &outcome
+            // An attempt that lost its connection may have stored the chartset, so that the retry finds it unchanged.
+            && (put.effect != PutEffect::Unchanged || attempts > 1)
+        {
+            let charts = chartset.draft.charts.iter().map(|chart| chart.hash);
+            // The receiver outlives the import.
+            let _ = self.changed.send(charts.chain(put.dropped_charts.iter().copied()).collect());
+        }
+        Ok(outcome)
+    }
+}
+
+/// Sends the chartsets in batches, until the receiver is dropped.
+fn read_batches(export: &ExportFiles, batches: &mpsc::Sender<Vec<ExportLine>>) -> Result<()> {
+    let (mut batch, mut charts) = (Vec::new(), 0);
+    export.read_chartsets(|line| {
+        charts += line.chartset.charts.len();
+        batch.push(line);
+        if charts < BATCH_CHARTS {
+            return true;
+        }
+        charts = 0;
+        batches.blocking_send(std::mem::take(&mut batch)).is_ok()
+    })?;
+    // Err if the import has failed, which reports its own error.
+    let _ = batches.blocking_send(batch);
+    Ok(())
+}
+
+fn imported(line: ExportLine) -> Result<ImportedChartset> {
+    let ExportLine { checked_at_ms, chartset } = line;
+    let ChartsetRecord { id, updated_at_ms, .. } = chartset;
+    let draft = chartset.into_draft().with_context(|| format!("chartset {id} is not valid"))?;
+    Ok(ImportedChartset { draft, updated_at_ms, checked_at_ms })
+}

@@ -1,0 +1,74 @@
+//! Compares a chart of an export with what was computed from its ROX file.
+
+use anyhow::{Result, ensure};
+use chart_index_domain::{ChartNumbers, ChartRecord};
+use chart_index_store::StoredNumbers;
+
+/// The largest ratio by which numbers may differ. JSON numbers with more than 15 digits may be read with an error of their
+/// last bit.
+const ROUNDING: f64 = 1e-12;
+
+/// # Errors
+/// A number differs.
+pub(super) fn check_chart(chart: &ChartRecord, stored: &StoredNumbers) -> Result<()> {
+    let (given, computed) = (&chart.numbers, &stored.numbers);
+    let integers = |numbers: &ChartNumbers| (numbers.keys, numbers.length_ms, numbers.notes, numbers.lns);
+    let same = integers(given) == integers(computed)
+        && floats(given).into_iter().zip(floats(computed)).all(|(a, b)| is_close(a, b));
+    ensure!(same, "its numbers are {given:?}, but computed {computed:?}");
+    let (given, actual) = (chart.rox_bytes, stored.rox_bytes);
+    ensure!(given == actual, "roxBytes is {given}, but its ROX file has {actual} bytes");
+    Ok(())
+}
+
+const fn floats(numbers: &ChartNumbers) -> [f64; 5] {
+    let ChartNumbers { bpm_min, bpm_max, bpm_main, density_avg, density_peak, .. } = *numbers;
+    [bpm_min, bpm_max, bpm_main, density_avg, density_peak]
+}
+
+fn is_close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= ROUNDING * a.abs().max(b.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::{ChartMetadata, KeyCount, NoteHash};
+
+    use super::*;
+
+    #[test]
+    fn only_the_last_bits_may_differ() {
+        let numbers = ChartNumbers {
+            keys: KeyCount::try_from(4).unwrap(),
+            bpm_min: -1.0,
+            bpm_max: 1.234_567_890_123_456_7e300,
+            bpm_main: 174.999,
+            length_ms: 1,
+            notes: 2,
+            lns: 1,
+            density_avg: 0.0,
+            density_peak: 1.0,
+        };
+        let stored = StoredNumbers { numbers, rox_bytes: 7 };
+        let chart = ChartRecord {
+            hash: NoteHash::from_bytes([1; 32]),
+            note_hash_version: 1,
+            numbers,
+            rox_bytes: 7,
+            metadata: ChartMetadata::default(),
+            declared_source: None,
+            alpha_beatmap_id: None,
+        };
+        let with = |change: fn(&mut ChartRecord)| {
+            let mut changed = chart.clone();
+            change(&mut changed);
+            check_chart(&changed, &stored).is_ok()
+        };
+        assert!(with(|_| ()));
+        assert!(with(|chart| chart.numbers.bpm_max = chart.numbers.bpm_max.next_up()));
+        assert!(!with(|chart| chart.numbers.bpm_main += 0.001));
+        assert!(!with(|chart| chart.numbers.density_avg = 0.001));
+        assert!(!with(|chart| chart.numbers.notes = 3));
+        assert!(!with(|chart| chart.rox_bytes = 8));
+    }
+}

@@ -1,0 +1,113 @@
+//! `chart-indexer import`: fills the index from an export.
+//!
+//! Both files are compared with the manifest before anything is written. Then the charts are stored with their ROX files,
+//! which does not make them known, and then the chartsets, one transaction each. Numbers, previews and note hashes are
+//! computed from the ROX files, as an ingest does. What is stored already is passed over, so an import that was
+//! interrupted continues when it is run again.
+
+mod chartsets;
+mod compare;
+mod export_files;
+mod rox_files;
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use chart_index_domain::NoteHash;
+use chart_index_store::{ImportOutcome, PutEffect, Store};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::export_files::ExportFiles;
+use crate::cache_invalidation::CacheInvalidator;
+use crate::report::{Progress, plural};
+
+/// Imports the export in this folder, and prints what changed.
+///
+/// # Errors
+/// The export is incomplete, damaged or inconsistent, or the store or the cache failed. A damaged file is found before
+/// anything is written.
+pub(crate) async fn import(store: &Store, cache: &CacheInvalidator, folder: &Path) -> Result<()> {
+    let export = ExportFiles::open(folder)?;
+    let export = Arc::new(tokio::task::spawn_blocking(move || export.verify()).await??);
+    let invalidation = cache.clone().start_background_task();
+    let mut import = Import {
+        store,
+        stop: CancellationToken::new(),
+        changed: invalidation.sender(),
+        progress: Progress::new(export.manifest().charts + export.manifest().chartsets),
+        other_files: HashSet::new(),
+        counts: Counts::default(),
+    };
+    let result = import.run(&export).await;
+    let Import { changed, progress, counts, other_files, .. } = import;
+    drop(changed);
+    progress.finish();
+    // What was stored before an error is to be seen as well.
+    invalidation.finish().await?;
+    result?;
+    writeln!(std::io::stdout(), "{}", counts.summary())?;
+    if !other_files.is_empty() {
+        let charts = plural(other_files.len() as u64, "chart");
+        writeln!(std::io::stdout(), "{charts} stored before with another ROX file, which stays")?;
+    }
+    Ok(())
+}
+
+/// An import that is running.
+struct Import<'a> {
+    store: &'a Store,
+    /// Never cancelled: an interrupted import is dropped.
+    stop: CancellationToken,
+    /// Sends changed charts to the cache invalidation.
+    changed: mpsc::UnboundedSender<Vec<NoteHash>>,
+    progress: Progress,
+    /// The charts that are stored with another ROX file than that of the export.
+    other_files: HashSet<NoteHash>,
+    counts: Counts,
+}
+
+impl Import<'_> {
+    async fn run(&mut self, export: &Arc<ExportFiles>) -> Result<()> {
+        self.import_rox_files(export).await?;
+        self.import_chartsets(export).await
+    }
+}
+
+/// What became of the chartsets.
+#[derive(Debug, Default)]
+struct Counts {
+    added: u64,
+    unchanged: u64,
+    updated: u64,
+    newer: u64,
+    removed: u64,
+}
+
+impl Counts {
+    fn add(&mut self, outcome: &ImportOutcome) {
+        match outcome {
+            ImportOutcome::Newer => self.newer += 1,
+            ImportOutcome::Stored(put) => {
+                *match put.effect {
+                    PutEffect::Added => &mut self.added,
+                    PutEffect::Unchanged => &mut self.unchanged,
+                    PutEffect::Updated => &mut self.updated,
+                } += 1;
+                self.removed += u64::from(put.removed);
+            }
+        }
+    }
+
+    fn summary(&self) -> String {
+        let Self { added, unchanged, updated, newer, removed } = self;
+        let stored =
+            format!("{} added, {unchanged} unchanged, {updated} updated", plural(*added, "chartset"));
+        let newer = (*newer > 0).then(|| format!("{newer} changed later here, not replaced"));
+        let removed = (*removed > 0).then(|| format!("{removed} removed here, not shown"));
+        [Some(stored), newer, removed].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+}

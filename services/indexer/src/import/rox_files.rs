@@ -1,0 +1,107 @@
+//! The first half of an import: charts with their ROX files.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use chart_index_chartfile::inspect_rox;
+use chart_index_domain::{ChartDraft, ChartMetadata, NoteHash};
+use tokio::sync::mpsc;
+use tokio::task::{JoinSet, spawn_blocking};
+
+use super::Import;
+use super::export_files::ExportFiles;
+use crate::backoff::retry_store_call;
+use crate::clock::now_ms;
+
+/// The maximum number of charts of a batch.
+const BATCH_CHARTS: usize = 256;
+/// The size of the ROX files from which on a batch is complete. Its previews are about as large, and a decoded chart up to
+/// fifty times as large as its file.
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+type RoxFiles = Vec<(NoteHash, Vec<u8>)>;
+
+impl Import<'_> {
+    /// Stores the charts that are not stored yet.
+    pub(super) async fn import_rox_files(&mut self, export: &Arc<ExportFiles>) -> Result<()> {
+        // One batch is read while another one is stored.
+        let (sender, mut batches) = mpsc::channel(1);
+        let export = Arc::clone(export);
+        let reader = spawn_blocking(move || read_batches(&export, &sender));
+        while let Some(batch) = batches.recv().await {
+            let count = batch.len() as u64;
+            self.import_batch(batch).await?;
+            self.progress.advance_by(count);
+        }
+        reader.await?
+    }
+
+    async fn import_batch(&mut self, mut batch: RoxFiles) -> Result<()> {
+        let hashes: Vec<NoteHash> = batch.iter().map(|(hash, _)| *hash).collect();
+        let mut stored = retry_store_call(&self.stop, || self.store.rox_files(&hashes)).await?;
+        stored.sort_unstable_by_key(|(hash, _)| *hash);
+        batch.retain(|(hash, bytes)| {
+            let Ok(index) = stored.binary_search_by_key(hash, |(hash, _)| *hash) else { return true };
+            if stored[index].1 != *bytes {
+                self.other_files.insert(*hash);
+            }
+            false
+        });
+        let charts = decode(batch).await?;
+        if !charts.is_empty() {
+            retry_store_call(&self.stop, || self.store.put_charts(&charts, now_ms())).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends the ROX files in batches, until the receiver is dropped.
+fn read_batches(export: &ExportFiles, batches: &mpsc::Sender<RoxFiles>) -> Result<()> {
+    let (mut batch, mut batch_bytes) = (Vec::new(), 0);
+    export.read_rox_files(|hash, bytes| {
+        batch_bytes += bytes.len();
+        batch.push((hash, bytes));
+        if batch.len() < BATCH_CHARTS && batch_bytes < BATCH_BYTES {
+            return true;
+        }
+        batch_bytes = 0;
+        batches.blocking_send(std::mem::take(&mut batch)).is_ok()
+    })?;
+    // Err if the import has failed, which reports its own error.
+    let _ = batches.blocking_send(batch);
+    Ok(())
+}
+
+/// Computes on all cores what is stored of the charts.
+async fn decode(rox_files: RoxFiles) -> Result<Vec<ChartDraft>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut parts: Vec<RoxFiles> = (0..cores).map(|_| Vec::new()).collect();
+    for (index, file) in rox_files.into_iter().enumerate() {
+        parts[index % cores].push(file);
+    }
+    let mut tasks = JoinSet::new();
+    for part in parts {
+        let drafts = move || part.into_iter().map(|(hash, rox)| draft(hash, rox)).collect::<Result<Vec<_>>>();
+        tasks.spawn_blocking(drafts);
+    }
+    let mut charts = Vec::new();
+    while let Some(drafts) = tasks.join_next().await {
+        charts.append(&mut drafts??);
+    }
+    Ok(charts)
+}
+
+fn draft(hash: NoteHash, rox: Vec<u8>) -> Result<ChartDraft> {
+    let content = inspect_rox(&rox).with_context(|| format!("the ROX file of chart {hash} is invalid"))?;
+    let actual = content.hash;
+    ensure!(actual == hash, "the ROX file of chart {hash} has the notes of chart {actual}");
+    Ok(ChartDraft {
+        hash,
+        numbers: content.numbers,
+        rox: Some(rox),
+        preview: Some(content.preview),
+        metadata: ChartMetadata::default(),
+        declared_source: None,
+        alpha_beatmap_id: None,
+    })
+}

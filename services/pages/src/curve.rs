@@ -115,8 +115,8 @@ mod tests {
         assert_eq!(path([255; 48]), "M0 64V0h47V64");
         let mut rising = [0; 48];
         rising[1] = 255;
-        rising[2] = 104;
-        assert_eq!(path(rising), "M0 64V64l1-64 1 32 1 32h44V64");
+        rising[2] = 30;
+        assert_eq!(path(rising), "M0 64V64l1-64 1 55 1 9h44V64");
         let curve = DensityCurve::from_bytes([104; 48]);
         assert_eq!(in_line(&curve), "M0 12V6h23V12");
     }

@@ -29,14 +29,15 @@ mod tests {
     #[test]
     fn page_has_the_detail_escaped_and_the_seconds() {
         let error = ErrorPage {
-            status: 429,
-            title: "Too many requests",
+            status: 400,
+            title: "Bad request",
             detail: "at most <240>".to_owned(),
-            problem_type: "/problems/rate-limited",
+            problem_type: "/problems/invalid-parameter",
             retry_after_seconds: Some(17),
         };
         let html = render(&ErrorTemplate { layout: Layout::not_indexed("x"), error: &error }).unwrap();
-        for part in ["data-retry-after=\"17\"", "at most &#60;240&#62;", "/problems/rate-limited", "noindex"]
+        for part in
+            ["data-retry-after=\"17\"", "at most &#60;240&#62;", "/problems/invalid-parameter", "noindex"]
         {
             assert!(html.contains(part), "{part}: {html}");
         }

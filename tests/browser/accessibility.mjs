@@ -27,6 +27,7 @@ const PAGES = {
   "set": set,
   "set without a source": "/chartsets/0000000000000000",
   "chart": chart,
+  "pack": "/packs/71",
   "about": "/about",
   "API": "/docs",
   "note hash": "/docs/note-hash",

@@ -4,6 +4,7 @@
 mod budgets;
 mod chart;
 mod chartset;
+mod docs;
 mod errors;
 mod feed;
 mod headers;
@@ -11,6 +12,7 @@ mod hostile_names;
 mod limits;
 mod list;
 mod outages;
+mod pack;
 mod redirects;
 
 use chart_index_tests::{

@@ -150,6 +150,8 @@ pub enum Resource {
     AnyChartset,
     /// An export, or a file of one.
     Export,
+    /// A pack with chartsets.
+    Pack,
     /// An asset of the web site.
     Asset,
 }
@@ -164,6 +166,7 @@ impl fmt::Display for Resource {
             Self::RoxFile | Self::Chart => "the chart is unknown or has been removed",
             Self::AnyChartset => "no chartset matches",
             Self::Export => "no such export, or it has no such file",
+            Self::Pack => "no chartset of the pack is in the index",
             Self::Asset => "no such asset",
         })
     }

@@ -20,6 +20,7 @@ mod layout;
 mod list_page;
 mod list_query;
 mod matching;
+mod pack_page;
 mod pagination;
 mod random;
 mod render;
@@ -57,18 +58,20 @@ pub struct PagesState {
 
 /// The routes of the service.
 pub fn routes(state: PagesState) -> Routes {
-    let api_docs = api_docs::routes(state.cache.rate_limiter(), &state.settings);
+    let state = Arc::new(state);
+    let api_docs = api_docs::routes(&state);
     Routes::new(state.cache.rate_limiter())
         .route(Group::Page, "/", get(list_page::list))
         .route(Group::Page, "/chartsets", get(list_page::moved))
         .route(Group::Page, "/chartsets/{id}", get(chartset_page::chartset))
         .route(Group::Page, "/charts/{hash}", get(chart_page::chart))
+        .route(Group::Page, "/packs/{ref}", get(pack_page::pack))
         .route(Group::Page, "/random", get(random::random))
         .route(Group::Page, "/feed.atom", get(feed::feed))
         .route(Group::Page, "/about", get(about::about))
         .route(Group::Page, "/robots.txt", get(robots::robots))
         .unlimited_route(Group::Page, "/assets/{name}", get(assets::asset))
         .with_error_pages(errors::error_pages())
-        .with_state(Arc::new(state))
+        .with_state(state)
         .merge(api_docs)
 }

@@ -41,9 +41,8 @@ pub(crate) async fn list(
         Ok(parsed) => parsed,
         Err(error) => return Ok(bad_request(&query_string, error)),
     };
-    let shortcut = Shortcut::of_query(&parsed.query.search, &state.source_pages);
-    if let Some(path) = shortcut.and_then(|shortcut| shortcut.path()) {
-        return Ok(see_other(&path));
+    if let Some(shortcut) = Shortcut::of_query(&parsed.query.search, &state.source_pages) {
+        return Ok(see_other(&shortcut.path()));
     }
     if parsed.is_form {
         return Ok(see_other(&parsed.query.path()));

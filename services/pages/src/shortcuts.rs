@@ -4,6 +4,8 @@ use chart_index_browse::SourcePages;
 use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{ChartsetId, NoteHash, PublicSource, SourceKind};
 
+use crate::pack_page;
+
 /// What a text names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Shortcut {
@@ -37,16 +39,15 @@ impl Shortcut {
         pages.source_of(text).map(Self::Source)
     }
 
-    /// The chartset that a source page shows, as far as that follows from its address: a set of the first game is one chartset,
-    /// a pack of the second game has many.
-    pub(crate) fn path(&self) -> Option<String> {
+    /// The page of what is named: a set of the first game is one chartset, a pack of the second game has many.
+    pub(crate) fn path(&self) -> String {
         match self {
-            Self::Chart(hash) => Some(format!("/charts/{hash}")),
-            Self::Chartset(id) => Some(format!("/chartsets/{id}")),
+            Self::Chart(hash) => format!("/charts/{hash}"),
+            Self::Chartset(id) => format!("/chartsets/{id}"),
             Self::Source(source) if source.kind == SourceKind::AlphaSet => {
-                Some(format!("/chartsets/{}", ChartsetId::from_alpha_set(&source.reference)))
+                format!("/chartsets/{}", ChartsetId::from_alpha_set(&source.reference))
             }
-            Self::Source(_) => None,
+            Self::Source(source) => pack_page::path(&source.reference),
         }
     }
 }

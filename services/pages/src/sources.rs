@@ -1,10 +1,10 @@
 //! Where charts come from, as lines of a page.
 
 use chart_index_browse::SourcePages;
-use chart_index_domain::{Confidence, PublicSource, Source};
+use chart_index_domain::{Confidence, PublicSource, Source, SourceKind};
 
 use crate::filter_form::source_name;
-use crate::format;
+use crate::{format, pack_page};
 
 /// A source.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub(crate) struct SourceLine {
     pub(crate) name: String,
     /// The URL of its page.
     pub(crate) url: String,
+    /// The page with all chartsets of a pack.
+    pub(crate) pack: Option<String>,
     /// How certain it is that the source has the chart.
     pub(crate) confidence: &'static str,
     /// The date of the last check.
@@ -33,6 +35,7 @@ impl SourceLine {
         Self {
             name: format!("{} {}", source_name(source.kind), source.reference),
             url: pages.page_of(&public),
+            pack: (source.kind == SourceKind::BetaPack).then(|| pack_page::path(&source.reference)),
             confidence: match source.confidence {
                 Confidence::Exact => "read from this very source",
                 Confidence::Declared => "named by the chart file only",

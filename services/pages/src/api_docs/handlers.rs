@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use chart_index_cache::CacheKey;
 use chart_index_http::{
-    ApiError, CachePolicy, ErrorType, MediaType, PathParam, RequestHeaders, Resource, TextBody,
+    ApiError, CachePolicy, ErrorType, MediaType, PathParam, RateLimitCheck, RequestHeaders, Resource,
+    TextBody,
 };
 
-use super::{docs_page, note_hash_page, openapi, problem_pages};
-use crate::settings::PagesSettings;
+use super::{docs_page, live_links, note_hash_page, openapi, problem_pages};
+use crate::PagesState;
 
 /// The rendered pages.
-#[derive(Debug)]
 pub(crate) struct ApiDocs {
-    docs: TextBody,
+    pages: Arc<PagesState>,
+    /// With links to the samples.
+    docs: Arc<str>,
     openapi: TextBody,
     note_hash: TextBody,
     vectors: TextBody,
@@ -25,24 +28,42 @@ pub(crate) struct ApiDocs {
 
 impl ApiDocs {
     /// Renders all pages.
-    pub(crate) fn new(settings: &PagesSettings) -> Self {
+    pub(crate) fn new(pages: Arc<PagesState>) -> Self {
+        let settings = &pages.settings;
         let document = openapi::document(settings.contact.as_deref());
         let url = settings.public_url.as_ref();
         let problem = |kind: ErrorType| (kind.as_str(), TextBody::new(problem_pages::page(kind, url)));
         Self {
-            docs: TextBody::new(docs_page::page(&document, url)),
+            docs: docs_page::page(&document, url).into(),
             // What is serialised is text, numbers and lists of them.
             openapi: TextBody::new(serde_json::to_vec(&document).unwrap_or_default()),
             note_hash: TextBody::new(note_hash_page::page(url)),
             vectors: TextBody::new(note_hash_page::VECTORS),
             problems: ErrorType::ALL.map(problem).into(),
+            pages,
         }
     }
 }
 
-/// `GET /docs`.
-pub(crate) async fn docs(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
-    docs.docs.clone().into_response(&headers, CachePolicy::Page, MediaType::Html)
+/// `GET /docs`. Its links lead to the newest chart of the instance, or to the samples while that cannot be read.
+pub(crate) async fn docs(
+    State(docs): State<Arc<ApiDocs>>,
+    check: RateLimitCheck,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let key = CacheKey::page(b"docs", docs.pages.watch.generation());
+    let fill = {
+        let (html, pages) = (Arc::clone(&docs.docs), Arc::clone(&docs.pages));
+        move || async move {
+            let newest = pages.store.newest_chart().await.unwrap_or_default();
+            let html =
+                newest.map_or_else(|| html.to_string(), |newest| live_links::with_newest(&html, newest));
+            Ok(TextBody::new(html).into_cached())
+        }
+    };
+    let body = docs.pages.cache.read_text(&check, key, &headers, fill).await?;
+    let body = body.unwrap_or_else(|| TextBody::new(docs.docs.to_string()));
+    Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
 /// `GET /docs/openapi.json`.

@@ -1,10 +1,11 @@
 //! The pages for authors of clients: the API reference, the OpenAPI document, the note hash, and what each problem means.
 //!
 //! Their words are those of docs/api.md, which is embedded: the pages and the reference cannot differ. All of it is rendered once,
-//! when the service starts.
+//! when the service starts, apart from the links of `/docs` to charts of the instance.
 
 mod docs_page;
 mod handlers;
+mod live_links;
 mod markdown;
 mod note_hash_page;
 mod openapi;
@@ -16,21 +17,21 @@ mod snippets;
 use std::sync::Arc;
 
 use axum::routing::get;
-use chart_index_http::{HttpRateLimiter, Routes};
+use chart_index_http::Routes;
 use chart_index_ratelimit::Group;
 
-use crate::settings::PagesSettings;
+use crate::PagesState;
 use handlers::ApiDocs;
 
 /// The routes of these pages.
-pub(crate) fn routes(limiter: &HttpRateLimiter, settings: &PagesSettings) -> Routes {
-    Routes::new(limiter)
+pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
+    Routes::new(state.cache.rate_limiter())
         .route(Group::Page, "/docs", get(handlers::docs))
         .route(Group::Page, "/docs/openapi.json", get(handlers::openapi))
         .route(Group::Page, "/docs/note-hash", get(handlers::note_hash))
         .route(Group::Page, "/docs/note-hash/vectors.json", get(handlers::vectors))
         .route(Group::Page, "/problems/{slug}", get(handlers::problem))
-        .with_state(Arc::new(ApiDocs::new(settings)))
+        .with_state(Arc::new(ApiDocs::new(Arc::clone(state))))
 }
 
 #[cfg(test)]

@@ -1,0 +1,1 @@
+DROP INDEX chartsets_of_packs;

@@ -111,8 +111,10 @@ impl Servers {
         requests.await?;
         let after = self.times()?;
         let hashes = f64::from(u32::try_from(HASHES)?);
-        let mut each =
-            before.iter().zip(after).map(|(before, after)| (after - *before).as_secs_f64() * 1e6 / hashes);
+        let mut each = before
+            .iter()
+            .zip(after)
+            .map(|(before, after)| after.saturating_sub(*before).as_secs_f64() * 1e6 / hashes);
         let mut next = || each.next().context("three servers");
         Ok(Cost { service: next()?, redis: next()?, postgres: next()? })
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use chart_index_tests::{Client, Service, within};
+use chart_index_tests::{Client, Service, generate_catalogue, within};
 use serde_json::{Value, json};
 
 use super::*;
@@ -237,10 +237,18 @@ fn hex(bytes: &[u8]) -> String {
 /// Holds a lock that an export waits for when it has written the chartsets.
 async fn block_rox_files(database: &Database) -> Child {
     let lock = database.0.start_psql("BEGIN; LOCK TABLE rox_files; SELECT pg_sleep(600)");
-    let granted = "SELECT count(*) FROM pg_locks WHERE relation = 'rox_files'::regclass
+    let granted = "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
+                   WHERE datname = current_database() AND relation = 'rox_files'::regclass
                    AND mode = 'AccessExclusiveLock' AND granted";
     within(TIMEOUT, async || (database.0.psql(granted) == "1").then_some(())).await;
     lock
+}
+
+/// Waits until a program waits for the lock of [`block_rox_files`].
+async fn wait_until_blocked(database: &Database) {
+    let waiting = "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
+                   WHERE datname = current_database() AND relation = 'rox_files'::regclass AND NOT granted";
+    within(TIMEOUT, async || (database.0.psql(waiting) != "0").then_some(())).await;
 }
 
 fn release(database: &Database, mut lock: Child) {
@@ -255,8 +263,8 @@ async fn killed_export_leaves_no_export() {
     for signal in ["KILL", "TERM"] {
         let lock = block_rox_files(&original.database).await;
         let export = original.start_export();
-        let partial = original.exports.path().join(".partial/rox.tar");
-        within(TIMEOUT, async || partial.exists().then_some(())).await;
+        wait_until_blocked(&original.database).await;
+        assert!(original.exports.path().join(".partial/rox.tar").exists());
         let other = original.database.try_run(&["export", original.directory()]);
         assert_eq!((other.code, other.stderr.contains("is running")), (Some(1), true), "{}", other.stderr);
         let sent = Command::new("kill").args(["-s", signal, &export.id().to_string()]).status();
@@ -436,8 +444,7 @@ async fn interrupted_import_continues() {
     let lock = block_rox_files(&restored).await;
     let mut import = indexer_command(restored.0.url(), &["import", export.to_str().unwrap()]);
     let import = import.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'rox_files'::regclass AND NOT granted";
-    within(TIMEOUT, async || (restored.0.psql(waiting) != "0").then_some(())).await;
+    wait_until_blocked(&restored).await;
     let sent = Command::new("kill").args(["-s", "KILL", &import.id().to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()));
     let output = import.wait_with_output().unwrap();
@@ -460,4 +467,38 @@ async fn empty_index_is_exported_and_imported() {
     File::create(exports.path().join("file")).unwrap();
     let run = empty.try_run(&["export", exports.path().join("file").to_str().unwrap()]);
     assert_eq!((run.code, run.stderr.contains("cannot create")), (Some(1), true), "{}", run.stderr);
+}
+
+/// Rows are read and written in pages.
+#[tokio::test]
+#[ignore = "long: a minute"]
+async fn long_memory_of_an_export_does_not_depend_on_the_size() {
+    let (mut peaks, exports) = (Vec::new(), tempfile::tempdir().unwrap());
+    for (chartsets, charts) in [("500", "2000"), ("20000", "80000")] {
+        let database = Database::new().await;
+        generate_catalogue(database.0.url(), &["--chartsets", chartsets, "--charts", charts]).succeeded();
+        let directory = exports.path().join(chartsets);
+        let arguments = ["export", directory.to_str().unwrap(), "--rox"];
+        let mut export = indexer_command(database.0.url(), &arguments);
+        let export = export.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        peaks.push(peak_memory(export).await);
+        assert_eq!(fs::read_dir(directory).unwrap().count(), 2, "the export and the lock");
+    }
+    let [small, large] = peaks[..] else { panic!("two exports") };
+    assert!(small > 0 && large < small + 16 * 1024, "{small} KiB, {large} KiB");
+}
+
+/// The highest resident memory of a process until its end, in KiB.
+async fn peak_memory(mut child: Child) -> u64 {
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    let ended = async || {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        peak = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(peak);
+        child.try_wait().unwrap()
+    };
+    let (status, _) = within(Duration::from_mins(5), ended).await;
+    assert!(status.success());
+    peak
 }

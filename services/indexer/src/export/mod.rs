@@ -22,7 +22,8 @@ use self::export_folder::ExportFolder;
 use crate::clock::now_ms;
 use crate::report::{Progress, plural};
 
-/// The level of the compression: half of the time of an export, and a tenth smaller than at level 3.
+/// The level of the compression: 48 MB of generated chartsets take 8.8 MB at level 3, 8.0 MB at this one, and 7.8 MB at level 12,
+/// which takes twice as long.
 const COMPRESSION_LEVEL: i32 = 9;
 
 /// What to export, and where to.

@@ -190,6 +190,13 @@ def sync():
             {"age": f"max({metric('chart_index_outbox_oldest_age_seconds')})"},
             limit=LAG_LIMIT,
         ),
+        graph(
+            "Changes without a place in the feed",
+            "Age of the oldest change that is not in /api/changes yet.",
+            "s",
+            {"age": f"max({metric('chart_index_change_feed_oldest_age_seconds')})"},
+            limit=LAG_LIMIT,
+        ),
         graph("Time since the last pass", "That was successful.", "s", {f"{{{{{NODE}}}}}": SINCE_SYNC}),
         graph(
             "Passes by outcome",

@@ -3,6 +3,7 @@
 
 mod batch_lookup;
 mod caching;
+mod changes;
 mod configuration;
 mod connections;
 mod detail;

@@ -107,7 +107,9 @@ impl Outage {
 
 #[tokio::test]
 async fn killed_postgresql_is_503_and_recovers() {
-    let outage = Outage::new().await;
+    let mut outage = Outage::new().await;
+    // Pages of the feed are never cached.
+    outage.paths.push(("/api/changes".into(), 200));
     outage.postgres.kill();
     outage.assert_unavailable().await;
     outage.postgres.restart();

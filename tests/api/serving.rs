@@ -18,18 +18,20 @@ async fn health_endpoints_are_on_the_private_listener_only() {
 async fn replica_serves_the_selected_services() {
     let index = Index::new(Library::new()).await;
     let (chart, list) = (format!("/api/charts/{}", "0".repeat(64)), "/api/chartsets");
-    for (services, chart_status, list_status, page_status) in [
-        ("lookup", 200, 404, 404),
-        ("browse", 404, 200, 404),
-        ("pages", 404, 404, 200),
-        ("lookup,browse", 200, 200, 404),
-        ("lookup,browse,pages", 200, 200, 200),
+    for (services, chart_status, list_status, page_status, feed_status) in [
+        ("lookup", 200, 404, 404, 404),
+        ("browse", 404, 200, 404, 404),
+        ("pages", 404, 404, 200, 404),
+        ("bulk", 404, 404, 404, 200),
+        ("lookup,browse", 200, 200, 404, 404),
+        ("lookup,browse,pages,bulk", 200, 200, 200, 200),
     ] {
         let options = ServiceOptions { arguments: &["--services", services], ..ServiceOptions::default() };
         let service = Service::start_with(index.database.url(), &options);
         assert_eq!(service.client().get(&chart).await.status, chart_status, "{services}");
         assert_eq!(service.client().get(list).await.status, list_status, "{services}");
         assert_eq!(service.client().get("/").await.status, page_status, "{services}");
+        assert_eq!(service.client().get("/api/changes").await.status, feed_status, "{services}");
     }
 }
 

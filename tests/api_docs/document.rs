@@ -105,7 +105,7 @@ fn field_rows(reference: &str) -> Vec<(String, String)> {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let kind = match cells[2] {
             array if array.starts_with("array") => "array",
-            scalar @ ("string" | "integer" | "number") => scalar,
+            scalar @ ("boolean" | "string" | "integer" | "number") => scalar,
             _ => "object",
         };
         cells[1]

@@ -8,7 +8,7 @@ use reqwest::Method;
 use super::openapi::Document;
 use super::{CHARTSET, HASH, limits, sample_database, serve_samples};
 
-/// A GET operation: its path, the target of a success, and a target and header that give a 400 and a 404, if it has these.
+/// A GET operation: its path, the target of a success, and targets that give a 400, and a 404 or 410, if it has these.
 struct Requests {
     path: &'static str,
     success: String,
@@ -55,6 +55,12 @@ fn known_requests() -> Vec<Requests> {
         }
     };
     let latest = "/api/exports/latest";
+    let changes = Requests {
+        path: "/api/changes",
+        success: "/api/changes?limit=1000".to_owned(),
+        bad: "/api/changes?after=x".to_owned(),
+        missing: Some("/api/changes?after=9007199254740991".to_owned()),
+    };
     vec![
         of_chart("/api/charts/{hash}", "", false),
         of_chart("/api/charts/{hash}/rox", "/rox", true),
@@ -66,6 +72,7 @@ fn known_requests() -> Vec<Requests> {
         of_export("/api/exports/{name}/manifest.json"),
         of_export("/api/exports/{name}/chartsets.ndjson.zst"),
         of_export("/api/exports/{name}/rox.tar"),
+        changes,
     ]
 }
 

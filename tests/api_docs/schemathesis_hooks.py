@@ -1,4 +1,4 @@
-"""What JSON Schema cannot say of the parameters of the list (docs/api.md, "Chartset list")."""
+"""What JSON Schema cannot say of parameters (docs/api.md, "Chartset list" and "Changes")."""
 
 import schemathesis
 
@@ -9,11 +9,13 @@ def is_number(value):
 
 @schemathesis.hook
 def map_query(context, query):
-    """A lower bound above its upper bound is refused."""
+    """A lower bound above its upper bound is refused, and a sequence above the last one of the sample library is 410."""
     for lower, upper in (("bpmMin", "bpmMax"), ("lengthMin", "lengthMax")):
         bounds = [(query or {}).get(name) for name in (lower, upper)]
         if all(map(is_number, bounds)):
             query[lower], query[upper] = sorted(bounds)
+    if is_number((query or {}).get("after")):
+        query["after"] = int(query["after"]) % 10
     return query
 
 

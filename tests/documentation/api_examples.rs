@@ -11,8 +11,11 @@ use super::{code_blocks, read};
 const API: &str = "docs/api.md";
 
 /// The values in the documentation of what differs in every run.
-const CHECKED_AT_MS: &str = "1790000000000";
+const FIXED_TIME_MS: &str = "1790000000000";
 const RETRY_AFTER: &str = "42";
+
+/// The folder of the first changes: a chart that is in no other, and its chartset.
+const FIRST: &str = "alpha/900106 Haneul Yeonmot - Byeolbit Jeongwon";
 
 /// The limit of a group, which an example of a 429 uses up.
 const LIMIT: usize = 240;
@@ -21,6 +24,8 @@ const LIMIT: usize = 240;
 async fn serve_samples() -> (TestDatabase, Service) {
     let database = TestDatabase::create().await;
     indexer(database.url(), &["migrate"]).succeeded();
+    // Alone, so that the first page of the change feed is the same in every run.
+    indexer(database.url(), &["ingest", samples().join(FIRST).to_str().expect("UTF-8")]).succeeded();
     indexer(database.url(), &["ingest", samples().to_str().expect("UTF-8")]).succeeded();
     // Each example is a client of its own, by its forwarded address.
     let arguments = ["--trusted-proxies", "127.0.0.1/32", "--rate-limit-list", "240"];
@@ -169,14 +174,16 @@ fn tag(body: &[u8]) -> String {
 }
 
 fn with_fixed_times(json: &str) -> String {
-    const FIELD: &str = "\"checkedAtMs\":";
-    let mut parts = json.split(FIELD);
-    let start = parts.next().unwrap_or_default();
-    let fixed = parts.map(|part| {
-        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-        format!("{FIELD}{CHECKED_AT_MS}{rest}")
-    });
-    std::iter::once(start.to_owned()).chain(fixed).collect()
+    let fields = ["\"checkedAtMs\":", "\"changedAtMs\":", "\"updatedAtMs\":"];
+    fields.iter().fold(json.to_owned(), |json, field| {
+        let mut parts = json.split(field);
+        let start = parts.next().unwrap_or_default();
+        let fixed = parts.map(|part| {
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            format!("{field}{FIXED_TIME_MS}{rest}")
+        });
+        std::iter::once(start.to_owned()).chain(fixed).collect()
+    })
 }
 
 /// Compact JSON as it is shown: what fits is on one line.

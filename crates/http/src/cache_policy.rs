@@ -21,6 +21,11 @@ pub enum CachePolicy {
     Listing,
     /// A redirect to a source page: 300 seconds.
     Redirect,
+    /// A page of the change feed that gains no entries: a day. It would be correct for longer, but not complete after a
+    /// restore of the database.
+    FullFeedPage,
+    /// The last page of the change feed: 10 seconds.
+    FeedTail,
     /// A page of the web site: 30 seconds, like what it shows.
     Page,
     /// An asset of the web site, whose name changes with its content: immutable.
@@ -40,6 +45,8 @@ impl CachePolicy {
             Self::Rox | Self::Asset | Self::Export => "public, max-age=31536000, immutable",
             Self::RoxNotFound | Self::LatestExport => "public, max-age=60",
             Self::Listing | Self::Page => "public, max-age=30",
+            Self::FullFeedPage => "public, max-age=86400, immutable",
+            Self::FeedTail => "public, max-age=10",
             Self::NoStore => "no-store",
         })
     }
@@ -77,6 +84,8 @@ mod tests {
             (CachePolicy::RoxNotFound, "public, max-age=60"),
             (CachePolicy::Listing, "public, max-age=30"),
             (CachePolicy::Redirect, "public, max-age=300"),
+            (CachePolicy::FullFeedPage, "public, max-age=86400, immutable"),
+            (CachePolicy::FeedTail, "public, max-age=10"),
             (CachePolicy::Page, "public, max-age=30"),
             (CachePolicy::Asset, "public, max-age=31536000, immutable"),
             (CachePolicy::Export, "public, max-age=31536000, immutable"),

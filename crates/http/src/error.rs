@@ -56,6 +56,9 @@ pub enum ApiError {
     /// The resource does not exist.
     #[error("not found: {0}")]
     NotFound(Resource),
+    /// The change feed does not continue from the sequence of the request: the database was set back.
+    #[error("changes lost")]
+    ChangesLost,
     /// The resource does not have this method.
     #[error("method not allowed")]
     MethodNotAllowed(AllowedMethods),
@@ -208,6 +211,7 @@ impl ApiError {
             Self::ContentTooLarge => ErrorType::ContentTooLarge,
             Self::UnsupportedMediaType => ErrorType::UnsupportedMediaType,
             Self::NotFound(_) => ErrorType::NotFound,
+            Self::ChangesLost => ErrorType::ChangesLost,
             Self::MethodNotAllowed(_) => ErrorType::MethodNotAllowed,
             Self::RangeNotSatisfiable { .. } => ErrorType::RangeNotSatisfiable,
             Self::UriTooLong => ErrorType::UriTooLong,
@@ -249,6 +253,9 @@ impl ApiError {
             Self::IncompleteBody => "the body ended early".into(),
             Self::ContentTooLarge => "the body must not exceed 128 KiB".into(),
             Self::UnsupportedMediaType => "send the body as application/json".into(),
+            Self::ChangesLost => {
+                "the change with this sequence was lost when the index was set back; start again from 0 or from an export".into()
+            }
             Self::MethodNotAllowed(allowed) => format!("allowed are {}", allowed.as_str()).into(),
             Self::RangeNotSatisfiable { size } => format!("the file has {size} bytes").into(),
             Self::UriTooLong => "path and query must not exceed 8 KiB".into(),
@@ -271,6 +278,7 @@ impl ApiError {
     pub(crate) fn parameter(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::BadParameter(error) => Some(error.parameter.into()),
+            Self::ChangesLost => Some("after".into()),
             Self::MalformedHash(_) => Some("hash".into()),
             Self::MalformedHashAt { parameter, index } => Some(format!("{parameter}[{index}]").into()),
             _ => None,
@@ -427,6 +435,7 @@ mod tests {
             (ApiError::NotFound(Resource::SourcePage), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::RoxFile), 404, None, CachePolicy::RoxNotFound),
             (ApiError::NotFound(Resource::Preview), 404, None, CachePolicy::RoxNotFound),
+            (ApiError::ChangesLost, 410, None, CachePolicy::NoStore),
             (ApiError::MalformedHashAt { parameter: "hashes", index: 7 }, 400, None, CachePolicy::NoStore),
             (ApiError::IncompleteBody, 400, None, CachePolicy::NoStore),
             (ApiError::ContentTooLarge, 413, None, CachePolicy::NoStore),

@@ -15,6 +15,8 @@ pub enum ErrorType {
     MalformedBody,
     /// The resource does not exist.
     NotFound,
+    /// The change feed does not continue from a sequence.
+    ChangesLost,
     /// The resource does not have this method.
     MethodNotAllowed,
     /// The request body is too large.
@@ -43,11 +45,12 @@ pub enum ErrorType {
 
 impl ErrorType {
     /// Every type, in the order of the enum.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::BadParameter,
         Self::MalformedHash,
         Self::MalformedBody,
         Self::NotFound,
+        Self::ChangesLost,
         Self::MethodNotAllowed,
         Self::ContentTooLarge,
         Self::UnsupportedMediaType,
@@ -70,6 +73,7 @@ impl ErrorType {
                 StatusCode::BAD_REQUEST
             }
             Self::NotFound => StatusCode::NOT_FOUND,
+            Self::ChangesLost => StatusCode::GONE,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -92,6 +96,7 @@ impl ErrorType {
             Self::MalformedHash => "/problems/malformed-hash",
             Self::MalformedBody => "/problems/malformed-body",
             Self::NotFound => "/problems/not-found",
+            Self::ChangesLost => "/problems/changes-lost",
             Self::MethodNotAllowed => "/problems/method-not-allowed",
             Self::ContentTooLarge => "/problems/content-too-large",
             Self::UnsupportedMediaType => "/problems/unsupported-media-type",
@@ -115,6 +120,7 @@ impl ErrorType {
             Self::MalformedHash => "The chart hash is malformed",
             Self::MalformedBody => "The request body is malformed",
             Self::NotFound => "Not found",
+            Self::ChangesLost => "The changes were lost",
             Self::MethodNotAllowed => "Method not allowed",
             Self::ContentTooLarge => "The request body is too large",
             Self::UnsupportedMediaType => "Unsupported media type",

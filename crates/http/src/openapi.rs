@@ -73,6 +73,21 @@ pub fn tagged(ok: ResponseBuilder, policy: CachePolicy, varies: bool) -> Respons
     by_status(responses)
 }
 
+/// The responses, each of which is cached by one of several policies.
+#[must_use]
+pub fn with_cache_policies(mut responses: Responses, policies: &[CachePolicy]) -> Responses {
+    let headers: Vec<_> = policies.iter().map(|policy| policy.header()).collect();
+    let values = headers.iter().filter_map(|header| header.to_str().ok());
+    let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values.collect::<Vec<_>>()));
+    let header = header_of(schema, "How long the response may be cached").build();
+    for response in responses.values_mut() {
+        if let RefOr::T(response) = response {
+            response.headers.insert("Cache-Control".to_owned(), header.clone().into());
+        }
+    }
+    responses
+}
+
 /// A JSON body of this type, and its 304.
 #[must_use]
 pub fn json<T: ToSchema>(description: &str, policy: CachePolicy) -> Responses {

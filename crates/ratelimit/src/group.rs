@@ -13,7 +13,7 @@ pub enum Group {
     List,
     /// Chartset details and source redirects.
     Detail,
-    /// Batch lookups.
+    /// Batch lookups and the change feed.
     Bulk,
     /// Pages of the web site.
     Page,
@@ -52,7 +52,7 @@ pub struct Limits {
     pub list: NonZeroU32,
     /// Chartset details and source redirects.
     pub detail: NonZeroU32,
-    /// Batch lookups.
+    /// Batch lookups and the change feed.
     pub bulk: NonZeroU32,
     /// Pages of the web site.
     pub page: NonZeroU32,

@@ -20,8 +20,8 @@ CREATE TABLE catalogue_changes (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 
 -- Where the numbers were assigned: the cluster, the start of its server and the table. They differ after a failover, a
--- restore from any kind of backup, and a restart, after each of which numbers may have been lost. Numbers then continue at a
--- distance, so that a reader that has seen lost ones has one of the distance and is told.
+-- restore from any kind of backup, and a restart, after each of which numbers may have been lost. Numbers then continue after
+-- a gap, so that a reader that has seen lost ones has a number in the gap and is told.
 CREATE FUNCTION change_feed_origin() RETURNS text LANGUAGE sql STABLE AS $$
     SELECT format('%s %s %s', system_identifier, extract(epoch FROM pg_postmaster_start_time()),
                   'catalogue_changes'::regclass::oid)
@@ -34,7 +34,7 @@ CREATE TABLE change_feed (
 );
 INSERT INTO change_feed (last_sequence, origin) VALUES (0, change_feed_origin());
 
--- The distances: no number between these two was ever assigned here.
+-- The gaps: no number between these two was ever assigned here.
 CREATE TABLE change_feed_gaps (
     last_before bigint PRIMARY KEY,
     first_after bigint NOT NULL CHECK (first_after > last_before + 1)

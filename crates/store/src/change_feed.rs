@@ -1,10 +1,120 @@
 //! The change feed: the latest change of each chart and chartset, in the order of a number (docs/api.md, "Changes").
+//!
+//! Triggers on the tables of the catalogue insert what may have changed into `pending_changes`, in the transaction of the
+//! change. [`Store::assign_sequences`] takes committed rows from there, compares the catalogue with the feed, and writes what
+//! differs to `catalogue_changes` with the next numbers. Numbers are assigned after the commit of a change, by one
+//! transaction at a time, so a reader that continues from a number never misses a change that commits late, and nothing is
+//! lost if a process ends at any point: the rows stay pending.
+//!
+//! A failover or a restore may lose numbers that readers have seen. The feed records where it assigned the last one (the
+//! function `change_feed_origin`: cluster, start of the server, table). Elsewhere it continues after a gap, at the time in
+//! milliseconds since 2020 times 1,024: above all numbers that were lost, since a server assigns fewer than a million a second,
+//! and below 2^53, up to which JSON numbers are exact, for 270 years. A reader that has seen a lost number is either above the last
+//! one, or in the gap. A gap of constant size would not do: a server that is restored to the time before a gap would assign the
+//! same numbers after it again.
 
 use chart_index_domain::ReadError;
+use sqlx::Connection;
 
-use crate::Store;
+use crate::lookups::is_known;
+use crate::pooled_connection::PooledConnection;
+use crate::{Backlog, Store, StoreError};
+
+/// Number of pending rows that are taken in one transaction.
+const BATCH_ROWS: i64 = 10_000;
+
+/// The least number of sequences that are left out where some may have been lost, for a server whose clock is late.
+const MIN_GAP: i64 = 1 << 32;
+
+/// Waits for another process that assigns numbers: afterwards this one sees those.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(7105212083226935402)";
+
+/// What was assigned in one transaction.
+#[derive(Debug, sqlx::FromRow)]
+struct Batch {
+    taken: i64,
+    assigned: i64,
+}
 
 impl Store {
+    /// Assigns numbers to all changes that were committed before the call, and returns how many entries of the feed are new.
+    ///
+    /// Several processes may call it at once. A call that fails or is abandoned leaves complete batches.
+    pub async fn assign_sequences(&self) -> Result<u64, StoreError> {
+        let mut assigned = 0;
+        loop {
+            let batch = self.run_once("assign sequences", Self::assign_batch).await?;
+            assigned += batch.assigned.unsigned_abs();
+            if batch.taken < BATCH_ROWS {
+                return Ok(assigned);
+            }
+        }
+    }
+
+    async fn assign_batch(mut connection: PooledConnection) -> Result<Batch, sqlx::Error> {
+        let mut transaction = connection.begin().await?;
+        sqlx::query(LOCK).execute(&mut *transaction).await?;
+        // One statement, and so one snapshot: a change that it does not see is still pending after it.
+        let batch = sqlx::query_as(concat!(
+            "WITH taken AS (
+                 DELETE FROM pending_changes
+                 WHERE ctid = ANY (ARRAY(SELECT ctid FROM pending_changes LIMIT $1))
+                 RETURNING entity, changed_at_ms
+             ), changed AS (
+                 SELECT entity, max(changed_at_ms) AS changed_at_ms FROM taken GROUP BY entity
+             ), compared AS (
+                 SELECT changed.entity, changed.changed_at_ms, previous.change AS previous,
+                        CASE octet_length(changed.entity)
+                            WHEN 32 THEN EXISTS (
+                                SELECT FROM charts AS chart WHERE chart.hash = changed.entity AND ",
+            is_known!(),
+            "               )
+                            ELSE EXISTS (
+                                SELECT FROM chartsets WHERE id = encode(changed.entity, 'hex') AND shown
+                            )
+                        END AS is_known
+                 FROM changed LEFT JOIN catalogue_changes AS previous ON previous.entity = changed.entity
+             ), feed AS (
+                 SELECT last_sequence,
+                        CASE WHEN origin = change_feed_origin() THEN last_sequence
+                             ELSE greatest(
+                                 last_sequence + $2::bigint,
+                                 ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1577836800000) * 1024
+                             ) END AS base
+                 FROM change_feed
+             ), numbered AS (
+                 SELECT feed.base + row_number() OVER (ORDER BY changed_at_ms, entity) AS sequence,
+                        entity, changed_at_ms,
+                        CASE WHEN NOT is_known THEN 'removed'
+                             WHEN previous <> 'removed' THEN 'updated'
+                             ELSE 'added' END AS change
+                 FROM compared, feed
+                 WHERE is_known OR previous <> 'removed'
+             ), written AS (
+                 INSERT INTO catalogue_changes AS entry (sequence, entity, changed_at_ms, change)
+                 SELECT sequence, entity, changed_at_ms, change FROM numbered
+                 ON CONFLICT (entity) DO UPDATE SET
+                     sequence = excluded.sequence, changed_at_ms = excluded.changed_at_ms, change = excluded.change
+             ), range AS (
+                 SELECT min(sequence) AS first, max(sequence) AS last FROM numbered
+             ), gap AS (
+                 INSERT INTO change_feed_gaps (last_before, first_after)
+                 SELECT feed.last_sequence, range.first FROM feed, range
+                 WHERE range.first > feed.last_sequence + 1
+             ), advanced AS (
+                 UPDATE change_feed SET last_sequence = range.last, origin = change_feed_origin()
+                 FROM range WHERE range.last IS NOT NULL
+             )
+             SELECT (SELECT count(*) FROM taken) AS taken, (SELECT count(*) FROM numbered) AS assigned"
+        ))
+        .bind(BATCH_ROWS)
+        .bind(MIN_GAP)
+        .fetch_one(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(batch)
+    }
+
     /// Returns the number of the latest change of the feed; 0 before the first one.
     pub async fn last_sequence(&self) -> Result<u64, ReadError> {
         self.short_read("read the last sequence", |mut connection| async move {
@@ -14,5 +124,21 @@ impl Store {
             Ok(last.unsigned_abs())
         })
         .await
+    }
+
+    /// Returns the changes that have no number yet, for monitoring. A chart or chartset may have several.
+    pub async fn pending_changes(&self) -> Result<Backlog, ReadError> {
+        let (changes, oldest_ms): (i64, Option<i64>) = self
+            .long_read("read pending changes", |mut connection| async move {
+                sqlx::query_as(
+                    "SELECT count(*), min(changed_at_ms)
+                     FROM (SELECT changed_at_ms FROM pending_changes LIMIT $1) AS pending",
+                )
+                .bind(Backlog::MAX_CHANGES.cast_signed())
+                .fetch_one(&mut *connection)
+                .await
+            })
+            .await?;
+        Ok(Backlog { changes: changes.unsigned_abs(), oldest_ms })
     }
 }

@@ -23,6 +23,8 @@
 mod arguments;
 mod catalogue_watch;
 mod change_feed;
+mod change_feed_check;
+mod change_feed_pages;
 mod changes_listener;
 mod chartset_records;
 mod circuit_breaker;
@@ -77,6 +79,8 @@ mod verify;
 
 pub use arguments::DatabaseArguments;
 pub use catalogue_watch::{CatalogueRead, CatalogueWatch};
+pub use change_feed_check::FeedMismatch;
+pub use change_feed_pages::{FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage};
 pub use changes_listener::ChangesListener;
 pub use chartset_records::CheckedRecord;
 pub use config::StoreConfig;

@@ -1,6 +1,10 @@
 //! The bulk service: what mirrors and programs with many charts read.
 
+mod changes;
 mod exports;
+mod feed_json;
+mod openapi;
+mod page_request;
 
 use std::sync::Arc;
 
@@ -14,6 +18,7 @@ use utoipa::OpenApi;
 
 pub use crate::exports::ExportsSettings;
 use crate::exports::handlers;
+use crate::feed_json::{ChangeItem, ChangesBody};
 
 /// The state of the handlers.
 #[derive(Debug)]
@@ -29,9 +34,9 @@ pub struct BulkState {
 }
 
 /// The routes of the service.
-#[must_use]
 pub fn routes(state: BulkState) -> Routes {
     Routes::new(state.cache.rate_limiter())
+        .route(Group::Bulk, "/api/changes", get(changes::changes))
         .route(Group::Bulk, "/api/exports/latest", get(handlers::latest))
         .route(Group::Bulk, "/api/exports/{name}/manifest.json", get(handlers::manifest))
         .route(Group::Bulk, "/api/exports/{name}/chartsets.ndjson.zst", get(handlers::chartsets))
@@ -43,8 +48,14 @@ pub fn routes(state: BulkState) -> Routes {
 /// own. A test of the pages compares both.
 #[derive(OpenApi)]
 #[openapi(
-    paths(handlers::latest, handlers::manifest, handlers::chartsets, handlers::rox_files),
-    components(schemas(ExportManifest, ExportedFile, ChartsetRecord))
+    paths(changes::changes, handlers::latest, handlers::manifest, handlers::chartsets, handlers::rox_files),
+    components(schemas(
+        ChangesBody<'static>,
+        ChangeItem<'static>,
+        ChartsetRecord,
+        ExportManifest,
+        ExportedFile
+    ))
 )]
 struct Document;
 

@@ -210,7 +210,8 @@ pub(crate) enum Command {
         /// Folder of the export, with its manifest
         export: PathBuf,
     },
-    /// Check that every ROX file decodes to its note hash, and that every preview and every chartset matches its charts
+    /// Check that every ROX file decodes to its note hash, and that every preview, every chartset and the change feed match
+    /// their charts
     Verify {
         /// Check the search index of every Meilisearch node against PostgreSQL instead
         #[arg(long)]

@@ -164,18 +164,40 @@ fn observe_last_success<'a>(meter: &Meter, nodes: impl Iterator<Item = (&'a &'a 
         .build();
 }
 
-/// The gauges of the outbox. They have no value while the backlog is not known.
+/// The number and the age of changes that wait. They have no value while the backlog is not known.
 #[derive(Debug, Default)]
-pub(crate) struct OutboxGauges(Mutex<Option<Backlog>>);
+pub(crate) struct BacklogGauges(Mutex<Option<Backlog>>);
 
-impl OutboxGauges {
-    pub(crate) fn new(meter: &Meter) -> Arc<Self> {
+impl BacklogGauges {
+    /// The backlog of the node that lags most.
+    pub(crate) fn of_outbox(meter: &Meter) -> Arc<Self> {
+        Self::new(
+            meter,
+            ("chart_index.outbox.changes", "Changes in the outbox that a node lacks"),
+            ("chart_index.outbox.oldest_age", "Age of the oldest change in the outbox that a node lacks"),
+        )
+    }
+
+    /// The changes that are not in the change feed yet.
+    pub(crate) fn of_change_feed(meter: &Meter) -> Arc<Self> {
+        Self::new(
+            meter,
+            ("chart_index.change_feed.pending", "Changes that have no number in the change feed yet"),
+            ("chart_index.change_feed.oldest_age", "Age of the oldest of these changes"),
+        )
+    }
+
+    fn new(
+        meter: &Meter,
+        (count_name, count_description): (&'static str, &'static str),
+        (age_name, age_description): (&'static str, &'static str),
+    ) -> Arc<Self> {
         let gauges = Arc::new(Self::default());
         let weak = Arc::downgrade(&gauges);
         meter
-            .u64_observable_gauge("chart_index.outbox.changes")
+            .u64_observable_gauge(count_name)
             .with_unit("{change}")
-            .with_description("Changes in the outbox that a node lacks")
+            .with_description(count_description)
             .with_callback(move |observer| {
                 if let Some(backlog) = Self::backlog(&weak) {
                     observer.observe(backlog.changes, &[]);
@@ -184,9 +206,9 @@ impl OutboxGauges {
             .build();
         let weak = Arc::downgrade(&gauges);
         meter
-            .f64_observable_gauge("chart_index.outbox.oldest_age")
+            .f64_observable_gauge(age_name)
             .with_unit("s")
-            .with_description("Age of the oldest change in the outbox that a node lacks")
+            .with_description(age_description)
             .with_callback(move |observer| {
                 if let Some(backlog) = Self::backlog(&weak) {
                     let age_ms = backlog.oldest_ms.map_or(0, |oldest_ms| now_ms() - oldest_ms);
@@ -197,7 +219,7 @@ impl OutboxGauges {
         gauges
     }
 
-    /// Sets the backlog of the node that lags most; `None` if it is not known.
+    /// Sets the backlog; `None` if it is not known.
     pub(crate) fn set(&self, backlog: Option<Backlog>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = backlog;
     }
@@ -327,7 +349,7 @@ mod tests {
     #[test]
     fn outbox_has_no_value_while_it_is_unknown() {
         let metrics = Metrics::new();
-        let gauges = OutboxGauges::new(&metrics.meter());
+        let gauges = BacklogGauges::of_outbox(&metrics.meter());
         assert_eq!(metrics.samples("chart_index_outbox"), Vec::<String>::new());
         gauges.set(Some(Backlog { changes: 7, oldest_ms: Some(now_ms() - 90_000) }));
         assert_eq!(metrics.value("chart_index_outbox_changes"), 7.0);

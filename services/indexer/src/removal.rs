@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use chart_index_store::{RemovalOutcome, Store};
 
 use crate::cache_invalidation::CacheInvalidator;
+use crate::change_feed;
 use crate::cli::Entry;
 use crate::clock::now_ms;
 
@@ -19,6 +20,7 @@ pub(crate) async fn remove(store: &Store, cache: &CacheInvalidator, entry: Entry
         Entry::Chartset { id } => store.remove_chartset(id, now_ms()).await?,
     };
     invalidate(store, cache, entry).await?;
+    change_feed::assign(store).await?;
     print_outcome(entry, outcome, "removed", "was already removed")
 }
 
@@ -32,6 +34,7 @@ pub(crate) async fn restore(store: &Store, cache: &CacheInvalidator, entry: Entr
         Entry::Chartset { id } => store.restore_chartset(id, now_ms()).await?,
     };
     invalidate(store, cache, entry).await?;
+    change_feed::assign(store).await?;
     print_outcome(entry, outcome, "restored", "was not removed")
 }
 

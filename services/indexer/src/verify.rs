@@ -4,14 +4,14 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use chart_index_chartfile::{RoxContent, inspect_rox};
-use chart_index_store::{ColumnMismatch, Store, StoredChart};
+use chart_index_store::{ColumnMismatch, FeedMismatch, Store, StoredChart};
 
 use crate::report::{Progress, plural};
 
 /// Rows per query.
 const PAGE: u32 = 500;
 
-/// Checks every ROX file, preview and chartset, and prints the findings.
+/// Checks every ROX file, preview and chartset and the change feed, and prints the findings.
 ///
 /// # Errors
 /// There are findings, or the store failed.
@@ -20,6 +20,7 @@ pub(crate) async fn verify(store: &Store) -> Result<()> {
     let charts = verify_charts(store, &mut findings).await?;
     verify_previews(store, &mut findings).await?;
     let chartsets = verify_chartsets(store, &mut findings).await?;
+    verify_change_feed(store, &mut findings).await?;
     writeln!(
         std::io::stdout(),
         "{charts} charts and {chartsets} chartsets verified, {} findings",
@@ -127,4 +128,29 @@ async fn verify_chartsets(store: &Store, findings: &mut Findings) -> Result<u64>
             None => return Ok(store.counts().await?.chartsets),
         }
     }
+}
+
+/// Changes without a number are no finding: the next command that writes assigns them.
+async fn verify_change_feed(store: &Store, findings: &mut Findings) -> Result<()> {
+    for mismatch in store.feed_mismatches().await? {
+        match mismatch {
+            FeedMismatch::Chart { hash, is_known: true } => {
+                findings.add(format_args!("chart {hash}: it is known, but not in the change feed"))?;
+            }
+            FeedMismatch::Chart { hash, is_known: false } => {
+                findings.add(format_args!("chart {hash}: it is in the change feed, but not known"))?;
+            }
+            FeedMismatch::Chartset { id, is_shown: true } => {
+                findings.add(format_args!("chartset {id}: it is shown, but not in the change feed"))?;
+            }
+            FeedMismatch::Chartset { id, is_shown: false } => {
+                findings.add(format_args!("chartset {id}: it is in the change feed, but not shown"))?;
+            }
+        }
+    }
+    let pending = store.pending_changes().await?.changes;
+    if pending > 0 {
+        writeln!(std::io::stdout(), "{} not in the change feed yet", plural(pending, "change"))?;
+    }
+    Ok(())
 }

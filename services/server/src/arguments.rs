@@ -181,7 +181,7 @@ pub(crate) struct RateLimitArguments {
     #[arg(long, env = "RATE_LIMIT_DETAIL", default_value = "240")]
     rate_limit_detail: NonZeroU32,
 
-    /// Maximum batch lookups, of up to 1,000 charts each, per client per 60 s.
+    /// Maximum batch lookups, of up to 1,000 charts each, and pages of the change feed per client per 60 s.
     #[arg(long, env = "RATE_LIMIT_BULK", default_value = "24")]
     rate_limit_bulk: NonZeroU32,
 

@@ -37,7 +37,7 @@ fn has_port(workload: &Workload, wanted: &Value) -> bool {
     ports.into_iter().any(|port| port["name"] == *wanted && port["containerPort"].is_u64())
 }
 
-/// `/api/charts` to lookup, the rest of the API and `/go` to browse, everything else to pages, without headers by which clients would choose what is traced.
+/// `/api/charts`, the change feed and exports to lookup, the rest of the API and `/go` to browse, everything else to pages, without headers by which clients would choose what is traced.
 pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     let Some(route) = objects.find("HTTPRoute", "chart-index") else { return vec!["no route".to_owned()] };
     let rule = |paths: &[&str], service: &str| {
@@ -56,7 +56,7 @@ pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     let mut violations = Vec::new();
     if route["spec"]["rules"]
         != json!([
-            rule(&["/api/charts"], "chart-index-lookup"),
+            rule(&["/api/charts", "/api/changes", "/api/exports"], "chart-index-lookup"),
             rule(&["/api", "/go"], "chart-index-browse"),
             rule(&["/"], "chart-index-pages"),
         ])
@@ -66,8 +66,11 @@ pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     if text(&route["spec"]["parentRefs"][0]["name"]).is_empty() {
         violations.push("no gateway".to_owned());
     }
-    let services =
-        [("chart-index-lookup", "lookup"), ("chart-index-browse", "browse"), ("chart-index-pages", "pages")];
+    let services = [
+        ("chart-index-lookup", "lookup,bulk"),
+        ("chart-index-browse", "browse"),
+        ("chart-index-pages", "pages"),
+    ];
     for (service, part) in services {
         let ports = objects.find("Service", service).map(|service| &service["spec"]["ports"][0]["port"]);
         let deployment = objects.replicas().into_iter().find(|workload| name(workload.object) == service);

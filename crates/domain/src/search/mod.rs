@@ -10,7 +10,7 @@ use std::fmt;
 pub use changes::{CatalogueChanges, Checkpoint, HistoryDigest, RecordedCheckpoint, UnappliedChanges};
 pub use list_item::ListItem;
 pub use query::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
-pub use query_string::{MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, parse_query_string};
+pub use query_string::{MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, parse_integers, parse_query_string};
 
 use async_trait::async_trait;
 

@@ -68,6 +68,30 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
     })
 }
 
+/// Parses the whole numbers of another query string than that of a list, by the same rules. Those that do not fit saturate.
+///
+/// # Errors
+/// A parameter occurs twice, is not UTF-8, or is no whole number.
+pub fn parse_integers<const N: usize>(
+    query_string: &str,
+    parameters: [&'static str; N],
+) -> Result<[Option<i64>; N], ParameterError> {
+    let mut numbers = [None; N];
+    for pair in query_string.split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let Ok(name) = percent_decode_str(name).decode_utf8() else { continue };
+        let Some(index) = parameters.iter().position(|parameter| *parameter == name) else { continue };
+        let value = decode(parameters[index], value)?;
+        if value.is_empty() {
+            continue;
+        }
+        if numbers[index].replace(integer(parameters[index], &value)?).is_some() {
+            return Err(error(parameters[index], "occurs more than once"));
+        }
+    }
+    Ok(numbers)
+}
+
 impl<'a> RawQuery<'a> {
     fn split(query_string: &'a str) -> Result<Self, ParameterError> {
         let mut raw = Self::default();

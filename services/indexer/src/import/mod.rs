@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::export_files::ExportFiles;
 use crate::cache_invalidation::CacheInvalidator;
+use crate::change_feed::BackgroundAssignment;
 use crate::report::{Progress, plural};
 
 /// Imports the export in this folder, and prints what changed.
@@ -34,6 +35,7 @@ pub(crate) async fn import(store: &Store, cache: &CacheInvalidator, folder: &Pat
     let export = ExportFiles::open(folder)?;
     let export = Arc::new(tokio::task::spawn_blocking(move || export.verify()).await??);
     let invalidation = cache.clone().start_background_task();
+    let assignment = BackgroundAssignment::start(Some(store.clone()));
     let mut import = Import {
         store,
         stop: CancellationToken::new(),
@@ -48,6 +50,7 @@ pub(crate) async fn import(store: &Store, cache: &CacheInvalidator, folder: &Pat
     progress.finish();
     // What was stored before an error is to be seen as well.
     invalidation.finish().await?;
+    assignment.finish(result.is_err()).await?;
     result?;
     writeln!(std::io::stdout(), "{}", counts.summary())?;
     if !other_files.is_empty() {

@@ -30,6 +30,7 @@ use self::reader::{InputContent, ReadInput, Reader, StoredHashes};
 use self::writer::{InputReport, Writer};
 use crate::backoff::retry_store_call;
 use crate::cache_invalidation::{BackgroundInvalidation, CacheInvalidator};
+use crate::change_feed::BackgroundAssignment;
 use crate::fingerprint::Fingerprinter;
 use crate::library::{self, Input};
 use crate::metrics::IngestMetrics;
@@ -63,7 +64,7 @@ pub(crate) enum Completion {
 
 /// Ingests all inputs at the paths and prints a summary. Without a store, decodes everything and stores nothing. Cached
 /// responses of the charts of all added and updated chartsets are invalidated, even if the ingest fails or is
-/// interrupted. The sampler decides which inputs have a span.
+/// interrupted, and its changes are in the change feed. The sampler decides which inputs have a span.
 ///
 /// # Errors
 /// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, or the cache
@@ -83,13 +84,16 @@ pub(crate) async fn ingest(
     }
     let mut report = Report::new(inputs.len() as u64, options.report.as_deref())?;
     let invalidation = cache.start_background_task();
+    let assignment = BackgroundAssignment::start(store.clone());
     let ingest = Ingest::new(store, inputs, &invalidation, options.full, sampler);
     let completion = ingest.run(&mut report).await;
     report.finish()?;
     report.summary(&mut std::io::stdout().lock())?;
     let invalidated = invalidation.finish().await;
+    let assigned = assignment.finish(!matches!(completion, Ok(Completion::All))).await;
     let completion = completion?;
     invalidated?;
+    assigned?;
     if completion == Completion::All && report.failed() > 0 {
         bail!("PostgreSQL rejected {}", plural(report.failed() as u64, "chartset"));
     }

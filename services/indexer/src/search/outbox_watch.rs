@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chart_index_store::Store;
 
-use crate::metrics::OutboxGauges;
+use crate::metrics::BacklogGauges;
 use crate::search::checkpoints::Checkpoints;
 
 /// How often the backlog is read.
@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) async fn watch(
     store: Store,
     checkpoints: Arc<Checkpoints>,
-    gauges: Arc<OutboxGauges>,
+    gauges: Arc<BacklogGauges>,
 ) -> Infallible {
     loop {
         let backlog = match checkpoints.lowest_known() {

@@ -15,8 +15,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, Span, field};
 
 use crate::backoff::{NODE_RESTART, Pauses, RUNNING_TRANSACTIONS};
+use crate::change_feed;
 use crate::clock::now_ms;
-use crate::metrics::{NodeMetrics, OutboxGauges};
+use crate::metrics::{BacklogGauges, NodeMetrics};
 use crate::report::Progress;
 use crate::search::checkpoints::Checkpoints;
 use crate::search::node::{Node, Written};
@@ -59,6 +60,10 @@ pub(crate) async fn sync(
     sampler: Sampler,
 ) -> Result<()> {
     let listener = follow.then(|| store.changes_listener());
+    let _feed = listener.clone().map(|listener| follow_change_feed(store, listener));
+    if !follow {
+        change_feed::assign(store).await?;
+    }
     let checkpoints = Arc::new(Checkpoints::of_nodes(writers.len()));
     let _watch = follow.then(|| watch_outbox(store, &checkpoints));
     let addresses: Vec<&str> = writers.iter().map(|writer| writer.node_url().address()).collect();
@@ -82,8 +87,13 @@ pub(crate) async fn sync(
     Ok(())
 }
 
+fn follow_change_feed(store: &Store, listener: ChangesListener) -> AbortOnDropHandle<Infallible> {
+    let gauges = BacklogGauges::of_change_feed(&meter());
+    AbortOnDropHandle::new(tokio::spawn(change_feed::follow(store.clone(), listener, gauges)))
+}
+
 fn watch_outbox(store: &Store, checkpoints: &Arc<Checkpoints>) -> AbortOnDropHandle<Infallible> {
-    let watch = outbox_watch::watch(store.clone(), checkpoints.clone(), OutboxGauges::new(&meter()));
+    let watch = outbox_watch::watch(store.clone(), checkpoints.clone(), BacklogGauges::of_outbox(&meter()));
     AbortOnDropHandle::new(tokio::spawn(watch))
 }
 

@@ -57,11 +57,12 @@ fn summary() -> String {
     markdown(reference::introduction().trim_start().split("\n\n").next().unwrap_or_default())
 }
 
-fn tags() -> [Tag; 2] {
+fn tags() -> [Tag; 3] {
     let tag = |name: &str, text: &str| TagBuilder::new().name(name).description(Some(text)).build();
     [
         tag("Charts", "Charts, known by the hash of their notes"),
         tag("Chartsets", "Chartsets: the list, one of them, and where it is published"),
+        tag("Bulk", "For mirrors and programs with many charts"),
     ]
 }
 

@@ -11,12 +11,14 @@ use utoipa::openapi::{Array, RefOr};
 use super::reference::{self, Example, Row, Section};
 
 /// The sections of docs/api.md whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 16] = [
+const FIELDS: [(&str, &[&str]); 18] = [
     ("ChartLookup", &["Chart lookup"]),
     ("Chart", &["Chart lookup"]),
     ("ChartPreview", &["Chart preview"]),
     ("BatchLookupRequest", &["Batch lookup"]),
     ("BatchLookup", &["Batch lookup"]),
+    ("Changes", &["Changes"]),
+    ("Change", &["Changes"]),
     ("ChartsetList", &["Chartset list"]),
     ("Chartset", &["Chartset list"]),
     ("ChartsetDetail", &["Chartset list", "Chartset detail"]),

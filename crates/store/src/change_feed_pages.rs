@@ -1,0 +1,205 @@
+//! Reads of the [change feed](crate::change_feed).
+
+use std::collections::HashMap;
+
+use chart_index_domain::{ChartMetadata, ChartsetId, ChartsetRecord, NoteHash, ReadError};
+use sqlx::{Connection, PgConnection};
+
+use crate::Store;
+use crate::chartset_records::read_records;
+use crate::column_values::parse_hash;
+use crate::error::corrupt;
+use crate::pooled_connection::PooledConnection;
+
+/// Size of the records of a page after which it ends, in bytes: a page has at most this and one chartset.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Number of chartsets whose records are read together.
+const RECORDS_READ: usize = 128;
+/// Size of the JSON of a chart in a record without its texts; with their names and quotes it is 450 bytes.
+const CHART_BYTES: usize = 450;
+
+/// What happened to a chart or a chartset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedChange {
+    /// It became known or shown.
+    Added,
+    /// It changed.
+    Updated,
+    /// It is no longer known or shown.
+    Removed,
+}
+
+/// What changed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FeedEntity {
+    /// A chart.
+    Chart(NoteHash),
+    /// A chartset, with its record unless it was removed.
+    Chartset(ChartsetId, Option<ChartsetRecord>),
+}
+
+/// The latest change of a chart or chartset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedEntry {
+    /// Its number.
+    pub sequence: u64,
+    /// When it was made, in Unix epoch milliseconds by the clock of PostgreSQL.
+    pub changed_at_ms: i64,
+    /// What happened.
+    pub change: FeedChange,
+    /// To which chart or chartset.
+    pub entity: FeedEntity,
+}
+
+/// A page of the change feed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeedPage {
+    /// The entries, in the order of their numbers.
+    pub entries: Vec<FeedEntry>,
+    /// Whether the page is full: it has as many entries as were asked for, or as fit. It can lose entries to later changes,
+    /// and gains none.
+    pub is_full: bool,
+}
+
+/// The feed does not continue from a number.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    /// The number was assigned to a change that was lost: the database was set back by a failover or a restore.
+    #[error("the change with this sequence was lost")]
+    Lost,
+    /// The feed cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// A row of `catalogue_changes`.
+#[derive(Debug, sqlx::FromRow)]
+struct Row {
+    sequence: i64,
+    changed_at_ms: i64,
+    change: String,
+    entity: Vec<u8>,
+}
+
+impl Store {
+    /// Returns the entries that follow a number, up to `limit`.
+    ///
+    /// The records of chartsets are read in the snapshot of the entries. A chartset that was removed since its last entry
+    /// is returned as removed; another entry will follow.
+    ///
+    /// # Errors
+    /// [`FeedError::Lost`] if the change with this number was lost.
+    pub async fn feed_after(&self, after: u64, limit: u32) -> Result<FeedPage, FeedError> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let page = self.long_read("read the change feed", |connection| Self::page(connection, after, limit));
+        page.await?.ok_or(FeedError::Lost)
+    }
+
+    async fn page(
+        mut connection: PooledConnection,
+        after: i64,
+        limit: u32,
+    ) -> Result<Option<FeedPage>, sqlx::Error> {
+        let mut snapshot =
+            connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+        if is_lost(&mut snapshot, after).await? {
+            return Ok(None);
+        }
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT sequence, changed_at_ms, change, entity FROM catalogue_changes
+             WHERE sequence > $1 ORDER BY sequence LIMIT $2",
+        )
+        .bind(after)
+        .bind(i64::from(limit))
+        .fetch_all(&mut *snapshot)
+        .await?;
+        let has_limit = rows.len() >= limit as usize;
+        let (entries, is_cut) = entries(&mut snapshot, rows).await?;
+        snapshot.commit().await?;
+        Ok(Some(FeedPage { entries, is_full: has_limit || is_cut }))
+    }
+}
+
+/// Whether the number was assigned by a server whose changes were lost.
+async fn is_lost(connection: &mut PgConnection, after: i64) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT last_sequence < $1 OR EXISTS (
+             SELECT FROM change_feed_gaps WHERE last_before < $1 AND first_after > $1
+         ) FROM change_feed",
+    )
+    .bind(after)
+    .fetch_one(connection)
+    .await
+}
+
+/// The entries of the rows, and whether they end early.
+async fn entries(
+    connection: &mut PgConnection,
+    rows: Vec<Row>,
+) -> Result<(Vec<FeedEntry>, bool), sqlx::Error> {
+    let shown = rows.iter().filter(|row| row.change != "removed");
+    let ids: Vec<ChartsetId> = shown.filter_map(Row::chartset_id).collect();
+    let mut unread = ids.chunks(RECORDS_READ);
+    let (mut records, mut bytes) = (HashMap::new(), 0);
+    let mut entries = Vec::with_capacity(rows.len());
+    for row in rows {
+        if bytes >= PAGE_BYTES {
+            return Ok((entries, true));
+        }
+        let id = row.chartset_id();
+        if let Some(id) = id
+            && row.change != "removed"
+            && !records.contains_key(&id)
+            && let Some(chunk) = unread.next()
+        {
+            records.extend(chunk.iter().map(|&id| (id, None)));
+            let read = read_records(connection, chunk).await?;
+            records.extend(read.into_iter().map(|checked| (checked.record.id, Some(checked.record))));
+        }
+        let record = id.and_then(|id| records.remove(&id).flatten());
+        bytes += record.as_ref().map_or(0, json_bytes);
+        entries.push(row.into_entry(id, record)?);
+    }
+    Ok((entries, false))
+}
+
+/// The approximate size of the JSON of a record.
+fn json_bytes(record: &ChartsetRecord) -> usize {
+    record.charts.iter().map(|chart| CHART_BYTES + text_bytes(&chart.metadata)).sum()
+}
+
+fn text_bytes(metadata: &ChartMetadata) -> usize {
+    let ChartMetadata { title, artist, title_romanised, artist_romanised, creator, difficulty, tags } =
+        metadata;
+    let names =
+        [title, artist, creator, difficulty].into_iter().chain(title_romanised).chain(artist_romanised);
+    names.chain(tags).map(|text| text.len() + 3).sum()
+}
+
+impl Row {
+    /// The id of the chartset; `None` for a chart.
+    fn chartset_id(&self) -> Option<ChartsetId> {
+        self.entity.as_slice().try_into().ok().map(ChartsetId::from_bytes)
+    }
+
+    fn into_entry(
+        self,
+        id: Option<ChartsetId>,
+        record: Option<ChartsetRecord>,
+    ) -> Result<FeedEntry, sqlx::Error> {
+        let change = match &*self.change {
+            "removed" => FeedChange::Removed,
+            // Removed since, without a number yet.
+            _ if id.is_some() && record.is_none() => FeedChange::Removed,
+            "added" => FeedChange::Added,
+            "updated" => FeedChange::Updated,
+            other => return Err(corrupt(format!("unknown change {other:?}"))),
+        };
+        let entity = match id {
+            Some(id) => FeedEntity::Chartset(id, record),
+            None => FeedEntity::Chart(parse_hash(&self.entity)?),
+        };
+        let sequence = self.sequence.unsigned_abs();
+        Ok(FeedEntry { sequence, changed_at_ms: self.changed_at_ms, change, entity })
+    }
+}

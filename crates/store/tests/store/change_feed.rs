@@ -1,0 +1,333 @@
+//! The change feed: numbers, tombstones, gaps after lost changes, and writers of the version before.
+
+use chart_index_domain::ChartsetDraft;
+use chart_index_store::{Backlog, FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, Store};
+
+use crate::support::{Catalogue, OpenTransaction, alpha, chart, config, folder, hash, id};
+
+impl Catalogue {
+    /// Assigns numbers, and returns the page of the feed after a number.
+    async fn feed_after(&self, after: u64) -> Vec<FeedEntry> {
+        self.store.assign_sequences().await.unwrap();
+        self.store.feed_after(after, 1_000).await.unwrap().entries
+    }
+
+    async fn assert_feed_matches(&self) {
+        assert_eq!(self.store.feed_mismatches().await.unwrap(), []);
+    }
+}
+
+/// The entries as `change chart N` and `change set N`, with the number of charts of its record.
+fn described(entries: &[FeedEntry]) -> Vec<String> {
+    entries.iter().map(describe).collect()
+}
+
+fn describe(entry: &FeedEntry) -> String {
+    let change = match entry.change {
+        FeedChange::Added => "added",
+        FeedChange::Updated => "updated",
+        FeedChange::Removed => "removed",
+    };
+    match &entry.entity {
+        FeedEntity::Chart(chart) => {
+            let number = (1..100).find(|&number| hash(number) == *chart).unwrap();
+            format!("{change} chart {number}")
+        }
+        FeedEntity::Chartset(set, record) => {
+            let number = (1..100).find(|&number| id(number) == *set).unwrap();
+            let charts = record.as_ref().map(|record| format!(" with {}", record.charts.len()));
+            format!("{change} set {number}{}", charts.unwrap_or_default())
+        }
+    }
+}
+
+fn sorted(mut lines: Vec<String>) -> Vec<String> {
+    lines.sort();
+    lines
+}
+
+fn last(entries: &[FeedEntry]) -> u64 {
+    entries.last().unwrap().sequence
+}
+
+#[tokio::test]
+async fn each_chart_and_chartset_has_its_latest_change() {
+    let catalogue = Catalogue::create().await;
+    assert_eq!(catalogue.feed_after(0).await, []);
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    let first = catalogue.feed_after(0).await;
+    assert_eq!(sorted(described(&first)), ["added chart 1", "added chart 2", "added set 1 with 2"]);
+    assert_eq!(first.iter().map(|entry| entry.sequence).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(catalogue.store.last_sequence().await.unwrap(), 3);
+
+    let mut renamed = chart(1);
+    renamed.metadata.title = "Another title".into();
+    catalogue.put(&folder(1, [renamed, chart(2), chart(3)]), 20).await;
+    let second = catalogue.feed_after(3).await;
+    // Chart 2 is as it was.
+    let expected = ["added chart 3", "updated chart 1", "updated set 1 with 3"];
+    assert_eq!(sorted(described(&second)), expected);
+    let all = catalogue.feed_after(0).await;
+    assert_eq!(described(&all)[0], "added chart 2");
+    assert_eq!(all[1..], second);
+    catalogue.assert_feed_matches().await;
+}
+
+#[tokio::test]
+async fn records_are_those_of_the_catalogue() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&ChartsetDraft { exact_source: Some(alpha(7)), ..folder(1, [chart(1)]) }, 10).await;
+    let feed = catalogue.feed_after(0).await;
+    let records = catalogue.store.chartset_records(&[id(1)]).await.unwrap();
+    let record = feed.into_iter().find_map(|entry| match entry.entity {
+        FeedEntity::Chartset(_, record) => record,
+        FeedEntity::Chart(_) => None,
+    });
+    assert_eq!(record.unwrap(), records[0].record);
+}
+
+#[tokio::test]
+async fn checks_of_unchanged_folders_are_no_changes() {
+    let catalogue = Catalogue::create().await;
+    let draft = folder(1, [chart(1), chart(2)]);
+    catalogue.put(&draft, 10).await;
+    let sequence = last(&catalogue.feed_after(0).await);
+    catalogue.put(&draft, 20).await;
+    catalogue.put(&ChartsetDraft { path: "alpha/moved".into(), ..draft }, 30).await;
+    assert_eq!(catalogue.store.pending_changes().await.unwrap(), Backlog { changes: 0, oldest_ms: None });
+    assert_eq!(catalogue.feed_after(sequence).await, []);
+}
+
+#[tokio::test]
+async fn removals_are_tombstones_and_restoring_adds_again() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    catalogue.put(&folder(2, [chart(2)]), 10).await;
+    let mut sequence = last(&catalogue.feed_after(0).await);
+    let store = &catalogue.store;
+    let mut changes = async |expected: &[&str]| {
+        let entries = catalogue.feed_after(sequence).await;
+        assert_eq!(sorted(described(&entries)), expected);
+        sequence = last(&entries);
+        catalogue.assert_feed_matches().await;
+    };
+    store.remove_chart(hash(1), 20).await.unwrap();
+    changes(&["removed chart 1", "updated set 1 with 1"]).await;
+    // Chart 2 stays known by the other chartset.
+    store.remove_chartset(id(1), 30).await.unwrap();
+    changes(&["removed set 1", "updated chart 2"]).await;
+    store.remove_chartset(id(2), 40).await.unwrap();
+    changes(&["removed chart 2", "removed set 2"]).await;
+    store.restore_chart(hash(1), 50).await.unwrap();
+    assert_eq!(catalogue.feed_after(last(&catalogue.feed_after(0).await)).await, [], "it is in no set");
+    store.restore_chartset(id(1), 60).await.unwrap();
+    changes(&["added chart 1", "added chart 2", "added set 1 with 2"]).await;
+    // A chart that leaves its last chartset is no longer known.
+    catalogue.put(&folder(1, [chart(2)]), 70).await;
+    changes(&["removed chart 1", "updated set 1 with 1"]).await;
+}
+
+#[tokio::test]
+async fn another_exact_source_changes_all_charts() {
+    let catalogue = Catalogue::create().await;
+    let draft = folder(1, [chart(1), chart(2)]);
+    catalogue.put(&draft, 10).await;
+    let sequence = last(&catalogue.feed_after(0).await);
+    catalogue.put(&ChartsetDraft { exact_source: Some(alpha(9)), ..draft }, 20).await;
+    let changes = catalogue.feed_after(sequence).await;
+    assert_eq!(sorted(described(&changes)), ["updated chart 1", "updated chart 2", "updated set 1 with 2"]);
+}
+
+/// The transaction that began first commits last: a reader that has seen the other one still gets its change.
+#[tokio::test]
+async fn late_commits_are_never_skipped() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    catalogue.put(&folder(2, [chart(2)]), 10).await;
+    let start = last(&catalogue.feed_after(0).await);
+    let mut early = OpenTransaction::begin(catalogue.database.url());
+    early.run("UPDATE chartsets SET updated_at_ms = 20 WHERE id = '0000000000000001'");
+    catalogue.store.remove_chartset(id(2), 30).await.unwrap();
+    let seen = catalogue.feed_after(start).await;
+    assert_eq!(sorted(described(&seen)), ["removed chart 2", "removed set 2"]);
+    early.commit();
+    let late = catalogue.feed_after(last(&seen)).await;
+    assert_eq!(described(&late), ["updated set 1 with 1"]);
+    assert!(late[0].changed_at_ms <= seen[0].changed_at_ms, "it began first");
+}
+
+/// Writers insert into `pending_changes` only, so they do not wait for an assignment.
+#[tokio::test]
+async fn writers_and_assignments_do_not_wait_for_each_other() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let mut writer = OpenTransaction::begin(catalogue.database.url());
+    writer.run("UPDATE chartset_charts SET title = 'open'");
+    let entries = catalogue.feed_after(0).await;
+    assert_eq!(entries.len(), 2);
+    let mut assignment = OpenTransaction::begin(catalogue.database.url());
+    assignment.run("DELETE FROM pending_changes; LOCK catalogue_changes");
+    catalogue.put(&folder(2, [chart(1)]), 20).await;
+    assignment.roll_back();
+    writer.commit();
+    assert_eq!(sorted(described(&catalogue.feed_after(2).await)), ["added set 2 with 1", "updated chart 1"]);
+}
+
+/// Each of several processes finds the changes of all that were committed before it.
+#[tokio::test]
+async fn concurrent_assignments_give_each_number_once() {
+    let catalogue = Catalogue::create().await;
+    let stores = [(); 4].map(|()| Store::new(&config(catalogue.database.url())));
+    for round in 0..5 {
+        let put = async |number: u64, store: &Store| {
+            let chart = chart(u32::try_from(round * 4 + number).unwrap());
+            store.put_chartset(&folder(number, [chart]), 10).await.unwrap();
+            store.assign_sequences().await.unwrap();
+        };
+        let [a, b, c, d] = &stores;
+        tokio::join!(put(1, a), put(2, b), put(3, c), put(4, d));
+        assert_eq!(catalogue.store.pending_changes().await.unwrap().changes, 0);
+        catalogue.assert_feed_matches().await;
+    }
+    let entries = catalogue.store.feed_after(0, 1_000).await.unwrap().entries;
+    assert_eq!(last(&entries), catalogue.store.last_sequence().await.unwrap());
+}
+
+/// Readers that have seen numbers which the server lost are told; all others go on.
+#[tokio::test]
+async fn lost_numbers_are_in_a_gap() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let before = last(&catalogue.feed_after(0).await);
+    let lost = |after| {
+        let store = catalogue.store.clone();
+        async move { matches!(store.feed_after(after, 10).await, Err(FeedError::Lost)) }
+    };
+    assert!(lost(before + 1).await, "above the last number");
+    assert!(lost(u64::MAX).await);
+    // As after a restart, a failover or a restore.
+    let _ = catalogue.database.psql("UPDATE change_feed SET origin = 'another server'");
+    assert_eq!(catalogue.feed_after(before).await, [], "no gap without changes");
+    catalogue.put(&folder(2, [chart(2)]), 20).await;
+    let after_gap = catalogue.feed_after(before).await;
+    let first = after_gap[0].sequence;
+    assert!(first > before + (1 << 32) && last(&after_gap) == first + 1 && first < 1 << 53);
+    assert!(lost(before + 1).await && lost(first - 1).await);
+    assert!(!lost(before).await && !lost(first).await && !lost(0).await);
+    catalogue.put(&folder(3, [chart(3)]), 30).await;
+    let next = catalogue.feed_after(first + 1).await;
+    assert_eq!(next[0].sequence, first + 2, "one gap for one restart");
+    // The state before the gap is restored: later numbers are other ones than those after the gap.
+    let _ = catalogue.database.psql(&format!(
+        "UPDATE change_feed SET origin = 'another server', last_sequence = {before};
+         DELETE FROM change_feed_gaps; DELETE FROM catalogue_changes WHERE sequence > {before}"
+    ));
+    catalogue.put(&folder(4, [chart(4)]), 40).await;
+    assert!(catalogue.feed_after(before).await[0].sequence > last(&next));
+    assert!(lost(first).await && lost(last(&next)).await);
+}
+
+/// A dump that is restored has other tables, even in the same cluster.
+#[tokio::test]
+async fn the_origin_differs_for_another_table() {
+    let catalogue = Catalogue::create().await;
+    let other = Catalogue::create().await;
+    let origin = "SELECT change_feed_origin()";
+    assert_eq!(catalogue.database.psql(origin), catalogue.database.psql(origin));
+    assert_eq!(catalogue.database.psql(origin), catalogue.database.psql("SELECT origin FROM change_feed"));
+    let _ = other.database.psql(
+        "CREATE TABLE copy (LIKE catalogue_changes); DROP TABLE catalogue_changes;
+                                 ALTER TABLE copy RENAME TO catalogue_changes",
+    );
+    assert_ne!(other.database.psql(origin), other.database.psql("SELECT origin FROM change_feed"));
+}
+
+/// The migration hands over what is known, and the triggers cover programs that do not assign numbers.
+#[tokio::test]
+async fn what_older_versions_wrote_is_in_the_feed() {
+    let catalogue = Catalogue::create().await;
+    while catalogue.database.psql("SELECT to_regclass('change_feed') IS NOT NULL") == "t" {
+        catalogue.store.revert_last().await.unwrap();
+    }
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    catalogue.put(&folder(2, [chart(3)]), 10).await;
+    catalogue.store.remove_chart(hash(2), 20).await.unwrap();
+    catalogue.store.remove_chartset(id(2), 20).await.unwrap();
+    catalogue.store.migrate().await.unwrap();
+    let feed = catalogue.feed_after(0).await;
+    assert_eq!(sorted(described(&feed)), ["added chart 1", "added set 1 with 1"]);
+    let set = feed.iter().find(|entry| matches!(entry.entity, FeedEntity::Chartset(..))).unwrap();
+    assert_eq!(set.changed_at_ms, 20);
+    catalogue.put(&folder(3, [chart(4)]), 30).await;
+    assert_eq!(catalogue.store.pending_changes().await.unwrap().changes, 2);
+    catalogue.assert_feed_matches().await;
+}
+
+#[tokio::test]
+async fn pages_end_at_the_limit() {
+    let catalogue = Catalogue::create().await;
+    for number in 1..=4 {
+        catalogue.put(&folder(number.into(), [chart(number)]), 10).await;
+    }
+    let all = catalogue.feed_after(0).await;
+    assert_eq!(all.len(), 8);
+    let page = async |after, limit| catalogue.store.feed_after(after, limit).await.unwrap();
+    let FeedPage { entries, is_full } = page(0, 3).await;
+    assert_eq!((&entries[..], is_full), (&all[..3], true));
+    let FeedPage { entries, is_full } = page(3, 5).await;
+    assert_eq!((&entries[..], is_full), (&all[3..], true), "as many as were asked for");
+    assert_eq!(page(3, 6).await, FeedPage { entries: all[3..].to_vec(), is_full: false });
+    assert_eq!(page(8, 6).await, FeedPage { entries: Vec::new(), is_full: false });
+}
+
+#[tokio::test]
+async fn pages_end_early_with_large_records() {
+    let catalogue = Catalogue::create().await;
+    for number in 1..=6 {
+        let mut large = chart(number);
+        large.metadata.tags = (0..10).map(|tag| format!("{tag}").repeat(100_000)).collect();
+        catalogue.put(&folder(number.into(), [large]), 10).await;
+    }
+    catalogue.store.assign_sequences().await.unwrap();
+    let (mut after, mut pages) = (0, Vec::new());
+    loop {
+        let page = catalogue.store.feed_after(after, 1_000).await.unwrap();
+        pages.push(page.entries.len());
+        after = last(&page.entries);
+        if !page.is_full {
+            break;
+        }
+    }
+    assert_eq!(pages.iter().sum::<usize>(), 12);
+    assert_eq!(pages.len(), 2, "{pages:?}");
+}
+
+/// Between a removal and its number the record is gone.
+#[tokio::test]
+async fn a_removal_without_a_number_is_a_tombstone() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let all = catalogue.feed_after(0).await;
+    catalogue.store.remove_chartset(id(1), 20).await.unwrap();
+    let page = catalogue.store.feed_after(0, 10).await.unwrap();
+    assert_eq!(sorted(described(&page.entries)), ["added chart 1", "removed set 1"]);
+    let after = catalogue.feed_after(last(&all)).await;
+    assert_eq!(sorted(described(&after)), ["removed chart 1", "removed set 1"]);
+}
+
+#[tokio::test]
+async fn mismatches_are_found() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    assert_eq!(catalogue.store.feed_mismatches().await.unwrap(), [], "pending changes are none");
+    catalogue.store.assign_sequences().await.unwrap();
+    catalogue.assert_feed_matches().await;
+    let _ = catalogue
+        .database
+        .psql("UPDATE catalogue_changes SET change = 'removed' WHERE octet_length(entity) = 8");
+    let _ = catalogue.database.psql("DELETE FROM catalogue_changes WHERE octet_length(entity) = 32");
+    let _ = catalogue.database.psql(
+        "INSERT INTO catalogue_changes VALUES (900, 1, 'added', '\\x0000000000000009'), (901, 1, 'removed', '\\x0a0a0a0a0a0a0a0a')",
+    );
+    assert_eq!(catalogue.store.feed_mismatches().await.unwrap().len(), 3);
+}

@@ -1,0 +1,62 @@
+//! `GET /api/changes`: pages of the change feed (docs/api.md, "Changes").
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use chart_index_http::openapi::Conditional;
+use chart_index_http::{ApiError, CachePolicy, JsonBody, RateLimitCheck, RequestHeaders};
+use chart_index_store::{FeedError, Store};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
+
+use crate::BulkState;
+use crate::feed_json::ChangesBody;
+use crate::openapi::{ChangesParameters, ChangesResponses};
+use crate::page_request::PageRequest;
+
+/// Typical size of a change: a third of them are chartsets, with 1 KB for each of their charts.
+const TYPICAL_BYTES: usize = 2_048;
+
+/// `GET /api/changes`. Pages are not cached here: a mirror reads each once, and they would displace what others read.
+#[utoipa::path(
+    get,
+    path = "/api/changes",
+    operation_id = "listChanges",
+    tag = "Bulk",
+    params(ChangesParameters, Conditional),
+    responses(ChangesResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn changes(
+    State(state): State<Arc<BulkState>>,
+    check: RateLimitCheck,
+    RawQuery(query_string): RawQuery,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let request = PageRequest::parse(query_string.as_deref().unwrap_or_default())?;
+    state.cache.admit(&check).await?;
+    // On another runtime: to write and compress a page of megabytes takes milliseconds, in which the thread of this
+    // connection would serve no other request.
+    let task = {
+        let background = state.background.clone();
+        let read = async move { read_page(&state.store, request, &headers).await };
+        background.spawn(read.in_current_span())
+    };
+    AbortOnDropHandle::new(task).await.map_err(|error| ApiError::Internal(error.into()))?
+}
+
+async fn read_page(
+    store: &Store,
+    request: PageRequest,
+    headers: &RequestHeaders,
+) -> Result<Response, ApiError> {
+    let page = store.feed_after(request.after, request.limit).await.map_err(|error| match error {
+        FeedError::Lost => ApiError::ChangesLost,
+        FeedError::Read(error) => error.into(),
+    })?;
+    let body = ChangesBody::new(&page, request.after);
+    let body = JsonBody::render_sized(&body, page.entries.len() * TYPICAL_BYTES)?;
+    let policy = if page.is_full { CachePolicy::FullFeedPage } else { CachePolicy::FeedTail };
+    Ok(body.into_response(headers, policy))
+}

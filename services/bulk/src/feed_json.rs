@@ -1,0 +1,105 @@
+//! The JSON body of a page of the change feed (docs/api.md, "Changes").
+
+use chart_index_domain::{ChartsetId, ChartsetRecord, NoteHash};
+use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedPage};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The response body.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Changes)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChangesBody<'a> {
+    #[schema(max_items = 1_000)]
+    items: Vec<ChangeItem<'a>>,
+    #[schema(minimum = 0)]
+    next: u64,
+    has_more: bool,
+}
+
+/// The latest change of a chart or chartset. A tombstone has neither a record nor any other field of what is gone.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Change)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChangeItem<'a> {
+    #[schema(minimum = 1)]
+    sequence: u64,
+    #[schema(inline)]
+    kind: Kind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    chart_hash: Option<NoteHash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    id: Option<ChartsetId>,
+    #[schema(inline)]
+    change: ChangeName,
+    #[schema(minimum = 0)]
+    changed_at_ms: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    chartset: Option<&'a ChartsetRecord>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum Kind {
+    Chart,
+    Chartset,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum ChangeName {
+    Added,
+    Updated,
+    Removed,
+}
+
+impl<'a> ChangesBody<'a> {
+    pub(crate) fn new(page: &'a FeedPage, after: u64) -> Self {
+        let next = page.entries.last().map_or(after, |entry| entry.sequence);
+        Self { items: page.entries.iter().map(ChangeItem::new).collect(), next, has_more: page.is_full }
+    }
+}
+
+impl<'a> ChangeItem<'a> {
+    fn new(entry: &'a FeedEntry) -> Self {
+        let (kind, chart_hash, id, chartset) = match &entry.entity {
+            FeedEntity::Chart(hash) => (Kind::Chart, Some(*hash), None, None),
+            FeedEntity::Chartset(id, record) => (Kind::Chartset, None, Some(*id), record.as_ref()),
+        };
+        let change = match entry.change {
+            FeedChange::Added => ChangeName::Added,
+            FeedChange::Updated => ChangeName::Updated,
+            FeedChange::Removed => ChangeName::Removed,
+        };
+        let FeedEntry { sequence, changed_at_ms, .. } = *entry;
+        Self { sequence, kind, chart_hash, id, change, changed_at_ms, chartset }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tombstones_have_no_other_fields() {
+        let entry = |entity, change| FeedEntry { sequence: 5, changed_at_ms: 7, change, entity };
+        let (hash, id) = (NoteHash::from_bytes([15; 32]), ChartsetId::from_bytes([10; 8]));
+        let page = FeedPage {
+            entries: vec![
+                entry(FeedEntity::Chart(hash), FeedChange::Removed),
+                entry(FeedEntity::Chartset(id, None), FeedChange::Removed),
+            ],
+            is_full: false,
+        };
+        insta::assert_snapshot!(
+            serde_json::to_string(&ChangesBody::new(&page, 3)).unwrap(),
+            @r#"{"items":[{"sequence":5,"kind":"chart","chartHash":"0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f","change":"removed","changedAtMs":7},{"sequence":5,"kind":"chartset","id":"0a0a0a0a0a0a0a0a","change":"removed","changedAtMs":7}],"next":5,"hasMore":false}"#
+        );
+        let empty = FeedPage { entries: Vec::new(), is_full: false };
+        let body = serde_json::to_string(&ChangesBody::new(&empty, 3)).unwrap();
+        assert_eq!(body, r#"{"items":[],"next":3,"hasMore":false}"#);
+    }
+}

@@ -1,0 +1,42 @@
+//! What the OpenAPI document says of the operations: parameters and responses.
+
+use chart_index_http::openapi::{Responses, errors, json, with_cache_policies};
+use chart_index_http::{CachePolicy, ErrorType};
+use serde_json::json;
+use utoipa::openapi::Required;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::{IntoParams, IntoResponses};
+
+use crate::feed_json::ChangesBody;
+use crate::page_request::{DEFAULT_LIMIT, MAX_LIMIT};
+
+/// The largest integer of JSON that every client reads exactly (RFC 8259, section 6).
+const MAX_SEQUENCE: u64 = (1 << 53) - 1;
+
+/// The parameters of the change feed. As those of lists, numbers are clamped, not refused.
+pub(crate) struct ChangesParameters;
+
+impl IntoParams for ChangesParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![integer("after", 0, 0, MAX_SEQUENCE), integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT.into())]
+    }
+}
+
+fn integer(name: &str, default: u32, min: u64, max: u64) -> Parameter {
+    let clamped = [("x-clamped-to", json!({"minimum": min, "maximum": max}))].into_iter().collect();
+    let schema = ObjectBuilder::new().schema_type(Type::Integer).default(Some(json!(default)));
+    let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query);
+    parameter.required(Required::False).schema(Some(schema.extensions(Some(clamped)))).build()
+}
+
+pub(crate) struct ChangesResponses;
+
+impl IntoResponses for ChangesResponses {
+    fn responses() -> Responses {
+        let ok = json::<ChangesBody<'static>>("The changes that follow", CachePolicy::FeedTail);
+        let ok = with_cache_policies(ok, &[CachePolicy::FeedTail, CachePolicy::FullFeedPage]);
+        let types = [ErrorType::BadParameter, ErrorType::ChangesLost];
+        ok.into_iter().chain(errors(&types, CachePolicy::NoStore)).collect()
+    }
+}

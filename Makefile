@@ -19,11 +19,12 @@ dashboards: ## Show the dashboards over a running instance, such as that of make
 test: ## Run all tests, with private PostgreSQL and Redis servers
 	@scripts/test
 
-test-full: ## Run the tests that take minutes: thousands of random requests, rollouts and an outage behind HAProxy, labels of random requests, the pages in all themes, the memory of an export, the image, drills, overload, an upgrade, a restore
+test-full: ## Run the tests that take minutes: thousands of random requests, rollouts and an outage behind HAProxy, labels of random requests, the pages in all themes, the memory of an export, a hash filter of a million charts, the image, drills, overload, an upgrade, a restore
 	@scripts/test --test rollout --test telemetry -- --ignored --show-output
 	@scripts/test --test api_docs -- --ignored --show-output long_
 	@scripts/test --test indexer -- --ignored --show-output long_
 	@scripts/test --test browser -- --ignored --show-output long_
+	cargo test --workspace --bin chart-indexer -- --ignored --show-output long_
 	@scripts/test --test image -- --ignored --show-output
 	@scripts/test --test drills -- --ignored --show-output --test-threads=1 long_
 	cargo build --release --workspace --bins

@@ -9,6 +9,7 @@ mod connections;
 mod detail;
 mod errors;
 mod exports;
+mod hash_filter;
 mod headers;
 mod identity;
 mod limits;

@@ -3,6 +3,7 @@
 
 mod document;
 mod fuzzing;
+mod hash_filters;
 mod openapi;
 mod pages;
 mod responses;

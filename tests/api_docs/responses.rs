@@ -17,15 +17,17 @@ struct Requests {
 }
 
 /// The requests of each GET operation of the document; a unit test of the pages compares the document with the routes.
-fn requests(document: &Document) -> Vec<Requests> {
-    let known = known_requests();
+async fn requests(document: &Document, client: &Client) -> Vec<Requests> {
+    let latest = client.get("/api/charts/filter").await;
+    let known = known_requests(latest.header("location"));
     let names: BTreeSet<String> = known.iter().map(|requests| format!("GET {}", requests.path)).collect();
     let described = document.operations().into_iter().filter(|name| name.starts_with("GET "));
     assert_eq!(described.collect::<BTreeSet<_>>(), names);
     known
 }
 
-fn known_requests() -> Vec<Requests> {
+/// The requests, with the address of a hash filter.
+fn known_requests(filter: &str) -> Vec<Requests> {
     let (unknown_hash, unknown_set) = ("0".repeat(64), "0".repeat(16));
     let of_chart = |path: &'static str, suffix: &str, is_missing: bool| Requests {
         path,
@@ -38,6 +40,12 @@ fn known_requests() -> Vec<Requests> {
         success: format!("{prefix}/{CHARTSET}"),
         bad: format!("{prefix}/{CHARTSET}"),
         missing: Some(format!("{prefix}/{unknown_set}")),
+    };
+    let of_filter = |path: &'static str, success: &str| Requests {
+        path,
+        success: success.to_owned(),
+        bad: success.to_owned(),
+        missing: None,
     };
     let list = Requests {
         path: "/api/chartsets",
@@ -65,6 +73,11 @@ fn known_requests() -> Vec<Requests> {
         of_chart("/api/charts/{hash}", "", false),
         of_chart("/api/charts/{hash}/rox", "/rox", true),
         of_chart("/api/charts/{hash}/preview", "/preview", true),
+        of_filter("/api/charts/filter", "/api/charts/filter"),
+        Requests {
+            missing: Some("/api/charts/filter/0".to_owned()),
+            ..of_filter("/api/charts/filter/{sequence}", filter)
+        },
         list,
         of_set("/api/chartsets/{id}", "/api/chartsets"),
         of_set("/go/chartset/{id}", "/go/chartset"),
@@ -158,7 +171,8 @@ async fn responses_of_every_status_are_as_described() {
     let document = Document::of(&client).await;
     let mut checked = Checked { document: &document, statuses: BTreeSet::new() };
     let long = "x".repeat(9_000);
-    for Requests { path, success, bad, missing } in &requests(&document) {
+    let requests = requests(&document, &client).await;
+    for Requests { path, success, bad, missing } in &requests {
         let separator = if success.contains('?') { '&' } else { '?' };
         checked.get(&client, path, success, &[]).await;
         checked.get(&client, path, success, &[("if-none-match", "*")]).await;
@@ -186,6 +200,10 @@ async fn responses_of_every_status_are_as_described() {
     }
     let without_exports = start(database.url(), &[]);
     checked.get(&without_exports.client(), "/api/exports/latest", "/api/exports/latest", &[]).await;
+    // Its database has no hash filter.
+    let empty = TestDatabase::create().await;
+    indexer(empty.url(), &["migrate"]).succeeded();
+    checked.get(&Service::start(empty.url()).client(), "/api/charts/filter", "/api/charts/filter", &[]).await;
     let batch = format!("{{\"hashes\":[{HASH:?}]}}");
     checked.batches(&client).await;
     for _ in 0..2 {
@@ -196,8 +214,9 @@ async fn responses_of_every_status_are_as_described() {
     let broken = start(database.url(), &served);
     std::fs::write(&file, "{").expect("the manifest is written");
     database.psql("ALTER TABLE charts RENAME TO charts_of_another_version");
+    database.psql("ALTER TABLE hash_filters RENAME TO hash_filters_of_another_version");
     database.psql("ALTER TABLE chartsets RENAME TO chartsets_of_another_version");
-    for Requests { path, success, .. } in &requests(&document) {
+    for Requests { path, success, .. } in &requests {
         checked.get(&broken.client(), path, success, &[]).await;
     }
     checked.batch(&broken.client(), BATCH_PATH, &[JSON], &batch).await;
@@ -212,7 +231,7 @@ async fn methods_are_those_of_the_document() {
     let document = Document::of(&client).await;
     let batch = document.0["paths"][BATCH_PATH].as_object().expect("methods");
     assert_eq!(batch.keys().collect::<Vec<_>>(), ["post"]);
-    for Requests { path, success, .. } in &requests(&document) {
+    for Requests { path, success, .. } in &requests(&document, &client).await {
         let described: Vec<&str> =
             document.0["paths"][path].as_object().expect("methods").keys().map(String::as_str).collect();
         assert_eq!(described, ["get"], "{path}");

@@ -23,7 +23,7 @@ const NOTE_HASHES: [&str; 5] =
     ["note_hash.sh", "note_hash.py", "note_hash.mjs", "note_hash.rs", "NoteHash.cs"];
 
 /// The command that runs an example; C# is compiled into the folder first.
-fn command(name: &str, folder: &Path) -> Command {
+pub(crate) fn command(name: &str, folder: &Path) -> Command {
     let file = workspace_root().join("docs/snippets").join(name);
     let (stem, extension) = name.split_once('.').expect("an extension");
     let interpreter = match extension {
@@ -62,7 +62,7 @@ fn example_program(stem: &str) -> PathBuf {
     program
 }
 
-fn succeeded(name: &str, output: &Output) -> String {
+pub(crate) fn succeeded(name: &str, output: &Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name}: {}: {stderr}", output.status);
     String::from_utf8(output.stdout.clone()).expect("UTF-8")

@@ -5,32 +5,12 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
-import { pageTest, site, until } from "./support.mjs";
+import { pageTest, recorded, site, until } from "./support.mjs";
 
 const FIRST_VISIT = { requests: 3, bytes: 40_000 };
 /** The page itself, unless it is still fresh: assets never change. */
 const SECOND_VISIT = { requests: 1 };
 const FILTER_CHANGE_MS = 200;
-
-/** Counts the requests of a page, and their bytes on the wire. */
-async function recorded(page) {
-  const session = await page.context().newCDPSession(page);
-  await session.send("Network.enable");
-  const traffic = { requests: [], bytes: 0 };
-  const fromCache = new Set();
-  const addresses = new Map();
-  session.on("Network.requestWillBeSent", ({ requestId, request }) => addresses.set(requestId, request.url));
-  session.on("Network.requestServedFromCache", ({ requestId }) => fromCache.add(requestId));
-  session.on("Network.responseReceived", ({ requestId, response }) => {
-    if (response.fromDiskCache) fromCache.add(requestId);
-  });
-  session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
-    if (fromCache.has(requestId) || !addresses.get(requestId)?.startsWith("http")) return;
-    traffic.requests.push(addresses.get(requestId));
-    traffic.bytes += encodedDataLength;
-  });
-  return traffic;
-}
 
 for (const path of ["/", "/?q=Harbour&keys=4", "/?view=table&perPage=60"]) {
   pageTest(`a first and a second visit of ${path}`, {}, async (page) => {

@@ -55,7 +55,7 @@ impl Site {
             run(&["sync"]);
         }
         let service = serve(&database, &servers, &[]);
-        let limited_lookups = serve(&database, &servers, &[("RATE_LIMIT_LOOKUP", "3")]);
+        let limited_lookups = serve(&database, &servers, &[("RATE_LIMIT_BULK", "1")]);
         let servers = Arc::new(servers);
         Self { service, limited_pages, limited_lookups, servers, _database: database, library, long_chart }
     }
@@ -86,6 +86,7 @@ fn serve(database: &TestDatabase, servers: &Servers, limits: &[(&str, &str)]) ->
     let mut variables = vec![
         ("REDIS_URL", redis.url()),
         ("RATE_LIMIT_PAGE", "1000000"),
+        ("RATE_LIMIT_BULK", "1000000"),
         ("CONTACT", "contact@charts.example"),
     ];
     variables.extend(engine.as_deref().map(|url| ("MEILISEARCH_URL", url)));

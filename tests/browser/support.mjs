@@ -138,3 +138,23 @@ export async function aSet() {
   const detail = await api(`/api/chartsets/${items[0].id}`);
   return { set: `/chartsets/${items[0].id}`, chart: `/charts/${detail.charts[0].chart.hash}`, detail };
 }
+
+/** Counts the requests of a page that its cache does not answer, and their bytes on the wire. */
+export async function recorded(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Network.enable");
+  const traffic = { requests: [], bytes: 0 };
+  const fromCache = new Set();
+  const addresses = new Map();
+  session.on("Network.requestWillBeSent", ({ requestId, request }) => addresses.set(requestId, request.url));
+  session.on("Network.requestServedFromCache", ({ requestId }) => fromCache.add(requestId));
+  session.on("Network.responseReceived", ({ requestId, response }) => {
+    if (response.fromDiskCache) fromCache.add(requestId);
+  });
+  session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+    if (fromCache.has(requestId) || !addresses.get(requestId)?.startsWith("http")) return;
+    traffic.requests.push(addresses.get(requestId));
+    traffic.bytes += encodedDataLength;
+  });
+  return traffic;
+}

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { after } from "node:test";
 
-import { journey, pageTest, site, until } from "./support.mjs";
+import { journey, pageTest, recorded, site, until } from "./support.mjs";
 
 const folder = mkdtempSync(path.join(tmpdir(), "charts-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -82,27 +82,57 @@ pageTest("a file can be dropped anywhere", {}, async (page) => {
   await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
 });
 
-/** `limitedLookups` allows three look-ups in a minute. */
+/** A file with the notes of the sample and one more. */
+function variant(number) {
+  const notes = `[HitObjects]\n64,192,${900_000 + number},1,0,0:0:0:0:`;
+  const buffer = Buffer.from(readFileSync(sample, "utf8").replace("[HitObjects]", notes));
+  return { name: `${number}.osu`, mimeType: "", buffer };
+}
+
+pageTest("of many files only those that may be known are looked up", {}, async (page) => {
+  const lookedUp = [];
+  page.on("request", (request) => {
+    if (request.method() === "POST") lookedUp.push(...JSON.parse(request.postData()).hashes);
+  });
+  const files = Array.from({ length: 120 }, (_, number) => variant(number));
+  files.push({ name: "sample.osu", mimeType: "", buffer: readFileSync(sample) });
+  const filters = [];
+  for (let visit = 0; visit < 2; visit += 1) {
+    await page.goto(LIST);
+    const traffic = await recorded(page);
+    await input(page).setInputFiles(files);
+    const counts = /^121 files: 1 in the index, 120 not in the index\.$/;
+    await until(async () => counts.test(await result(page).textContent()), "a summary");
+    filters.push(traffic.requests.filter((address) => address.includes("/api/charts/filter")).length);
+  }
+  assert.ok(lookedUp.length >= 2 && lookedUp.length < 20, `${lookedUp.length} hashes`);
+  assert.equal(new Set(lookedUp).size, lookedUp.length / 2, "the same in both visits");
+  assert.ok(filters[0] > 0);
+  assert.equal(filters[1], 0, "the browser caches the filter");
+  await page.locator("#which-chart ul li").last().getByRole("link").waitFor();
+});
+
+/** `limitedLookups` allows one batch lookup in a minute. */
 const limited = { base: site.limitedLookups, expected: [/status of 429/] };
 
 pageTest("a folder waits where look-ups are limited", limited, async (page) => {
   await page.clock.install();
   await page.goto(LIST);
-  const file = (number) => {
-    const notes = `[HitObjects]\n64,192,${900_000 + number},1,0,0:0:0:0:`;
-    const buffer = Buffer.from(readFileSync(sample, "utf8").replace("[HitObjects]", notes));
-    return { name: `${number}.osu`, mimeType: "", buffer };
-  };
-  const files = [1, 2, 3, 4, 5].map(file);
+  const files = [1, 2, 3, 4, 5].map(variant);
+  const done = async () => /^5 files: 0 in the index, 5 not/.test(await result(page).textContent());
+  await input(page).setInputFiles(files);
+  await until(done, "the first folder");
   await input(page).setInputFiles(files);
   await until(async () => /continues in \d+ seconds/.test(await result(page).textContent()), "a countdown");
   const lookUps = [];
-  await page.route("**/api/charts/*", (route) => {
-    lookUps.push(route.request().url());
-    return route.fulfill({ json: { status: "unknown" } });
+  await page.route("**/api/charts/lookup", (route) => {
+    const { hashes } = JSON.parse(route.request().postData());
+    lookUps.push(hashes);
+    return route.fulfill({ json: { items: hashes.map((chartHash) => ({ chartHash, status: "unknown" })) } });
   });
   assert.equal(lookUps.length, 0, "nothing is asked while it waits");
   await page.clock.runFor(61_000);
-  await until(async () => /^5 files: 0 in the index, 5 not/.test(await result(page).textContent()), "the rest");
-  assert.equal(lookUps.length, 2);
+  await until(done, "the rest");
+  assert.equal(lookUps.length, 1);
+  assert.equal(lookUps[0].length, 5);
 });

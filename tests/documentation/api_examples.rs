@@ -13,6 +13,10 @@ const API: &str = "docs/api.md";
 /// The values in the documentation of what differs in every run.
 const FIXED_TIME_MS: &str = "1790000000000";
 const RETRY_AFTER: &str = "42";
+const SEQUENCE: &str = "104";
+
+/// The address of a hash filter up to its sequence.
+const FILTER: &str = "/api/charts/filter/";
 
 /// The folder of the first changes: a chart that is in no other, and its chartset.
 const FIRST: &str = "alpha/900106 Haneul Yeonmot - Byeolbit Jeongwon";
@@ -121,7 +125,11 @@ impl<'a> Example<'a> {
             }
         }
         let method = self.method.parse().expect("a method");
-        let response = client.send(method, self.target, &headers, self.request_body.to_owned()).await;
+        let target = match self.target.strip_prefix(FILTER) {
+            Some(SEQUENCE) => client.get(FILTER.trim_end_matches('/')).await.header("location").to_owned(),
+            _ => self.target.to_owned(),
+        };
+        let response = client.send(method, &target, &headers, self.request_body.to_owned()).await;
         let content = Content::new(response.header("content-type"), &response.body);
         let mut lines = vec![self.request.to_owned(), String::new(), format!("HTTP/1.1 {}", response.status)];
         lines.extend(self.shown.iter().map(|name| {
@@ -155,6 +163,7 @@ impl Content {
             |digits: &str| assert!((1..=60).contains(&digits.parse().unwrap_or(0)), "{name}: {value}");
         match (name, value.split_once(";t=")) {
             ("ETag", _) if value == self.tags[0] => self.tags[1].clone(),
+            ("Location", _) if value.starts_with(FILTER) => format!("{FILTER}{SEQUENCE}"),
             ("Retry-After", _) => {
                 seconds(value);
                 RETRY_AFTER.to_owned()

@@ -26,6 +26,10 @@ pub enum CachePolicy {
     FullFeedPage,
     /// The last page of the change feed: 10 seconds.
     FeedTail,
+    /// A redirect to the latest of something whose parts are immutable: 60 seconds.
+    LatestRedirect,
+    /// A hash filter: immutable.
+    HashFilter,
     /// A page of the web site: 30 seconds, like what it shows.
     Page,
     /// An asset of the web site, whose name changes with its content: immutable.
@@ -42,8 +46,10 @@ impl CachePolicy {
     pub(crate) const fn header(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Lookup | Self::Redirect => "public, max-age=300",
-            Self::Rox | Self::Asset | Self::Export => "public, max-age=31536000, immutable",
-            Self::RoxNotFound | Self::LatestExport => "public, max-age=60",
+            Self::Rox | Self::Asset | Self::Export | Self::HashFilter => {
+                "public, max-age=31536000, immutable"
+            }
+            Self::RoxNotFound | Self::LatestExport | Self::LatestRedirect => "public, max-age=60",
             Self::Listing | Self::Page => "public, max-age=30",
             Self::FullFeedPage => "public, max-age=86400, immutable",
             Self::FeedTail => "public, max-age=10",
@@ -86,6 +92,8 @@ mod tests {
             (CachePolicy::Redirect, "public, max-age=300"),
             (CachePolicy::FullFeedPage, "public, max-age=86400, immutable"),
             (CachePolicy::FeedTail, "public, max-age=10"),
+            (CachePolicy::LatestRedirect, "public, max-age=60"),
+            (CachePolicy::HashFilter, "public, max-age=31536000, immutable"),
             (CachePolicy::Page, "public, max-age=30"),
             (CachePolicy::Asset, "public, max-age=31536000, immutable"),
             (CachePolicy::Export, "public, max-age=31536000, immutable"),

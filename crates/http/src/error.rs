@@ -147,6 +147,8 @@ pub enum Resource {
     RoxFile,
     /// The preview of a chart: the chart is unknown, has been removed, or has no preview yet.
     Preview,
+    /// A hash filter of this sequence, or any at all.
+    HashFilter,
     /// A chart that its page would show.
     Chart,
     /// A chartset to choose at random.
@@ -166,6 +168,7 @@ impl fmt::Display for Resource {
             Self::Chartset => "no such chartset",
             Self::SourcePage => "no such chartset, or it has no source page",
             Self::Preview => "the chart is unknown or has been removed, or its preview is not computed yet",
+            Self::HashFilter => "there is no such hash filter, or none is built yet",
             Self::RoxFile | Self::Chart => "the chart is unknown or has been removed",
             Self::AnyChartset => "no chartset matches",
             Self::Export => "no such export, or it has no such file",

@@ -10,6 +10,7 @@
 //! | `chartsets` | chartset | values derived from its charts by [`chart_index_domain::assemble_chartset`] |
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | what lets an ingest skip unchanged files |
+//! | `hash_filters` | hash filter | the last two filters, as they are served |
 //! | `search_changes`, `search_outbox` | change; one row | the outbox of the search indexes |
 //! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: without and with their numbers |
 //! | `change_feed`, `change_feed_gaps` | one row; gap | where the numbers of the feed stand, and which were never assigned |
@@ -38,6 +39,7 @@ mod derived_columns;
 mod error;
 mod export_snapshot;
 mod generation;
+mod hash_filters;
 mod import;
 mod incremental_ingest;
 mod indexed_chartsets;
@@ -88,6 +90,7 @@ pub use content_fingerprint::content_fingerprint;
 pub use database_url::{DatabaseUrl, InvalidDatabaseUrl};
 pub use error::StoreError;
 pub use export_snapshot::{ExportSnapshot, SnapshotSize};
+pub use hash_filters::{HashFilterState, NewHashFilter};
 pub use import::{ImportOutcome, ImportedChartset, StoredNumbers};
 pub use incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedChartset};
 pub use indexed_chartsets::{ShownCount, Snapshot};

@@ -3,6 +3,7 @@
 mod changes;
 mod exports;
 mod feed_json;
+mod hash_filter;
 mod openapi;
 mod page_request;
 
@@ -35,6 +36,7 @@ pub struct BulkState {
 
 /// The routes of the service.
 pub fn routes(state: BulkState) -> Routes {
+    let hash_filter = hash_filter::routes(&state);
     Routes::new(state.cache.rate_limiter())
         .route(Group::Bulk, "/api/changes", get(changes::changes))
         .route(Group::Bulk, "/api/exports/latest", get(handlers::latest))
@@ -42,13 +44,22 @@ pub fn routes(state: BulkState) -> Routes {
         .route(Group::Bulk, "/api/exports/{name}/chartsets.ndjson.zst", get(handlers::chartsets))
         .route(Group::Bulk, "/api/exports/{name}/rox.tar", get(handlers::rox_files))
         .with_state(Arc::new(state))
+        .merge(hash_filter)
 }
 
 /// The operations of the routes. `utoipa-axum` would collect them while it builds an `axum::Router`; [`Routes`] is a table of its
 /// own. A test of the pages compares both.
 #[derive(OpenApi)]
 #[openapi(
-    paths(changes::changes, handlers::latest, handlers::manifest, handlers::chartsets, handlers::rox_files),
+    paths(
+        changes::changes,
+        handlers::latest,
+        handlers::manifest,
+        handlers::chartsets,
+        handlers::rox_files,
+        hash_filter::latest,
+        hash_filter::filter
+    ),
     components(schemas(
         ChangesBody<'static>,
         ChangeItem<'static>,

@@ -210,8 +210,12 @@ pub(crate) enum Command {
         /// Folder of the export, with its manifest
         export: PathBuf,
     },
-    /// Check that every ROX file decodes to its note hash, and that every preview, every chartset and the change feed match
-    /// their charts
+    /// Build the hash filter if a chart has changed since the last one
+    ///
+    /// `ingest`, `import`, `restore` and `sync --follow` build it as well.
+    Filter,
+    /// Check that every ROX file decodes to its note hash, that every preview, every chartset and the change feed match their
+    /// charts, and that the hash filter lacks no chart
     Verify {
         /// Check the search index of every Meilisearch node against PostgreSQL instead
         #[arg(long)]

@@ -7,6 +7,7 @@ mod change_feed;
 mod cli;
 mod clock;
 mod export;
+mod filter;
 mod fingerprint;
 mod hash;
 mod import;
@@ -132,6 +133,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let work = Box::pin(import::import(&store, &cache, &export));
             return until_signalled(work, IMPORT_INTERRUPTED).await;
         }
+        Command::Filter => filter::filter(&store()?).await?,
         Command::Verify { search: true, meilisearch } => {
             Box::pin(search::verify(&store()?, &search::writers(&meilisearch)?)).await?;
         }

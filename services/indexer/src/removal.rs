@@ -9,6 +9,7 @@ use crate::cache_invalidation::CacheInvalidator;
 use crate::change_feed;
 use crate::cli::Entry;
 use crate::clock::now_ms;
+use crate::filter::{self, Due};
 
 /// Removes an entry from the index.
 ///
@@ -27,7 +28,7 @@ pub(crate) async fn remove(store: &Store, cache: &CacheInvalidator, entry: Entry
 /// Restores a removed entry.
 ///
 /// # Errors
-/// The entry is not in the index, or the store or the cache failed.
+/// The entry is not in the index, the store or the cache failed, or the hash filter could not be built.
 pub(crate) async fn restore(store: &Store, cache: &CacheInvalidator, entry: Entry) -> Result<()> {
     let outcome = match entry {
         Entry::Chart { hash } => store.restore_chart(hash, now_ms()).await?,
@@ -35,6 +36,7 @@ pub(crate) async fn restore(store: &Store, cache: &CacheInvalidator, entry: Entr
     };
     invalidate(store, cache, entry).await?;
     change_feed::assign(store).await?;
+    filter::build(store, Due::AnyChange).await?;
     print_outcome(entry, outcome, "restored", "was not removed")
 }
 

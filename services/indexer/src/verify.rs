@@ -6,12 +6,13 @@ use anyhow::{Result, bail};
 use chart_index_chartfile::{RoxContent, inspect_rox};
 use chart_index_store::{ColumnMismatch, FeedMismatch, Store, StoredChart};
 
+use crate::filter;
 use crate::report::{Progress, plural};
 
 /// Rows per query.
 const PAGE: u32 = 500;
 
-/// Checks every ROX file, preview and chartset and the change feed, and prints the findings.
+/// Checks every ROX file, preview and chartset, the change feed and the hash filter, and prints the findings.
 ///
 /// # Errors
 /// There are findings, or the store failed.
@@ -21,6 +22,9 @@ pub(crate) async fn verify(store: &Store) -> Result<()> {
     verify_previews(store, &mut findings).await?;
     let chartsets = verify_chartsets(store, &mut findings).await?;
     verify_change_feed(store, &mut findings).await?;
+    if let Some(finding) = filter::verify(store).await? {
+        findings.add(format_args!("{finding}"))?;
+    }
     writeln!(
         std::io::stdout(),
         "{charts} charts and {chartsets} chartsets verified, {} findings",

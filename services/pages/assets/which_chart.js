@@ -1,12 +1,16 @@
 // "Which chart is this?": hashes chart files in the browser and looks the hashes up. No file leaves the machine.
 
 const MAX_FILES = 2_000;
+/** The maximum of a batch lookup. */
+const MAX_HASHES = 1_000;
+/** From this number of charts on, the hash filter is downloaded, and only charts that it may contain are looked up. */
+const MIN_FILTERED = 100;
 const MAX_DEPTH = 8;
 
 /**
  * Identifies files or folders. One file that the index knows opens the page of its chart; several are listed.
  *
- * @param {HTMLElement} section #which-chart, with the address of note_hash.js in data-note-hash-module
+ * @param {HTMLElement} section #which-chart, with the addresses of chart_files.js and hash_filter.js in its data
  * @param {(File | FileSystemEntry)[]} items what was chosen or dropped
  */
 export async function identify(section, items) {
@@ -24,28 +28,39 @@ export async function identify(section, items) {
   if (charts.length === 1 && others === 0) return identifyOne(module, charts[0], say);
   const list = document.createElement("ul");
   output.after(list);
-  return identifyAll(module, charts, others, say, list);
+  const loadFilter = () => hashFilter(section.dataset.hashFilterModule);
+  return identifyAll(module, charts, others, say, list, loadFilter);
 }
 
 async function identifyOne(module, file, say) {
-  const result = await identifyFile(module, file, say);
+  const result = await hashFile(module, file);
+  if (result.hash) {
+    try {
+      Object.assign(result, known(await lookUp(`/api/charts/${result.hash}`, {}, say)));
+    } catch (error) {
+      result.cannotTell = error.message;
+    }
+  }
   // Without a result to show, since a new choice has replaced this one.
   if (say(...describe(file, result)) === false) return;
   if (result.title !== undefined) location.assign(`/charts/${result.hash}`);
 }
 
-async function identifyAll(module, charts, others, say, list) {
-  const counts = { known: 0, unknown: 0, untold: 0 };
+async function identifyAll(module, charts, others, say, list, loadFilter) {
+  const results = [];
   for (const [index, file] of charts.entries()) {
-    if (say(`${index + 1} of ${counted(charts.length, "file")} …`) === false) return;
-    const result = await identifyFile(module, file, say);
-    counts[result.title !== undefined ? "known" : result.hash ? "unknown" : "untold"] += 1;
+    if (say(`Reading ${index + 1} of ${counted(charts.length, "file")} …`) === false) return;
+    results.push(await hashFile(module, file));
+  }
+  if ((await lookUpAll(results, say, loadFilter)) === false) return;
+  for (const [index, file] of charts.entries()) {
     const item = document.createElement("li");
-    item.append(...describe(file, result));
+    item.append(...describe(file, results[index]));
     list.append(item);
   }
-  const { known, unknown, untold } = counts;
-  const parts = [`${known} in the index`, `${unknown} not in the index`];
+  const untold = results.filter((result) => result.cannotTell).length;
+  const found = results.filter((result) => result.title !== undefined).length;
+  const parts = [`${found} in the index`, `${results.length - found - untold} not in the index`];
   if (untold) parts.push(`${untold} cannot be told`);
   if (others) parts.push(`${counted(others, "other file")} ignored`);
   say(`${counted(charts.length, "file")}: ${parts.join(", ")}.`);
@@ -55,30 +70,67 @@ function counted(number, noun) {
   return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** The hash of a file, and the title of its chart if the index knows it; or why there is none. */
-async function identifyFile({ hashChartFile, MAX_FILE_BYTES }, file, say) {
+/** The hash of a file, or why there is none. */
+async function hashFile({ hashChartFile, MAX_FILE_BYTES }, file) {
   try {
     if (file.size > MAX_FILE_BYTES) return { cannotTell: `larger than ${MAX_FILE_BYTES} bytes` };
-    const outcome = hashChartFile(file.name, new Uint8Array(await file.arrayBuffer()));
-    return outcome.hash ? { ...outcome, ...(await lookUp(outcome.hash, say)) } : outcome;
+    return hashChartFile(file.name, new Uint8Array(await file.arrayBuffer()));
   } catch (error) {
     return { cannotTell: error.name === "NotReadableError" ? "the file cannot be read" : error.message };
   }
 }
 
+/** Adds the titles of the charts that the index knows. False if a new choice has replaced this one. */
+async function lookUpAll(results, say, loadFilter) {
+  let asked = results.filter(({ hash }) => hash);
+  if (asked.length >= MIN_FILTERED) {
+    if (say("Reading the list of charts …") === false) return false;
+    const filter = await loadFilter();
+    asked = asked.filter(({ hash }) => !filter || filter.mayContain(hash));
+  }
+  for (let start = 0; start < asked.length; start += MAX_HASHES) {
+    if (say("Looking up …") === false) return false;
+    await lookUpBatch(asked.slice(start, start + MAX_HASHES), say);
+  }
+  return true;
+}
+
+async function lookUpBatch(results, say) {
+  const body = JSON.stringify({ hashes: results.map(({ hash }) => hash) });
+  const request = { method: "POST", headers: { "Content-Type": "application/json" }, body };
+  try {
+    const { items } = await lookUp("/api/charts/lookup", request, say);
+    for (const [index, item] of items.entries()) Object.assign(results[index], known(item));
+  } catch (error) {
+    for (const result of results) result.cannotTell = error.message;
+  }
+}
+
+/** The hash filter of the index, which the browser caches. Without it, all charts are looked up. */
+async function hashFilter(module) {
+  try {
+    const [{ HashFilter }, response] = await Promise.all([import(module), fetch("/api/charts/filter")]);
+    return response.ok ? new HashFilter(await response.arrayBuffer()) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Asks the index, and waits where it limits requests. */
-async function lookUp(hash, say) {
+async function lookUp(path, request, say) {
   for (;;) {
-    const response = await fetch(`/api/charts/${hash}`).catch(() => {
+    const response = await fetch(path, request).catch(() => {
       throw new Error("the index cannot be reached; try again later");
     });
-    if (response.ok) {
-      const { status, chart } = await response.json();
-      return status === "known" ? { title: `${chart.artist} - ${chart.title} [${chart.difficulty}]` } : {};
-    }
+    if (response.ok) return response.json();
     if (response.status !== 429) throw new Error("the index is unavailable; try again later");
     await wait(Number(response.headers.get("Retry-After")) || 1, say);
   }
+}
+
+/** What is shown of the body of a chart lookup. */
+function known({ status, chart }) {
+  return status === "known" ? { title: `${chart.artist} - ${chart.title} [${chart.difficulty}]` } : {};
 }
 
 /** Counts down the seconds after which the index allows the next request. */
@@ -92,7 +144,8 @@ async function wait(seconds, say) {
 /** `song.osu: title`, with the title as a link, or `song.osu: not in the index`, or why it cannot be told. */
 function describe(file, { hash, title, cannotTell }) {
   const isolated = (text) => Object.assign(document.createElement("bdi"), { textContent: text });
-  if (title === undefined) return [isolated(file.name), hash ? ": not in the index" : `: cannot tell (${cannotTell})`];
+  if (cannotTell) return [isolated(file.name), `: cannot tell (${cannotTell})`];
+  if (title === undefined) return [isolated(file.name), ": not in the index"];
   const link = Object.assign(document.createElement("a"), { href: `/charts/${hash}` });
   link.append(isolated(title));
   return [isolated(file.name), ": ", link];

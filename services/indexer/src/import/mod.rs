@@ -24,13 +24,14 @@ use tokio_util::sync::CancellationToken;
 use self::export_files::ExportFiles;
 use crate::cache_invalidation::CacheInvalidator;
 use crate::change_feed::BackgroundAssignment;
+use crate::filter::{self, Due};
 use crate::report::{Progress, plural};
 
 /// Imports the export in this folder, and prints what changed.
 ///
 /// # Errors
-/// The export is incomplete, damaged or inconsistent, or the store or the cache failed. A damaged file is found before
-/// anything is written.
+/// The export is incomplete, damaged or inconsistent, the store or the cache failed, or the hash filter could not be built.
+/// A damaged file is found before anything is written.
 pub(crate) async fn import(store: &Store, cache: &CacheInvalidator, folder: &Path) -> Result<()> {
     let export = ExportFiles::open(folder)?;
     let export = Arc::new(tokio::task::spawn_blocking(move || export.verify()).await??);
@@ -52,6 +53,7 @@ pub(crate) async fn import(store: &Store, cache: &CacheInvalidator, folder: &Pat
     invalidation.finish().await?;
     assignment.finish(result.is_err()).await?;
     result?;
+    filter::build(store, Due::AnyChange).await?;
     writeln!(std::io::stdout(), "{}", counts.summary())?;
     if !other_files.is_empty() {
         let charts = plural(other_files.len() as u64, "chart");

@@ -31,6 +31,7 @@ use self::writer::{InputReport, Writer};
 use crate::backoff::retry_store_call;
 use crate::cache_invalidation::{BackgroundInvalidation, CacheInvalidator};
 use crate::change_feed::BackgroundAssignment;
+use crate::filter::{self, Due};
 use crate::fingerprint::Fingerprinter;
 use crate::library::{self, Input};
 use crate::metrics::IngestMetrics;
@@ -67,8 +68,8 @@ pub(crate) enum Completion {
 /// interrupted, and its changes are in the change feed. The sampler decides which inputs have a span.
 ///
 /// # Errors
-/// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, or the cache
-/// could not be invalidated.
+/// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, the cache
+/// could not be invalidated, or the hash filter could not be built.
 pub(crate) async fn ingest(
     store: Option<Store>,
     cache: CacheInvalidator,
@@ -85,7 +86,7 @@ pub(crate) async fn ingest(
     let mut report = Report::new(inputs.len() as u64, options.report.as_deref())?;
     let invalidation = cache.start_background_task();
     let assignment = BackgroundAssignment::start(store.clone());
-    let ingest = Ingest::new(store, inputs, &invalidation, options.full, sampler);
+    let ingest = Ingest::new(store.clone(), inputs, &invalidation, options.full, sampler);
     let completion = ingest.run(&mut report).await;
     report.finish()?;
     report.summary(&mut std::io::stdout().lock())?;
@@ -94,6 +95,11 @@ pub(crate) async fn ingest(
     let completion = completion?;
     invalidated?;
     assigned?;
+    if completion == Completion::All
+        && let Some(store) = &store
+    {
+        filter::build(store, Due::AnyChange).await?;
+    }
     if completion == Completion::All && report.failed() > 0 {
         bail!("PostgreSQL rejected {}", plural(report.failed() as u64, "chartset"));
     }

@@ -17,6 +17,7 @@ use tracing::{Instrument, Span, field};
 use crate::backoff::{NODE_RESTART, Pauses, RUNNING_TRANSACTIONS};
 use crate::change_feed;
 use crate::clock::now_ms;
+use crate::filter;
 use crate::metrics::{BacklogGauges, NodeMetrics};
 use crate::report::Progress;
 use crate::search::checkpoints::Checkpoints;
@@ -66,6 +67,7 @@ pub(crate) async fn sync(
     }
     let checkpoints = Arc::new(Checkpoints::of_nodes(writers.len()));
     let _watch = follow.then(|| watch_outbox(store, &checkpoints));
+    let _filter = follow.then(|| AbortOnDropHandle::new(tokio::spawn(filter::follow(store.clone()))));
     let addresses: Vec<&str> = writers.iter().map(|writer| writer.node_url().address()).collect();
     let metrics = NodeMetrics::of_nodes(&meter(), &addresses);
     let mut nodes = JoinSet::new();

@@ -26,6 +26,7 @@ struct DocsTemplate {
     introduction: String,
     parts: Vec<Part>,
     snippets: &'static [snippets::Snippet],
+    hash_filter_snippets: &'static [snippets::Snippet],
     changelog: String,
 }
 
@@ -68,6 +69,7 @@ pub(crate) fn page(document: &OpenApi, public_url: Option<&PublicUrl>) -> String
         introduction: to_html(reference::introduction()),
         parts: sections.map(|section| part(section, document)).collect(),
         snippets: snippets::CLIENTS,
+        hash_filter_snippets: snippets::HASH_FILTER,
         changelog: to_html(&changelog()),
     };
     render(&template).unwrap_or_default()

@@ -28,6 +28,13 @@ pub(crate) const CLIENTS: &[Snippet] = &[
     snippet!("C#", "Client.cs"),
 ];
 
+/// Readers of the hash filter.
+pub(crate) const HASH_FILTER: &[Snippet] = &[
+    snippet!("Python", "hash_filter.py"),
+    snippet!("JavaScript", "hash_filter.mjs"),
+    snippet!("Rust", "hash_filter.rs"),
+];
+
 /// The note hash.
 pub(crate) const NOTE_HASH: &[Snippet] = &[
     snippet!("Shell", "note_hash.sh"),

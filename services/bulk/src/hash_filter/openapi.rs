@@ -1,0 +1,43 @@
+//! What the OpenAPI document says of the operations: parameters and responses.
+
+use axum::http::StatusCode;
+use chart_index_http::openapi::{Responses, by_status, errors, header, response, tagged};
+use chart_index_http::{CachePolicy, ErrorType};
+use utoipa::openapi::Required;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::{IntoParams, IntoResponses};
+
+pub(super) struct RedirectResponses;
+
+impl IntoResponses for RedirectResponses {
+    fn responses() -> Responses {
+        let found = response("The last filter is at `Location`", CachePolicy::LatestRedirect);
+        let found = found.header("Location", header("The path of the filter").build());
+        let found = by_status([(StatusCode::FOUND, found)]);
+        found.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+    }
+}
+
+pub(super) struct FilterResponses;
+
+impl IntoResponses for FilterResponses {
+    fn responses() -> Responses {
+        let bytes = ContentBuilder::new().build();
+        let ok = response("The filter", CachePolicy::HashFilter).content("application/octet-stream", bytes);
+        let tagged = tagged(ok, CachePolicy::HashFilter, false);
+        tagged.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+    }
+}
+
+pub(super) struct SequenceParameter;
+
+impl IntoParams for SequenceParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let sequence = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+        let parameter = ParameterBuilder::new().name("sequence").parameter_in(ParameterIn::Path);
+        let parameter = parameter.description(Some("Sequence of the filter in the change feed"));
+        vec![parameter.required(Required::True).schema(Some(sequence)).build()]
+    }
+}

@@ -1,0 +1,38 @@
+// Reads hash filters: docs/api.md, "Hash filter".
+
+const HEADER_BYTES = 44;
+const u64 = (value) => BigInt.asUintN(64, value);
+
+/** A hash filter of version 1. */
+export class HashFilter {
+  /**
+   * @param {ArrayBuffer} buffer the response of the filter
+   * @throws {Error} if it is none of version 1
+   */
+  constructor(buffer) {
+    const header = new DataView(buffer);
+    const isFilter = header.getUint32(0, false) === 0x43494846 && header.getUint32(4, true) === 1;
+    this.seed = header.getBigUint64(24, true);
+    this.segmentLength = header.getUint32(32, true);
+    this.segmentCountLength = header.getUint32(36, true);
+    this.fingerprints = new Uint8Array(buffer, HEADER_BYTES);
+    const isComplete = this.fingerprints.length === header.getUint32(40, true);
+    if (!isFilter || !isComplete) throw new Error("no hash filter of version 1");
+  }
+
+  /** False if the index did not know the note hash when the filter was built. */
+  mayContain(noteHash) {
+    // The first 8 bytes, of which the first is the lowest.
+    const key = BigInt(`0x${noteHash.slice(0, 16).match(/../g).reverse().join("")}`);
+    let mixed = u64(key + this.seed);
+    mixed = u64((mixed ^ (mixed >> 33n)) * 0xff51afd7ed558ccdn);
+    mixed = u64((mixed ^ (mixed >> 33n)) * 0xc4ceb9fe1a85ec53n);
+    mixed ^= mixed >> 33n;
+    const mask = this.segmentLength - 1;
+    const first = Number((mixed * BigInt(this.segmentCountLength)) >> 64n);
+    const second = (first + this.segmentLength) ^ (Number((mixed >> 18n) & 0xffffffffn) & mask);
+    const third = (first + 2 * this.segmentLength) ^ (Number(mixed & 0xffffffffn) & mask);
+    const found = this.fingerprints[first] ^ this.fingerprints[second] ^ this.fingerprints[third];
+    return found === Number((mixed ^ (mixed >> 32n)) & 0xffn);
+  }
+}

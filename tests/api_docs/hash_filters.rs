@@ -1,0 +1,88 @@
+//! The readers of hash filters in docs/snippets, over a filter that a service serves.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+
+use chart_index_tests::{Service, TestDatabase, indexer};
+
+use super::sample_database;
+use super::snippets::{command, succeeded};
+
+const READERS: [&str; 3] = ["hash_filter.py", "hash_filter.mjs", "hash_filter.rs"];
+
+/// Charts whose hashes are the SHA-256 digests of these numbers. Like note hashes they are uniform.
+const KNOWN: u32 = 100_000;
+const UNKNOWN: u32 = 100_000;
+
+/// Puts the charts into a chartset of the samples.
+fn insert_charts(database: &TestDatabase) {
+    database.psql(&format!(
+        "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak,
+                             rox_bytes, first_seen_ms)
+         SELECT sha256(int4send(number)), 4, 120, 120, 120, 0, 1, 0, 0, 1, 1, 0
+         FROM generate_series(1, {KNOWN}) AS number"
+    ));
+    database.psql(&format!(
+        "INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, creator, difficulty, tags)
+         SELECT (SELECT min(id) FROM chartsets), sha256(int4send(number)), '', '', '', '', '{{}}'
+         FROM generate_series(1, {KNOWN}) AS number"
+    ));
+}
+
+/// What a reader prints for the hashes in a file.
+fn read(reader: &str, folder: &Path) -> String {
+    let mut command = command(reader, folder);
+    let hashes = File::open(folder.join("hashes.txt")).expect("a file");
+    let output =
+        command.arg(folder.join("filter.bin")).stdin(hashes).output().expect("the interpreter is installed");
+    succeeded(reader, &output)
+}
+
+/// No reader misses a known chart, fewer than 0.5 % of the unknown ones may be known, and all readers agree.
+#[tokio::test]
+async fn readers_find_known_charts_and_agree() {
+    let database = sample_database().await;
+    insert_charts(&database);
+    indexer(database.url(), &["filter"]).succeeded();
+    let service = Service::start(database.url());
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("http://{}/api/charts/filter", service.address());
+    let file = folder.path().join("filter.bin");
+    let mut curl = Command::new("curl");
+    curl.args(["--fail", "--silent", "--show-error", "-L", "-o"]).arg(&file).arg(url);
+    succeeded("curl", &curl.output().expect("curl is installed"));
+    let hashes = database.psql(&format!(
+        "SELECT encode(sha256(int4send(number)), 'hex') FROM generate_series(1, {KNOWN} + {UNKNOWN}) AS number"
+    ));
+    fs::write(folder.path().join("hashes.txt"), &hashes).expect("a file");
+
+    let printed: BTreeSet<String> = READERS.iter().map(|reader| read(reader, folder.path())).collect();
+    assert_eq!(printed.len(), 1, "the readers differ");
+    let printed = printed.first().expect("a reader");
+    let answers: Vec<_> =
+        printed.lines().map(|line| line.split_once(' ').expect("a hash and an answer")).collect();
+    assert!(answers.iter().map(|(hash, _)| *hash).eq(hashes.lines()));
+    let (known, unknown) = answers.split_at(KNOWN as usize);
+    assert!(known.iter().all(|(_, answer)| *answer == "maybe"), "a known chart is missing");
+    let maybe = unknown.iter().filter(|(_, answer)| *answer == "maybe").count();
+    assert!(maybe < UNKNOWN as usize / 200, "{maybe} false positives");
+    let size = fs::metadata(&file).expect("the filter").len();
+    assert!(size < u64::from(KNOWN) * 5 / 4, "{size} bytes");
+}
+
+#[test]
+fn other_files_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("hashes.txt"), "0".repeat(64)).expect("a file");
+    for reader in READERS {
+        for bytes in [&[0; 60][..], b"CIHF"] {
+            fs::write(folder.path().join("filter.bin"), bytes).expect("a file");
+            let mut command = command(reader, folder.path());
+            let output =
+                command.arg(folder.path().join("filter.bin")).output().expect("the interpreter is installed");
+            assert!(!output.status.success(), "{reader}: {output:?}");
+        }
+    }
+}

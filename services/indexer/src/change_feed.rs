@@ -3,6 +3,7 @@
 //! Every command that writes does so at its end, and `sync --follow` all the time, also for changes of other programs.
 
 use std::convert::Infallible;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum wait of [`follow`] for a notification. After that, changes whose notification was lost are found.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Timeout of the last assignment of a program that was interrupted.
+const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
+
 const NOT_ASSIGNED: &str = "the changes are stored, but are not in the change feed yet: the next command that writes, or \
                             `chart-indexer sync --follow`, adds them";
 
@@ -32,7 +36,7 @@ pub(crate) async fn assign(store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// The task that assigns numbers to the changes of a running ingest.
+/// The task that assigns numbers to the changes of a running ingest or import.
 #[derive(Debug)]
 pub(crate) struct BackgroundAssignment {
     store: Option<Store>,
@@ -48,19 +52,31 @@ impl BackgroundAssignment {
         Self { store, stop, task }
     }
 
-    /// Assigns numbers to the changes of the ingest that have none yet. After an interruption it makes one attempt.
+    /// Assigns numbers to the changes of the program that have none yet. After an interruption it makes one short attempt: during an
+    /// outage the process is to end soon all the same.
     ///
     /// # Errors
-    /// The store failed.
+    /// The store failed, and the program was not interrupted.
     pub(crate) async fn finish(self, is_interrupted: bool) -> Result<()> {
         self.stop.cancel();
-        self.task.await?;
-        let Some(store) = &self.store else { return Ok(()) };
         if is_interrupted {
-            store.assign_sequences().await.context(NOT_ASSIGNED)?;
-            return Ok(());
+            self.task.abort();
+            return self.assign_soon().await;
         }
-        assign(store).await
+        self.task.await?;
+        match &self.store {
+            Some(store) => assign(store).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn assign_soon(&self) -> Result<()> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let assigned = tokio::time::timeout(INTERRUPTED_TIMEOUT, store.assign_sequences()).await;
+        if !matches!(assigned, Ok(Ok(_))) {
+            writeln!(std::io::stderr(), "{NOT_ASSIGNED}")?;
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,9 @@
-//! A mirror follows the change feed while PostgreSQL, the indexer and the mirror are killed at random moments.
+//! A mirror follows the change feed while PostgreSQL, the indexer and the mirror are killed at random moments, and another one
+//! starts from an export.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +13,7 @@ use chart_index_tests::{
     ChartSpec, Client, Library, PrivatePostgres, Random, Service, ServiceOptions, TestDatabase, indexer,
     indexer_command,
 };
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// The number of different charts and chartsets.
 const CHARTS: u32 = 60;
@@ -19,6 +22,21 @@ const SETS: u32 = 25;
 const MAX_DELAY_MS: u32 = 900;
 /// How long a mirror waits after the last page and during an outage.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// A JSON object. Its values are compared as the bytes that they are.
+type Object = BTreeMap<String, Box<RawValue>>;
+
+fn text(object: &Object, field: &str) -> String {
+    object[field].get().trim_matches('"').to_owned()
+}
+
+fn number(object: &Object, field: &str) -> u64 {
+    object[field].get().parse().expect("a number")
+}
+
+fn objects(object: &Object, field: &str) -> Vec<Object> {
+    serde_json::from_str(object[field].get()).expect("an array of objects")
+}
 
 /// What a client stores of the feed. It is killed between any two writes.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -55,31 +73,48 @@ impl Mirror {
             }
             status => panic!("{status} after {after}"),
         }
-        let page = response.json();
-        let items = page["items"].as_array().expect("items");
+        let page: Object = serde_json::from_slice(&response.body).expect("an object");
+        let items = objects(&page, "items");
         let is_killed = random.one_in(5);
         let end = u32::try_from(items.len()).expect("a page");
         let applied = if is_killed { random.below(end + 1) } else { end };
         for item in &items[..applied as usize] {
-            assert!(item["sequence"].as_u64() > Some(after), "{item}");
+            assert!(number(item, "sequence") > after, "{item:?}");
             self.apply(item);
         }
         if is_killed {
             return Step::More;
         }
-        self.next = page["next"].as_u64().expect("a number");
-        if page["hasMore"] == true { Step::More } else { Step::End }
+        self.next = number(&page, "next");
+        if page["hasMore"].get() == "true" { Step::More } else { Step::End }
     }
 
-    fn apply(&mut self, item: &Value) {
-        let text = |field: &str| item[field].as_str().expect("a string").to_owned();
-        let is_removed = item["change"] == "removed";
-        match (item["kind"] == "chart", is_removed) {
-            (true, false) => drop(self.charts.insert(text("chartHash"))),
-            (true, true) => drop(self.charts.remove(&text("chartHash"))),
-            (false, false) => drop(self.chartsets.insert(text("id"), item["chartset"].to_string())),
-            (false, true) => drop(self.chartsets.remove(&text("id"))),
+    fn apply(&mut self, item: &Object) {
+        let is_removed = text(item, "change") == "removed";
+        match (text(item, "kind") == "chart", is_removed) {
+            (true, false) => drop(self.charts.insert(text(item, "chartHash"))),
+            (true, true) => drop(self.charts.remove(&text(item, "chartHash"))),
+            (false, false) => {
+                self.chartsets.insert(text(item, "id"), item["chartset"].get().to_owned());
+            }
+            (false, true) => drop(self.chartsets.remove(&text(item, "id"))),
         }
+    }
+
+    /// What an export contains.
+    fn restore(export: &Path) -> Self {
+        let manifest = fs::read(export.join("manifest.json")).expect("a manifest");
+        let manifest: Object = serde_json::from_slice(&manifest).expect("an object");
+        let mut mirror = Self { next: number(&manifest, "sequence"), ..Self::default() };
+        let chartsets = File::open(export.join("chartsets.ndjson.zst")).expect("chartsets");
+        let chartsets = zstd::decode_all(chartsets).expect("a zstd frame");
+        for line in String::from_utf8(chartsets).expect("UTF-8").lines() {
+            let line: Object = serde_json::from_str(line).expect("an object");
+            let record: Object = serde_json::from_str(line["chartset"].get()).expect("an object");
+            mirror.charts.extend(objects(&record, "charts").iter().map(|chart| text(chart, "hash")));
+            mirror.chartsets.insert(text(&record, "id"), line["chartset"].get().to_owned());
+        }
+        mirror
     }
 
     /// Follows until the end of the feed. Returns how often changes were lost.
@@ -180,6 +215,15 @@ impl Index {
         let _ = running.wait().expect("it ends");
     }
 
+    /// Exports the index, and restores a mirror from it.
+    fn export(&self) -> Mirror {
+        let exports = tempfile::tempdir().expect("a folder");
+        let folder = exports.path().to_str().expect("UTF-8");
+        let printed = indexer(self.database.url(), &["export", folder]).succeeded();
+        let (path, _) = printed.split_once(": ").expect("the path of the export");
+        Mirror::restore(Path::new(path))
+    }
+
     /// What `verify` sees: the known charts, and the ids of the shown chartsets.
     fn catalogue(&self) -> (BTreeSet<String>, BTreeSet<String>) {
         let set = |statement: &str| self.database.psql(statement).lines().map(str::to_owned).collect();
@@ -224,11 +268,15 @@ async fn follow_while_disturbed(seed: u64, rounds: u32) {
     let (index, mut random) = (Index::new(), Random::new(seed));
     let stop = Arc::new(AtomicBool::new(false));
     let mirror = tokio::spawn(follow(index.service.client(), Random::new(seed ^ 1), Arc::clone(&stop)));
-    for _ in 0..rounds {
+    let mut restored = Mirror::default();
+    for round in 0..rounds {
         for _ in 0..=random.below(8) {
             index.write_set(&mut random);
         }
         index.disturb(&mut random).await;
+        if round == rounds / 2 {
+            restored = index.export();
+        }
     }
     indexer(index.database.url(), &["ingest", &index.library.argument()]).succeeded();
     stop.store(true, Ordering::Relaxed);
@@ -236,6 +284,8 @@ async fn follow_while_disturbed(seed: u64, rounds: u32) {
     assert_eq!(mirror.follow_to_end(&index.service.client(), &mut random).await, 0);
     assert!(!mirror.chartsets.is_empty());
     index.assert_mirrored(&mirror).await;
+    assert_eq!(restored.follow_to_end(&index.service.client(), &mut random).await, 0);
+    index.assert_mirrored(&restored).await;
 }
 
 fn seed() -> u64 {

@@ -20,8 +20,13 @@ use super::{promtool_with_input, read};
 const WITHOUT_DATA: &[(&str, &str)] = &[];
 
 /// What only exists with Meilisearch nodes: the beginnings of the names of metrics.
-const OF_MEILISEARCH: &[&str] =
-    &["chart_index_search_node_", "chart_index_sync_", "chart_index_outbox_", "slo:search_lag"];
+const OF_MEILISEARCH: &[&str] = &[
+    "chart_index_change_feed_",
+    "chart_index_search_node_",
+    "chart_index_sync_",
+    "chart_index_outbox_",
+    "slo:search_lag",
+];
 
 /// Maximum time until every expression returns data.
 const TIMEOUT: Duration = Duration::from_mins(2);

@@ -35,6 +35,7 @@ const WITHOUT_DATA: &[(&str, &str, Reason)] = &[
 
 /// Parts of queries about nodes of Meilisearch and `sync --follow`, which have no data without a node.
 const OF_MEILISEARCH: &[&str] = &[
+    "chart_index_change_feed_",
     "chart_index_outbox_",
     "chart_index_search_node_",
     "chart_index_sync_",

@@ -1,5 +1,7 @@
 //! `GET /api/charts/filter` (docs/api.md, "Hash filter").
 
+use std::time::Instant;
+
 use chart_index_tests::PrivatePostgres;
 use hyper::Method;
 
@@ -138,6 +140,33 @@ async fn filters_are_served_without_postgresql() {
         let response = unused.get(path).await;
         assert_eq!((response.status.as_u16(), response.header("retry-after")), (503, "5"), "{path}");
     }
+}
+
+/// A request for a filter that is not in memory waits for PostgreSQL, and no other one waits for it.
+#[tokio::test]
+async fn filters_in_memory_do_not_wait_for_reads() {
+    let postgres = PrivatePostgres::start();
+    let database = TestDatabase::create_on(postgres.url());
+    indexer(database.url(), &["migrate"]).succeeded();
+    indexer(database.url(), &["ingest", &library(1).argument()]).succeeded();
+    let variables = [("RATE_LIMIT_BULK", "1000000")];
+    let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+    let service = Service::start_with(database.url(), &options);
+    let client = service.client();
+    let path = location(&client).await;
+    let filter = client.get(&path).await.body;
+    postgres.freeze();
+    let other = service.client();
+    let read = tokio::spawn(async move { other.get(&format!("{PATH}/987654321")).await });
+    let mut longest = Duration::ZERO;
+    while !read.is_finished() {
+        let start = Instant::now();
+        assert_eq!(client.get(&path).await.body, filter);
+        longest = longest.max(start.elapsed());
+    }
+    assert_eq!(read.await.unwrap().status, 503);
+    postgres.thaw();
+    assert!(Duration::ZERO < longest && longest < Duration::from_secs(1), "{longest:?}");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub enum CachePolicy {
     FullFeedPage,
     /// The last page of the change feed: 10 seconds.
     FeedTail,
-    /// A redirect to the latest of something whose parts are immutable: 60 seconds.
+    /// A redirect to the newest export, or to the last hash filter: 60 seconds.
     LatestRedirect,
     /// A hash filter: immutable.
     HashFilter,
@@ -36,8 +36,6 @@ pub enum CachePolicy {
     Asset,
     /// A file of an export, whose path is that of one export: immutable.
     Export,
-    /// The redirect to the newest export: 60 seconds.
-    LatestExport,
     /// All other responses, such as errors.
     NoStore,
 }
@@ -49,7 +47,7 @@ impl CachePolicy {
             Self::Rox | Self::Asset | Self::Export | Self::HashFilter => {
                 "public, max-age=31536000, immutable"
             }
-            Self::RoxNotFound | Self::LatestExport | Self::LatestRedirect => "public, max-age=60",
+            Self::RoxNotFound | Self::LatestRedirect => "public, max-age=60",
             Self::Listing | Self::Page => "public, max-age=30",
             Self::FullFeedPage => "public, max-age=86400, immutable",
             Self::FeedTail => "public, max-age=10",
@@ -97,7 +95,6 @@ mod tests {
             (CachePolicy::Page, "public, max-age=30"),
             (CachePolicy::Asset, "public, max-age=31536000, immutable"),
             (CachePolicy::Export, "public, max-age=31536000, immutable"),
-            (CachePolicy::LatestExport, "public, max-age=60"),
             (CachePolicy::NoStore, "no-store"),
         ] {
             let mut response = (policy, "body").into_response();

@@ -43,7 +43,7 @@ pub(crate) async fn latest(
     // Clients cache the redirect, and so should not get one to a manifest that they cannot read.
     state.exports.manifest(&name).await?;
     let location = format!("/api/exports/{name}/{}", ExportManifest::FILE);
-    Ok((StatusCode::FOUND, CachePolicy::LatestExport, [(LOCATION, location)]).into_response())
+    Ok((StatusCode::FOUND, CachePolicy::LatestRedirect, [(LOCATION, location)]).into_response())
 }
 
 /// `GET /api/exports/{name}/manifest.json`.

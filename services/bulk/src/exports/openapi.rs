@@ -48,7 +48,8 @@ pub(crate) struct LatestResponses;
 
 impl IntoResponses for LatestResponses {
     fn responses() -> Responses {
-        let found = response("The manifest of the newest export is at `Location`", CachePolicy::LatestExport);
+        let found =
+            response("The manifest of the newest export is at `Location`", CachePolicy::LatestRedirect);
         let found = found.header("Location", header("The path of the manifest").build());
         let found = by_status([(StatusCode::FOUND, found)]);
         found.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()

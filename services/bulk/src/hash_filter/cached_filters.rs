@@ -3,6 +3,7 @@
 //! Not in the response cache: a filter has a megabyte for each million charts, is immutable, and there are two at most.
 
 use std::collections::VecDeque;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -33,12 +34,15 @@ pub(super) struct CachedFilters {
     /// The connections to PostgreSQL belong to this runtime.
     background: Handle,
     latest: Mutex<Option<(u64, Instant)>>,
-    filters: Mutex<VecDeque<CachedFilter>>,
+    filters: std::sync::Mutex<VecDeque<CachedFilter>>,
+    /// Held while a filter is read, so that a request for one in memory does not wait for PostgreSQL.
+    reading: Mutex<()>,
 }
 
 impl CachedFilters {
     pub(super) fn new(store: Store, background: Handle) -> Self {
-        Self { store, background, latest: Mutex::default(), filters: Mutex::default() }
+        let (latest, filters, reading) = Default::default();
+        Self { store, background, latest, filters, reading }
     }
 
     /// The sequence of the last filter, if one is built. While PostgreSQL is unavailable that of the last one that was seen.
@@ -55,16 +59,23 @@ impl CachedFilters {
                 *latest = read.map(|sequence| (sequence, Instant::now()));
                 Ok(read)
             }
-            (Err(_), Some((sequence, _))) => Ok(Some(sequence)),
+            (Err(_), Some((sequence, _))) => {
+                // The other requests do not wait for an attempt each.
+                *latest = Some((sequence, Instant::now()));
+                Ok(Some(sequence))
+            }
             (Err(error), None) => Err(error),
         }
     }
 
     /// The filter of a sequence, if it is stored.
     pub(super) async fn filter(&self, sequence: u64) -> Result<Option<CachedFilter>, ApiError> {
-        let mut filters = self.filters.lock().await;
-        if let Some(filter) = filters.iter().find(|filter| filter.sequence == sequence) {
-            return Ok(Some(filter.clone()));
+        if let Some(filter) = self.in_memory(sequence) {
+            return Ok(Some(filter));
+        }
+        let _reading = self.reading.lock().await;
+        if let Some(filter) = self.in_memory(sequence) {
+            return Ok(Some(filter));
         }
         let store = self.store.clone();
         let read = async move {
@@ -74,9 +85,15 @@ impl CachedFilters {
         };
         let Some((tag, bytes)) = self.read(read).await? else { return Ok(None) };
         let filter = CachedFilter { sequence, tag, bytes };
+        let mut filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
         filters.push_front(filter.clone());
         filters.truncate(FILTERS);
         Ok(Some(filter))
+    }
+
+    fn in_memory(&self, sequence: u64) -> Option<CachedFilter> {
+        let filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        filters.iter().find(|filter| filter.sequence == sequence).cloned()
     }
 
     async fn read<T: Send + 'static>(

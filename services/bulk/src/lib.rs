@@ -2,10 +2,7 @@
 
 mod changes;
 mod exports;
-mod feed_json;
 mod hash_filter;
-mod openapi;
-mod page_request;
 
 use std::sync::Arc;
 
@@ -17,9 +14,9 @@ use chart_index_store::Store;
 use tokio::runtime::Handle;
 use utoipa::OpenApi;
 
+use crate::changes::{ChangeItem, ChangesBody};
 pub use crate::exports::ExportsSettings;
 use crate::exports::handlers;
-use crate::feed_json::{ChangeItem, ChangesBody};
 
 /// The state of the handlers.
 #[derive(Debug)]

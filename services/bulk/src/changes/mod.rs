@@ -1,5 +1,9 @@
 //! `GET /api/changes`: pages of the change feed (docs/api.md, "Changes").
 
+mod feed_json;
+mod openapi;
+mod page_request;
+
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
@@ -10,10 +14,10 @@ use chart_index_store::{FeedError, Store};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
+pub(crate) use self::feed_json::{ChangeItem, ChangesBody};
+use self::openapi::{ChangesParameters, ChangesResponses};
+use self::page_request::PageRequest;
 use crate::BulkState;
-use crate::feed_json::ChangesBody;
-use crate::openapi::{ChangesParameters, ChangesResponses};
-use crate::page_request::PageRequest;
 
 /// Typical size of a change: a third of them are chartsets, with 1 KB for each of their charts.
 const TYPICAL_BYTES: usize = 2_048;

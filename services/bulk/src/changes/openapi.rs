@@ -8,8 +8,8 @@ use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::{IntoParams, IntoResponses};
 
-use crate::feed_json::ChangesBody;
-use crate::page_request::{DEFAULT_LIMIT, MAX_LIMIT};
+use super::feed_json::ChangesBody;
+use super::page_request::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// The largest integer of JSON that every client reads exactly (RFC 8259, section 6).
 const MAX_SEQUENCE: u64 = (1 << 53) - 1;

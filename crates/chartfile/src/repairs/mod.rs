@@ -17,6 +17,8 @@
 //! | end time of zero | `.qua` | `EndTime: 0` | a tap | the game writes it for a tap | a tap, not a long note |
 //! | note attributes | `.sm`, `.ssc` | `{1\|h\|0\|0}`, and `S`, `V`, `H` beside such cells | `1` | only displayed differently ([`stepf2_notes`]) | required |
 //! | fake note | `.sm`, `.ssc` | `{1\|n\|1\|0}` | `F` | the game does not judge it ([`stepf2_notes`]) | required |
+//! | keysound | `.sm`, `.ssc` | `1[23]` | `1` | it is only played ([`rows`]) | required |
+//! | row too wide or too narrow | `.sm`, `.ssc` | `10001` or `100` with 4 columns | `1000` | so does the game ([`rows`]) | required |
 //! | negative stop | `.sm` | `#STOPS:3=-1` | `#WARPS:3=2` at 120 BPM | old way to write a warp ([`negative_timing`]) | required |
 //! | negative BPM | `.sm` | `#BPMS:0=120,2=-120,3=120` | `#WARPS:2=2` | old way to write a warp ([`negative_timing`]) | required |
 //! | stop before the first beat | `.sm` | `#STOPS:-1=-0.25` | `#OFFSET` plus 0.25 | so does the game ([`negative_timing`]) | required |
@@ -31,6 +33,7 @@ mod chart;
 mod negative_timing;
 mod osu;
 mod qua;
+mod rows;
 mod simfile;
 mod stepf2_notes;
 mod tag_text;

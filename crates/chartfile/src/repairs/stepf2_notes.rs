@@ -7,7 +7,8 @@
 //! - the attribute affects only how the note is displayed (`n` normal, `v` vanish, `s` sudden, `h` hidden);
 //! - a note whose fake flag is `1` is not judged;
 //! - the notes `S`, `V` and `H` are taps with a display attribute;
-//! - the notes `X`, `Y` and `Z` belong to charts for several players and are not supported.
+//! - the notes `X`, `Y` and `Z` (long notes: `x`, `y` and `z`) belong to charts for several players and are not supported,
+//!   except for fake ones, which no one plays.
 
 use rox::formats::sm::msd::Tag;
 
@@ -54,7 +55,7 @@ fn parse_cell(text: &str) -> Option<(char, usize)> {
     let plain = match (plain_tap(note).unwrap_or(note), fake) {
         // The flag of a long note's tail has no effect: that of its head decides whether it is judged.
         (tail_or_empty @ ('0' | '3'), "0" | "1") => tail_or_empty,
-        ('1' | '2' | '4' | 'M' | 'L' | 'F', "1") => 'F',
+        ('1' | '2' | '4' | 'M' | 'L' | 'F' | 'X' | 'Y' | 'Z' | 'x' | 'y' | 'z', "1") => 'F',
         (note @ ('1' | '2' | '4' | 'M' | 'L' | 'F'), "0") => note,
         _ => return None,
     };

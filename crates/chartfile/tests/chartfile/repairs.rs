@@ -74,6 +74,18 @@ fn repairs() -> Vec<Repair> {
             ssc("#BPMS:0=120;", "", "F000\n0100"),
         ),
         required(
+            "keysound",
+            Sm,
+            sm_notes("1[23]000\n0K[4]00\n0010\n0001[5"),
+            sm_notes("1000\n0000\n0010\n0001"),
+        ),
+        required(
+            "row too wide or too narrow",
+            Ssc,
+            ssc("#BPMS:0=120;", "", "10001\n01\n0010\n0001,\n1000\n0100"),
+            ssc("#BPMS:0=120;", "", "1000\n0100\n0010\n0001,\n1000\n0100"),
+        ),
+        required(
             "negative stop",
             Sm,
             sm_timing("#BPMS:0=120;#STOPS:3=-1;"),
@@ -188,6 +200,27 @@ fn only(format: ChartFormat, text: &str) -> ChartDraft {
 fn assert_same(format: ChartFormat, text: &str, plain: &str) {
     let (chart, plain) = (only(format, text), only(format, plain));
     assert_eq!((chart.hash, chart.numbers), (plain.hash, plain.numbers), "{text}");
+}
+
+#[test]
+fn charts_of_another_width_are_refused() {
+    for rows in ["10000\n01000\n0010\n0001", "10001000\n01000100", "{108}000\n0100\n0010\n0001"] {
+        for text in [sm("#BPMS:0=120;", "dance-single", rows), ssc("#BPMS:0=120;", "", rows)] {
+            let format = if text.contains("#NOTEDATA") { ChartFormat::Ssc } else { ChartFormat::Sm };
+            let refusal = decode(format, text.as_bytes()).expect_err(&text);
+            assert!(refusal.to_string().contains("expected 4"), "{refusal}");
+        }
+    }
+}
+
+#[test]
+fn fake_notes_of_other_players_are_ignored() {
+    let row = |cells: &str| sm("#BPMS:0=120;", "dance-single", cells);
+    for note in ['X', 'Y', 'Z', 'x', 'y', 'z'] {
+        assert_same(ChartFormat::Sm, &row(&format!("1{{{note}|v|1|0}}00\n0001")), &row("1000\n0001"));
+        let played = row(&format!("1{{{note}|v|0|0}}00\n0001"));
+        assert!(decode(ChartFormat::Sm, played.as_bytes()).is_err(), "{played}");
+    }
 }
 
 #[test]

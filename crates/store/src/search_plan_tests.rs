@@ -235,3 +235,53 @@ async fn rare_and_common_texts_have_different_plans() {
         "both plans return the same page"
     );
 }
+
+/// Gives some chartsets the title "common", and others titles that start with it, together fewer than 300.
+const TITLES: &str = "UPDATE chartsets SET title_sort = CASE
+        WHEN updated_at_ms % 167 = 0 AND source_kind IS NOT NULL THEN 'common'
+        WHEN updated_at_ms % 25 = 1 THEN 'common ' || updated_at_ms % 7 ELSE title_sort END";
+
+fn by_relevance(direction: Direction, page: u64) -> SearchQuery {
+    let page = PageRequest::clamped(i64::try_from(page).unwrap(), 50);
+    SearchQuery { sort: Sort::Relevance, direction, page, ..parse_query_string("q=common").unwrap() }
+}
+
+#[tokio::test]
+async fn relevance_to_a_common_text_reads_few_matches() {
+    let catalogue = Catalogue::create().await;
+    for statement in [TITLES, "VACUUM (ANALYZE) chartsets", "VACUUM (ANALYZE) shown_chartsets"] {
+        let _ = catalogue.database.psql(statement);
+    }
+    let plan = catalogue.page_plan(&by_relevance(Direction::Descending, 1), Some(100_000)).await.page();
+    let steps = plan.steps();
+    for step in ["Index Scan shown_chartsets_by_updated", "Bitmap Index Scan shown_chartsets_by_title"] {
+        assert!(steps.contains(&step.to_owned()), "no {step}: {steps:?}");
+    }
+    let reads_all = |step: &String| step.starts_with("Seq Scan") || step.ends_with("chartsets_by_words");
+    assert!(!steps.iter().any(reads_all), "{steps:?}");
+}
+
+#[tokio::test]
+async fn relevance_to_rare_and_common_texts_agree() {
+    let catalogue = Catalogue::create().await;
+    let _ = catalogue.database.psql(TITLES);
+    let count_titles = "SELECT count(*) FROM chartsets WHERE starts_with(title_sort, 'common')";
+    let titles: u32 = catalogue.database.psql(count_titles).parse().unwrap();
+    // So that the pages below have chartsets of every rank.
+    assert!((60..300).contains(&titles), "{titles}");
+    // As many chartsets as match, and a number that makes the text a common one.
+    let (matches, common) = (CHARTSETS, 100_000);
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let page =
+            async |number, total| catalogue.page_ids(&by_relevance(direction, number), Some(total)).await;
+        for number in 1..=6 {
+            let expected = page(number, matches).await;
+            assert_eq!(expected.iter().flatten().count(), 50);
+            assert_eq!(page(number, common).await, expected, "{direction:?} {number}");
+            let last = |total| total / 50 + 1 - number;
+            let expected = page(last(matches), matches).await;
+            assert_eq!(expected.iter().flatten().count(), 50);
+            assert_eq!(page(last(common), common).await, expected, "{direction:?} {number} from the end");
+        }
+    }
+}

@@ -32,7 +32,27 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
         Some(total) => _ = sql.push("(SELECT ").push_bind(bigint(total)).push(" AS total) AS counted"),
         None => push_total(sql, query),
     }
-    sql.push(" LEFT JOIN (SELECT listed.id AS page_id, ");
+    sql.push(" LEFT JOIN (");
+    match (&order.relevance_to, TextLookup::new(total, &slice)) {
+        (Some(text), TextLookup::OneByOne) => push_best_of_ranks(sql, query, text, &order, &slice),
+        (_, lookup) => push_list(sql, query, total, lookup, &order),
+    }
+    sql.push(" ORDER BY ").push(order.terms(slice.from_end));
+    sql.push(" LIMIT ").push_bind(bigint(slice.limit));
+    sql.push(" OFFSET ").push_bind(bigint(slice.offset));
+    sql.push(") AS page ON true LEFT JOIN chartsets AS chartset ON chartset.id = page_id ORDER BY ");
+    sql.push(order.terms(false));
+}
+
+/// Appends the query for the ids and sort keys of all matches.
+fn push_list(
+    sql: &mut QueryBuilder<Postgres>,
+    query: &SearchQuery,
+    total: Option<u64>,
+    lookup: TextLookup,
+    order: &Order,
+) {
+    sql.push("SELECT listed.id AS page_id, ");
     order.push_keys(sql);
     sql.push(" FROM ");
     if filters_before_sorting(query, total) {
@@ -41,13 +61,32 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
         push_filter(sql, query, TextLookup::Index);
         sql.push(" OFFSET 0) AS listed");
     } else {
-        push_filter(sql, query, TextLookup::new(query, total, &slice));
+        push_filter(sql, query, lookup);
     }
-    sql.push(" ORDER BY ").push(order.terms(slice.from_end));
-    sql.push(" LIMIT ").push_bind(bigint(slice.limit));
-    sql.push(" OFFSET ").push_bind(bigint(slice.offset));
-    sql.push(") AS page ON true LEFT JOIN chartsets AS chartset ON chartset.id = page_id ORDER BY ");
-    sql.push(order.terms(false));
+}
+
+/// Appends the query for the ids and sort keys of the matches that a page by relevance may contain: of each rank as many as
+/// end the page. Within a rank the order is that of an index, so few matches are read of a common text.
+fn push_best_of_ranks(
+    sql: &mut QueryBuilder<Postgres>,
+    query: &SearchQuery,
+    text: &str,
+    order: &Order,
+    slice: &Slice,
+) {
+    let order_of_rank = Order { relevance_to: None, ..*order };
+    sql.push("SELECT page_id, relevance, key FROM (");
+    for (position, rank) in Rank::ALL.into_iter().enumerate() {
+        sql.push(if position > 0 { ") UNION ALL (SELECT " } else { "(SELECT " });
+        sql.push("listed.id AS page_id, ").push(rank.number()).push(" AS relevance, ");
+        order_of_rank.push_keys(sql);
+        sql.push(" FROM ");
+        push_filter(sql, query, TextLookup::OneByOne);
+        rank.push_condition(sql, text);
+        sql.push(" ORDER BY ").push(order_of_rank.terms(slice.from_end));
+        sql.push(" LIMIT ").push_bind(bigint(slice.end()));
+    }
+    sql.push(")) AS ranks");
 }
 
 /// Whether the matches are found first and then sorted. The planner cannot estimate the matches for part of a name.
@@ -84,11 +123,10 @@ enum TextLookup {
 }
 
 impl TextLookup {
-    fn new(query: &SearchQuery, total: Option<u64>, slice: &Slice) -> Self {
+    fn new(total: Option<u64>, slice: &Slice) -> Self {
         let is_common = total.is_some_and(|total| total >= COMMON_TEXT_MATCHES);
-        let is_near = slice.offset.saturating_add(slice.limit) <= MAX_TESTED_MATCHES;
-        // Relevance has no index.
-        if is_common && is_near && query.sort != Sort::Relevance { Self::OneByOne } else { Self::Index }
+        let is_near = slice.end() <= MAX_TESTED_MATCHES;
+        if is_common && is_near { Self::OneByOne } else { Self::Index }
     }
 }
 
@@ -185,6 +223,46 @@ impl Slice {
         } else {
             // After the last page the result is empty, so no rows need to be skipped.
             Self { limit, offset: if limit == 0 { 0 } else { before }, from_end: false }
+        }
+    }
+
+    /// The number of rows up to the end of the page.
+    const fn end(&self) -> u64 {
+        self.offset.saturating_add(self.limit)
+    }
+}
+
+/// How well a chartset matches the text: the first key of an order by relevance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    /// The folded title is the text.
+    Title,
+    /// The folded title starts with the text.
+    StartOfTitle,
+    Other,
+}
+
+impl Rank {
+    const ALL: [Self; 3] = [Self::Title, Self::StartOfTitle, Self::Other];
+
+    const fn number(self) -> &'static str {
+        match self {
+            Self::Title => "2",
+            Self::StartOfTitle => "1",
+            Self::Other => "0",
+        }
+    }
+
+    /// Appends the condition that chartsets of this rank, and no others, meet.
+    fn push_condition(self, sql: &mut QueryBuilder<Postgres>, text: &str) {
+        let text = || text.to_owned();
+        match self {
+            Self::Title => _ = sql.push(" AND title_sort = ").push_bind(text()),
+            Self::StartOfTitle => {
+                sql.push(" AND starts_with(title_sort, ").push_bind(text());
+                sql.push(") AND title_sort <> ").push_bind(text());
+            }
+            Self::Other => _ = sql.push(" AND NOT starts_with(title_sort, ").push_bind(text()).push(")"),
         }
     }
 }

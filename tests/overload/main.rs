@@ -26,7 +26,7 @@ const SLACK: Duration = Duration::from_millis(10);
 /// The longest p99 in the short form, which runs a debug build beside other tests.
 const MAX_P99: Duration = Duration::from_secs(3);
 
-/// How long each load lasts, and how often it is repeated. Medians are compared.
+/// How long each load lasts, and how often it is repeated.
 struct Measurement {
     duration: Duration,
     rounds: usize,
@@ -51,12 +51,11 @@ struct Overload {
 }
 
 impl Overload {
-    /// Lookups that are not cached.
-    fn measure(measurement: &Measurement) -> Self {
+    /// Lookups that are not cached, in rounds.
+    fn measure(measurement: &Measurement) -> Vec<Self> {
         let (server, duration) = (Server::start(&[]), measurement.duration);
         server.closed_loop(lookups(), PEAK_IN_FLIGHT, duration);
-        let rounds: Vec<_> = (0..measurement.rounds).map(|_| Self::round(&server, duration)).collect();
-        Self::median(&rounds)
+        (0..measurement.rounds).map(|_| Self::round(&server, duration)).collect()
     }
 
     fn round(server: &Server, duration: Duration) -> Self {
@@ -75,33 +74,32 @@ impl Overload {
         }
     }
 
-    fn median(rounds: &[Self]) -> Self {
-        Self {
-            peak: median(rounds.iter().map(|round| round.peak)),
-            accepted: median(rounds.iter().map(|round| round.accepted)),
-            rejected: median(rounds.iter().map(|round| round.rejected)),
-            p99_before: median(rounds.iter().map(|round| round.p99_before)),
-            p99: median(rounds.iter().map(|round| round.p99)),
-        }
+    /// The accepted lookups, in percent of the peak of the same round.
+    fn accepted_percent(&self) -> u32 {
+        self.accepted * 100 / self.peak.max(1)
     }
 }
 
 #[test]
 fn overloaded_server_serves_some_lookups_promptly() {
-    let overload = Overload::measure(&SHORT);
-    assert!(overload.rejected > 0, "{overload:?}");
-    assert!(overload.accepted * 4 >= overload.peak, "{overload:?}");
-    assert!(overload.p99 < MAX_P99, "{overload:?}");
+    for round in Overload::measure(&SHORT) {
+        assert!(round.rejected > 0, "{round:?}");
+        assert!(round.accepted_percent() >= 25, "{round:?}");
+        assert!(round.p99 < MAX_P99, "{round:?}");
+    }
 }
 
 #[test]
 #[ignore = "takes 3 minutes and a release build: make test-full"]
 fn long_overload_keeps_rate_and_latency() {
-    let overload = Overload::measure(&LONG);
-    eprintln!("{overload:?}");
-    assert!(overload.rejected > 0, "{overload:?}");
-    assert!(overload.accepted * 100 >= overload.peak * 90, "{overload:?}");
-    assert!(overload.p99 <= overload.p99_before * 2 + SLACK, "{overload:?}");
+    let rounds = Overload::measure(&LONG);
+    // The speed of a machine that others share differs between rounds, so each is compared with itself.
+    let accepted = median(rounds.iter().map(Overload::accepted_percent));
+    let longer = median(rounds.iter().map(|round| round.p99.saturating_sub(round.p99_before * 2)));
+    eprintln!("accepted: {accepted} % of the peak; p99 above twice that before: {longer:?}");
+    assert!(rounds.iter().all(|round| round.rejected > 0), "{rounds:?}");
+    assert!(accepted >= 90, "{rounds:?}");
+    assert!(longer <= SLACK, "{rounds:?}");
 }
 
 /// Lookups, half of them not cached, without and with five times as many searches as the server can do.

@@ -9,7 +9,7 @@ use chart_index_tests::{
     generate_catalogue, indexer,
 };
 
-use crate::machine::{Cores, pin};
+use crate::machine::{BusyCore, Cores, pin};
 
 /// In this time connections are opened, and the server handles the first burst.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -23,6 +23,7 @@ pub(crate) struct Server {
     cached: String,
     postgres: PrivatePostgres,
     _redis: PrivateRedis,
+    _busy: BusyCore,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -44,7 +45,14 @@ impl Server {
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(postgres.url(), &options);
         pin(Cores::Clients);
-        Self { service, cached: format!("/api/charts/{chart}"), postgres, _redis: redis, _alone: alone }
+        Self {
+            service,
+            cached: format!("/api/charts/{chart}"),
+            postgres,
+            _redis: redis,
+            _busy: BusyCore::start(Cores::Clients),
+            _alone: alone,
+        }
     }
 
     /// Adds 10,000 chartsets.

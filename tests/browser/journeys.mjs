@@ -57,6 +57,39 @@ journey("page, and back to the same place", async (user, page) => {
   await until(async () => Math.abs((await page.evaluate(() => scrollY)) - place) < 200, "the same place");
 });
 
+journey("a new search has the best match first", async (user, page) => {
+  const order = () => page.locator("nav.sort [aria-current]").textContent();
+  for (const path of ["/?keys=4", "/about"]) {
+    await page.goto(path);
+    await user.type(search(page), "Generated");
+    await page.keyboard.press("Enter");
+    await listed(page, (query) => query.get("sort") === "relevance");
+    await until(async () => /^Best match/.test(await order()), "best match");
+  }
+  await user.activate(page.getByRole("navigation", { name: "Sort" }).getByRole("link", { name: "Newest" }));
+  await listed(page, (query) => !query.has("sort"));
+  await until(async () => /^Newest/.test(await order()), "newest");
+  await user.type(search(page), "Generated 00");
+  await page.keyboard.press("Enter");
+  await listed(page, (query) => query.get("q") === "Generated 00" && !query.has("sort"));
+});
+
+pageTest("a link to a part of the page keeps the list", {}, async (page) => {
+  await page.goto("/?creator=generator&sort=title");
+  await page.getByRole("checkbox", { name: "4K" }).click();
+  await listed(page, (query) => query.get("keys") === "4");
+  const requests = [];
+  page.on("request", (request) => requests.push(request.url()));
+  const isShown = () => page.locator("#chart-file").evaluate((node) => node.getBoundingClientRect().top < innerHeight);
+  assert.equal(await isShown(), false);
+  await page.getByRole("link", { name: "Which chart is this?" }).click();
+  await until(isShown, "the field for files");
+  await page.goBack();
+  await page.waitForURL((url) => url.hash === "");
+  assert.deepEqual(requests, []);
+  assert.equal(new URL(page.url()).searchParams.get("keys"), "4");
+});
+
 journey("share an address", async (user, page) => {
   await page.goto("/");
   await user.type(search(page), "Generated");

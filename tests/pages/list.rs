@@ -17,6 +17,10 @@ async fn list_has_a_line_for_each_chart() {
     let id = site.id_of("One").await;
     assert!(html.contains(&format!("href=\"/go/chartset/{id}\">Download")));
     assert_eq!(links(&html, "/go/chartset/").len(), 2, "a set without a source has no download");
+    let updated = site
+        .database
+        .psql("SELECT to_char(to_timestamp(max(updated_at_ms) / 1000.0), 'YYYY-MM-DD') FROM chartsets");
+    assert_eq!(html.matches(&format!("Alpha set · {}</p>", updated.trim())).count(), 2, "{html}");
 }
 
 #[tokio::test]

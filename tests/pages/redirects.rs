@@ -17,6 +17,7 @@ async fn search_for_one_thing_leads_to_its_page() {
         (hash.to_owned(), chart.clone()),
         (hash.to_uppercase(), chart.clone()),
         (format!("+{hash}+"), chart.clone()),
+        (format!("{hash}&sort=relevance"), chart.clone()),
         (id.to_uppercase(), format!("/chartsets/{id}")),
         ("https%3A%2F%2Falpha.example%2Fsets%2F20".to_owned(), format!("/chartsets/{id}")),
         ("http://alpha.example/sets/20/?x=1%23mania/5".to_owned(), format!("/chartsets/{id}")),
@@ -35,6 +36,7 @@ async fn form_leads_to_an_address_without_empty_parameters() {
         ("q=&keys=4&keys=7&source=&creator=&bpmMin=&bpmMax=", "/?keys=4,7"),
         ("q=a&keys=&view=", "/?q=a"),
         ("q=&source=", "/"),
+        ("q=&keys=4&sort=relevance", "/?keys=4"),
     ] {
         let sent = format!("/?{sent}");
         let (status, target) = location(&site, &sent).await;

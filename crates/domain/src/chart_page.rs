@@ -7,6 +7,8 @@ use crate::{Chart, Chartset, ChartsetId, DensityCurve, Source};
 pub struct ListedCharts {
     /// The id of the chartset.
     pub id: ChartsetId,
+    /// When the index last changed it, in Unix epoch milliseconds.
+    pub updated_at_ms: i64,
     /// Its charts in the order of the chartset detail, at least one.
     pub charts: Vec<ListedChart>,
 }

@@ -38,13 +38,21 @@ struct PageChartset {
     set_chart_count: i32,
 }
 
+/// A chart in a chartset that is listed.
+#[derive(Debug, sqlx::FromRow)]
+struct ListRow {
+    updated_at_ms: i64,
+    #[sqlx(flatten)]
+    chart: ListedChartRow,
+}
+
 impl Store {
     /// Returns the charts of those of the chartsets that are shown, in the order of the ids.
     pub async fn charts_of_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<ListedCharts>, ReadError> {
         let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.short_read("read charts of listed chartsets", |mut connection| async move {
-            let rows: Vec<ListedChartRow> = sqlx::query_as(concat!(
-                "SELECT ",
+            let rows: Vec<ListRow> = sqlx::query_as(concat!(
+                "SELECT chartset.updated_at_ms, ",
                 listed_chart_columns!(),
                 " FROM chartsets AS chartset
                   JOIN chartset_charts AS member ON member.chartset_id = chartset.id
@@ -113,17 +121,19 @@ impl PageChartset {
     }
 }
 
-fn listed_charts(ids: &[ChartsetId], rows: Vec<ListedChartRow>) -> Result<Vec<ListedCharts>, sqlx::Error> {
-    let mut charts_by_set: HashMap<ChartsetId, Vec<ListedChart>> = HashMap::with_capacity(ids.len());
-    for row in rows {
-        charts_by_set.entry(row.chartset_id()?).or_default().push(row.into_chart()?);
+fn listed_charts(ids: &[ChartsetId], rows: Vec<ListRow>) -> Result<Vec<ListedCharts>, sqlx::Error> {
+    let mut sets: HashMap<ChartsetId, ListedCharts> = HashMap::with_capacity(ids.len());
+    for ListRow { updated_at_ms, chart } in rows {
+        let id = chart.chartset_id()?;
+        let set = sets.entry(id).or_insert_with(|| ListedCharts { id, updated_at_ms, charts: Vec::new() });
+        set.charts.push(chart.into_chart()?);
     }
-    let listed = ids.iter().filter_map(|&id| {
-        let mut charts = charts_by_set.remove(&id)?;
-        charts.sort_by(|ListedChart { chart: a, .. }, ListedChart { chart: b, .. }| {
+    let listed = ids.iter().filter_map(|id| {
+        let mut set = sets.remove(id)?;
+        set.charts.sort_by(|ListedChart { chart: a, .. }, ListedChart { chart: b, .. }| {
             a.numbers.detail_order(&a.hash, &b.numbers, &b.hash)
         });
-        Some(ListedCharts { id, charts })
+        Some(set)
     });
     Ok(listed.collect())
 }

@@ -32,6 +32,8 @@ let loading = null;
 let retryTimer = 0;
 /** The fields that were edited after the list that is loading was asked for. */
 const edited = new Set();
+/** The address of the list that is shown. */
+let shown = location.pathname + location.search;
 /** Shows the list that could not be loaded without a network. */
 let retryWhenOnline = null;
 
@@ -42,6 +44,7 @@ function pathOf(form) {
   fields.delete("keys");
   const query = new URLSearchParams();
   if (keys) fields.set("keys", keys);
+  if (fields.get("sort") === "relevance" && !fields.get("q")?.trim()) fields.delete("sort");
   for (const [name, value] of [...fields].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (typeof value === "string" && value.trim()) query.append(name, value.trim());
   }
@@ -92,6 +95,7 @@ async function show(url, { push = true, focus = null, scroll = null } = {}) {
     history.replaceState({ ...history.state, scroll: scrollY }, "");
     history.pushState({}, "", response.url);
   }
+  shown = location.pathname + location.search;
   replace(page, found);
   if (scroll !== null) scrollTo(0, scroll);
   else if (focus) {
@@ -194,6 +198,14 @@ function startList() {
   });
   history.scrollRestoration = "manual";
   addEventListener("popstate", (event) => {
+    // A link to a part of the page, or back before another list was here: the list that is shown is the right one.
+    if (location.pathname + location.search === shown) {
+      loading?.abort();
+      clearInterval(retryTimer);
+      retryWhenOnline = null;
+      find("#results")?.removeAttribute("aria-busy");
+      return;
+    }
     if (isList(new URL(location.href))) show(location.href, { push: false, scroll: event.state?.scroll ?? 0 });
   });
   addEventListener("pagehide", () => history.replaceState({ ...history.state, scroll: scrollY }, ""));
@@ -341,6 +353,8 @@ function startWhichChart() {
   const section = find("#which-chart");
   if (!section?.dataset.module) return;
   section.hidden = false;
+  for (const link of all("a.which")) link.href = "#which-chart";
+  if (location.hash === "#which-chart") section.scrollIntoView();
   const identify = async (items) => {
     const module = await import(section.dataset.module);
     module.identify(section, items);

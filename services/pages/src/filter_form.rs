@@ -1,7 +1,7 @@
 //! The form of the list: its fields, the presets next to them, and the active filters.
 
 use chart_index_domain::SourceKind;
-use chart_index_domain::search::{Bounds, ParameterError, SearchQuery};
+use chart_index_domain::search::{Bounds, ParameterError, SearchQuery, Sort};
 
 use crate::format;
 use crate::list_query::{Filter, ListQuery, raw_parameters};
@@ -23,8 +23,8 @@ pub(crate) struct FilterForm {
     pub(crate) bpm_presets: Vec<Preset>,
     pub(crate) length_presets: Vec<Preset>,
     pub(crate) density_presets: Vec<Preset>,
-    /// Whether a field below the first line has a value.
-    pub(crate) has_details: bool,
+    /// Whether the fields below the first line are shown on a narrow screen: the chips name active filters in less space.
+    pub(crate) is_open: bool,
     /// The number of active filters.
     pub(crate) active: usize,
     /// What is wrong with a field, by its parameter.
@@ -110,9 +110,11 @@ impl FilterForm {
                 .map(|(_, value)| value.clone())
         };
         let field = |name| value(name).unwrap_or_default();
+        // A new search for a text begins with the best match. Without a text the parameter is dropped from the address.
+        let default_of =
+            |name| (name == "sort" && value("q").is_none()).then(|| Sort::Relevance.as_str().to_owned());
         let keys: Vec<_> =
             sent.iter().filter(|(name, _)| name == "keys").flat_map(|(_, value)| value.split(',')).collect();
-        let is_error_in_details = error.as_ref().is_some_and(|error| DETAILS.contains(&error.parameter));
         Self {
             q: field("q"),
             keys: (4..=7)
@@ -130,12 +132,12 @@ impl FilterForm {
             density_min: field("densityMin"),
             hidden: ["order", "perPage", "sort", "view"]
                 .into_iter()
-                .filter_map(|name| Some((name, value(name)?)))
+                .filter_map(|name| Some((name, value(name).or_else(|| default_of(name))?)))
                 .collect(),
             bpm_presets: presets(query, &BPM, |search| &mut search.bpm),
             length_presets: presets(query, &LENGTH, |search| &mut search.length_ms),
             density_presets: density_presets(query),
-            has_details: is_error_in_details || DETAILS.iter().any(|name| value(name).is_some()),
+            is_open: error.as_ref().is_some_and(|error| DETAILS.contains(&error.parameter)),
             active: query.filters().len(),
             error,
         }
@@ -260,7 +262,7 @@ mod tests {
             form.keys.iter().map(|button| button.is_checked).collect::<Vec<_>>(),
             [false, true, false, false]
         );
-        assert_eq!((form.bpm_min.as_str(), form.bpm_max.as_str(), form.has_details), ("170", "200", true));
+        assert_eq!((form.bpm_min.as_str(), form.bpm_max.as_str(), form.is_open), ("170", "200", false));
         assert_eq!(form.hidden, [("sort", "title".to_owned()), ("view", "cards".to_owned())]);
         let active: Vec<_> = form.bpm_presets.iter().filter(|preset| preset.is_active).collect();
         assert_eq!(
@@ -271,11 +273,19 @@ mod tests {
     }
 
     #[test]
+    fn new_text_is_sorted_by_relevance() {
+        let hidden = |query_string: &str| FilterForm::new(&query(query_string)).hidden;
+        assert_eq!(hidden("keys=4"), [("sort", "relevance".to_owned())]);
+        assert_eq!(hidden("keys=4&sort=bpm"), [("sort", "bpm".to_owned())]);
+        assert_eq!(hidden("q=a"), [], "newest first was chosen");
+    }
+
+    #[test]
     fn form_with_an_error_has_the_values_as_sent() {
         let sent = "q=%3Cb%3E&keys=4&bpmMin=fast";
         let error = ListQuery::parse(sent).unwrap_err();
         let form = FilterForm::with_error(sent, &error);
-        assert_eq!((form.q.as_str(), form.bpm_min.as_str(), form.has_details), ("<b>", "fast", true));
+        assert_eq!((form.q.as_str(), form.bpm_min.as_str(), form.is_open), ("<b>", "fast", true));
         assert!(form.error_of("bpmMin").unwrap().contains("decimal number"));
         assert!(form.error_of("q").is_none() && form.other_error().is_none());
     }

@@ -116,6 +116,12 @@ pub(crate) fn rfc3339(epoch_ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The day of a moment in Unix epoch milliseconds: `2026-11-22`, in UTC.
+pub(crate) fn date(epoch_ms: i64) -> String {
+    let Moment { year, month, day, .. } = Moment::new(epoch_ms);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 /// The time of day of a moment in Unix epoch milliseconds: `14:02`, in UTC.
 pub(crate) fn time_of_day(epoch_ms: i64) -> String {
     let Moment { hour, minute, .. } = Moment::new(epoch_ms);
@@ -209,7 +215,10 @@ mod tests {
             (-1, "1969-12-31T23:59:59Z"),
         ] {
             assert_eq!(rfc3339(epoch_ms), expected);
-            assert_eq!(time_of_day(epoch_ms), expected[11..16]);
+            assert_eq!(
+                (date(epoch_ms), time_of_day(epoch_ms)),
+                (expected[..10].to_owned(), expected[11..16].to_owned())
+            );
         }
     }
 }

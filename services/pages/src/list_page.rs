@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use chart_index_browse::{ListPage, ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::{ChartsetPage, Generation, ParameterError, SearchQuery, Sort};
-use chart_index_domain::{ChartsetId, ListedChart, ReadError};
+use chart_index_domain::{ChartsetId, ReadError};
 use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, RequestHeaders, TextBody};
 
 use crate::PagesState;
@@ -141,13 +141,16 @@ impl HtmlFormat {
     async fn sets(&self, page: &ChartsetPage, search: &SearchQuery) -> Result<Vec<SetView>, ReadError> {
         let items = page.items.iter().map(SetItem::read).collect::<Result<Vec<_>, _>>()?;
         let ids: Vec<ChartsetId> = items.iter().filter_map(SetItem::id).collect();
-        let mut charts: HashMap<ChartsetId, _> = HashMap::new();
+        let mut listed: HashMap<ChartsetId, _> = HashMap::new();
         if !ids.is_empty() {
-            let listed = self.state.store.charts_of_chartsets(&ids).await?;
-            charts.extend(listed.into_iter().map(|set| (set.id, set.charts)));
+            let sets = self.state.store.charts_of_chartsets(&ids).await?;
+            listed.extend(sets.into_iter().map(|set| (set.id, set)));
         }
-        let charts_of = |item: &SetItem| item.id().and_then(|id| charts.remove(&id)).unwrap_or_default();
-        Ok(with_charts(items, charts_of, search))
+        let with_charts = |item: SetItem| {
+            let listed = item.id().and_then(|id| listed.remove(&id));
+            SetView::new(item, listed, search)
+        };
+        Ok(items.into_iter().map(with_charts).collect())
     }
 
     fn layout(&self, query: &ListQuery, total: u64) -> Layout {
@@ -166,20 +169,6 @@ impl HtmlFormat {
             ..Layout::new(title, canonical.path(), self.state.settings.public_url.as_ref())
         }
     }
-}
-
-fn with_charts(
-    items: Vec<SetItem>,
-    mut charts_of: impl FnMut(&SetItem) -> Vec<ListedChart>,
-    search: &SearchQuery,
-) -> Vec<SetView> {
-    items
-        .into_iter()
-        .map(|item| {
-            let charts = charts_of(&item);
-            SetView::new(item, charts, search)
-        })
-        .collect()
 }
 
 /// The page of the list.
@@ -274,8 +263,13 @@ fn shown(start: u64, number: u64, total: u64) -> String {
 }
 
 fn sorts(query: &ListQuery) -> Vec<SortLink> {
-    let labels = Sort::ALL.into_iter().filter(|sort| *sort != Sort::Relevance || query.search.text.is_some());
-    labels
+    let others = Sort::ALL.into_iter().filter(|sort| *sort != Sort::Relevance);
+    query
+        .search
+        .text
+        .iter()
+        .map(|_| Sort::Relevance)
+        .chain(others)
         .map(|sort| {
             let is_current = sort == query.search.sort;
             let reversed =

@@ -1,10 +1,11 @@
 //! A chartset of the list, with a line for each chart.
 
 use chart_index_domain::search::{ListItem, SearchQuery};
-use chart_index_domain::{ChartsetId, ListedChart, ReadError};
+use chart_index_domain::{ChartsetId, ListedChart, ListedCharts, ReadError};
 use serde::Deserialize;
 
 use crate::creators::CreatorLink;
+use crate::filter_form::source_name;
 use crate::matching::{has_chart_filters, matches};
 use crate::{creators, curve, format};
 
@@ -24,6 +25,8 @@ pub(crate) struct SetView {
     /// Such as `4K 7K`.
     pub(crate) keys: String,
     pub(crate) chart_count: String,
+    /// The kind of its source, if it has a public one, and the day of its last change in the index: `Alpha set · 2026-11-22`.
+    pub(crate) origin: String,
     pub(crate) download: Option<String>,
     pub(crate) charts: Vec<ChartLine>,
     /// The number of charts that are not shown.
@@ -54,6 +57,7 @@ pub(crate) struct SetItem {
     title: String,
     artist: String,
     creator: String,
+    source_kind: Option<String>,
     keys: Vec<u8>,
     bpm_min: f64,
     bpm_max: f64,
@@ -78,8 +82,12 @@ impl SetItem {
 }
 
 impl SetView {
-    /// A chartset with the charts of its detail, of which there are none if it has changed since the search.
-    pub(crate) fn new(item: SetItem, charts: Vec<ListedChart>, search: &SearchQuery) -> Self {
+    /// A chartset with the charts of its detail, or without them if they were not read or it has changed since the search.
+    pub(crate) fn new(item: SetItem, listed: Option<ListedCharts>, search: &SearchQuery) -> Self {
+        let source =
+            item.source_kind.and_then(|kind| kind.parse().ok()).map(|kind| source_name(kind).to_owned());
+        let updated = listed.as_ref().map(|listed| format::date(listed.updated_at_ms));
+        let charts = listed.map(|listed| listed.charts).unwrap_or_default();
         let creators =
             creators::links(&item.creator, charts.iter().map(|listed| listed.chart.creator.as_str()));
         let (charts, more, has_no_match) = chart_lines(charts, search);
@@ -92,6 +100,7 @@ impl SetView {
             density: format::density(item.density_max),
             keys: item.keys.iter().map(|keys| format!("{keys}K")).collect::<Vec<_>>().join(" "),
             chart_count: format::counted(item.chart_count, "chart"),
+            origin: source.into_iter().chain(updated).collect::<Vec<_>>().join(" · "),
             download: item.download_url,
             id: item.id,
             charts,

@@ -31,7 +31,6 @@ impl SourceLine {
 
     fn new(source: &Source, pages: &SourcePages) -> Self {
         let public = PublicSource { kind: source.kind, reference: source.reference.clone() };
-        let checked_at = format::rfc3339(source.checked_at_ms);
         Self {
             name: format!("{} {}", source_name(source.kind), source.reference),
             url: pages.page_of(&public),
@@ -40,8 +39,8 @@ impl SourceLine {
                 Confidence::Exact => "read from this very source",
                 Confidence::Declared => "named by the chart file only",
             },
-            checked: checked_at.get(..10).unwrap_or_default().to_owned(),
-            checked_at,
+            checked: format::date(source.checked_at_ms),
+            checked_at: format::rfc3339(source.checked_at_ms),
         }
     }
 }

@@ -23,7 +23,9 @@ async fn listed_charts_are_those_of_the_details() {
         "as they were asked for"
     );
     assert_eq!(listed[1].charts.len(), 3);
-    for ListedCharts { id, charts } in listed {
+    let updated = store.updated_times(&[id(1), id(2), id(3)]).await.unwrap();
+    for ListedCharts { id, updated_at_ms, charts } in listed {
+        assert!(updated.contains(&(id, updated_at_ms)));
         let detail = store.chartset(id).await.unwrap().unwrap();
         let expected: Vec<_> = detail.charts.iter().map(|entry| (&entry.chart, entry.curve)).collect();
         assert_eq!(charts.iter().map(|listed| (&listed.chart, listed.curve)).collect::<Vec<_>>(), expected);

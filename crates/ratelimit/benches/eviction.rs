@@ -15,13 +15,14 @@ mod support;
 use std::fmt::Write;
 use std::time::Duration;
 
+use chart_index_ratelimit::{ClientAddress, Limiter};
 use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
 use redis::Pipeline;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
-use crate::support::eviction::{Pattern, most_in, send, server, use_cache};
+use crate::support::eviction::{Cache, Client, most_in, server};
 use crate::support::{address, config, replica};
 
 const POLICIES: [&str; 6] =
@@ -32,6 +33,15 @@ const WINDOW: Duration = Duration::from_mins(1);
 const LIMIT: u32 = 240;
 const DURATION: Duration = Duration::from_secs(125);
 const CLIENTS: u32 = 10;
+
+/// How a client sends its requests.
+#[derive(Debug, Clone, Copy)]
+struct Pattern {
+    /// The requests of a burst.
+    burst: u32,
+    /// The time between two bursts in which it is idle.
+    idle: Duration,
+}
 
 fn patterns() -> Vec<(String, Pattern)> {
     let busy = Pattern { burst: 1, idle: Duration::from_millis(125) };
@@ -66,15 +76,18 @@ async fn measure(policy: &str, reads: usize) -> String {
     let config = config(LIMIT, WINDOW, "rl2:");
     let replicas = join_all((0..2).map(|_| replica(&config, server.patient_config()))).await;
     // The memory is full before the measurement begins.
-    use_cache(&server, 10_000, Instant::now() + Duration::from_secs(4)).await;
+    let mut cache = Cache::connect(&server).await;
+    cache.read_until(10_000, Instant::now() + Duration::from_secs(4)).await;
+    (cache.reads, cache.hits) = (0, 0);
     let (until, evicted) = (Instant::now() + DURATION, evictions(&server));
     let clients = patterns().into_iter().enumerate().map(|(number, (_, pattern))| {
         let number = u32::try_from(number).unwrap();
         let clients = (0..CLIENTS).map(move |client| address(CLIENTS * number + client));
-        join_all(clients.map(|client| send(&replicas, client, pattern, until)).collect::<Vec<_>>())
+        let clients = clients.map(|client| send_until(client, &replicas, pattern, until));
+        join_all(clients.collect::<Vec<_>>())
     });
-    let (used, markers, admitted) = tokio::join!(
-        use_cache(&server, reads, until),
+    let ((), markers, admitted) = tokio::join!(
+        cache.read_until(reads, until),
         keep_markers(&server, until),
         join_all(clients.collect::<Vec<_>>())
     );
@@ -86,7 +99,24 @@ async fn measure(policy: &str, reads: usize) -> String {
     }
     let evicted = evictions(&server) - evicted;
     let by_replica: u64 = replicas.iter().map(|replica| replica.counts().by_local_window).sum();
-    row + &format!(" | {:>5} % {markers:>7} % {evicted:>9} {by_replica:>10}", 100 * used.hits / used.reads)
+    row + &format!(" | {:>5} % {markers:>7} % {evicted:>9} {by_replica:>10}", 100 * cache.hits / cache.reads)
+}
+
+/// Sends the requests of a client. Returns when the admitted ones were sent.
+async fn send_until(
+    client: ClientAddress,
+    replicas: &[Limiter],
+    pattern: Pattern,
+    until: Instant,
+) -> Vec<Instant> {
+    let mut client = Client::new(client);
+    while Instant::now() < until {
+        for _ in 0..pattern.burst {
+            client.send(replicas).await;
+        }
+        sleep(pattern.idle).await;
+    }
+    client.admitted
 }
 
 /// Writes keys like those that mark invalidated responses, and returns the share that is there 10 s later, in percent.

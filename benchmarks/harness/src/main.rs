@@ -167,8 +167,9 @@ async fn run(command: Command) -> Result<()> {
 impl AllArguments {
     async fn run(&self) -> Result<()> {
         let plan = self.form.plan(self.allow_void);
+        let measured = plan.measured.iter().flat_map(|&(scenarios, _)| scenarios);
         let arguments = RunArguments {
-            scenarios: [plan.compared, plan.measured].concat(),
+            scenarios: plan.compared.iter().chain(measured).copied().collect(),
             programs: self.programs.clone(),
             charts: self.charts.unwrap_or(plan.charts),
             rounds: plan.comparison.rounds,
@@ -178,8 +179,11 @@ impl AllArguments {
         };
         let mut setup = arguments.setup().await?;
         let comparisons = setup.compare_all(plan.compared).await?;
-        setup.schedule = plan.latency;
-        let latencies = setup.latencies(plan.measured, None).await?;
+        let mut latencies = Vec::new();
+        for (scenarios, schedule) in plan.measured {
+            setup.schedule = schedule;
+            latencies.extend(setup.latencies(scenarios, None).await?);
+        }
         let instructions = setup.instructions(plan.counted).await?;
         let document = Document::new(self.form.name(), &setup, (comparisons, latencies, instructions))?;
         let path = document.write(&self.output)?;

@@ -7,6 +7,8 @@ use super::*;
 
 /// The requests of a run, each with a new span.
 const REQUESTS: usize = 3_000;
+/// Maximum time until a failed export is logged: that of a request to the collector, and a margin for a busy machine.
+const FIRST_FAILURE: Duration = Duration::from_secs(10);
 /// Maximum time of a shutdown: the flush takes up to one second.
 const SHUTDOWN: Duration = Duration::from_secs(4);
 /// Maximum growth of the memory: the queue of spans is bounded.
@@ -45,15 +47,20 @@ async fn assert_unaffected(collector: &str) {
     }
     // Less than any timeout of an exporter, and far more than a request takes.
     assert!(slowest < Duration::from_secs(1), "a request took {slowest:?}");
+    // A machine may be faster than the first export, which fails after 3 seconds.
+    within(FIRST_FAILURE, async || (failures(&service) > 0).then_some(())).await;
     let growth = memory(&service).await - before;
     assert!(growth < MEMORY_GROWTH_BYTES, "memory grew by {growth} bytes");
     let started = Instant::now();
     service.terminate();
     assert_eq!(service.wait(), Some(0));
     assert!(started.elapsed() < SHUTDOWN, "shutdown took {:?}", started.elapsed());
-    let log = service.log();
-    let failures = log.iter().filter(|line| line.contains("telemetry export failed")).count();
-    assert!((1..=2).contains(&failures), "one line for each signal: {log:#?}");
+    assert!((1..=2).contains(&failures(&service)), "one line for each signal: {:#?}", service.log());
+}
+
+/// The failed exports that were logged.
+fn failures(service: &Service) -> usize {
+    service.log().iter().filter(|line| line.contains("telemetry export failed")).count()
 }
 
 async fn memory(service: &Service) -> f64 {

@@ -11,7 +11,7 @@ mod label_sets;
 mod spans;
 
 use chart_index_tests::{
-    IndexerRun, Service, ServiceOptions, TestDatabase, TestRedis, indexer, indexer_command, samples,
+    IndexerRun, Service, ServiceOptions, TestDatabase, TestRedis, indexer, indexer_command, samples, within,
 };
 
 /// A database with the sample library, and a Redis.

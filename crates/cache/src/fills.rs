@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_instrumentation::set_current_as_parent;
+use chart_index_instrumentation::{child_span, set_current_as_parent};
 use tracing::{Instrument, Span, debug_span, field};
 
 use crate::freshness::Freshness;
@@ -262,14 +262,16 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
 /// Requests that join the fill link to this span. It may outlive its parent: a fill continues when its request is dropped or
 /// gets an older response, and that for a stale response starts when the request has its response.
 fn fill_span(kind: Kind) -> Span {
-    let span = debug_span!(
-        parent: None,
-        "fill",
-        "chart_index.cache.group" = kind.as_str(),
-        "chart_index.outcome" = field::Empty
-    );
-    set_current_as_parent(&span);
-    span
+    child_span(|| {
+        let span = debug_span!(
+            parent: None,
+            "fill",
+            "chart_index.cache.group" = kind.as_str(),
+            "chart_index.outcome" = field::Empty
+        );
+        set_current_as_parent(&span);
+        span
+    })
 }
 
 /// Records the outcome of the fill in its span, the current one.

@@ -6,7 +6,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundHistogram, Histogram};
 use tracing::{Instrument, Span, field};
 
-use crate::{DATABASE_BUCKETS, meter};
+use crate::{DATABASE_BUCKETS, child_span, meter};
 
 /// Records the operations of a client of PostgreSQL, Redis or Meilisearch: `db.client.operation.duration`, and a span
 /// (OpenTelemetry semantic conventions for database clients).
@@ -135,7 +135,7 @@ impl Operation {
         histogram.record(duration.as_secs_f64());
     }
 
-    /// A client span, disabled unless a span is current. The field `db.operation.batch.size` may be recorded.
+    /// A client span, if a span is current. The field `db.operation.batch.size` may be recorded.
     #[must_use]
     pub fn span(&self) -> Span {
         span(self.system, self.name)
@@ -143,15 +143,17 @@ impl Operation {
 }
 
 fn span(system: &'static str, name: &'static str) -> Span {
-    tracing::debug_span!(
-        "database operation",
-        otel.name = name,
-        otel.kind = "client",
-        "db.system.name" = system,
-        "db.operation.name" = name,
-        "db.operation.batch.size" = field::Empty,
-        "error.type" = field::Empty,
-    )
+    child_span(|| {
+        tracing::debug_span!(
+            "database operation",
+            otel.name = name,
+            otel.kind = "client",
+            "db.system.name" = system,
+            "db.operation.name" = name,
+            "db.operation.batch.size" = field::Empty,
+            "error.type" = field::Empty,
+        )
+    })
 }
 
 async fn observe<T, E>(

@@ -159,11 +159,8 @@ impl RedisConnection {
     /// disabled if there is none.
     #[must_use]
     pub fn span(&self, command: &'static str) -> Span {
-        match &self.operations {
-            // Asks for the current span first, which costs less than a disabled span.
-            Some(operations) if !Span::current().is_none() => operations.of(command.as_bytes()).span(),
-            _ => Span::none(),
-        }
+        let operations = self.operations.as_ref();
+        operations.map_or_else(Span::none, |operations| operations.of(command.as_bytes()).span())
     }
 }
 

@@ -77,15 +77,12 @@ impl Log {
     pub(crate) fn start(config: &LogConfig, tracer: Option<SdkTracer>) -> Self {
         let (sender, writer) = spawn_writer(BufWriter::new(io::stderr()));
         let dropped = DroppedLines(sender.error_counter());
-        let spans = tracer.map(|tracer| {
-            tracing_opentelemetry::layer()
-                .with_tracer(tracer)
-                .with_location(false)
-                .with_threads(false)
-                .with_tracked_inactivity(false)
-                .with_filter(traces::span_filter())
-        });
-        Registry::default().with(lines(config, sender)).with(spans).init();
+        let registry = Registry::default().with(lines(config, sender));
+        match tracer {
+            Some(tracer) => registry.with(spans(tracer)).init(),
+            // Not a layer that is `None`: it would enable all spans.
+            None => registry.init(),
+        }
         panic::set_hook(Box::new(log_panic));
         Self { writer, dropped }
     }
@@ -112,6 +109,19 @@ impl Log {
         });
         let _ = finished.recv_timeout(FLUSH_TIMEOUT);
     }
+}
+
+/// Passes spans to a tracer.
+fn spans<S>(tracer: SdkTracer) -> impl Layer<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    tracing_opentelemetry::layer()
+        .with_tracer(tracer)
+        .with_location(false)
+        .with_threads(false)
+        .with_tracked_inactivity(false)
+        .with_filter(traces::span_filter())
 }
 
 /// Writes events as lines. A line contains the fields of its event and no others, whether or not its span is sampled.

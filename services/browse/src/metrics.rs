@@ -2,7 +2,7 @@
 
 use chart_index_domain::ReadError;
 use chart_index_domain::search::Engine;
-use chart_index_instrumentation::meter;
+use chart_index_instrumentation::{child_span, meter};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, Counter};
 use tracing::Instrument;
@@ -100,7 +100,8 @@ impl SearchMetrics {
         engine: Engine,
         search: impl Future<Output = Result<T, ReadError>>,
     ) -> Result<T, ReadError> {
-        let span = tracing::debug_span!("search", "chart_index.search.engine" = engine.as_str());
+        let span =
+            child_span(|| tracing::debug_span!("search", "chart_index.search.engine" = engine.as_str()));
         let counters = &self.requests[engine as usize];
         let mut count = CountOnDrop { counters, outcome: Outcome::Unavailable };
         let result = if span.is_disabled() { search.await } else { search.instrument(span).await };

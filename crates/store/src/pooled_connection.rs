@@ -63,7 +63,8 @@ impl DerefMut for PooledConnection {
 
 impl Drop for PooledConnection {
     fn drop(&mut self) {
-        let returning = self.connection.return_to_pool();
+        // Boxed: a task moves its future several times, and this one takes kilobytes.
+        let returning = Box::pin(self.connection.return_to_pool());
         if Instant::now() >= self.deadline {
             // Dropping this future without polling it closes the socket and frees the slot in the pool.
             drop(returning);

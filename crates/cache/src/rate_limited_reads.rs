@@ -1,11 +1,12 @@
 //! Reads combined with the rate limit in one round trip to Redis.
 
+use chart_index_permits::Announced;
 use chart_index_ratelimit::{Decision, Limiter, PreparedCheck};
 
 use crate::fills::FillSource;
 use crate::freshness::Freshness;
+use crate::read_through::ReadStart;
 use crate::redis_record::Record;
-use crate::single_flight::Outcome;
 use crate::{Cache, CacheKey, CachedResponse, FillError, Kind, MemoryLookup};
 
 /// The outcome of a rate-limited read.
@@ -43,8 +44,14 @@ impl<E: Send + Sync + 'static> Cache<E> {
     {
         let cached = self.get_from_memory(&key);
         if cached == MemoryLookup::Miss {
-            // Boxed, as below: futures of hits are small, since what is larger is only needed by other requests.
-            return Box::pin(self.check_and_read(limiter, check, key, fill)).await;
+            // Boxed, as below: futures of hits and of rejections are small, since what is larger is only needed by others.
+            let Some(start) = self.inner.start_read(&key) else {
+                return Box::pin(self.check_and_join(limiter, check, key, fill)).await;
+            };
+            let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
+                return Admission::Admitted(self.inner.shed(&key));
+            };
+            return Box::pin(self.check_and_read(limiter, check, key, fill, (start, announced))).await;
         }
         let decision = limiter.decide(check).await;
         if !decision.is_admitted() {
@@ -61,8 +68,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
         Admission::Admitted(response)
     }
 
-    /// Asks Redis for the rate limit and the response together, and the store if Redis does not have the response.
-    async fn check_and_read<F, Fut>(
+    /// Asks Redis for the rate limit, and joins the fill in flight.
+    async fn check_and_join<F, Fut>(
         &self,
         limiter: &Limiter,
         check: PreparedCheck,
@@ -73,13 +80,26 @@ impl<E: Send + Sync + 'static> Cache<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        let Some(start) = self.inner.start_read(&key) else {
-            let decision = limiter.decide(check).await;
-            return self.if_admitted(decision, self.inner.fetch(key, FillSource::Store, fill)).await;
-        };
-        let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
-            return Admission::Admitted(self.inner.shed(&key));
-        };
+        let decision = limiter.decide(check).await;
+        if !decision.is_admitted() {
+            return Admission::Refused(decision);
+        }
+        Admission::Admitted(self.inner.fetch(key, FillSource::Store, fill).await)
+    }
+
+    /// Asks Redis for the rate limit and the response together, and the store if Redis does not have the response.
+    async fn check_and_read<F, Fut>(
+        &self,
+        limiter: &Limiter,
+        check: PreparedCheck,
+        key: CacheKey,
+        fill: F,
+        (start, announced): (ReadStart, Announced<'_>),
+    ) -> Admission<E>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+    {
         let (decision, record) = self.ask_redis(limiter, check, &key).await;
         drop(announced);
         if !decision.is_admitted() {
@@ -97,18 +117,6 @@ impl<E: Send + Sync + 'static> Cache<E> {
             }
         };
         Admission::Admitted(response)
-    }
-
-    async fn if_admitted(
-        &self,
-        decision: Decision,
-        response: impl Future<Output = Outcome<E>>,
-    ) -> Admission<E> {
-        if decision.is_admitted() {
-            Admission::Admitted(response.await)
-        } else {
-            Admission::Refused(decision)
-        }
     }
 
     /// Sends the rate limit check and the read together.

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use axum::body::Body;
-use axum::http::header::{ACCEPT, ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
+use axum::body::{Body, Bytes};
+use axum::http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_domain::search::ParameterError;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error_type::{ErrorType, problem_type_schema};
+use crate::text_body::TYPICAL_HEADERS;
 use crate::{CachePolicy, html_headers};
 
 /// The media type of problem details.
@@ -308,7 +309,16 @@ impl ApiError {
         }
     }
 
-    fn body(&self) -> Vec<u8> {
+    fn body(&self) -> Bytes {
+        // Under overload most responses have this body.
+        static OVERLOADED: OnceLock<Bytes> = OnceLock::new();
+        match self {
+            Self::Overloaded(_) => OVERLOADED.get_or_init(|| self.problem()).clone(),
+            _ => self.problem(),
+        }
+    }
+
+    fn problem(&self) -> Bytes {
         let error_type = self.error_type();
         let problem = Problem {
             kind: error_type.problem_type(),
@@ -318,7 +328,7 @@ impl ApiError {
             parameter: self.parameter(),
         };
         // Strings and a number always serialize.
-        serde_json::to_vec(&problem).unwrap_or_default()
+        serde_json::to_vec(&problem).unwrap_or_default().into()
     }
 }
 
@@ -337,8 +347,12 @@ impl ApiError {
     }
 
     fn into_response_with(self, content_type: HeaderValue, body: Body) -> Response {
-        let mut response =
-            (self.status(), self.cache_policy(), [(CONTENT_TYPE, content_type)], body).into_response();
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.reserve(TYPICAL_HEADERS);
+        headers.insert(CACHE_CONTROL, self.cache_policy().header());
+        headers.insert(CONTENT_TYPE, content_type);
         if let Some(seconds) = self.retry_after() {
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }

@@ -16,7 +16,7 @@ use chart_index_cache::{CachedBody, CachedResponse, Representation};
 use crate::{CachePolicy, EntityTag, content_encoding, html_headers};
 
 /// At least the number of headers of a response.
-const TYPICAL_HEADERS: usize = 12;
+pub(crate) const TYPICAL_HEADERS: usize = 12;
 
 /// Extracts the request headers that decide how a body is sent: `If-None-Match` and `Accept-Encoding`.
 #[derive(Debug, Clone, Default)]

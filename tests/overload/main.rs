@@ -11,8 +11,9 @@ use chart_index_tests::Outcome;
 
 use server::{Server, accepted_per_second, lookups, searches};
 
-/// Requests in flight with which the peak is measured: enough to keep PostgreSQL busy, and below every limit.
-const PEAK_IN_FLIGHT: usize = 48;
+/// Requests in flight with which the peak is measured: enough to keep PostgreSQL busy, and not more than the 16 fills that may be in
+/// flight and the 16 that may wait for them under overload.
+const PEAK_IN_FLIGHT: usize = 30;
 
 /// Searches in flight with which their peak is measured: as many as run and wait in PostgreSQL under overload.
 const SEARCHES_IN_FLIGHT: usize = 8;
@@ -53,7 +54,7 @@ struct Overload {
 impl Overload {
     /// Lookups that are not cached, in rounds.
     fn measure(measurement: &Measurement) -> Vec<Self> {
-        let (server, duration) = (Server::start(&[]), measurement.duration);
+        let (server, duration) = (Server::start(), measurement.duration);
         server.closed_loop(lookups(), PEAK_IN_FLIGHT, duration);
         (0..measurement.rounds).map(|_| Self::round(&server, duration)).collect()
     }
@@ -147,8 +148,7 @@ impl Storm {
 #[test]
 #[ignore = "takes 3 minutes and a release build: make test-full"]
 fn long_storm_of_searches_does_not_slow_down_lookups() {
-    // PostgreSQL has one core in this test: searches must not be able to occupy it alone.
-    let server = Server::start(&[("POSTGRES_MAX_SEARCHES", "1")]);
+    let server = Server::start();
     server.add_catalogue();
     let storm = Storm::measure(&server, 300, &LONG);
     eprintln!("{storm:?}");

@@ -31,7 +31,7 @@ pub(crate) struct Server {
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Server {
-    pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start() -> Self {
         let alone = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         pin(Cores::Server);
         let (postgres, redis) = (PrivatePostgres::start(), PrivateRedis::start(&[]));
@@ -40,8 +40,14 @@ impl Server {
         indexer(postgres.url(), &["migrate"]).succeeded();
         indexer(postgres.url(), &["ingest", &library.argument()]).succeeded();
         let redis_url = redis.url();
-        let variables =
-            [variables, &[("TRUSTED_PROXIES", "127.0.0.0/8"), ("REDIS_URL", &redis_url)]].concat();
+        let variables = [
+            ("TRUSTED_PROXIES", "127.0.0.0/8"),
+            ("REDIS_URL", &redis_url),
+            // For the one core of PostgreSQL: see "Processors" in docs/operations/capacity.md. Searches must not occupy it alone.
+            ("DATABASE_MAX_CONNECTIONS", "4"),
+            ("MAX_FILLS_IN_FLIGHT", "16"),
+            ("POSTGRES_MAX_SEARCHES", "1"),
+        ];
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(postgres.url(), &options);
         pin(Cores::Clients);

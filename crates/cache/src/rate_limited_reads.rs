@@ -43,14 +43,13 @@ impl<E: Send + Sync + 'static> Cache<E> {
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         let cached = self.get_from_memory(&key);
-        if cached == MemoryLookup::Miss {
-            // Boxed, as below: futures of hits and of rejections are small, since what is larger is only needed by others.
-            let Some(start) = self.inner.start_read(&key) else {
-                return Box::pin(self.check_and_join(limiter, check, key, fill)).await;
-            };
+        if cached == MemoryLookup::Miss
+            && let Some(start) = self.inner.start_read(&key)
+        {
             let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
                 return Admission::Admitted(self.inner.shed(&key));
             };
+            // Boxed, as below: futures of hits and of rejections are small, since what is larger is only needed by others.
             return Box::pin(self.check_and_read(limiter, check, key, fill, (start, announced))).await;
         }
         let decision = limiter.decide(check).await;
@@ -63,28 +62,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
                 self.refresh_in_background(key, fill);
                 Ok(response)
             }
+            // A fill is in flight.
             MemoryLookup::Miss => Box::pin(self.inner.fetch(key, FillSource::Store, fill)).await,
         };
         Admission::Admitted(response)
-    }
-
-    /// Asks Redis for the rate limit, and joins the fill in flight.
-    async fn check_and_join<F, Fut>(
-        &self,
-        limiter: &Limiter,
-        check: PreparedCheck,
-        key: CacheKey,
-        fill: F,
-    ) -> Admission<E>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
-    {
-        let decision = limiter.decide(check).await;
-        if !decision.is_admitted() {
-            return Admission::Refused(decision);
-        }
-        Admission::Admitted(self.inner.fetch(key, FillSource::Store, fill).await)
     }
 
     /// Asks Redis for the rate limit and the response together, and the store if Redis does not have the response.

@@ -1,5 +1,6 @@
 //! Replicas serve while the schema is migrated: those of the old version throughout, those of the new one afterwards.
 
+use std::iter;
 use std::path::Path;
 use std::process::Child;
 
@@ -19,22 +20,24 @@ const SETS: u32 = 8;
 /// Paths of each kind that are not cached: more than a test requests.
 const UNCACHED: u32 = 3_000;
 
-/// An additive migration, as a later version may have: it fills a table for a while, then changes tables that are read.
-const ADDITIVE_MIGRATION: [&str; 5] = [
-    "SET lock_timeout = '1s'",
-    "BEGIN",
-    "CREATE TABLE added AS SELECT hash, pg_sleep(0.05)::text FROM charts",
-    "ALTER TABLE charts ADD COLUMN added text;
-     ALTER TABLE chartsets ADD COLUMN added text NOT NULL DEFAULT '';
-     ALTER TABLE shown_chartsets ADD COLUMN added bigint;
-     ALTER TABLE search_changes ADD COLUMN added uuid NOT NULL DEFAULT gen_random_uuid();
-     INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+/// Additive migrations, as a later version may have. The first fills a table for a while. Each excludes readers from one
+/// table only, for 0.2 s: one that held several could deadlock with lists, which read several.
+const ADDITIVE_MIGRATIONS: [&str; 5] = [
+    "CREATE TABLE added AS SELECT hash, pg_sleep(0.05)::text FROM charts;
+     ALTER TABLE charts ADD COLUMN added text;
+     SELECT pg_sleep(0.2)",
+    "ALTER TABLE chartsets ADD COLUMN added text NOT NULL DEFAULT '';
+     SELECT pg_sleep(0.2)",
+    "ALTER TABLE shown_chartsets ADD COLUMN added bigint;
+     SELECT pg_sleep(0.2)",
+    "ALTER TABLE search_changes ADD COLUMN added uuid NOT NULL DEFAULT gen_random_uuid();
+     SELECT pg_sleep(0.2)",
+    "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
      SELECT max(version) + 1, 'added', true, '\\x00', 0 FROM _sqlx_migrations",
-    "COMMIT",
 ];
 
 #[tokio::test]
-async fn additive_migration_fails_no_request() {
+async fn additive_migrations_fail_no_request() {
     let catalogue = Catalogue::with_sets(SETS).await;
     let database = &catalogue.database;
     let redis = TestRedis::create();
@@ -47,10 +50,10 @@ async fn additive_migration_fails_no_request() {
     let load = start_load(&proxy);
 
     let writer = LongTransaction::start(database, "charts").await;
-    let blocked = database.try_psql(&ADDITIVE_MIGRATION);
+    let blocked = migrate_additively(database);
     assert!(blocked.as_ref().is_err_and(|error| error.contains("lock timeout")), "{blocked:?}");
     writer.end(database);
-    database.try_psql(&ADDITIVE_MIGRATION).expect("the migration succeeds");
+    migrate_additively(database).expect("the migrations succeed");
     assert_eq!(
         database.psql("SELECT count(*) FROM charts WHERE added IS NULL"),
         database.psql("SELECT count(*) FROM added")
@@ -142,6 +145,12 @@ async fn long_old_version_serves_during_the_migration() {
     let log = proxy.log();
     assert!(!log.contains("replicas/0 is DOWN") && !log.contains("replicas/1 is DOWN"), "{log}");
     finish(load, &proxy);
+}
+
+/// Runs [`ADDITIVE_MIGRATIONS`], each in a transaction. The standard error if one of them fails.
+fn migrate_additively(database: &TestDatabase) -> Result<(), String> {
+    let lock_timeout = iter::once("SET lock_timeout = '1s'");
+    database.try_psql(&lock_timeout.chain(ADDITIVE_MIGRATIONS).collect::<Vec<_>>())
 }
 
 fn start_replica(

@@ -1,5 +1,6 @@
 //! Migrations are applied and reverted.
 
+use std::path::Path;
 use std::time::Duration;
 
 use chart_index_domain::ReadError;
@@ -34,6 +35,35 @@ async fn each_migration_can_be_reverted() {
         assert_eq!(catalogue.database.psql(applied), left.to_string());
     }
     assert_eq!(catalogue.database.psql(TABLES), "_sqlx_migrations");
+}
+
+/// While a migration holds one table and waits for another, a read that holds the other may wait for the first: a deadlock.
+#[tokio::test]
+async fn each_migration_excludes_readers_from_one_table() {
+    let database = TestDatabase::create().await;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.to_string_lossy().ends_with(".up.sql")).collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let excluded: Vec<_> = files.iter().map(|file| tables_without_readers(&database, file)).collect();
+    for (file, tables) in files.iter().zip(&excluded) {
+        assert!(tables.lines().count() <= 1, "{}:\n{tables}", file.display());
+    }
+    assert!(excluded.iter().any(|tables| tables == "charts"), "{excluded:?}");
+}
+
+/// Runs a migration. Returns the tables that it locks against readers, apart from those that it creates.
+fn tables_without_readers(database: &TestDatabase, migration: &Path) -> String {
+    let statements = std::fs::read_to_string(migration).unwrap();
+    database.psql(&format!(
+        "BEGIN;
+         CREATE TEMPORARY TABLE existing ON COMMIT DROP AS SELECT oid FROM pg_class WHERE relkind = 'r';
+         {statements}
+         SELECT relation::regclass FROM pg_locks
+         WHERE pid = pg_backend_pid() AND mode = 'AccessExclusiveLock' AND relation IN (SELECT oid FROM existing);
+         COMMIT"
+    ))
 }
 
 /// Reverts the migration with this version, and later ones.

@@ -1,5 +1,6 @@
 //! What is left of a drill whose process was killed.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -8,13 +9,21 @@ use chart_index_tests::ComposeProject;
 #[test]
 #[ignore = "needs root: make test"]
 fn leftovers_of_dead_processes_are_removed() {
-    let (dead, living) = (dead_process(), std::process::id());
-    let mut of_dead = Leftovers::of(dead);
-    let mut of_living = Leftovers::of(living);
+    // Now, so that no drill on another thread removes what this test creates.
+    ComposeProject::remove_leftovers_once();
+    let mut of_dead = Leftovers::of(NO_PROCESS);
+    let mut of_living = Leftovers::of(std::process::id());
     ComposeProject::remove_leftovers();
-    assert!(!of_dead.exists() && !of_dead.is_running(), "the owner is dead");
+    assert!(!of_dead.exists(), "the owner is dead");
+    // It leaves the namespace a moment before it ends.
+    let ended = of_dead.process.wait().expect("it ends");
+    assert_eq!(ended.signal(), Some(SIGKILL), "{ended}");
     assert!(of_living.exists() && of_living.is_running(), "the owner is this process");
 }
+
+/// Above the ids of processes, so that none ever has it.
+const NO_PROCESS: u32 = u32::MAX;
+const SIGKILL: i32 = 9;
 
 /// A namespace, a process in it and a folder, named like those of a drill.
 struct Leftovers {
@@ -32,7 +41,7 @@ impl Leftovers {
         assert!(added.is_ok_and(|status| status.success()), "a namespace");
         let process = Command::new("nsenter")
             .arg(format!("--net=/run/netns/{namespace}"))
-            .args(["sleep", "600"])
+            .args(["sleep", "60"])
             .spawn()
             .expect("nsenter is installed");
         // It is in the namespace once it is `sleep`.
@@ -60,11 +69,4 @@ impl Drop for Leftovers {
         let _ = delete.args(["netns", "delete", &self.namespace]).stderr(Stdio::null()).status();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// The id of a process that has ended.
-fn dead_process() -> u32 {
-    let mut process = Command::new("true").spawn().expect("true starts");
-    process.wait().expect("it ends");
-    process.id()
 }

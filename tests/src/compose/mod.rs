@@ -70,8 +70,7 @@ impl ComposeProject {
     /// Runs a test on a thread in the host namespace of a project with these services, which are not started yet. The
     /// variables are those that the compose file interpolates.
     pub fn run(services: &[&str], variables: &[(&str, &str)], test: impl AsyncFnOnce(Self) + Send) {
-        static SWEEP: Once = Once::new();
-        SWEEP.call_once(Self::remove_leftovers);
+        Self::remove_leftovers_once();
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 let project = Self::create(services, variables);
@@ -83,6 +82,12 @@ impl ComposeProject {
                 std::panic::resume_unwind(panic);
             }
         });
+    }
+
+    /// Calls [`remove_leftovers`](Self::remove_leftovers) unless this process has called it here before.
+    pub fn remove_leftovers_once() {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(Self::remove_leftovers);
     }
 
     /// Ends the processes and deletes the namespaces and folders of projects whose test process is dead.

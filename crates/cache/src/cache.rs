@@ -73,7 +73,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        self.get_or_fill_from(FillSource::Store, key, fill).await
+        self.get_or_fill_from(FillSource::Store(None), key, fill).await
     }
 
     async fn get_or_fill_from<F, Fut>(

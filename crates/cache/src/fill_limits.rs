@@ -1,6 +1,7 @@
 //! Concurrency limits of fills, and of the requests that wait for them.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_permits::{Announced, Limits, PermitQueue};
@@ -29,7 +30,7 @@ pub(crate) struct FillLimits {
 
 #[derive(Debug)]
 struct Permits {
-    fills: PermitQueue,
+    fills: Arc<PermitQueue>,
     max_fills: usize,
     waiting: Semaphore,
 }
@@ -37,12 +38,12 @@ struct Permits {
 impl FillLimits {
     pub(crate) fn new(config: &CacheConfig) -> Self {
         let permits = |max_waiting: NonZeroUsize, max_burst| Permits {
-            fills: PermitQueue::new(Limits {
+            fills: Arc::new(PermitQueue::new(Limits {
                 permits: config.max_fills.get(),
                 max_queued: max_waiting.get(),
                 max_wait: config.fill_permit_timeout,
                 max_burst,
-            }),
+            })),
             max_fills: config.max_fills.get(),
             waiting: Semaphore::new(max_waiting.get()),
         };
@@ -58,9 +59,14 @@ impl FillLimits {
         }
     }
 
-    /// Waits for a permit for a fill; `None` if too many fills wait, or after [`CacheConfig::fill_permit_timeout`].
-    pub(crate) async fn fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        self.permits(kind).fills.acquire().await.ok()
+    /// Waits for a permit for a fill; `None` if too many fills wait and this one was not announced, or after
+    /// [`CacheConfig::fill_permit_timeout`].
+    pub(crate) async fn fill(&self, kind: Kind, announced: Option<Announced>) -> Option<SemaphorePermit<'_>> {
+        let fills = &self.permits(kind).fills;
+        match announced {
+            Some(announced) => fills.acquire_announced(announced).await.ok(),
+            None => fills.acquire().await.ok(),
+        }
     }
 
     /// Waits for a permit for the fill of a batch, as [`fill`](Self::fill) does.
@@ -68,9 +74,11 @@ impl FillLimits {
         self.batches.acquire().await.ok()
     }
 
-    /// Announces a fill that has to be tried in Redis first; `None` if it would be rejected then.
-    pub(crate) fn announce_fill(&self, kind: Kind) -> Option<Announced<'_>> {
-        self.permits(kind).fills.announce()
+    /// Announces a fill that has to be tried in Redis first, and the permit of its request to wait; `None` if too many
+    /// fills or requests wait.
+    pub(crate) fn announce_fill(&self, kind: Kind) -> Option<(SemaphorePermit<'_>, Announced)> {
+        let waiting = self.waiting(kind)?;
+        Some((waiting, self.permits(kind).fills.announce()?))
     }
 
     /// A permit for a request to wait for a fill; `None` if too many requests do.

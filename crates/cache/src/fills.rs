@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_instrumentation::{child_span, set_current_as_parent};
+use chart_index_permits::Announced;
 use tracing::{Instrument, Span, debug_span, field};
 
 use crate::freshness::Freshness;
@@ -15,10 +16,11 @@ use crate::single_flight::{Completed, FillHandle, Origin, Outcome, Waiter};
 use crate::{CacheKey, CachedResponse, FillError, Kind};
 
 /// Where a response that is not in memory is read from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum FillSource {
     RedisThenStore,
-    Store,
+    /// The store, for which the fill may have been announced.
+    Store(Option<Announced>),
 }
 
 /// What a request that missed in memory waits for.
@@ -42,10 +44,24 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        let kind = key.kind();
-        let Some(_waiting) = self.limits.waiting(kind) else {
+        let Some(_waiting) = self.limits.waiting(key.kind()) else {
             return self.shed(&key);
         };
+        self.join_and_wait(key, source, fill).await
+    }
+
+    /// Like [`fetch`](Self::fetch), for a request that has a permit to wait.
+    pub(crate) async fn join_and_wait<F, Fut>(
+        self: &Arc<Self>,
+        key: CacheKey,
+        source: FillSource,
+        fill: F,
+    ) -> Outcome<E>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+    {
+        let kind = key.kind();
         match self.join_or_start(key, source, fill) {
             Joined::Cached(response) => {
                 self.metrics.count(kind, Read::Joined);
@@ -155,15 +171,19 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<CachedResponse, E>>,
     {
-        if source == FillSource::RedisThenStore {
-            let record = self.redis.get(&key).await;
-            if let Some((response, Freshness::Fresh)) = self.insert_record(key, record, start) {
-                record_outcome(FillOutcome::of(&response));
-                handle.complete(Completed { outcome: Ok(response), origin: Origin::Redis }, |_| true);
-                return;
+        let announced = match source {
+            FillSource::Store(announced) => announced,
+            FillSource::RedisThenStore => {
+                let record = self.redis.get(&key).await;
+                if let Some((response, Freshness::Fresh)) = self.insert_record(key, record, start) {
+                    record_outcome(FillOutcome::of(&response));
+                    handle.complete(Completed { outcome: Ok(response), origin: Origin::Redis }, |_| true);
+                    return;
+                }
+                None
             }
-        }
-        let Some(_permit) = self.limits.fill(key.kind()).await else {
+        };
+        let Some(_permit) = self.limits.fill(key.kind(), announced).await else {
             self.metrics.shed.add(1);
             return self.fail(key, FillError::Overloaded, handle);
         };

@@ -46,7 +46,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         if cached == MemoryLookup::Miss
             && let Some(start) = self.inner.start_read(&key)
         {
-            let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
+            let Some((_waiting, announced)) = self.inner.limits.announce_fill(key.kind()) else {
                 return Admission::Admitted(self.inner.shed(&key));
             };
             // Boxed, as below: futures of hits and of rejections are small, since what is larger is only needed by others.
@@ -63,7 +63,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
                 Ok(response)
             }
             // A fill is in flight.
-            MemoryLookup::Miss => Box::pin(self.inner.fetch(key, FillSource::Store, fill)).await,
+            MemoryLookup::Miss => Box::pin(self.inner.fetch(key, FillSource::Store(None), fill)).await,
         };
         Admission::Admitted(response)
     }
@@ -75,14 +75,13 @@ impl<E: Send + Sync + 'static> Cache<E> {
         check: PreparedCheck,
         key: CacheKey,
         fill: F,
-        (start, announced): (ReadStart, Announced<'_>),
+        (start, announced): (ReadStart, Announced),
     ) -> Admission<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         let (decision, record) = self.ask_redis(limiter, check, &key).await;
-        drop(announced);
         if !decision.is_admitted() {
             return Admission::Refused(decision);
         }
@@ -90,11 +89,11 @@ impl<E: Send + Sync + 'static> Cache<E> {
         let response = match inner.insert_record(key, record, start) {
             Some((response, Freshness::Fresh)) => Ok(response),
             Some((response, Freshness::Stale)) => {
-                inner.refresh(key, FillSource::Store, fill);
+                inner.refresh(key, FillSource::Store(None), fill);
                 Ok(response)
             }
             Some((_, Freshness::MustRevalidate | Freshness::Expired)) | None => {
-                inner.fetch(key, FillSource::Store, fill).await
+                inner.join_and_wait(key, FillSource::Store(Some(announced)), fill).await
             }
         };
         Admission::Admitted(response)

@@ -4,7 +4,7 @@
 //! every request by its length. [`PermitQueue`] tells the two apart as `CoDel` does (RFC 8289), by how long the queue has
 //! not been empty, and then rejects at once.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -75,10 +75,19 @@ impl PermitQueue {
 
     /// Waits for a permit, in the order of the calls.
     pub async fn acquire(&self) -> Result<SemaphorePermit<'_>, NoPermit> {
+        self.acquire_or_join(None).await
+    }
+
+    /// Waits for a permit like [`acquire`](Self::acquire), with a place in the queue: the queue is never full for its caller.
+    pub async fn acquire_announced(&self, announced: Announced) -> Result<SemaphorePermit<'_>, NoPermit> {
+        self.acquire_or_join(Some(announced)).await
+    }
+
+    async fn acquire_or_join(&self, announced: Option<Announced>) -> Result<SemaphorePermit<'_>, NoPermit> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
         }
-        let _queued = self.enqueue().ok_or(NoPermit::QueueFull)?;
+        let _queued = self.enqueue(announced).ok_or(NoPermit::QueueFull)?;
         if let Ok(Ok(permit)) = timeout(self.limits.max_wait, self.permits.acquire()).await {
             return Ok(permit);
         }
@@ -86,15 +95,16 @@ impl PermitQueue {
         Err(NoPermit::TimedOut)
     }
 
-    /// Announces a caller that has some work to do before it calls [`acquire`](Self::acquire), so that the caller can be
-    /// rejected before that work. It counts like one in the queue until the value is dropped. `None` if it would be rejected.
-    pub fn announce(&self) -> Option<Announced<'_>> {
+    /// Reserves a place in the queue for a caller that has some work to do before it calls
+    /// [`acquire_announced`](Self::acquire_announced), so that the caller is rejected before that work or not at all. It counts
+    /// like one in the queue until the value is dropped. `None` if the caller is rejected.
+    pub fn announce(self: &Arc<Self>) -> Option<Announced> {
         let mut state = self.state();
-        if self.permits.available_permits() == 0 && state.rejects(self) {
+        if state.rejects(self) {
             return None;
         }
         state.announced += 1;
-        Some(Announced(self))
+        Some(Announced(Arc::clone(self)))
     }
 
     /// The number of permits that are not in use.
@@ -103,15 +113,18 @@ impl PermitQueue {
         self.permits.available_permits()
     }
 
-    fn enqueue(&self) -> Option<Queued<'_>> {
+    fn enqueue(&self, announced: Option<Announced>) -> Option<Queued<'_>> {
         let mut state = self.state();
-        if state.rejects(self) {
+        if announced.is_none() && state.rejects(self) {
             return None;
         }
         if state.queued == 0 {
             state.last_empty_at = Some(Instant::now());
         }
         state.queued += 1;
+        drop(state);
+        // Not before: it holds the place.
+        drop(announced);
         Some(Queued(self))
     }
 
@@ -122,7 +135,8 @@ impl PermitQueue {
 
 impl State {
     fn rejects(&mut self, queue: &PermitQueue) -> bool {
-        let callers = self.queued + self.announced;
+        // Those that are announced may be more than the permits that are left.
+        let callers = (self.queued + self.announced).saturating_sub(queue.permits.available_permits());
         if callers < queue.max_queued_overloaded {
             return false;
         }
@@ -151,11 +165,11 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// A caller that will call [`PermitQueue::acquire`].
+/// A place in the queue for a caller that will call [`PermitQueue::acquire_announced`].
 #[derive(Debug)]
-pub struct Announced<'queue>(&'queue PermitQueue);
+pub struct Announced(Arc<PermitQueue>);
 
-impl Drop for Announced<'_> {
+impl Drop for Announced {
     fn drop(&mut self) {
         self.0.state().announced -= 1;
     }
@@ -163,8 +177,6 @@ impl Drop for Announced<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tokio::task::JoinSet;
     use tokio::time::{advance, sleep};
 
@@ -260,6 +272,29 @@ mod tests {
         assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));
         drop(announced);
         assert!(limit.announce().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn announced_callers_are_not_rejected() {
+        let (limit, mut calls) = (limit(), JoinSet::new());
+        spawn(&mut calls, &limit, 8, Duration::from_secs(1)).await;
+        let first = limit.announce().expect("the queue is empty");
+        let others: Vec<_> = (0..MAX_QUEUED).filter_map(|_| limit.announce()).collect();
+        assert_eq!(others.len(), MAX_QUEUED - 1);
+        assert!(limit.announce().is_none(), "overload");
+        assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));
+        assert!(limit.acquire_announced(first).await.is_ok());
+        assert_eq!(limit.state().announced, MAX_QUEUED - 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn announced_callers_are_limited_while_there_are_permits() {
+        let (limit, mut calls) = (limit(), JoinSet::new());
+        let announce = || (0..100).filter_map(|_| limit.announce()).collect::<Vec<_>>();
+        assert_eq!(announce().len(), 8 + MAX_QUEUED);
+        assert_eq!(announce().len(), 8 + 8, "overload");
+        spawn(&mut calls, &limit, 3, Duration::from_secs(1)).await;
+        assert_eq!(announce().len(), 5 + 8);
     }
 
     #[tokio::test(start_paused = true)]

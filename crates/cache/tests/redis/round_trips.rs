@@ -2,19 +2,30 @@
 
 use std::num::NonZeroU32;
 
-use chart_index_cache::{Admission, CacheKey, CachedResponse};
+use chart_index_cache::{Admission, CacheKey, CachedResponse, FillError};
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig, Limits};
 use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
 
-use crate::support::{Replica, Store, address, calls, eventually, hash, info, key, version};
+use crate::fills::limited;
+use crate::support::{Down, Replica, Store, address, calls, eventually, hash, info, key, version};
 
 async fn admitted(replica: &Replica, client: u32, key: CacheKey, store: &Store) -> Option<CachedResponse> {
+    Some(read(replica, client, key, store).await?.unwrap())
+}
+
+/// A rate-limited read; `None` if it exceeds the limit.
+async fn read(
+    replica: &Replica,
+    client: u32,
+    key: CacheKey,
+    store: &Store,
+) -> Option<Result<CachedResponse, FillError<Down>>> {
     let store = store.clone();
     let check = replica.limiter.prepare(Group::Lookup, address(client)).ok()?;
     match replica.cache.get_or_fill_rate_limited(&replica.limiter, check, key, || store.read()).await {
         Admission::Refused(_) => None,
-        Admission::Admitted(response) => Some(response.unwrap()),
+        Admission::Admitted(response) => Some(response),
     }
 }
 
@@ -74,6 +85,20 @@ async fn cached_refusal_asks_redis_nothing() {
     }
     assert_eq!(calls_so_far(&server).await, before);
     assert_eq!(store.reads(), 1, "key 2 was not read");
+}
+
+#[tokio::test]
+async fn rejected_requests_ask_redis_nothing() {
+    let server = RedisServer::start(&[]);
+    let (replica, store) = (limited(&server, 4, 12).await, Store::default());
+    admitted(&replica, 0, key(0), &store).await;
+    let before = calls_so_far(&server).await;
+    let reads = (1..=100).map(|client| read(&replica, client, key(client.into()), &store));
+    let responses = join_all(reads).await;
+    let rejected = |response: &&Option<_>| matches!(response, Some(Err(FillError::Overloaded)));
+    assert_eq!(responses.iter().filter(rejected).count(), 100 - 12);
+    assert_eq!(store.reads(), 1 + 12);
+    assert_eq!(calls_so_far(&server).await.1 - before.1, 12);
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! The first tier: the memory of this process.
 
-use std::hash::RandomState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ahash::RandomState;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use ahash::RandomState;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::Span;
@@ -62,9 +63,9 @@ pub(crate) struct Shard<E> {
     /// The number of invalidations so far. A read that started at a lower count is not cached. The keys of the shard
     /// share the count: that another key was invalidated costs an additional read now and then.
     pub(crate) invalidations: u64,
-    in_flight: HashMap<CacheKey, InFlight<E>>,
+    in_flight: HashMap<CacheKey, InFlight<E>, RandomState>,
     /// When a read of the key last failed, for keys that have an older response to serve.
-    failures: HashMap<CacheKey, CoarseInstant>,
+    failures: HashMap<CacheKey, CoarseInstant, RandomState>,
     next_id: u64,
 }
 
@@ -86,8 +87,8 @@ impl<E> SingleFlight<E> {
         let shard = || {
             Mutex::new(Shard {
                 invalidations: 0,
-                in_flight: HashMap::new(),
-                failures: HashMap::new(),
+                in_flight: HashMap::default(),
+                failures: HashMap::default(),
                 next_id: 0,
             })
         };

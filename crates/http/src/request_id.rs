@@ -1,9 +1,9 @@
 //! The id of each request.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ahash::RandomState;
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
 use chart_index_domain::hex;

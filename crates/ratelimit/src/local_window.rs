@@ -1,10 +1,11 @@
 //! The sliding window of this replica, for while Redis is unavailable.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use ahash::RandomState;
 
 use crate::client_address::Network;
 use crate::group::network_limit;
@@ -76,7 +77,7 @@ struct Shard {
     /// The number of the admission at the front of the queue.
     first: u64,
     queue: VecDeque<Admission>,
-    windows: HashMap<Key, KeyWindow>,
+    windows: HashMap<Key, KeyWindow, RandomState>,
 }
 
 /// An admission.
@@ -99,7 +100,7 @@ struct KeyWindow {
 
 impl Shard {
     fn with_capacity(capacity: usize) -> Self {
-        Self { capacity, first: 0, queue: VecDeque::new(), windows: HashMap::new() }
+        Self { capacity, first: 0, queue: VecDeque::new(), windows: HashMap::default() }
     }
 
     /// Decides on a request at this time, and counts it if it is admitted. `time_until_left` is the time until an

@@ -1,8 +1,8 @@
 //! Refusals, cached until the earliest time at which Redis might admit the next request.
 
-use std::hash::RandomState;
 use std::time::{Duration, Instant};
 
+use ahash::RandomState;
 use quick_cache::UnitWeighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 

@@ -40,7 +40,8 @@ impl FillLimits {
         let permits = |max_waiting: NonZeroUsize, max_burst| Permits {
             fills: Arc::new(PermitQueue::new(Limits {
                 permits: config.max_fills.get(),
-                max_queued: max_waiting.get(),
+                // Of the requests that may wait, some wait for the fills in flight.
+                max_queued: max_waiting.get().saturating_sub(config.max_fills.get()),
                 max_wait: config.fill_permit_timeout,
                 max_burst,
             })),
@@ -74,11 +75,9 @@ impl FillLimits {
         self.batches.acquire().await.ok()
     }
 
-    /// Announces a fill that has to be tried in Redis first, and the permit of its request to wait; `None` if too many
-    /// fills or requests wait.
-    pub(crate) fn announce_fill(&self, kind: Kind) -> Option<(SemaphorePermit<'_>, Announced)> {
-        let waiting = self.waiting(kind)?;
-        Some((waiting, self.permits(kind).fills.announce()?))
+    /// Announces a fill that has to be tried in Redis first; `None` if too many fills wait.
+    pub(crate) fn announce_fill(&self, kind: Kind) -> Option<Announced> {
+        self.permits(kind).fills.announce()
     }
 
     /// A permit for a request to wait for a fill; `None` if too many requests do.

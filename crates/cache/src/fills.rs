@@ -44,24 +44,10 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
-        let Some(_waiting) = self.limits.waiting(key.kind()) else {
+        let kind = key.kind();
+        let Some(_waiting) = self.limits.waiting(kind) else {
             return self.shed(&key);
         };
-        self.join_and_wait(key, source, fill).await
-    }
-
-    /// Like [`fetch`](Self::fetch), for a request that has a permit to wait.
-    pub(crate) async fn join_and_wait<F, Fut>(
-        self: &Arc<Self>,
-        key: CacheKey,
-        source: FillSource,
-        fill: F,
-    ) -> Outcome<E>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
-    {
-        let kind = key.kind();
         match self.join_or_start(key, source, fill) {
             Joined::Cached(response) => {
                 self.metrics.count(kind, Read::Joined);

@@ -46,7 +46,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         if cached == MemoryLookup::Miss
             && let Some(start) = self.inner.start_read(&key)
         {
-            let Some((_waiting, announced)) = self.inner.limits.announce_fill(key.kind()) else {
+            let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
                 return Admission::Admitted(self.inner.shed(&key));
             };
             // Boxed, as below: futures of hits and of rejections are small, since what is larger is only needed by others.
@@ -93,7 +93,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
                 Ok(response)
             }
             Some((_, Freshness::MustRevalidate | Freshness::Expired)) | None => {
-                inner.join_and_wait(key, FillSource::Store(Some(announced)), fill).await
+                inner.fetch(key, FillSource::Store(Some(announced)), fill).await
             }
         };
         Admission::Admitted(response)

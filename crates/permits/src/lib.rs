@@ -135,16 +135,18 @@ impl PermitQueue {
 
 impl State {
     fn rejects(&mut self, queue: &PermitQueue) -> bool {
-        // Those that are announced may be more than the permits that are left.
-        let callers = (self.queued + self.announced).saturating_sub(queue.permits.available_permits());
+        let free = queue.permits.available_permits();
+        // Those without a permit: callers that are announced may be more than the permits that are free.
+        let callers = (self.queued + self.announced).saturating_sub(free);
         if callers < queue.max_queued_overloaded {
             return false;
         }
         let now = Instant::now();
         let within = |at: Option<Instant>, time| at.is_some_and(|at| now.duration_since(at) < time);
         let is_standing = self.last_empty_at.is_some() && !within(self.last_empty_at, queue.limits.max_burst);
-        let rejects =
-            is_standing || within(self.last_rejected_at, RECOVERY) || callers >= queue.limits.max_queued;
+        let is_overloaded = is_standing || within(self.last_rejected_at, RECOVERY);
+        // While permits are free and there is no overload, announced callers may turn out not to need one.
+        let rejects = is_overloaded || (free == 0 && callers >= queue.limits.max_queued);
         if rejects {
             self.last_rejected_at = Some(now);
         }
@@ -288,11 +290,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn announced_callers_are_limited_while_there_are_permits() {
+    async fn announced_callers_are_limited_under_overload() {
         let (limit, mut calls) = (limit(), JoinSet::new());
         let announce = || (0..100).filter_map(|_| limit.announce()).collect::<Vec<_>>();
-        assert_eq!(announce().len(), 8 + MAX_QUEUED);
-        assert_eq!(announce().len(), 8 + 8, "overload");
+        assert_eq!(announce().len(), 100, "permits are free");
+        spawn(&mut calls, &limit, 8 + MAX_QUEUED, Duration::from_millis(10)).await;
+        assert!(limit.announce().is_none());
+        assert_eq!(rejected(calls).await, []);
+        assert_eq!(announce().len(), 8 + 8, "permits are free again");
+        let mut calls = JoinSet::new();
         spawn(&mut calls, &limit, 3, Duration::from_secs(1)).await;
         assert_eq!(announce().len(), 5 + 8);
     }

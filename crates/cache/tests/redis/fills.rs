@@ -144,7 +144,7 @@ async fn hanging_store_falls_back_to_an_older_response() {
     assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
 }
 
-pub(crate) async fn limited(server: &RedisServer, max_fills: usize, max_waiting_requests: usize) -> Replica {
+async fn limited(server: &RedisServer, max_fills: usize, max_waiting_requests: usize) -> Replica {
     let config = CacheConfig {
         max_fills: NonZeroUsize::new(max_fills).unwrap(),
         max_waiting_requests: NonZeroUsize::new(max_waiting_requests).unwrap(),

@@ -1,13 +1,18 @@
 //! The number of commands and round trips, as Redis counts them.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+use std::time::Duration;
 
-use chart_index_cache::{Admission, CacheKey, CachedResponse, FillError};
+use chart_index_cache::{Admission, CacheConfig, CacheKey, CachedResponse, FillError};
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig, Limits};
 use chart_index_redis::testing::RedisServer;
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
-use crate::fills::limited;
 use crate::support::{Down, Replica, Store, address, calls, eventually, hash, info, key, version};
 
 async fn admitted(replica: &Replica, client: u32, key: CacheKey, store: &Store) -> Option<CachedResponse> {
@@ -88,17 +93,42 @@ async fn cached_refusal_asks_redis_nothing() {
 }
 
 #[tokio::test]
-async fn rejected_requests_ask_redis_nothing() {
+async fn requests_are_rejected_before_they_ask_redis_or_not_at_all() {
     let server = RedisServer::start(&[]);
-    let (replica, store) = (limited(&server, 4, 12).await, Store::default());
-    admitted(&replica, 0, key(0), &store).await;
+    let config = CacheConfig {
+        max_fills: NonZeroUsize::new(4).unwrap(),
+        max_waiting_requests: NonZeroUsize::new(4 + 8).unwrap(),
+        fill_permit_timeout: Duration::from_mins(1),
+        fill_timeout: Duration::from_mins(1),
+        ..CacheConfig::default()
+    };
+    let replica = Replica::with(server.config(), &server, config).await;
+    let (store, gate) = (Store::default(), Arc::new(Semaphore::new(0)));
+    let mut in_flight: JoinSet<_> = (1..=4)
+        .map(|number| {
+            let (cache, store, gate) = (replica.cache.clone(), store.clone(), Arc::clone(&gate));
+            let fill = async move || {
+                let _open = gate.acquire().await;
+                store.read().await
+            };
+            async move { cache.get_or_fill(key(number), fill).await.unwrap() }
+        })
+        .collect();
+    eventually(async || replica.cache.stats().store_fills_in_flight == 4).await;
+
     let before = calls_so_far(&server).await;
-    let reads = (1..=100).map(|client| read(&replica, client, key(client.into()), &store));
-    let responses = join_all(reads).await;
-    let rejected = |response: &&Option<_>| matches!(response, Some(Err(FillError::Overloaded)));
-    assert_eq!(responses.iter().filter(rejected).count(), 100 - 12);
-    assert_eq!(store.reads(), 1 + 12);
-    assert_eq!(calls_so_far(&server).await.1 - before.1, 12);
+    let mut waiting: FuturesUnordered<_> =
+        (11..=110).map(|client| read(&replica, client, key(client.into()), &store)).collect();
+    for _ in 0..100 - 8 {
+        let response = waiting.next().await.unwrap();
+        assert!(matches!(response, Some(Err(FillError::Overloaded))), "{response:?}");
+    }
+    gate.add_permits(4);
+    while let Some(response) = waiting.next().await {
+        assert_eq!(response.unwrap().unwrap(), version(0));
+    }
+    assert_eq!(calls_so_far(&server).await.1 - before.1, 8);
+    while in_flight.join_next().await.is_some() {}
 }
 
 #[tokio::test]

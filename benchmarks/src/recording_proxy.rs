@@ -1,8 +1,9 @@
 //! A proxy between a service and Meilisearch that records the searches.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use chart_index_tests::Service;
 use reqwest::Client;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -45,7 +46,7 @@ impl RecordingProxy {
         &self.url
     }
 
-    /// The searches that a service behind this proxy sends to Meilisearch for these queries, in order.
+    /// The searches that a service behind this proxy sends to Meilisearch for these queries, one for each, in order.
     ///
     /// # Errors
     ///
@@ -56,13 +57,22 @@ impl RecordingProxy {
         http: &Client,
         paths: &[String],
     ) -> Result<Vec<String>> {
+        let mut searches = Vec::new();
+        // The service has cached the response if an earlier path is the same query in other words.
+        let mut by_tag = HashMap::new();
         for path in paths {
             let response = http.get(format!("http://{}{path}", service.address())).send().await?;
             let engine = response.headers().get("x-search-engine").and_then(|engine| engine.to_str().ok());
             ensure!(engine == Some("meilisearch"), "{path}: {} by {engine:?}", response.status());
+            let tag = response.headers().get("etag").cloned();
             response.bytes().await?;
+            let recorded = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
+            let search = recorded.into_iter().last().or_else(|| by_tag.get(&tag).cloned());
+            let search = search.with_context(|| format!("{path}: neither searched nor cached"))?;
+            by_tag.insert(tag, search.clone());
+            searches.push(search);
         }
-        Ok(std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(searches)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use procfs::process::{Process, all_processes};
+use procfs::process::{Process, Stat, all_processes};
 use procfs::{CpuTime, CurrentSI, KernelStats};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -69,7 +69,8 @@ fn pin(cores: &[usize]) -> Result<()> {
     sched_setaffinity(None, &set).with_context(|| format!("cannot pin this thread to the cores {cores:?}"))
 }
 
-/// The user and system time of processes with their descendants (`utime` and `stime` of `/proc/<pid>/stat`, in ticks of 10 ms).
+/// The user and system time of processes with their descendants, including those that have ended (`utime`, `stime`, `cutime`
+/// and `cstime` of `/proc/<pid>/stat`, in ticks of 10 ms).
 pub(crate) fn cpu_time(roots: &[u32]) -> Result<Duration> {
     let stats: BTreeMap<i32, _> = all_processes()?
         .filter_map(|process| process.ok()?.stat().ok())
@@ -81,8 +82,9 @@ pub(crate) fn cpu_time(roots: &[u32]) -> Result<Duration> {
             .take_while(|pid| *pid > 1)
             .any(|pid| roots.iter().any(|root| i64::from(*root) == i64::from(pid)))
     };
-    let ticks: u64 =
-        stats.values().filter(|stat| belongs(stat.pid)).map(|stat| stat.utime + stat.stime).sum();
+    let of_ended = |stat: &Stat| u64::try_from(stat.cutime + stat.cstime).unwrap_or_default();
+    let time = |stat: &Stat| stat.utime + stat.stime + of_ended(stat);
+    let ticks: u64 = stats.values().filter(|stat| belongs(stat.pid)).map(time).sum();
     Ok(Duration::from_millis(ticks * 1_000 / procfs::ticks_per_second()))
 }
 
@@ -151,6 +153,21 @@ mod tests {
         while own() < before + Duration::from_millis(50) {
             assert!(start.elapsed() < Duration::from_secs(30), "{:?}", own());
         }
+    }
+
+    #[test]
+    fn cpu_time_includes_ended_processes() {
+        let own = || cpu_time(&[std::process::id()]).unwrap();
+        let (before, start) = (own(), Instant::now());
+        let ended_before = ended_children_cpu_time().unwrap();
+        let mut ended = Duration::ZERO;
+        while ended < Duration::from_millis(200) {
+            assert!(start.elapsed() < Duration::from_secs(30), "{ended:?}");
+            let work = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done";
+            assert!(std::process::Command::new("sh").args(["-c", work]).status().unwrap().success());
+            ended = ended_children_cpu_time().unwrap().saturating_sub(ended_before);
+        }
+        assert!(own() >= before + ended, "{:?} after {before:?} and {ended:?}", own());
     }
 
     #[test]

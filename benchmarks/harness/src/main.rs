@@ -16,7 +16,7 @@ mod verify;
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 
 use compare::Setup;
@@ -178,22 +178,47 @@ impl AllArguments {
             allow_void: self.allow_void,
         };
         let mut setup = arguments.setup().await?;
-        let comparisons = setup.compare_all(plan.compared).await?;
-        let mut latencies = Vec::new();
+        let mut document = Document::new(self.form.name(), &setup)?;
+        // Written after each scenario: what a long run has measured is kept if it is interrupted, or a scenario fails.
+        let mut path = document.write(&self.output)?;
+        let mut failures = Vec::new();
+        for &scenario in plan.compared {
+            let results = setup.compare_all(&[scenario]).await;
+            document.comparisons.extend(results_or_failure(results, &mut failures));
+            path = document.write(&self.output)?;
+        }
         for (scenarios, schedule) in plan.measured {
             setup.schedule = schedule;
-            latencies.extend(setup.latencies(scenarios, None).await?);
+            for &scenario in scenarios {
+                let results = setup.latencies(&[scenario], None).await;
+                document.latencies.extend(results_or_failure(results, &mut failures));
+                path = document.write(&self.output)?;
+            }
         }
-        let instructions = setup.instructions(plan.counted).await?;
-        let document = Document::new(self.form.name(), &setup, (comparisons, latencies, instructions))?;
-        let path = document.write(&self.output)?;
+        for &scenario in plan.counted {
+            let results = setup.instructions(&[scenario]).await;
+            document.instructions.extend(results_or_failure(results, &mut failures));
+            path = document.write(&self.output)?;
+        }
         progress(&format!("results: {}", path.display()));
         if let Some(uplot) = &self.uplot {
             write_page(&[path], uplot, &self.page)?;
             progress(&format!("open file://{}", std::path::absolute(&self.page)?.display()));
         }
-        latency::ensure_correct(&document.latencies)
+        latency::ensure_correct(&document.latencies)?;
+        ensure!(failures.is_empty(), "failed: {}", failures.join("; "));
+        Ok(())
     }
+}
+
+/// The results of a scenario; none if it failed, which is shown and added to the failures.
+fn results_or_failure<T>(results: Result<Vec<T>>, failures: &mut Vec<String>) -> Vec<T> {
+    results.unwrap_or_else(|error| {
+        let failure = format!("{error:#}");
+        progress(&format!("FAILED: {failure}"));
+        failures.push(failure);
+        Vec::new()
+    })
 }
 
 impl RunArguments {

@@ -17,7 +17,7 @@ use crate::latency::LatencyResult;
 /// A run of several scenarios.
 #[derive(Debug, Serialize)]
 pub(crate) struct Document {
-    /// When the run ended, in UTC: `2026-11-22 12:00`.
+    /// When the run started, in UTC: `2026-11-22 12:00`.
     date: String,
     /// Which form of the run: short or full.
     form: String,
@@ -28,7 +28,7 @@ pub(crate) struct Document {
     charts: u64,
     pub(crate) comparisons: Vec<Comparison>,
     pub(crate) latencies: Vec<LatencyResult>,
-    instructions: Vec<InstructionCount>,
+    pub(crate) instructions: Vec<InstructionCount>,
 }
 
 #[derive(Debug, Serialize)]
@@ -42,13 +42,8 @@ struct Machine {
 }
 
 impl Document {
-    /// A document with these results.
-    pub(crate) fn new(
-        form: &str,
-        setup: &Setup,
-        results: (Vec<Comparison>, Vec<LatencyResult>, Vec<InstructionCount>),
-    ) -> Result<Self> {
-        let (comparisons, latencies, instructions) = results;
+    /// A document of a run that starts now, without results.
+    pub(crate) fn new(form: &str, setup: &Setup) -> Result<Self> {
         let now = UtcDateTime::now();
         Ok(Self {
             date: format!("{} {:02}:{:02}", now.date(), now.hour(), now.minute()),
@@ -57,9 +52,9 @@ impl Document {
             machine: Machine::read(setup)?,
             software: software(setup),
             charts: setup.catalogue.charts(),
-            comparisons,
-            latencies,
-            instructions,
+            comparisons: Vec::new(),
+            latencies: Vec::new(),
+            instructions: Vec::new(),
         })
     }
 

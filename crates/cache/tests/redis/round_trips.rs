@@ -102,7 +102,7 @@ async fn requests_are_rejected_before_they_ask_redis_or_not_at_all() {
         fill_timeout: Duration::from_mins(1),
         ..CacheConfig::default()
     };
-    let replica = Replica::with(server.config(), &server, config).await;
+    let replica = Replica::with(server.patient_config(), &server, config).await;
     let (store, gate) = (Store::default(), Arc::new(Semaphore::new(0)));
     let mut in_flight: JoinSet<_> = (1..=4)
         .map(|number| {

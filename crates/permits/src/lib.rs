@@ -75,15 +75,15 @@ impl PermitQueue {
 
     /// Waits for a permit, in the order of the calls.
     pub async fn acquire(&self) -> Result<SemaphorePermit<'_>, NoPermit> {
-        self.acquire_or_join(None).await
+        self.acquire_permit(None).await
     }
 
     /// Waits for a permit like [`acquire`](Self::acquire), with a place in the queue: the queue is never full for its caller.
     pub async fn acquire_announced(&self, announced: Announced) -> Result<SemaphorePermit<'_>, NoPermit> {
-        self.acquire_or_join(Some(announced)).await
+        self.acquire_permit(Some(announced)).await
     }
 
-    async fn acquire_or_join(&self, announced: Option<Announced>) -> Result<SemaphorePermit<'_>, NoPermit> {
+    async fn acquire_permit(&self, announced: Option<Announced>) -> Result<SemaphorePermit<'_>, NoPermit> {
         if let Ok(permit) = self.permits.try_acquire() {
             return Ok(permit);
         }
@@ -135,10 +135,9 @@ impl PermitQueue {
 
 impl State {
     fn rejects(&mut self, queue: &PermitQueue) -> bool {
-        let free = queue.permits.available_permits();
-        // Those without a permit: callers that are announced may be more than the permits that are free.
-        let callers = (self.queued + self.announced).saturating_sub(free);
-        if callers < queue.max_queued_overloaded {
+        let (callers, free) = (self.queued + self.announced, queue.permits.available_permits());
+        // Permits that are free are for callers that are announced.
+        if callers < free + queue.max_queued_overloaded {
             return false;
         }
         let now = Instant::now();
@@ -301,6 +300,17 @@ mod tests {
         let mut calls = JoinSet::new();
         spawn(&mut calls, &limit, 3, Duration::from_secs(1)).await;
         assert_eq!(announce().len(), 5 + 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn free_permits_are_used_under_overload_without_a_queue() {
+        let limits = Limits { permits: 2, max_queued: 0, max_wait: MAX_WAIT, max_burst: MAX_BURST };
+        let limit = Arc::new(PermitQueue::new(limits));
+        let held = [limit.acquire().await, limit.acquire().await];
+        assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));
+        drop(held);
+        let announced: Vec<_> = (0..10).filter_map(|_| limit.announce()).collect();
+        assert_eq!(announced.len(), 2);
     }
 
     #[tokio::test(start_paused = true)]

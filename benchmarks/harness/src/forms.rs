@@ -12,7 +12,7 @@ pub(crate) enum Form {
     Trial,
     /// Under five minutes
     Short,
-    /// About an hour and a half
+    /// 40 minutes, the first time an hour
     Full,
 }
 

@@ -64,7 +64,7 @@ impl RecordingProxy {
             let response = http.get(format!("http://{}{path}", service.address())).send().await?;
             let engine = response.headers().get("x-search-engine").and_then(|engine| engine.to_str().ok());
             ensure!(engine == Some("meilisearch"), "{path}: {} by {engine:?}", response.status());
-            let tag = response.headers().get("etag").cloned();
+            let tag = response.headers().get("etag").cloned().with_context(|| format!("{path}: no tag"))?;
             response.bytes().await?;
             let recorded = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
             let search = recorded.into_iter().last().or_else(|| by_tag.get(&tag).cloned());

@@ -73,7 +73,7 @@ pub enum SearchError {
     /// generation.
     #[error("no Meilisearch node can be searched")]
     NoUsableNode,
-    /// All permits of the concurrency limit were taken until the search timed out.
+    /// The search timed out and had waited for a permit of the concurrency limit for most of that time.
     #[error("too many searches in flight")]
     AtCapacity,
     /// The rebuilt index is older than the live one, which it would replace.

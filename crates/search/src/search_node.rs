@@ -56,22 +56,28 @@ impl SearchNode {
         }
     }
 
-    /// Runs a search and records its outcome.
+    /// Runs a search and records its outcome. A search that times out is no failure of the node if it waited longer for
+    /// a permit than for the node.
     pub(crate) async fn search(
         &self,
         search: &PageSearch<'_>,
         deadline: Instant,
     ) -> Result<ChartsetPage, SearchError> {
-        // A missing permit is no failure of the node.
+        let start = Instant::now();
         let permit =
             timeout_at(deadline, self.permits.acquire()).await.map_err(|_| SearchError::AtCapacity)?;
         let _permit = permit.map_err(|_| SearchError::AtCapacity)?;
+        let (waited, search_start) = (start.elapsed(), Instant::now());
         let search = search.run(&self.node, self.reverse_from_offset);
-        let result = timeout_at(deadline, search).await.unwrap_or_else(|_| {
-            self.node.transport.discard_connections();
-            let source = TransportError::TimedOut(self.search_timeout).into();
-            Err(SearchError::Unreachable { operation: "search chartsets", source })
-        });
+        let result = match timeout_at(deadline, search).await {
+            Ok(result) => result,
+            Err(_) if waited > search_start.elapsed() => return Err(SearchError::AtCapacity),
+            Err(_) => {
+                self.node.transport.discard_connections();
+                let source = TransportError::TimedOut(self.search_timeout).into();
+                Err(SearchError::Unreachable { operation: "search chartsets", source })
+            }
+        };
         match &result {
             Ok(_) => self.lock().search_succeeded(),
             Err(error) => self.record_failure(error),

@@ -95,7 +95,7 @@ impl Setup {
         for target in &targets {
             loads.push(OpenLoop {
                 address: target.address,
-                requests: Arc::new(requests.for_target(target.address).await?),
+                requests: Arc::new(requests.for_target(target).await?),
                 clients: scenario.clients(),
                 rate,
                 warm_up: WARM_UP,

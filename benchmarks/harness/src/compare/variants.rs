@@ -46,7 +46,7 @@ impl Setup {
     /// The service in this form, with the requests of a scenario. Unless these are not to be cached, it has served each of them once.
     pub(crate) async fn service_variant(&self, scenario: Scenario, form: &ServiceForm) -> Result<Variant> {
         let service = Rc::new(self.service(form)?);
-        let requests = scenario.requests(&self.catalogue)?.for_target(service.address).await?;
+        let requests = scenario.requests(&self.catalogue)?.for_target(&service).await?;
         if !scenario.is_cold() {
             let client = Client::new(service.address);
             for (number, request) in requests.distinct.iter().take(CHECKED).enumerate() {
@@ -65,7 +65,7 @@ impl Setup {
             ..ServiceForm::default()
         };
         let service = Rc::new(self.service(&form)?);
-        let resolved = requests.for_target(service.address).await?;
+        let resolved = requests.for_target(&service).await?;
         let variant = self.variant("service", &service, &resolved)?;
         variant.run(1, 0).await?;
         let sent = variant.run(1, 1).await?;
@@ -99,8 +99,7 @@ impl Setup {
     async fn not_modified(&self, requests: &Requests) -> Result<Vec<Variant>> {
         let service = Rc::new(self.service(&ServiceForm::default())?);
         let nginx = Rc::new(files(&self.responses(&service, requests).await?, &self.cores)?);
-        let conditional =
-            [requests.for_target(nginx.address).await?, requests.for_target(service.address).await?];
+        let conditional = [requests.for_target(&nginx).await?, requests.for_target(&service).await?];
         Ok(vec![
             self.variant("nginx, 304", &nginx, &conditional[0])?,
             self.variant("nginx, 200", &nginx, requests)?,

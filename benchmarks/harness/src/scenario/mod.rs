@@ -4,14 +4,12 @@ mod expected;
 mod paths;
 mod zipf;
 
-use std::net::SocketAddr;
-
 use anyhow::{Result, ensure};
 use chart_index_tests::Client;
 
 pub(crate) use expected::{Expected, Received};
 
-use crate::target::Catalogue;
+use crate::target::{Catalogue, Target};
 
 /// A scenario by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -157,8 +155,8 @@ impl Requests {
     }
 
     /// The requests to a target: the conditional ones have the entity tags of its responses.
-    pub(crate) async fn for_target(&self, address: SocketAddr) -> Result<Self> {
-        let client = Client::new(address);
+    pub(crate) async fn for_target(&self, target: &Target) -> Result<Self> {
+        let client = Client::new(target.address);
         let mut distinct = Vec::with_capacity(self.distinct.len());
         for (number, request) in self.distinct.iter().enumerate() {
             if request.is_conditional {
@@ -168,6 +166,11 @@ impl Requests {
                 distinct.push(request.if_none_match(response.header("etag")));
             } else {
                 distinct.push(request.clone());
+            }
+        }
+        if target.has_own_tags {
+            for request in &mut distinct {
+                request.expected = request.expected.with_any_tag();
             }
         }
         Ok(Self { distinct, order: self.order.clone() })

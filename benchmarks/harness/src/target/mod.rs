@@ -37,6 +37,8 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     /// Its processes; their descendants belong to them.
     pub(crate) processes: Vec<(Role, u32)>,
+    /// Whether its entity tags are its own, not those of the service.
+    pub(crate) has_own_tags: bool,
     /// Its Redis, whose data can be deleted between rounds.
     pub(crate) redis: Option<PrivateRedis>,
     _running: Vec<Box<dyn Any>>,
@@ -49,7 +51,7 @@ impl Target {
         processes: Vec<(Role, u32)>,
         running: Vec<Box<dyn Any>>,
     ) -> Self {
-        Self { name, address, processes, redis: None, _running: running }
+        Self { name, address, processes, has_own_tags: false, redis: None, _running: running }
     }
 
     /// A database without a server before it, which has no address of HTTP.

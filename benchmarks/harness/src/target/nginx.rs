@@ -90,7 +90,8 @@ pub(crate) fn files(files: &[CachedFile], cores: &Cores) -> Result<Target> {
     let location = format!("{plain}\n{}", header_directives(&first.response));
     let address = free_address();
     let nginx = Nginx::start(folder, cores, address, &format!("server {{ listen {address}; {location} }}"))?;
-    Ok(nginx.into_target("nginx", address, Vec::new(), Vec::new()))
+    let target = nginx.into_target("nginx", address, Vec::new(), Vec::new());
+    Ok(Target { has_own_tags: true, ..target })
 }
 
 /// nginx that caches the responses of a plain handler.

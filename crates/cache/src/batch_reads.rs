@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::freshness::Freshness;
 use crate::metrics::{FillOutcome, Read};
 use crate::read_through::{ReadStart, ReadThrough};
+use crate::redis_writes::QueuedWrite;
 use crate::{Cache, CacheKey, CachedResponse, FillError};
 
 impl<E: Send + Sync + 'static> Cache<E> {
@@ -153,19 +154,19 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         responses: Vec<CachedResponse>,
         starts: &[ReadStart],
     ) {
-        let mut inserted = Vec::with_capacity(keys.len());
+        let mut writes = Vec::with_capacity(keys.len());
         for ((&key, response), &start) in keys.iter().zip(responses).zip(starts) {
             self.metrics.count(key.kind(), Read::Filled);
             let response = self.memory.reuse(&key, response);
             let mut shard = self.fills.shard(&key);
             if self.insert(&mut shard, key, response.clone(), start.timestamps(), start.invalidations) {
-                inserted.push((key, response));
+                writes.push(QueuedWrite { key, response, start });
             }
         }
-        if let (Some((key, _)), Some(start)) = (inserted.first(), starts.first())
-            && !self.redis.is_unavailable(key.kind())
+        if let Some(kind) = writes.first().map(|write| write.key.kind())
+            && !self.redis.is_unavailable(kind)
         {
-            self.write_to_redis(inserted, *start);
+            self.write_to_redis(kind, writes);
         }
     }
 

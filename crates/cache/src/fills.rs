@@ -12,6 +12,7 @@ use crate::metrics::{FillOutcome, Read};
 use crate::read_through::{ReadStart, ReadThrough};
 use crate::redis_record::Record;
 use crate::redis_tier::NewRecord;
+use crate::redis_writes::QueuedWrite;
 use crate::single_flight::{Completed, FillHandle, Origin, Outcome, Waiter};
 use crate::{CacheKey, CachedResponse, FillError, Kind};
 
@@ -215,38 +216,38 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             self.insert(shard, key, response.clone(), timestamps, start.invalidations)
         });
         if inserted && !self.redis.is_unavailable(key.kind()) {
-            self.write_to_redis(vec![(key, response)], start);
+            self.write_to_redis(key.kind(), [QueuedWrite { key, response, start }]);
         }
     }
 
-    /// Writes responses of one kind, which were read together, to Redis in the background.
+    /// Writes responses of one kind to Redis in the background.
     pub(crate) fn write_to_redis(
         self: &Arc<Self>,
-        responses: Vec<(CacheKey, CachedResponse)>,
-        start: ReadStart,
+        kind: Kind,
+        writes: impl IntoIterator<Item = QueuedWrite>,
     ) {
-        // When Redis or this process falls behind, a dropped write costs another replica a read. A queue without a
-        // limit would cost all requests memory and time.
-        let Ok(permit) = Arc::clone(&self.writes).try_acquire_owned() else {
-            self.metrics.dropped_writes.add(responses.len() as u64);
-            return;
-        };
-        let this = Arc::clone(self);
-        // In a task, so that the waiters do not wait for the encoding either.
-        tokio::spawn(async move {
-            let _permit = permit;
-            let read_duration = Duration::from_millis(this.clock.now().real_ms - start.now.real_ms);
-            let records = responses.into_iter().map(|(key, response)| this.new_record(key, response, start));
-            this.redis.insert(&records.collect::<Vec<_>>(), read_duration).await;
-        });
+        let pushed = self.redis.writes(kind).push(writes);
+        self.metrics.dropped_writes.add(pushed.dropped as u64);
+        if let Some(mut writer) = pushed.writer {
+            let this = Arc::clone(self);
+            // In a task, so that the waiters do not wait for the encoding either.
+            tokio::spawn(async move {
+                while let Some(writes) = writer.next() {
+                    let records: Vec<_> = writes.into_iter().map(|write| this.new_record(write)).collect();
+                    this.redis.insert(this.redis.connection(kind), &records).await;
+                }
+            });
+        }
     }
 
-    fn new_record(&self, key: CacheKey, response: CachedResponse, start: ReadStart) -> NewRecord {
+    fn new_record(&self, write: QueuedWrite) -> NewRecord {
+        let QueuedWrite { key, response, start } = write;
         let ttl = self.freshness.jittered(&key, self.lifetimes.get(key.kind()).revalidate_after);
         let generation = start.generation.map(|current| current.generation);
         let database = start.generation.map(|current| current.database);
         let record = Record { response, read_unix_ms: start.unix_ms, generation, database };
-        NewRecord { key, record, ttl }
+        let age = Duration::from_millis(self.clock.now().real_ms - start.now.real_ms);
+        NewRecord { key, record, ttl, age }
     }
 
     /// Completes a fill that failed: with an older response, or with the error if there is none.

@@ -77,6 +77,7 @@ mod rate_limited_reads;
 mod read_through;
 mod redis_record;
 mod redis_tier;
+mod redis_writes;
 mod response;
 mod single_flight;
 mod stats;

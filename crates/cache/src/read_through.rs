@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
 use crate::clock::Now;
 use crate::fill_limits::FillLimits;
 use crate::freshness::{Freshness, FreshnessTracker, Timestamps};
@@ -30,13 +28,8 @@ pub(crate) struct ReadThrough<E> {
     pub(crate) fallback_timeout: Duration,
     pub(crate) fill_timeout: Duration,
     pub(crate) limits: FillLimits,
-    /// Permits for writes to Redis.
-    pub(crate) writes: Arc<Semaphore>,
     pub(crate) metrics: CacheMetrics,
 }
-
-/// The maximum number of writes to Redis in flight.
-const MAX_WRITES: usize = 1_024;
 
 /// The state in which a read started.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +61,6 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             lifetimes: config.lifetimes,
             fallback_timeout: config.fallback_timeout,
             fill_timeout: config.fill_timeout,
-            writes: Arc::new(Semaphore::new(MAX_WRITES)),
             metrics: CacheMetrics::new(),
         }
     }

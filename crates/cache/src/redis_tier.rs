@@ -1,11 +1,14 @@
 //! The second tier: Redis, shared by all replicas.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_redis::{ConnectionState, RedisConnection};
+use futures_util::future::join_all;
 use redis::{Script, Value, cmd};
 
 use crate::redis_record::Record;
+use crate::redis_writes::WriteQueue;
 use crate::{CacheConnections, CacheKey, Kind};
 
 /// Replaces the record of an invalidated key for a while. Reads treat it as a miss, and [`RedisTier::insert`] does not
@@ -13,14 +16,14 @@ use crate::{CacheConnections, CacheKey, Kind};
 pub(crate) const INVALIDATION_MARKER: &[u8] = b"\x00ci:invalidated";
 /// The time to live of the marker.
 pub(crate) const MARKER_TTL_MS: u64 = 30_000;
-/// A response whose read took longer is not written: the marker of a change during the read might have expired by now.
-const MAX_READ_DURATION: Duration = Duration::from_secs(20);
-/// The maximum number of records in a call of the script, which Redis runs without other commands in between.
-const MAX_RECORDS: usize = 64;
+/// An older record is not written: the marker of a change since its read might have expired by now.
+const MAX_AGE: Duration = Duration::from_secs(20);
 
 /// Reads and writes records.
 pub(crate) struct RedisTier {
     connections: CacheConnections,
+    main_writes: Arc<WriteQueue>,
+    rox_writes: Arc<WriteQueue>,
     key_prefix: String,
     script: Script,
 }
@@ -29,7 +32,9 @@ impl RedisTier {
     const INSERT_SCRIPT: &str = include_str!("insert.lua");
 
     pub(crate) fn new(connections: CacheConnections, key_prefix: String) -> Self {
-        Self { connections, key_prefix, script: Script::new(Self::INSERT_SCRIPT) }
+        let script = Script::new(Self::INSERT_SCRIPT);
+        let (main_writes, rox_writes) = <(Arc<WriteQueue>, Arc<WriteQueue>)>::default();
+        Self { connections, main_writes, rox_writes, key_prefix, script }
     }
 
     /// The connection for responses of this kind.
@@ -37,6 +42,14 @@ impl RedisTier {
         match kind {
             Kind::Rox | Kind::Preview => &self.connections.rox,
             Kind::Lookup | Kind::List | Kind::Detail | Kind::Source | Kind::Page => &self.connections.main,
+        }
+    }
+
+    /// The queue of the connection for responses of this kind.
+    pub(crate) const fn writes(&self, kind: Kind) -> &Arc<WriteQueue> {
+        match kind {
+            Kind::Rox | Kind::Preview => &self.rox_writes,
+            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source | Kind::Page => &self.main_writes,
         }
     }
 
@@ -80,26 +93,26 @@ impl RedisTier {
         keys.iter().zip(&redis_keys).map(decode).collect()
     }
 
-    /// Writes records of one kind, except those whose key was invalidated. Errors are ignored: they cost a later request
-    /// some time.
-    pub(crate) async fn insert(&self, records: &[NewRecord], read_duration: Duration) {
-        let Some(first) = records.first().filter(|_| read_duration < MAX_READ_DURATION) else { return };
-        let connection = self.connection(first.key.kind());
+    /// Writes records over this connection, except those whose key was invalidated. Errors are ignored: they cost a later
+    /// request some time.
+    pub(crate) async fn insert(&self, connection: &RedisConnection, records: &[NewRecord]) {
         // The keys of a call must be on one node of a cluster.
-        let max_records = if connection.is_cluster() { 1 } else { MAX_RECORDS };
-        for records in records.chunks(max_records) {
-            self.insert_in_one_call(connection, records).await;
-        }
+        let records_per_call = if connection.is_cluster() { 1 } else { records.len().max(1) };
+        let calls = records.chunks(records_per_call);
+        join_all(calls.map(|records| self.insert_in_one_call(connection, records))).await;
     }
 
     async fn insert_in_one_call(&self, connection: &RedisConnection, records: &[NewRecord]) {
         let (mut keys, mut arguments) = (Vec::with_capacity(records.len()), Vec::new());
-        for NewRecord { key, record, ttl } in records {
+        for NewRecord { key, record, ttl, .. } in records.iter().filter(|record| record.age < MAX_AGE) {
             let redis_key = key.redis_key(&self.key_prefix);
             let Some(value) = record.encode(key, &redis_key) else { continue };
             let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
             keys.push(redis_key);
             arguments.push((value, ttl_ms));
+        }
+        if keys.is_empty() {
+            return;
         }
         let command = |name: &str, script: &str| {
             let mut command = cmd(name);
@@ -123,4 +136,6 @@ pub(crate) struct NewRecord {
     pub(crate) record: Record,
     /// When Redis drops it.
     pub(crate) ttl: Duration,
+    /// The time since its read from the store started.
+    pub(crate) age: Duration,
 }

@@ -22,6 +22,14 @@ impl CachedResponse {
         Self::Found(CachedBody::new(Representation { bytes: body.into(), tag: tag.into() }))
     }
 
+    /// The size of the body.
+    pub(crate) fn body_bytes(&self) -> usize {
+        match self {
+            Self::Found(body) => body.plain().bytes.len(),
+            Self::NotFound => 0,
+        }
+    }
+
     /// Whether there is a body.
     #[must_use]
     pub const fn is_found(&self) -> bool {

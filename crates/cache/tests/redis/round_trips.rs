@@ -132,6 +132,24 @@ async fn requests_are_rejected_before_they_ask_redis_or_not_at_all() {
 }
 
 #[tokio::test]
+async fn responses_that_wait_for_a_write_are_written_together() {
+    let (server, replica, store) = warm().await;
+    let before = calls_so_far(&server).await;
+    server.freeze();
+    let reads = (1_000..1_300).map(|number| {
+        let store = store.clone();
+        replica.cache.get_or_fill_skipping_redis_read(key(number), || store.read())
+    });
+    assert!(join_all(reads).await.iter().all(|response| *response.as_ref().unwrap() == version(0)));
+    server.thaw();
+    let mut connection = server.connection().await;
+    eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 302).await;
+    let writes = calls_so_far(&server).await.0 - before.0;
+    // A write has up to 64, and the first one what was there when it started.
+    assert!((5..=6).contains(&writes), "{writes} writes");
+}
+
+#[tokio::test]
 async fn rox_file_is_read_over_its_own_connection() {
     let (server, replica, store) = warm().await;
     let rox = CacheKey::rox(hash(1));

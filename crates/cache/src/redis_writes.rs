@@ -1,0 +1,165 @@
+//! Queues of writes to Redis after fills.
+//!
+//! What is queued while a write is in flight is sent together after it. So under load a write has many responses, which costs
+//! this process and Redis a system call and a wake-up instead of many, and without load a response is written at once.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::read_through::ReadStart;
+use crate::{CacheKey, CachedResponse};
+
+/// The maximum number of responses that are queued or being written. When Redis or this process falls behind, a dropped write
+/// costs another replica a read; a queue without a limit would cost all requests memory and time.
+const MAX_QUEUED: usize = 1_024;
+/// The maximum number of responses in a write, which Redis runs without other commands in between.
+const MAX_RESPONSES: usize = 64;
+/// The maximum number of bytes in a write of several responses, for the same reason.
+const MAX_BYTES: usize = 256 * 1_024;
+
+/// A response to write.
+#[derive(Debug)]
+pub(crate) struct QueuedWrite {
+    pub(crate) key: CacheKey,
+    pub(crate) response: CachedResponse,
+    /// When its read from the store started.
+    pub(crate) start: ReadStart,
+}
+
+/// The writes over one connection, of which one at a time is in flight.
+#[derive(Debug, Default)]
+pub(crate) struct WriteQueue(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    queued: VecDeque<QueuedWrite>,
+    in_flight: usize,
+    has_writer: bool,
+}
+
+/// The outcome of [`WriteQueue::push`].
+#[derive(Debug)]
+pub(crate) struct Pushed {
+    /// The number of responses that were dropped because too many are queued.
+    pub(crate) dropped: usize,
+    /// What the caller has to run, if nothing writes the queued responses yet.
+    pub(crate) writer: Option<Writer>,
+}
+
+impl WriteQueue {
+    /// Queues responses.
+    pub(crate) fn push(self: &Arc<Self>, responses: impl IntoIterator<Item = QueuedWrite>) -> Pushed {
+        let mut state = self.state();
+        let room = MAX_QUEUED.saturating_sub(state.queued.len() + state.in_flight);
+        let mut rest = responses.into_iter();
+        state.queued.extend(rest.by_ref().take(room));
+        let needs_writer = !state.has_writer && !state.queued.is_empty();
+        state.has_writer |= needs_writer;
+        drop(state);
+        let writer = needs_writer.then(|| Writer { queue: Arc::clone(self), is_done: false });
+        Pushed { dropped: rest.count(), writer }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what is queued, until the queue is empty. If it is dropped before, the next [`WriteQueue::push`] starts another one.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    queue: Arc<WriteQueue>,
+    is_done: bool,
+}
+
+impl Writer {
+    /// What to write next; the previous ones are no longer in flight. `None` if nothing is queued.
+    pub(crate) fn next(&mut self) -> Option<Vec<QueuedWrite>> {
+        let mut state = self.queue.state();
+        let mut bytes = 0;
+        let mut fits = |write: &QueuedWrite| {
+            bytes += write.response.body_bytes();
+            bytes <= MAX_BYTES
+        };
+        let fitting = state.queued.iter().take(MAX_RESPONSES).take_while(|write| fits(write)).count();
+        let number = fitting.max(1).min(state.queued.len());
+        state.in_flight = number;
+        if number == 0 {
+            state.has_writer = false;
+            self.is_done = true;
+            return None;
+        }
+        Some(state.queued.drain(..number).collect())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.is_done {
+            let mut state = self.queue.state();
+            state.in_flight = 0;
+            state.has_writer = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::NoteHash;
+
+    use super::*;
+    use crate::Clock;
+
+    fn write(number: u8, bytes: usize) -> QueuedWrite {
+        let start = ReadStart { now: Clock::default().now(), unix_ms: 0, generation: None, invalidations: 0 };
+        QueuedWrite {
+            key: CacheKey::lookup(NoteHash::from_bytes([number; 32])),
+            response: CachedResponse::found(vec![0; bytes], ""),
+            start,
+        }
+    }
+
+    fn sizes(writer: &mut Writer) -> Vec<usize> {
+        std::iter::from_fn(|| writer.next()).map(|writes| writes.len()).collect()
+    }
+
+    #[test]
+    fn what_is_queued_is_written_together() {
+        let queue = Arc::new(WriteQueue::default());
+        let mut writer = queue.push([write(0, 1)]).writer.unwrap();
+        assert_eq!(writer.next().unwrap().len(), 1);
+        assert!(queue.push((1..101).map(|number| write(number, 1))).writer.is_none());
+        assert_eq!(sizes(&mut writer), [64, 36]);
+        drop(writer);
+        assert!(queue.push([write(0, 1)]).writer.is_some());
+    }
+
+    #[test]
+    fn writes_are_bounded_in_bytes() {
+        let queue = Arc::new(WriteQueue::default());
+        let sizes_in_bytes = [100_000, 100_000, 100_000, 1_000_000, 1];
+        let mut writer = queue.push(sizes_in_bytes.map(|bytes| write(0, bytes))).writer.unwrap();
+        assert_eq!(sizes(&mut writer), [2, 1, 1, 1]);
+    }
+
+    #[test]
+    fn responses_beyond_the_limit_are_dropped() {
+        let queue = Arc::new(WriteQueue::default());
+        let many = |number| (0..number).map(|_| write(0, 1));
+        let mut writer = queue.push(many(MAX_QUEUED - 1)).writer.unwrap();
+        assert_eq!(writer.next().unwrap().len(), MAX_RESPONSES);
+        assert_eq!(queue.push(many(3)).dropped, 2, "those in flight count");
+        writer.next().unwrap();
+        assert_eq!(queue.push(many(MAX_RESPONSES + 1)).dropped, 1);
+    }
+
+    #[test]
+    fn another_writer_continues_after_a_dropped_one() {
+        let queue = Arc::new(WriteQueue::default());
+        let mut writer = queue.push((0..70).map(|number| write(number, 1))).writer.unwrap();
+        writer.next().unwrap();
+        drop(writer);
+        let mut writer = queue.push([write(70, 1)]).writer.unwrap();
+        assert_eq!(sizes(&mut writer), [7]);
+    }
+}

@@ -77,6 +77,7 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("sqlx", &["store", "harness"]),
     ("rhythm-open-exchange", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),
+    ("deadpool", &["store"]),
     ("deadpool-redis", &["redis"]),
     ("meilisearch-sdk", &["search"]),
     ("opentelemetry_sdk", &["telemetry", "tests"]),

@@ -1,11 +1,14 @@
 //! A TCP proxy in front of PostgreSQL that can refuse connections and drop traffic.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::io::InspectReader;
 
 /// A TCP proxy on the loopback address in front of a PostgreSQL server. Dropping the value stops it.
 #[derive(Debug)]
@@ -14,6 +17,7 @@ pub struct Proxy {
     address: SocketAddr,
     target: String,
     silenced: watch::Sender<u32>,
+    messages: Arc<AtomicU64>,
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -26,7 +30,14 @@ impl Proxy {
         let address = listener.local_addr().expect("a bound listener");
         let url = format!("{credentials}@{address}/{name}");
         let silenced = watch::Sender::new(0);
-        let mut proxy = Self { url, address, target: target.to_owned(), silenced, running: None };
+        let mut proxy = Self {
+            url,
+            address,
+            target: target.to_owned(),
+            silenced,
+            messages: Arc::default(),
+            running: None,
+        };
         proxy.serve(listener);
         proxy
     }
@@ -34,6 +45,11 @@ impl Proxy {
     /// The URL of the database, through the proxy.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// How often something arrived from clients. A client that waits for each response sends as many messages.
+    pub fn messages(&self) -> u64 {
+        self.messages.load(Ordering::Relaxed)
     }
 
     /// Closes every connection and refuses new ones.
@@ -57,13 +73,18 @@ impl Proxy {
 
     fn serve(&mut self, listener: TcpListener) {
         let (stop, mut stopped) = oneshot::channel();
-        let (target, silenced) = (self.target.clone(), self.silenced.clone());
+        let (target, silenced, messages) =
+            (self.target.clone(), self.silenced.clone(), Arc::clone(&self.messages));
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
                 tokio::select! {
                     accepted = listener.accept() => {
                         let (client, _) = accepted.expect("a connection");
+                        let messages = Arc::clone(&messages);
+                        let client = InspectReader::new(client, move |bytes: &[u8]| {
+                            messages.fetch_add(u64::from(!bytes.is_empty()), Ordering::Relaxed);
+                        });
                         connections.spawn(forward(client, target.clone(), silenced.subscribe()));
                     }
                     _ = &mut stopped => break,
@@ -75,7 +96,11 @@ impl Proxy {
     }
 }
 
-async fn forward(mut client: TcpStream, target: String, mut silenced: watch::Receiver<u32>) {
+async fn forward(
+    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    target: String,
+    mut silenced: watch::Receiver<u32>,
+) {
     // If the server refuses the connection, the client's is closed.
     let Ok(mut server) = TcpStream::connect(target).await else { return };
     tokio::select! {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use sqlx::pool::PoolConnectionMetadata;
 use sqlx::{Connection, PgConnection};
 use tokio::time::timeout;
 
@@ -50,17 +49,19 @@ impl ConnectionHealth {
         self.last_plan_error_ms.fetch_max(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// Whether an idle connection of the pool may be reused. Takes at most [`PING_TIMEOUT`].
+    /// Whether an idle connection of the pool may be reused, which was opened and last acquired this long ago. Takes at most
+    /// [`PING_TIMEOUT`].
     pub(crate) async fn allows_reuse(
         &self,
         connection: &mut PgConnection,
-        metadata: PoolConnectionMetadata,
+        age: Duration,
+        last_used: Duration,
     ) -> bool {
-        let failed_while_idle = self.was_before(&self.last_failure_ms, metadata.idle_for);
-        if failed_while_idle || self.was_before(&self.last_plan_error_ms, metadata.age) {
+        let failed_since = self.was_before(&self.last_failure_ms, last_used);
+        if failed_since || self.was_before(&self.last_plan_error_ms, age) {
             return false;
         }
-        if metadata.idle_for < PING_AFTER_IDLE || responds(connection).await {
+        if last_used < PING_AFTER_IDLE || responds(connection).await {
             return true;
         }
         self.record_failure();

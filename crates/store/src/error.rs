@@ -105,6 +105,15 @@ pub(crate) fn is_connection_failure(error: &sqlx::Error) -> bool {
     code.starts_with("08") || code == "53300" || code.starts_with("57P")
 }
 
+/// Whether PostgreSQL is starting, or has no free connection yet: another attempt to connect may succeed.
+pub(crate) fn is_starting_up(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        // too_many_connections, cannot_connect_now.
+        _ => matches!(sqlstate(error).as_deref(), Some("53300" | "57P03")),
+    }
+}
+
 /// Whether a prepared statement of the connection is of no use any more: PostgreSQL does not know it, as after
 /// `DISCARD ALL`, or cannot run it, since a migration has changed the type of a column of its result. sqlx keeps the
 /// statement, so the connection fails again; on a new connection a retry succeeds. The statement did not run.

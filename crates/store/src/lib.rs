@@ -32,6 +32,7 @@ mod circuit_breaker;
 mod column_values;
 mod config;
 mod connection_health;
+mod connection_pool;
 mod content_fingerprint;
 mod database_url;
 mod derive;

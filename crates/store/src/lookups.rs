@@ -84,6 +84,7 @@ impl Store {
                 .bind(hash.as_bytes())
                 .fetch_all(&mut *connection)
                 .await?;
+            connection.release();
             let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
             Ok(known_chart(&occurrences))
         })
@@ -98,6 +99,7 @@ impl Store {
             async move {
                 let rows: Vec<LookupRow> =
                     sqlx::query_as(LOOK_UP_CHARTS).bind(hashes).fetch_all(&mut *connection).await?;
+                connection.release();
                 let mut occurrences: HashMap<_, Vec<_>> = HashMap::with_capacity(rows.len());
                 for row in rows {
                     let occurrence = row.parse()?;
@@ -113,14 +115,16 @@ impl Store {
     /// Returns the ROX file of the chart, if the chart is known.
     pub async fn rox(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
         self.short_read("read ROX file", |mut connection| async move {
-            sqlx::query_scalar(concat!(
+            let rox = sqlx::query_scalar(concat!(
                 "SELECT rox.bytes FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
                  WHERE chart.hash = $1 AND ",
                 is_known!()
             ))
             .bind(hash.as_bytes())
             .fetch_optional(&mut *connection)
-            .await
+            .await?;
+            connection.release();
+            Ok(rox)
         })
         .await
     }
@@ -128,7 +132,7 @@ impl Store {
     /// Returns the preview of the chart, as JSON, if the chart is known and its preview is stored.
     pub async fn chart_preview(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
         self.short_read("read chart preview", |mut connection| async move {
-            sqlx::query_scalar(concat!(
+            let preview = sqlx::query_scalar(concat!(
                 "SELECT preview.json FROM charts AS chart
                  JOIN chart_previews AS preview ON preview.hash = chart.hash
                  WHERE chart.hash = $1 AND ",
@@ -136,7 +140,9 @@ impl Store {
             ))
             .bind(hash.as_bytes())
             .fetch_optional(&mut *connection)
-            .await
+            .await?;
+            connection.release();
+            Ok(preview)
         })
         .await
     }
@@ -157,6 +163,7 @@ impl Store {
             .bind(id.to_string())
             .fetch_all(&mut *connection)
             .await?;
+            connection.release();
             let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
             Ok(chartset_detail(id, occurrences))
         })
@@ -184,6 +191,7 @@ impl Store {
                     .bind(id.to_string())
                     .fetch_optional(&mut *connection)
                     .await?;
+            connection.release();
             let (kind, reference) = source.unwrap_or_default();
             parse_source(kind.as_deref(), reference.as_deref())
         })

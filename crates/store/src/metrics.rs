@@ -5,8 +5,9 @@ use std::sync::Arc;
 use chart_index_instrumentation::{DATABASE_BUCKETS, DatabaseClient, ErrorType, meter};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, BoundHistogram};
-use sqlx::PgPool;
 use tokio::time::Instant;
+
+use crate::connection_pool::ConnectionPool;
 
 /// The connection pools of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +95,7 @@ impl StoreMetrics {
 }
 
 /// Reports the connections of the pool for as long as it exists.
-pub(crate) fn observe_pool(name: PoolName, pool: &Arc<PgPool>, max_connections: u32) {
+pub(crate) fn observe_pool(name: PoolName, pool: &Arc<ConnectionPool>, max_connections: u32) {
     let (label, weak) = (name.label(), Arc::downgrade(pool));
     let state = |state| [label.clone(), KeyValue::new("db.client.connection.state", state)];
     let (idle, used) = (state("idle"), state("used"));
@@ -104,10 +105,9 @@ pub(crate) fn observe_pool(name: PoolName, pool: &Arc<PgPool>, max_connections: 
         .with_description("Open connections of the pool")
         .with_callback(move |observer| {
             let Some(pool) = weak.upgrade() else { return };
-            // Read one after the other, so there may seem to be more idle connections than open ones.
-            let (open, idle_connections) = (u64::from(pool.size()), pool.num_idle() as u64);
-            observer.observe(idle_connections.min(open), &idle);
-            observer.observe(open.saturating_sub(idle_connections), &used);
+            let (open, idle_connections) = pool.open_and_idle();
+            observer.observe(idle_connections as u64, &idle);
+            observer.observe((open - idle_connections) as u64, &used);
         })
         .build();
     let weak = Arc::downgrade(pool);

@@ -2,34 +2,32 @@
 
 use std::ops::{Deref, DerefMut};
 
-use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, Postgres};
+use deadpool::managed::Object;
+use sqlx::{Connection, PgConnection};
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant, timeout_at};
 
 use crate::connection_health::{ConnectionHealth, responds};
+use crate::connection_pool::Pooled;
 
-/// Longest time the pool waits for an abandoned statement to end, if the deadline is later than that.
+/// Longest time an abandoned statement may take to end, if the deadline is later than that.
 const MAX_RETURN_TIME: Duration = Duration::from_mins(1);
 
 /// A pool connection for one attempt, which must end at a deadline.
 ///
-/// Dropped before the deadline, the connection returns to the pool, which first waits for its statement to end, up to
-/// the deadline. Dropped after it, the connection is closed: a statement on it may never get a response.
+/// [`release`](Self::release) returns it to the pool. Dropped before the deadline, it returns when a ping shows that its
+/// statement has ended, up to the deadline. Dropped after it, it is closed: a statement on it may never get a response.
 #[derive(Debug)]
 pub(crate) struct PooledConnection {
-    connection: PoolConnection<Postgres>,
+    /// Present until it is released or dropped.
+    connection: Option<Pooled>,
     deadline: Instant,
     health: ConnectionHealth,
 }
 
 impl PooledConnection {
-    pub(crate) const fn new(
-        connection: PoolConnection<Postgres>,
-        deadline: Instant,
-        health: ConnectionHealth,
-    ) -> Self {
-        Self { connection, deadline, health }
+    pub(crate) const fn new(connection: Pooled, deadline: Instant, health: ConnectionHealth) -> Self {
+        Self { connection: Some(connection), deadline, health }
     }
 
     /// When the attempt must end.
@@ -37,9 +35,15 @@ impl PooledConnection {
         self.deadline
     }
 
+    /// Returns it to the pool at once, which saves a round trip. Every statement must have been read to its end, and no
+    /// transaction may be open.
+    pub(crate) fn release(mut self) {
+        drop(self.connection.take());
+    }
+
     /// Whether the connection responds to a ping. If not, it must not be used and will be closed.
     pub(crate) async fn responds(&mut self) -> bool {
-        let responds = responds(&mut self.connection).await;
+        let responds = responds(self).await;
         if !responds {
             self.deadline = Instant::now();
         }
@@ -51,34 +55,47 @@ impl Deref for PooledConnection {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
-        &self.connection
+        let Some(connection) = &self.connection else { unreachable!("it was neither released nor dropped") };
+        connection
     }
 }
 
 impl DerefMut for PooledConnection {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.connection
+        let Some(connection) = &mut self.connection else {
+            unreachable!("it was neither released nor dropped")
+        };
+        connection
     }
 }
 
 impl Drop for PooledConnection {
     fn drop(&mut self) {
-        // Boxed: a task moves its future several times, and this one takes kilobytes.
-        let returning = Box::pin(self.connection.return_to_pool());
-        if Instant::now() >= self.deadline {
-            // Dropping this future without polling it closes the socket and frees the slot in the pool.
-            drop(returning);
-            return;
-        }
+        let Some(mut connection) = self.connection.take() else { return };
+        let runtime = Handle::try_current();
+        let (Ok(runtime), false) = (runtime, Instant::now() >= self.deadline) else {
+            return close(connection);
+        };
         let deadline = self.deadline.min(Instant::now() + MAX_RETURN_TIME);
         let health = self.health.clone();
-        // Without a runtime the connection is closed as well.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                if timeout_at(deadline, returning).await.is_err() {
-                    health.record_failure();
+        runtime.spawn(async move {
+            // The ping also ends a transaction that was dropped.
+            match timeout_at(deadline, connection.ping()).await {
+                Ok(Ok(())) => drop(connection),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "closing a connection that was lost");
+                    close(connection);
                 }
-            });
-        }
+                Err(_) => {
+                    health.record_failure();
+                    close(connection);
+                }
+            }
+        });
     }
+}
+
+/// Closes the socket and frees the place in the pool.
+fn close(connection: Pooled) {
+    drop(Object::take(connection));
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use chart_index_domain::ReadError;
 use chart_index_permits::PermitQueue;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
 use tokio::time::{Instant, timeout_at};
 
 use crate::circuit_breaker::{CircuitBreaker, wait_for_response};
 use crate::connection_health::ConnectionHealth;
+use crate::connection_pool::ConnectionPool;
 use crate::error::{
     error_type, is_connection_failure, is_connection_lost, is_plan_error, read_error, read_error_type,
 };
@@ -41,7 +42,7 @@ const SERVER_KEEPALIVE: [(&str, &str); 4] = [
 #[derive(Debug, Clone)]
 pub struct Store {
     /// Shared, so that the metrics of the pool do not keep it open.
-    pool: Arc<PgPool>,
+    pool: Arc<ConnectionPool>,
     health: ConnectionHealth,
     /// `None` for monitoring, which detects outages by itself.
     breaker: Option<CircuitBreaker>,
@@ -256,10 +257,10 @@ impl Store {
         tracing::warn!(%error, "PostgreSQL is unavailable");
         let (options, health) = (Arc::clone(&self.unlimited), self.health.clone());
         // Not the pool itself, so that its connections are closed with the last store.
-        let mut closed = self.pool.close_event();
+        let closed = self.pool.closed().clone();
         tokio::spawn(async move {
-            // Err if the pool was closed first.
-            let Ok(outage) = closed.do_until(wait_for_response(&options)).await else { return };
+            let responds = wait_for_response(&options);
+            let Some(outage) = closed.run_until_cancelled(responds).await else { return };
             health.record_failure();
             breaker.close();
             tracing::info!(outage_ms = outage.as_millis(), "PostgreSQL responds again");
@@ -267,20 +268,13 @@ impl Store {
     }
 }
 
-fn connection_pool(config: &StoreConfig, options: &PgConnectOptions, health: &ConnectionHealth) -> PgPool {
+fn connection_pool(
+    config: &StoreConfig,
+    options: &PgConnectOptions,
+    health: &ConnectionHealth,
+) -> ConnectionPool {
     let limit = format!("{}ms", config.statement_timeout.as_millis());
     // JIT compilation takes longer than a statement of a service should.
     let options = options.clone().options([("statement_timeout", &*limit), ("jit", "off")]);
-    PgPoolOptions::new()
-        .max_connections(config.max_connections)
-        .acquire_timeout(config.acquire_timeout)
-        .test_before_acquire(false)
-        .before_acquire({
-            let health = health.clone();
-            move |connection, metadata| {
-                let health = health.clone();
-                Box::pin(async move { Ok(health.allows_reuse(connection, metadata).await) })
-            }
-        })
-        .connect_lazy_with(options)
+    ConnectionPool::new(options, health.clone(), config.max_connections, config.acquire_timeout)
 }

@@ -4,6 +4,7 @@
 mod change_feed;
 mod chartset_records;
 mod concurrent_ingest;
+mod connections;
 mod generation;
 mod half_open_connections;
 mod incremental_ingest;

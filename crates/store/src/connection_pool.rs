@@ -1,0 +1,163 @@
+//! The pool of connections to PostgreSQL.
+
+use std::fmt;
+use std::time::Duration;
+
+use deadpool::managed::{
+    Manager, Metrics, Object, Pool, PoolConfig, PoolError, QueueMode, RecycleError, RecycleResult, Timeouts,
+    WeakPool,
+};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::connection_health::ConnectionHealth;
+use crate::error::is_starting_up;
+use crate::time_limit::{STATEMENT_TIMEOUT, with_time_limit};
+
+/// A connection that was not used for this long is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(10);
+/// A connection is replaced after this time: its server process keeps what it has cached of the catalogue.
+const MAX_LIFETIME: Duration = Duration::from_mins(30);
+/// How often idle connections are closed.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_mins(1);
+/// The pauses between attempts to connect while PostgreSQL starts: the first one, doubled up to the last one.
+const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(300)];
+
+/// A connection of the pool. It returns to the pool when it is dropped, in whatever state it is.
+pub(crate) type Pooled = Object<Connector>;
+
+/// A pool of connections. Dropping it closes them.
+///
+/// The pool of sqlx pings each connection before it takes it back, since its statement may have been abandoned. That is a second
+/// round trip for every lookup. Here it is left to [`PooledConnection`](crate::pooled_connection::PooledConnection), which knows
+/// when a statement is complete.
+pub(crate) struct ConnectionPool {
+    pool: Pool<Connector>,
+    acquire_timeout: Duration,
+    closed: CancellationToken,
+}
+
+impl ConnectionPool {
+    /// A pool that connects when it is first used.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a Tokio runtime.
+    pub(crate) fn new(
+        options: PgConnectOptions,
+        health: ConnectionHealth,
+        max_connections: u32,
+        acquire_timeout: Duration,
+    ) -> Self {
+        let config = PoolConfig {
+            max_size: usize::try_from(max_connections).unwrap_or(usize::MAX),
+            timeouts: Timeouts::default(),
+            // The server process of the connection that was used last has its data in the caches of the processor.
+            queue_mode: QueueMode::Lifo,
+        };
+        let pool = Pool::builder(Connector { options, health }).config(config).build();
+        let pool = pool.unwrap_or_else(|error| unreachable!("{error}, and there are no timeouts"));
+        let closed = CancellationToken::new();
+        let (weak, until_closed) = (pool.weak(), closed.clone());
+        tokio::spawn(async move { until_closed.run_until_cancelled(close_idle_connections(weak)).await });
+        Self { pool, acquire_timeout, closed }
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    ///
+    /// [`sqlx::Error::PoolTimedOut`] if there is none in time, which is also the error while PostgreSQL starts, and
+    /// [`sqlx::Error::PoolClosed`].
+    pub(crate) async fn acquire(&self) -> Result<Pooled, sqlx::Error> {
+        match timeout(self.acquire_timeout, self.pool.get()).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(PoolError::Backend(error))) => Err(error),
+            Ok(Err(PoolError::Closed)) => Err(sqlx::Error::PoolClosed),
+            Ok(Err(_)) | Err(_) => Err(sqlx::Error::PoolTimedOut),
+        }
+    }
+
+    /// The number of open connections, and how many of them are idle.
+    pub(crate) fn open_and_idle(&self) -> (usize, usize) {
+        let status = self.pool.status();
+        (status.size, status.available)
+    }
+
+    /// Closes the connections that are idle now, and the others as soon as they are dropped.
+    pub(crate) async fn close(&self) {
+        self.closed.cancel();
+        let idle = self.pool.retain(|_, _| false).removed;
+        self.pool.close();
+        close_all(idle).await;
+    }
+
+    /// Cancelled when the pool is closed or dropped.
+    pub(crate) const fn closed(&self) -> &CancellationToken {
+        &self.closed
+    }
+}
+
+impl Drop for ConnectionPool {
+    fn drop(&mut self) {
+        self.closed.cancel();
+    }
+}
+
+impl fmt::Debug for ConnectionPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionPool").field("status", &self.pool.status()).finish_non_exhaustive()
+    }
+}
+
+/// Opens the connections of a pool, and decides whether they are used again.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    options: PgConnectOptions,
+    health: ConnectionHealth,
+}
+
+impl Manager for Connector {
+    type Type = PgConnection;
+    type Error = sqlx::Error;
+
+    /// Connects; while PostgreSQL starts, again and again.
+    async fn create(&self) -> Result<PgConnection, sqlx::Error> {
+        let [mut pause, longest] = RECONNECT_PAUSES;
+        loop {
+            match PgConnection::connect_with(&self.options).await {
+                Err(error) if is_starting_up(&error) => sleep(pause).await,
+                result => return result,
+            }
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    async fn recycle(&self, connection: &mut PgConnection, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
+        let (age, idle) = (metrics.age(), metrics.last_used());
+        if age < MAX_LIFETIME && self.health.allows_reuse(connection, age, idle).await {
+            return Ok(());
+        }
+        Err(RecycleError::message("too old, or another connection was lost"))
+    }
+}
+
+/// Closes connections that were not used for long, for as long as the pool exists.
+async fn close_idle_connections(pool: WeakPool<Connector>) {
+    loop {
+        sleep(IDLE_CHECK_INTERVAL).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let idle = pool.retain(|_, metrics| metrics.last_used() < IDLE_TIMEOUT).removed;
+        drop(pool);
+        close_all(idle).await;
+    }
+}
+
+async fn close_all(connections: Vec<PgConnection>) {
+    for connection in connections {
+        // An error closes it as well.
+        let _ = with_time_limit(STATEMENT_TIMEOUT, connection.close()).await;
+    }
+}

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::freshness::Freshness;
 use crate::metrics::{FillOutcome, Read};
-use crate::read_through::{ReadStart, ReadThrough};
+use crate::read_start::ReadStart;
+use crate::read_through::ReadThrough;
 use crate::redis_writes::QueuedWrite;
 use crate::{Cache, CacheKey, CachedResponse, FillError};
 

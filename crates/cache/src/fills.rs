@@ -9,7 +9,8 @@ use tracing::{Instrument, Span, debug_span, field};
 
 use crate::freshness::Freshness;
 use crate::metrics::{FillOutcome, Read};
-use crate::read_through::{ReadStart, ReadThrough};
+use crate::read_start::ReadStart;
+use crate::read_through::ReadThrough;
 use crate::redis_record::Record;
 use crate::redis_tier::NewRecord;
 use crate::redis_writes::QueuedWrite;

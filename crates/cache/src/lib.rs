@@ -74,6 +74,7 @@ mod key;
 mod memory_tier;
 mod metrics;
 mod rate_limited_reads;
+mod read_start;
 mod read_through;
 mod redis_record;
 mod redis_tier;

@@ -5,7 +5,7 @@ use chart_index_ratelimit::{Decision, Limiter, PreparedCheck};
 
 use crate::fills::FillSource;
 use crate::freshness::Freshness;
-use crate::read_through::ReadStart;
+use crate::read_start::ReadStart;
 use crate::redis_record::Record;
 use crate::{Cache, CacheKey, CachedResponse, FillError, Kind, MemoryLookup};
 

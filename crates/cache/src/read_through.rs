@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::Now;
 use crate::fill_limits::FillLimits;
 use crate::freshness::{Freshness, FreshnessTracker, Timestamps};
-use crate::generation::{CurrentGeneration, LocalGenerationId};
 use crate::memory_tier::MemoryTier;
 use crate::metrics::{CacheMetrics, Observed, Read};
+use crate::read_start::ReadStart;
 use crate::redis_record::Record;
 use crate::redis_tier::RedisTier;
 use crate::single_flight::{Shard, SingleFlight};
@@ -29,24 +28,6 @@ pub(crate) struct ReadThrough<E> {
     pub(crate) fill_timeout: Duration,
     pub(crate) limits: FillLimits,
     pub(crate) metrics: CacheMetrics,
-}
-
-/// The state in which a read started.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ReadStart {
-    pub(crate) now: Now,
-    pub(crate) unix_ms: u64,
-    pub(crate) generation: Option<CurrentGeneration>,
-    /// [`Shard::invalidations`] of the key.
-    pub(crate) invalidations: u64,
-}
-
-impl ReadStart {
-    /// The timestamps of a response of the store.
-    pub(crate) fn timestamps(&self) -> Timestamps {
-        let generation = self.generation.map_or(LocalGenerationId::UNKNOWN, |current| current.local_id);
-        Timestamps { read_at: self.now.coarse, checked_at: self.now.coarse, generation }
-    }
 }
 
 impl<E: Send + Sync + 'static> ReadThrough<E> {

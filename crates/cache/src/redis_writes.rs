@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::read_through::ReadStart;
+use crate::read_start::ReadStart;
 use crate::{CacheKey, CachedResponse};
 
 /// The maximum number of responses that are queued or being written. When Redis or this process falls behind, a dropped write

@@ -57,6 +57,7 @@ impl Overload {
     /// Lookups that are not cached, in rounds.
     fn measure(measurement: &Measurement) -> Vec<Self> {
         let (server, duration) = (Server::start(), measurement.duration);
+        // Also warms the server up.
         let mut peak = Self::peak(&server, duration);
         let round = |_| {
             let round = Self::round(&server, peak, duration);

@@ -33,8 +33,7 @@ impl RedisTier {
 
     pub(crate) fn new(connections: CacheConnections, key_prefix: String) -> Self {
         let script = Script::new(Self::INSERT_SCRIPT);
-        let (main_writes, rox_writes) = <(Arc<WriteQueue>, Arc<WriteQueue>)>::default();
-        Self { connections, main_writes, rox_writes, key_prefix, script }
+        Self { connections, main_writes: Arc::default(), rox_writes: Arc::default(), key_prefix, script }
     }
 
     /// The connection for responses of this kind.

@@ -62,7 +62,7 @@ async fn listen(store: Store, sender: watch::Sender<()>) {
 
 /// Forwards notifications until the connection is lost.
 async fn forward_notifications(store: &Store, sender: &watch::Sender<()>) -> Result<(), sqlx::Error> {
-    // Not the pool of the store: closing that would wait for this connection.
+    // `PgListener` needs a pool of sqlx.
     let options = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
     let pool = options.connect_lazy_with(store.unlimited_options().clone());
     let mut listener = with_time_limit(STATEMENT_TIMEOUT, PgListener::connect_with(&pool)).await?;

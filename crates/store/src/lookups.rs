@@ -178,6 +178,7 @@ impl Store {
                     .bind(id.to_string())
                     .fetch_all(&mut *connection)
                     .await?;
+            connection.release();
             hashes.iter().map(|hash| parse_hash(hash)).collect()
         })
         .await

@@ -86,7 +86,7 @@ impl Store {
         }
     }
 
-    /// Closes every connection. Later calls return [`ReadError::Unavailable`].
+    /// Closes the idle connections, and those in use when their reads or writes end. Later calls return [`ReadError::Unavailable`].
     pub async fn close(&self) {
         self.pool.close().await;
     }

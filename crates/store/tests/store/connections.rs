@@ -32,12 +32,13 @@ async fn each_lookup_is_one_round_trip() {
         store.chart_preview(hash(1)).await.unwrap();
         store.chartset(id(1)).await.unwrap().unwrap();
         store.public_source(id(1)).await.unwrap();
+        assert_eq!(store.chart_hashes(id(1)).await.unwrap().len(), 2);
     };
     // Opens the connection and prepares the statements.
     read_all().await;
     let before = proxy.messages();
     read_all().await;
-    assert_eq!(proxy.messages() - before, 6);
+    assert_eq!(proxy.messages() - before, 7);
 }
 
 #[tokio::test]
@@ -48,6 +49,7 @@ async fn connection_of_an_abandoned_lookup_returns_when_its_statement_ended() {
     let session = "SELECT pid FROM pg_stat_activity WHERE application_name = 'chart-index'
                    AND datname = current_database() AND query LIKE '%chart.hash = $1%'";
     let before = database.psql(session);
+    assert!(before.parse::<u32>().is_ok(), "one session: {before:?}");
     let mut lock = OpenTransaction::begin(database.url());
     lock.run("LOCK TABLE charts IN ACCESS EXCLUSIVE MODE");
     let abandoned = tokio::spawn({

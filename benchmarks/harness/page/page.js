@@ -89,10 +89,10 @@ function latency(result) {
   add(page, 'h2', `${result.scenario}: latency`);
   add(page, 'p', `${number(result.rate, 0)} requests/s for ${result.seconds} s in each round, open loop, ` +
     'from the intended start of each request.');
-  const head = ['target', 'p50 ms', 'p99 ms', 'p99.9 ms', 'p99 : 1', 'void rounds', 'late starts', 'problems', 'responses'];
+  const head = ['target', 'p50 ms', 'p99 ms', 'p99.9 ms', 'p99 : 1', 'void rounds', 'repeated', 'late starts', 'problems', 'responses'];
   table(page, head, result.targets.map((target) => [
     target.name, number(target.p50_us / 1000, 2), number(target.p99_us / 1000, 2), number(target.p999_us / 1000, 2),
-    number(target.p99_ratio, 2), number(target.void, 0),
+    number(target.p99_ratio, 2), number(target.void, 0), number(target.repeated ?? 0, 0),
     number(target.rounds.reduce((sum, round) => sum + round.late, 0), 0), number(target.problems, 0),
     JSON.stringify(target.rounds.map((round) => round.statuses)[0]),
   ]));

@@ -18,6 +18,9 @@ use crate::verify::Examples;
 
 /// Above this share of starts that are more than 1 ms late the generator limits the load: the round is void.
 const MAX_LATE: f64 = 0.001;
+/// How long the void rounds of a target are repeated, in seconds. With rounds of 2 s and the three of the short form no clients are used
+/// twice.
+const REPETITION_SECONDS: u64 = 24;
 /// In this time connections are used for the first time, and caches are filled.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Connections, and so requests in flight.
@@ -45,7 +48,9 @@ pub(crate) struct TargetLatency {
     /// The median of the ratios to the first target in the same round.
     pub(crate) p99_ratio: Option<f64>,
     pub(crate) void: usize,
-    /// Wrong responses, errors and violations of the limit in all rounds.
+    /// Void rounds that were repeated.
+    pub(crate) repeated: usize,
+    /// Wrong responses, errors and violations of the limit in all rounds, those that were repeated included.
     pub(crate) problems: u64,
     pub(crate) rounds: Vec<LatencyRound>,
 }
@@ -64,7 +69,19 @@ pub(crate) struct LatencyRound {
     pub(crate) generator_busy: f64,
     pub(crate) void: Option<String>,
     pub(crate) valid: bool,
+    /// Void rounds in place of which this one was run.
+    pub(crate) repeated: usize,
     pub(crate) hdr_log: String,
+}
+
+/// A target under load.
+struct Measured<'a> {
+    target: &'a Target,
+    load: &'a OpenLoop,
+    /// Rounds that were run, whether they count or not.
+    runs: usize,
+    repetitions: usize,
+    rounds: Vec<LatencyRound>,
 }
 
 impl Setup {
@@ -120,30 +137,57 @@ impl Setup {
         targets: &[Rc<Target>],
         loads: &[OpenLoop],
     ) -> Result<Vec<Vec<LatencyRound>>> {
-        let mut rounds = vec![Vec::new(); loads.len()];
+        let repetitions = usize::try_from(REPETITION_SECONDS / self.schedule.seconds.max(1))?;
+        let measured = targets.iter().zip(loads);
+        let mut measured: Vec<Measured<'_>> = measured
+            .map(|(target, load)| Measured { target, load, runs: 0, repetitions, rounds: Vec::new() })
+            .collect();
         for number in 1..=self.schedule.rounds {
             let mut order: Vec<usize> = (0..loads.len()).collect();
             if number % 2 == 0 {
                 order.reverse();
             }
             for index in order {
-                let target = &targets[index];
-                if scenario.is_cold() {
-                    target.empty_redis();
-                }
-                let load = OpenLoop { clients: scenario.clients().in_round(number), ..loads[index].clone() };
-                let before = CoreTimes::read(self.cores.generator())?;
-                let outcome = load.run().await.with_context(|| target.name)?;
-                let busy = CoreTimes::read(self.cores.generator())?.busy_since(before);
-                let round = LatencyRound::new(outcome, busy, self.schedule.allow_void);
-                crate::progress(&format!(
-                    "round {number}/{}, {}: {round}",
-                    self.schedule.rounds, target.name
-                ));
-                rounds[index].push(round);
+                let round = self.valid_round(scenario, &mut measured[index], number).await?;
+                measured[index].rounds.push(round);
             }
         }
-        Ok(rounds)
+        Ok(measured.into_iter().map(|measured| measured.rounds).collect())
+    }
+
+    /// Repeats a round while it is void.
+    async fn valid_round(
+        &self,
+        scenario: Scenario,
+        measured: &mut Measured<'_>,
+        number: usize,
+    ) -> Result<LatencyRound> {
+        let mut round = self.round(scenario, measured, number).await?;
+        while !round.valid && measured.repetitions > 0 {
+            measured.repetitions -= 1;
+            round = self.round(scenario, measured, number).await?.in_place_of(round);
+        }
+        Ok(round)
+    }
+
+    async fn round(
+        &self,
+        scenario: Scenario,
+        measured: &mut Measured<'_>,
+        number: usize,
+    ) -> Result<LatencyRound> {
+        let Measured { target, load, runs, .. } = measured;
+        *runs += 1;
+        if scenario.is_cold() {
+            target.empty_redis();
+        }
+        let load = OpenLoop { clients: scenario.clients().in_round(*runs), ..load.clone() };
+        let before = CoreTimes::read(self.cores.generator())?;
+        let outcome = load.run().await.with_context(|| target.name)?;
+        let busy = CoreTimes::read(self.cores.generator())?.busy_since(before);
+        let round = LatencyRound::new(outcome, busy, self.schedule.allow_void);
+        crate::progress(&format!("round {number}/{}, {}: {round}", self.schedule.rounds, target.name));
+        Ok(round)
     }
 }
 
@@ -162,8 +206,18 @@ impl LatencyRound {
             generator_busy,
             valid: void.is_none() || allow_void,
             void,
+            repeated: 0,
             hdr_log: outcome.hdr_log,
         }
+    }
+
+    /// This round, run in place of a void one, whose problems count as well.
+    fn in_place_of(mut self, void: Self) -> Self {
+        self.repeated = void.repeated + 1;
+        self.errors.append(void.errors);
+        self.wrong.append(void.wrong);
+        self.violations.append(void.violations);
+        self
     }
 
     fn problems(&self) -> impl Iterator<Item = &Examples> {
@@ -197,6 +251,7 @@ impl TargetLatency {
             p999_us: of(|latencies| latencies.p999),
             p99_ratio,
             void: rounds.iter().filter(|round| round.void.is_some()).count(),
+            repeated: rounds.iter().map(|round| round.repeated).sum(),
             problems: rounds.iter().flat_map(LatencyRound::problems).map(|problems| problems.count).sum(),
             rounds,
         }
@@ -270,5 +325,19 @@ mod tests {
         assert_eq!(void_reason(&outcome(10_000, 10), 0.8), None);
         assert!(void_reason(&outcome(10_000, 11), 0.1).is_some());
         assert!(void_reason(&outcome(10_000, 0), 0.81).is_some());
+    }
+
+    #[test]
+    fn problems_of_repeated_rounds_count() {
+        let mut first = LatencyRound::new(outcome(1_000, 2), 0.1, false);
+        first.wrong.add(|| "another body".to_owned());
+        let second = LatencyRound::new(outcome(1_000, 2), 0.1, false).in_place_of(first);
+        let third = LatencyRound::new(outcome(1_000, 0), 0.1, false).in_place_of(second);
+        let target = TargetLatency::new("service", vec![third], &[]);
+        assert_eq!((target.problems, target.repeated, target.void), (1, 2, 0));
+        assert_eq!(target.rounds[0].wrong.descriptions, ["another body"]);
+        let result =
+            LatencyResult { scenario: "abuser".to_owned(), rate: 1, seconds: 2, targets: vec![target] };
+        assert!(ensure_correct(&[result]).is_err());
     }
 }

@@ -110,6 +110,13 @@ impl Examples {
             self.descriptions.push(describe());
         }
     }
+
+    /// Counts the problems of others, too.
+    pub(crate) fn append(&mut self, others: Self) {
+        self.count += others.count;
+        let room = MAX_EXAMPLES.saturating_sub(self.descriptions.len());
+        self.descriptions.extend(others.descriptions.into_iter().take(room));
+    }
 }
 
 impl Admissions {

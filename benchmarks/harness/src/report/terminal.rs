@@ -51,7 +51,7 @@ pub(crate) fn latency_table(result: &LatencyResult) -> String {
         "{}: {} requests/s for {} s, latencies in ms from the intended start, medians of the rounds\n\n",
         result.scenario, result.rate, result.seconds
     );
-    let columns = ["target", "p50", "p99", "p99.9", "p99 :1", "void", "problems"];
+    let columns = ["target", "p50", "p99", "p99.9", "p99 :1", "void", "repeated", "problems"];
     let mut rows = vec![columns.map(str::to_owned)];
     for target in &result.targets {
         let milliseconds = |value: Option<f64>| number(value.map(|value| value / 1_000.0), 2);
@@ -62,6 +62,7 @@ pub(crate) fn latency_table(result: &LatencyResult) -> String {
             milliseconds(target.p999_us),
             number(target.p99_ratio, 2),
             target.void.to_string(),
+            target.repeated.to_string(),
             target.problems.to_string(),
         ]);
     }

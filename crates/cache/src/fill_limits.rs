@@ -70,6 +70,11 @@ impl FillLimits {
         }
     }
 
+    /// A permit for a fill, if one is free.
+    pub(crate) fn try_fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
+        self.permits(kind).fills.try_acquire()
+    }
+
     /// Waits for a permit for the fill of a batch, as [`fill`](Self::fill) does.
     pub(crate) async fn batch_fill(&self) -> Option<SemaphorePermit<'_>> {
         self.batches.acquire().await.ok()

@@ -25,6 +25,15 @@ pub(crate) enum FillSource {
     Store(Option<Announced>),
 }
 
+/// What a fill is for.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// A request that waits for it.
+    Request,
+    /// A newer response than the stale one, which is served meanwhile.
+    Refresh,
+}
+
 /// What a request that missed in memory waits for.
 enum Joined<E> {
     /// Nothing: the response was cached in the meantime.
@@ -50,7 +59,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         let Some(_waiting) = self.limits.waiting(kind) else {
             return self.shed(&key);
         };
-        match self.join_or_start(key, source, fill) {
+        match self.join_or_start(key, source, Purpose::Request, fill) {
             Joined::Cached(response) => {
                 self.metrics.count(kind, Read::Joined);
                 Ok(response)
@@ -108,14 +117,15 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         outcome
     }
 
-    /// Starts a fill in the background, unless one is in flight or failed recently.
+    /// Starts a fill in the background, unless one is in flight or failed recently. It fails if no permit is free: the requests that
+    /// wait for permits have no response yet.
     pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, source: FillSource, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         if !self.failed_recently(&key)
-            && let Joined::Fill(mut waiter) = self.join_or_start(key, source, fill)
+            && let Joined::Fill(mut waiter) = self.join_or_start(key, source, Purpose::Refresh, fill)
             && waiter.runs_fill()
         {
             let this = Arc::clone(self);
@@ -124,7 +134,13 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     }
 
     /// Joins the fill in flight or starts one, unless a fresh response was cached in the meantime.
-    fn join_or_start<F, Fut>(self: &Arc<Self>, key: CacheKey, source: FillSource, fill: F) -> Joined<E>
+    fn join_or_start<F, Fut>(
+        self: &Arc<Self>,
+        key: CacheKey,
+        source: FillSource,
+        purpose: Purpose,
+        fill: F,
+    ) -> Joined<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
@@ -143,7 +159,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         };
         let start = self.read_start(handle.invalidations);
         let this = Arc::clone(self);
-        let fill = async move { this.run(key, source, start, handle, fill).await };
+        let fill = async move { this.run(key, (source, purpose), start, handle, fill).await };
         Joined::Fill(Waiter::with_fill(outcome, fill.instrument(span)))
     }
 
@@ -151,7 +167,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     async fn run<F, Fut>(
         self: &Arc<Self>,
         key: CacheKey,
-        source: FillSource,
+        (source, purpose): (FillSource, Purpose),
         start: ReadStart,
         handle: FillHandle<E>,
         fill: F,
@@ -159,6 +175,13 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<CachedResponse, E>>,
     {
+        let free_permit = match purpose {
+            Purpose::Request => None,
+            Purpose::Refresh => match self.limits.try_fill(key.kind()) {
+                Some(permit) => Some(permit),
+                None => return self.fail(key, FillError::Overloaded, handle),
+            },
+        };
         let announced = match source {
             FillSource::Store(announced) => announced,
             FillSource::RedisThenStore => {
@@ -171,7 +194,11 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
                 None
             }
         };
-        let Some(_permit) = self.limits.fill(key.kind(), announced).await else {
+        let permit = match free_permit {
+            Some(permit) => Some(permit),
+            None => self.limits.fill(key.kind(), announced).await,
+        };
+        let Some(_permit) = permit else {
             self.metrics.shed.add(1);
             return self.fail(key, FillError::Overloaded, handle);
         };

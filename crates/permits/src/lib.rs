@@ -78,6 +78,11 @@ impl PermitQueue {
         self.acquire_permit(None).await
     }
 
+    /// A permit that is free, and that no other caller waits for.
+    pub fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
+        self.permits.try_acquire().ok()
+    }
+
     /// Waits for a permit like [`acquire`](Self::acquire), with a place in the queue: the queue is never full for its caller.
     pub async fn acquire_announced(&self, announced: Announced) -> Result<SemaphorePermit<'_>, NoPermit> {
         self.acquire_permit(Some(announced)).await

@@ -155,6 +155,46 @@ async fn limited(server: &RedisServer, max_fills: usize, max_waiting_requests: u
     Replica::with(server.config(), server, config).await
 }
 
+#[tokio::test]
+async fn refreshes_leave_permits_to_misses() {
+    let server = RedisServer::start(&[]);
+    let replica = limited(&server, 1, 8).await;
+    let store = Store::default();
+    for number in 1..=20 {
+        replica.read(key(number), &store).await;
+    }
+    replica.clock.advance(Duration::from_mins(12));
+    let release = Arc::new(Notify::new());
+    let mut slow = pin!(replica.cache.get_or_fill(key(21), {
+        let release = Arc::clone(&release);
+        async move || {
+            release.notified().await;
+            Ok(version(0))
+        }
+    }));
+    let in_flight = async || {
+        assert!(poll!(&mut slow).is_pending());
+        replica.cache.stats().store_fills_in_flight == 1
+    };
+    eventually(in_flight).await;
+    for number in 1..=20 {
+        assert_eq!(replica.read(key(number), &store).await, version(0), "stale");
+    }
+    // Runs what was started in the background.
+    tokio::task::yield_now().await;
+    let mut missing = pin!(replica.read(key(22), &store));
+    assert!(poll!(&mut missing).is_pending());
+    release.notify_one();
+    assert_eq!(slow.await.unwrap(), version(0));
+    assert_eq!(missing.await, version(0));
+    assert_eq!(store.reads(), 20 + 1, "no refresh waited for a permit");
+    // A refresh is tried again a second after the last attempt.
+    store.update();
+    replica.clock.advance(Duration::from_secs(2));
+    assert_eq!(replica.read(key(1), &store).await, version(0));
+    eventually(async || replica.cache.get_from_memory(&key(1)) == MemoryLookup::Fresh(version(1))).await;
+}
+
 /// A read of a store that never responds.
 fn hanging(
     replica: &Replica,

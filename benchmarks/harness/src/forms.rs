@@ -5,6 +5,9 @@ use clap::ValueEnum;
 use crate::round::Schedule;
 use crate::scenario::Scenario;
 
+/// How long void rounds are repeated unless the run has to be short.
+pub(crate) const REPETITION_SECONDS: u64 = 24;
+
 /// How long a run takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
@@ -76,7 +79,11 @@ impl Form {
 
     /// What a run of this form does.
     pub(crate) fn plan(self, allow_void: bool) -> Plan {
-        let schedule = |rounds, seconds| Schedule { rounds, seconds, allow_void };
+        let schedule = |rounds, seconds| Schedule { rounds, seconds, repetition_seconds: 0, allow_void };
+        let repeated = |rounds, seconds| Schedule {
+            repetition_seconds: REPETITION_SECONDS,
+            ..schedule(rounds, seconds)
+        };
         match self {
             Self::Trial => Plan {
                 charts: 1_000,
@@ -97,8 +104,8 @@ impl Form {
                 compared: ALL_COMPARED,
                 comparison: schedule(6, 5),
                 measured: vec![
-                    (MEASURED_IN_SHORT_ROUNDS, schedule(5, 2)),
-                    (ALL_OTHERS_MEASURED, schedule(3, 10)),
+                    (MEASURED_IN_SHORT_ROUNDS, repeated(5, 2)),
+                    (ALL_OTHERS_MEASURED, repeated(3, 10)),
                     (MEASURED_OVER_A_WINDOW, schedule(3, 65)),
                 ],
                 counted: &[

@@ -18,9 +18,6 @@ use crate::verify::Examples;
 
 /// Above this share of starts that are more than 1 ms late the generator limits the load: the round is void.
 const MAX_LATE: f64 = 0.001;
-/// How long the void rounds of a target are repeated, in seconds. With rounds of 2 s and the three of the short form no clients are used
-/// twice.
-const REPETITION_SECONDS: u64 = 24;
 /// In this time connections are used for the first time, and caches are filled.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Connections, and so requests in flight.
@@ -137,7 +134,8 @@ impl Setup {
         targets: &[Rc<Target>],
         loads: &[OpenLoop],
     ) -> Result<Vec<Vec<LatencyRound>>> {
-        let repetitions = usize::try_from(REPETITION_SECONDS / self.schedule.seconds.max(1))?;
+        let repetitions = self.schedule.repetition_seconds / self.schedule.seconds.max(1);
+        let repetitions = usize::try_from(repetitions)?;
         let measured = targets.iter().zip(loads);
         let mut measured: Vec<Measured<'_>> = measured
             .map(|(target, load)| Measured { target, load, runs: 0, repetitions, rounds: Vec::new() })

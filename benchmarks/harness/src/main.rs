@@ -21,7 +21,7 @@ use clap::{Args, Parser, Subcommand};
 
 use compare::Setup;
 use cpu::Cores;
-use forms::Form;
+use forms::{Form, REPETITION_SECONDS};
 use report::{Document, documents_in, write_page};
 use round::Schedule;
 use scenario::Scenario;
@@ -229,7 +229,12 @@ impl RunArguments {
         let catalogue = Catalogue::open(self.charts, &cores).await?;
         let needs_search = self.scenarios.iter().any(|scenario| scenario.needs_search());
         let search_node = if needs_search { SearchNode::start(&programs, &catalogue, &cores)? } else { None };
-        let schedule = Schedule { rounds: self.rounds, seconds: self.seconds, allow_void: self.allow_void };
+        let schedule = Schedule {
+            rounds: self.rounds,
+            seconds: self.seconds,
+            repetition_seconds: REPETITION_SECONDS,
+            allow_void: self.allow_void,
+        };
         Ok(Setup { catalogue, programs, search_node, cores, schedule, connections: self.connections })
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Schedule {
     pub(crate) rounds: usize,
     /// The length of a round.
     pub(crate) seconds: u64,
+    /// How long the void rounds of a target are repeated in total, if its latencies are measured.
+    pub(crate) repetition_seconds: u64,
     /// Counts void rounds like others, on a machine that does other work.
     pub(crate) allow_void: bool,
 }

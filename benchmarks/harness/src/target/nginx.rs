@@ -98,7 +98,7 @@ pub(crate) fn files(files: &[CachedFile], cores: &Cores) -> Result<Target> {
 pub(crate) fn proxy_cache(handler: PlainHandler, cores: &Cores) -> Result<Target> {
     let (address, upstream) = (free_address(), handler.address);
     let server = format!(
-        "proxy_cache_path cache keys_zone=responses:64m max_size=4g inactive=1h;
+        "proxy_cache_path cache keys_zone=responses:256m max_size=4g inactive=1h;
         upstream handler {{ server {upstream}; keepalive 32; }}
         server {{
             listen {address};

@@ -15,7 +15,7 @@ pub(crate) enum Form {
     Trial,
     /// Under five minutes
     Short,
-    /// 40 minutes, the first time an hour
+    /// About 45 minutes, the first time an hour
     Full,
 }
 

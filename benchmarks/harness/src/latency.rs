@@ -76,8 +76,9 @@ struct Measured<'a> {
     target: &'a Target,
     load: &'a OpenLoop,
     /// Rounds that were run, whether they count or not.
-    runs: usize,
-    repetitions: usize,
+    runs: u32,
+    /// How many more rounds may be repeated.
+    repetitions: u64,
     rounds: Vec<LatencyRound>,
 }
 
@@ -135,7 +136,6 @@ impl Setup {
         loads: &[OpenLoop],
     ) -> Result<Vec<Vec<LatencyRound>>> {
         let repetitions = self.schedule.repetition_seconds / self.schedule.seconds.max(1);
-        let repetitions = usize::try_from(repetitions)?;
         let measured = targets.iter().zip(loads);
         let mut measured: Vec<Measured<'_>> = measured
             .map(|(target, load)| Measured { target, load, runs: 0, repetitions, rounds: Vec::new() })

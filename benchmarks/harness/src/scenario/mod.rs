@@ -71,7 +71,7 @@ pub(crate) struct Requests {
 
 /// More than any scenario has. 16 ranges of this size are in 10.0.0.0/8.
 const ADDRESSES_PER_ROUND: u32 = 1_000_001;
-const ADDRESS_RANGES: usize = 16;
+const ADDRESS_RANGES: u32 = 16;
 
 /// The clients that send the requests of an open loop.
 #[derive(Debug, Clone, Copy)]
@@ -184,10 +184,12 @@ impl Requests {
 }
 
 impl Clients {
-    /// Other clients for each round: the service remembers in memory whom it has refused. Those of round 0 are the addresses of wrk.
-    pub(crate) fn in_round(self, round: usize) -> Self {
-        let round = u32::try_from(round % ADDRESS_RANGES).unwrap_or_default();
-        Self { first: round * ADDRESSES_PER_ROUND, ..self }
+    /// Other clients for each round, from 1: the service remembers in memory whom it has refused. The first range of addresses is left to
+    /// wrk. A scenario with 1,000,000 clients has the same ones again after 15 rounds.
+    pub(crate) fn in_round(self, round: u32) -> Self {
+        let clients = self.addresses + 1;
+        let rounds = (ADDRESS_RANGES - 1) * ADDRESSES_PER_ROUND / clients;
+        Self { first: ADDRESSES_PER_ROUND + round.saturating_sub(1) % rounds * clients, ..self }
     }
 
     /// The number of the client that sends the request with this number.
@@ -231,7 +233,8 @@ mod tests {
         let clients = Scenario::Abuser.clients();
         let of = |round| (0..20).map(|number| clients.in_round(round).number(number)).collect::<Vec<_>>();
         assert_eq!(of(1).iter().filter(|client| **client == 1_010_001).count(), 2, "the abuser");
-        assert!(of(1).iter().all(|client| !of(2).contains(client)));
+        // As many as with all repetitions.
+        assert!((2..=30).all(|round| of(1).iter().all(|client| !of(round).contains(client))));
     }
 
     #[test]

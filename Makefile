@@ -34,7 +34,7 @@ test-full: ## Run the tests that take minutes: thousands of random requests, rol
 load: ## Load-test the service side by side with nginx and others, under five minutes (options: LOAD)
 	@scripts/load short $(LOAD)
 
-load-full: ## The same with 1,000,000 charts and all scenarios, 40 minutes, the first time an hour (options: LOAD)
+load-full: ## The same with 1,000,000 charts and all scenarios, about 45 minutes, the first time an hour (options: LOAD)
 	@scripts/load full $(LOAD)
 
 load-history: ## Write a page that plots the results of load tests over time

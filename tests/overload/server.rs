@@ -17,6 +17,9 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// Enough distinct paths for a load.
 const PATHS: u32 = 200_000;
 
+/// Has no factor in common with [`PATHS`], so that its multiples, modulo that, are all numbers below it.
+const STRIDE: u32 = 61_803;
+
 /// A server with its PostgreSQL and Redis, on a core of its own if there are two.
 pub(crate) struct Server {
     service: Service,
@@ -98,11 +101,13 @@ pub(crate) fn lookups() -> Vec<String> {
     (0..PATHS).map(|number| format!("/api/charts/{}", hash(number))).collect()
 }
 
-/// Different searches, none of which is cached.
+/// Different searches, none of which is cached. Those that find fewer chartsets cost more, so low and high limits are mixed: an open
+/// loop sends the first few thousand, and a closed loop skips most of those that it has no room for.
 pub(crate) fn searches() -> Vec<String> {
     let load = next_load();
-    let length = |number: u32| format!("{}.{:03}", 60 + number / 1_000, number % 1_000);
+    let length = |number: u64| format!("{}.{:03}", 60 + number / 1_000, number % 1_000);
     (0..PATHS)
+        .map(|number| u64::from(number) * u64::from(STRIDE) % u64::from(PATHS))
         .map(|number| format!("/api/chartsets?sort=title&lengthMax={}&bpmMin={load}", length(number)))
         .collect()
 }

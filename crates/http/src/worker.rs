@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use crate::HttpService;
+use crate::{HttpService, overload_pause};
 
 /// The service of the connections of one runtime.
 #[derive(Debug, Clone)]
@@ -35,6 +35,8 @@ impl Worker {
 /// A connection is handled by one thread from its first request to its last. On a runtime that shares its tasks among threads,
 /// requests wake threads that sleep
 /// (`benchmarks/results/2026-11-22-hot-path.md`).
+///
+/// While a thread rejects many lookups because of overload, it pauses for 100 µs each time before it waits for events.
 #[derive(Debug)]
 pub struct WorkerThreads {
     threads: Vec<JoinHandle<()>>,
@@ -51,7 +53,8 @@ impl WorkerThreads {
     pub fn start(number: NonZeroUsize) -> io::Result<Self> {
         let mut this = Self { threads: Vec::new(), runtimes: Vec::new(), stop: CancellationToken::new() };
         for number in 0..number.get() {
-            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let mut runtime = Builder::new_current_thread();
+            let runtime = runtime.enable_all().on_thread_park(overload_pause::pause_if_due).build()?;
             this.runtimes.push(runtime.handle().clone());
             let stop = this.stop.clone();
             let thread = thread::Builder::new().name(format!("worker-{number}"));

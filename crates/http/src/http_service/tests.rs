@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{CachePolicy, HttpRateLimiter, JsonBody, Overload, RequestHeaders};
+use crate::{CachePolicy, HttpRateLimiter, JsonBody, Overload, RequestHeaders, overload_pause};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -42,6 +42,7 @@ fn routes(rate_limiter: &HttpRateLimiter, entered: Arc<Notify>, release: Arc<Not
         .route(Group::Lookup, "/panic", get(panicking))
         .route(Group::Lookup, "/unavailable", get(unavailable))
         .route(Group::Detail, "/overloaded", get(overloaded))
+        .route(Group::Lookup, "/overloaded/lookup", get(overloaded))
         .route(Group::Lookup, "/endless", get(std::future::pending::<()>))
         .route(Group::List, "/wait", get(wait))
 }
@@ -311,6 +312,16 @@ async fn requests_above_the_concurrency_limit_are_shed() {
     release.notify_one();
     assert_eq!(waiting.await.unwrap().body, b"released");
     assert_eq!(send(&app, "GET", "/large/a", &[]).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lookups_rejected_because_of_overload_make_a_pause_due() {
+    for (path, expected) in [("/unavailable", false), ("/overloaded", false), ("/overloaded/lookup", true)] {
+        for _ in 0..2 {
+            send(&app(), "GET", path, &[]).await;
+        }
+        assert_eq!(overload_pause::take_due_pause(), expected, "{path}");
+    }
 }
 
 #[tokio::test]

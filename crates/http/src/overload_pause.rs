@@ -8,8 +8,8 @@
 //! Rejected requests of other groups cause no pause: while lookups are accepted, they should not take longer.
 
 use std::cell::Cell;
-use std::thread;
 use std::time::Duration;
+use std::{mem, thread};
 
 use tokio::time::Instant;
 
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 const MAX_INTERVAL: Duration = Duration::from_micros(500);
 
 thread_local! {
-    static REJECTIONS: Cell<Rejections> = const { Cell::new(Rejections { last_at: None, is_pause_due: false }) };
+    static REJECTIONS: Cell<Rejections> = const { Cell::new(Rejections::NONE) };
 }
 
 /// The rejected lookups of a thread.
@@ -31,12 +31,25 @@ struct Rejections {
     is_pause_due: bool,
 }
 
+impl Rejections {
+    const NONE: Self = Self { last_at: None, is_pause_due: false };
+
+    fn record(&mut self, now: Instant) {
+        let since_last = self.last_at.map(|last_at| now.duration_since(last_at));
+        self.is_pause_due |= since_last.is_some_and(|since_last| since_last <= MAX_INTERVAL);
+        self.last_at = Some(now);
+    }
+
+    /// Whether a pause was due; it no longer is.
+    const fn take_due_pause(&mut self) -> bool {
+        mem::replace(&mut self.is_pause_due, false)
+    }
+}
+
 /// Records that this thread rejected a lookup because of overload.
 pub(crate) fn record_rejected_lookup(now: Instant) {
     let mut rejections = REJECTIONS.get();
-    rejections.is_pause_due |=
-        rejections.last_at.is_some_and(|last_at| now.duration_since(last_at) <= MAX_INTERVAL);
-    rejections.last_at = Some(now);
+    rejections.record(now);
     REJECTIONS.set(rejections);
 }
 
@@ -51,11 +64,12 @@ pub(crate) fn pause_if_due() {
     }
 }
 
-/// Whether a pause was due; it no longer is.
+/// Whether a pause of this thread was due; it no longer is.
 pub(crate) fn take_due_pause() -> bool {
-    let rejections = REJECTIONS.get();
-    REJECTIONS.set(Rejections { is_pause_due: false, ..rejections });
-    rejections.is_pause_due
+    let mut rejections = REJECTIONS.get();
+    let is_due = rejections.take_due_pause();
+    REJECTIONS.set(rejections);
+    is_due
 }
 
 #[cfg(test)]
@@ -69,12 +83,21 @@ mod tests {
 
     #[test]
     fn a_pause_is_due_once_after_rejections_in_quick_succession() {
-        let start = Instant::now();
+        let (start, mut rejections) = (Instant::now(), Rejections::NONE);
         for (micros, expected) in [(0, false), (5_000, false), (5_100, true), (5_600, true), (6_200, false)] {
-            record_rejected_lookup(start + Duration::from_micros(micros));
-            assert_eq!(take_due_pause(), expected, "after {micros} µs");
-            assert!(!take_due_pause(), "twice");
+            rejections.record(start + Duration::from_micros(micros));
+            assert_eq!(rejections.take_due_pause(), expected, "after {micros} µs");
+            assert!(!rejections.take_due_pause(), "twice");
         }
+    }
+
+    #[test]
+    fn a_due_pause_remains_due() {
+        let (start, mut rejections) = (Instant::now(), Rejections::NONE);
+        for micros in [0, 100, 50_000] {
+            rejections.record(start + Duration::from_micros(micros));
+        }
+        assert!(rejections.take_due_pause());
     }
 
     /// Before the worker waits for the next event.
@@ -91,14 +114,5 @@ mod tests {
         let until_taken =
             async { while worker.spawn(async { REJECTIONS.get().is_pause_due }).await.unwrap() {} };
         timeout(Duration::from_secs(10), until_taken).await.expect("the worker pauses");
-    }
-
-    #[test]
-    fn a_due_pause_remains_due() {
-        let start = Instant::now();
-        for micros in [0, 100, 50_000] {
-            record_rejected_lookup(start + Duration::from_micros(micros));
-        }
-        assert!(take_due_pause());
     }
 }

@@ -11,13 +11,14 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::Method;
 use axum::http::header::CONTENT_LENGTH;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_instrumentation::{Sampler, meter};
 use chart_index_ratelimit::{Group, Limiter};
 use futures_util::FutureExt;
 use opentelemetry::metrics::Meter;
+use tokio::time::Instant;
 use tower::{BoxError, Service};
 use tracing::Instrument;
 
@@ -29,7 +30,7 @@ use crate::request_telemetry::RequestTelemetry;
 use crate::route_table::{MatchedRoute, RouteTable};
 use crate::{
     AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes,
-    cache_policy, cors, host_header, html_headers,
+    cache_policy, cors, host_header, html_headers, overload_pause,
 };
 
 /// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones share it.
@@ -144,10 +145,14 @@ impl HttpService {
             // Its router finds the route.
             Listener::Private(shared) => (&shared.telemetry, Err(ApiError::NotFound(Resource::Endpoint))),
         };
-        let observation = telemetry.start(&request, self.peer, route.as_ref().ok().copied());
+        let matched = route.as_ref().ok().copied();
+        let observation = telemetry.start(&request, self.peer, matched);
         let span = observation.span().clone();
         let response = pin!(self.respond(request, route));
         let mut response = response.instrument(span).await;
+        if matched.is_some_and(|route| route.group == Group::Lookup) && is_rejection(&response) {
+            overload_pause::record_rejected_lookup(Instant::now());
+        }
         telemetry.finish(observation, &mut response);
         response
     }
@@ -269,6 +274,13 @@ fn error_response(error: ApiError, is_head: bool) -> Response {
         *response.body_mut() = Body::empty();
     }
     response
+}
+
+/// Whether the request was rejected because of overload.
+fn is_rejection(response: &Response) -> bool {
+    let error = || response.extensions().get::<Arc<ApiError>>();
+    response.status() == StatusCode::SERVICE_UNAVAILABLE
+        && error().is_some_and(|error| matches!(**error, ApiError::Overloaded(_)))
 }
 
 /// The methods of a path, whose request with OPTIONS has this route.

@@ -6,7 +6,6 @@ use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::response::Response;
 use chart_index_instrumentation::Sampler;
-use chart_index_ratelimit::Group;
 use opentelemetry::metrics::Meter;
 use tokio::time::Instant;
 use tracing::Span;
@@ -17,7 +16,7 @@ use crate::request_log::{HandledRequest, RequestLog};
 use crate::request_metrics::RequestMetrics;
 use crate::request_span::{RequestSampler, record_response};
 use crate::route_table::MatchedRoute;
-use crate::{ApiError, Routes, overload_pause, request_id};
+use crate::{ApiError, Routes, request_id};
 
 /// Observes the requests of a listener.
 #[derive(Debug)]
@@ -67,16 +66,11 @@ impl RequestTelemetry {
     /// Records and logs a request, and adds its id to the response.
     pub(crate) fn finish(&self, observation: Observation, response: &mut Response) {
         let Observation { started, id, method, route, span } = observation;
-        let (now, status) = (Instant::now(), response.status());
-        let duration = now.duration_since(started);
+        let (duration, status) = (started.elapsed(), response.status());
         let error = response.extensions_mut().remove::<Arc<ApiError>>();
         let error = error.as_deref();
         if let Some(public) = &self.public {
             public.metrics.record(method, route, status, error, duration);
-            let is_lookup = route.is_some_and(|route| route.group == Group::Lookup);
-            if is_lookup && matches!(error, Some(ApiError::Overloaded(_))) {
-                overload_pause::record_rejected_lookup(now);
-            }
         }
         record_response(&span, status, error.map(ApiError::error_type));
         let route = route.map(|route| route.template);

@@ -267,7 +267,7 @@ async fn unavailable_store_is_a_503_problem_with_retry_after() {
 
 #[tokio::test(start_paused = true)]
 async fn request_beyond_its_deadline_is_a_503_problem() {
-    let started = tokio::time::Instant::now();
+    let started = Instant::now();
     let response = send(&app(), "GET", "/endless", &[]).await;
     assert_eq!(response.problem(503), "/problems/deadline-exceeded");
     assert_eq!(response.header("retry-after"), "1");

@@ -1,3 +1,5 @@
+//! Generated catalogues: sizes, distributions, scripts, and that they depend on nothing but seed and size.
+
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 

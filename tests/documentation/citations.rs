@@ -1,6 +1,6 @@
 //! Comments that cite a section of docs/api.md cite one that exists.
 
-use super::{files, read};
+use super::{files, joined_lines, read};
 
 #[test]
 fn cited_sections_exist() {
@@ -24,8 +24,7 @@ fn cited_sections_exist() {
 
 /// The sections that the comments of a file cite as `docs/api.md, "Section"`.
 fn cited(code: &str) -> Vec<String> {
-    let lines = code.lines().map(|line| line.trim_start().trim_start_matches(['/', '!']).trim());
-    let text = lines.collect::<Vec<_>>().join(" ");
+    let text = joined_lines(code);
     let citations = text.split("docs/api.md, \"").skip(1);
     citations.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
 }

@@ -3,6 +3,7 @@
 
 mod api_examples;
 mod citations;
+mod decisions;
 mod errors;
 mod layout;
 mod links;
@@ -17,6 +18,12 @@ use chart_index_tests::workspace_root;
 /// The text of a file of the repository.
 fn read(path: &str) -> String {
     std::fs::read_to_string(workspace_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The lines of a file as one, without what begins a comment.
+fn joined_lines(text: &str) -> String {
+    let lines = text.lines().map(|line| line.trim_start().trim_start_matches(['/', '!', '-', '#']).trim());
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// The contents of the fenced code blocks of a language, each with its line break at the end.

@@ -115,8 +115,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
     /// The gzip representation of a body from this cache. `compress` is called when it is first needed; the result is
     /// cached with the body. `None` if `compress` returns that.
     ///
-    /// Only memory holds compressed bodies. Compressing takes each replica less than a millisecond, once; in Redis
-    /// they would add a quarter to the memory of every record and to the bytes of every read, needed or not.
+    /// Only memory holds compressed bodies (decision 0029).
     pub fn gzip<'body>(
         &self,
         key: &CacheKey,

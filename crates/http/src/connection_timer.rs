@@ -12,8 +12,7 @@ use tokio::time::{Instant, Sleep as TokioSleep, sleep_until};
 /// handle it.
 ///
 /// All of them share one timer of the runtime. It is set when the first of them is waited for, and again only when it
-/// expires before its timeout does, which is every few seconds. A timer of its own for each timeout would be set and
-/// cancelled with each request, although almost none expires.
+/// expires before its timeout does, which is every few seconds (decision 0047).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConnectionTimer(Arc<Mutex<Option<Pin<Box<TokioSleep>>>>>);
 

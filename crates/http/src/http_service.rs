@@ -35,9 +35,8 @@ use crate::{
 
 /// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones share it.
 ///
-/// This is one service instead of a stack of axum middleware, of which each layer clones its state and allocates its future
-/// for every request (`benchmarks/results/2026-11-22-request-overhead.md`). The futures are pinned where they are created,
-/// since a future that is passed on by value is copied as a whole.
+/// This is one service and not a stack of axum middleware (decision 0049). The futures are pinned where they
+/// are created, since a future that is passed on by value is copied as a whole.
 #[derive(Debug, Clone)]
 pub struct HttpService {
     listener: Listener,

@@ -1,8 +1,8 @@
 //! A pause of workers that reject many lookups.
 //!
-//! A worker that has nothing to do waits for events: requests, and replies of PostgreSQL and Redis. To be scheduled for an event, and
-//! to interrupt what else runs on the core, takes time, and under overload there are thousands of events a second. So a worker that rejects many lookups pauses before it waits for the next event, and then handles all events that have
-//! arrived (`benchmarks/results/2026-11-23-overload.md`). Network cards delay their interrupts for the same reason.
+//! A worker that has nothing to do waits for events: requests, and replies of PostgreSQL and Redis. A worker
+//! that rejects many lookups pauses before it waits, and then handles all events that have arrived, so that it
+//! is scheduled less often (decision 0035). Network cards delay their interrupts for the same reason.
 //!
 //! Rejected requests of other groups cause no pause: while lookups are accepted, they should not take longer.
 

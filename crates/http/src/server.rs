@@ -1,5 +1,4 @@
-//! The HTTP server. `axum::serve` limits neither the time to receive the head of a request nor the number of connections,
-//! and stops accepting as soon as it is told to shut down.
+//! The HTTP server, with limits and a shutdown that `axum::serve` does not have (decision 0046, decision 0048).
 
 use std::convert::Infallible;
 use std::error::Error;

@@ -32,9 +32,7 @@ impl Worker {
 
 /// Threads with a single-threaded runtime each, one for each core.
 ///
-/// A connection is handled by one thread from its first request to its last. On a runtime that shares its tasks among threads,
-/// requests wake threads that sleep
-/// (`benchmarks/results/2026-11-22-hot-path.md`).
+/// A connection is handled by one thread from its first request to its last (decision 0050).
 ///
 /// While a thread rejects many lookups because of overload, it pauses for 100 µs each time before it waits for events.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Concurrency limits with a queue.
 //!
-//! A queue in front of a limit is there for bursts. Under overload it never empties, and then all that it does is to delay
-//! every request by its length. [`PermitQueue`] tells the two apart as `CoDel` does (RFC 8289), by how long the queue has
-//! not been empty, and then rejects at once.
+//! A queue in front of a limit absorbs bursts. Under overload it never empties and only delays every request by
+//! its length. [`PermitQueue`] detects this as `CoDel` does (RFC 8289, decision 0034), and then rejects at
+//! once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

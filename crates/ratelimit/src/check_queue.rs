@@ -15,9 +15,9 @@ use crate::window_script::{Check, WindowScript};
 
 /// The checks that wait to be sent over one connection.
 ///
-/// A check is sent by a task that the runtime polls after the tasks that are ready now. So the checks of all requests that
-/// were received together make one call of the script, which costs Redis and this process much less than a call each
-/// (`benchmarks/results/2026-11-22-hot-path.md`), and none of them waits for a timer or for an earlier reply.
+/// A check is sent by a task that the runtime polls after the tasks that are ready now. So the checks of all
+/// requests that were received together make one call of the script (decision 0039), and none waits for a timer
+/// or for an earlier reply.
 #[derive(Debug)]
 pub(crate) struct CheckQueue {
     connection: RedisConnection,

@@ -16,7 +16,7 @@ use crate::{CommandError, RedisConfig, RedisEndpoint};
 /// A pool of connections that may be idle for minutes, as those of an indexer are.
 ///
 /// The pool pings a connection before it is used, so that one which a proxy closed in the meantime fails no command.
-/// That is a second round trip, which is why requests use a [`RedisConnection`](crate::RedisConnection) instead.
+/// Requests use a [`RedisConnection`](crate::RedisConnection) instead (decision 0041).
 #[derive(Clone)]
 pub struct RedisPool {
     pool: Option<Kind>,

@@ -1,8 +1,6 @@
 //! A circuit breaker: after consecutive connection failures, reads fail at once until PostgreSQL responds again.
 //!
-//! Without it, every cache miss during an outage waits for a connection up to the acquire timeout, and the waiting
-//! requests take the permits of those that the cache could serve. A background task probes with new connections, so that
-//! no request has to.
+//! A background task probes with new connections, so that no request has to (decision 0044).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -30,9 +30,8 @@ pub(crate) type Pooled = Object<Connector>;
 
 /// A pool of connections. Dropping it closes them.
 ///
-/// The pool of sqlx pings each connection before it takes it back, since its statement may have been abandoned. That is a second
-/// round trip for every lookup. Here it is left to [`PooledConnection`](crate::pooled_connection::PooledConnection), which knows
-/// when a statement is complete.
+/// Unlike that of sqlx, it does not ping each connection that is returned (decision 0043):
+/// [`PooledConnection`](crate::pooled_connection::PooledConnection) knows when a statement is complete.
 pub(crate) struct ConnectionPool {
     pool: Pool<Connector>,
     acquire_timeout: Duration,

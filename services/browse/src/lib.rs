@@ -44,8 +44,7 @@ pub fn routes(state: BrowseState) -> Routes {
         .with_state(Arc::new(state))
 }
 
-/// The operations of the routes. `utoipa-axum` would collect them while it builds an `axum::Router`; [`Routes`] is a table of its
-/// own. A test of the pages compares both.
+/// The operations of the routes. A test of the pages compares them with the routes (decision 0053).
 #[derive(OpenApi)]
 #[openapi(
     paths(handlers::list, handlers::detail, handlers::redirect),

@@ -46,8 +46,8 @@ impl Assets {
 
 /// `GET /assets/{name}`.
 ///
-/// During a rollout a page of one release may request its assets from a replica of another one, which responds with its own
-/// version: a page with a slightly different style is better than one without. That response is not cached.
+/// During a rollout a page of one release may request an asset from a replica of another one, which responds
+/// with its own version, not to be cached (decision 0052).
 pub(crate) async fn asset(PathParam(name): PathParam, headers: RequestHeaders) -> Result<Response, ApiError> {
     let (asset, is_current) = Assets::requested(&name).ok_or(ApiError::NotFound(Resource::Asset))?;
     let policy = if is_current { CachePolicy::Asset } else { CachePolicy::NoStore };

@@ -16,8 +16,7 @@ const SCHEMA_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whether this process should receive requests: it has seen the schema of its version once and is not draining.
 ///
-/// A later outage of the database does not make a process unready: it still serves cached responses, and an outage would
-/// take all replicas out of rotation at once.
+/// A later outage of the database does not make a process unready (decision 0045).
 #[derive(Debug, Clone)]
 pub(crate) struct Readiness {
     store: Store,

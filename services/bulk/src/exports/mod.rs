@@ -1,7 +1,6 @@
 //! Exports: the files that `chart-indexer export` wrote (docs/api.md, "Exports").
 //!
-//! Not tower-http's `ServeFile`: it tags files by their time, which differs between replicas, and ignores `If-Range` with
-//! an entity tag, so that a client could join parts of two files.
+//! Why this is not `ServeFile` of tower-http: decision 0022.
 
 mod export_files;
 pub(crate) mod handlers;

@@ -3,7 +3,7 @@
 python -m generator          writes the files
 python -m generator --check  compares the files with what would be written, and parses and serialises each again
 
-Needs grafana-foundation-sdk (scripts/lint has the version).
+Needs grafana-foundation-sdk (scripts/requirements/dashboards.txt has the version).
 """
 
 import json

@@ -2,7 +2,7 @@
 #
 # BASE_BUILD needs Rust and a C compiler. BASE_RUNTIME needs glibc, at least of the version of BASE_BUILD, libgcc_s, and
 # certificate authorities.
-ARG BASE_BUILD=docker.io/library/rust:1.94-slim-bookworm
+ARG BASE_BUILD=docker.io/library/rust:1.95.0-slim-bookworm
 ARG BASE_RUNTIME=gcr.io/distroless/cc-debian12:nonroot
 
 FROM ${BASE_BUILD} AS build

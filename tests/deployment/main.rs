@@ -5,6 +5,7 @@ mod compose;
 mod environment;
 mod haproxy;
 mod kubernetes;
+mod versions;
 
 use std::process::Command;
 

@@ -13,14 +13,6 @@ fn defaults(dockerfile: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn default_build_base_has_the_minimum_rust_version() {
-    let manifest = read("Cargo.toml");
-    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'));
-    let expected = format!("docker.io/library/rust:{}-slim-bookworm", version.expect("a version"));
-    assert!(defaults(&read("Dockerfile")).contains(&("BASE_BUILD", &expected)), "{expected}");
-}
-
-#[test]
 fn install_page_names_the_default_bases() {
     let (dockerfile, page) = (read("Dockerfile"), read("docs/operations/install.md"));
     let defaults = defaults(&dockerfile);

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run dashboards test test-full load load-full load-history record-search lint fmt bench bench-micro growth catalogue image sbom up down clean
+.PHONY: help run dashboards test test-system test-full load load-full load-history record-search lint fmt bench bench-micro growth catalogue image sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -16,20 +16,17 @@ run: ## Ingest CHARTS (default: samples) and serve it on 127.0.0.1:8080, with pr
 dashboards: ## Show the dashboards over a running instance, such as that of make run, with a private Prometheus
 	@scripts/dashboards
 
-test: ## Run all tests, with private PostgreSQL and Redis servers
+test: ## Run the tests that need PostgreSQL and Redis only
 	@scripts/test
 
-test-full: ## Run the tests that take minutes: thousands of random requests, rollouts and an outage behind HAProxy, labels of random requests, the pages in all themes, the memory of an export, a hash filter of a million charts, the image, drills, overload, an upgrade, a restore
-	@scripts/test --test rollout --test telemetry -- --ignored --show-output
-	@scripts/test --test api_docs -- --ignored --show-output long_
-	@scripts/test --test indexer -- --ignored --show-output long_
-	@scripts/test --test browser -- --ignored --show-output long_
-	cargo test --workspace --bin chart-indexer -- --ignored --show-output long_
-	@scripts/test --test image -- --ignored --show-output
-	@scripts/test --test drills -- --ignored --show-output --test-threads=1 long_
-	cargo build --release --workspace --bins
-	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test --test overload -- --ignored --show-output
-	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test --test recovery -- --ignored --show-output long_
+test-system: ## Run all other tests: pages in Chromium, image, deployment, monitoring, drills, Meilisearch (installs what they need)
+	@scripts/test-system
+
+test-full: ## Run the long forms of the tests, with release builds: hours
+	cargo build --release --locked --workspace --bins
+	@scripts/test-system --test telemetry --test indexer --bin chart-indexer --test api_docs --test browser --test image --test rollout -- --ignored --show-output long_
+	@scripts/test-system --test drills -- --ignored --show-output --test-threads=1 long_
+	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test-system --test overload --test recovery -- --ignored --show-output long_
 
 load: ## Load-test the service side by side with nginx and others, under five minutes (options: LOAD)
 	@scripts/load short $(LOAD)
@@ -53,7 +50,7 @@ fmt: ## Format the code
 bench: ## Benchmark ingest and parsing
 	@scripts/bench
 
-# `make test` runs each of them once.
+# `make test-system` runs each of them once.
 bench-micro: ## Run the micro-benchmarks: parsing, note hash, queries, cache hits, rate limit checks (options: BENCH)
 	@scripts/servers install redis
 	cargo bench --locked --workspace --bench chart_files --bench query_strings --bench memory_hits --bench checks -- $(BENCH)

@@ -66,6 +66,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("tests", &[]),
+    ("system-tests", &["tests"]),
     ("benchmarks", &["domain", "store", "tests"]),
     ("harness", &["benchmarks", "domain", "store", "tests"]),
 ];

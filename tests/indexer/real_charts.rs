@@ -36,7 +36,7 @@ impl Real {
 }
 
 #[tokio::test]
-#[ignore = "needs the real charts: make test"]
+#[ignore = "needs the real charts: make test-system"]
 async fn real_charts_are_ingested_as_documented() {
     let real = Real::ingested().await;
 

@@ -1,7 +1,6 @@
-//! The pages of the web site over real servers, by HTTP. `tests/browser` has what needs a browser.
+//! The pages of the web site over real servers, by HTTP. `tests/system/browser` has what needs a browser.
 #![expect(clippy::unwrap_used, reason = "a test panics if its set-up fails")]
 
-mod budgets;
 mod chart;
 mod chartset;
 mod docs;
@@ -36,17 +35,9 @@ impl Site {
     }
 
     async fn with(library: &Library, variables: &[(&str, &str)]) -> Self {
-        let ingest = |url: &str| {
-            indexer(url, &["ingest", &library.argument()]).succeeded();
-        };
-        Self::with_data(ingest, variables).await
-    }
-
-    /// With what `fill` stores in the database of a URL.
-    async fn with_data(fill: impl FnOnce(&str), variables: &[(&str, &str)]) -> Self {
         let (database, redis) = (TestDatabase::create().await, TestRedis::create());
         indexer(database.url(), &["migrate"]).succeeded();
-        fill(database.url());
+        indexer(database.url(), &["ingest", &library.argument()]).succeeded();
         let variables = [&[("REDIS_URL", redis.url())], variables].concat();
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(database.url(), &options);

@@ -11,37 +11,29 @@
 )]
 
 mod client;
-mod compose;
 mod database;
-mod haproxy;
 mod library;
 mod meilisearch;
-mod open_loop;
 mod otlp_receiver;
 mod polling;
 mod postgres;
 mod programs;
-mod prometheus;
 mod proxy;
 mod random;
 mod redis;
 mod telemetry;
 
 pub use client::{Client, Response, http_client_builder, paths_of_all_kinds};
-pub use compose::{ComposeProject, Connection};
 pub use database::TestDatabase;
-pub use haproxy::{PrivateHaproxy, ReplicaAddresses};
 pub use library::{ChartSpec, Library};
 pub use meilisearch::{PrivateMeilisearch, free_address};
-pub use open_loop::{Load, OpenLoop, Outcome, Sample, Senders};
 pub use otlp_receiver::{OtlpReceiver, ReceivedSpan};
 pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};
 pub use programs::{
-    IndexerRun, RunningIndexer, Service, ServiceOptions, generate_catalogue, indexer, indexer_command,
-    program_command,
+    IndexerRun, ReplicaAddresses, RunningIndexer, Service, ServiceOptions, fixed_address, generate_catalogue,
+    indexer, indexer_command, program, program_command,
 };
-pub use prometheus::{PrivatePrometheus, Rule};
 pub use proxy::Proxy;
 pub use random::Random;
 pub use redis::{PrivateRedis, PrivateRedisCluster, TestRedis};

@@ -28,7 +28,7 @@ impl PrivateMeilisearch {
 
     /// Starts a server with additional arguments.
     pub fn start_with(arguments: &[&str]) -> Self {
-        let program = find_on_path("meilisearch").expect("a meilisearch on the PATH");
+        let program = Self::program().expect("a meilisearch on the PATH");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let address = free_address();
         let arguments = arguments.iter().map(ToString::to_string).collect();
@@ -38,9 +38,12 @@ impl PrivateMeilisearch {
         server
     }
 
-    /// Whether there is a `meilisearch` on the PATH.
-    pub fn is_installed() -> bool {
-        find_on_path("meilisearch").is_some()
+    /// The `meilisearch` on the PATH.
+    pub fn program() -> Option<PathBuf> {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path)
+            .map(|folder| folder.join("meilisearch"))
+            .find(|candidate| candidate.is_file())
     }
 
     /// Its URL.
@@ -136,9 +139,4 @@ fn spawn(program: &Path, folder: &Path, address: SocketAddr, arguments: &Vec<Str
 pub fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address")
-}
-
-pub(crate) fn find_on_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }

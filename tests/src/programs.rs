@@ -1,12 +1,12 @@
 //! The programs `chart-index` and `chart-indexer`, as child processes.
 
 use std::io::{BufRead, BufReader, Lines};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use crate::{Client, ReplicaAddresses, workspace_root};
+use crate::{Client, workspace_root};
 
 /// A running `chart-index serve`. Dropping the value kills it.
 #[derive(Debug)]
@@ -34,6 +34,22 @@ pub struct ServiceOptions<'a> {
     pub program: Option<&'a Path>,
     /// Stops reading the log once the service listens.
     pub leave_log_unread: bool,
+}
+
+/// The listeners of a replica, on ports that a restarted replica gets again.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplicaAddresses {
+    /// The public listener.
+    pub public: SocketAddr,
+    /// The private listener, which has the health endpoints.
+    pub private: SocketAddr,
+}
+
+impl ReplicaAddresses {
+    /// Two free ports.
+    pub fn choose() -> Self {
+        Self { public: fixed_address(), private: fixed_address() }
+    }
 }
 
 impl Service {
@@ -291,7 +307,7 @@ pub fn indexer_command(database_url: &str, arguments: &[&str]) -> Command {
 
 /// The path of a built program: in the folder `PROGRAMS`, by default in an ancestor folder of the test binary,
 /// `target/<profile>/deps/…`, or of a benchmark.
-pub(crate) fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     if let Some(folder) = std::env::var_os("PROGRAMS") {
         return PathBuf::from(folder).join(name);
     }
@@ -300,4 +316,17 @@ pub(crate) fn program(name: &str) -> PathBuf {
     let folder = folder
         .unwrap_or_else(|| panic!("{name} is not built: run `make test` in {}", workspace_root().display()));
     folder.join(name)
+}
+
+/// A free port of the loopback address, below those that the system gives to connections and to listeners on port 0: it
+/// stays free while a server restarts.
+pub fn fixed_address() -> SocketAddr {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").expect("Linux");
+    let first = range.split_whitespace().next().and_then(|first| first.parse().ok()).expect("a port");
+    loop {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, fastrand::u16(10_000..first)));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }

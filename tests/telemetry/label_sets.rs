@@ -1,9 +1,5 @@
 //! The number of series does not depend on what clients send.
 
-use std::collections::BTreeSet;
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use chart_index_tests::{Client, Random};
 use reqwest::Method;
 
@@ -19,7 +15,7 @@ async fn random_requests_make_no_new_label_sets() {
 
 #[tokio::test]
 #[ignore = "takes a minute: make test-full"]
-async fn a_hundred_thousand_random_requests_make_no_new_label_sets() {
+async fn long_random_requests_make_no_new_label_sets() {
     assert_closed_label_sets(100_000).await;
 }
 
@@ -44,7 +40,6 @@ async fn assert_closed_label_sets(requests: usize) {
     assert!(series < MAX_SERIES, "{series} series:\n{text}");
     assert!(!text.contains("otel_metric_overflow"), "{text}");
     assert!(text.contains("http_request_method=\"_OTHER\""), "{text}");
-    promtool_check(&text);
 }
 
 /// A method, path, and headers. About half of the paths have a route.
@@ -76,22 +71,4 @@ async fn metrics(client: &Client) -> String {
     let response = client.get("/metrics").await;
     assert_eq!(response.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     String::from_utf8(response.body).expect("UTF-8")
-}
-
-/// Asserts that `promtool` has no complaint about names, types and help texts.
-fn promtool_check(text: &str) {
-    let mut promtool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("promtool is installed: `scripts/servers install prometheus`");
-    promtool.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("promtool reads");
-    let output = promtool.wait_with_output().expect("promtool ends");
-    let complaints: BTreeSet<_> = [output.stdout, output.stderr]
-        .iter()
-        .flat_map(|text| String::from_utf8_lossy(text).lines().map(str::to_owned).collect::<Vec<_>>())
-        .collect();
-    assert!(output.status.success() && complaints.is_empty(), "{complaints:#?}");
 }

@@ -65,7 +65,8 @@ impl Catalogue {
     pub(crate) fn start() -> Self {
         let postgres = PrivatePostgres::start_without_durability();
         indexer(postgres.url(), &["migrate"]).succeeded();
-        let meilisearch = PrivateMeilisearch::is_installed()
+        let meilisearch = PrivateMeilisearch::program()
+            .is_some()
             .then(|| PrivateMeilisearch::start_with(&["--max-indexing-memory", "1GiB"]));
         Self { postgres, meilisearch, chartsets: 0, steps: 0 }
     }

@@ -25,7 +25,7 @@ impl SearchNode {
         catalogue: &Catalogue,
         cores: &Cores,
     ) -> Result<Option<Self>> {
-        if !PrivateMeilisearch::is_installed() {
+        if PrivateMeilisearch::program().is_none() {
             return Ok(None);
         }
         let _pinned = cores.on_servers()?;

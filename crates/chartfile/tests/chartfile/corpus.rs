@@ -38,7 +38,7 @@ fn files_in(root: &Path, folder: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-#[ignore = "needs the real charts: make test"]
+#[ignore = "needs the real charts: make test-system"]
 fn every_real_chart_survives_the_rox_round_trip() {
     let root = corpus();
     let mut count = 0;
@@ -57,7 +57,7 @@ fn every_real_chart_survives_the_rox_round_trip() {
 }
 
 #[test]
-#[ignore = "needs the real charts: make test"]
+#[ignore = "needs the real charts: make test-system"]
 fn unsupported_real_files_are_refused() {
     let root = corpus();
     let refusals = files_in(&root, "alpha/no id - to be refused").into_iter().map(|path| {
@@ -76,7 +76,7 @@ fn unsupported_real_files_are_refused() {
 }
 
 #[test]
-#[ignore = "needs the real charts: make test"]
+#[ignore = "needs the real charts: make test-system"]
 fn osu_and_qua_of_one_chart_have_one_hash() {
     let root = corpus();
     let osu = files_in(&root, "alpha/577617");
@@ -89,7 +89,7 @@ fn osu_and_qua_of_one_chart_have_one_hash() {
 }
 
 #[test]
-#[ignore = "needs the real charts: make test"]
+#[ignore = "needs the real charts: make test-system"]
 fn sm_and_ssc_of_one_song_have_the_same_charts() {
     let root = corpus();
     let files = files_in(&root, "beta/5 ");

@@ -101,7 +101,7 @@ async fn length_bounds_are_inclusive() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn meilisearch_agrees_with_postgresql() {
     let server = Server::find();
     let mut random = Random::new(20_260_102);
@@ -188,7 +188,7 @@ fn is_unsupported(query: &SearchQuery) -> bool {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn all_pages_together_have_every_chartset_once() {
     let entries = generate(400, &mut Random::new(7));
     let (_database, postgres) = stored(&entries).await;

@@ -22,7 +22,7 @@ async fn engine_with_titles(titles: &[&str]) -> (Server, MeilisearchEngine) {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn every_word_matches_and_the_last_as_a_prefix() {
     let titles = [
         "Goin' Under",
@@ -67,7 +67,7 @@ async fn every_word_matches_and_the_last_as_a_prefix() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn query_syntax_is_searched_as_text() {
     let (server, engine) = engine_with_titles(&["100% \"quoted phrase\" -minus (x) OR AND", "other"]).await;
     for (text, expected) in [
@@ -91,7 +91,7 @@ async fn query_syntax_is_searched_as_text() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn parts_of_creator_names_match_exactly() {
     let server = Server::find();
     let names = [
@@ -141,7 +141,7 @@ async fn parts_of_creator_names_match_exactly() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn best_match_comes_first() {
     let titles = ["Last Night of All", "Nightfall", "Night", "Nigth", "Other"];
     let (server, engine) = engine_with_titles(&titles).await;

@@ -1,6 +1,6 @@
 //! The Meilisearch engine: with recorded exchanges, with real nodes, and compared with the PostgreSQL engine.
 //!
-//! Tests that need a Meilisearch server are ignored by default. `make test` runs them if there is one.
+//! Tests that need a Meilisearch server are ignored by default. `make test-system` runs them if there is one.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -28,7 +28,7 @@ async fn node(title: &str, checkpoint: u64) -> (PrivateMeilisearch, NodeConfig) 
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn killed_node_is_skipped_until_it_restarts() {
     let (first, first_config) = node("first", 5).await;
     let (second, second_config) = node("second", 5).await;
@@ -50,7 +50,7 @@ async fn killed_node_is_skipped_until_it_restarts() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn frozen_node_fails_at_most_three_searches() {
     let (first, first_config) = node("first", 5).await;
     let (second, second_config) = node("second", 5).await;
@@ -75,7 +75,7 @@ async fn frozen_node_fails_at_most_three_searches() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn lagging_node_is_skipped() {
     let (_behind_server, behind) = node("behind", 5).await;
     let (_current_server, current) = node("current", 7).await;
@@ -92,7 +92,7 @@ async fn lagging_node_is_skipped() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn lag_is_unchanged_while_changes_are_unavailable() {
     let (_server, config) = node("only", 5).await;
     let changes = Changes::complete_from(6);
@@ -117,7 +117,7 @@ async fn lag_is_unchanged_while_changes_are_unavailable() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn waiting_for_a_permit_is_part_of_the_timeout() {
     let (server, config) = node("only", 5).await;
     let mut config = SearchConfig::new(vec![config]);
@@ -150,7 +150,7 @@ async fn waiting_for_a_permit_is_part_of_the_timeout() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn node_older_than_the_generation_is_skipped() {
     let (_server, config) = node("only", 5).await;
     let engine = engine(&[&config]).await;
@@ -161,7 +161,7 @@ async fn node_older_than_the_generation_is_skipped() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn node_without_an_index_is_skipped() {
     let server = PrivateMeilisearch::start();
     let config = config(&server);
@@ -174,7 +174,7 @@ async fn node_without_an_index_is_skipped() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn without_contains_filter_only_creators_are_unsupported() {
     let server = PrivateMeilisearch::start();
     let config = config(&server);

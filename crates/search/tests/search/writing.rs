@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{Server, config, engine, fill, first_page, id, ids, numbered, rebuild, titled};
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn documents_are_read_back_exactly() {
     let server = Server::find();
     let mut set = titled(7, "\"; \\ ' \u{2028} 宙の旋律 1e5 nan \u{1f600}");
@@ -43,7 +43,7 @@ async fn documents_are_read_back_exactly() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn writes_are_counted_and_compared() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
@@ -73,7 +73,7 @@ async fn writes_are_counted_and_compared() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn missing_index_is_not_created() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
@@ -87,7 +87,7 @@ async fn missing_index_is_not_created() {
 
 /// The node responds and closes the connection before it has read such a request.
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn too_large_request_is_halved() {
     let server = PrivateMeilisearch::start_with(&["--http-payload-size-limit", "8KiB"]);
     let writer = fill(&config(&server), &numbered(3), 1).await;
@@ -102,7 +102,7 @@ async fn too_large_request_is_halved() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn failed_task_is_an_error() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
@@ -125,7 +125,7 @@ async fn failed_task_is_an_error() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn interrupted_rebuild_leaves_nothing_behind() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(3), 1).await;
@@ -139,7 +139,7 @@ async fn interrupted_rebuild_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn outdated_rebuild_is_not_swapped_in() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(3), 9).await;
@@ -151,7 +151,7 @@ async fn outdated_rebuild_is_not_swapped_in() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn changed_settings_are_found_and_restored() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
@@ -173,7 +173,7 @@ async fn changed_settings_are_found_and_restored() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn finished_tasks_are_pruned() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
@@ -191,7 +191,7 @@ async fn finished_tasks_are_pruned() {
 }
 
 #[tokio::test]
-#[ignore = "needs a Meilisearch server: make test"]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn searches_never_see_a_rebuild_in_progress() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(40), 1).await;

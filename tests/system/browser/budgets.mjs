@@ -1,0 +1,79 @@
+// What a visit costs. The tests of this file run one after another, and no others beside them.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+
+import { pageTest, recorded, site, until } from "./support.mjs";
+
+const FIRST_VISIT = { requests: 3, bytes: 40_000 };
+/** The page itself, unless it is still fresh: assets never change. */
+const SECOND_VISIT = { requests: 1 };
+const FILTER_CHANGE_MS = 200;
+
+for (const path of ["/", "/?q=Harbour&keys=4", "/?view=table&perPage=60"]) {
+  pageTest(`a first and a second visit of ${path}`, {}, async (page) => {
+    const first = await recorded(page);
+    await page.goto(path, { waitUntil: "networkidle" });
+    console.log(`${path}: ${first.requests.length} requests, ${first.bytes} bytes`);
+    assert.ok(first.requests.length <= FIRST_VISIT.requests, first.requests.join("\n"));
+    assert.ok(first.bytes <= FIRST_VISIT.bytes, `${first.bytes} bytes`);
+    const again = await page.context().newPage();
+    const second = await recorded(again);
+    await again.goto(path, { waitUntil: "networkidle" });
+    assert.ok(second.requests.length <= SECOND_VISIT.requests, second.requests.join("\n"));
+  });
+}
+
+pageTest("a changed filter shows its list soon", {}, async (page) => {
+  await page.goto("/");
+  await page.evaluate(() => {
+    const start = { time: 0 };
+    document.addEventListener("click", () => (start.time ||= performance.now()), { capture: true });
+    new MutationObserver(() => {
+      if (!document.querySelector("ul.chips")) return;
+      requestAnimationFrame(() => (globalThis.changeTime ??= performance.now() - start.time));
+    }).observe(document.body, { childList: true, subtree: true });
+  });
+  await page.getByRole("checkbox", { name: "7K" }).click();
+  await until(() => page.evaluate(() => globalThis.changeTime > 0), "a new list");
+  const time = await page.evaluate(() => globalThis.changeTime);
+  console.log(`new list after ${time.toFixed(0)} ms`);
+  assert.ok(time <= FILTER_CHANGE_MS, `${time} ms`);
+});
+
+test("the preview has at most 8 KB as gzip", () => {
+  const sizeOf = (name) => {
+    const module = readFileSync(new URL(`../../../services/pages/assets/${name}`, import.meta.url));
+    return gzipSync(module, { level: 9 }).length;
+  };
+  const bytes = sizeOf("preview.js") + sizeOf("preview_notes.js");
+  console.log(`preview: ${bytes} bytes`);
+  assert.ok(bytes <= 8 * 1024, `${bytes} bytes`);
+});
+
+/** The time of a frame is that of its callback, with the processor slowed down four times. */
+pageTest("frames of a long chart take at most 4 ms", {}, async (page) => {
+  await page.goto(`/charts/${site.longChart}#t=60`);
+  await page.locator("#preview[data-verified=true]").waitFor();
+  const session = await page.context().newCDPSession(page);
+  await session.send("Emulation.setCPUThrottlingRate", { rate: 4 });
+  await page.evaluate(() => {
+    const request = requestAnimationFrame;
+    globalThis.frames = [];
+    globalThis.requestAnimationFrame = (callback) =>
+      request((timestamp) => {
+        const start = performance.now();
+        callback(timestamp);
+        frames.push(performance.now() - start);
+      });
+  });
+  await page.getByRole("button", { name: "Play" }).click();
+  await until(() => page.evaluate(() => frames.length > 200), "200 frames", 60_000);
+  const frames = await page.evaluate(() => globalThis.frames.toSorted((a, b) => a - b));
+  const median = frames[Math.floor(frames.length / 2)];
+  const high = frames[Math.floor(frames.length * 0.95)];
+  console.log(`median frame ${median.toFixed(2)} ms, 95 % at most ${high.toFixed(2)} ms`);
+  assert.ok(median <= 4, `${median} ms`);
+});

@@ -1,0 +1,67 @@
+//! Meilisearch killed, and emptied.
+
+use chart_index_tests::within;
+
+use super::report::Drill;
+use super::site::{self, Site, TIMEOUT};
+
+/// The services of search.
+const SEARCH: [&str; 3] = ["meilisearch", "meilisearch-keys", "sync"];
+
+#[test]
+#[ignore = "needs root and a Meilisearch server: make test-system"]
+fn outages_of_meilisearch_fail_no_request() {
+    site::run_with(&SEARCH, async |site| outages(&site, 60, 240).await);
+}
+
+#[test]
+#[ignore = "takes minutes, and needs a Meilisearch server: make test-full"]
+fn long_outages_of_meilisearch_fail_no_request() {
+    site::run_with(&SEARCH, async |site| outages(&site, 200, 12_000).await);
+}
+
+/// Kills the node, and replaces it by an empty one, each for this many requests.
+async fn outages(site: &Site, rate: u32, requests: u64) {
+    wait_for_engine(site, "meilisearch").await;
+    let mut drill = Drill::start(site.load(rate).start());
+    drill.requests(requests).await;
+
+    drill.phase("killed");
+    site.project.kill("meilisearch");
+    wait_for_engine(site, "postgres").await;
+    drill.requests(requests).await;
+    drill.phase("restarted");
+    site.project.start("meilisearch").await;
+    wait_for_engine(site, "meilisearch").await;
+    drill.recovered();
+
+    drill.phase("emptied");
+    site.project.kill("meilisearch");
+    site.project.empty_volumes("meilisearch");
+    site.project.start("meilisearch").await;
+    site.project.start("meilisearch-keys").await;
+    wait_for_engine(site, "meilisearch").await;
+    drill.recovered();
+    drill.requests(requests).await;
+    let report = drill.finish("Outages of Meilisearch");
+    assert_eq!(report.failed(""), 0, "PostgreSQL answers lists meanwhile");
+    let verified = site.project.run_once("sync", &["verify", "--search"]);
+    let output = String::from_utf8_lossy(&verified.stdout);
+    assert!(
+        output.contains(" compared, 0 differences"),
+        "{output}{}",
+        String::from_utf8_lossy(&verified.stderr)
+    );
+}
+
+/// Waits until both replicas answer lists that are not cached with this engine.
+async fn wait_for_engine(site: &Site, engine: &str) {
+    let mut number = 0;
+    for replica in ["browse-1", "browse-2"] {
+        within(TIMEOUT, async || {
+            number += 1;
+            (site.engine_of(replica, &format!("q={engine}+{number}")).await == engine).then_some(())
+        })
+        .await;
+    }
+}

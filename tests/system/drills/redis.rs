@@ -1,0 +1,225 @@
+//! Redis killed, frozen and full.
+
+use std::time::Duration;
+
+use chart_index_system_tests::Connection;
+use chart_index_tests::within;
+
+use super::report::Drill;
+use super::site::{self, LIMIT, REPLICAS, Site, TIMEOUT, UNSHARED};
+
+/// Lua: writes ARGV[2] values of ARGV[3] bytes, with keys that begin with ARGV[1].
+const FILL: &str =
+    "local value = string.rep('x', ARGV[3]) for i = 1, ARGV[2] do redis.call('SET', ARGV[1] .. i, value) end";
+
+#[test]
+#[ignore = "needs root: make test-system"]
+fn outages_of_redis_fail_no_request() {
+    site::run(async |site| outages(&site, 60, 150).await);
+}
+
+#[test]
+#[ignore = "takes minutes: make test-full"]
+fn long_outages_of_redis_fail_no_request() {
+    site::run(async |site| outages(&site, 300, 12_000).await);
+}
+
+/// Kills, freezes and fills Redis, each for this many requests.
+async fn outages(site: &Site, rate: u32, requests: u64) {
+    let mut drill = Drill::start(site.load(rate).start());
+    drill.requests(requests).await;
+    assert_eq!(site.admitted(1).await, LIMIT, "the replicas share the limit");
+    kill(site, &mut drill, requests).await;
+    freeze(site, &mut drill, requests).await;
+    evict(site, &mut drill, requests).await;
+    exceed(site, &mut drill, requests).await;
+    let report = drill.finish("Outages of Redis");
+    assert_eq!(report.failed(""), 0, "no response needs Redis");
+}
+
+async fn kill(site: &Site, drill: &mut Drill, requests: u64) {
+    drill.phase("killed");
+    site.project.kill("redis");
+    drill.requests(requests).await;
+    assert_unshared(site, 2, "killed").await;
+    drill.phase("restarted");
+    site.project.start("redis").await;
+    wait_for_connections(site, drill).await;
+    assert_eq!(site.admitted(3).await, LIMIT, "restarted: the replicas share the limit");
+}
+
+async fn freeze(site: &Site, drill: &mut Drill, requests: u64) {
+    drill.phase("frozen");
+    site.project.freeze("redis");
+    drill.requests(requests).await;
+    assert_unshared(site, 4, "frozen").await;
+    drill.phase("thawed");
+    site.project.thaw("redis");
+    wait_for_connections(site, drill).await;
+    assert_eq!(site.admitted(5).await, LIMIT, "thawed: the replicas share the limit");
+}
+
+/// Fills Redis, which evicts keys.
+async fn evict(site: &Site, drill: &mut Drill, requests: u64) {
+    drill.phase("full, evicting");
+    fill(site);
+    drill.requests(requests).await;
+    assert_eq!(site.admitted(6).await, LIMIT, "a window in use is not evicted");
+    let half = LIMIT / 2;
+    assert_eq!(site.admitted_details(7, half).await, half);
+    let evicted = fill(site);
+    let admitted = half + site.admitted(7).await;
+    println!("full, evicting: a client that paused for {evicted} evictions was admitted {admitted} times");
+    assert!(evicted > 0 && admitted == LIMIT, "windows are used more frequently than what fills Redis");
+}
+
+/// Fills Redis beyond its limit, so that it refuses every write.
+async fn exceed(site: &Site, drill: &mut Drill, requests: u64) {
+    drill.phase("full, not evicting");
+    let settings = ["maxmemory-policy", "maxmemory"].map(|name| (name, setting(site, name)));
+    set(site, "maxmemory-policy", "noeviction");
+    fill(site);
+    // Half of what is used: Redis stays above its limit when windows expire or buffers of its clients shrink.
+    set(site, "maxmemory", &(info(site, "used_memory:") / 2).to_string());
+    let refused = info(site, "errorstat_OOM:count=");
+    drill.requests(requests).await;
+    assert_unshared(site, 8, "full, not evicting").await;
+    let refused = info(site, "errorstat_OOM:count=") - refused;
+    println!("full, not evicting: {refused} commands failed");
+    assert!(refused > 0, "Redis refuses to write");
+    drill.phase("emptied");
+    site.redis(&["FLUSHALL"]);
+    for (name, value) in &settings {
+        set(site, name, value);
+    }
+    wait_for_connections(site, drill).await;
+    drill.requests(requests).await;
+    assert_eq!(site.admitted(9).await, LIMIT, "emptied: the replicas share the limit");
+}
+
+fn setting(site: &Site, name: &str) -> String {
+    site.redis(&["CONFIG", "GET", name]).lines().last().expect("a value").to_owned()
+}
+
+fn set(site: &Site, name: &str, value: &str) {
+    assert_eq!(site.redis(&["CONFIG", "SET", name, value]).trim(), "OK");
+}
+
+/// Asserts that each replica limits on its own.
+async fn assert_unshared(site: &Site, client: u16, state: &str) {
+    let admitted = site.admitted(client).await;
+    println!("{state}: a client was admitted {admitted} times");
+    assert!(UNSHARED.contains(&admitted), "{state}: each replica has its own limit");
+}
+
+/// Waits until every replica is connected to Redis and receives invalidations.
+async fn wait_for_connections(site: &Site, drill: &mut Drill) {
+    for replica in REPLICAS {
+        for gauge in ["chart_index_redis_connected", "chart_index_cache_listening"] {
+            within(TIMEOUT, async || site.is_one(replica, gauge).await.then_some(())).await;
+        }
+    }
+    drill.recovered();
+}
+
+/// Fills Redis with values that no one reads, until it is at its limit; returns how many keys it evicted.
+fn fill(site: &Site) -> u64 {
+    let evicted = info(site, "evicted_keys:");
+    // Small values last: they fill what is left where nothing is evicted.
+    for (bytes, total) in [(10_000, info(site, "maxmemory:")), (100, 2_000_000)] {
+        let batch = 1_000_000 / bytes;
+        for number in 0..=total / 1_000_000 {
+            let (prefix, batch) = (format!("filler:{bytes}:{number}:"), batch.to_string());
+            site.redis(&["EVAL", FILL, "0", &prefix, &batch, &bytes.to_string()]);
+        }
+    }
+    info(site, "evicted_keys:") - evicted
+}
+
+/// A number of `INFO`; 0 if there is none with this name.
+fn info(site: &Site, name: &str) -> u64 {
+    let info = site.redis(&["INFO", "everything"]);
+    let value = info.lines().find_map(|line| line.strip_prefix(name)?.split(',').next()?.trim().parse().ok());
+    value.unwrap_or_default()
+}
+
+#[test]
+#[ignore = "needs root: make test-system"]
+fn partition_from_redis_fails_no_request() {
+    site::run(async |site| partition(&site, "lookup-1", 60, 1).await);
+}
+
+#[test]
+#[ignore = "takes minutes: make test-full"]
+fn long_partitions_from_redis_fail_no_request() {
+    site::run(async |site| {
+        for (client, replica) in (1..).step_by(2).zip(["lookup-1", "lookup-2", "lookup-1", "lookup-2"]) {
+            partition(&site, replica, 300, client).await;
+        }
+    });
+}
+
+/// How long a replica is separated from Redis.
+const PARTITION: Duration = Duration::from_secs(30);
+
+/// A removal is in force everywhere within this time, with or without Redis.
+const REMOVAL: Duration = Duration::from_secs(5);
+
+/// Loses all packets between a replica and Redis. Meanwhile a chart is removed. Two clients, from this one on, use up their limits.
+async fn partition(site: &Site, replica: &str, rate: u32, client: u16) {
+    let mut drill = Drill::start(site.load(rate).start());
+    drill.requests(u64::from(rate) * 5).await;
+    assert_eq!(site.project.connect(replica, "redis", 6379), Connection::Open);
+    drill.phase("partitioned");
+    site.project.partition(&[replica, "redis"]);
+    assert_eq!(site.project.connect(replica, "redis", 6379), Connection::Silent);
+    assert_eq!(site.project.connect(replica, "postgres", 5432), Connection::Open);
+    let end = tokio::time::Instant::now() + PARTITION;
+    drill.requests(u64::from(rate) * 5).await;
+    let admitted = site.admitted_lookups(client).await;
+    println!("a client was admitted {admitted} times");
+    assert!(UNSHARED.contains(&admitted), "the replica has a limit of its own");
+    removal(site).await;
+    tokio::time::sleep_until(end).await;
+    drill.phase("healed");
+    site.project.heal(&[replica, "redis"]);
+    wait_for_connections(site, &mut drill).await;
+    assert_eq!(site.admitted_lookups(client + 1).await, LIMIT, "the replicas share the limit");
+    restore(site).await;
+    let report = drill.finish("Partition of a replica from Redis");
+    assert_eq!(report.failed(""), 0, "no response needs Redis");
+    let p99 = report.latency("partitioned", 990);
+    assert!(
+        p99 < Duration::from_millis(500),
+        "requests wait for Redis only until it is known to be unavailable: {p99:?}"
+    );
+}
+
+/// Removes a chart that both lookup replicas have in their caches, and waits until both say that it is unknown.
+async fn removal(site: &Site) {
+    let chart = &site.removable;
+    for replica in ["lookup-1", "lookup-2"] {
+        for _ in 0..2 {
+            assert_eq!(site.status_of(replica, chart).await, "known", "{replica}");
+        }
+    }
+    let removed = site.project.run_once("ingest", &["remove", "chart", chart]);
+    assert!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
+    let start = tokio::time::Instant::now();
+    for replica in ["lookup-1", "lookup-2"] {
+        within(TIMEOUT, async || (site.status_of(replica, chart).await == "unknown").then_some(())).await;
+        let elapsed = start.elapsed();
+        println!("removal in force on {replica} {elapsed:.1?} after the command has ended");
+        assert!(elapsed < REMOVAL, "{replica}: {elapsed:?}");
+    }
+}
+
+/// Restores the chart, so that it can be removed again.
+async fn restore(site: &Site) {
+    let restored = site.project.run_once("ingest", &["restore", "chart", &site.removable]);
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    for replica in ["lookup-1", "lookup-2"] {
+        let known = async || (site.status_of(replica, &site.removable).await == "known").then_some(());
+        within(TIMEOUT, known).await;
+    }
+}

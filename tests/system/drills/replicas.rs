@@ -1,0 +1,76 @@
+//! Replicas that are replaced and killed one by one.
+
+use std::time::Duration;
+
+use super::report::Drill;
+use super::site::{self, REPLICAS, Site};
+
+#[test]
+#[ignore = "needs root: make test-system"]
+fn rollout_fails_no_request() {
+    site::run(async |site| rollout(&site, 60, 1_000).await);
+}
+
+#[test]
+#[ignore = "takes 12 minutes: make test-full"]
+fn long_rollout_fails_no_request() {
+    site::run(async |site| rollout(&site, 300, 200_000).await);
+}
+
+#[test]
+#[ignore = "needs root: make test-system"]
+fn kills_of_replicas_fail_few_requests() {
+    site::run(async |site| kills(&site, 60, 1).await);
+}
+
+#[test]
+#[ignore = "takes 6 minutes: make test-full"]
+fn long_kills_of_replicas_fail_few_requests() {
+    site::run(async |site| kills(&site, 300, 12).await);
+}
+
+/// Replaces each replica in turn, as `scripts/compose up` does, until this many requests were sent.
+async fn rollout(site: &Site, rate: u32, requests: u64) {
+    let mut drill = Drill::start(site.load(rate).start());
+    drill.requests(u64::from(rate) * 3).await;
+    while drill.started() < requests {
+        for replica in REPLICAS {
+            drill.phase(format!("{replica} replaced"));
+            assert_eq!(site.project.stop(replica).await, 0, "{}", site.project.log(replica));
+            site.project.start(replica).await;
+            site.wait_for_all_replicas().await;
+            drill.recovered();
+        }
+    }
+    let report = drill.finish("Rollout");
+    assert_eq!(report.failed(""), 0, "each replica drains before it exits");
+}
+
+/// The time for which a killed replica is down.
+const DOWN: Duration = Duration::from_secs(4);
+
+/// Kills each replica in turn, and restarts it, this many times.
+async fn kills(site: &Site, rate: u32, rounds: usize) {
+    let mut drill = Drill::start(site.load(rate).start());
+    drill.requests(u64::from(rate) * 3).await;
+    for _ in 0..rounds {
+        for replica in REPLICAS {
+            assert_eq!(site.project.restart_policy(replica), "unless-stopped", "engines restart it");
+            drill.phase(format!("{replica} killed"));
+            site.project.kill(replica);
+            tokio::time::sleep(DOWN).await;
+            drill.phase(format!("{replica} restarted"));
+            site.project.start(replica).await;
+            site.wait_for_all_replicas().await;
+            drill.recovered();
+        }
+    }
+    let report = drill.finish("Kills");
+    // HAProxy repeats a request without a response. A response that has begun cannot be repeated, and the replica that is left
+    // may reject lists that it has not cached while the processors are busy.
+    let (failed, requests) = (report.failed(""), report.requests());
+    assert!(failed * 200 <= requests, "at least 99.5 % succeed: {failed} of {requests} failed");
+    // A request that meets the address of a killed replica waits for `timeout connect`, until the checks find that it is gone.
+    let p99 = report.latency("killed", 990);
+    assert!(p99 < Duration::from_millis(750), "HAProxy repeats it soon: {p99:?}");
+}

@@ -1,0 +1,269 @@
+//! The expressions of rules, alerts and the runbook over a loaded instance: each returns data.
+//!
+//! An alert returns data if its comparisons have something to compare. For that each comparison becomes one with `bool`,
+//! which returns 0 instead of nothing, `absent(x)` becomes `x`, and `unless` becomes `and`.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use chart_index_system_tests::PrivatePrometheus;
+use chart_index_tests::{
+    ChartSpec, Client, Library, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions, TestRedis,
+    free_address, indexer, indexer_command,
+};
+
+use super::expressions::metrics;
+use super::{promtool_with_input, read};
+
+/// Rules and queries that return no data even so, with the reason: none. A rule is named by its alert or series.
+const WITHOUT_DATA: &[(&str, &str)] = &[];
+
+/// What only exists with Meilisearch nodes: the beginnings of the names of metrics.
+const OF_MEILISEARCH: &[&str] = &[
+    "chart_index_change_feed_",
+    "chart_index_search_node_",
+    "chart_index_sync_",
+    "chart_index_outbox_",
+    "slo:search_lag",
+];
+
+/// Maximum time until every expression returns data.
+const TIMEOUT: Duration = Duration::from_mins(2);
+/// Pause between two rounds of requests.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// An instance with its servers, and a Prometheus that scrapes it.
+pub(crate) struct Loaded {
+    postgres: PrivatePostgres,
+    service: Service,
+    client: Client,
+    pub(crate) prometheus: PrivatePrometheus,
+    /// `sync --follow`.
+    follower: Option<Child>,
+    _servers: (TestRedis, Option<PrivateMeilisearch>),
+}
+
+impl Loaded {
+    /// Starts everything; without a Meilisearch node there is no `sync --follow`.
+    pub(crate) async fn start(meilisearch: Option<PrivateMeilisearch>) -> Self {
+        let (postgres, redis) = (PrivatePostgres::start(), TestRedis::create());
+        let library = Library::new();
+        for number in 0..3 {
+            library.osu(&format!("alpha/{} set/a.osu", number + 1), ChartSpec::numbered(number));
+        }
+        indexer(postgres.url(), &["migrate"]).succeeded();
+        indexer(postgres.url(), &["ingest", &library.argument()]).succeeded();
+        let node = meilisearch.as_ref().map(PrivateMeilisearch::url);
+        let mut variables = vec![("REDIS_URL", redis.url())];
+        variables.extend(node.as_deref().map(|node| ("MEILISEARCH_URL", node)));
+        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+        let service = Service::start_with(postgres.url(), &options);
+        let mut targets = vec![("chart-index", service.private_address())];
+        let follower = node.map(|node| follow(postgres.url(), &node, &mut targets));
+        let prometheus = PrivatePrometheus::start(&targets).await;
+        let client = service.client();
+        Self { postgres, service, client, prometheus, follower, _servers: (redis, meilisearch) }
+    }
+
+    /// Requests every route, and some that fail.
+    pub(crate) async fn request(&self) {
+        let id = text(&self.client, "/api/chartsets?perPage=1", "/items/0/id").await;
+        let Some(id) = id else { return };
+        let detail = format!("/api/chartsets/{id}");
+        let Some(hash) = text(&self.client, &detail, "/charts/0/chart/hash").await else { return };
+        let unknown = format!("{:064x}", fastrand::u64(..));
+        for path in [
+            format!("/api/charts/{hash}"),
+            format!("/api/charts/{unknown}"),
+            format!("/api/charts/{hash}/rox"),
+            format!("/api/charts/{hash}/preview"),
+            format!("/api/chartsets?q={}", &unknown[60..]),
+            format!("/go/chartset/{id}"),
+            "/nowhere".to_owned(),
+        ] {
+            self.client.get(&path).await;
+        }
+    }
+
+    /// Requests what is not cached while PostgreSQL does not respond: each is 503.
+    pub(crate) async fn fail(&self) {
+        self.postgres.freeze();
+        for path in ["/api/chartsets/0000000000000000", "/go/chartset/0000000000000000"] {
+            assert_eq!(self.client.get(path).await.status, 503, "{path}");
+        }
+        self.postgres.thaw();
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if let Some(follower) = &mut self.follower {
+            let _ = follower.kill();
+            let _ = follower.wait();
+        }
+    }
+}
+
+/// Starts `sync --follow` and adds it to the targets.
+fn follow(database_url: &str, node: &str, targets: &mut Vec<(&str, SocketAddr)>) -> Child {
+    let address = free_address();
+    targets.push(("chart-indexer", address));
+    let mut command = indexer_command(database_url, &["sync", "--follow"]);
+    command.env("MEILISEARCH_URL", node).env("METRICS_LISTEN", address.to_string());
+    command.stdout(Stdio::null()).spawn().expect("chart-indexer starts")
+}
+
+/// A string of a JSON response. `None` if it is not there: an index may be empty at first.
+async fn text(client: &Client, path: &str, pointer: &str) -> Option<String> {
+    let response = client.get(path).await;
+    if response.status != 200 {
+        return None;
+    }
+    response.json().pointer(pointer).map(|value| value.as_str().expect("a string").to_owned())
+}
+
+#[tokio::test]
+async fn expressions_return_data() {
+    let loaded = Loaded::start(None).await;
+    let mut expressions = expressions(&loaded.prometheus).await;
+    expressions.retain(|(_, expression)| {
+        !metrics(expression).iter().any(|name| OF_MEILISEARCH.iter().any(|start| name.starts_with(start)))
+    });
+    assert_return_data(&loaded, expressions).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn expressions_return_data_with_meilisearch() {
+    let loaded =
+        Loaded::start(Some(PrivateMeilisearch::start_with(&["--max-indexing-memory", "1GiB"]))).await;
+    let expressions = expressions(&loaded.prometheus).await;
+    assert_return_data(&loaded, expressions).await;
+}
+
+/// Sends requests until each expression has returned data.
+async fn assert_return_data(loaded: &Loaded, mut missing: Vec<(String, String)>) {
+    assert!(missing.len() > 50, "{missing:?}");
+    for (name, _) in WITHOUT_DATA {
+        assert!(missing.iter().any(|(rule, _)| rule == name), "no such rule: {name}");
+    }
+    let start = Instant::now();
+    loaded.request().await;
+    loaded.fail().await;
+    loop {
+        loaded.request().await;
+        let mut still_missing = Vec::new();
+        for (name, expression) in missing {
+            let result = loaded.prometheus.query(&as_data(&expression)).await;
+            if result.as_array().is_none_or(Vec::is_empty) {
+                still_missing.push((name, expression));
+            }
+        }
+        missing = still_missing;
+        let unexpected: Vec<_> = missing.iter().filter(|(name, _)| reason(name).is_none()).collect();
+        if unexpected.is_empty() {
+            break;
+        }
+        assert!(start.elapsed() < TIMEOUT, "no data: {unexpected:#?}");
+        tokio::time::sleep(PAUSE).await;
+    }
+    check_metrics(&loaded.service).await;
+}
+
+/// `promtool check metrics` finds nothing in the metrics of the instance.
+async fn check_metrics(service: &Service) {
+    let metrics = service.private_client().get("/metrics").await;
+    assert_eq!(metrics.status, 200);
+    let found = promtool_with_input(&["check", "metrics"], &metrics.body);
+    assert_eq!(found, "", "{found}");
+}
+
+/// Why an expression may have no data.
+fn reason(name: &str) -> Option<&'static str> {
+    WITHOUT_DATA.iter().find(|(rule, _)| *rule == name).map(|(_, reason)| *reason)
+}
+
+/// The expressions of all rules, and those of the runbook, each with a name.
+async fn expressions(prometheus: &PrivatePrometheus) -> Vec<(String, String)> {
+    let rules = prometheus.rules().await.into_iter();
+    let mut expressions: Vec<_> = rules.map(|rule| (rule.name, rule.expression)).collect();
+    let runbook = runbook_queries(&read("docs/runbook.md"));
+    assert!(runbook.len() > 15, "{runbook:#?}");
+    expressions.extend(runbook.into_iter().map(|query| ("docs/runbook.md".to_owned(), query)));
+    expressions
+}
+
+/// The queries of the runbook: in blocks of `promql`, separated by empty lines, and between backticks.
+pub(crate) fn runbook_queries(text: &str) -> Vec<String> {
+    let mut queries = BTreeSet::new();
+    let (mut block, mut is_promql, mut is_code) = (String::new(), false, false);
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with("```") {
+            (is_promql, is_code) = (line == "```promql", !is_code);
+        }
+        if is_promql && !line.starts_with("```") && !line.is_empty() {
+            block.push_str(line);
+            block.push(' ');
+        } else if !block.is_empty() {
+            queries.insert(std::mem::take(&mut block).trim().to_owned());
+        }
+        if !is_code {
+            let inline = line.split('`').skip(1).step_by(2).filter(|code| is_query(code));
+            queries.extend(inline.map(str::to_owned));
+        }
+    }
+    queries.into_iter().collect()
+}
+
+/// Whether code between backticks is a query: a series of the metrics page or of the rules, or a function of one.
+fn is_query(code: &str) -> bool {
+    const BEGINNINGS: &[&str] = &[
+        "chart_index_",
+        "db_client_",
+        "http_server_",
+        "process_",
+        "tokio_runtime_",
+        "slo:",
+        "up{",
+        "sum ",
+        "count ",
+        "max ",
+        "rate(",
+        "histogram_quantile(",
+        "topk(",
+    ];
+    BEGINNINGS.iter().any(|beginning| code.starts_with(beginning))
+        && !["chart_index_reason", "chart_index_signal"].contains(&code)
+}
+
+/// The expression in a form that returns data if there is something to compare.
+fn as_data(expression: &str) -> String {
+    let mut data = expression.replace("absent(", "(").replace(" unless ", " and ");
+    for comparison in [" > ", " < ", " >= ", " <= ", " == ", " != "] {
+        data = data.replace(comparison, &format!("{comparison}bool "));
+    }
+    data.replace(" bool bool ", " bool ")
+}
+
+#[test]
+fn comparisons_return_data() {
+    for (expression, expected) in [
+        (
+            r#"sum(a{b!="c"}) > 2 unless on (d) absent(e{f=~"g|h"}) == 0"#,
+            r#"sum(a{b!="c"}) > bool 2 and on (d) (e{f=~"g|h"}) == bool 0"#,
+        ),
+        ("a > bool 30", "a > bool 30"),
+    ] {
+        assert_eq!(as_data(expression), expected);
+    }
+}
+
+#[test]
+fn queries_of_the_runbook_are_found() {
+    let text =
+        "Ask `up{job=\"a\"}` of `REPLICA`.\n\n```promql\nsum(\n  a\n)\n\nb\n```\n```sh\nrate(c)\n```\n";
+    assert_eq!(runbook_queries(text), ["b", "sum( a )", "up{job=\"a\"}"]);
+}

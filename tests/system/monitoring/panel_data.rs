@@ -1,0 +1,119 @@
+//! Every panel of every dashboard has data on a loaded instance.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use chart_index_system_tests::PrivatePrometheus;
+use chart_index_tests::PrivateMeilisearch;
+
+use super::dashboards::{Query, queries};
+use super::loaded::Loaded;
+
+/// Maximum time until every panel has data.
+const TIMEOUT: Duration = Duration::from_mins(2);
+/// Pause between two rounds of requests.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The reasons for which a panel may have no data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// It is about `chart-indexer ingest`, which has ended before it is scraped.
+    Ingest,
+    /// It shows alerts, errors or refusals by their kind, and these do not occur here.
+    Never,
+}
+
+/// The panels that may have no data, by the names of their dashboard and panel.
+const WITHOUT_DATA: &[(&str, &str, Reason)] = &[
+    ("dependencies", "Meilisearch: errors", Reason::Never),
+    ("dependencies", "PostgreSQL: statements and timeouts", Reason::Never),
+    ("dependencies", "Redis: errors", Reason::Never),
+    ("saturation", "Shed requests by reason", Reason::Never),
+    ("search", "Chartsets by outcome", Reason::Ingest),
+    ("search", "Refused files", Reason::Ingest),
+    ("search", "Refused files by reason", Reason::Ingest),
+    ("service", "Firing alerts", Reason::Never),
+];
+
+/// Parts of queries about nodes of Meilisearch and `sync --follow`, which have no data without a node.
+const OF_MEILISEARCH: &[&str] = &[
+    "chart_index_change_feed_",
+    "chart_index_outbox_",
+    "chart_index_search_node_",
+    "chart_index_sync_",
+    r#"db_system_name="meilisearch""#,
+    r#"slo="freshness""#,
+];
+
+#[tokio::test]
+async fn panels_have_data_under_load() {
+    let loaded = Loaded::start(None).await;
+    let mut queries = queries();
+    queries.retain(|query| !OF_MEILISEARCH.iter().any(|part| query.expression.contains(part)));
+    assert_have_data(&loaded, queries).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn panels_have_data_with_meilisearch() {
+    let node = PrivateMeilisearch::start_with(&["--max-indexing-memory", "1GiB"]);
+    let loaded = Loaded::start(Some(node)).await;
+    assert_have_data(&loaded, queries()).await;
+}
+
+#[test]
+fn exceptions_name_panels() {
+    let queries = queries();
+    for (dashboard, panel, reason) in WITHOUT_DATA {
+        let exists = queries.iter().any(|query| query.dashboard == *dashboard && query.panel == *panel);
+        assert!(exists, "{dashboard}, {panel}: {reason:?}");
+    }
+}
+
+/// Sends requests until every query has had a value, except for those of panels that may have none.
+async fn assert_have_data(loaded: &Loaded, mut missing: Vec<Query>) {
+    missing.retain(|query| reason(query).is_none());
+    let start = Instant::now();
+    for round in 0_u32.. {
+        // A series that begins with its first error has no rate before the second one.
+        if round.is_multiple_of(10) {
+            loaded.fail().await;
+        }
+        loaded.request().await;
+        let mut without_data = Vec::new();
+        for query in missing {
+            if !has_data(&loaded.prometheus, &query).await {
+                without_data.push(query);
+            }
+        }
+        missing = without_data;
+        if missing.is_empty() {
+            return;
+        }
+        assert!(start.elapsed() < TIMEOUT, "without data: {missing:#?}");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn reason(query: &Query) -> Option<Reason> {
+    let is_entry = |(dashboard, panel, _): &&(&str, &str, Reason)| {
+        *dashboard == query.dashboard && *panel == query.panel
+    };
+    WITHOUT_DATA.iter().find(is_entry).map(|(_, _, reason)| *reason)
+}
+
+/// Whether a query has a number within the last minute.
+async fn has_data(prometheus: &PrivatePrometheus, query: &Query) -> bool {
+    let now =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time after 1970").as_secs_f64();
+    let answer = prometheus.query_range(&without_variables(&query.expression), (now - 60.0, now), 1.0).await;
+    let series = answer.unwrap_or_else(|error| panic!("{query:?}: {error}"));
+    let series = series.as_array().expect("series").iter();
+    let mut samples = series.flat_map(|series| series["values"].as_array().expect("samples"));
+    samples.any(|sample| sample[1].as_str().and_then(|value| value.parse().ok()).is_some_and(f64::is_finite))
+}
+
+/// The expression with values for the variables of Grafana. The harness scrapes every second.
+fn without_variables(expression: &str) -> String {
+    let values = [("$__rate_interval", "10s"), ("$__range", "1m"), ("$job", ".+"), ("$instance", ".+")];
+    values.iter().fold(expression.to_owned(), |text, (name, value)| text.replace(name, value))
+}

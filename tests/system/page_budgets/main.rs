@@ -1,0 +1,120 @@
+//! The cost of a full list page: its bytes on the wire, and its time beside that of the list of the API.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test panics if its set-up fails, and prints what it measured"
+)]
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use chart_index_tests::{
+    Client, Random, Service, ServiceOptions, TestDatabase, TestRedis, generate_catalogue, indexer,
+};
+
+/// What a browser sends.
+const ACCEPT: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+
+/// The bytes of a page with 30 chartsets and their 135 charts, as gzip.
+const LIST_BYTES: usize = 13_400;
+
+/// How much longer a list page may take than the list of the API, both from the cache.
+const EXTRA_TIME: Duration = Duration::from_millis(2);
+
+/// The pairs of requests whose times are compared.
+const PAIRS: usize = 101;
+
+/// A service with two pages of generated chartsets.
+struct Site {
+    _database: TestDatabase,
+    _redis: TestRedis,
+    _service: Service,
+    client: Client,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let (database, redis) = (TestDatabase::create().await, TestRedis::create());
+        indexer(database.url(), &["migrate"]).succeeded();
+        generate_catalogue(database.url(), &["--chartsets", "60", "--charts", "305"]).succeeded();
+        set_curves(&database);
+        let variables = [("REDIS_URL", redis.url())];
+        let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
+        let service = Service::start_with(database.url(), &options);
+        let client = service.client();
+        Self { _database: database, _redis: redis, _service: service, client }
+    }
+}
+
+/// Gives every chart a density curve around its average density.
+fn set_curves(database: &TestDatabase) {
+    let charts = database.psql(
+        "SELECT encode(hash, 'hex') || '|' || round(255 * sqrt(least(density_avg / 60, 1))) FROM charts ORDER BY hash",
+    );
+    let mut random = Random::new(1);
+    let mut statement = "UPDATE charts SET density_curve = decode(curve, 'hex') FROM (VALUES ".to_owned();
+    for (index, line) in charts.lines().enumerate() {
+        let (hash, average) = line.split_once('|').unwrap();
+        let curve = curve(average.parse().unwrap(), &mut random);
+        let separator = if index == 0 { "" } else { ", " };
+        write!(statement, "{separator}('{hash}', '{curve}')").unwrap();
+    }
+    database.psql(&(statement + ") AS given (of, curve) WHERE hash = decode(of, 'hex')"));
+}
+
+/// A density curve as hexadecimal digits: parts of a song with a density each, single breaks, and some noise. The steps from
+/// one value to the next have as much entropy as those of real charts: 1.8 bits in sixteenths of the height.
+fn curve(average: u32, random: &mut Random) -> String {
+    let mut values = Vec::new();
+    while values.len() < 48 {
+        let is_break = random.below(100) < 6;
+        let parts = if is_break { 1 + random.below(2) } else { 3 + random.below(8) };
+        let level = average * if is_break { 40 } else { 70 + random.below(51) } / 100;
+        values.extend((0..parts).map(|_| (level + random.below(21)).saturating_sub(10).min(255)));
+    }
+    let mut digits = String::new();
+    for value in &values[..48] {
+        write!(digits, "{value:02x}").unwrap();
+    }
+    digits
+}
+
+#[tokio::test]
+async fn full_list_is_within_its_bytes() {
+    let site = Site::new().await;
+    let page = site.client.get_with("/", &[ACCEPT, ("accept-encoding", "gzip")]).await;
+    let html = site.client.get_with("/", &[ACCEPT]).await;
+    assert_eq!((page.status.as_u16(), html.status.as_u16()), (200, 200));
+    let html = String::from_utf8(html.body).unwrap();
+    let (sets, charts) =
+        (html.matches("<h2><a href=\"/chartsets/").count(), html.matches("href=\"/charts/").count());
+    assert_eq!(sets, 30);
+    assert!((130..=140).contains(&charts), "{charts} charts");
+    assert_eq!(html.matches("<path d=\"M0 12V").count(), charts);
+    let bytes = page.body.len();
+    println!("{sets} sets, {charts} charts: {bytes} bytes");
+    assert!(bytes <= LIST_BYTES, "{bytes} bytes");
+}
+
+#[tokio::test]
+async fn cached_list_page_takes_as_long_as_the_api() {
+    let site = Site::new().await;
+    let time = async |path: &str| {
+        let start = Instant::now();
+        let response = site.client.get_with(path, &[("accept-encoding", "gzip")]).await;
+        assert_eq!(response.status, 200, "{path}");
+        start.elapsed()
+    };
+    let (mut pages, mut lists) = (Vec::new(), Vec::new());
+    for _ in 0..PAIRS {
+        pages.push(time("/").await);
+        lists.push(time("/api/chartsets").await);
+    }
+    let median = |times: &mut Vec<Duration>| {
+        times.sort_unstable();
+        times[PAIRS / 2]
+    };
+    let (page, list) = (median(&mut pages), median(&mut lists));
+    println!("page {page:?}, list of the API {list:?}");
+    assert!(page <= list + EXTRA_TIME, "{page:?}, {list:?}");
+}

@@ -1,0 +1,230 @@
+//! Replicas behind HAProxy under open-loop load: rollouts without a failed request, and an outage of PostgreSQL. The long
+//! forms are run by `make test-full`.
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test panics if its set-up fails, and prints what it measured"
+)]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use chart_index_system_tests::{OpenLoop, PrivateHaproxy};
+use chart_index_tests::{
+    ChartSpec, IndexerRun, Library, PrivatePostgres, ReplicaAddresses, Service, ServiceOptions, TestDatabase,
+    TestRedis, indexer_command, paths_of_all_kinds, within,
+};
+use tokio::sync::Mutex;
+
+/// Maximum time until HAProxy notices a change, and until a replica starts or exits, beyond the configured times.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The charts of a site, each in a chartset of its own.
+const CHARTS: u32 = 40;
+
+/// Held by tests that keep the processors busy. With late checks replicas are mostly idle.
+static BUSY: Mutex<()> = Mutex::const_new(());
+
+/// The number of sites so far.
+static SITES: AtomicU32 = AtomicU32::new(0);
+
+/// A rollout: replicas are terminated in turn and restarted, under load.
+struct Rollout {
+    /// Minimum number of SIGTERMs.
+    terminations: u32,
+    /// Minimum number of requests.
+    requests: u64,
+    /// Requests per second.
+    rate: u32,
+    /// The health checks of HAProxy.
+    checks: &'static str,
+    /// The time within which these checks find an unready replica.
+    detection: Duration,
+    /// `DRAIN_DELAY_MS`.
+    drain_delay: &'static str,
+}
+
+/// Checks that find an unready replica within 3 s.
+const FREQUENT_CHECKS: Rollout = Rollout {
+    terminations: 4,
+    requests: 1_000,
+    rate: 60,
+    checks: "inter 500ms fall 2 rise 1",
+    detection: Duration::from_secs(3),
+    drain_delay: "3500",
+};
+
+/// A single check every 10 s.
+const LATE_CHECKS: Rollout = Rollout {
+    terminations: 1,
+    requests: 500,
+    rate: 50,
+    checks: "inter 10s fall 1 rise 1",
+    detection: Duration::from_secs(12),
+    drain_delay: "13000",
+};
+
+#[tokio::test]
+async fn rollout_fails_no_request() {
+    let _busy = BUSY.lock().await;
+    FREQUENT_CHECKS.run().await;
+}
+
+#[tokio::test]
+async fn rollout_with_late_checks_fails_no_request() {
+    LATE_CHECKS.run().await;
+}
+
+#[tokio::test]
+async fn outage_of_postgresql_fails_no_cached_request() {
+    let _busy = BUSY.lock().await;
+    outage_of_postgresql(Duration::from_secs(10), 100).await;
+}
+
+#[tokio::test]
+#[ignore = "takes 11 minutes: make test-full"]
+async fn long_rollout_fails_no_request() {
+    let _busy = BUSY.lock().await;
+    Rollout { terminations: 50, requests: 200_000, rate: 300, ..FREQUENT_CHECKS }.run().await;
+}
+
+#[tokio::test]
+#[ignore = "takes 20 minutes: make test-full"]
+async fn long_rollout_with_late_checks_fails_no_request() {
+    Rollout { terminations: 50, requests: 200_000, rate: 200, ..LATE_CHECKS }.run().await;
+}
+
+#[tokio::test]
+#[ignore = "takes 5 minutes: make test-full"]
+async fn long_outage_of_postgresql_fails_no_cached_request() {
+    let _busy = BUSY.lock().await;
+    outage_of_postgresql(Duration::from_mins(5), 200).await;
+}
+
+impl Rollout {
+    async fn run(self) {
+        let database = TestDatabase::create().await;
+        let mut site = Site::start(database.url(), &self).await;
+        // At most an hour of load, which ends with the rollout.
+        let requests = u64::from(self.rate) * 3_600;
+        let load =
+            OpenLoop { rate: self.rate, requests, ..OpenLoop::new(site.proxy.address(), site.paths()) };
+        let load = load.start();
+        let mut terminations = 0;
+        while terminations < self.terminations || load.started() < self.requests {
+            site.restart(usize::from(terminations % 2 == 1), self.detection).await;
+            terminations += 1;
+        }
+        let outcome = load.stop();
+        println!("{terminations} SIGTERMs, {outcome}");
+        assert!(outcome.requests() >= self.requests, "{outcome}");
+        assert_eq!(outcome.count_of(200), outcome.requests(), "{outcome}{}", site.proxy.log());
+    }
+}
+
+/// Two replicas behind HAProxy, with a catalogue.
+struct Site {
+    database_url: String,
+    redis: TestRedis,
+    hashes: Vec<String>,
+    chartsets: Vec<String>,
+    drain_delay: &'static str,
+    addresses: [ReplicaAddresses; 2],
+    replicas: [Service; 2],
+    proxy: PrivateHaproxy,
+}
+
+impl Site {
+    async fn start(database_url: &str, rollout: &Rollout) -> Self {
+        let (redis, library) = (TestRedis::create(), Library::new());
+        // Invalidations reach the subscribers of all databases of a Redis server, so each site has charts of its own.
+        let first = CHARTS * SITES.fetch_add(1, Ordering::Relaxed) + 1;
+        let write = |number| library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
+        let hashes = (first..first + CHARTS).map(|number| write(number).note_hash()).collect();
+        for arguments in [&["migrate"][..], &["ingest", &library.argument()]] {
+            let mut command = indexer_command(database_url, arguments);
+            IndexerRun::run(command.env("REDIS_URL", redis.url())).succeeded();
+        }
+        let addresses = [ReplicaAddresses::choose(), ReplicaAddresses::choose()];
+        let replicas =
+            addresses.map(|addresses| start_replica(database_url, &redis, rollout.drain_delay, addresses));
+        let list = replicas[0].client().get("/api/chartsets?perPage=60").await.json();
+        let items = list["items"].as_array().expect("a list");
+        let chartsets = items.iter().map(|item| item["id"].as_str().expect("an id").to_owned()).collect();
+        for replica in &replicas {
+            let ready = async || (replica.private_client().get("/readyz").await.status == 200).then_some(());
+            within(TIMEOUT, ready).await;
+        }
+        let proxy = PrivateHaproxy::start(&addresses, rollout.checks);
+        let (database_url, drain_delay) = (database_url.to_owned(), rollout.drain_delay);
+        Self { database_url, redis, hashes, chartsets, drain_delay, addresses, replicas, proxy }
+    }
+
+    fn paths(&self) -> Vec<String> {
+        paths_of_all_kinds(&self.hashes, &self.chartsets)
+    }
+
+    /// Terminates a replica, which HAProxy has to notice before it exits, and restarts it on its ports. Returns once HAProxy
+    /// sends requests to it again.
+    async fn restart(&mut self, number: usize, detection: Duration) {
+        self.replicas[number].terminate();
+        self.wait_for_status(number, "DOWN", detection + TIMEOUT).await;
+        assert_eq!(self.replicas[number].wait(), Some(0));
+        self.replicas[number] =
+            start_replica(&self.database_url, &self.redis, self.drain_delay, self.addresses[number]);
+        self.wait_for_status(number, "UP", detection + TIMEOUT).await;
+    }
+
+    async fn wait_for_status(&self, number: usize, status: &str, timeout: Duration) {
+        within(timeout, async || (self.proxy.status(number) == status).then_some(())).await;
+    }
+
+    /// Requests each path from each replica until the response is 200 twice in a row, after which it is cached.
+    async fn cache(&self, paths: &[String]) {
+        for replica in &self.replicas {
+            for path in paths.iter().chain(paths) {
+                assert_eq!(replica.client().get(path).await.status, 200, "{path}");
+            }
+        }
+    }
+}
+
+fn start_replica(
+    database_url: &str,
+    redis: &TestRedis,
+    drain_delay: &str,
+    addresses: ReplicaAddresses,
+) -> Service {
+    let variables =
+        [("REDIS_URL", redis.url()), ("DRAIN_DELAY_MS", drain_delay), ("TRUSTED_PROXIES", "127.0.0.1")];
+    let options =
+        ServiceOptions { variables: &variables, addresses: Some(addresses), ..ServiceOptions::default() };
+    Service::start_with(database_url, &options)
+}
+
+/// Stops PostgreSQL for this time, and requests cached paths at this rate per second.
+async fn outage_of_postgresql(duration: Duration, rate: u32) {
+    let postgres = PrivatePostgres::start();
+    let site = Site::start(postgres.url(), &FREQUENT_CHECKS).await;
+    let paths = site.paths();
+    site.cache(&paths).await;
+
+    postgres.stop();
+    let requests = u64::from(rate) * duration.as_secs();
+    let load = OpenLoop { rate, requests, ..OpenLoop::new(site.proxy.address(), paths) }.start();
+    let outcome = tokio::task::spawn_blocking(|| load.finish()).await.expect("the load does not panic");
+    println!("outage of {duration:?}: {outcome}");
+    let uncached = format!("/api/charts/{}", "f".repeat(64));
+    for (number, replica) in site.replicas.iter().enumerate() {
+        assert_eq!(replica.client().get(&uncached).await.status, 503, "PostgreSQL is unavailable");
+        assert_eq!(site.proxy.status(number), "UP");
+    }
+    let failed = outcome.requests() - outcome.count_of(200);
+    assert!(failed * 1_000 <= outcome.requests(), "at least 99.9 % succeed: {outcome}");
+
+    postgres.restart();
+    for replica in &site.replicas {
+        let recovered = async || (replica.client().get(&uncached).await.status == 200).then_some(());
+        within(TIMEOUT, recovered).await;
+    }
+}

@@ -1,0 +1,189 @@
+//! Conditions that have to be reported as failures.
+
+use chart_index_tests::{PrivateMeilisearch, PrivatePostgres};
+use reqwest::Method;
+
+use crate::support::{Catalogue, run, start_node};
+
+/// Sends a request to a node and waits until all of its tasks are finished.
+async fn request(node: &PrivateMeilisearch, method: Method, path: &str, body: &'static str) {
+    let http = chart_index_tests::http_client_builder().build().unwrap();
+    let request = http.request(method, format!("{}{path}", node.url()));
+    let response = request.header("content-type", "application/json").body(body).send().await.unwrap();
+    assert!(response.status().is_success(), "{path}: {}", response.text().await.unwrap());
+    let unfinished = format!("{}/tasks?statuses=enqueued,processing", node.url());
+    loop {
+        let tasks = http.get(&unfinished).send().await.unwrap().bytes().await.unwrap();
+        let tasks: serde_json::Value = serde_json::from_slice(&tasks).unwrap();
+        if tasks["total"] == 0 {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn verify_lists_the_differing_chartsets() {
+    let catalogue = Catalogue::synced(30).await;
+    let ids = catalogue.ids();
+    let path = format!("/indexes/chartsets/documents/{}", ids[0]);
+    request(&catalogue.nodes[0], Method::DELETE, &path, "").await;
+    // These changes bypass the outbox, which the programs never do.
+    let _ = catalogue.database.psql(&format!("UPDATE chartsets SET title = 'x' WHERE id = '{}'", ids[1]));
+    let _ =
+        catalogue.database.psql(&format!("UPDATE chartsets SET removed_at_ms = 1 WHERE id = '{}'", ids[2]));
+    let verify = catalogue.try_run(&["verify", "--search"]);
+    assert_eq!(verify.code, Some(1));
+    for finding in [
+        format!("chartset {}: missing from the index", ids[0]),
+        format!("chartset {}: content differs from PostgreSQL", ids[1]),
+        format!("chartset {}: in the index but not shown", ids[2]),
+        "29 chartsets compared, 3 differences".into(),
+    ] {
+        assert!(verify.stdout.contains(&finding), "{finding}\n{}", verify.stdout);
+    }
+    let _ = catalogue.database.psql("UPDATE chartsets SET title = 'x'");
+    let verify = catalogue.try_run(&["verify", "--search"]).stdout;
+    assert_eq!(verify.matches("content differs from PostgreSQL").count(), 18, "the first 20 of 30: {verify}");
+    assert!(verify.contains("and 10 more"), "{verify}");
+    catalogue.run(&["rebuild"]);
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn failed_task_is_an_error() {
+    let catalogue = Catalogue::synced(5).await;
+    let node = &catalogue.nodes[0];
+    request(node, Method::DELETE, "/indexes/chartsets", "").await;
+    // An index with another primary key rejects the documents.
+    request(node, Method::POST, "/indexes", r#"{"uid":"chartsets","primaryKey":"name"}"#).await;
+    catalogue.write_sets(5, "changed");
+    catalogue.ingest();
+    let sync = catalogue.try_run(&["sync"]);
+    assert_eq!(sync.code, Some(1), "{}", sync.stdout);
+    assert!(sync.stderr.contains(&node.url()), "{}", sync.stderr);
+    assert_eq!(catalogue.try_run(&["sync"]).code, Some(1), "the checkpoint is unchanged");
+    catalogue.run(&["rebuild"]);
+    catalogue.run(&["sync"]);
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn other_database_requires_a_rebuild() {
+    let catalogue = Catalogue::synced(5).await;
+    for change in [
+        "UPDATE search_outbox SET cluster = cluster + 1",
+        "UPDATE search_changes SET transaction_id = '1000000000000'",
+        "UPDATE search_changes SET transaction_id = (transaction_id::text::bigint - 1)::text::xid8
+         WHERE transaction_id > '0'",
+        "UPDATE search_outbox SET pruned_below = pg_current_xact_id()",
+    ] {
+        // One more transaction, so that the changed ids are above the checkpoint.
+        let _ = catalogue.database.psql("SELECT pg_current_xact_id()");
+        let _ = catalogue.database.psql(change);
+        for command in [&["sync"][..], &["verify", "--search"]] {
+            let run = catalogue.try_run(command);
+            assert_eq!(run.code, Some(1), "{change}");
+            assert!(run.stderr.contains("rebuild"), "{change}: {}", run.stderr);
+        }
+        catalogue.run(&["rebuild"]);
+        catalogue.assert_equal();
+        catalogue.write_sets(6, change);
+        catalogue.ingest();
+        catalogue.run(&["sync"]);
+        catalogue.assert_equal();
+    }
+}
+
+/// A database that is restored from a backup assigns the ids of lost transactions again.
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn restored_database_requires_a_rebuild() {
+    let server = PrivatePostgres::start();
+    let catalogue = Catalogue::on(&server);
+    catalogue.write_sets(5, "");
+    catalogue.ingest();
+    catalogue.run(&["sync"]);
+    let backup = server.stop_and_copy();
+    server.restart();
+    catalogue.write_sets(5, "lost");
+    catalogue.ingest();
+    catalogue.run(&["sync"]);
+
+    server.stop_and_restore(&backup);
+    server.restart();
+    catalogue.write_sets(8, "other");
+    catalogue.ingest();
+    for command in [&["sync"][..], &["verify", "--search"], &["sync"]] {
+        let run = catalogue.try_run(command);
+        assert_eq!(run.code, Some(1), "{command:?}: {}", run.stdout);
+        assert!(run.stderr.contains("needs a rebuild"), "{command:?}: {}", run.stderr);
+    }
+    catalogue.run(&["rebuild"]);
+    catalogue.run(&["sync"]);
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn verify_lists_the_differing_settings() {
+    let catalogue = Catalogue::synced(3).await;
+    let node = &catalogue.nodes[0];
+    let settings = r#"{"searchCutoffMs":7,"rankingRules":["words"],"distinctAttribute":"titleKey"}"#;
+    request(node, Method::PATCH, "/indexes/chartsets/settings", settings).await;
+    request(node, Method::PATCH, "/experimental-features", r#"{"legacySearch":false}"#).await;
+    let verify = catalogue.try_run(&["verify", "--search"]);
+    assert_eq!(verify.code, Some(1), "{}", verify.stdout);
+    for finding in [
+        "setting searchCutoffMs: differs from the value",
+        "setting rankingRules: differs from the value",
+        "setting distinctAttribute: differs from the value",
+        "experimental feature legacySearch: off",
+        "3 chartsets compared, 4 differences",
+    ] {
+        assert!(verify.stdout.contains(finding), "{finding}\n{}", verify.stdout);
+    }
+    catalogue.run(&["rebuild"]);
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn sync_rebuilds_older_formats_and_rejects_newer_ones() {
+    let catalogue = Catalogue::synced(5).await;
+    let path = "/indexes/chartsets_state/documents";
+    let newer = r#"[{"id":"state","checkpoint":"1","format":4000000000}]"#;
+    request(&catalogue.nodes[0], Method::POST, path, newer).await;
+    let sync = catalogue.try_run(&["sync"]);
+    assert_eq!(sync.code, Some(1), "{}", sync.stdout);
+    assert!(sync.stderr.contains("newer format"), "{}", sync.stderr);
+    // A downgrade requires an explicit rebuild.
+    catalogue.run(&["rebuild"]);
+    catalogue.assert_equal();
+    let older = r#"[{"id":"state","checkpoint":"1","format":1}]"#;
+    request(&catalogue.nodes[0], Method::POST, path, older).await;
+    let sync = catalogue.run(&["sync"]);
+    assert!(sync.contains("the index has an older format, rebuilding"), "{sync}");
+    catalogue.assert_equal();
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn wrong_key_is_an_error_without_the_key() {
+    let mut catalogue = Catalogue::with_nodes(0).await;
+    let node = start_node(&["--master-key", "a-key-of-sixteen-bytes"]);
+    catalogue.nodes.push(node);
+    let with_wrong_key =
+        run(catalogue.command(&["sync"]).env("MEILISEARCH_API_KEY", "hunter2-hunter2-hunter2"));
+    assert_eq!(with_wrong_key.code, Some(1));
+    assert!(
+        !with_wrong_key.stderr.contains("hunter2") && with_wrong_key.stderr.contains("403"),
+        "{}",
+        with_wrong_key.stderr
+    );
+    let with_right_key =
+        run(catalogue.command(&["sync"]).env("MEILISEARCH_API_KEY", "a-key-of-sixteen-bytes"));
+    assert_eq!(with_right_key.code, Some(0), "{}", with_right_key.stderr);
+}

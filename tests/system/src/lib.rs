@@ -1,0 +1,20 @@
+//! The test harness of the system tests, beyond that of `chart_index_tests`: proxies, Prometheus, the services of
+//! docker-compose.yml, and load at a fixed rate.
+//!
+//! Every process that is started here is ended by the `Drop` of its value.
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    clippy::expect_used,
+    reason = "a test harness panics if it cannot start something"
+)]
+
+mod compose;
+mod haproxy;
+mod open_loop;
+mod prometheus;
+
+pub use compose::{ComposeProject, Connection};
+pub use haproxy::PrivateHaproxy;
+pub use open_loop::{Load, OpenLoop, Outcome, Sample, Senders};
+pub use prometheus::{PrivatePrometheus, Rule};

@@ -10,7 +10,7 @@ CHARTS ?= samples
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
 
-run: ## Ingest CHARTS (default: samples) and serve it on 127.0.0.1:8080, with private servers
+run: ## Ingest CHARTS (default: samples) and serve it on 127.0.0.1:8080, with private servers (PROFILE=release to measure)
 	@scripts/run "$(CHARTS)"
 
 dashboards: ## Show the dashboards over a running instance, such as that of make run, with a private Prometheus

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::{files, read};
 
 /// The folders directly below these are listed as well. What is deeper belongs to a crate or to a tool.
-const PARENTS: &[&str] = &["benchmarks", "crates", "docs", "k8s", "monitoring", "services", "tests"];
+const PARENTS: &[&str] =
+    &["benchmarks", "crates", "docs", "k8s", "monitoring", "services", "tests", "tests/system"];
 
 #[test]
 fn architecture_lists_every_folder() {
@@ -27,15 +28,11 @@ fn rust_files_begin_with_their_purpose() {
     assert!(without.is_empty(), "{without:#?}");
 }
 
-/// The folders of a file that ARCHITECTURE.md has to list.
+/// The folders of a file that ARCHITECTURE.md has to list: at the top level, and directly below a parent.
 fn folders_of(file: &str) -> Vec<String> {
-    let mut parts = file.split('/');
-    let (Some(top), Some(second)) = (parts.next(), parts.next()) else { return Vec::new() };
-    let mut folders = vec![top.to_owned()];
-    if parts.next().is_some() && PARENTS.contains(&top) {
-        folders.push(format!("{top}/{second}"));
-    }
-    folders
+    let folders = file.match_indices('/').map(|(end, _)| &file[..end]);
+    let is_listed = |folder: &&str| folder.rsplit_once('/').is_none_or(|(parent, _)| PARENTS.contains(&parent));
+    folders.filter(is_listed).map(str::to_owned).collect()
 }
 
 /// The first column of the table of the section "Folders".

@@ -11,10 +11,10 @@ mod catalogue;
 mod change_feed;
 mod lost_state;
 mod migrations;
-mod old_version;
 mod responses;
 mod restore;
 mod restored_nodes;
+mod versions;
 
 use std::time::Duration;
 

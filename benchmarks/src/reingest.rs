@@ -5,9 +5,9 @@
 //! ```
 //!
 //! It writes a library of `SETS` chartsets with one chart each, and lets each program (by default that of the same
-//! build) ingest it into its own database. Each round ingests the unchanged library again, and, where the program
-//! records file metadata, once more after deleting the metadata, so that files are compared by content. CPU time is
-//! that of the program and of PostgreSQL together; it depends less on the load of the machine than elapsed time does.
+//! build) ingest it into its own database. Each round ingests the unchanged library again, and once more after deleting
+//! the digests of its metadata, so that files are compared by content. CPU time is that of the program and of
+//! PostgreSQL together; it depends less on the load of the machine than elapsed time does.
 #![expect(clippy::print_stdout, reason = "a program that prints its measurements")]
 
 use std::fmt::Write as _;
@@ -58,7 +58,6 @@ fn main() -> Result<()> {
 struct Candidate {
     program: PathBuf,
     database: TestDatabase,
-    records_metadata: bool,
     unchanged: Vec<RunTime>,
     by_content: Vec<RunTime>,
 }
@@ -73,16 +72,8 @@ struct RunTime {
 impl Candidate {
     fn new(program: PathBuf, library: &Path, admin_url: &str, sets: u64) -> Result<Self> {
         let database = TestDatabase::create_on(admin_url);
-        let mut candidate = Self {
-            program,
-            database,
-            records_metadata: false,
-            unchanged: Vec::new(),
-            by_content: Vec::new(),
-        };
+        let candidate = Self { program, database, unchanged: Vec::new(), by_content: Vec::new() };
         let _ = candidate.run(&["migrate"])?;
-        let table = "SELECT to_regclass('ingest_fingerprints') IS NOT NULL";
-        candidate.records_metadata = candidate.database.psql(table) == "t";
         let first = candidate.ingest(library, &format!("{sets} chartsets added"))?;
         let RunTime { elapsed, cpu } = first;
         println!("{}: first ingest {elapsed:.2?}, CPU {cpu:.2?}", candidate.program.display());
@@ -97,11 +88,9 @@ impl Candidate {
             let _ = self.ingest(library, &expected)?;
         }
         self.unchanged.push(self.ingest(library, &expected)?);
-        if self.records_metadata {
-            let _ = self.database.psql("UPDATE ingest_fingerprints SET metadata = NULL");
-            let _ = self.database.psql("VACUUM ANALYZE ingest_fingerprints");
-            self.by_content.push(self.ingest(library, &expected)?);
-        }
+        let _ = self.database.psql("UPDATE ingest_fingerprints SET metadata_digest = NULL");
+        let _ = self.database.psql("VACUUM ANALYZE ingest_fingerprints");
+        self.by_content.push(self.ingest(library, &expected)?);
         let program = self.program.display();
         for (name, times) in [("unchanged", &self.unchanged), ("by content", &self.by_content)] {
             if let Some(RunTime { elapsed, cpu }) = times.last() {

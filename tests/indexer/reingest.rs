@@ -53,8 +53,8 @@ impl Reingest {
         let _ = self.psql("CREATE TABLE before AS SELECT * FROM ingest_fingerprints");
         let forget = match known {
             Known::Everything => "",
-            Known::MetadataOnly => ", content = decode(repeat('00', 32), 'hex')",
-            Known::ContentOnly => ", metadata = NULL",
+            Known::MetadataOnly => ", content_digest = decode(repeat('00', 32), 'hex')",
+            Known::ContentOnly => ", metadata_digest = NULL",
         };
         let _ = self.psql(&format!(
             "UPDATE ingest_fingerprints SET outcome = regexp_replace(outcome, '\"charts\":\\d+', '\"charts\":77'){forget}"
@@ -62,9 +62,9 @@ impl Reingest {
         let (summary, report) = self.database.ingest_with_report(&self.library, arguments);
         assert!(summary.contains("; 1 file refused"), "reported even if not decoded: {summary}");
         let _ = self.psql(
-            "UPDATE ingest_fingerprints AS now SET metadata = before.metadata, content = before.content,
-                 outcome = before.outcome
-             FROM before WHERE before.place = now.place AND now.outcome LIKE '%\"charts\":77%'",
+            "UPDATE ingest_fingerprints AS now
+             SET metadata_digest = before.metadata_digest, content_digest = before.content_digest, outcome = before.outcome
+             FROM before WHERE before.input_key = now.input_key AND now.outcome LIKE '%\"charts\":77%'",
         );
         let _ = self.psql("DROP TABLE before");
         ["alpha/1 one", "alpha/2 two"].map(|path| line_about(&report, path)["charts"] != 77)
@@ -218,11 +218,11 @@ async fn another_build_decodes_everything() {
     content.push(0);
     std::fs::copy(indexer_command("", &[]).get_program(), &build).unwrap();
     std::fs::write(&build, content).unwrap();
-    let before = library.psql("SELECT content FROM ingest_fingerprints ORDER BY place");
+    let before = library.psql("SELECT content_digest FROM ingest_fingerprints ORDER BY input_key");
     library.ingest();
-    assert_eq!(library.psql("SELECT content FROM ingest_fingerprints ORDER BY place"), before);
+    assert_eq!(library.psql("SELECT content_digest FROM ingest_fingerprints ORDER BY input_key"), before);
     let mut command = Command::new(build);
     let run = IndexerRun::run(command.args(arguments).env("DATABASE_URL", library.database.0.url()));
     assert!(run.succeeded().contains("2 unchanged"));
-    assert_ne!(library.psql("SELECT content FROM ingest_fingerprints ORDER BY place"), before);
+    assert_ne!(library.psql("SELECT content_digest FROM ingest_fingerprints ORDER BY input_key"), before);
 }

@@ -1,6 +1,6 @@
-DROP TABLE search_changes;
-DROP TABLE chartset_charts;
-DROP TABLE chartsets;
-DROP TABLE rox_files;
-DROP TABLE charts;
--- The extension pg_trgm stays: it may have been there before, and it holds no data.
+-- Deletes all data. The extension pg_trgm stays: it may be older than the schema, and holds no data.
+DROP TABLE hash_filters, change_feed_gaps, change_feed, catalogue_changes, pending_changes, search_outbox,
+    search_changes, ingest_fingerprints, chartset_checks, shown_chartsets, chartset_charts, chartsets,
+    chart_previews, rox_files, charts;
+DROP FUNCTION record_chartset_change, record_member_change, record_chart_change, change_feed_origin,
+    notify_search_changes, write_shown_chartset, key_count_bits;

@@ -1,7 +1,13 @@
+-- The schema: charts, chartsets, the table behind lists, ingest, the outbox of the search indexes, the change
+-- feed, hash filters. Times are milliseconds since the Unix epoch.
+
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
 
--- What belongs to a note hash. The first file ingested decides it; only removed_at_ms ever changes, and no row
--- is ever deleted: the bytes behind an ETag stay what they were, even when the chart left its last chartset.
+-- Charts ------------------------------------------------------------------------------------------------------
+
+-- One row per note hash. The first file ingested with a hash determines the row: later, only removed_at_ms and
+-- density_curve change. Rows are never deleted, not even when the chart has left its last chartset, so the
+-- bytes behind an ETag never change.
 CREATE TABLE charts (
     hash          bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
     keys          smallint NOT NULL CHECK (keys BETWEEN 4 AND 7),
@@ -16,25 +22,44 @@ CREATE TABLE charts (
     rox_bytes     bigint NOT NULL CHECK (rox_bytes > 0),
     first_seen_ms bigint NOT NULL,
     removed_at_ms bigint,
+    -- NULL until computed: see chart_previews.
+    density_curve bytea CHECK (octet_length(density_curve) = 48),
     CHECK (bpm_min <= bpm_max)
 );
 
--- Apart from the numbers, so that reading those never passes over the files.
+-- Similar charts are the nearest points of this index. Charts with different key counts are far apart. BPM and
+-- density are compared by ratio: 5 % of BPM count as much as 25 % of density.
+CREATE INDEX charts_by_similarity ON charts
+    USING gist (point(keys * 1000 + 5 * ln(greatest(bpm_main, 1)), ln(greatest(density_peak, 1))))
+    WHERE removed_at_ms IS NULL;
+
+-- A table of its own, so that reading the numbers of charts does not read the pages of their files.
 CREATE TABLE rox_files (
     hash  bytea PRIMARY KEY REFERENCES charts,
     bytes bytea NOT NULL
 );
--- The files are compressed already.
+-- Not compressed by PostgreSQL: the files are compressed already.
 ALTER TABLE rox_files ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
--- A song folder. Everything from title to search_words follows from its charts that are not removed. Times are
--- whole milliseconds, as in the contract, so that every engine breaks ties alike.
+-- A table of its own for the same reason. A preview and a density curve are computed from the ROX file, and may
+-- be missing: `chart-indexer backfill` computes them. There is no foreign key, since charts are never deleted;
+-- `chart-indexer verify` reports previews without a chart.
+CREATE TABLE chart_previews (
+    hash bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
+    json bytea NOT NULL
+);
+
+-- Chartsets ---------------------------------------------------------------------------------------------------
+
+-- One row per song folder. The columns from title to search_words are derived from its charts that are not
+-- removed.
 CREATE TABLE chartsets (
     id                  text COLLATE "C" PRIMARY KEY CHECK (id ~ '^[0-9a-f]{16}$'),
     path                text NOT NULL,
     exact_kind          text,
     exact_ref           text COLLATE "C",
     content_fingerprint bytea NOT NULL CHECK (octet_length(content_fingerprint) = 32),
+    -- The last check may be later: see chartset_checks.
     checked_at_ms       bigint NOT NULL,
     updated_at_ms       bigint NOT NULL,
     removed_at_ms       bigint,
@@ -47,6 +72,7 @@ CREATE TABLE chartsets (
     keys                smallint[] NOT NULL CHECK (keys <@ '{4,5,6,7}'),
     bpm_min             double precision NOT NULL,
     bpm_max             double precision NOT NULL,
+    -- Lengths and times are integers, as in the API, so that all search engines break ties in the same way.
     length_min_ms       bigint NOT NULL,
     length_max_ms       bigint NOT NULL,
     density_max         double precision NOT NULL,
@@ -69,21 +95,15 @@ CREATE TABLE chartsets (
     CHECK (bpm_min <= bpm_max AND length_min_ms <= length_max_ms)
 );
 
--- One index for each sort, in its natural direction. The other direction reads the same index backwards and
--- sorts the ids of equal values, which is cheap.
-CREATE INDEX chartsets_by_updated ON chartsets (updated_at_ms DESC, id) WHERE shown;
-CREATE INDEX chartsets_by_title ON chartsets (title_sort, id) WHERE shown;
-CREATE INDEX chartsets_by_artist ON chartsets (artist_sort, id) WHERE shown;
-CREATE INDEX chartsets_by_bpm ON chartsets (bpm_max DESC, id) WHERE shown;
-CREATE INDEX chartsets_by_length ON chartsets (length_max_ms DESC, id) WHERE shown;
-CREATE INDEX chartsets_by_density ON chartsets (density_max DESC, id) WHERE shown;
-CREATE INDEX chartsets_by_keys ON chartsets USING gin (keys) WHERE shown;
+-- For the text of a search; all other filters and the sorts of lists use shown_chartsets.
 CREATE INDEX chartsets_by_words ON chartsets USING gin (search_words) WHERE shown;
-CREATE INDEX chartsets_by_creator ON chartsets USING gin (creator_search gin_trgm_ops) WHERE shown;
+-- For the page of a pack.
+CREATE INDEX chartsets_of_packs ON chartsets (source_ref, title_sort, id) WHERE shown AND source_kind = 'betaPack';
 
--- A chart as it stands in one song folder: what belongs to the file. Charts are never deleted and are stored in the
--- transaction that first names them, so chart_hash needs no foreign key; checking one locks, and so writes, the row
--- of the chart for every set that holds it. verify finds a membership without its chart.
+-- One row per chart in a chartset, with the metadata of its file in that folder. There is no foreign key to
+-- charts: to check one, PostgreSQL locks the row of the chart, which is a write for each chartset that contains
+-- the chart. The transaction that first refers to a chart stores it, and charts are never deleted;
+-- `chart-indexer verify` reports rows without a chart.
 CREATE TABLE chartset_charts (
     chartset_id      text COLLATE "C" NOT NULL REFERENCES chartsets,
     chart_hash       bytea NOT NULL,
@@ -101,14 +121,256 @@ CREATE TABLE chartset_charts (
     CHECK ((declared_kind IS NULL) = (declared_ref IS NULL)),
     CHECK (declared_kind IN ('alphaSet', 'betaPack') AND declared_ref ~ '^[1-9][0-9]{0,9}$')
 );
+
 CREATE INDEX chartset_charts_by_chart ON chartset_charts (chart_hash);
 
--- The outbox of the search engines: which chartsets changed, written in the transaction of the change. Numbers
--- are handed out before they become visible, so a reader goes up to the oldest transaction still running
--- (transaction_id < pg_snapshot_xmin(pg_current_snapshot())) and never passes over a row that commits late.
+-- Lists -------------------------------------------------------------------------------------------------------
+
+-- One row per shown chartset, with the columns that lists filter and sort by. Only the trigger below writes it.
+-- Counts and deep pages read every matching row, and a row here has a fifth of the size of one in chartsets. An
+-- ingest of an unchanged folder does not write to this table, so its pages stay all-visible and allow
+-- index-only scans. Columns of fixed length come first, which makes them cheaper to read.
+CREATE TABLE shown_chartsets (
+    updated_at_ms  bigint NOT NULL,
+    bpm_min        double precision NOT NULL,
+    bpm_max        double precision NOT NULL,
+    length_min_ms  bigint NOT NULL,
+    length_max_ms  bigint NOT NULL,
+    density_max    double precision NOT NULL,
+    -- Bit n is set if the chartset has a chart with n keys. There are 15 values, few enough for the statistics
+    -- of the planner to contain all of them.
+    key_counts     smallint NOT NULL,
+    source_kind    text COLLATE "C",
+    creator_search text COLLATE "C" NOT NULL,
+    id             text COLLATE "C" PRIMARY KEY,
+    title_sort     text COLLATE "C" NOT NULL,
+    artist_sort    text COLLATE "C" NOT NULL
+) WITH (
+    -- Index-only scans need a recent vacuum. The table is small enough for one whenever a twentieth of it has
+    -- changed.
+    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05
+);
+
+-- One index per sort. A backward scan gives the opposite direction; then only ids of equal values have to be
+-- sorted. The included columns are those of the filters: without them each row that is skipped before a deep
+-- page would be fetched from the table, which takes ten times as long. creator_search is too long to be
+-- included.
+CREATE INDEX shown_chartsets_by_updated ON shown_chartsets (updated_at_ms DESC, id)
+    INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max);
+CREATE INDEX shown_chartsets_by_title ON shown_chartsets (title_sort, id)
+    INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max);
+CREATE INDEX shown_chartsets_by_artist ON shown_chartsets (artist_sort, id)
+    INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max);
+CREATE INDEX shown_chartsets_by_bpm ON shown_chartsets (bpm_max DESC, id)
+    INCLUDE (key_counts, source_kind, bpm_min, length_min_ms, length_max_ms, density_max);
+CREATE INDEX shown_chartsets_by_length ON shown_chartsets (length_max_ms DESC, id)
+    INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, density_max);
+CREATE INDEX shown_chartsets_by_density ON shown_chartsets (density_max DESC, id)
+    INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, length_max_ms);
+CREATE INDEX shown_chartsets_by_creator ON shown_chartsets USING gin (creator_search gin_trgm_ops);
+
+CREATE FUNCTION key_count_bits(keys smallint[]) RETURNS smallint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT coalesce(sum(1 << key_count), 0)::smallint FROM unnest(keys) AS key_count
+$$;
+
+CREATE FUNCTION write_shown_chartset() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' OR NOT NEW.shown THEN
+        DELETE FROM shown_chartsets WHERE id = OLD.id;
+        RETURN NULL;
+    END IF;
+    INSERT INTO shown_chartsets
+    VALUES (NEW.updated_at_ms, NEW.bpm_min, NEW.bpm_max, NEW.length_min_ms, NEW.length_max_ms, NEW.density_max,
+            key_count_bits(NEW.keys), NEW.source_kind, NEW.creator_search, NEW.id, NEW.title_sort, NEW.artist_sort)
+    ON CONFLICT (id) DO UPDATE SET
+        updated_at_ms = excluded.updated_at_ms, bpm_min = excluded.bpm_min, bpm_max = excluded.bpm_max,
+        length_min_ms = excluded.length_min_ms, length_max_ms = excluded.length_max_ms,
+        density_max = excluded.density_max, key_counts = excluded.key_counts, title_sort = excluded.title_sort,
+        artist_sort = excluded.artist_sort, creator_search = excluded.creator_search,
+        source_kind = excluded.source_kind;
+    RETURN NULL;
+END
+$$;
+
+-- Not for updates of checked_at_ms or path, which an ingest of an unchanged folder makes. A trigger cannot name
+-- the generated column shown; it depends on the last two columns.
+CREATE TRIGGER chartsets_write_shown
+    AFTER INSERT OR DELETE OR UPDATE OF
+        updated_at_ms, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max, keys, title_sort, artist_sort,
+        creator_search, source_kind, removed_at_ms, chart_count
+    ON chartsets FOR EACH ROW EXECUTE FUNCTION write_shown_chartset();
+
+-- Ingest ------------------------------------------------------------------------------------------------------
+
+-- When an ingest last found a chartset unchanged; the last check is the greater of this time and
+-- chartsets.checked_at_ms. A table of its own, because a new version of a wide row in chartsets would be
+-- written to every index as well. The fill factor leaves room for the next version of each row on its page.
+CREATE TABLE chartset_checks (
+    chartset_id   text COLLATE "C" PRIMARY KEY,
+    checked_at_ms bigint NOT NULL
+) WITH (fillfactor = 50);
+
+-- The state of each input, a folder or an archive of a library, when it was last read, and the outcome, so that
+-- only changed inputs are decoded again. Rows may be deleted at any time: their inputs are decoded by the next
+-- ingest.
+CREATE TABLE ingest_fingerprints (
+    -- Digest of its path.
+    input_key       bytea PRIMARY KEY CHECK (octet_length(input_key) = 32),
+    -- Digest of the names, sizes and times of its files; NULL if these are not reliable.
+    metadata_digest bytea CHECK (octet_length(metadata_digest) = 32),
+    content_digest  bytea NOT NULL CHECK (octet_length(content_digest) = 32),
+    outcome         text NOT NULL
+);
+
+-- Outbox of the search indexes --------------------------------------------------------------------------------
+
+-- Which chartsets changed, written in the transaction of the change. Sequences are assigned before the rows
+-- become visible, so readers do not go by them: they read up to the oldest running transaction (transaction_id
+-- < pg_snapshot_xmin(pg_current_snapshot())), and thus miss no row that is committed late.
 CREATE TABLE search_changes (
-    seq            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    sequence       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     chartset_id    text COLLATE "C" NOT NULL,
     changed_at_ms  bigint NOT NULL,
-    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
+    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    -- A random value. An index records a digest of the tokens of the last changes that it contains: a database
+    -- that is restored to an earlier state assigns the same transaction ids and sequences to other changes.
+    token          bigint NOT NULL DEFAULT hashtextextended(gen_random_uuid()::text, 0)
 );
+
+-- Readers take whole transactions, in the order of their ids.
+CREATE INDEX search_changes_by_transaction ON search_changes (transaction_id);
+
+-- Notifies `chart-indexer sync --follow`. PostgreSQL commits transactions with notifications one at a time,
+-- including their flush to disk. Of the transactions that run concurrently, only the one with the lock
+-- notifies, so the others commit in parallel. The reader that is notified finds their rows, or sees that they
+-- are still running.
+CREATE FUNCTION notify_search_changes() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF pg_try_advisory_xact_lock(7105212083226935401) THEN
+        NOTIFY search_changes;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER search_changes_notify AFTER INSERT ON search_changes
+    FOR EACH STATEMENT EXECUTE FUNCTION notify_search_changes();
+
+-- The cluster whose transaction ids the outbox contains. After a restore into another cluster, which the
+-- identifier shows, the outbox starts the next epoch, so that no checkpoint of an earlier epoch is valid. Rows
+-- of transactions below pruned_below are deleted.
+CREATE TABLE search_outbox (
+    only_row     boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    cluster      bigint NOT NULL,
+    epoch        integer NOT NULL DEFAULT 0 CHECK (epoch BETWEEN 0 AND 32767),
+    pruned_below xid8 NOT NULL DEFAULT '0'
+);
+INSERT INTO search_outbox (cluster) SELECT system_identifier FROM pg_control_system();
+
+-- Change feed (docs/api.md, "Changes") ------------------------------------------------------------------------
+
+-- Charts and chartsets that may have changed and have no sequence in the feed yet, written by the triggers
+-- below in the transaction of the change. Rows are only inserted and deleted, so transactions that change the
+-- same chart do not wait for each other here.
+CREATE TABLE pending_changes (
+    -- A note hash, or the 8 bytes of a chartset id.
+    entity        bytea NOT NULL CHECK (octet_length(entity) IN (8, 32)),
+    changed_at_ms bigint NOT NULL DEFAULT (extract(epoch FROM now()) * 1000)::bigint
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+
+-- The feed: the latest change of each chart and chartset; its row moves to a new sequence with each change.
+-- Sequences are assigned after the commit of a change, by one transaction at a time, so a reader that has seen
+-- a sequence never finds a lower one later.
+CREATE TABLE catalogue_changes (
+    sequence      bigint PRIMARY KEY,
+    changed_at_ms bigint NOT NULL,
+    change        text NOT NULL CHECK (change IN ('added', 'updated', 'removed')),
+    entity        bytea NOT NULL UNIQUE CHECK (octet_length(entity) IN (8, 32))
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+
+-- Identifies the server that assigns sequences: the cluster, the start of its server, and the table. It changes
+-- with a failover, a restore from any kind of backup, and a restart. Each of them may have lost sequences that
+-- readers have seen, so the feed continues after a gap: a reader with a lost sequence is in the gap, and gets
+-- an error.
+CREATE FUNCTION change_feed_origin() RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT format('%s %s %s', system_identifier, extract(epoch FROM pg_postmaster_start_time()),
+                  'catalogue_changes'::regclass::oid)
+    FROM pg_control_system()
+$$;
+
+-- The last sequence, and the origin that assigned it. The limit is the largest integer that is exact in JSON.
+CREATE TABLE change_feed (
+    only_row      boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    last_sequence bigint NOT NULL CHECK (last_sequence BETWEEN 0 AND 9007199254740991),
+    origin        text NOT NULL
+);
+INSERT INTO change_feed (last_sequence, origin) VALUES (0, change_feed_origin());
+
+-- No sequence between these two was assigned here.
+CREATE TABLE change_feed_gaps (
+    last_before bigint PRIMARY KEY,
+    first_after bigint NOT NULL CHECK (first_after > last_before + 1)
+);
+
+CREATE FUNCTION record_chart_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO pending_changes (entity) VALUES (NEW.hash);
+    RETURN NULL;
+END
+$$;
+
+-- Not for new charts, which become known when a chartset contains them.
+CREATE TRIGGER charts_record_change AFTER UPDATE ON charts FOR EACH ROW
+    WHEN (OLD.removed_at_ms IS DISTINCT FROM NEW.removed_at_ms) EXECUTE FUNCTION record_chart_change();
+
+CREATE FUNCTION record_member_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        INSERT INTO pending_changes (entity) VALUES (OLD.chart_hash);
+    ELSE
+        INSERT INTO pending_changes (entity) VALUES (NEW.chart_hash);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER chartset_charts_record_member AFTER INSERT OR DELETE ON chartset_charts FOR EACH ROW
+    EXECUTE FUNCTION record_member_change();
+CREATE TRIGGER chartset_charts_record_change AFTER UPDATE ON chartset_charts FOR EACH ROW
+    WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION record_member_change();
+
+CREATE FUNCTION record_chartset_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        INSERT INTO pending_changes (entity) VALUES (decode(OLD.id, 'hex'));
+        RETURN NULL;
+    END IF;
+    INSERT INTO pending_changes (entity) VALUES (decode(NEW.id, 'hex'));
+    -- The sources of its charts change, or whether they are known.
+    IF TG_OP = 'UPDATE' AND (OLD.exact_kind, OLD.exact_ref, OLD.removed_at_ms IS NULL)
+                            IS DISTINCT FROM (NEW.exact_kind, NEW.exact_ref, NEW.removed_at_ms IS NULL) THEN
+        INSERT INTO pending_changes (entity) SELECT chart_hash FROM chartset_charts WHERE chartset_id = NEW.id;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Every change sets updated_at_ms. An ingest of an unchanged folder sets only checked_at_ms and path.
+CREATE TRIGGER chartsets_record_change
+    AFTER INSERT OR DELETE OR UPDATE OF updated_at_ms, removed_at_ms, exact_kind, exact_ref
+    ON chartsets FOR EACH ROW EXECUTE FUNCTION record_chartset_change();
+
+-- Hash filters (docs/api.md, "Hash filter") -------------------------------------------------------------------
+
+-- A filter contains every chart that was known at its sequence of the change feed. `chart-indexer` builds them
+-- and retains the last two, since a client may request the previous one just after it was referred to it.
+CREATE TABLE hash_filters (
+    sequence    bigint PRIMARY KEY CHECK (sequence >= 0),
+    -- The number of hashes in the filter.
+    hashes      bigint NOT NULL CHECK (hashes >= 0),
+    built_at_ms bigint NOT NULL,
+    bytes       bytea NOT NULL
+);
+-- Not compressed by PostgreSQL: the bytes are random.
+ALTER TABLE hash_filters ALTER COLUMN bytes SET STORAGE EXTERNAL;

@@ -61,9 +61,9 @@ impl DatabaseRow {
 /// The subquery for a [`GenerationRow`]. It reads the rows that are never pruned ([`MIN_RETAINED_ROWS`]).
 macro_rules! generation_row {
     () => {
-        "(SELECT coalesce(max(seq), 0) AS newest, coalesce(sum(seq), 0)::bigint AS sum,
-                 coalesce((SELECT token FROM search_changes ORDER BY seq DESC LIMIT 1), 0) AS token
-          FROM search_changes WHERE seq > (SELECT coalesce(max(seq), 0) FROM search_changes) - 4096)"
+        "(SELECT coalesce(max(sequence), 0) AS newest, coalesce(sum(sequence), 0)::bigint AS sum,
+                 coalesce((SELECT token FROM search_changes ORDER BY sequence DESC LIMIT 1), 0) AS token
+          FROM search_changes WHERE sequence > (SELECT coalesce(max(sequence), 0) FROM search_changes) - 4096)"
     };
 }
 pub(crate) use generation_row;

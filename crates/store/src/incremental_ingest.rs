@@ -14,8 +14,8 @@ use crate::{Store, StoreError};
 /// It depends on files. [`content_fingerprint`](crate::content_fingerprint) depends on a chartset as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFingerprint {
-    /// The key of the folder or archive: a digest of its path in the library. The column is named `place`.
-    pub input: [u8; 32],
+    /// The key of the folder or archive: a digest of its path in the library.
+    pub input_key: [u8; 32],
     /// Digest of the names, sizes, times and inodes of its files; `None` if they are not reliable.
     pub file_metadata_digest: Option<[u8; 32]>,
     /// Digest of the content of its files.
@@ -54,7 +54,8 @@ impl Store {
         let inputs = &inputs.iter().map(|input| &input[..]).collect::<Vec<_>>();
         self.run_once("read input fingerprints", |mut connection| async move {
             let rows: Vec<FingerprintRow> = sqlx::query_as(
-                "SELECT place, metadata, content, outcome FROM ingest_fingerprints WHERE place = ANY($1)",
+                "SELECT input_key, metadata_digest, content_digest, outcome FROM ingest_fingerprints
+                 WHERE input_key = ANY($1)",
             )
             .bind(inputs)
             .fetch_all(&mut *connection)
@@ -64,18 +65,19 @@ impl Store {
         .await
     }
 
-    /// Records the fingerprints of folders and archives. Each `input` must occur once.
+    /// Records the fingerprints of folders and archives. Each `input_key` must occur once.
     pub async fn put_input_fingerprints(&self, fingerprints: &[InputFingerprint]) -> Result<(), StoreError> {
         let mut ordered: Vec<&InputFingerprint> = fingerprints.iter().collect();
-        ordered.sort_by_key(|fingerprint| fingerprint.input);
+        ordered.sort_by_key(|fingerprint| fingerprint.input_key);
         self.run_once("write input fingerprints", |mut connection| async move {
             sqlx::query(
-                "INSERT INTO ingest_fingerprints (place, metadata, content, outcome)
+                "INSERT INTO ingest_fingerprints (input_key, metadata_digest, content_digest, outcome)
                  SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::text[])
-                 ON CONFLICT (place) DO UPDATE SET
-                     metadata = excluded.metadata, content = excluded.content, outcome = excluded.outcome",
+                 ON CONFLICT (input_key) DO UPDATE SET
+                     metadata_digest = excluded.metadata_digest, content_digest = excluded.content_digest,
+                     outcome = excluded.outcome",
             )
-            .bind(ordered.iter().map(|row| &row.input[..]).collect::<Vec<_>>())
+            .bind(ordered.iter().map(|row| &row.input_key[..]).collect::<Vec<_>>())
             .bind(
                 ordered
                     .iter()
@@ -161,9 +163,9 @@ pub(crate) async fn record_unchanged(
 }
 
 fn parse_fingerprint(
-    (input, metadata, content, outcome): FingerprintRow,
+    (input_key, metadata, content, outcome): FingerprintRow,
 ) -> Result<InputFingerprint, sqlx::Error> {
     let file_metadata_digest = metadata.as_deref().map(parse_digest).transpose()?;
-    let (input, content_digest) = (parse_digest(&input)?, parse_digest(&content)?);
-    Ok(InputFingerprint { input, file_metadata_digest, content_digest, outcome })
+    let (input_key, content_digest) = (parse_digest(&input_key)?, parse_digest(&content)?);
+    Ok(InputFingerprint { input_key, file_metadata_digest, content_digest, outcome })
 }

@@ -10,13 +10,13 @@ use crate::error::{is_lock_timeout, is_undefined_table};
 use crate::pooled_connection::PooledConnection;
 use crate::{Store, StoreError};
 
-/// `lock_timeout` of a migration. While it waits for a table, all reads of the table queue behind it, and a lookup times
-/// out after twice [`StoreConfig::lookup_timeout`](crate::StoreConfig::lookup_timeout).
+/// `lock_timeout` of a migration. While it waits for a table, all reads of the table queue behind it, and a
+/// lookup times out after twice [`StoreConfig::lookup_timeout`](crate::StoreConfig::lookup_timeout).
 const LOCK_TIMEOUT: &str = "1s";
 
 static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     let mut migrator = sqlx::migrate!("./migrations");
-    // Those of a newer version: this one works with them, and has nothing to apply.
+    // Migrations of a newer version: this one works with its schema, and has nothing to apply.
     migrator.set_ignore_missing(true);
     migrator
 });
@@ -38,6 +38,16 @@ struct UnknownMigration {
     found: i64,
 }
 
+/// The database has another migration under the same number: one was edited, as before the first release.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "migration {version} of the database differs from that of this program: an unreleased version created the \
+     database, which cannot be upgraded; create a new one (for `make run`, delete the folder .run) and ingest again"
+)]
+struct OtherMigration {
+    version: i64,
+}
+
 /// A migration did not get the lock of a table within [`LOCK_TIMEOUT`].
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -53,8 +63,8 @@ impl Store {
     /// A newer schema is accepted: migrations expand before they contract.
     ///
     /// # Errors
-    /// [`ReadError::Unavailable`] while PostgreSQL is unavailable or the schema is older: neither needs a restart of this
-    /// process.
+    /// [`ReadError::Unavailable`] while PostgreSQL is unavailable or the schema is older: neither needs a
+    /// restart of this process.
     pub async fn check_schema(&self) -> Result<(), ReadError> {
         let operation = "check the schema";
         let found = self.short_read(operation, Self::schema_version).await?;
@@ -78,8 +88,8 @@ impl Store {
     /// Applies the pending migrations. Several processes may call it at once. A newer schema stays as it is.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] also if a table could not be locked within a second. The previous migrations are
-    /// applied, and the call may be retried.
+    /// [`StoreError::Unavailable`] also if a table could not be locked within a second. The previous migrations
+    /// are applied, and the call may be retried.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let operation = "migrate";
         let mut connection = self.migration_connection(operation).await?;
@@ -110,12 +120,13 @@ impl Store {
         finish(operation, connection, result).await
     }
 
-    /// Opens a connection outside of the pool: a failed migration leaves its lock behind, which ends with the connection.
+    /// Opens a connection outside of the pool: a failed migration leaves its lock behind, which ends with the
+    /// connection.
     async fn migration_connection(&self, operation: &'static str) -> Result<PgConnection, StoreError> {
         let result = async {
             let mut connection = self.connect(self.unlimited_options()).await?;
-            // Waits without a limit for other processes that migrate. The migrator takes the same lock again, when
-            // `lock_timeout` is set already.
+            // Waits without a limit for other processes that migrate. The migrator takes the same lock again,
+            // with `lock_timeout`.
             connection.lock().await?;
             connection.execute(AssertSqlSafe(format!("SET lock_timeout = '{LOCK_TIMEOUT}'"))).await?;
             Ok(connection)
@@ -144,6 +155,9 @@ fn migration_error(operation: &'static str, error: MigrateError) -> StoreError {
         }
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
             StoreError::new(operation, error)
+        }
+        MigrateError::VersionMismatch(version) => {
+            StoreError::Failed { operation, source: OtherMigration { version }.into() }
         }
         error => StoreError::Failed { operation, source: error.into() },
     }

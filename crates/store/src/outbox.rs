@@ -8,12 +8,12 @@
 //!
 //! | Term | Meaning | Where |
 //! |---|---|---|
-//! | sequence | Number of a row, assigned when it is inserted. Rows become visible in the order of the commits, which may differ, so no reader goes by it. | `search_changes.seq` |
+//! | sequence | Number of a row, assigned when it is inserted. Rows become visible in the order of the commits, which may differ, so no reader goes by it. | `search_changes.sequence` |
 //! | transaction id | The transaction that inserted a row. Readers take whole transactions. | `search_changes.transaction_id` |
 //! | watermark | The oldest transaction that is still running. No row can appear below it any more, so readers stop there. | `pg_snapshot_xmin` |
 //! | checkpoint | Position of an index: it contains every change of a transaction below this id. | [`Checkpoint`] |
 //! | pruned below | Rows of transactions below this id are deleted. An index with a lower checkpoint needs a rebuild. | `search_outbox.pruned_below` |
-//! | epoch | Transaction ids belong to one PostgreSQL cluster. After a restore into another cluster the outbox starts the next epoch. It is the upper part of a checkpoint, so that a checkpoint of an earlier epoch is never valid. | `search_outbox.beginning` |
+//! | epoch | Transaction ids belong to one PostgreSQL cluster. After a restore into another cluster the outbox starts the next epoch. It is the upper part of a checkpoint, so that a checkpoint of an earlier epoch is never valid. | `search_outbox.epoch` |
 //! | token, history | Random value of a row; XOR of the tokens of the last 64 rows below a checkpoint. It identifies the changes that an index contains. | `search_changes.token`, [`HistoryDigest`] |
 //!
 //! # Timeline

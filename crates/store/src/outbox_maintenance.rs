@@ -17,8 +17,8 @@ impl Store {
                 ", started AS (
                      UPDATE search_outbox SET
                          cluster = (SELECT system_identifier FROM pg_control_system()),
-                         beginning = search_outbox.beginning + 1, pruned_below = outbox.watermark
-                     FROM outbox WHERE outbox.is_other_cluster AND search_outbox.beginning = outbox.epoch
+                         epoch = search_outbox.epoch + 1, pruned_below = outbox.watermark
+                     FROM outbox WHERE outbox.is_other_cluster AND search_outbox.epoch = outbox.epoch
                      RETURNING true
                  ), earlier AS (
                      UPDATE search_changes SET transaction_id = '0' WHERE EXISTS (SELECT FROM started)
@@ -45,13 +45,13 @@ impl Store {
                     "WITH retained AS (
                          SELECT min(transaction_id) AS first FROM search_changes
                          WHERE transaction_id >= $1::text::xid8 OR changed_at_ms >= $2
-                            OR seq > (SELECT max(seq) FROM search_changes) - $3
+                            OR sequence > (SELECT max(sequence) FROM search_changes) - $3
                             OR transaction_id >= (SELECT min(transaction_id) FROM (",
                     history_rows!("< $1::text::xid8"),
                     ") AS last_rows)
                      ), deleted AS (
                          DELETE FROM search_changes WHERE transaction_id < (SELECT first FROM retained)
-                             AND $4 = (SELECT beginning FROM search_outbox)
+                             AND $4 = (SELECT epoch FROM search_outbox)
                          RETURNING transaction_id
                      ), summary AS (
                          SELECT count(*) AS row_count, (max(transaction_id)::text::bigint + 1)::text::xid8 AS next

@@ -73,7 +73,7 @@ macro_rules! with_outbox {
              SELECT pg_snapshot_xmin(pg_current_snapshot()) AS watermark,
                     pg_snapshot_xmax(pg_current_snapshot()) AS next_transaction
          ), outbox AS MATERIALIZED (
-             SELECT beginning AS epoch, pruned_below, watermark, next_transaction,
+             SELECT epoch, pruned_below, watermark, next_transaction,
                     cluster <> (SELECT system_identifier FROM pg_control_system())
                         OR pruned_below > next_transaction
                         OR EXISTS (SELECT FROM search_changes WHERE transaction_id >= next_transaction)
@@ -91,7 +91,7 @@ macro_rules! history_rows {
         concat!(
             "SELECT transaction_id, token FROM search_changes WHERE transaction_id ",
             $condition,
-            " ORDER BY transaction_id DESC, seq DESC LIMIT 64"
+            " ORDER BY transaction_id DESC, sequence DESC LIMIT 64"
         )
     };
 }

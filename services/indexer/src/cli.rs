@@ -103,7 +103,7 @@ impl Command {
 pub(crate) enum Command {
     /// Apply all pending database migrations
     Migrate {
-        /// Revert the latest migration instead
+        /// Revert the latest migration instead, and delete its data; reverting the first one deletes the catalogue
         #[arg(long)]
         revert: bool,
     },

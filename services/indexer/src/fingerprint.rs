@@ -75,11 +75,10 @@ impl Fingerprinter {
     }
 }
 
-/// The key of an input in the store ([`InputFingerprint::input`](chart_index_store::InputFingerprint::input)), whose
-/// column and hash context are named `place`. It depends on the path below the library root only, so that a library can be
-/// moved.
+/// The key of an input in the store ([`InputFingerprint::input_key`](chart_index_store::InputFingerprint::input_key)). It depends
+/// only on the path below the library root, so that a library can be moved.
 pub(crate) fn input_key(input: &Input) -> [u8; 32] {
-    let mut digest = Digest(blake3::Hasher::new_derive_key("chart-index 2026 ingest place v1"));
+    let mut digest = Digest(blake3::Hasher::new_derive_key("chart-index 2026 ingest input v1"));
     digest.number(input.is_archive.into());
     digest.bytes(input.full_path().as_bytes());
     digest.finish()

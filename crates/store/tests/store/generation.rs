@@ -23,8 +23,8 @@ async fn every_shown_change_changes_the_generation() {
     assert_eq!(seen.len(), 4, "{seen:?}");
 }
 
-/// Cached charts count as current while the generation is unchanged, so every change of a lookup or a ROX file must change
-/// it, even if no list changes.
+/// Cached charts count as current while the generation is unchanged, so every change of a lookup or a ROX file
+/// must change it, even if no list changes.
 #[tokio::test]
 async fn every_lookup_change_changes_the_generation() {
     let catalogue = Catalogue::create().await;
@@ -95,10 +95,10 @@ async fn a_watch_reports_the_time_of_its_last_read() {
 #[tokio::test]
 async fn a_late_commit_changes_the_generation() {
     let catalogue = Catalogue::create().await;
-    let insert = |seq| {
+    let insert = |sequence| {
         format!(
-            "INSERT INTO search_changes (seq, chartset_id, changed_at_ms) OVERRIDING SYSTEM VALUE
-             VALUES ({seq}, '0000000000000001', 1)"
+            "INSERT INTO search_changes (sequence, chartset_id, changed_at_ms) OVERRIDING SYSTEM VALUE
+             VALUES ({sequence}, '0000000000000001', 1)"
         )
     };
     catalogue.database.psql(&insert(8));

@@ -12,8 +12,8 @@ use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash, id
 /// Longer than anything that a test waits for.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Returns the changes after a checkpoint as soon as no running transaction holds any back: other tests run transactions
-/// on the same server.
+/// Returns the changes after a checkpoint as soon as no running transaction holds any back: other tests run
+/// transactions on the same server.
 async fn settled_changes(store: &Store, from: impl Into<RecordedCheckpoint>, limit: u32) -> Changes {
     let from = from.into();
     let start = Instant::now();
@@ -220,7 +220,8 @@ async fn a_lost_change_below_a_newer_one_is_detected() {
     );
     let _ = database.psql(&both);
     let before_loss = store.changes(Checkpoint(0).into(), 10).await.unwrap().next;
-    let _ = database.psql("DELETE FROM search_changes WHERE seq = (SELECT max(seq) FROM search_changes)");
+    let _ = database
+        .psql("DELETE FROM search_changes WHERE sequence = (SELECT max(sequence) FROM search_changes)");
     assert_eq!(before_loss.checkpoint, after_loss.next.checkpoint);
     assert_eq!(reason(store, before_loss).await, RebuildReason::HistoryDiverged);
 }

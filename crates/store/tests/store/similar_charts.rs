@@ -86,17 +86,26 @@ async fn the_share_of_long_notes_counts() {
 
 #[tokio::test]
 async fn charts_without_bpm_or_density_are_compared() {
+    const CHARTS: [(u32, f64, f64); 7] = [
+        (1, 0.0, 1.0),
+        (2, 0.0, 1.0),
+        (3, 0.5, 1.0),
+        (4, 1e9, 1.0),
+        (5, 1e9, 1.0),
+        (6, -1.0, 1.0),
+        (7, 0.0, 0.0),
+    ];
     let catalogue = Catalogue::create().await;
-    for (number, bpm, peak) in [(1, 0.0, 1.0), (2, 0.0, 1.0), (3, 0.5, 1.0), (4, 1e9, 1.0), (5, 1e9, 1.0)] {
+    for (number, bpm, peak) in CHARTS {
         catalogue.put(&folder(number.into(), [with_numbers(number, 4, bpm, peak, 0)]), 10).await;
     }
-    for (of, expected) in [(1, vec![2]), (3, vec![]), (4, vec![5])] {
+    for (of, expected) in [(1, vec![2]), (3, vec![]), (4, vec![5]), (6, vec![]), (7, vec![])] {
         let sets: Vec<u64> = similar(&catalogue, hash(of)).await.into_iter().map(|(set, _)| set).collect();
         assert_eq!(sets, expected, "{of}");
     }
 }
 
-/// A chart that has thousands of others within the ranges reads some of them only.
+/// If thousands of charts are within the ranges, only some of them are read.
 #[tokio::test]
 async fn similar_charts_are_found_by_the_index() {
     let catalogue = Catalogue::create().await;

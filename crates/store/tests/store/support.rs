@@ -47,7 +47,7 @@ impl Catalogue {
 
     /// Returns the outbox as `id@time`, oldest first.
     pub(crate) fn changes(&self) -> Vec<String> {
-        let changes = "SELECT chartset_id || '@' || changed_at_ms FROM search_changes ORDER BY seq";
+        let changes = "SELECT chartset_id || '@' || changed_at_ms FROM search_changes ORDER BY sequence";
         self.database.psql(changes).lines().map(str::to_owned).collect()
     }
 

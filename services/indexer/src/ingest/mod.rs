@@ -315,7 +315,7 @@ impl Ingest {
         report.input_done();
         // Inputs of two libraries may have the same key: the last one is recorded.
         self.fingerprints
-            .extend(input_report.fingerprint.map(|fingerprint| (fingerprint.input, fingerprint)));
+            .extend(input_report.fingerprint.map(|fingerprint| (fingerprint.input_key, fingerprint)));
         if self.fingerprints.len() >= FINGERPRINT_BATCH { self.flush().await } else { Ok(()) }
     }
 

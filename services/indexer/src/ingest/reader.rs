@@ -165,7 +165,7 @@ impl Reader {
             planned.iter().map(|planned| input_key(&self.inputs[planned.index])).collect();
         let recorded = retry_store_call(&self.stop, || store.input_fingerprints(&keys)).await?;
         let mut recorded: HashMap<[u8; 32], InputFingerprint> =
-            recorded.into_iter().map(|recorded| (recorded.input, recorded)).collect();
+            recorded.into_iter().map(|recorded| (recorded.input_key, recorded)).collect();
         let with_record = |(position, (planned, key)): (usize, (&PlannedInput, _))| {
             let PlannedInput { index, file_metadata_digest, .. } = *planned;
             Some(RecordedInput { position, index, file_metadata_digest, recorded: recorded.remove(key)? })
@@ -289,7 +289,7 @@ impl Reader {
             }
         };
         let fingerprint = self.fingerprinter.map(|fingerprinter| InputFingerprint {
-            input: input_key(input),
+            input_key: input_key(input),
             file_metadata_digest,
             content_digest: fingerprinter.content_digest(input, &files),
             outcome: String::new(),

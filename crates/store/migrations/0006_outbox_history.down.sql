@@ -1,1 +1,0 @@
-ALTER TABLE search_changes DROP COLUMN token;

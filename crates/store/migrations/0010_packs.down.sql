@@ -1,1 +1,0 @@
-DROP INDEX chartsets_of_packs;

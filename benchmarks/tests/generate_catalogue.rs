@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use chart_index_store::{Counts, Store, StoreConfig};
+use chart_index_store::{CatalogueCounts, Store, StoreConfig};
 use chart_index_tests::TestDatabase;
 
 /// A migrated, empty database and a store on it.
@@ -24,7 +24,7 @@ async fn generated_chartsets_match_their_charts() {
     let (database, store) = database().await;
     let run = generate(&database, &["--chartsets", "500", "--charts", "1667"]);
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 500, charts: 1_667 });
+    assert_eq!(store.counts().await.unwrap(), CatalogueCounts { chartsets: 500, charts: 1_667 });
     let (mismatches, last) = store.column_mismatches(None, 1_000).await.unwrap();
     assert_eq!(mismatches, []);
     assert_eq!(
@@ -43,9 +43,9 @@ async fn database_with_charts_requires_add() {
     let failed = generate(&database, &another);
     assert!(!failed.status.success());
     assert!(String::from_utf8_lossy(&failed.stderr).contains("--add"));
-    assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 20, charts: 60 });
+    assert_eq!(store.counts().await.unwrap(), CatalogueCounts { chartsets: 20, charts: 60 });
     assert!(generate(&database, &[&another[..], &["--add"]].concat()).status.success());
-    assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 40, charts: 120 });
+    assert_eq!(store.counts().await.unwrap(), CatalogueCounts { chartsets: 40, charts: 120 });
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(7105212083226935402)";
 
 /// What was assigned in one transaction.
 #[derive(Debug, sqlx::FromRow)]
-struct Batch {
+struct AssignedBatch {
     taken: i64,
     assigned: i64,
 }
@@ -51,7 +51,7 @@ impl Store {
         }
     }
 
-    async fn assign_batch(mut connection: PooledConnection) -> Result<Batch, sqlx::Error> {
+    async fn assign_batch(mut connection: PooledConnection) -> Result<AssignedBatch, sqlx::Error> {
         let mut transaction = connection.begin().await?;
         sqlx::query(LOCK).execute(&mut *transaction).await?;
         // One statement, and so one snapshot: a change that it does not see is still pending after it.

@@ -74,7 +74,7 @@ pub enum FeedError {
 
 /// A row of `catalogue_changes`.
 #[derive(Debug, sqlx::FromRow)]
-struct Row {
+struct FeedRow {
     sequence: i64,
     changed_at_ms: i64,
     change: String,
@@ -105,7 +105,7 @@ impl Store {
         if is_lost(&mut snapshot, after).await? {
             return Ok(None);
         }
-        let rows: Vec<Row> = sqlx::query_as(
+        let rows: Vec<FeedRow> = sqlx::query_as(
             "SELECT sequence, changed_at_ms, change, entity FROM catalogue_changes
              WHERE sequence > $1 ORDER BY sequence LIMIT $2",
         )
@@ -135,10 +135,10 @@ async fn is_lost(connection: &mut PgConnection, after: i64) -> Result<bool, sqlx
 /// The entries of the rows, and whether they end early.
 async fn entries(
     connection: &mut PgConnection,
-    rows: Vec<Row>,
+    rows: Vec<FeedRow>,
 ) -> Result<(Vec<FeedEntry>, bool), sqlx::Error> {
     let shown = rows.iter().filter(|row| row.change != "removed");
-    let ids: Vec<ChartsetId> = shown.filter_map(Row::chartset_id).collect();
+    let ids: Vec<ChartsetId> = shown.filter_map(FeedRow::chartset_id).collect();
     let mut unread = ids.chunks(RECORDS_READ);
     let (mut records, mut bytes) = (HashMap::new(), 0);
     let mut entries = Vec::with_capacity(rows.len());
@@ -176,7 +176,7 @@ fn text_bytes(metadata: &ChartMetadata) -> usize {
     names.chain(tags).map(|text| text.len() + 3).sum()
 }
 
-impl Row {
+impl FeedRow {
     /// The id of the chartset; `None` for a chart.
     fn chartset_id(&self) -> Option<ChartsetId> {
         self.entity.as_slice().try_into().ok().map(ChartsetId::from_bytes)

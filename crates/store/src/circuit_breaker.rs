@@ -26,11 +26,11 @@ const PROBE: &str = "SELECT (SELECT true FROM charts LIMIT 1), (SELECT true FROM
 /// Whether reads may use PostgreSQL. Clones share the state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CircuitBreaker {
-    state: Arc<State>,
+    state: Arc<BreakerState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BreakerState {
     is_open: AtomicBool,
     failures: AtomicU32,
 }

@@ -49,9 +49,9 @@ impl ConnectionHealth {
         self.last_plan_error_ms.fetch_max(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// Whether an idle connection of the pool may be reused, which was opened and last acquired this long ago. Takes at most
+    /// Decides whether an idle connection of the pool may be reused, which was opened and last acquired this long ago. Takes at most
     /// [`PING_TIMEOUT`].
-    pub(crate) async fn allows_reuse(
+    pub(crate) async fn check_reuse(
         &self,
         connection: &mut PgConnection,
         age: Duration,
@@ -61,7 +61,7 @@ impl ConnectionHealth {
         if failed_since || self.was_before(&self.last_plan_error_ms, age) {
             return false;
         }
-        if last_used < PING_AFTER_IDLE || responds(connection).await {
+        if last_used < PING_AFTER_IDLE || ping(connection).await {
             return true;
         }
         self.record_failure();
@@ -79,7 +79,7 @@ impl ConnectionHealth {
     }
 }
 
-/// Whether a connection responds to a ping within [`PING_TIMEOUT`].
-pub(crate) async fn responds(connection: &mut PgConnection) -> bool {
+/// Pings a connection. Returns whether it responds within [`PING_TIMEOUT`].
+pub(crate) async fn ping(connection: &mut PgConnection) -> bool {
     matches!(timeout(PING_TIMEOUT, connection.ping()).await, Ok(Ok(())))
 }

@@ -136,7 +136,7 @@ impl Manager for Connector {
 
     async fn recycle(&self, connection: &mut PgConnection, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
         let (age, idle) = (metrics.age(), metrics.last_used());
-        if age < MAX_LIFETIME && self.health.allows_reuse(connection, age, idle).await {
+        if age < MAX_LIFETIME && self.health.check_reuse(connection, age, idle).await {
             return Ok(());
         }
         Err(RecycleError::message("too old, or another connection was lost"))

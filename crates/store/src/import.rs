@@ -6,7 +6,7 @@ use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, NoteHash};
 
 use crate::put_chartset_sql as sql;
 use crate::rows::checked_at_ms;
-use crate::stored_times::Times;
+use crate::stored_times::StoredTimes;
 use crate::{ExpectedChartset, PutEffect, PutOutcome, Store, StoreError};
 
 /// A chartset of an export. Its charts are stored already.
@@ -39,7 +39,7 @@ pub struct StoredNumbers {
 }
 
 #[derive(sqlx::FromRow)]
-struct StoredRow {
+struct StoredChartset {
     content_fingerprint: Vec<u8>,
     updated_at_ms: i64,
     checked_at_ms: i64,
@@ -96,12 +96,15 @@ impl Store {
                 return Ok(ImportOutcome::Stored(PutOutcome { effect, removed, dropped_charts: Vec::new() }));
             }
         }
-        let times = Times::imported(chartset.updated_at_ms, chartset.checked_at_ms, now_ms);
+        let times = StoredTimes::imported(chartset.updated_at_ms, chartset.checked_at_ms, now_ms);
         let outcome = self.put_folder(&chartset.draft, times).await?;
         Ok(outcome.map_or(ImportOutcome::Newer, ImportOutcome::Stored))
     }
 
-    async fn stored_chartset(&self, chartset: &ImportedChartset) -> Result<Option<StoredRow>, StoreError> {
+    async fn stored_chartset(
+        &self,
+        chartset: &ImportedChartset,
+    ) -> Result<Option<StoredChartset>, StoreError> {
         let id = chartset.draft.id.to_string();
         self.run_once("read stored chartset", |mut connection| async move {
             sqlx::query_as(concat!(

@@ -21,7 +21,7 @@ pub struct ShownCount {
 
 /// A snapshot of the catalogue, for [`Store::changed_since`].
 #[derive(Debug, Clone)]
-pub struct Snapshot(String);
+pub struct CatalogueSnapshot(String);
 
 #[derive(sqlx::FromRow)]
 struct IndexedRow {
@@ -107,10 +107,10 @@ impl Store {
     }
 
     /// Returns the current snapshot.
-    pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
+    pub async fn snapshot(&self) -> Result<CatalogueSnapshot, ReadError> {
         self.long_read("read the current snapshot", |mut connection| async move {
             let snapshot = sqlx::query_scalar("SELECT pg_current_snapshot()::text");
-            snapshot.fetch_one(&mut *connection).await.map(Snapshot)
+            snapshot.fetch_one(&mut *connection).await.map(CatalogueSnapshot)
         })
         .await
     }
@@ -118,7 +118,7 @@ impl Store {
     /// Returns those of the chartsets that have changed since the snapshot.
     pub async fn changed_since(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &CatalogueSnapshot,
         ids: &[ChartsetId],
     ) -> Result<HashSet<ChartsetId>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();

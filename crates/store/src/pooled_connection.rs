@@ -7,7 +7,7 @@ use sqlx::{Connection, PgConnection};
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant, timeout_at};
 
-use crate::connection_health::{ConnectionHealth, responds};
+use crate::connection_health::{ConnectionHealth, ping};
 use crate::connection_pool::Pooled;
 
 /// Longest time an abandoned statement may take to end, if the deadline is later than that.
@@ -41,9 +41,9 @@ impl PooledConnection {
         drop(self.connection.take());
     }
 
-    /// Whether the connection responds to a ping. If not, it must not be used and will be closed.
-    pub(crate) async fn responds(&mut self) -> bool {
-        let responds = responds(self).await;
+    /// Pings the connection. Returns whether it responds; if not, it must not be used and will be closed.
+    pub(crate) async fn check(&mut self) -> bool {
+        let responds = ping(self).await;
         if !responds {
             self.deadline = Instant::now();
         }

@@ -15,7 +15,7 @@ use crate::pooled_connection::PooledConnection;
 use crate::put_chartset_sql::{self as sql, CanonicalChart, Upserted};
 use crate::removal_lock;
 use crate::sql_text::replace_nul;
-use crate::stored_times::Times;
+use crate::stored_times::StoredTimes;
 use crate::{Store, StoreError};
 
 const OPERATION: &str = "put chartset";
@@ -50,7 +50,7 @@ struct Folder<'a> {
     draft: &'a ChartsetDraft,
     charts: Vec<&'a ChartDraft>,
     fingerprint: [u8; 32],
-    times: Times,
+    times: StoredTimes,
 }
 
 impl Store {
@@ -62,7 +62,7 @@ impl Store {
     /// transaction.
     pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
         for _ in 0..MAX_ATTEMPTS {
-            if let Some(outcome) = self.put_folder(draft, Times::now(now_ms)).await? {
+            if let Some(outcome) = self.put_folder(draft, StoredTimes::now(now_ms)).await? {
                 return Ok(outcome);
             }
         }
@@ -74,7 +74,7 @@ impl Store {
     pub(crate) async fn put_folder(
         &self,
         draft: &ChartsetDraft,
-        times: Times,
+        times: StoredTimes,
     ) -> Result<Option<PutOutcome>, StoreError> {
         let folder = Folder::new(draft, times);
         let mut attempt = 1;
@@ -115,7 +115,7 @@ fn put_error(error: sqlx::Error) -> StoreError {
 }
 
 impl<'a> Folder<'a> {
-    fn new(draft: &'a ChartsetDraft, times: Times) -> Self {
+    fn new(draft: &'a ChartsetDraft, times: StoredTimes) -> Self {
         let charts = charts_by_hash(draft);
         let fingerprint = fingerprint(draft, &charts);
         Self { draft, charts, fingerprint, times }

@@ -15,7 +15,7 @@ use crate::error::corrupt;
 use crate::rows::{ChartRow, chart_columns};
 use crate::sql_text::replace_nul;
 use crate::statement_columns::{Columns, Parameters, Placeholder};
-use crate::stored_times::Times;
+use crate::stored_times::StoredTimes;
 
 /// What is stored per note hash. The first file ingested with a hash decides the numbers and the ROX bytes.
 #[derive(Debug, Clone, Copy)]
@@ -157,7 +157,7 @@ pub(crate) async fn upsert_chartset(
     fingerprint: &[u8; 32],
     derived: &DerivedColumns,
     members: &[ChartsetMember],
-    times: Times,
+    times: StoredTimes,
 ) -> Result<Option<Upserted>, sqlx::Error> {
     static STATEMENT: OnceLock<String> = OnceLock::new();
     let mut parameters = Parameters::default();

@@ -224,7 +224,7 @@ impl Store {
 
     async fn acquire_responding(&self) -> Result<PooledConnection, sqlx::Error> {
         let mut connection = self.acquire(self.statement_limit()).await?;
-        if !connection.responds().await {
+        if !connection.check().await {
             self.health.record_failure();
             drop(connection);
             connection = self.acquire(self.statement_limit()).await?;

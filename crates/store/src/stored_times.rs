@@ -2,7 +2,7 @@
 
 /// The times that are stored with a chartset.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Times {
+pub(crate) struct StoredTimes {
     pub(crate) updated_at_ms: i64,
     pub(crate) checked_at_ms: i64,
     /// The current time, for the outbox and for new charts.
@@ -11,7 +11,7 @@ pub(crate) struct Times {
     pub(crate) is_import: bool,
 }
 
-impl Times {
+impl StoredTimes {
     /// The times of an ingest.
     pub(crate) const fn now(now_ms: i64) -> Self {
         Self { updated_at_ms: now_ms, checked_at_ms: now_ms, now_ms, is_import: false }

@@ -41,7 +41,7 @@ pub struct ColumnMismatch {
 
 /// The size of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts {
+pub struct CatalogueCounts {
     /// Number of shown chartsets.
     pub chartsets: u64,
     /// Number of known charts.
@@ -49,7 +49,7 @@ pub struct Counts {
 }
 
 #[derive(sqlx::FromRow)]
-struct StoredRow {
+struct StoredChartRow {
     #[sqlx(flatten)]
     chart: ChartRow,
     rox: Vec<u8>,
@@ -80,7 +80,7 @@ impl Store {
         after: Option<NoteHash>,
         limit: u32,
     ) -> Result<Vec<StoredChart>, sqlx::Error> {
-        let rows: Vec<StoredRow> = sqlx::query_as(concat!(
+        let rows: Vec<StoredChartRow> = sqlx::query_as(concat!(
             "SELECT ",
             chart_columns!(),
             // Not a join: PostgreSQL would merge both tables, and read all files below the page.
@@ -93,7 +93,7 @@ impl Store {
         .bind(i64::from(limit))
         .fetch_all(&mut *connection)
         .await?;
-        rows.into_iter().map(StoredRow::parse).collect()
+        rows.into_iter().map(StoredChartRow::parse).collect()
     }
 
     /// Derives the next chartsets from their charts again and compares every stored column. Returns the differences, and
@@ -136,7 +136,7 @@ impl Store {
     }
 
     /// Counts the shown chartsets and the known charts.
-    pub async fn counts(&self) -> Result<Counts, StoreError> {
+    pub async fn counts(&self) -> Result<CatalogueCounts, StoreError> {
         let (chartsets, charts): (i64, i64) = self
             .run_once("count", |mut connection| async move {
                 sqlx::query_as(
@@ -150,11 +150,11 @@ impl Store {
                 .await
             })
             .await?;
-        Ok(Counts { chartsets: chartsets.unsigned_abs(), charts: charts.unsigned_abs() })
+        Ok(CatalogueCounts { chartsets: chartsets.unsigned_abs(), charts: charts.unsigned_abs() })
     }
 }
 
-impl StoredRow {
+impl StoredChartRow {
     fn parse(self) -> Result<StoredChart, sqlx::Error> {
         let preview = self.chart.curve()?.zip(self.preview_json);
         Ok(StoredChart {

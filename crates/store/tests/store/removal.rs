@@ -2,7 +2,7 @@
 
 use chart_index_domain::search::SearchQuery;
 use chart_index_domain::{ChartsetDraft, ReadError};
-use chart_index_store::{Counts, PutEffect, PutOutcome, RemovalOutcome};
+use chart_index_store::{CatalogueCounts, PutEffect, PutOutcome, RemovalOutcome};
 
 use crate::support::{Catalogue, alpha, chart, folder, hash, id, ids};
 
@@ -26,7 +26,7 @@ async fn a_removed_chart_stays_removed() {
     assert_eq!((detail.charts.len(), detail.chartset.chart_count), (1, 1));
     assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [3, 1]);
     assert_eq!(catalogue.times(id(1)), "20|30");
-    assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 2, charts: 2 });
+    assert_eq!(store.counts().await.unwrap(), CatalogueCounts { chartsets: 2, charts: 2 });
     catalogue.assert_consistent().await;
 }
 
@@ -75,7 +75,7 @@ async fn a_removed_chartset_can_be_restored() {
     let shared = store.chart(hash(1)).await.unwrap().unwrap();
     assert_eq!(shared.sources, [], "a removed set is not a source");
     assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [2]);
-    assert_eq!(store.counts().await.unwrap(), Counts { chartsets: 1, charts: 1 });
+    assert_eq!(store.counts().await.unwrap(), CatalogueCounts { chartsets: 1, charts: 1 });
 
     assert_eq!(store.restore_chartset(id(1), 40).await.unwrap(), RemovalOutcome::Changed);
     assert_eq!(store.restore_chartset(id(1), 41).await.unwrap(), RemovalOutcome::Unchanged);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use chart_index_domain::ChartsetId;
 use chart_index_search::{Difference, DifferenceKind, FORMAT, IndexWriter, Target};
-use chart_index_store::{NodeRole, Snapshot, Store};
+use chart_index_store::{CatalogueSnapshot, NodeRole, Store};
 
 use crate::report::{Progress, plural};
 use crate::search::node::Node;
@@ -100,7 +100,7 @@ async fn scan(node: &Node) -> Result<(u64, BTreeSet<ChartsetId>)> {
 /// behind with, and the number of chartsets. Gives a running `sync` up to [`SYNC_TIMEOUT`] to catch up.
 async fn recheck(
     node: &Node,
-    since: &Snapshot,
+    since: &CatalogueSnapshot,
     mut suspects: BTreeSet<ChartsetId>,
 ) -> Result<Vec<Difference>> {
     let start = Instant::now();

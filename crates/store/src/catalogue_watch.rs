@@ -17,8 +17,8 @@ const AVAILABLE_AFTER_READ: Duration = Duration::from_secs(5);
 
 /// The last known generation of the catalogue, polled at an interval. Clones share it.
 ///
-/// A value cached under a generation is invalid as soon as the next generation is read, so at most one interval after
-/// a change. While PostgreSQL is unavailable the generation does not change, so cached values stay valid.
+/// A value cached under a generation is invalid as soon as the next generation is read, so at most one interval
+/// after a change. While PostgreSQL is unavailable the generation does not change, so cached values stay valid.
 #[derive(Clone)]
 pub struct CatalogueWatch {
     generation: Arc<AtomicU64>,
@@ -32,9 +32,9 @@ type LastRead = Arc<Mutex<Option<CatalogueRead>>>;
 /// The result of a successful read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueRead {
-    /// The generation.
+    /// Differs after every change of the catalogue.
     pub generation: Generation,
-    /// The database that has it.
+    /// The database it was read from: another one after a restore, a failover or a change of the address.
     pub database: DatabaseIdentity,
     /// When the read began.
     pub read_at: std::time::Instant,
@@ -49,8 +49,8 @@ impl CatalogueWatch {
 
     /// Reads the generation once, waiting up to `interval` for it, and then once per interval.
     ///
-    /// Until the first read succeeds the generation is a random number, so that nothing cached by another process
-    /// counts as current.
+    /// Until the first read succeeds the generation is a random number, so that nothing cached by another
+    /// process counts as current.
     ///
     /// # Panics
     ///

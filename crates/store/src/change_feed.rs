@@ -1,17 +1,19 @@
-//! The change feed: the latest change of each chart and chartset, in the order of a number (docs/api.md, "Changes").
+//! The change feed: the latest change of each chart and chartset, in the order of sequences (docs/api.md,
+//! "Changes").
 //!
-//! Triggers on the tables of the catalogue insert what may have changed into `pending_changes`, in the transaction of the
-//! change. [`Store::assign_sequences`] takes committed rows from there, compares the catalogue with the feed, and writes what
-//! differs to `catalogue_changes` with the next numbers. Numbers are assigned after the commit of a change, by one
-//! transaction at a time, so a reader that continues from a number never misses a change that commits late, and nothing is
-//! lost if a process ends at any point: the rows stay pending.
+//! Triggers on the tables of the catalogue record in `pending_changes` what may have changed, in the
+//! transaction of the change. [`Store::assign_sequences`] takes the committed rows, compares the catalogue with
+//! the feed, and writes the differences to `catalogue_changes` with the next sequences. Sequences are assigned
+//! after the commit of a change, by one transaction at a time, so a reader that continues from a sequence never
+//! misses a change that is committed late. Nothing is lost if a process ends at any point: the rows stay
+//! pending.
 //!
-//! A failover or a restore may lose numbers that readers have seen. The feed records where it assigned the last one (the
-//! function `change_feed_origin`: cluster, start of the server, table). Elsewhere it continues after a gap, at the time in
-//! milliseconds since 2020 times 1,024: above all numbers that were lost, since a server assigns fewer than a million a second,
-//! and below 2^53, up to which JSON numbers are exact, for 270 years. A reader that has seen a lost number is either above the last
-//! one, or in the gap. A gap of constant size would not do: a server that is restored to the time before a gap would assign the
-//! same numbers after it again.
+//! A failover or a restore may lose sequences that readers have seen. The feed records the origin of the last
+//! one (the function `change_feed_origin`: cluster, start of the server, table). With another origin it
+//! continues after a gap, at the milliseconds since 2020 times 1,024. This is above all lost sequences, since a
+//! server assigns fewer than a million a second, and for 270 years below 2^53, up to which JSON numbers are
+//! exact. A lost sequence is therefore in the gap, or above the last sequence. A gap of constant size would not
+//! suffice: a server that is restored to a time before the gap would assign the same sequences again.
 
 use chart_index_domain::ReadError;
 use sqlx::Connection;
@@ -20,16 +22,16 @@ use crate::lookups::is_known;
 use crate::pooled_connection::PooledConnection;
 use crate::{Backlog, Store, StoreError};
 
-/// Number of pending rows that are taken in one transaction.
+/// Maximum number of pending rows that one transaction takes.
 const BATCH_ROWS: i64 = 10_000;
 
-/// The least number of sequences that are left out where some may have been lost, for a server whose clock is late.
+/// Minimum size of a gap, for a server whose clock is behind.
 const MIN_GAP: i64 = 1 << 32;
 
-/// Waits for another process that assigns numbers: afterwards this one sees those.
+/// Waits for other processes that assign sequences. A statement after it sees theirs.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7105212083226935402)";
 
-/// What was assigned in one transaction.
+/// The result of a transaction of [`Store::assign_sequences`]: pending rows, and new entries of the feed.
 #[derive(Debug, sqlx::FromRow)]
 struct AssignedBatch {
     taken: i64,
@@ -37,9 +39,10 @@ struct AssignedBatch {
 }
 
 impl Store {
-    /// Assigns numbers to all changes that were committed before the call, and returns how many entries of the feed are new.
+    /// Assigns sequences to all changes that were committed before the call. Returns the number of new entries
+    /// of the feed.
     ///
-    /// Several processes may call it at once. A call that fails or is abandoned leaves complete batches.
+    /// Several processes may call it at once. A call that fails or is cancelled has committed complete batches.
     pub async fn assign_sequences(&self) -> Result<u64, StoreError> {
         let mut assigned = 0;
         loop {
@@ -54,7 +57,7 @@ impl Store {
     async fn assign_batch(mut connection: PooledConnection) -> Result<AssignedBatch, sqlx::Error> {
         let mut transaction = connection.begin().await?;
         sqlx::query(LOCK).execute(&mut *transaction).await?;
-        // One statement, and so one snapshot: a change that it does not see is still pending after it.
+        // One statement and therefore one snapshot: a change that it does not see stays pending.
         let batch = sqlx::query_as(concat!(
             "WITH taken AS (
                  DELETE FROM pending_changes
@@ -115,7 +118,7 @@ impl Store {
         Ok(batch)
     }
 
-    /// Returns the number of the latest change of the feed; 0 before the first one.
+    /// Returns the sequence of the latest change; 0 before the first one.
     pub async fn last_sequence(&self) -> Result<u64, ReadError> {
         self.short_read("read the last sequence", |mut connection| async move {
             let last: i64 = sqlx::query_scalar("SELECT last_sequence FROM change_feed")
@@ -126,7 +129,7 @@ impl Store {
         .await
     }
 
-    /// Returns the changes that have no number yet, for monitoring. A chart or chartset may have several.
+    /// Returns the backlog of changes without a sequence, for monitoring. A chart or chartset may have several.
     pub async fn pending_changes(&self) -> Result<Backlog, ReadError> {
         let (changes, oldest_ms): (i64, Option<i64>) = self
             .long_read("read pending changes", |mut connection| async move {

@@ -6,33 +6,33 @@ use crate::column_values::parse_hash;
 use crate::lookups::is_known;
 use crate::{Store, StoreError};
 
-/// The maximum number of differences that are read.
+/// Maximum number of differences that are returned.
 const MAX_MISMATCHES: i64 = 1_000;
 
-/// A chart or chartset about which the feed differs from the catalogue.
+/// A difference between the feed and the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedMismatch {
-    /// A known chart that the feed does not have, or a chart of the feed that is not known.
+    /// A known chart that the feed lacks, or a chart of the feed that is not known.
     Chart {
         /// Its note hash.
         hash: NoteHash,
-        /// Whether it is known.
+        /// Whether the catalogue knows it, so that the feed lacks it.
         is_known: bool,
     },
-    /// A shown chartset that the feed does not have, or a chartset of the feed that is not shown.
+    /// A shown chartset that the feed lacks, or a chartset of the feed that is not shown.
     Chartset {
         /// Its id.
         id: ChartsetId,
-        /// Whether it is shown.
+        /// Whether the catalogue shows it, so that the feed lacks it.
         is_shown: bool,
     },
 }
 
 impl Store {
-    /// Returns the first 1,000 differences between the feed and the catalogue, apart from changes that have no number yet.
+    /// Returns the first 1,000 differences between the feed and the catalogue, except for pending changes.
     pub async fn feed_mismatches(&self) -> Result<Vec<FeedMismatch>, StoreError> {
         self.run_once("check the change feed", |mut connection| async move {
-            // One statement, and so one snapshot of the catalogue, the feed and the pending changes.
+            // One statement and therefore one snapshot of the catalogue, the feed and the pending changes.
             let rows: Vec<(Vec<u8>, bool)> = sqlx::query_as(concat!(
                 "WITH catalogue AS (
                      SELECT chart.hash AS entity FROM charts AS chart WHERE ",

@@ -11,11 +11,11 @@ use crate::column_values::parse_hash;
 use crate::error::corrupt;
 use crate::pooled_connection::PooledConnection;
 
-/// Size of the records of a page after which it ends, in bytes: a page has at most this and one chartset.
+/// Size of the records of a page after which it ends, in bytes: it is exceeded by at most one chartset.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Number of chartsets whose records are read together.
 const RECORDS_READ: usize = 128;
-/// Size of the JSON of a chart in a record without its texts; with their names and quotes it is 450 bytes.
+/// Size of the JSON of a chart in a record, without the values of its texts.
 const CHART_BYTES: usize = 450;
 
 /// What happened to a chart or a chartset.
@@ -41,30 +41,30 @@ pub enum FeedEntity {
 /// The latest change of a chart or chartset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedEntry {
-    /// Its number.
+    /// The position in the feed, to continue from.
     pub sequence: u64,
     /// When it was made, in Unix epoch milliseconds by the clock of PostgreSQL.
     pub changed_at_ms: i64,
-    /// What happened.
+    /// What happened to the entity.
     pub change: FeedChange,
-    /// To which chart or chartset.
+    /// The chart or chartset.
     pub entity: FeedEntity,
 }
 
 /// A page of the change feed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedPage {
-    /// The entries, in the order of their numbers.
+    /// In the order of their sequences.
     pub entries: Vec<FeedEntry>,
-    /// Whether the page is full: it has as many entries as were asked for, or as fit. It can lose entries to later changes,
-    /// and gains none.
+    /// Whether the page has as many entries as requested, or as fit. Later changes may move entries of a full
+    /// page to the end of the feed, but add none to it.
     pub is_full: bool,
 }
 
-/// The feed does not continue from a number.
+/// The feed does not continue from a sequence.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
-    /// The number was assigned to a change that was lost: the database was set back by a failover or a restore.
+    /// The sequence was assigned to a change that a failover or a restore has lost.
     #[error("the change with this sequence was lost")]
     Lost,
     /// The feed cannot be read.
@@ -82,13 +82,13 @@ struct FeedRow {
 }
 
 impl Store {
-    /// Returns the entries that follow a number, up to `limit`.
+    /// Returns up to `limit` entries after a sequence.
     ///
-    /// The records of chartsets are read in the snapshot of the entries. A chartset that was removed since its last entry
-    /// is returned as removed; another entry will follow.
+    /// The records of chartsets are read in the snapshot of the entries. A chartset that was removed since its
+    /// last entry is returned as removed; a later entry will report the removal again.
     ///
     /// # Errors
-    /// [`FeedError::Lost`] if the change with this number was lost.
+    /// [`FeedError::Lost`] if the change with this sequence was lost.
     pub async fn feed_after(&self, after: u64, limit: u32) -> Result<FeedPage, FeedError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let page = self.long_read("read the change feed", |connection| Self::page(connection, after, limit));
@@ -120,7 +120,7 @@ impl Store {
     }
 }
 
-/// Whether the number was assigned by a server whose changes were lost.
+/// Whether a server whose changes were lost assigned this sequence.
 async fn is_lost(connection: &mut PgConnection, after: i64) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar(
         "SELECT last_sequence < $1 OR EXISTS (
@@ -132,7 +132,7 @@ async fn is_lost(connection: &mut PgConnection, after: i64) -> Result<bool, sqlx
     .await
 }
 
-/// The entries of the rows, and whether they end early.
+/// Converts rows to entries, up to the maximum size of a page. Returns whether rows were left out.
 async fn entries(
     connection: &mut PgConnection,
     rows: Vec<FeedRow>,
@@ -189,7 +189,7 @@ impl FeedRow {
     ) -> Result<FeedEntry, sqlx::Error> {
         let change = match &*self.change {
             "removed" => FeedChange::Removed,
-            // Removed since, without a number yet.
+            // It was removed later; that change has no sequence yet.
             _ if id.is_some() && record.is_none() => FeedChange::Removed,
             "added" => FeedChange::Added,
             "updated" => FeedChange::Updated,

@@ -19,7 +19,8 @@ const CHECK_AFTER: Duration = Duration::from_secs(2);
 /// Pause before reconnecting.
 const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Receives a notification when the catalogue changes. Clones share a connection; each receives every notification.
+/// Receives a notification when the catalogue changes. Clones share a connection; each receives every
+/// notification.
 #[derive(Debug, Clone)]
 pub struct ChangesListener {
     notifications: watch::Receiver<()>,
@@ -42,8 +43,9 @@ impl Store {
 }
 
 impl ChangesListener {
-    /// Waits until something has changed since the last call, up to the timeout. Many changes may be one notification,
-    /// and there may be a notification without a change: after reconnecting, changes may have been missed.
+    /// Waits until something has changed since the last call, up to the timeout. Many changes may be one
+    /// notification, and there may be a notification without a change: after reconnecting, changes may have
+    /// been missed.
     pub async fn changed(&mut self, timeout_after: Duration) {
         // The sender lives as long as the task, which lives as long as the last listener.
         let _ = timeout(timeout_after, self.notifications.changed()).await;

@@ -14,7 +14,7 @@ use crate::rows::{MemberRow, checked_at_ms, member_columns};
 pub struct CheckedRecord {
     /// When the chartset was last checked, in Unix epoch milliseconds: `checkedAtMs` of its sources.
     pub checked_at_ms: i64,
-    /// The chartset.
+    /// The chartset with its charts and sources.
     pub record: ChartsetRecord,
 }
 
@@ -28,7 +28,7 @@ struct RecordRow {
     member: MemberRow,
 }
 
-/// The columns of a chartset, and its charts.
+/// A chartset, while the rows of its charts are collected.
 struct Members {
     exact_source: Option<PublicSource>,
     updated_at_ms: i64,
@@ -37,7 +37,7 @@ struct Members {
 }
 
 impl Store {
-    /// Returns the records of those of the chartsets that are shown, in the order of their ids.
+    /// Returns the records of the chartsets with these ids that are shown, in the order of the ids.
     pub async fn chartset_records(&self, ids: &[ChartsetId]) -> Result<Vec<CheckedRecord>, ReadError> {
         self.long_read("read chartset records", |mut connection| async move {
             read_records(&mut connection, ids).await
@@ -46,8 +46,8 @@ impl Store {
     }
 }
 
-/// Returns the records of those of the chartsets that are shown, in the order of their ids. It is one statement: in a
-/// transaction that is `REPEATABLE READ` it reads the snapshot of the other statements.
+/// Returns the records of the chartsets with these ids that are shown, in the order of the ids. It runs one
+/// statement, which in a `REPEATABLE READ` transaction reads the snapshot of that transaction.
 pub(crate) async fn read_records(
     connection: &mut PgConnection,
     ids: &[ChartsetId],

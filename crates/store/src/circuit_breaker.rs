@@ -12,13 +12,14 @@ use tokio::time::timeout;
 
 use crate::error::is_connection_failure;
 
-/// Consecutive failures that open the breaker. A single one may be a failover or a restart that is over already.
+/// Consecutive failures that open the breaker. A single one may be a failover or a restart that is over
+/// already.
 const FAILURES: u32 = 3;
 /// Pause after a failed probe.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// Timeout of a probe, including connecting.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Reads a row of each table that lookups read. While a table is locked, lookups fail as well.
+/// Reads a row of each table that lookups read. While one of them is locked, lookups fail.
 const PROBE: &str = "SELECT (SELECT true FROM charts LIMIT 1), (SELECT true FROM chartset_charts LIMIT 1),
                             (SELECT true FROM chartsets LIMIT 1), (SELECT true FROM rox_files LIMIT 1),
                             (SELECT true FROM chart_previews LIMIT 1)";
@@ -54,8 +55,8 @@ impl CircuitBreaker {
         }
     }
 
-    /// Records that a read did not reach PostgreSQL. Returns whether this opened the breaker; the caller must then
-    /// [`close`](Self::close) it once PostgreSQL responds.
+    /// Records that a read did not reach PostgreSQL. Returns whether this opened the breaker; the caller must
+    /// then [`close`](Self::close) it once PostgreSQL responds.
     #[must_use]
     pub(crate) fn record_failure(&self) -> bool {
         let failures = self.state.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
@@ -78,7 +79,7 @@ pub(crate) async fn wait_for_response(options: &PgConnectOptions) -> Duration {
     start.elapsed()
 }
 
-/// Whether PostgreSQL responds on a new connection, even with an error.
+/// Reads on a new connection. Returns whether PostgreSQL responds, even with an error.
 async fn probe(options: &PgConnectOptions) -> bool {
     let result = async {
         let mut connection = PgConnection::connect_with(options).await?;

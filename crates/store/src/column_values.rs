@@ -1,4 +1,4 @@
-//! Conversions between column values and values of the domain, shared by all row types.
+//! Conversions between column values and values of the domain, for all row types.
 
 use chart_index_domain::{ChartsetId, KeyCount, NoteHash, PublicSource, SourceRef};
 

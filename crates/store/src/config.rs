@@ -14,9 +14,9 @@ pub struct StoreConfig {
     pub max_connections: u32,
     /// Timeout for getting a connection, including opening a new one.
     pub acquire_timeout: Duration,
-    /// Timeout of a lookup by key. Its connection then counts as half-open and is closed, and the lookup is retried
-    /// once, so that a caller waits at most twice this and twice `acquire_timeout`. Shorter than `acquire_timeout`, so
-    /// that callers that wait for a connection still get one afterwards.
+    /// Timeout of a lookup by key. After it the connection counts as half-open and is closed, and the lookup is
+    /// retried once: a caller waits at most twice this and twice `acquire_timeout`. It is shorter than
+    /// `acquire_timeout`, so that callers that wait for the connection get one in time.
     pub lookup_timeout: Duration,
     /// `statement_timeout` of PostgreSQL; zero for none. Migrations have none.
     pub statement_timeout: Duration,
@@ -25,8 +25,8 @@ pub struct StoreConfig {
 }
 
 impl StoreConfig {
-    /// The defaults for a server: 16 connections, 1.5 seconds to get one, 1 second per lookup, 5 seconds per statement,
-    /// 4 searches.
+    /// The defaults for a server: 16 connections, 1.5 seconds to get one, 1 second per lookup, 5 seconds per
+    /// statement, 4 searches.
     #[must_use]
     pub const fn new(url: DatabaseUrl) -> Self {
         Self {

@@ -1,7 +1,8 @@
 //! Detects half-open connections and keeps the pool from reusing them.
 //!
-//! On a half-open connection nothing arrives any more and nothing closes it: a firewall or NAT gateway dropped its
-//! state, or the server vanished without a FIN or RST. sqlx sets no TCP keepalive, so only a timeout finds it.
+//! On a half-open connection nothing arrives any more and nothing closes it: a firewall or NAT gateway dropped
+//! its state, or the server vanished without a FIN or RST. sqlx sets no TCP keepalive, so only a timeout finds
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,17 +11,17 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use tokio::time::timeout;
 
-/// Idle time after which a connection is pinged before it is used. A ping before every use would double the round
-/// trips of a lookup.
+/// Idle time after which a connection is pinged before it is used. A ping before every use would double the
+/// round trips of a lookup.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(5);
 /// Timeout of a ping.
 const PING_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Remembers when a connection last failed. Connections that were idle at that time are closed instead of reused: the
-/// same cause has usually broken all of them, and a new connection costs less than a timeout.
+/// Remembers when a connection last failed. Connections that were idle at that time are closed instead of
+/// reused: the same cause has usually broken all of them, and a new connection costs less than a timeout.
 ///
-/// Also remembers when a prepared statement last was of no use any more. Connections that were open at that time are
-/// closed instead of reused: they may have prepared the same statement. Clones share the state.
+/// Also remembers when PostgreSQL last rejected a prepared statement as invalid. Connections that were open at
+/// that time are closed instead of reused: they may have prepared the same statement. Clones share the state.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionHealth {
     start: std::time::Instant,
@@ -44,13 +45,13 @@ impl ConnectionHealth {
         self.last_failure_ms.fetch_max(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// Records that a connection has a prepared statement that is of no use any more.
+    /// Records that a prepared statement of a connection is invalid.
     pub(crate) fn record_plan_error(&self) {
         self.last_plan_error_ms.fetch_max(self.now_ms(), Ordering::Relaxed);
     }
 
-    /// Decides whether an idle connection of the pool may be reused, which was opened and last acquired this long ago. Takes at most
-    /// [`PING_TIMEOUT`].
+    /// Decides whether an idle connection, which was opened and last acquired this long ago, may be reused.
+    /// Pings it if necessary, for up to [`PING_TIMEOUT`].
     pub(crate) async fn check_reuse(
         &self,
         connection: &mut PgConnection,

@@ -16,16 +16,17 @@ use crate::connection_health::ConnectionHealth;
 use crate::error::is_starting_up;
 use crate::time_limit::{STATEMENT_TIMEOUT, with_time_limit};
 
-/// A connection that was not used for this long is closed.
+/// Idle time after which a connection is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(10);
-/// A connection is replaced after this time: its server process keeps what it has cached of the catalogue.
+/// Age at which a connection is replaced: the cache of the system catalogue in its server process only grows.
 const MAX_LIFETIME: Duration = Duration::from_mins(30);
 /// How often idle connections are closed.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_mins(1);
-/// The pauses between attempts to connect while PostgreSQL starts: the first one, doubled up to the last one.
+/// The first and the longest pause between attempts to connect while PostgreSQL starts. Each is twice the one
+/// before.
 const RECONNECT_PAUSES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(300)];
 
-/// A connection of the pool. It returns to the pool when it is dropped, in whatever state it is.
+/// A connection of the pool. It returns to the pool when it is dropped, whatever its state.
 pub(crate) type Pooled = Object<Connector>;
 
 /// A pool of connections. Dropping it closes them.
@@ -53,7 +54,7 @@ impl ConnectionPool {
         let config = PoolConfig {
             max_size: usize::try_from(max_connections).unwrap_or(usize::MAX),
             timeouts: Timeouts::default(),
-            // The server process of the connection that was used last has its data in the caches of the processor.
+            // The data of the server process that was used last is in the caches of the processor.
             queue_mode: QueueMode::Lifo,
         };
         let pool = Pool::builder(Connector { options, health }).config(config).build();
@@ -68,7 +69,7 @@ impl ConnectionPool {
     ///
     /// # Errors
     ///
-    /// [`sqlx::Error::PoolTimedOut`] if there is none in time, which is also the error while PostgreSQL starts, and
+    /// [`sqlx::Error::PoolTimedOut`] if none is available in time, also because PostgreSQL is starting, and
     /// [`sqlx::Error::PoolClosed`].
     pub(crate) async fn acquire(&self) -> Result<Pooled, sqlx::Error> {
         match timeout(self.acquire_timeout, self.pool.get()).await {
@@ -111,7 +112,7 @@ impl fmt::Debug for ConnectionPool {
     }
 }
 
-/// Opens the connections of a pool, and decides whether they are used again.
+/// Opens the connections of a pool, and decides whether they are reused.
 #[derive(Debug)]
 pub(crate) struct Connector {
     options: PgConnectOptions,
@@ -122,7 +123,7 @@ impl Manager for Connector {
     type Type = PgConnection;
     type Error = sqlx::Error;
 
-    /// Connects; while PostgreSQL starts, again and again.
+    /// Connects. Retries while PostgreSQL is starting.
     async fn create(&self) -> Result<PgConnection, sqlx::Error> {
         let [mut pause, longest] = RECONNECT_PAUSES;
         loop {
@@ -143,7 +144,7 @@ impl Manager for Connector {
     }
 }
 
-/// Closes connections that were not used for long, for as long as the pool exists.
+/// Closes connections that have been idle for too long, for as long as the pool exists.
 async fn close_idle_connections(pool: WeakPool<Connector>) {
     loop {
         sleep(IDLE_CHECK_INTERVAL).await;
@@ -156,7 +157,7 @@ async fn close_idle_connections(pool: WeakPool<Connector>) {
 
 async fn close_all(connections: Vec<PgConnection>) {
     for connection in connections {
-        // An error closes it as well.
+        // After an error it is closed, too.
         let _ = with_time_limit(STATEMENT_TIMEOUT, connection.close()).await;
     }
 }

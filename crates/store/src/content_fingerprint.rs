@@ -2,12 +2,13 @@
 
 use chart_index_domain::{ChartDraft, ChartsetDraft, PublicSource};
 
-/// The version of the rules that derive columns from a draft. Change it with those rules (`assemble_chartset`, folding,
-/// lexemes), so that the next ingest writes every chartset again.
+/// Contains the version of the rules that derive columns from a draft (`assemble_chartset`, folding, lexemes).
+/// Increment it when they change, so that the next ingest writes every chartset again.
 const CONTEXT: &str = "chart-index 2026 chartset content v2";
 
 /// Returns a digest of everything in a folder that determines its chartset.
-/// [`Store::put_chartset`](crate::Store::put_chartset) does not change a chartset that is stored with this fingerprint.
+/// [`Store::put_chartset`](crate::Store::put_chartset) does not change a chartset that is stored with this
+/// fingerprint.
 #[must_use]
 pub fn content_fingerprint(draft: &ChartsetDraft) -> [u8; 32] {
     fingerprint(draft, &charts_by_hash(draft))
@@ -23,8 +24,9 @@ pub(crate) fn charts_by_hash(draft: &ChartsetDraft) -> Vec<&ChartDraft> {
 
 /// [`content_fingerprint`] with the charts of [`charts_by_hash`].
 ///
-/// It excludes the path, which is not public; the numbers and ROX bytes, which come from the first file ingested with
-/// the note hash; and the order of the files, since [`chart_index_domain::assemble_chartset`] orders the charts.
+/// It excludes the path, which is not public; the numbers and ROX bytes, which come from the first file
+/// ingested with the note hash; and the order of the files, since [`chart_index_domain::assemble_chartset`]
+/// orders the charts.
 pub(crate) fn fingerprint(draft: &ChartsetDraft, charts_by_hash: &[&ChartDraft]) -> [u8; 32] {
     let mut digest = Digest(blake3::Hasher::new_derive_key(CONTEXT));
     digest.source(draft.exact_source.as_ref());
@@ -35,7 +37,7 @@ pub(crate) fn fingerprint(draft: &ChartsetDraft, charts_by_hash: &[&ChartDraft])
     *digest.0.finalize().as_bytes()
 }
 
-/// Prefixes every value with its length or presence, so that different contents never give the same input.
+/// Prefixes every value with its length or presence, so that different contents are never the same input.
 struct Digest(blake3::Hasher);
 
 impl Digest {

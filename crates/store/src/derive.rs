@@ -9,7 +9,7 @@ use crate::column_values::{parse_chartset_id, parse_source};
 use crate::derived_columns::DerivedColumns;
 use crate::rows::{MemberRow, member_columns};
 
-/// The columns of `chartsets` that a derivation needs apart from the charts.
+/// The columns of `chartsets` that are not derived but needed for the derivation.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct ChartsetRow {
     id: String,
@@ -27,7 +27,8 @@ impl ChartsetRow {
     }
 }
 
-/// Derives the columns of these chartsets from their charts that are not removed, in the same order.
+/// Derives the columns of these chartsets from their charts that are not removed. Returns them in the same
+/// order.
 pub(crate) async fn derive_columns(
     connection: &mut PgConnection,
     sets: &[ChartsetRow],

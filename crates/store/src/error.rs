@@ -12,36 +12,36 @@ type Cause = Box<dyn Error + Send + Sync>;
 
 /// A write or a check that failed.
 ///
-/// After [`Unavailable`](Self::Unavailable) the transaction may have been committed: the connection may have been lost
-/// during its `COMMIT`. After the other errors nothing changed, except that [`Store::migrate`](crate::Store::migrate)
-/// commits each migration on its own.
+/// After [`Unavailable`](Self::Unavailable) the transaction may have been committed: the connection may have
+/// been lost during its `COMMIT`. After the other errors nothing changed, except that
+/// [`Store::migrate`](crate::Store::migrate) commits each migration on its own.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// PostgreSQL is unavailable, starting or overloaded. A retry may succeed.
     #[error("{operation}: database unavailable")]
     Unavailable {
-        /// The operation, e.g. `put chartset`.
+        /// What failed, such as `put chartset`.
         operation: &'static str,
-        /// The cause.
+        /// The error of PostgreSQL or of the connection.
         #[source]
         source: Cause,
     },
-    /// PostgreSQL rejected the values of this call, or stores values for it that this program never writes. A retry
+    /// PostgreSQL rejected the values of this call, or contains values that this program never writes. A retry
     /// fails, but calls with other values may succeed.
     #[error("{operation}: rejected by the database")]
     Rejected {
-        /// The operation.
+        /// What failed.
         operation: &'static str,
-        /// The cause.
+        /// The error of PostgreSQL or of the connection.
         #[source]
         source: Cause,
     },
-    /// PostgreSQL fails for any values, for example for lack of a permission or a table.
+    /// PostgreSQL fails for all values, for example because a permission or a table is missing.
     #[error("{operation}: database error")]
     Failed {
-        /// The operation.
+        /// What failed.
         operation: &'static str,
-        /// The cause.
+        /// The error of PostgreSQL or of the connection.
         #[source]
         source: Cause,
     },
@@ -80,12 +80,13 @@ pub(crate) fn read_error(operation: &'static str, error: sqlx::Error) -> ReadErr
     }
 }
 
-/// The error for a stored value that this program never writes.
+/// Creates the error for a stored value that this program never writes.
 pub(crate) fn corrupt(error: impl Into<Cause>) -> sqlx::Error {
     sqlx::Error::Decode(error.into())
 }
 
-/// Whether the connection was lost, for example by a restart of the server, so that a retry on another may succeed.
+/// Whether the connection was lost, for example by a restart of the server, so that a retry on another may
+/// succeed.
 pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) => true,
@@ -114,16 +115,16 @@ pub(crate) fn is_starting_up(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether a prepared statement of the connection is of no use any more: PostgreSQL does not know it, as after
-/// `DISCARD ALL`, or cannot run it, since a migration has changed the type of a column of its result. sqlx keeps the
-/// statement, so the connection fails again; on a new connection a retry succeeds. The statement did not run.
+/// Whether a prepared statement of the connection is invalid: PostgreSQL does not know it, for example after
+/// `DISCARD ALL`, or cannot run it because a migration has changed the type of a column of its result. The
+/// statement did not run. sqlx does not prepare it again, so a retry succeeds only on a new connection.
 pub(crate) fn is_plan_error(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
     else {
         return false;
     };
-    // invalid_sql_statement_name; feature_not_supported, which has other causes as well, from the function that reports
-    // "cached plan must not change result type". Messages are translated.
+    // invalid_sql_statement_name; feature_not_supported, which has other causes as well, from the function that
+    // reports "cached plan must not change result type". Messages are translated.
     match error.code() {
         "26000" => true,
         "0A000" => error.routine() == Some("RevalidateCachedQuery"),
@@ -153,7 +154,8 @@ pub(crate) fn read_error_type(error: &ReadError) -> ErrorType {
     source.downcast_ref().map_or(ErrorType::Unavailable, error_type)
 }
 
-/// Whether the transaction conflicted with another one (serialization failure or deadlock), so that a retry may succeed.
+/// Whether the transaction conflicted with another one (serialization failure or deadlock), so that a retry may
+/// succeed.
 pub(crate) fn is_transaction_conflict(error: &sqlx::Error) -> bool {
     matches!(sqlstate(error).as_deref(), Some("40001" | "40P01"))
 }
@@ -174,15 +176,15 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
         return true;
     }
     let Some(code) = sqlstate(error) else { return false };
-    // Classes: connection exceptions, transaction conflicts, insufficient resources, and operator intervention, which
-    // includes statement_timeout, shutdown and start-up.
+    // Classes: connection exceptions, transaction conflicts, insufficient resources, and operator intervention,
+    // which includes statement_timeout, shutdown and start-up.
     ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class))
         || is_lock_timeout(error)
         || is_plan_error(error)
 }
 
-/// Whether the values were rejected. Classes: values out of range of their type, violated constraints, and limits of
-/// PostgreSQL, such as the size of a row.
+/// Whether the values were rejected. Classes: values out of range of their type, violated constraints, and
+/// limits of PostgreSQL, such as the size of a row.
 fn is_rejection(error: &sqlx::Error) -> bool {
     use sqlx::Error::{ColumnDecode, Decode, Encode};
     if matches!(error, ColumnDecode { .. } | Decode(_) | Encode(_)) {

@@ -13,29 +13,29 @@ use crate::time_limit::with_time_limit;
 use crate::{Store, StoreError};
 
 const OPERATION: &str = "read the catalogue for an export";
-/// Limit of each statement. The first one counts all charts.
+/// Timeout of each read. The first one counts all charts.
 const STATEMENT_LIMIT: Duration = Duration::from_mins(10);
-/// The maximum number of chartsets that are read together.
+/// Maximum number of chartsets in a page.
 const PAGE_CHARTSETS: i64 = 500;
-/// The maximum number of charts of these, except for a single chartset with more: it bounds the memory.
+/// Maximum number of their charts, unless a single chartset has more. It limits the memory.
 const PAGE_CHARTS: i64 = 2_000;
-/// The maximum number of ROX files that are read together.
+/// Maximum number of ROX files in a page.
 const PAGE_FILES: i64 = 500;
-/// The maximum size of these, except for a single larger file.
+/// Maximum size of these files, unless a single file is larger.
 const PAGE_BYTES: i64 = 4 * 1024 * 1024;
 
-/// A snapshot of the catalogue: all reads see the state of the first one. It has a connection of its own, whose transaction
-/// ends when the snapshot is dropped.
+/// A snapshot of the catalogue: all reads see the same state. It has its own connection, whose transaction ends
+/// when the snapshot is dropped.
 #[derive(Debug)]
 pub struct ExportSnapshot {
     connection: PgConnection,
     size: SnapshotSize,
 }
 
-/// The size of a snapshot, and its place in the change feed.
+/// The size of a snapshot, and its position in the change feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotSize {
-    /// The last number of the change feed.
+    /// The last sequence of the change feed.
     pub sequence: u64,
     /// Number of shown chartsets.
     pub chartsets: u64,
@@ -50,7 +50,7 @@ impl Store {
     }
 
     async fn try_export_snapshot(&self) -> Result<ExportSnapshot, sqlx::Error> {
-        // The server must not end the transaction while a page is written to a slow disk.
+        // The transaction is idle while a page is written to a slow disk.
         let options = [("idle_in_transaction_session_timeout", "0"), ("jit", "off")];
         let options = self.unlimited_options().clone().options(options);
         let mut connection = self.connect(&options).await?;
@@ -139,7 +139,7 @@ impl ExportSnapshot {
     }
 }
 
-/// The first rows whose sizes are at most `limit` together, and at least one.
+/// The first rows with a total size of at most `limit`, and at least one.
 fn first_fitting<T>(rows: &[T], limit: i64, size: impl Fn(&T) -> i64) -> &[T] {
     let mut total = 0_i64;
     let fits = |row: &&T| {

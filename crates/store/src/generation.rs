@@ -8,11 +8,12 @@ use chart_index_domain::search::{DatabaseIdentity, Generation};
 use crate::Store;
 use crate::outbox_state::MIN_RETAINED_ROWS;
 
-/// The input of a generation: the highest sequence in the [outbox](crate::outbox), the sum of the 4,096 highest, and the
-/// token of the newest row.
+/// The input of a generation: the highest sequence in the [outbox](crate::outbox), the sum of the 4,096
+/// highest, and the token of the newest row.
 ///
-/// With equal `newest` the range is the same, and rows in it are never deleted, so an equal sum means the same sequences. A
-/// database that was restored to an earlier state assigns lost sequences again, to rows with other tokens.
+/// With equal `newest` the range is the same, and rows in it are never deleted, so an equal sum means the same
+/// sequences. A database that was restored to an earlier state assigns lost sequences again, to rows with other
+/// tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::FromRow)]
 pub(crate) struct GenerationRow {
     newest: i64,
@@ -29,19 +30,19 @@ struct CatalogueRow {
     database: DatabaseRow,
 }
 
-/// What differs between a database and the one that is restored from a backup of it.
+/// What tells a database from those that are restored from its backups.
 #[derive(Debug, Hash, sqlx::FromRow)]
 struct DatabaseRow {
-    /// Differs between clusters that were initialised separately.
+    /// Identifies a cluster and its physical copies.
     system_identifier: i64,
-    /// Increases with a restore to a point in time, and with the promotion of a standby. `None` on a standby.
+    /// Increases with a restore to a point in time and with the promotion of a standby. `None` on a standby.
     timeline: Option<String>,
-    /// The object id of a table, which another database of the cluster has with another one, and a restored table as well.
+    /// The object id of a table. It differs in other databases of the cluster, and if the table was restored.
     table_id: i64,
 }
 
 impl GenerationRow {
-    /// The digest. It only has to agree between replicas of one version.
+    /// A digest. It only has to be the same in replicas of one version.
     pub(crate) fn generation(self) -> Generation {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
@@ -50,7 +51,7 @@ impl GenerationRow {
 }
 
 impl DatabaseRow {
-    /// The digest. It only has to agree between replicas of one version.
+    /// A digest. It only has to be the same in replicas of one version.
     fn identity(&self) -> DatabaseIdentity {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
@@ -71,15 +72,15 @@ pub(crate) use generation_row;
 const _: () = assert!(MIN_RETAINED_ROWS == 4_096, "generation_row! contains the number");
 
 impl Store {
-    /// Returns the current generation of the catalogue. It differs after every change of what lookups, lists and
-    /// details return.
+    /// Returns the current generation of the catalogue. It differs after every change of what lookups, lists
+    /// and details return.
     ///
     /// More than the newest row is read, since a row may become visible after one with a higher sequence.
     pub async fn generation(&self) -> Result<Generation, ReadError> {
         self.generation_and_database().await.map(|(generation, _)| generation)
     }
 
-    /// Returns the current generation of the catalogue, and which database it is in.
+    /// Returns the current generation of the catalogue, and the identity of its database.
     pub async fn generation_and_database(&self) -> Result<(Generation, DatabaseIdentity), ReadError> {
         self.short_read("read generation", |mut connection| async move {
             let row: CatalogueRow = sqlx::query_as(concat!(

@@ -1,4 +1,4 @@
-//! Hash filters: the known hashes from which `chart-indexer` builds them, and the filters that are built.
+//! Hash filters: the known hashes from which `chart-indexer` builds them, and the stored filters.
 
 use chart_index_domain::{NoteHash, ReadError};
 use futures_util::TryStreamExt;
@@ -9,17 +9,17 @@ use crate::lookups::is_known;
 use crate::pooled_connection::PooledConnection;
 use crate::{Store, StoreError};
 
-/// Number of charts of the feed that are read in one statement.
+/// Maximum number of charts of the feed in a page.
 const PAGE: i64 = 20_000;
 
 /// The last hash filter, and the charts that changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HashFilterState {
-    /// The number of its hashes.
+    /// Number of hashes that it contains.
     pub hashes: u64,
     /// When it was built, in milliseconds since the Unix epoch.
     pub built_at_ms: i64,
-    /// The number of charts that changed after its sequence, up to a limit.
+    /// Number of charts that changed after its sequence, up to the limit of the caller.
     pub changed_charts: u64,
 }
 
@@ -28,18 +28,18 @@ pub struct HashFilterState {
 pub struct NewHashFilter {
     /// The sequence of the change feed at which it contains every known chart.
     pub sequence: u64,
-    /// The number of its hashes.
+    /// Number of hashes that it contains.
     pub hashes: u64,
     /// When it was built, in milliseconds since the Unix epoch.
     pub built_at_ms: i64,
-    /// The filter.
+    /// The filter as it is served (docs/api.md, "Hash filter").
     pub bytes: Vec<u8>,
 }
 
 impl Store {
-    /// Passes every known hash to `take`, in no particular order, and returns the last sequence of the change feed. Both are read from
-    /// one snapshot: every chart that is known at this sequence is among them, since numbers are assigned after the commit
-    /// of a change.
+    /// Passes every known hash to `take`, in no particular order, and returns the last sequence of the change
+    /// feed. Both are read from one snapshot: since sequences are assigned after the commit of a change, every
+    /// chart that is known at this sequence is among the hashes.
     pub async fn known_hashes(&self, take: impl FnMut(NoteHash) + Send) -> Result<u64, StoreError> {
         self.run_once("read known hashes", |connection| read_known_hashes(connection, take)).await
     }
@@ -68,8 +68,8 @@ impl Store {
         .await
     }
 
-    /// Returns the next charts of the change feed that are not removed, after one sequence and up to another, each with its
-    /// own. Empty after the last.
+    /// Returns the next charts of the change feed that are not removed, with their sequences: those after
+    /// `after`, up to `last`. Empty after the last.
     pub async fn charts_of_feed(&self, after: u64, last: u64) -> Result<Vec<(u64, NoteHash)>, StoreError> {
         self.run_once("read charts of the feed", |mut connection| async move {
             let rows: Vec<(i64, Vec<u8>)> = sqlx::query_as(
@@ -89,7 +89,7 @@ impl Store {
         .await
     }
 
-    /// Stores a hash filter, unless there is one of its sequence, and deletes all but the last two.
+    /// Stores a hash filter, unless one with its sequence is stored, and deletes all but the last two.
     pub async fn put_hash_filter(&self, filter: &NewHashFilter) -> Result<(), StoreError> {
         self.run_once("write hash filter", |mut connection| async move {
             let mut transaction = connection.begin().await?;
@@ -149,7 +149,7 @@ async fn read_known_hashes(
         connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
     let sequence: i64 =
         sqlx::query_scalar("SELECT last_sequence FROM change_feed").fetch_one(&mut *snapshot).await?;
-    // One scan, whose rows are taken as they come: pages by hash would join the tables again for each.
+    // One scan, whose rows are streamed: for pages by hash, the tables would be joined again for each page.
     let mut hashes = sqlx::query_scalar::<_, Vec<u8>>(concat!(
         "SELECT chart.hash FROM charts AS chart WHERE ",
         is_known!()

@@ -12,7 +12,7 @@ use crate::{ExpectedChartset, PutEffect, PutOutcome, Store, StoreError};
 /// A chartset of an export. Its charts are stored already.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedChartset {
-    /// The chartset.
+    /// The content of the chartset. The path applies only to a new one.
     pub draft: ChartsetDraft,
     /// When it last changed in the index that was exported.
     pub updated_at_ms: i64,
@@ -23,16 +23,16 @@ pub struct ImportedChartset {
 /// What [`Store::import_chartset`] did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// It stored the chartset, or found it stored as it is.
+    /// The chartset is stored: it was written, or was the same before.
     Stored(PutOutcome),
     /// The stored chartset changed after the imported one, and stays as it is.
     Newer,
 }
 
-/// What is stored of a chart.
+/// The stored values of a chart that an import compares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StoredNumbers {
-    /// Its numbers.
+    /// Those of the first file that was ingested with this hash.
     pub numbers: ChartNumbers,
     /// The size of its ROX file.
     pub rox_bytes: u64,
@@ -47,8 +47,8 @@ struct StoredChartset {
 }
 
 impl Store {
-    /// Stores those of the charts that are not stored, with their ROX files and previews. They are known once a chartset
-    /// contains them.
+    /// Stores new charts with their ROX files and previews, and leaves stored ones as they are. Charts become
+    /// known when a chartset contains them.
     pub async fn put_charts(&self, charts: &[ChartDraft], now_ms: i64) -> Result<(), StoreError> {
         let mut charts: Vec<&ChartDraft> = charts.iter().collect();
         charts.sort_by_key(|chart| chart.hash);
@@ -58,7 +58,7 @@ impl Store {
         .await
     }
 
-    /// Returns what is stored of those of the charts that are stored, removed or not.
+    /// Returns the stored values of these charts, removed or not. Charts that are not stored are left out.
     pub async fn stored_numbers(
         &self,
         hashes: &[NoteHash],
@@ -75,8 +75,8 @@ impl Store {
         .await
     }
 
-    /// Stores a chartset of an export with its times, unless the stored one changed later. A chartset that is stored keeps
-    /// its path, and stays removed if it is.
+    /// Stores a chartset of an export with its times, unless the stored one changed later. A chartset that is
+    /// stored keeps its path, and stays removed if it is.
     pub async fn import_chartset(
         &self,
         chartset: &ImportedChartset,

@@ -11,7 +11,8 @@ use crate::{Store, StoreError};
 
 /// The state of an input (a folder or archive) when it was last read, and the result of the ingest.
 ///
-/// It depends on files. [`content_fingerprint`](crate::content_fingerprint) depends on a chartset as it is stored.
+/// It identifies the files; [`content_fingerprint`](crate::content_fingerprint) identifies a chartset as it is
+/// stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFingerprint {
     /// The key of the folder or archive: a digest of its path in the library.
@@ -20,14 +21,14 @@ pub struct InputFingerprint {
     pub file_metadata_digest: Option<[u8; 32]>,
     /// Digest of the content of its files.
     pub content_digest: [u8; 32],
-    /// The result, in the caller's own format.
+    /// The result, in a format of the caller.
     pub outcome: String,
 }
 
 /// A chartset that an ingest expects to be unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedChartset {
-    /// Its id.
+    /// The id of the chartset.
     pub id: ChartsetId,
     /// Its last [`content_fingerprint`](crate::content_fingerprint).
     pub fingerprint: [u8; 32],
@@ -38,11 +39,11 @@ pub struct ExpectedChartset {
 /// A chartset whose content is as expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnchangedChartset {
-    /// Its id.
+    /// The id of the chartset.
     pub id: ChartsetId,
-    /// Its content fingerprint.
+    /// Its content fingerprint, as expected.
     pub fingerprint: [u8; 32],
-    /// Whether it is removed from the index.
+    /// Whether it is removed from the index, and therefore not shown.
     pub removed: bool,
 }
 
@@ -93,8 +94,8 @@ impl Store {
         .await
     }
 
-    /// Records that chartsets are unchanged: stores the time of the check and the path of those that have the expected
-    /// content, and returns these in no particular order. The others are left as they are.
+    /// Records that chartsets are unchanged: stores the time of the check and the path of those that have the
+    /// expected content, and returns these in no particular order. The others do not change.
     pub async fn record_unchanged_chartsets(
         &self,
         expected: &[ExpectedChartset],
@@ -121,9 +122,11 @@ impl Store {
     }
 }
 
-/// Stores the time of the check and the path of those chartsets that have the expected content, and returns these.
+/// Stores the time of the check and the path of those chartsets that have the expected content, and returns
+/// these.
 ///
-/// The rows are written in the order of the ids, so that processes that check the same chartsets cannot deadlock.
+/// The rows are written in the order of the ids, so that processes that check the same chartsets cannot
+/// deadlock.
 pub(crate) async fn record_unchanged(
     connection: &mut PgConnection,
     expected: &[ExpectedChartset],
@@ -132,7 +135,7 @@ pub(crate) async fn record_unchanged(
     let rows: Vec<(String, Vec<u8>, bool)> = sqlx::query_as(
         "WITH unchanged AS MATERIALIZED (
              SELECT chartset.id, expected.fingerprint, chartset.removed_at_ms IS NOT NULL AS removed,
-                    -- An import knows no paths.
+                    -- An import has no paths.
                     nullif(nullif(expected.path, ''), chartset.path) AS moved_to
              FROM unnest($1::text[], $2::bytea[], $3::text[]) AS expected (id, fingerprint, path)
              JOIN chartsets AS chartset

@@ -1,4 +1,5 @@
-//! Reads chartsets for search indexes outside of PostgreSQL: to fill them, and to compare them with the catalogue.
+//! Reads chartsets for search indexes outside of PostgreSQL: to fill them, and to compare them with the
+//! catalogue.
 
 use std::collections::HashSet;
 
@@ -10,7 +11,7 @@ use crate::column_values::parse_chartset_id;
 use crate::derived_columns::{KeywordColumns, ListedColumns, keyword_columns, listed_columns};
 use crate::outbox_state::Position;
 
-/// The number of shown chartsets, excluding those that an index may not contain yet. All values are of one snapshot.
+/// The number of shown chartsets that an index at a checkpoint must contain. All values are of one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownCount {
     /// Number of shown chartsets that have not changed since the checkpoint.
@@ -42,7 +43,7 @@ impl IndexedRow {
 }
 
 impl Store {
-    /// Returns the current state of those of the chartsets that are shown, in the order of their ids.
+    /// Returns the current state of the chartsets with these ids that are shown, in the order of the ids.
     pub async fn indexed_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<IndexedChartset>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.long_read("read chartsets to index", |mut connection| async move {
@@ -106,7 +107,7 @@ impl Store {
         .await
     }
 
-    /// Returns the current snapshot.
+    /// Takes a snapshot.
     pub async fn snapshot(&self) -> Result<CatalogueSnapshot, ReadError> {
         self.long_read("read the current snapshot", |mut connection| async move {
             let snapshot = sqlx::query_scalar("SELECT pg_current_snapshot()::text");
@@ -115,7 +116,7 @@ impl Store {
         .await
     }
 
-    /// Returns those of the chartsets that have changed since the snapshot.
+    /// Returns which of the chartsets have changed since the snapshot.
     pub async fn changed_since(
         &self,
         snapshot: &CatalogueSnapshot,

@@ -9,14 +9,15 @@
 //! | `chartset_charts` | chart in a chartset | metadata from the file in that song folder |
 //! | `chartsets` | chartset | values derived from its charts by [`chart_index_domain::assemble_chartset`] |
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
-//! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | what lets an ingest skip unchanged files |
-//! | `hash_filters` | hash filter | the last two filters, as they are served |
+//! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | last checks and digests, so that an ingest skips unchanged files |
+//! | `hash_filters` | hash filter | the last two filters as they are served |
 //! | `search_changes`, `search_outbox` | change; one row | the outbox of the search indexes |
-//! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: without and with their numbers |
-//! | `change_feed`, `change_feed_gaps` | one row; gap | where the numbers of the feed stand, and which were never assigned |
+//! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: changes without and with a sequence |
+//! | `change_feed`, `change_feed_gaps` | one row; gap | the last sequence of the feed, and the ranges that were never assigned |
 //!
-//! A chart is *known* if it is not removed and at least one chartset that is not removed contains it. A chartset is
-//! *shown* if it is not removed and contains a chart that is not removed. Lookups and searches return nothing else.
+//! A chart is *known* if it is not removed and at least one chartset that is not removed contains it. A
+//! chartset is *shown* if it is not removed and contains a chart that is not removed. Lookups and searches
+//! return nothing else.
 //!
 //! Statements are written next to the functions that run them. A test lets PostgreSQL prepare every static one
 //! (`tests/store/statements.rs`); column lists that several statements share are macros.

@@ -14,14 +14,14 @@ use crate::rows::{MemberRow, checked_at_ms, member_columns};
 /// A chart that is known, as a lookup returns it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownChart {
-    /// The chart. Its metadata comes from the file with the best source: exact before declared before none, then by
-    /// kind and ref, then by the id of its chartset.
+    /// The chart. Its metadata comes from the file with the best source: exact before declared before none,
+    /// then by kind and ref, then by the id of its chartset.
     pub chart: Chart,
     /// Where the chart can be downloaded, in the order of docs/api.md, "Chart lookup".
     pub sources: Vec<Source>,
 }
 
-/// Whether `charts AS chart` is known.
+/// The condition that `charts AS chart` is known.
 macro_rules! is_known {
     () => {
         "chart.removed_at_ms IS NULL AND EXISTS (
@@ -42,7 +42,7 @@ pub(crate) struct LookupRow {
     member: MemberRow,
 }
 
-/// A [`LookupRow`] in values of the domain.
+/// A parsed [`LookupRow`].
 pub(crate) struct Occurrence {
     pub(crate) chartset_id: ChartsetId,
     exact_source: Option<PublicSource>,
@@ -68,8 +68,8 @@ macro_rules! select_occurrences {
     };
 }
 
-/// The occurrences of many charts. `LATERAL` with `OFFSET 0` looks each hash up in the indexes. Left to itself, the planner reads
-/// whole tables for 1,000 hashes of 60,000 charts, which takes five times as long.
+/// Selects the occurrences of many charts. `LATERAL` with `OFFSET 0` makes the planner look up each hash in the
+/// indexes. Otherwise it reads whole tables for 1,000 hashes of 60,000 charts, which takes five times as long.
 pub(crate) const LOOK_UP_CHARTS: &str = concat!(
     "SELECT occurrence.* FROM (SELECT DISTINCT unnest($1::bytea[]) AS hash) AS asked CROSS JOIN LATERAL (",
     select_occurrences!("chart.hash = asked.hash"),
@@ -91,7 +91,7 @@ impl Store {
         .await
     }
 
-    /// Returns those of the charts that are known, by their hash.
+    /// Returns the charts with these hashes that are known.
     pub async fn charts(&self, hashes: &[NoteHash]) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
         self.short_read("look up charts", |mut connection| {

@@ -1,4 +1,5 @@
-//! The metrics of the store (docs/operations/metrics.md): operations, connections, outdated prepared statements.
+//! The metrics of the store (docs/operations/metrics.md): operations, connections, outdated prepared
+//! statements.
 
 use std::sync::Arc;
 
@@ -12,9 +13,9 @@ use crate::connection_pool::ConnectionPool;
 /// The connection pools of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PoolName {
-    /// That of requests, or of an ingest.
+    /// The pool of requests, or of an ingest.
     Requests,
-    /// That of [`Store::monitoring`](crate::Store::monitoring).
+    /// The pool of [`Store::monitoring`](crate::Store::monitoring).
     Monitoring,
 }
 
@@ -58,7 +59,8 @@ impl StoreMetrics {
             .with_unit("{error}")
             .with_description("Prepared statements that PostgreSQL does not know or can no longer run")
             .build();
-        // The SDK exports a counter without labels only once something was added: the first error would be no increase.
+        // The SDK exports a counter without labels only after an addition: otherwise rates would miss the first
+        // error.
         plan_errors.add(0, &[]);
         let label = [pool.label()];
         Self {
@@ -69,7 +71,8 @@ impl StoreMetrics {
         }
     }
 
-    /// Runs an operation in a span and records its duration, which includes the wait for a connection and a retry.
+    /// Runs an operation in a span and records its duration, which includes the wait for a connection and a
+    /// retry.
     pub(crate) fn observe<T, E>(
         &self,
         operation: &'static str,
@@ -80,7 +83,7 @@ impl StoreMetrics {
         self.client.observe(operation, Box::pin(work), error_type)
     }
 
-    /// Records the wait for a connection, which began at this time.
+    /// Records the wait for a connection since `began`.
     pub(crate) fn record_wait<T>(&self, began: Instant, connection: &Result<T, sqlx::Error>) {
         match connection {
             Ok(_) => self.wait_time.record(began.elapsed().as_secs_f64()),

@@ -1,10 +1,10 @@
 //! Advisory locks for search nodes: one process at a time may write to a node.
 //!
-//! The locks of a process belong to one connection and end with it, so a process that crashes leaves none behind. A
-//! process that loses the connection has lost its locks and must stop writing.
+//! The locks of a process belong to one connection and end with it, so a process that crashes leaves none
+//! behind. A process that loses the connection has lost its locks and must stop writing.
 //!
-//! A lock that another process holds is polled. A statement that waits for it would keep a snapshot open, which holds
-//! back vacuum, and a half-open connection would not be detected. Every statement here has the limit
+//! A lock that another process holds is polled. A statement that waits for it would keep a snapshot open, which
+//! holds back vacuum, and a half-open connection would not be detected. Every statement here has the limit
 //! [`STATEMENT_TIMEOUT`]; a connection that exceeds it counts as lost.
 
 use std::fmt;
@@ -28,7 +28,7 @@ const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(10), Duration
 const TRY_LOCK: &str = "SELECT pg_try_advisory_lock($1)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock($1)";
 
-/// What a process does with a node. Each role has its own lock.
+/// The task of a process that writes to a node. Each role has its own lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeRole {
     /// Keeps the node in sync with the catalogue for as long as the process runs.
@@ -67,7 +67,8 @@ impl Store {
     pub async fn node_locks(&self, node: &str) -> Result<NodeLocks, StoreError> {
         let options = self.unlimited_options().clone().options([
             ("idle_session_timeout", "0"),
-            // The locks of a machine that vanished end after about half a minute instead of two hours, the default.
+            // The locks of a machine that vanished end after about half a minute instead of two hours, the
+            // default.
             ("tcp_keepalives_idle", "10"),
             ("tcp_keepalives_interval", "5"),
             ("tcp_keepalives_count", "4"),
@@ -87,13 +88,14 @@ impl NodeLocks {
         self.run(TRY_LOCK, key(&self.node, role)).await
     }
 
-    /// Waits for the lock of a role. A process that releases it and takes it again queues behind one that is waiting.
+    /// Waits for the lock of a role. A process that releases it and takes it again queues behind one that is
+    /// waiting.
     ///
     /// # Errors
     /// The connection was lost, and with it all locks of the process.
     pub async fn acquire(&self, role: NodeRole) -> Result<(), StoreError> {
-        // Only one of the waiting processes polls the lock itself, and holds the queue lock. Without that, a process that
-        // takes the lock again and again would rarely leave it free when another one polls.
+        // Only one of the waiting processes polls the lock itself, and holds the queue lock. Without that, a
+        // process that takes the lock again and again would rarely leave it free when another one polls.
         let queue = queue_key(&self.node, role);
         self.poll(queue).await?;
         self.poll(key(&self.node, role)).await?;
@@ -135,8 +137,8 @@ impl NodeLocks {
         self.with_time_limit(sqlx::query_scalar(statement).bind(key).fetch_one(&mut *connection)).await
     }
 
-    /// Runs a statement on the connection. After a timeout the connection is not used again: the response to this
-    /// statement could be mistaken for that to the next one.
+    /// Runs a statement on the connection. After a timeout the connection is not used again: the response to
+    /// this statement could be mistaken for that to the next one.
     async fn with_time_limit<T>(
         &self,
         statement: impl Future<Output = Result<T, sqlx::Error>>,

@@ -1,14 +1,14 @@
 //! The outbox `search_changes`: which chartsets changed, for search indexes outside of PostgreSQL.
 //!
-//! Every writer inserts a row in the transaction of its change. `chart-indexer sync` reads the rows that follow the
-//! checkpoint of an index ([`Store::changes`]), updates the documents of those chartsets, and records the next
-//! checkpoint in the index.
+//! Every writer inserts a row in the transaction of its change. `chart-indexer sync` reads the rows that follow
+//! the checkpoint of an index ([`Store::changes`]), updates the documents of those chartsets, and records the
+//! next checkpoint in the index.
 //!
 //! # Glossary
 //!
 //! | Term | Meaning | Where |
 //! |---|---|---|
-//! | sequence | Number of a row, assigned when it is inserted. Rows become visible in the order of the commits, which may differ, so no reader goes by it. | `search_changes.sequence` |
+//! | sequence | Number of a row, assigned when it is inserted. Rows become visible in the order of the commits, which may differ, so readers do not use it. | `search_changes.sequence` |
 //! | transaction id | The transaction that inserted a row. Readers take whole transactions. | `search_changes.transaction_id` |
 //! | watermark | The oldest transaction that is still running. No row can appear below it any more, so readers stop there. | `pg_snapshot_xmin` |
 //! | checkpoint | Position of an index: it contains every change of a transaction below this id. | [`Checkpoint`] |
@@ -18,8 +18,9 @@
 //!
 //! # Timeline
 //!
-//! An index at checkpoint 705 takes rows 12 and 15. Row 16 is committed, but has to wait for transaction 712, whose
-//! row 14 has a lower sequence and is not visible yet. The next checkpoint is 710: the last transaction taken, plus one.
+//! An index at checkpoint 705 takes rows 12 and 15. Row 16 is committed, but has to wait for transaction 712,
+//! whose row 14 has a lower sequence and is not visible yet. The next checkpoint is 710: the last transaction
+//! taken, plus one.
 //!
 //! ```text
 //!             pruned below    checkpoint        next checkpoint   watermark
@@ -34,16 +35,16 @@
 //!
 //! # Why a checkpoint is the last transaction plus one, and not the watermark
 //!
-//! Between the two there are no changes, so they mean the same. But the id of a committed transaction is on the disk of
-//! PostgreSQL. Ids that were only assigned may be assigned again after a crash, and a checkpoint above them would skip
-//! the changes of the second transaction.
+//! Between the two there are no changes, so they are equivalent. But the id of a committed transaction is on
+//! the disk of PostgreSQL. Ids that were only assigned may be assigned again after a crash, and a checkpoint
+//! above them would skip the changes of the second transaction.
 //!
 //! # Why a checkpoint records its history
 //!
-//! A database that is rolled back (restored from a backup, or replaced by a standby that lacked the last transactions)
-//! assigns the ids of the lost transactions again, and the sequence of their rows as well. Tokens differ. One row would
-//! not be enough: of two transactions that overlap, the one with the higher id may commit first, and only the other one
-//! be lost.
+//! A database that is rolled back (restored from a backup, or replaced by a standby that lacked the last
+//! transactions) assigns the ids of the lost transactions again, and the sequence of their rows as well. Tokens
+//! differ. One row would not be enough: of two transactions that overlap, the one with the higher id may commit
+//! first, and only the other one be lost.
 
 use async_trait::async_trait;
 use chart_index_domain::search::{CatalogueChanges, Checkpoint, RecordedCheckpoint, UnappliedChanges};
@@ -63,7 +64,8 @@ pub struct Changes {
     pub next: RecordedCheckpoint,
     /// Whether no more changes can be taken at the moment.
     pub is_last: bool,
-    /// The checkpoint after every committed change, including those above the watermark, which cannot be taken yet.
+    /// The checkpoint after every committed change, including those above the watermark, which cannot be taken
+    /// yet.
     pub committed: Checkpoint,
     /// Whether transactions are running: more changes may follow soon without a notification.
     pub has_running_transactions: bool,
@@ -75,7 +77,7 @@ pub enum ChangesError {
     /// The outbox does not continue from this checkpoint.
     #[error("checkpoint {checkpoint} is not valid ({reason}): the search index needs a rebuild")]
     RebuildNeeded {
-        /// The checkpoint.
+        /// The checkpoint of the caller.
         checkpoint: Checkpoint,
         /// Why it is not valid.
         reason: RebuildReason,
@@ -175,8 +177,8 @@ impl Store {
         .await
     }
 
-    /// Returns the checkpoint for an index that is about to be filled from the current catalogue: every change that the
-    /// fill may miss follows it.
+    /// Returns the checkpoint for an index that is about to be filled from the current catalogue: every change
+    /// that the fill may miss follows it.
     ///
     /// # Errors
     /// [`ChangesError::RebuildNeeded`] while the outbox is that of another cluster

@@ -1,4 +1,4 @@
-//! How many changes of the [outbox](crate::outbox) an index lacks.
+//! The number of changes of the [outbox](crate::outbox) that an index lacks.
 
 use chart_index_domain::ReadError;
 use chart_index_domain::search::Checkpoint;
@@ -21,8 +21,8 @@ impl Backlog {
 }
 
 impl Store {
-    /// Returns the backlog of an index at this checkpoint, for monitoring. Changes count that cannot be taken yet because a
-    /// transaction is running. Whether the checkpoint is valid is not checked.
+    /// Returns the backlog of an index at this checkpoint, for monitoring. It includes changes that cannot be
+    /// taken yet because a transaction is running. The checkpoint is not validated.
     pub async fn backlog(&self, from: Checkpoint) -> Result<Backlog, ReadError> {
         let first = Position::from(from).transaction_id;
         let (changes, oldest_ms): (i64, Option<i64>) = self

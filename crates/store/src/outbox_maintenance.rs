@@ -6,10 +6,10 @@ use crate::outbox_state::{MIN_RETAINED_ROWS, Position, history_rows, with_outbox
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Starts a new epoch if the database was restored into another cluster. Returns whether it was; then no earlier
-    /// checkpoint is valid any more, and every search index needs a rebuild.
+    /// Starts a new epoch if the database was restored into another cluster. Returns whether it was: if so, no
+    /// earlier checkpoint is valid, and every search index needs a rebuild.
     ///
-    /// The rows stay, below every checkpoint of the new epoch: they still determine the generation of the catalogue.
+    /// The rows are retained, below every checkpoint of the new epoch, since the generation depends on them.
     pub async fn start_outbox_epoch(&self) -> Result<bool, StoreError> {
         self.run_once("start an epoch of the outbox", |mut connection| async move {
             sqlx::query_scalar(concat!(
@@ -31,16 +31,17 @@ impl Store {
         .await
     }
 
-    /// Deletes outbox rows that every search index has applied and that were written before `before_ms` (Unix epoch
-    /// milliseconds). Returns the number of deleted rows.
+    /// Deletes outbox rows that every search index has applied and that were written before `before_ms` (Unix
+    /// epoch milliseconds). Returns the number of deleted rows.
     ///
-    /// `applied` is the lowest checkpoint of all indexes. The newest 4,096 rows are always retained, and so is the
-    /// history of `applied`.
+    /// `applied` is the lowest checkpoint of all indexes. The newest 4,096 rows are always retained, and so is
+    /// the history of `applied`.
     pub async fn prune_changes(&self, applied: Checkpoint, before_ms: i64) -> Result<u64, StoreError> {
         let position = Position::from(applied);
         let count: i64 = self
             .run_once("prune the outbox", |mut connection| async move {
-                // Deletes from the lowest transaction up to the first retained one, so that pruned_below describes it.
+                // Deletes from the lowest transaction up to the first retained one, so that pruned_below
+                // describes it.
                 sqlx::query_scalar(concat!(
                     "WITH retained AS (
                          SELECT min(transaction_id) AS first FROM search_changes

@@ -4,11 +4,12 @@ use chart_index_domain::search::{Checkpoint, HistoryDigest};
 
 use crate::error::corrupt;
 
-/// Number of newest rows, by sequence, that are never pruned: the generation of the catalogue is their digest.
+/// Number of rows with the highest sequences that are never pruned: the generation of the catalogue is their
+/// digest.
 pub(crate) const MIN_RETAINED_ROWS: i64 = 4_096;
 
-/// Number of bits that the transaction id takes in a checkpoint; the epoch is above them. At a million transactions a
-/// second they last for nine years.
+/// Number of bits that the transaction id takes in a checkpoint; the epoch is above them. At a million
+/// transactions a second they last for nine years.
 const TRANSACTION_BITS: u32 = 48;
 
 /// The parts of a checkpoint.
@@ -84,8 +85,8 @@ macro_rules! with_outbox {
 }
 pub(crate) use with_outbox;
 
-/// The rows whose tokens are the history of a position: the last 64 rows whose transaction id meets the condition.
-/// Fewer transactions than that overlap.
+/// The rows whose tokens are the history of a position: the last 64 rows whose transaction id meets the
+/// condition. Fewer transactions than that overlap.
 macro_rules! history_rows {
     ($condition:literal) => {
         concat!(
@@ -122,8 +123,8 @@ pub(crate) struct OutboxState {
 }
 
 impl OutboxState {
-    /// Why the outbox does not continue from a position with this history; `None` if it does. Without a recorded
-    /// history only the transaction id is compared.
+    /// Why the outbox does not continue from a position with this history; `None` if it does. Without a
+    /// recorded history only the transaction id is compared.
     pub(crate) fn rebuild_reason(
         &self,
         position: Position,

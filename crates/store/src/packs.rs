@@ -14,7 +14,8 @@ struct PackRow {
 }
 
 impl Store {
-    /// Returns the shown chartsets whose public source is this pack of the second game, by title, up to a limit.
+    /// Returns the shown chartsets whose public source is this pack of the second game, by title, up to a
+    /// limit.
     pub async fn chartsets_of_pack(&self, pack: &SourceRef, limit: u32) -> Result<Vec<Chartset>, ReadError> {
         self.short_read("read chartsets of pack", |mut connection| async move {
             let rows: Vec<PackRow> = sqlx::query_as(concat!(

@@ -20,7 +20,7 @@ struct PageRow {
     chartset: PageChartset,
 }
 
-/// The [`ListedColumns`] of the chartset, under names that its charts do not have.
+/// The [`ListedColumns`] of the chartset, prefixed, since charts have columns of the same names.
 #[derive(Debug, sqlx::FromRow)]
 #[expect(clippy::struct_field_names, reason = "the names of the columns")]
 struct PageChartset {
@@ -38,7 +38,7 @@ struct PageChartset {
     set_chart_count: i32,
 }
 
-/// A chart in a chartset that is listed.
+/// A chart of a listed chartset.
 #[derive(Debug, sqlx::FromRow)]
 struct ListRow {
     updated_at_ms: i64,
@@ -47,7 +47,7 @@ struct ListRow {
 }
 
 impl Store {
-    /// Returns the charts of those of the chartsets that are shown, in the order of the ids.
+    /// Returns the charts of the chartsets with these ids that are shown, in the order of `ids`.
     pub async fn charts_of_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<ListedCharts>, ReadError> {
         let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.short_read("read charts of listed chartsets", |mut connection| async move {

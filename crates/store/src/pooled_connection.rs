@@ -10,13 +10,14 @@ use tokio::time::{Duration, Instant, timeout_at};
 use crate::connection_health::{ConnectionHealth, ping};
 use crate::connection_pool::Pooled;
 
-/// Longest time an abandoned statement may take to end, if the deadline is later than that.
+/// Maximum time for which an abandoned statement may run, even if the deadline is later.
 const MAX_RETURN_TIME: Duration = Duration::from_mins(1);
 
 /// A pool connection for one attempt, which must end at a deadline.
 ///
-/// [`release`](Self::release) returns it to the pool. Dropped before the deadline, it returns when a ping shows that its
-/// statement has ended, up to the deadline. Dropped after it, it is closed: a statement on it may never get a response.
+/// [`release`](Self::release) returns it to the pool. Dropped before the deadline, it returns when a ping shows
+/// that its statement has ended, up to the deadline. Dropped after it, it is closed: a statement on it may
+/// never get a response.
 #[derive(Debug)]
 pub(crate) struct PooledConnection {
     /// Present until it is released or dropped.
@@ -35,8 +36,8 @@ impl PooledConnection {
         self.deadline
     }
 
-    /// Returns it to the pool at once, which saves a round trip. Every statement must have been read to its end, and no
-    /// transaction may be open.
+    /// Returns it to the pool at once, which saves a round trip. Every statement must have been read to its
+    /// end, and no transaction may be open.
     pub(crate) fn release(mut self) {
         drop(self.connection.take());
     }
@@ -95,7 +96,7 @@ impl Drop for PooledConnection {
     }
 }
 
-/// Closes the socket and frees the place in the pool.
+/// Closes the socket, so that the pool may open another connection.
 fn close(connection: Pooled) {
     drop(Object::take(connection));
 }

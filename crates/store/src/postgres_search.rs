@@ -18,8 +18,8 @@ use crate::search_sql::{push_page, push_total_with_generation};
 use crate::total_cache::{Total, TotalCache, TotalKey};
 use crate::{CatalogueWatch, Store};
 
-/// Maximum offset of a page that is read together with its total. Above it the total is counted first, since it
-/// determines which end of the list is nearer to the page.
+/// Maximum offset of a page that is read together with its total. For higher offsets the total is counted
+/// first: it determines from which end of the list the page is read.
 const MAX_OFFSET_WITHOUT_TOTAL: u64 = 1_000;
 
 const OPERATION: &str = "search chartsets";
@@ -74,8 +74,8 @@ impl PostgresSearch {
         self.page_with_total(query, total).await
     }
 
-    /// Reads a page whose total was counted before. If the catalogue has changed since, counts it again in the snapshot
-    /// of the page.
+    /// Reads a page whose total was counted before. If the catalogue has changed since, counts it again in the
+    /// snapshot of the page.
     async fn page_with_total(
         &self,
         query: &SearchQuery,
@@ -106,12 +106,13 @@ impl PostgresSearch {
         Ok((ChartsetPage { items, total: total.count }, total))
     }
 
-    /// Runs a statement. It acquires a connection here, so that a search that waits for the count of another holds none.
+    /// Runs a statement on a connection of the pool. A search that waits for the count of another search holds
+    /// none.
     async fn fetch(&self, push: impl Fn(&mut QueryBuilder<Postgres>)) -> Result<Vec<PgRow>, ReadError> {
         let run = |mut connection: PooledConnection| {
             let mut statement = QueryBuilder::new("");
             push(&mut statement);
-            // Not prepared: a generic plan, for any text or range, is a bad plan for most of them.
+            // Not prepared: a generic plan for any text or range is bad for most of them.
             async move { statement.build().persistent(false).fetch_all(&mut *connection).await }
         };
         self.store.long_read(OPERATION, run).await
@@ -147,8 +148,8 @@ impl SearchIndex for PostgresSearch {
     }
 
     /// The page is always current, whichever generation is requested. Above
-    /// [`StoreConfig::max_searches`](crate::StoreConfig) in flight, searches wait. Those that would wait too long fail
-    /// with [`ReadError::Overloaded`].
+    /// [`StoreConfig::max_searches`](crate::StoreConfig) in flight, searches wait. Those that would wait too
+    /// long fail with [`ReadError::Overloaded`].
     async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
         let permit = self.store.searches().acquire().await;
         let overloaded =

@@ -1,4 +1,4 @@
-//! Computing the previews of charts that an older version stored without one.
+//! Reads and writes the previews of stored charts, for `chart-indexer backfill` and `verify`.
 
 use chart_index_domain::{ChartPreview, NoteHash};
 
@@ -18,7 +18,7 @@ pub struct PreviewState {
 }
 
 impl Store {
-    /// Returns whether the next stored charts have previews, in the order of their hashes, including removed charts and
+    /// Returns the states of the next stored charts in the order of their hashes, including removed charts and
     /// those in no chartset. Empty after the last.
     pub async fn preview_states_after(
         &self,
@@ -48,7 +48,8 @@ impl Store {
         .await
     }
 
-    /// Returns the ROX files of those of the charts that have one, known or not, in no particular order.
+    /// Returns the ROX files of these charts, known or not, in no particular order. Charts without one are left
+    /// out.
     pub async fn rox_files(&self, charts: &[NoteHash]) -> Result<Vec<(NoteHash, Vec<u8>)>, StoreError> {
         let hashes = &hash_bytes(charts.iter());
         self.run_once("read ROX files", |mut connection| async move {
@@ -62,7 +63,8 @@ impl Store {
         .await
     }
 
-    /// Stores the previews and density curves of stored charts. Returns those that had none or other ones.
+    /// Stores the previews and density curves of stored charts. Returns the charts that had none or a different
+    /// one.
     pub async fn put_previews(
         &self,
         previews: &[(NoteHash, ChartPreview)],

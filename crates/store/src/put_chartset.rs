@@ -19,15 +19,16 @@ use crate::stored_times::StoredTimes;
 use crate::{Store, StoreError};
 
 const OPERATION: &str = "put chartset";
-/// Maximum number of attempts of a transaction that conflicts with others. In each conflict another one succeeds.
+/// Maximum number of attempts of a transaction that conflicts with others. In each conflict another transaction
+/// succeeds.
 const MAX_ATTEMPTS: u32 = 8;
 
 /// The result of [`Store::put_chartset`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PutOutcome {
-    /// What changed.
+    /// What changed in the database.
     pub effect: PutEffect,
-    /// Whether the chartset is removed from the index. Its rows were updated, but it is not shown.
+    /// Whether the chartset is removed from the index: its rows are up to date, but it is not shown.
     pub removed: bool,
     /// The charts that the chartset no longer contains.
     pub dropped_charts: Vec<NoteHash>,
@@ -36,16 +37,16 @@ pub struct PutOutcome {
 /// What [`Store::put_chartset`] changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutEffect {
-    /// The chartset was added.
+    /// The chartset is new.
     Added,
-    /// The chartset was stored with the same content. Only the time of its last check, and its path, were updated.
+    /// The stored content was the same. Only the time of the last check and the path were updated.
     Unchanged,
-    /// The chartset was stored with other content, and was updated.
+    /// The stored content was different, and was replaced.
     Updated,
 }
 
-/// A song folder to store. Its charts are in the order of their hashes, so that concurrent transactions lock the same
-/// charts in the same order and cannot deadlock.
+/// A song folder to store. Its charts are in the order of their hashes, so that concurrent transactions lock
+/// the same charts in the same order and cannot deadlock.
 struct Folder<'a> {
     draft: &'a ChartsetDraft,
     charts: Vec<&'a ChartDraft>,
@@ -54,12 +55,13 @@ struct Folder<'a> {
 }
 
 impl Store {
-    /// Stores a song folder: its new charts with their ROX files and previews, and the chartset with the metadata from this folder.
+    /// Stores a song folder: its new charts with their ROX files and previews, and the chartset with the
+    /// metadata from this folder.
     ///
-    /// The first file ingested with a note hash decides the numbers and the ROX bytes. A folder with unchanged content
-    /// only updates the path and the time of the last check. Charts that the folder no longer contains leave the chartset.
-    /// Removed charts and chartsets stay removed. Every change adds a row to the outbox `search_changes` in the same
-    /// transaction.
+    /// The first file ingested with a note hash decides the numbers and the ROX bytes. A folder with unchanged
+    /// content only updates the path and the time of the last check. Charts that the folder no longer contains
+    /// leave the chartset. Removed charts and chartsets stay removed. Every change adds a row to the outbox
+    /// `search_changes` in the same transaction.
     pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
         for _ in 0..MAX_ATTEMPTS {
             if let Some(outcome) = self.put_folder(draft, StoredTimes::now(now_ms)).await? {
@@ -69,8 +71,8 @@ impl Store {
         Err(put_error(sqlx::Error::RowNotFound))
     }
 
-    /// Returns `None` if the stored chartset is not to be replaced: another process stored the same content after this one
-    /// had checked or, in an import, one that is newer.
+    /// Returns `None` if the stored chartset must not be replaced: another process has stored the same content
+    /// since this one checked it or, in an import, the stored one is newer.
     pub(crate) async fn put_folder(
         &self,
         draft: &ChartsetDraft,
@@ -91,7 +93,7 @@ impl Store {
         mut connection: PooledConnection,
     ) -> Result<Option<PutOutcome>, sqlx::Error> {
         let id = folder.draft.id;
-        // Most folders that get here are new or changed, so the cheaper statement comes first.
+        // Most folders are new or changed here, so the cheaper statement comes first.
         if !folder.times.is_import && sql::has_content(&mut connection, id, &folder.fingerprint).await? {
             let now_ms = folder.times.now_ms;
             let checked = record_unchanged(&mut connection, &[folder.expected()], now_ms).await?;
@@ -155,7 +157,7 @@ impl<'a> Folder<'a> {
         }
         let inserted = sql::insert_charts(connection, &missing, self.times.now_ms).await?;
         if inserted < missing.len() {
-            // Another transaction has stored some of them first, so its numbers count.
+            // Another transaction has stored some of them first, with its own numbers.
             return sql::stored_charts(connection, &hashes).await;
         }
         stored.extend(missing.iter().map(|chart| (chart.hash, canonical(chart))));

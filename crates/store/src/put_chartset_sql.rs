@@ -1,4 +1,5 @@
-//! The statements of [`Store::put_chartset`](crate::Store::put_chartset). Each writes all rows of a chartset at once.
+//! The statements of [`Store::put_chartset`](crate::Store::put_chartset). Each writes all rows of a chartset at
+//! once.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -17,7 +18,7 @@ use crate::sql_text::replace_nul;
 use crate::statement_columns::{Columns, Parameters, Placeholder};
 use crate::stored_times::StoredTimes;
 
-/// What is stored per note hash. The first file ingested with a hash decides the numbers and the ROX bytes.
+/// A stored chart. The first file ingested with its hash determines the numbers and the ROX bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CanonicalChart {
     pub(crate) numbers: ChartNumbers,
@@ -54,7 +55,7 @@ pub(crate) async fn has_content(
         .await
 }
 
-/// Returns those of the charts that are stored.
+/// Returns the charts with these hashes that are stored.
 pub(crate) async fn stored_charts(
     connection: &mut PgConnection,
     hashes: &[&[u8]],
@@ -150,7 +151,7 @@ fn new_chart_columns(parameters: &mut Parameters, charts: &[&ChartDraft], rox_fi
 /// Writes the row of a chartset, its charts and its row in the outbox, and deletes the charts that it no longer
 /// contains. Returns `None` if the chartset is stored with this content already.
 ///
-/// It is one statement because starting and ending several of them takes longer than what they do.
+/// It is one statement because the overhead of several would exceed their work.
 pub(crate) async fn upsert_chartset(
     connection: &mut PgConnection,
     draft: &ChartsetDraft,
@@ -273,8 +274,8 @@ fn new_member_columns(parameters: &mut Parameters, members: &[ChartsetMember]) -
     columns
 }
 
-/// The placeholders of the tags. Arrays of arrays must be rectangular in PostgreSQL, so the tags of all charts are one
-/// array, of which each chart takes a slice.
+/// The placeholders of the tags. In PostgreSQL all rows of a two-dimensional array have the same length, so the
+/// tags of all charts are one array, and each chart has a slice of it.
 struct TagPlaceholders {
     all: Placeholder,
     counts: Placeholder,

@@ -14,9 +14,9 @@ use crate::{Store, StoreError, removal_lock};
 pub enum RemovalOutcome {
     /// It was removed or restored.
     Changed,
-    /// It had been removed or restored before.
+    /// It was in that state before.
     Unchanged,
-    /// The index does not contain it.
+    /// It is not stored.
     NotFound,
 }
 
@@ -34,8 +34,8 @@ impl Store {
             .await
     }
 
-    /// Removes a chartset from the index. It is not shown even if it is ingested again. Its charts stay known if other
-    /// chartsets contain them.
+    /// Removes a chartset from the index. It is not shown even if it is ingested again. Its charts stay known
+    /// if other chartsets contain them.
     pub async fn remove_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
         self.run_once("remove chartset", |connection| {
             Self::set_chartset_removed(connection, id, true, now_ms)
@@ -116,10 +116,10 @@ async fn is_chart_removed(
         .await
 }
 
-/// Derives the chartsets that contain the chart again.
+/// Updates the derived columns of the chartsets that contain the chart.
 ///
-/// It locks them in the order of their ids before it reads their charts: another removal has either finished and is
-/// visible here, or waits for this lock and will see this removal.
+/// It locks them in the order of their ids before it reads their charts: another removal has either finished
+/// and is visible here, or waits for this lock and will see this removal.
 async fn derive_chartsets_with(
     transaction: &mut Transaction<'_, Postgres>,
     hash: NoteHash,

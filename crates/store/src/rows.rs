@@ -8,7 +8,7 @@ use chart_index_domain::{
 use crate::column_values::{parse_chartset_id, parse_hash, parse_keys, parse_source};
 use crate::error::corrupt;
 
-/// What is stored per note hash: the columns of [`chart_columns`].
+/// A row of `charts`: the columns of [`chart_columns`].
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct ChartRow {
     hash: Vec<u8>,
@@ -22,7 +22,7 @@ pub(crate) struct ChartRow {
     density_avg: f64,
     density_peak: f64,
     rox_bytes: i64,
-    /// Only of statements that select it in addition: most need it for nothing.
+    /// `None` also in statements that do not select it in addition to [`chart_columns`].
     #[sqlx(default)]
     density_curve: Option<Vec<u8>>,
     pub(crate) removed: bool,
@@ -94,7 +94,8 @@ macro_rules! listed_chart_columns {
 }
 pub(crate) use listed_chart_columns;
 
-/// When `chartsets AS chartset` was last checked. An ingest that finds it unchanged writes to `chartset_checks` only.
+/// When `chartsets AS chartset` was last checked. An ingest that finds it unchanged writes only to
+/// `chartset_checks`.
 macro_rules! checked_at_ms {
     () => {
         "greatest(chartset.checked_at_ms, (SELECT checks.checked_at_ms FROM chartset_checks AS checks \

@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use chart_index_permits::{Limits, PermitQueue};
 
-/// Maximum number of searches that wait for a permit: each of them occupies a request, and lookups need some as well.
+/// Maximum number of searches that wait for a permit: each of them occupies a request, and some are left for
+/// lookups.
 const MAX_QUEUED: usize = 256;
-/// Longest time that a search waits for a permit: the usual deadline of a request, less the time of the search itself.
+/// Maximum time that a search waits for a permit: the usual deadline of a request minus the time of the search
+/// itself.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Longest time that searches wait for permits before further ones are rejected.
 const MAX_BURST: Duration = Duration::from_millis(500);
 
-/// Creates a limit of `max_searches`, and of half of the connections, so that lookups have some. It limits the searches in
-/// flight, since one may take as long as hundreds of lookups, and the searches that wait.
+/// Creates the limit of searches. At most `max_searches` are in flight, on at most half of the connections, since
+/// one may take as long as hundreds of lookups; the number of those that wait is limited as well.
 pub(crate) fn search_limit(max_searches: usize, max_connections: u32) -> PermitQueue {
     let half = usize::try_from(max_connections / 2).unwrap_or(usize::MAX);
     PermitQueue::new(Limits {

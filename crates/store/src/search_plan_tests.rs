@@ -1,4 +1,5 @@
-//! Checks the query plans of searches: which index they use, and that they sort or read no whole table unnecessarily.
+//! Checks the query plans of searches: which index they use, and that they sort or read no whole table
+//! unnecessarily.
 
 use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort, parse_query_string};
 use chart_index_tests::TestDatabase;

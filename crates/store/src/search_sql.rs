@@ -9,20 +9,20 @@ use crate::generation::generation_row;
 use crate::sql_text::{contains_pattern, replace_nul};
 use crate::text_search::tsquery;
 
-/// Number of matches from which a text is common: then chartsets are tested one by one in the order of the list, instead
-/// of sorting all matches. Of 300,000 chartsets, one in 15 matches a common text.
+/// Number of matches from which a text is common: chartsets are tested one by one in the order of the list,
+/// instead of sorting all matches. With 300,000 chartsets, a common text matches at least one in 15.
 const COMMON_TEXT_MATCHES: u64 = 20_000;
 /// Maximum end of a page, in matches, that is read by testing chartsets one by one.
 const MAX_TESTED_MATCHES: u64 = 300;
-/// Maximum number of matches for part of a creator's name that are found by trigrams and then sorted. So few are too far
-/// apart in the index of the sort.
+/// Maximum number of matches for part of a creator's name that are found by trigrams and then sorted. In the
+/// index of the sort, so few would be too far apart.
 const MAX_SORTED_MATCHES: u64 = 5_000;
 
 /// Appends the statement for a page: its rows, the total and the generation, all of one snapshot.
 ///
-/// It counts if no total is given. Separate subqueries for the count and the page have separate plans: the page is read
-/// from the index of its sort up to its end. The page is found by id and sort key; only its own rows are joined with the
-/// columns that lists show.
+/// It counts if no total is given. Separate subqueries for the count and the page have separate plans: the page
+/// is read from the index of its sort up to its end. The page is found by id and sort key; only its own rows
+/// are joined with the columns that lists show.
 pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, total: Option<u64>) {
     let order = Order::new(query);
     let slice = Slice::new(query.page, total);
@@ -65,8 +65,9 @@ fn push_list(
     }
 }
 
-/// Appends the query for the ids and sort keys of the matches that a page by relevance may contain: of each rank as many as
-/// end the page. Within a rank the order is that of an index, so few matches are read of a common text.
+/// Appends the query for the ids and sort keys of the matches that a page by relevance may contain: of each
+/// rank, as many as there are up to the end of the page. Within a rank the order is that of an index, so only a
+/// few of the matches of a common text are read.
 fn push_best_of_ranks(
     sql: &mut QueryBuilder<Postgres>,
     query: &SearchQuery,
@@ -89,7 +90,8 @@ fn push_best_of_ranks(
     sql.push(")) AS ranks");
 }
 
-/// Whether the matches are found first and then sorted. The planner cannot estimate the matches for part of a name.
+/// Whether to find the matches first and then sort them. The planner cannot estimate the matches for part of a
+/// name.
 fn filters_before_sorting(query: &SearchQuery, total: Option<u64>) -> bool {
     query.creator.is_some() && total.is_some_and(|total| total <= MAX_SORTED_MATCHES)
 }
@@ -116,7 +118,7 @@ fn bigint(number: u64) -> i64 {
 /// How the matches of a text are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextLookup {
-    /// All at once, in the index of the lexemes.
+    /// In the index of the lexemes, all together.
     Index,
     /// By testing chartsets one by one, in the order of the list.
     OneByOne,
@@ -130,8 +132,8 @@ impl TextLookup {
     }
 }
 
-/// Appends the table, as `listed`, and the conditions of the query: `shown_chartsets`, which is narrow, or `chartsets`,
-/// which also contains the lexemes.
+/// Appends the table, as `listed`, and the conditions of the query: `shown_chartsets`, which is narrow, or
+/// `chartsets`, which also contains the lexemes.
 fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: TextLookup) {
     let tsquery = query.text.as_deref().and_then(tsquery);
     let is_wide = tsquery.is_some() && lookup == TextLookup::Index;
@@ -173,7 +175,8 @@ fn push_text_filter(sql: &mut QueryBuilder<Postgres>, tsquery: String, is_wide: 
     }
 }
 
-/// All values of `key_counts` with any of these bits. A list of values lets the planner estimate the number of matches.
+/// All values of `key_counts` with any of these bits. A list of values lets the planner estimate the number of
+/// matches.
 fn key_counts_with_any(keys: KeySet) -> Vec<i16> {
     let bits = keys.iter().fold(0_i16, |bits, keys| bits | 1 << keys.get());
     let all: i16 = (KeyCount::MIN..=KeyCount::MAX).map(|keys| 1 << keys).sum();
@@ -197,7 +200,8 @@ fn push_overlap<T>(
     }
 }
 
-/// Converts the bounds to the type of the columns. A comparison with a float would convert every row and use no index.
+/// Converts the bounds to the type of the columns. A comparison with a float would convert every row and use no
+/// index.
 #[expect(clippy::cast_possible_truncation, reason = "the parser clamps bounds to 1e15, and a cast saturates")]
 fn whole_milliseconds(bounds: Bounds) -> (Option<i64>, Option<i64>) {
     (bounds.min.map(|min| min.ceil() as i64), bounds.max.map(|max| max.floor() as i64))
@@ -302,8 +306,8 @@ impl Order {
         sql.push("listed.").push(self.column).push(" AS key");
     }
 
-    /// The terms of `ORDER BY`, or of the reverse order. Ties are ordered by ascending id in both directions of the key;
-    /// the reverse order has descending ids.
+    /// The terms of `ORDER BY`, or of the reverse order. Ties are ordered by ascending id in both directions of
+    /// the key; the reverse order has descending ids.
     fn terms(&self, reversed: bool) -> String {
         let (direction, id_direction) = match (self.direction, reversed) {
             (Direction::Ascending, false) => ("asc", "asc"),

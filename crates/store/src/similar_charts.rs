@@ -14,9 +14,10 @@ macro_rules! position {
 
 /// Returns `chartset_id`, `hash` and `distance` of up to 12 charts, each in another chartset.
 ///
-/// The index returns the nearest 250 charts, whose ranges are compared afterwards: with the ranges as conditions of the scan,
-/// PostgreSQL expects few rows and sorts all that are within them, 45,000 of 1,000,000 charts. What is left is ordered again
-/// with the share of long notes, of which a half counts as much as 25 % of density.
+/// The index returns the nearest 250 charts, and the ranges are tested afterwards: with the ranges as
+/// conditions of the scan, PostgreSQL expects few rows and sorts all rows within them, 45,000 of 1,000,000
+/// charts. The remaining charts are ordered again by a distance that includes the share of long notes; a
+/// difference of 50 % counts as much as 25 % of density.
 macro_rules! similar_charts {
     () => {
         concat!(
@@ -63,9 +64,10 @@ macro_rules! similar_charts {
 use position;
 
 impl Store {
-    /// Returns charts with the same number of keys, a main BPM within 5 % and a peak density from 10 % below to 25 %
-    /// above: the nearest by these and by the share of long notes first, at most 12, each in another chartset. Charts of
-    /// the chartsets that contain the chart itself are left out. Empty if the chart is removed or not stored.
+    /// Returns charts with the same number of keys, a main BPM within 5 % and a peak density from 10 % below to
+    /// 25 % above: the nearest by these and by the share of long notes first, at most 12, each in another
+    /// chartset. Charts of the chartsets that contain the chart itself are left out. Empty if the chart is
+    /// removed or not stored.
     pub async fn similar_charts(&self, hash: NoteHash) -> Result<Vec<SimilarChart>, ReadError> {
         self.short_read("read similar charts", |mut connection| async move {
             let rows: Vec<ListedChartRow> = sqlx::query_as(concat!(

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Replaces the character NUL, which PostgreSQL cannot store, by U+FFFD. Malicious files contain it.
+/// Replaces NUL, which PostgreSQL cannot store, with U+FFFD. Malicious files contain it.
 pub(crate) fn replace_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }

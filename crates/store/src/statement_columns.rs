@@ -1,8 +1,8 @@
-//! Generates the parts of a statement from one list of columns with their values, so that names and placeholders cannot
-//! get out of step.
+//! Generates the parts of a statement from one list of columns and their values, so that names and placeholders
+//! match.
 //!
-//! Code that binds its parameters in a fixed order gets the same placeholders in every call. It can build the text of the
-//! statement once, which takes longer than binding the values.
+//! Code that binds its parameters in a fixed order gets the same placeholders in every call. It may cache the
+//! text of the statement, which takes longer to build than the values take to bind.
 
 use std::fmt;
 

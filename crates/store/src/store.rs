@@ -29,8 +29,8 @@ const UNLIMITED: Duration = Duration::from_hours(24 * 365);
 /// Number of connections of [`Store::monitoring`]: one in use while the other one is replaced.
 const MONITORING_CONNECTIONS: u32 = 2;
 
-/// Makes PostgreSQL end a session about half a minute after its client vanished, with its locks and its transaction.
-/// On a Unix socket these settings have no effect.
+/// Makes PostgreSQL end a session about half a minute after its client vanished, with its locks and its
+/// transaction. On a Unix socket these settings have no effect.
 const SERVER_KEEPALIVE: [(&str, &str); 4] = [
     ("tcp_keepalives_idle", "10"),
     ("tcp_keepalives_interval", "5"),
@@ -47,21 +47,23 @@ pub struct Store {
     /// `None` for monitoring, which detects outages by itself.
     breaker: Option<CircuitBreaker>,
     searches: Arc<PermitQueue>,
-    /// Without `statement_timeout`, for migrations and other long-lived connections.
+    /// Options without `statement_timeout`, for migrations and other long-lived connections.
     unlimited: Arc<PgConnectOptions>,
     config: Arc<StoreConfig>,
     metrics: Arc<StoreMetrics>,
 }
 
 impl Store {
-    /// Creates a store. It connects when it is first used, so PostgreSQL may be unavailable. Needs a Tokio runtime.
+    /// Creates a store. It connects when it is first used, so PostgreSQL may be unavailable. Needs a Tokio
+    /// runtime.
     #[must_use]
     pub fn new(config: &StoreConfig) -> Self {
         Self::with_breaker(config, PoolName::Requests, Some(CircuitBreaker::default()))
     }
 
-    /// Returns a store of the same catalogue with connections of its own, for health checks and for following changes.
-    /// It works while requests use all connections of this store, or while the circuit breaker of this store is open.
+    /// Returns a store of the same catalogue with connections of its own, for health checks and for following
+    /// changes. It works while requests use all connections of this store, or while the circuit breaker of this
+    /// store is open.
     #[must_use]
     pub fn monitoring(&self) -> Self {
         let config = StoreConfig { max_connections: MONITORING_CONNECTIONS, ..(*self.config).clone() };
@@ -86,7 +88,8 @@ impl Store {
         }
     }
 
-    /// Closes the idle connections, and those in use when their reads or writes end. Later calls return [`ReadError::Unavailable`].
+    /// Closes the idle connections, and those in use when their reads or writes end. Later calls return
+    /// [`ReadError::Unavailable`].
     pub async fn close(&self) {
         self.pool.close().await;
     }
@@ -104,8 +107,8 @@ impl Store {
         with_time_limit(self.config.acquire_timeout, PgConnection::connect_with(options)).await
     }
 
-    /// Runs a read that takes milliseconds, such as that of a few rows by key. An attempt that takes longer than
-    /// [`StoreConfig::lookup_timeout`] is retried once on another connection. Longer reads use
+    /// Runs a read that takes milliseconds, such as that of a few rows by key. An attempt that takes longer
+    /// than [`StoreConfig::lookup_timeout`] is retried once on another connection. Longer reads use
     /// [`long_read`](Self::long_read).
     pub(crate) async fn short_read<T, R>(
         &self,
@@ -119,8 +122,8 @@ impl Store {
         self.guard(operation, || async { self.attempt(self.acquire(limit).await?, &work).await }).await
     }
 
-    /// Runs a read that may take up to [`StoreConfig::statement_timeout`], such as that of many rows. Its connection is
-    /// pinged first: on a half-open one, the timeout would come too late for a waiting client.
+    /// Runs a read that may take up to [`StoreConfig::statement_timeout`], such as that of many rows. Its
+    /// connection is pinged first: on a half-open one, the timeout would come too late for a waiting client.
     pub(crate) async fn long_read<T, R>(
         &self,
         operation: &'static str,
@@ -132,7 +135,8 @@ impl Store {
         self.guard(operation, || async { self.attempt(self.acquire_responding().await?, &work).await }).await
     }
 
-    /// Runs a write, or a check, without a retry: if the connection is lost, the transaction may have been committed.
+    /// Runs a write, or a check, without a retry: if the connection is lost, the transaction may have been
+    /// committed.
     pub(crate) async fn run_once<T, R>(
         &self,
         operation: &'static str,
@@ -163,9 +167,9 @@ impl Store {
         self.metrics.observe(operation, run, error_type).await
     }
 
-    /// Makes an attempt unless the breaker is open, and a second one if another connection may succeed: after a restart
-    /// of the server every connection of the pool is broken, after a migration prepared statements may be, and a read is
-    /// safe to retry.
+    /// Makes an attempt unless the breaker is open, and a second one if another connection may succeed: a
+    /// restart of the server breaks every connection of the pool, a migration may invalidate prepared
+    /// statements, and a read is safe to retry.
     async fn guard<T, A>(&self, operation: &'static str, attempt: impl Fn() -> A) -> Result<T, ReadError>
     where
         A: Future<Output = Result<T, sqlx::Error>>,
@@ -187,7 +191,7 @@ impl Store {
         self.metrics.observe(operation, read, read_error_type).await
     }
 
-    /// Closes the connections that have the cause of the error as well, before they are used again. Returns whether
+    /// Makes sure that connections that the cause of the error affects are closed, not reused. Returns whether
     /// another connection may succeed.
     fn retire_connections(&self, error: &sqlx::Error) -> bool {
         if is_plan_error(error) {

@@ -1,13 +1,13 @@
 //! The times that are stored with a chartset.
 
-/// The times that are stored with a chartset.
+/// The times of a write, in Unix epoch milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoredTimes {
     pub(crate) updated_at_ms: i64,
     pub(crate) checked_at_ms: i64,
     /// The current time, for the outbox and for new charts.
     pub(crate) now_ms: i64,
-    /// Whether the times are those of another index: then they decide whether a stored chartset is replaced.
+    /// Whether the times come from another index: if so, a stored chartset is replaced only if it is not newer.
     pub(crate) is_import: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Full-text search: the lexemes of a chartset, and the `tsquery` that matches them.
 //!
-//! A word of the query matches a whole word of the chartset. The last word of the query, which the user may still be
-//! typing, matches a prefix. A word in a script without spaces matches anywhere in a run of that script: all suffixes
-//! of a run are indexed, and the query matches them by prefix.
+//! A word of the query matches a whole word of the chartset. The last word of the query, which the user may
+//! still be typing, matches a prefix. A word in a script without spaces matches anywhere in a run of that
+//! script: all suffixes of a run are indexed, and the query matches them by prefix.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,11 @@ use chart_index_domain::{Chartset, Keywords, text};
 
 /// Maximum length of the lexeme of a word, in characters of up to 4 bytes. PostgreSQL accepts 2,046 bytes.
 const MAX_WORD_CHARACTERS: usize = 256;
-/// Maximum length of the lexeme of a suffix, in characters. Longer than queries are, and it bounds the size of the
-/// index for a long run.
+/// Maximum length of the lexeme of a suffix, in characters. It is longer than queries, and limits the size of
+/// the index for a long run.
 const MAX_RUN_CHARACTERS: usize = 64;
-/// Maximum size of all lexemes of a chartset. A `tsvector` holds 1 MiB; only malicious files get near this limit.
+/// Maximum size of all lexemes of a chartset. A `tsvector` holds 1 MiB; only malicious files get near this
+/// limit.
 const MAX_LEXEME_BYTES: usize = 128 * 1024;
 
 /// Returns the lexemes of a chartset, distinct and in the order of their bytes.
@@ -41,8 +42,8 @@ fn lexemes_of(word: &str) -> Vec<String> {
     word.char_indices().map(|(start, _)| first_characters(&word[start..], MAX_RUN_CHARACTERS)).collect()
 }
 
-/// Returns the `tsquery`, as text for a cast, that requires every word of a text. `None` for a text without words,
-/// which matches nothing.
+/// Returns the `tsquery`, as text for a cast, that requires every word of a text. `None` for a text without
+/// words, which matches nothing.
 pub(crate) fn tsquery(text: &str) -> Option<String> {
     let words = text::words(text);
     let last = words.len().checked_sub(1)?;
@@ -55,7 +56,8 @@ pub(crate) fn tsquery(text: &str) -> Option<String> {
     Some(terms.collect::<Vec<_>>().join(" & "))
 }
 
-/// Quotes a lexeme. Words consist of letters and digits, so nothing needs escaping today; this does not rely on it.
+/// Quotes a lexeme. Words consist of letters and digits, so nothing needs to be escaped, but this does not
+/// depend on it.
 fn quoted(lexeme: &str) -> String {
     format!("'{}'", lexeme.replace('\\', r"\\").replace('\'', "''"))
 }

@@ -17,7 +17,7 @@ pub(crate) struct Total {
 
 /// Totals by filter.
 ///
-/// Counting reads every chartset that matches; reading a page only reads those before its end. A cached total is used if
+/// A count reads every chartset that matches; a page reads only those before its end. A cached total is used if
 /// the statement that reads the page finds the generation in which it was counted.
 pub(crate) struct TotalCache(pub(crate) Cache<TotalKey, Total>);
 
@@ -33,8 +33,8 @@ impl fmt::Debug for TotalCache {
     }
 }
 
-/// The key of a cached total: the filter of a query, and the generation that the caller requested, so that earlier
-/// totals are no longer found after a change.
+/// The key of a cached total: the filter of a query, and the generation that the caller requested, so that
+/// earlier totals are no longer found after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TotalKey([u8; 32]);
 

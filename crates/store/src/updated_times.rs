@@ -6,7 +6,8 @@ use crate::Store;
 use crate::column_values::parse_chartset_id;
 
 impl Store {
-    /// Returns when each of these chartsets last changed, in Unix epoch milliseconds. Chartsets that are not shown are left out.
+    /// Returns when each of these chartsets last changed, in Unix epoch milliseconds. Chartsets that are not
+    /// shown are left out.
     pub async fn updated_times(&self, ids: &[ChartsetId]) -> Result<Vec<(ChartsetId, i64)>, ReadError> {
         let texts: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.short_read("read times of changes", |mut connection| async move {

@@ -1,4 +1,4 @@
-//! Reads what `chart-indexer verify` compares.
+//! Reads and compares stored values, for `chart-indexer verify`.
 
 use std::fmt::Debug;
 
@@ -7,6 +7,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::derive::{ChartsetRow, derive_columns};
 use crate::derived_columns::{DerivedColumns, derived_columns};
+use crate::lookups::is_known;
 use crate::pooled_connection::PooledConnection;
 use crate::rows::{ChartRow, chart_columns};
 use crate::{Store, StoreError};
@@ -14,11 +15,11 @@ use crate::{Store, StoreError};
 /// A stored chart, whether or not it is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredChart {
-    /// Its note hash.
+    /// The note hash that it is stored under.
     pub hash: NoteHash,
-    /// Its stored numbers.
+    /// The numbers in responses, which must be those of the ROX file.
     pub numbers: ChartNumbers,
-    /// Its stored `roxBytes`, the size of the ROX file in responses.
+    /// The size of the ROX file in responses (`roxBytes`).
     pub rox_bytes: u64,
     /// Its ROX file; empty if it is missing.
     pub rox: Vec<u8>,
@@ -29,17 +30,17 @@ pub struct StoredChart {
 /// A stored value of a chartset that differs from the value derived from its charts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnMismatch {
-    /// The chartset.
+    /// The id of the chartset.
     pub id: ChartsetId,
-    /// The name of the column.
+    /// The name of the column; `lexemes` for `search_words`.
     pub column: &'static str,
-    /// The stored value.
+    /// The stored value, for the report.
     pub stored: String,
-    /// The derived value.
+    /// The derived value, for the report.
     pub expected: String,
 }
 
-/// The size of the index.
+/// The size of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueCounts {
     /// Number of shown chartsets.
@@ -65,8 +66,8 @@ struct VerifiedRow {
 }
 
 impl Store {
-    /// Returns the next stored charts in the order of their hashes, including removed charts and those in no chartset.
-    /// Empty after the last.
+    /// Returns the next stored charts in the order of their hashes, including removed charts and those in no
+    /// chartset. Empty after the last.
     pub async fn stored_charts_after(
         &self,
         after: Option<NoteHash>,
@@ -96,8 +97,8 @@ impl Store {
         rows.into_iter().map(StoredChartRow::parse).collect()
     }
 
-    /// Derives the next chartsets from their charts again and compares every stored column. Returns the differences, and
-    /// the id to continue after; `None` after the last.
+    /// Derives the next chartsets from their charts again and compares every stored column. Returns the
+    /// differences, and the id to continue after; `None` after the last.
     pub async fn column_mismatches(
         &self,
         after: Option<ChartsetId>,
@@ -111,7 +112,7 @@ impl Store {
         after: Option<ChartsetId>,
         limit: u32,
     ) -> Result<(Vec<ColumnMismatch>, Option<ChartsetId>), sqlx::Error> {
-        // Chartsets and charts of one snapshot: a concurrent ingest would look like a mismatch.
+        // One snapshot of chartsets and charts: otherwise a concurrent ingest would look like a mismatch.
         let mut snapshot =
             connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
         let (sets, stored) = stored_columns(&mut snapshot, after, limit).await?;
@@ -139,13 +140,12 @@ impl Store {
     pub async fn counts(&self) -> Result<CatalogueCounts, StoreError> {
         let (chartsets, charts): (i64, i64) = self
             .run_once("count", |mut connection| async move {
-                sqlx::query_as(
+                sqlx::query_as(concat!(
                     "SELECT (SELECT count(*) FROM chartsets WHERE shown),
-                            (SELECT count(*) FROM charts AS chart WHERE chart.removed_at_ms IS NULL AND EXISTS (
-                                SELECT 1 FROM chartset_charts AS member
-                                JOIN chartsets AS chartset ON chartset.id = member.chartset_id
-                                WHERE member.chart_hash = chart.hash AND chartset.removed_at_ms IS NULL))",
-                )
+                            (SELECT count(*) FROM charts AS chart WHERE ",
+                    is_known!(),
+                    ")"
+                ))
                 .fetch_one(&mut *connection)
                 .await
             })

@@ -86,7 +86,8 @@ async fn only_the_write_on_a_half_open_connection_fails() {
     network.proxy.silence_open_connections();
     lock.roll_back();
     assert!(put.await.unwrap().unwrap().unwrap_err().is_unavailable());
-    // Another chartset: PostgreSQL has not detected the loss of the first client, whose chartset is still locked.
+    // Another chartset: PostgreSQL has not detected the loss of the first client, whose chartset is still
+    // locked.
     store.put_chartset(&folder(3, [chart(3)]), 2).await.unwrap();
 }
 

@@ -81,7 +81,8 @@ async fn reads_survive_a_restart_of_postgresql() {
     open_several().await;
 }
 
-/// Cache misses that wait for a connection during an outage would take the permits of requests that hit the cache.
+/// Cache misses that wait for a connection during an outage would take the permits of requests that hit the
+/// cache.
 #[tokio::test]
 async fn reads_fail_at_once_during_an_outage() {
     let catalogue = Catalogue::create().await;
@@ -202,7 +203,8 @@ async fn reads_survive_lost_prepared_statements() {
     assert!(store.chart(hash(1)).await.unwrap().is_some());
 }
 
-/// Calls of `chart-indexer` are not retried by the store, since a transaction may have been committed, but the caller may.
+/// Calls of `chart-indexer` are not retried by the store, since a transaction may have been committed, but the
+/// caller may.
 #[tokio::test]
 async fn call_after_a_changed_column_type_may_be_retried() {
     let catalogue = Catalogue::create().await;

@@ -1,7 +1,8 @@
-//! PostgreSQL prepares every static statement of the store against the migrated schema, so that an unknown column or a
-//! syntax error fails here, even in a statement that no other test runs.
+//! PostgreSQL prepares every static statement of the store against the migrated schema, so that an unknown
+//! column or a syntax error fails here, even in a statement that no other test runs.
 //!
-//! The statements are read from the source: the argument of every `sqlx::query…` call, with its macros expanded.
+//! The statements are read from the source: the argument of every `sqlx::query…` call, with its macros
+//! expanded.
 
 use std::collections::HashMap;
 use std::path::Path;

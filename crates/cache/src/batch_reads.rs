@@ -12,16 +12,18 @@ use crate::{Cache, CacheKey, CachedResponse, FillError};
 impl<E: Send + Sync + 'static> Cache<E> {
     /// Returns the responses of many keys of one kind, in the order of the keys.
     ///
-    /// Keys that are not fresh in memory are read from Redis with one command, and what Redis does not have by one call of
-    /// `fill`, which gets the positions of these keys and returns their responses in this order. They fill the same entries
-    /// as [`get_or_fill`](Self::get_or_fill), and changes invalidate them alike.
+    /// Keys that are not fresh in memory are read from Redis with one command, and what Redis does not have by
+    /// one call of `fill`, which gets the positions of these keys and returns their responses in this order.
+    /// They fill the same entries as [`get_or_fill`](Self::get_or_fill), and changes invalidate them alike.
     ///
-    /// A batch neither joins fills of single keys nor is joined, it has a concurrency limit of its own
-    /// ([`CacheConfig::max_batch_fills`](crate::CacheConfig::max_batch_fills)), and it stops when this future is dropped.
+    /// A batch does not share fills with other requests. It has a concurrency limit of its own
+    /// ([`CacheConfig::max_batch_fills`](crate::CacheConfig::max_batch_fills)), and it stops when this future
+    /// is dropped.
     ///
     /// # Errors
     ///
-    /// The fill failed, took too long, or had to wait too long, and for one of the keys no older response is cached.
+    /// The fill failed, took too long, or had to wait too long, and for one of the keys no older response is
+    /// cached.
     pub async fn get_or_fill_many<F, Fut>(
         &self,
         keys: &[CacheKey],
@@ -91,7 +93,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let Some(_permit) = self.limits.batch_fill().await else {
+        let Some(_permit) = self.limits.acquire_batch_fill().await else {
             self.metrics.shed.add(1);
             return self.fall_back(&wanted, positions, responses, FillError::Overloaded);
         };

@@ -26,7 +26,7 @@ pub struct Lifetimes {
     pub expire_after: Duration,
 }
 
-/// The lifetimes of each kind of response.
+/// How entries age, which depends on what they hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LifetimesByKind {
     /// Chart lookups, known or unknown: rechecked after 30 s, stale after 10 minutes, revalidated after an hour,
@@ -45,7 +45,7 @@ pub struct LifetimesByKind {
 }
 
 impl LifetimesByKind {
-    /// The lifetimes of a kind.
+    /// The lifetimes of responses of this kind.
     #[must_use]
     pub const fn get(&self, kind: Kind) -> &Lifetimes {
         match kind {
@@ -92,17 +92,17 @@ pub struct CacheConfig {
     /// The maximum duration of a fill: 5 s, which is the deadline of a request. The store has shorter timeouts of its
     /// own; this one applies whatever the store does.
     pub fill_timeout: Duration,
-    /// The maximum number of fills in flight: 64 for lists, and 64 for all other responses.
+    /// The maximum number of fills in flight: 64 for lists and pages, and 64 for all other responses.
     pub max_fills: NonZeroUsize,
     /// The maximum number of fills of batches in flight: 2. Each uses a connection of the store for tens of milliseconds.
     pub max_batch_fills: NonZeroUsize,
-    /// How long a fill waits for a permit when that many are in flight: 2 s, enough for a burst of lists that take a
-    /// few milliseconds each, and well below the deadline of a request.
+    /// How long a fill waits for a permit when [`max_fills`](Self::max_fills) are in flight: 2 s, enough for a
+    /// burst of lists that take a few milliseconds each, and well below the deadline of a request.
     pub fill_permit_timeout: Duration,
     /// The maximum number of requests that wait for fills, except for lists: 384. It must be below the number of such
     /// requests that the server accepts, which leaves room for cached responses.
     pub max_waiting_requests: NonZeroUsize,
-    /// The maximum number of lists that wait for fills: 128, likewise.
+    /// The same limit for lists and pages: 128.
     pub max_waiting_lists: NonZeroUsize,
     /// Reports the generation of the catalogue. While no invalidations are received, an entry is served as long as the
     /// catalogue was in the generation of the entry within the last three seconds; without this, as long as the entry
@@ -117,7 +117,8 @@ pub struct CacheConfig {
 }
 
 impl CacheConfig {
-    /// The default prefix of the keys in Redis.
+    /// The value of [`key_prefix`](Self::key_prefix) by default. The indexer uses it as well, to invalidate
+    /// responses.
     pub const KEY_PREFIX: &str = "ci:1:";
     const MAX_FILLS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
     const MAX_BATCH_FILLS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
@@ -145,7 +146,8 @@ impl Default for CacheConfig {
     }
 }
 
-/// The connections of a cache to Redis.
+/// The connections of a cache to Redis. Large responses have their own, so that small ones do not wait behind
+/// them.
 #[derive(Debug, Clone)]
 pub struct CacheConnections {
     /// For everything but ROX files and previews. Share it with the rate limiter, so that a rate limit check and a read are sent

@@ -12,18 +12,19 @@ use crate::generation::GenerationTracker;
 /// The database of the catalogue, and since when it is known.
 #[derive(Debug, Default)]
 pub(crate) struct DatabaseTracker {
-    /// The tick of the last look, plus one: one look a tick is enough, and hits are frequent.
+    /// The tick of the last call of [`follow`](Self::follow), plus one. Hits are frequent, so calls within the
+    /// same tick do nothing.
     followed_at: AtomicU32,
     /// When this database was first seen, as [`CoarseInstant::bits`] plus one; zero before the first one.
     since: AtomicU64,
     current: Mutex<Option<DatabaseIdentity>>,
 }
 
-/// Just before: one tick of the clock.
+/// One tick of the clock: entries that were checked within it count as checked before the database was seen.
 const TICK: Duration = Duration::from_millis(10);
 
 impl DatabaseTracker {
-    /// Looks whether the catalogue is in another database now.
+    /// Checks whether the catalogue is in another database now.
     pub(crate) fn follow(&self, generations: &GenerationTracker, now: Now) {
         let tick = now.coarse.bits().wrapping_add(1);
         if self.followed_at.load(Ordering::Relaxed) == tick {

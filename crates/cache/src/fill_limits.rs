@@ -4,14 +4,15 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_permits::{Announced, Limits, PermitQueue};
+use chart_index_permits::{Announced, PermitQueue, QueueLimits};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{CacheConfig, Kind};
 
-/// Longest time that fills wait for permits before further ones are rejected: several times what a read takes.
+/// How long fills may wait for permits without a break before further ones are rejected: several times what a
+/// read takes.
 const MAX_BURST: Duration = Duration::from_millis(100);
-/// That of lists and of batches.
+/// The same for lists and batches, whose reads take longer.
 const MAX_LIST_BURST: Duration = Duration::from_millis(500);
 /// Maximum number of batches in the queue, for each that may be in flight.
 const MAX_QUEUED_BATCHES: usize = 16;
@@ -23,13 +24,13 @@ const MAX_QUEUED_BATCHES: usize = 16;
 /// the permits of the other. The same holds for batches, each of which reads as much as hundreds of single fills.
 #[derive(Debug)]
 pub(crate) struct FillLimits {
-    store: Permits,
-    search: Permits,
+    store: FillPermits,
+    search: FillPermits,
     batches: PermitQueue,
 }
 
 #[derive(Debug)]
-struct Permits {
+struct FillPermits {
     fills: Arc<PermitQueue>,
     max_fills: usize,
     waiting: Semaphore,
@@ -37,8 +38,8 @@ struct Permits {
 
 impl FillLimits {
     pub(crate) fn new(config: &CacheConfig) -> Self {
-        let permits = |max_waiting: NonZeroUsize, max_burst| Permits {
-            fills: Arc::new(PermitQueue::new(Limits {
+        let permits = |max_waiting: NonZeroUsize, max_burst| FillPermits {
+            fills: Arc::new(PermitQueue::new(QueueLimits {
                 permits: config.max_fills.get(),
                 // Of the requests that may wait, some wait for the fills in flight.
                 max_queued: max_waiting.get().saturating_sub(config.max_fills.get()),
@@ -51,7 +52,7 @@ impl FillLimits {
         Self {
             store: permits(config.max_waiting_requests, MAX_BURST),
             search: permits(config.max_waiting_lists, MAX_LIST_BURST),
-            batches: PermitQueue::new(Limits {
+            batches: PermitQueue::new(QueueLimits {
                 permits: config.max_batch_fills.get(),
                 max_queued: MAX_QUEUED_BATCHES * config.max_batch_fills.get(),
                 max_wait: config.fill_permit_timeout,
@@ -62,7 +63,11 @@ impl FillLimits {
 
     /// Waits for a permit for a fill; `None` if too many fills wait and this one was not announced, or after
     /// [`CacheConfig::fill_permit_timeout`].
-    pub(crate) async fn fill(&self, kind: Kind, announced: Option<Announced>) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn acquire_fill(
+        &self,
+        kind: Kind,
+        announced: Option<Announced>,
+    ) -> Option<SemaphorePermit<'_>> {
         let fills = &self.permits(kind).fills;
         match announced {
             Some(announced) => fills.acquire_announced(announced).await.ok(),
@@ -70,33 +75,33 @@ impl FillLimits {
         }
     }
 
-    /// A permit for a fill, if one is free.
-    pub(crate) fn try_fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
+    /// Acquires a permit for a fill if one is free.
+    pub(crate) fn try_acquire_fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
         self.permits(kind).fills.try_acquire()
     }
 
-    /// Waits for a permit for the fill of a batch, as [`fill`](Self::fill) does.
-    pub(crate) async fn batch_fill(&self) -> Option<SemaphorePermit<'_>> {
+    /// Waits for a permit for the fill of a batch, as [`acquire_fill`](Self::acquire_fill) does.
+    pub(crate) async fn acquire_batch_fill(&self) -> Option<SemaphorePermit<'_>> {
         self.batches.acquire().await.ok()
     }
 
-    /// Announces a fill that has to be tried in Redis first; `None` if too many fills wait.
+    /// Reserves a place in the queue for a fill that looks in Redis first; `None` if too many fills wait.
     pub(crate) fn announce_fill(&self, kind: Kind) -> Option<Announced> {
         self.permits(kind).fills.announce()
     }
 
-    /// A permit for a request to wait for a fill; `None` if too many requests do.
-    pub(crate) fn waiting(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
+    /// Acquires a permit for a request to wait for a fill; `None` if too many requests do.
+    pub(crate) fn try_acquire_waiter(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
         self.permits(kind).waiting.try_acquire().ok()
     }
 
     /// The number of fills in flight, from the store and from the search engine.
     pub(crate) fn in_flight(&self) -> (usize, usize) {
-        let in_flight = |permits: &Permits| permits.max_fills - permits.fills.available_permits();
+        let in_flight = |permits: &FillPermits| permits.max_fills - permits.fills.available_permits();
         (in_flight(&self.store), in_flight(&self.search))
     }
 
-    const fn permits(&self, kind: Kind) -> &Permits {
+    const fn permits(&self, kind: Kind) -> &FillPermits {
         match kind {
             Kind::List | Kind::Page => &self.search,
             Kind::Lookup | Kind::Rox | Kind::Detail | Kind::Source | Kind::Preview => &self.store,

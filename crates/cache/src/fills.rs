@@ -14,7 +14,7 @@ use crate::read_through::ReadThrough;
 use crate::redis_record::Record;
 use crate::redis_tier::NewRecord;
 use crate::redis_writes::QueuedWrite;
-use crate::single_flight::{Completed, FillHandle, Origin, Outcome, Waiter};
+use crate::single_flight::{Completed, FillHandle, FillResult, Origin, Waiter};
 use crate::{CacheKey, CachedResponse, FillError, Kind};
 
 /// Where a response that is not in memory is read from.
@@ -25,20 +25,17 @@ pub(crate) enum FillSource {
     Store(Option<Announced>),
 }
 
-/// What a fill is for.
 #[derive(Debug, Clone, Copy)]
 enum Purpose {
-    /// A request that waits for it.
     Request,
-    /// A newer response than the stale one, which is served meanwhile.
+    /// Nothing waits: the stale response is served meanwhile.
     Refresh,
 }
 
-/// What a request that missed in memory waits for.
+/// How a request that missed in memory goes on.
 enum Joined<E> {
-    /// Nothing: the response was cached in the meantime.
+    /// The response was cached in the meantime.
     Cached(CachedResponse),
-    /// A fill in flight.
     Fill(Waiter<E>),
 }
 
@@ -50,13 +47,13 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         key: CacheKey,
         source: FillSource,
         fill: F,
-    ) -> Outcome<E>
+    ) -> FillResult<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
     {
         let kind = key.kind();
-        let Some(_waiting) = self.limits.waiting(kind) else {
+        let Some(_waiting) = self.limits.try_acquire_waiter(kind) else {
             return self.shed(&key);
         };
         match self.join_or_start(key, source, Purpose::Request, fill) {
@@ -66,13 +63,13 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             }
             Joined::Fill(mut waiter) => {
                 waiter.link_span();
-                self.counted(kind, waiter.runs_fill(), self.wait(key, waiter)).await
+                self.count_outcome(kind, waiter.runs_fill(), self.wait(key, waiter)).await
             }
         }
     }
 
     /// The outcome of a request that may not wait for a fill: an older response or an error.
-    pub(crate) fn shed(&self, key: &CacheKey) -> Outcome<E> {
+    pub(crate) fn shed(&self, key: &CacheKey) -> FillResult<E> {
         self.metrics.shed.add(1);
         let older = self.fallback(key);
         self.metrics.count(key.kind(), if older.is_some() { Read::Older } else { Read::Error });
@@ -97,13 +94,14 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         }
     }
 
-    /// Counts a request by the outcome of its wait for a fill; if it is dropped before, as if that had succeeded.
-    async fn counted(
+    /// Counts a request by the outcome of its wait for a fill. A request that is dropped before counts as a
+    /// success.
+    async fn count_outcome(
         &self,
         kind: Kind,
         runs_fill: bool,
         completed: impl Future<Output = Completed<E>>,
-    ) -> Outcome<E> {
+    ) -> FillResult<E> {
         let succeeded = if runs_fill { Read::Filled } else { Read::Joined };
         let mut count = self.metrics.count_on_drop(kind, succeeded);
         let Completed { outcome, origin } = completed.await;
@@ -129,7 +127,9 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             && waiter.runs_fill()
         {
             let this = Arc::clone(self);
-            tokio::spawn(async move { this.counted(key.kind(), true, waiter.completed()).await.map(drop) });
+            tokio::spawn(
+                async move { this.count_outcome(key.kind(), true, waiter.completed()).await.map(drop) },
+            );
         }
     }
 
@@ -177,7 +177,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     {
         let free_permit = match purpose {
             Purpose::Request => None,
-            Purpose::Refresh => match self.limits.try_fill(key.kind()) {
+            Purpose::Refresh => match self.limits.try_acquire_fill(key.kind()) {
                 Some(permit) => Some(permit),
                 None => return self.fail(key, FillError::Overloaded, handle),
             },
@@ -196,7 +196,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         };
         let permit = match free_permit {
             Some(permit) => Some(permit),
-            None => self.limits.fill(key.kind(), announced).await,
+            None => self.limits.acquire_fill(key.kind(), announced).await,
         };
         let Some(_permit) = permit else {
             self.metrics.shed.add(1);
@@ -209,12 +209,12 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         }
     }
 
-    /// Reads the store, and measures that.
+    /// Reads the store, and records the duration and the outcome.
     async fn read_store(
         &self,
         kind: Kind,
         fill: impl Future<Output = Result<CachedResponse, E>>,
-    ) -> Outcome<E> {
+    ) -> FillResult<E> {
         let mut timer = self.metrics.start_fill(kind);
         let outcome = match tokio::time::timeout(self.fill_timeout, fill).await {
             Ok(read) => read.map_err(|error| FillError::Failed(Arc::new(error))),

@@ -34,16 +34,17 @@ impl fmt::Debug for CatalogueStatusSource {
     }
 }
 
-/// Gives each generation that this process sees a local id: small enough for every entry in memory, which a generation
-/// is not.
+/// Assigns a local id to each generation that this process sees. It fits into every entry in memory; a
+/// generation, which has 8 bytes, does not.
 #[derive(Debug)]
 pub(crate) struct GenerationTracker {
     source: Option<CatalogueStatusSource>,
     newest: Mutex<(LocalGenerationId, Option<Generation>)>,
 }
 
-/// The id of a generation in this process, in 24 bits. Equal ids mean the same generation; a generation that comes back
-/// has a new id. Ids wrap after 194 days of one change every second, by when no entry is that old.
+/// The id of a generation in this process, in 24 bits. Equal ids mean the same generation; a generation that
+/// comes back has a new id. Ids wrap after 16.8 million changes, 194 days at one per second: no entry gets that
+/// old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocalGenerationId(u32);
 
@@ -98,7 +99,7 @@ impl GenerationTracker {
         self.current().filter(|current| current.local_id == local_id).map(|current| current.read_at.elapsed())
     }
 
-    /// The local id of this generation if it is the last known one.
+    /// The local id of this generation; [`LocalGenerationId::UNKNOWN`] if it is not the last known one.
     pub(crate) fn local_id_of(&self, generation: Option<Generation>) -> LocalGenerationId {
         let current = self.current().filter(|current| Some(current.generation) == generation);
         current.map_or(LocalGenerationId::UNKNOWN, |current| current.local_id)

@@ -26,7 +26,6 @@ pub struct InvalidationError(#[source] CommandError);
 
 /// The maximum number of keys in a batch.
 const BATCH: usize = 256;
-/// The timeout of a batch.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 const BACKOFF: ConstantBuilder = ConstantBuilder::new().with_delay(RETRY_DELAY).without_max_times();

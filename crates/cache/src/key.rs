@@ -41,7 +41,6 @@ impl Kind {
         }
     }
 
-    /// The position in [`ALL`](Self::ALL).
     pub(crate) const fn index(self) -> usize {
         match self {
             Self::Lookup => 0,
@@ -65,22 +64,21 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// The bytes of a key in a message.
     pub(crate) const MESSAGE_BYTES: usize = 33;
 
-    /// The lookup of a chart.
+    /// The key of a chart lookup.
     #[must_use]
     pub const fn lookup(hash: NoteHash) -> Self {
         Self { kind: Kind::Lookup, name: *hash.as_bytes() }
     }
 
-    /// The ROX file of a chart.
+    /// The key of a ROX file.
     #[must_use]
     pub const fn rox(hash: NoteHash) -> Self {
         Self { kind: Kind::Rox, name: *hash.as_bytes() }
     }
 
-    /// The preview of a chart.
+    /// The key of a chart preview.
     #[must_use]
     pub const fn preview(hash: NoteHash) -> Self {
         Self { kind: Kind::Preview, name: *hash.as_bytes() }
@@ -92,8 +90,8 @@ impl CacheKey {
         [Self::lookup(hash), Self::rox(hash), Self::preview(hash)]
     }
 
-    /// A page of the chartset list, for a normalised query and a generation of the engine's data. Anything else that
-    /// the body depends on, such as the search engine, must be part of `normalised_query`.
+    /// The key of a page of the chartset list, for a normalised query and a generation of the engine's data.
+    /// Anything else that the body depends on, such as the search engine, must be part of `normalised_query`.
     #[must_use]
     pub fn list(normalised_query: &[u8], generation: Generation) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 list cache key v1");
@@ -101,20 +99,20 @@ impl CacheKey {
         Self { kind: Kind::List, name: *hasher.finalize().as_bytes() }
     }
 
-    /// The detail of a chartset, in a generation of the catalogue.
+    /// The key of a chartset detail, in a generation of the catalogue.
     #[must_use]
     pub fn detail(id: ChartsetId, generation: Generation) -> Self {
         Self { kind: Kind::Detail, name: chartset_name(id, generation) }
     }
 
-    /// The redirect to the source of a chartset, in a generation of the catalogue.
+    /// The key of a source redirect, in a generation of the catalogue.
     #[must_use]
     pub fn source(id: ChartsetId, generation: Generation) -> Self {
         Self { kind: Kind::Source, name: chartset_name(id, generation) }
     }
 
-    /// A page of the web site, for a name and a generation of the data that it shows. Anything else that the body depends on
-    /// must be part of the name.
+    /// The key of a page of the web site, for a name and a generation of the data that it shows. Anything else
+    /// that the body depends on must be part of the name.
     #[must_use]
     pub fn page(name: &[u8], generation: Generation) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 page cache key v1");
@@ -122,7 +120,7 @@ impl CacheKey {
         Self { kind: Kind::Page, name: *hasher.finalize().as_bytes() }
     }
 
-    /// The kind of the response.
+    /// What the response is, which determines its lifetimes and its connection to Redis.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind

@@ -45,7 +45,7 @@ const FOUND_OVERHEAD: u64 = 320;
 const NOT_FOUND_BYTES: u64 = 72;
 /// The share of the memory for keys that the index does not hold: one byte of this many.
 const NOT_FOUND_SHARE: u64 = 4;
-/// Enough that threads seldom wait for each other, and few enough that a large body fits into one.
+/// Enough that threads rarely wait for each other, and few enough that a large body fits into one.
 const SHARDS: usize = 8;
 
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl Weighter<CacheKey, PackedTimestamps> for ByteWeighter {
     }
 }
 
-/// Counts evicted entries, and otherwise does as the default.
+/// The default lifecycle of `quick_cache`, which also counts evicted entries.
 #[derive(Debug, Clone)]
 struct CountEvictions<Value> {
     evictions: Arc<AtomicU64>,
@@ -132,7 +132,6 @@ impl MemoryTier {
         }
     }
 
-    /// Removes the entry of a key.
     pub(crate) fn remove(&self, key: &CacheKey) {
         self.found.remove(key);
         self.not_found.remove(key);

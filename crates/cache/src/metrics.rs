@@ -71,7 +71,6 @@ impl Read {
     }
 }
 
-/// The outcome of a fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FillOutcome {
     /// The index holds the key.
@@ -110,7 +109,7 @@ const OUTCOME: &str = "chart_index.outcome";
 
 /// What the cache counts and measures.
 ///
-/// Reads are counted in an own array instead of bound counters: these cost an addition for each exporter.
+/// Reads are counted in an array of this crate: a bound counter costs one addition per exporter.
 #[derive(Debug)]
 pub(crate) struct CacheMetrics {
     reads: [[AtomicU64; Read::ALL.len()]; Kind::ALL.len()],
@@ -122,7 +121,7 @@ pub(crate) struct CacheMetrics {
     pub(crate) dropped_writes: Count,
 }
 
-/// A number that only grows.
+/// A counter that is read without an exporter.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
@@ -161,7 +160,6 @@ impl CacheMetrics {
         }
     }
 
-    /// Counts a read of a tier.
     pub(crate) fn count(&self, kind: Kind, read: Read) {
         self.reads[kind.index()][read as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -187,7 +185,6 @@ impl CacheMetrics {
     }
 }
 
-/// Counts a read when it is dropped.
 pub(crate) struct CountOnDrop<'metrics> {
     metrics: &'metrics CacheMetrics,
     kind: Kind,

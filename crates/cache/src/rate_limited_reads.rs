@@ -19,18 +19,19 @@ pub enum Admission<E> {
 }
 
 impl<E: Send + Sync + 'static> Cache<E> {
-    /// Checks the rate limit of a request, and returns the response like [`get_or_fill`](Self::get_or_fill), with at
-    /// most one round trip to Redis:
+    /// Checks the rate limit of a request, and returns the response like [`get_or_fill`](Self::get_or_fill),
+    /// with at most one round trip to Redis:
     ///
     /// - If the response is in memory, Redis is asked for the rate limit only.
-    /// - Otherwise Redis is asked for the rate limit and the response at the same time, over the connection of the limiter.
-    ///   A ROX file is read over its own connection.
-    /// - If a fill for the response is in flight, Redis is asked for the rate limit only, and the fill is joined.
-    /// - If so many fills wait for a permit that this one would be rejected, Redis is not asked: to reject a request must
-    ///   cost little.
+    /// - Otherwise Redis is asked for the rate limit and the response at the same time, over the connection of
+    ///   the limiter. A ROX file is read over its own connection.
+    /// - If a fill for the response is in flight, Redis is asked for the rate limit only, and the fill is
+    ///   joined.
+    /// - If this fill would be rejected because too many others wait for a permit, Redis is not asked:
+    ///   rejecting a request must cost little.
     ///
-    /// Writes to Redis after a fill happen in the background. A refused request reads nothing from the store. While
-    /// Redis is unavailable, the limiter uses its local window, and the fill starts at once.
+    /// Writes to Redis after a fill happen in the background. A refused request reads nothing from the store.
+    /// While Redis is unavailable, the limiter uses its local window, and the fill starts at once.
     pub async fn get_or_fill_rate_limited<F, Fut>(
         &self,
         limiter: &Limiter,

@@ -1,10 +1,11 @@
-//! The state in which a read of the store starts.
+//! The state of the catalogue and the cache when a read of the store starts.
 
 use crate::clock::Now;
 use crate::freshness::Timestamps;
 use crate::generation::{CurrentGeneration, LocalGenerationId};
 
-/// The state in which a read started.
+/// What was known when a read started; decides whether its response may be cached, and when it counts as
+/// checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadStart {
     pub(crate) now: Now,
@@ -15,7 +16,7 @@ pub(crate) struct ReadStart {
 }
 
 impl ReadStart {
-    /// The timestamps of a response of the store.
+    /// The timestamps of a response that this read returned.
     pub(crate) fn timestamps(&self) -> Timestamps {
         let generation = self.generation.map_or(LocalGenerationId::UNKNOWN, |current| current.local_id);
         Timestamps { read_at: self.now.coarse, checked_at: self.now.coarse, generation }

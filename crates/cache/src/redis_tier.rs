@@ -57,7 +57,6 @@ impl RedisTier {
         self.connection(kind).state() == ConnectionState::Unavailable
     }
 
-    /// Reads a record.
     pub(crate) async fn get(&self, key: &CacheKey) -> Option<Record> {
         self.get_over(self.connection(key.kind()), key).await
     }
@@ -129,7 +128,6 @@ impl RedisTier {
     }
 }
 
-/// A record to write.
 pub(crate) struct NewRecord {
     pub(crate) key: CacheKey,
     pub(crate) record: Record,

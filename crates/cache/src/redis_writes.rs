@@ -1,7 +1,8 @@
 //! Queues of writes to Redis after fills.
 //!
-//! What is queued while a write is in flight is sent together after it. So under load a write has many responses, which costs
-//! this process and Redis a system call and a wake-up instead of many, and without load a response is written at once.
+//! What is queued while a write is in flight is sent together after it. So under load one write carries many
+//! responses, which saves this process and Redis a system call and a wake-up for each of them, and without load
+//! a response is written at once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +13,11 @@ use crate::{CacheKey, CachedResponse};
 /// The maximum number of responses that are queued or being written. When Redis or this process falls behind, a dropped write
 /// costs another replica a read; a queue without a limit would cost all requests memory and time.
 const MAX_QUEUED: usize = 1_024;
-/// The maximum number of responses in a write, which Redis runs without other commands in between.
+/// The maximum number of responses in a write: Redis runs no other command until it is complete.
 const MAX_RESPONSES: usize = 64;
 /// The maximum number of bytes in a write of several responses, for the same reason.
 const MAX_BYTES: usize = 256 * 1_024;
 
-/// A response to write.
 #[derive(Debug)]
 pub(crate) struct QueuedWrite {
     pub(crate) key: CacheKey,
@@ -28,10 +28,10 @@ pub(crate) struct QueuedWrite {
 
 /// The writes over one connection, of which one at a time is in flight.
 #[derive(Debug, Default)]
-pub(crate) struct WriteQueue(Mutex<State>);
+pub(crate) struct WriteQueue(Mutex<WriteQueueState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct WriteQueueState {
     queued: VecDeque<QueuedWrite>,
     in_flight: usize,
     has_writer: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Pushed {
 }
 
 impl WriteQueue {
-    /// Queues responses.
+    /// Queues responses, up to [`MAX_QUEUED`].
     pub(crate) fn push(self: &Arc<Self>, responses: impl IntoIterator<Item = QueuedWrite>) -> Pushed {
         let mut state = self.state();
         let room = MAX_QUEUED.saturating_sub(state.queued.len() + state.in_flight);
@@ -60,7 +60,7 @@ impl WriteQueue {
         Pushed { dropped: rest.count(), writer }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriteQueueState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,7 +73,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// What to write next; the previous ones are no longer in flight. `None` if nothing is queued.
+    /// The responses to write next; `None` if nothing is queued. Responses that it returned before count as
+    /// written.
     pub(crate) fn next(&mut self) -> Option<Vec<QueuedWrite>> {
         let mut state = self.queue.state();
         let mut bytes = 0;

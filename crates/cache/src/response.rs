@@ -16,13 +16,12 @@ pub enum CachedResponse {
 }
 
 impl CachedResponse {
-    /// A body with its entity tag.
+    /// A response with this body. The tag has no quotes.
     #[must_use]
     pub fn found(body: impl Into<Bytes>, tag: &str) -> Self {
         Self::Found(CachedBody::new(Representation { bytes: body.into(), tag: tag.into() }))
     }
 
-    /// The size of the body.
     pub(crate) fn body_bytes(&self) -> usize {
         match self {
             Self::Found(body) => body.plain().bytes.len(),
@@ -37,10 +36,10 @@ impl CachedResponse {
     }
 }
 
-/// The result of a lookup in memory.
+/// What memory has for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryLookup {
-    /// A fresh response.
+    /// To be served as it is.
     Fresh(CachedResponse),
     /// A response to serve, and to refresh with [`Cache::refresh_in_background`](crate::Cache::refresh_in_background).
     Stale(CachedResponse),

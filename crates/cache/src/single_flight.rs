@@ -19,14 +19,13 @@ use tracing::Span;
 use crate::clock::CoarseInstant;
 use crate::{CacheKey, CachedResponse, FillError};
 
-/// The outcome of a fill.
-pub(crate) type Outcome<E> = Result<CachedResponse, FillError<E>>;
+pub(crate) type FillResult<E> = Result<CachedResponse, FillError<E>>;
 /// Receives the outcome; `None` while the fill is in flight.
 type OutcomeReceiver<E> = watch::Receiver<Option<Completed<E>>>;
 
-/// A completed fill.
+/// The result of a fill, as all its waiters receive it.
 pub(crate) struct Completed<E> {
-    pub(crate) outcome: Outcome<E>,
+    pub(crate) outcome: FillResult<E>,
     /// Where a response is from.
     pub(crate) origin: Origin,
 }
@@ -72,7 +71,6 @@ pub(crate) struct Shard<E> {
 struct InFlight<E> {
     id: u64,
     outcome: OutcomeReceiver<E>,
-    /// The span of the fill, if it has one.
     span: Span,
 }
 
@@ -95,7 +93,6 @@ impl<E> SingleFlight<E> {
         Self { shards: (0..SHARDS).map(|_| shard()).collect() }
     }
 
-    /// Locks the shard of a key.
     pub(crate) fn shard(&self, key: &CacheKey) -> MutexGuard<'_, Shard<E>> {
         self.shards[usize::from(key.spread()) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }

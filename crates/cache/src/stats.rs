@@ -5,13 +5,13 @@
 pub struct CacheStats {
     /// Responses found in Redis, fresh or stale.
     pub from_redis: u64,
-    /// Fills started.
+    /// Fills that were started.
     pub fills: u64,
     /// Fills that failed or timed out.
     pub failed_fills: u64,
-    /// Fills in flight from the store.
+    /// Fills in flight that read the store.
     pub store_fills_in_flight: usize,
-    /// Fills in flight from the search engine.
+    /// Fills in flight that search for lists and pages.
     pub search_fills_in_flight: usize,
     /// Fills that were not started, and requests that did not wait for one, because of the concurrency limits.
     pub shed: u64,

@@ -13,7 +13,6 @@ pub(crate) struct Subscription {
     pub(crate) server: Server,
 }
 
-/// The server of a subscription.
 pub(crate) struct Server {
     connection: MultiplexedConnection,
     is_cluster_node: bool,

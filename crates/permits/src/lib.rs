@@ -16,32 +16,32 @@ const RECOVERY: Duration = Duration::from_millis(500);
 
 /// Permits, and a queue of callers that wait for one.
 ///
-/// Once the queue has not been empty for [`Limits::max_burst`], it takes no more callers than there are permits, and rejects
+/// Once the queue has not been empty for [`QueueLimits::max_burst`], it takes no more callers than there are permits, and rejects
 /// all others at once. It takes more again when it has rejected none for half a second.
 #[derive(Debug)]
 pub struct PermitQueue {
     permits: Semaphore,
-    limits: Limits,
+    limits: QueueLimits,
     max_queued_overloaded: usize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
 }
 
-/// The limits of a [`PermitQueue`].
+/// The configuration of a [`PermitQueue`].
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Permits, at least one.
+pub struct QueueLimits {
+    /// Maximum callers with a permit, at least one.
     pub permits: usize,
-    /// Maximum callers in the queue.
+    /// Maximum callers in the queue, unless there is overload.
     pub max_queued: usize,
     /// Maximum time in the queue.
     pub max_wait: Duration,
-    /// Maximum time that a burst fills the queue, like the interval of `CoDel` (RFC 8289, section 4.3): several times what a
-    /// caller holds its permit.
+    /// Maximum time for which a burst may keep the queue from being empty, like the interval of `CoDel` (RFC
+    /// 8289, section 4.3): several times as long as a caller holds its permit.
     pub max_burst: Duration,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     queued: usize,
     announced: usize,
     /// When the queue was last empty, while it is not.
@@ -49,13 +49,13 @@ struct State {
     last_rejected_at: Option<Instant>,
 }
 
-/// There was no permit.
+/// Why a caller has no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoPermit {
-    /// Too many callers wait.
+    /// The queue is full, or it is short because of overload.
     #[error("too many are waiting for a permit")]
     QueueFull,
-    /// There was none in time.
+    /// No permit was free within [`QueueLimits::max_wait`].
     #[error("no permit in time")]
     TimedOut,
 }
@@ -63,7 +63,7 @@ pub enum NoPermit {
 impl PermitQueue {
     /// Creates permits, none of which is in use.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: QueueLimits) -> Self {
         let permits = limits.permits.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             permits: Semaphore::new(permits),
@@ -78,12 +78,13 @@ impl PermitQueue {
         self.acquire_permit(None).await
     }
 
-    /// A permit that is free, and that no other caller waits for.
+    /// Acquires a permit if one is free.
     pub fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
         self.permits.try_acquire().ok()
     }
 
-    /// Waits for a permit like [`acquire`](Self::acquire), with a place in the queue: the queue is never full for its caller.
+    /// Waits for a permit like [`acquire`](Self::acquire), with the place in the queue that was reserved: the
+    /// queue is never full for its caller.
     pub async fn acquire_announced(&self, announced: Announced) -> Result<SemaphorePermit<'_>, NoPermit> {
         self.acquire_permit(Some(announced)).await
     }
@@ -105,7 +106,7 @@ impl PermitQueue {
     /// like one in the queue until the value is dropped. `None` if the caller is rejected.
     pub fn announce(self: &Arc<Self>) -> Option<Announced> {
         let mut state = self.state();
-        if state.rejects(self) {
+        if !state.admit(self) {
             return None;
         }
         state.announced += 1;
@@ -120,7 +121,7 @@ impl PermitQueue {
 
     fn enqueue(&self, announced: Option<Announced>) -> Option<Queued<'_>> {
         let mut state = self.state();
-        if announced.is_none() && state.rejects(self) {
+        if announced.is_none() && !state.admit(self) {
             return None;
         }
         if state.queued == 0 {
@@ -128,37 +129,37 @@ impl PermitQueue {
         }
         state.queued += 1;
         drop(state);
-        // Not before: it holds the place.
+        // Dropped now, since it holds a place in the queue until then.
         drop(announced);
         Some(Queued(self))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn rejects(&mut self, queue: &PermitQueue) -> bool {
+impl QueueState {
+    /// Decides whether one more caller may wait in the queue, and records when one may not.
+    fn admit(&mut self, queue: &PermitQueue) -> bool {
         let (callers, free) = (self.queued + self.announced, queue.permits.available_permits());
-        // Permits that are free are for callers that are announced.
+        // Free permits are for the callers that are announced.
         if callers < free + queue.max_queued_overloaded {
-            return false;
+            return true;
         }
         let now = Instant::now();
         let within = |at: Option<Instant>, time| at.is_some_and(|at| now.duration_since(at) < time);
         let is_standing = self.last_empty_at.is_some() && !within(self.last_empty_at, queue.limits.max_burst);
         let is_overloaded = is_standing || within(self.last_rejected_at, RECOVERY);
         // While permits are free and there is no overload, announced callers may turn out not to need one.
-        let rejects = is_overloaded || (free == 0 && callers >= queue.limits.max_queued);
-        if rejects {
+        let is_rejected = is_overloaded || (free == 0 && callers >= queue.limits.max_queued);
+        if is_rejected {
             self.last_rejected_at = Some(now);
         }
-        rejects
+        !is_rejected
     }
 }
 
-/// A caller in the queue.
 struct Queued<'queue>(&'queue PermitQueue);
 
 impl Drop for Queued<'_> {
@@ -171,7 +172,7 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// A place in the queue for a caller that will call [`PermitQueue::acquire_announced`].
+/// A reserved place in the queue, for [`PermitQueue::acquire_announced`].
 #[derive(Debug)]
 pub struct Announced(Arc<PermitQueue>);
 
@@ -194,7 +195,8 @@ mod tests {
 
     /// Eight permits, for which eight callers may wait under overload.
     fn limit() -> Arc<PermitQueue> {
-        let limits = Limits { permits: 8, max_queued: MAX_QUEUED, max_wait: MAX_WAIT, max_burst: MAX_BURST };
+        let limits =
+            QueueLimits { permits: 8, max_queued: MAX_QUEUED, max_wait: MAX_WAIT, max_burst: MAX_BURST };
         Arc::new(PermitQueue::new(limits))
     }
 
@@ -223,7 +225,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_burst_waits() {
         let (limit, mut calls) = (limit(), JoinSet::new());
-        // Longer than a queue may stand: the burst is over by then.
+        // Longer than a burst may last, so that this is overload.
         spawn(&mut calls, &limit, 8 + MAX_QUEUED, MAX_BURST * 2).await;
         assert_eq!(rejected(calls).await, []);
     }
@@ -309,7 +311,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn free_permits_are_used_under_overload_without_a_queue() {
-        let limits = Limits { permits: 2, max_queued: 0, max_wait: MAX_WAIT, max_burst: MAX_BURST };
+        let limits = QueueLimits { permits: 2, max_queued: 0, max_wait: MAX_WAIT, max_burst: MAX_BURST };
         let limit = Arc::new(PermitQueue::new(limits));
         let held = [limit.acquire().await, limit.acquire().await];
         assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));

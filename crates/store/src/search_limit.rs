@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_permits::{Limits, PermitQueue};
+use chart_index_permits::{PermitQueue, QueueLimits};
 
 /// Maximum number of searches that wait for a permit: each of them occupies a request, and some are left for
 /// lookups.
@@ -17,7 +17,7 @@ const MAX_BURST: Duration = Duration::from_millis(500);
 /// one may take as long as hundreds of lookups; the number of those that wait is limited as well.
 pub(crate) fn search_limit(max_searches: usize, max_connections: u32) -> PermitQueue {
     let half = usize::try_from(max_connections / 2).unwrap_or(usize::MAX);
-    PermitQueue::new(Limits {
+    PermitQueue::new(QueueLimits {
         permits: max_searches.min(half),
         max_queued: MAX_QUEUED,
         max_wait: QUEUE_TIMEOUT,

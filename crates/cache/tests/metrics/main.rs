@@ -28,7 +28,7 @@ async fn hanging() -> Result<CachedResponse, Down> {
     std::future::pending().await
 }
 
-type Outcome = Result<CachedResponse, FillError<Down>>;
+type ReadResult = Result<CachedResponse, FillError<Down>>;
 
 /// The reads of lookups so far, as `tier outcome` and their number.
 fn reads(telemetry: &RecordedTelemetry) -> Vec<(String, f64)> {
@@ -46,7 +46,6 @@ fn reads(telemetry: &RecordedTelemetry) -> Vec<(String, f64)> {
     reads
 }
 
-/// Asserts which reads there were so far.
 #[track_caller]
 fn assert_reads(telemetry: &RecordedTelemetry, expected: &[(&str, f64)]) {
     let expected: Vec<_> = expected.iter().map(|(read, number)| ((*read).to_owned(), *number)).collect();

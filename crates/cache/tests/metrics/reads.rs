@@ -10,7 +10,7 @@ use chart_index_tests::RecordedTelemetry;
 use futures_util::poll;
 
 use crate::support::{Replica, Store, eventually, key, version};
-use crate::{Outcome, assert_reads, hanging, memory_only, reads};
+use crate::{ReadResult, assert_reads, hanging, memory_only, reads};
 
 fn fills(telemetry: &RecordedTelemetry, outcome: &str) -> i64 {
     let labels = [("chart_index.cache.group", "lookup"), ("chart_index.outcome", outcome)];
@@ -149,7 +149,7 @@ async fn request_above_the_limits_is_an_error_or_older() {
     let mut waiting = pin!(cache.get_or_fill(key(2), hanging));
     assert!(poll!(&mut waiting).is_pending());
     assert_eq!(cache.get_or_fill(key(1), hanging).await.unwrap(), version(0));
-    let refused: Outcome = cache.get_or_fill(key(3), hanging).await;
+    let refused: ReadResult = cache.get_or_fill(key(3), hanging).await;
     assert!(matches!(refused, Err(FillError::Overloaded)), "{refused:?}");
     let expected = [("memory miss", 4.0), ("store error", 1.0), ("store filled", 1.0), ("store older", 1.0)];
     assert_reads(&telemetry, &expected);

@@ -24,10 +24,10 @@ pub(crate) struct Down;
 
 /// A store with the same version for every key, which counts its reads.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Store(Arc<State>);
+pub(crate) struct Store(Arc<StoreState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct StoreState {
     reads: AtomicU64,
     version: AtomicU64,
     down: AtomicBool,
@@ -43,7 +43,6 @@ impl Store {
         response
     }
 
-    /// The current response.
     pub(crate) fn current(&self) -> Result<CachedResponse, Down> {
         if self.0.down.load(Ordering::Relaxed) {
             return Err(Down);
@@ -54,7 +53,6 @@ impl Store {
         Ok(version(self.0.version.load(Ordering::Relaxed)))
     }
 
-    /// Counts a read without reading.
     pub(crate) fn count(&self) -> u64 {
         self.0.reads.fetch_add(1, Ordering::Relaxed)
     }
@@ -76,7 +74,6 @@ impl Store {
     }
 }
 
-/// The response in this version of the store.
 pub(crate) fn version(number: u64) -> CachedResponse {
     CachedResponse::found(format!("{{\"version\":{number}}}"), &format!("tag-{number}"))
 }
@@ -145,12 +142,10 @@ pub(crate) async fn eventually(condition: impl AsyncFnMut() -> bool) -> Duration
     started.elapsed()
 }
 
-/// A different hash for each number.
 pub(crate) fn hash(number: u64) -> NoteHash {
     NoteHash::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes())
 }
 
-/// A different key for each number.
 pub(crate) fn key(number: u64) -> CacheKey {
     CacheKey::lookup(hash(number))
 }
@@ -161,7 +156,6 @@ pub(crate) fn redis_key(number: u64) -> String {
     hash.as_bytes().iter().fold("ci:1:l:".to_owned(), |key, byte| format!("{key}{byte:02x}"))
 }
 
-/// A different address for each number.
 pub(crate) fn address(number: u32) -> ClientAddress {
     Ipv4Addr::from_bits(number).into()
 }
@@ -174,7 +168,6 @@ pub(crate) async fn info(server: &RedisServer, section: &str, name: &str) -> u64
     found.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
 }
 
-/// The number of calls of a command.
 pub(crate) async fn calls(server: &RedisServer, command: &str) -> u64 {
     info(server, "commandstats", &format!("cmdstat_{command}:calls=")).await
 }

@@ -11,8 +11,8 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
 use crate::config::Client;
-use crate::connection_state::{Shared, State};
-use crate::metrics::{Operations, REQUEST_COMMANDS, name_of, observe_connections};
+use crate::connection_state::{CurrentConnection, SharedConnection};
+use crate::metrics::{CommandOperations, REQUEST_COMMANDS, name_of, observe_connections};
 use crate::{CommandError, ConnectionState, RedisConfig, supervisor};
 
 /// A connection to Redis that reconnects by itself, for commands on the hot path.
@@ -35,9 +35,9 @@ use crate::{CommandError, ConnectionState, RedisConfig, supervisor};
 /// Clones share the connection. It is closed when the last clone is dropped.
 #[derive(Clone)]
 pub struct RedisConnection {
-    shared: Arc<Shared>,
+    shared: Arc<SharedConnection>,
     /// `None` if no Redis is configured: then nothing is measured.
-    operations: Option<Operations>,
+    operations: Option<CommandOperations>,
     is_cluster: bool,
     _supervisor: Option<Arc<AbortOnDropHandle<()>>>,
 }
@@ -79,21 +79,21 @@ impl RedisConnection {
     }
 
     /// What metrics report of it: nothing if no Redis is configured.
-    fn configured(&self) -> Option<&Arc<Shared>> {
+    fn configured(&self) -> Option<&Arc<SharedConnection>> {
         self.operations.as_ref().map(|_| &self.shared)
     }
 
     fn start(config: RedisConfig) -> Result<Self, RedisError> {
         config.install_tls_provider();
         let Some(client) = config.client()? else { return Ok(Self::disabled()) };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedConnection {
             request_timeout: config.request_timeout,
-            state: watch::Sender::new(State::Connecting),
+            state: watch::Sender::new(CurrentConnection::Connecting),
             discarded: Notify::new(),
         });
         let is_cluster = matches!(client, Client::Cluster(_));
         let supervisor = tokio::spawn(supervisor::run(Arc::clone(&shared), client, config));
-        let operations = Some(Operations::new(REQUEST_COMMANDS));
+        let operations = Some(CommandOperations::new(REQUEST_COMMANDS));
         Ok(Self {
             shared,
             operations,
@@ -105,15 +105,15 @@ impl RedisConnection {
     /// A connection to no Redis: every command fails with [`CommandError::Unavailable`].
     #[must_use]
     pub fn disabled() -> Self {
-        let shared = Shared {
+        let shared = SharedConnection {
             request_timeout: Duration::ZERO,
-            state: watch::Sender::new(State::Unavailable),
+            state: watch::Sender::new(CurrentConnection::Unavailable),
             discarded: Notify::new(),
         };
         Self { shared: Arc::new(shared), operations: None, is_cluster: false, _supervisor: None }
     }
 
-    /// Whether a Redis is configured.
+    /// Whether there is an endpoint. Without one every command fails with [`CommandError::Unavailable`].
     #[must_use]
     pub const fn is_configured(&self) -> bool {
         self.operations.is_some()
@@ -125,7 +125,7 @@ impl RedisConnection {
         self.is_cluster
     }
 
-    /// The current state.
+    /// What a command that is sent now would meet.
     #[must_use]
     pub fn state(&self) -> ConnectionState {
         self.shared.state.borrow().public()
@@ -148,7 +148,7 @@ impl RedisConnection {
     pub async fn run(&self, command: &Cmd, deadline: Instant) -> Result<Value, CommandError> {
         let Some(operations) = &self.operations else { return Err(CommandError::Unavailable) };
         let reply = async {
-            let connected = self.shared.connected(deadline).await?;
+            let connected = self.shared.wait_for_connection(deadline).await?;
             let reply = timeout_at(deadline, connected.connection.clone().run(command)).await;
             self.shared.record(&connected, reply)
         };

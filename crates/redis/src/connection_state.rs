@@ -24,15 +24,15 @@ pub enum ConnectionState {
 }
 
 /// What the requests share with the background task.
-pub(crate) struct Shared {
+pub(crate) struct SharedConnection {
     pub(crate) request_timeout: Duration,
-    pub(crate) state: watch::Sender<State>,
+    pub(crate) state: watch::Sender<CurrentConnection>,
     /// Wakes the background task when the current connection is discarded.
     pub(crate) discarded: Notify,
 }
 
 #[derive(Clone)]
-pub(crate) enum State {
+pub(crate) enum CurrentConnection {
     Connecting,
     Connected(Arc<Connected>),
     Unavailable,
@@ -45,7 +45,7 @@ pub(crate) struct Connected {
     pub(crate) breaker: CircuitBreaker,
 }
 
-impl State {
+impl CurrentConnection {
     pub(crate) const fn public(&self) -> ConnectionState {
         match self {
             Self::Connecting => ConnectionState::Connecting,
@@ -55,21 +55,24 @@ impl State {
     }
 }
 
-impl Shared {
-    /// The open connection. Waits for the first attempt to connect.
-    pub(crate) async fn connected(&self, deadline: Instant) -> Result<Arc<Connected>, CommandError> {
+impl SharedConnection {
+    /// The open connection. Waits for the end of the first attempt to connect, at most until the deadline.
+    pub(crate) async fn wait_for_connection(
+        &self,
+        deadline: Instant,
+    ) -> Result<Arc<Connected>, CommandError> {
         let mut state = self.state.borrow().clone();
-        if matches!(state, State::Connecting) {
+        if matches!(state, CurrentConnection::Connecting) {
             let mut states = self.state.subscribe();
-            let settled = states.wait_for(|state| !matches!(state, State::Connecting));
+            let settled = states.wait_for(|state| !matches!(state, CurrentConnection::Connecting));
             state = match timeout_at(deadline, settled).await {
                 Ok(Ok(settled)) => settled.clone(),
-                Ok(Err(_)) | Err(_) => State::Unavailable,
+                Ok(Err(_)) | Err(_) => CurrentConnection::Unavailable,
             };
         }
         match state {
-            State::Connected(connected) => Ok(connected),
-            State::Connecting | State::Unavailable => Err(CommandError::Unavailable),
+            CurrentConnection::Connected(connected) => Ok(connected),
+            CurrentConnection::Connecting | CurrentConnection::Unavailable => Err(CommandError::Unavailable),
         }
     }
 
@@ -82,7 +85,7 @@ impl Shared {
     ) -> Result<Reply, CommandError> {
         match reply.map(|reply| reply.map_err(CommandError::from)) {
             Ok(Err(error @ CommandError::Disconnected(_))) => {
-                self.discard(connected, State::Connecting);
+                self.discard(connected, CurrentConnection::Connecting);
                 Err(error)
             }
             Ok(reply) => {
@@ -91,7 +94,7 @@ impl Shared {
             }
             Err(_) => {
                 if connected.breaker.record_timeout() {
-                    self.discard(connected, State::Unavailable);
+                    self.discard(connected, CurrentConnection::Unavailable);
                 }
                 Err(CommandError::TimedOut)
             }
@@ -99,9 +102,10 @@ impl Shared {
     }
 
     /// Discards a connection, unless that has happened already, and wakes the background task.
-    fn discard(&self, connected: &Arc<Connected>, next: State) {
+    fn discard(&self, connected: &Arc<Connected>, next: CurrentConnection) {
         let discarded = self.state.send_if_modified(|state| {
-            let is_current = matches!(state, State::Connected(current) if Arc::ptr_eq(current, connected));
+            let is_current =
+                matches!(state, CurrentConnection::Connected(current) if Arc::ptr_eq(current, connected));
             if is_current {
                 *state = next;
             }

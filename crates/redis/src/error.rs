@@ -17,7 +17,7 @@ pub enum CommandError {
     /// commands now: it is loading, read-only, or its cluster or primary is down.
     #[error("connection to redis lost, or its server cannot run commands")]
     Disconnected(#[source] RedisError),
-    /// Redis replied with an error.
+    /// Redis replied with an error, e.g. because it is out of memory.
     #[error("redis replied with an error")]
     ErrorReply(#[source] RedisError),
     /// A reply of another type than the command has, or fewer replies than commands.

@@ -7,7 +7,7 @@ use opentelemetry::KeyValue;
 use redis::{Arg, Cmd, Value};
 use tracing::Span;
 
-use crate::connection_state::Shared;
+use crate::connection_state::SharedConnection;
 use crate::{CommandError, ConnectionState};
 
 /// The commands of a [`RedisConnection`](crate::RedisConnection).
@@ -19,16 +19,15 @@ const PIPELINE: &str = "PIPELINE";
 
 /// Observes operations: each by the name of its command, or as `PIPELINE` if it is several.
 #[derive(Debug, Clone)]
-pub(crate) struct Operations {
+pub(crate) struct CommandOperations {
     client: DatabaseClient,
     commands: Arc<[(&'static str, Operation)]>,
     other: Arc<OnceLock<Operation>>,
 }
 
-/// The replies to several commands.
 pub(crate) type Replies = Vec<Result<Value, CommandError>>;
 
-impl Operations {
+impl CommandOperations {
     /// Binds the labels of these commands.
     pub(crate) fn new(commands: &[&'static str]) -> Self {
         let client = DatabaseClient::new("redis");
@@ -39,7 +38,7 @@ impl Operations {
         }
     }
 
-    /// The operation of the command with this name.
+    /// The operation of the command with this name; `_OTHER` for a name whose labels were not bound.
     pub(crate) fn of(&self, command: &[u8]) -> &Operation {
         let bound = self.commands.iter().find(|(name, _)| name.as_bytes() == command);
         match bound {
@@ -49,20 +48,19 @@ impl Operations {
     }
 
     /// Prepares to observe commands that are sent together.
-    pub(crate) fn batch(&self, commands: &[Cmd]) -> Batch<'_> {
+    pub(crate) fn batch(&self, commands: &[Cmd]) -> CommandBatch<'_> {
         if let [command] = commands {
             let operation = self.of(name_of(command));
-            return Batch { operation, span: operation.span() };
+            return CommandBatch { operation, span: operation.span() };
         }
         let pipeline = self.of(PIPELINE.as_bytes());
         let span = pipeline.span();
         // Signed: the exporter writes unsigned numbers as text.
         span.record("db.operation.batch.size", i64::try_from(commands.len()).unwrap_or(i64::MAX));
-        Batch { operation: pipeline, span }
+        CommandBatch { operation: pipeline, span }
     }
 }
 
-/// The name of a command.
 pub(crate) fn name_of(command: &Cmd) -> &[u8] {
     match command.args_iter().next() {
         Some(Arg::Simple(name)) => name,
@@ -71,12 +69,12 @@ pub(crate) fn name_of(command: &Cmd) -> &[u8] {
 }
 
 /// Commands that are sent together.
-pub(crate) struct Batch<'operations> {
+pub(crate) struct CommandBatch<'operations> {
     operation: &'operations Operation,
     span: Span,
 }
 
-impl Batch<'_> {
+impl CommandBatch<'_> {
     /// Observes the commands. The first error reply is the error of the operation.
     pub(crate) async fn observe(
         self,
@@ -117,9 +115,9 @@ impl BatchError {
 /// Reports whether all of these connections are up, for as long as they exist. Reports nothing if no Redis is configured.
 pub(crate) fn observe_connections<'a>(
     name: &'static str,
-    connections: impl IntoIterator<Item = &'a Arc<Shared>>,
+    connections: impl IntoIterator<Item = &'a Arc<SharedConnection>>,
 ) {
-    let connections: Vec<Weak<Shared>> = connections.into_iter().map(Arc::downgrade).collect();
+    let connections: Vec<Weak<SharedConnection>> = connections.into_iter().map(Arc::downgrade).collect();
     if connections.is_empty() {
         return;
     }

@@ -39,11 +39,11 @@ impl Multiplexed {
             Client::Cluster(client) => Self::Cluster(client.get_async_connection().await?, [].into()),
         };
         // A Redis that replies too late for requests is not available.
-        with_timeout(config.request_timeout, connection.checked()).await
+        with_timeout(config.request_timeout, connection.initialize()).await
     }
 
     /// Finds the primaries of a cluster, and checks that every server replies.
-    async fn checked(mut self) -> RedisResult<Self> {
+    async fn initialize(mut self) -> RedisResult<Self> {
         if matches!(self, Self::Cluster(..)) {
             let slots = self.run(redis::cmd("CLUSTER").arg("SLOTS")).await?;
             let found = keys_of_primaries(&slots);
@@ -61,8 +61,8 @@ impl Multiplexed {
 
     /// Checks that every server replies.
     ///
-    /// `PING` is not enough in a cluster: the client skips nodes that it could not connect to, and a node that is cut
-    /// off from the others still replies. So each primary is asked for a key in one of its slots.
+    /// `PING` is not enough in a cluster: the client skips nodes that it could not connect to, and a node that
+    /// is cut off from the others still replies. So the client asks each primary for a key in one of its slots.
     pub(crate) async fn probe(&mut self) -> RedisResult<()> {
         let commands = match self {
             Self::Single(_) => vec![redis::cmd("PING")],

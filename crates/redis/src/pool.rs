@@ -10,7 +10,7 @@ use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Cmd, Pipeline, RedisError, RedisResult, Value};
 use tokio::time::{Instant, timeout_at};
 
-use crate::metrics::{BACKGROUND_COMMANDS, Operations, Replies};
+use crate::metrics::{BACKGROUND_COMMANDS, CommandOperations, Replies};
 use crate::{CommandError, RedisConfig, RedisEndpoint};
 
 /// A pool of connections that may be idle for minutes, as those of an indexer are.
@@ -21,7 +21,7 @@ use crate::{CommandError, RedisConfig, RedisEndpoint};
 pub struct RedisPool {
     pool: Option<Kind>,
     timeout: Duration,
-    operations: Operations,
+    operations: CommandOperations,
 }
 
 #[derive(Clone)]
@@ -60,7 +60,7 @@ impl RedisPool {
                 Some(Kind::Cluster(pool.runtime(Runtime::Tokio1).build().map_err(build_error)?))
             }
         };
-        Ok(Self { pool, timeout, operations: Operations::new(BACKGROUND_COMMANDS) })
+        Ok(Self { pool, timeout, operations: CommandOperations::new(BACKGROUND_COMMANDS) })
     }
 
     /// Whether there is an endpoint.
@@ -127,7 +127,7 @@ impl RedisPool {
 /// The outcome of [`RedisPool::run_replicated`].
 #[derive(Debug)]
 pub struct ReplicatedWrite {
-    /// The replies to the commands.
+    /// One reply for each command, in their order.
     pub replies: Vec<Result<Value, CommandError>>,
     /// How many replicas confirmed the writes; an error if Redis does not report it.
     pub replication: Result<Replication, CommandError>,
@@ -150,7 +150,6 @@ impl Replication {
     }
 }
 
-/// A connection from the pool.
 enum Pooled {
     Single(deadpool_redis::Connection),
     /// Clones share the sockets.

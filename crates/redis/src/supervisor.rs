@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use crate::RedisConfig;
 use crate::circuit_breaker::CircuitBreaker;
 use crate::config::Client;
-use crate::connection_state::{Connected, Shared, State};
+use crate::connection_state::{Connected, CurrentConnection, SharedConnection};
 use crate::multiplexed::{Multiplexed, with_timeout};
 
 /// After a connection that lasted this long, the delays start again.
@@ -28,7 +28,7 @@ const BACKOFF: ExponentialBuilder = ExponentialBuilder::new()
     .with_jitter();
 
 /// Keeps a connection open until the task is aborted.
-pub(crate) async fn run(shared: Arc<Shared>, client: Client, config: RedisConfig) {
+pub(crate) async fn run(shared: Arc<SharedConnection>, client: Client, config: RedisConfig) {
     let mut delays = delays();
     let mut unavailable = false;
     loop {
@@ -43,14 +43,14 @@ pub(crate) async fn run(shared: Arc<Shared>, client: Client, config: RedisConfig
                 }
             }
             Err(error) => {
-                shared.state.send_replace(State::Unavailable);
+                shared.state.send_replace(CurrentConnection::Unavailable);
                 if !std::mem::replace(&mut unavailable, true) {
                     tracing::warn!(error = &error as &dyn Error, "redis is unavailable");
                 }
             }
         }
         if let Some(delay) = delays.next().filter(|delay| !delay.is_zero()) {
-            shared.state.send_replace(State::Unavailable);
+            shared.state.send_replace(CurrentConnection::Unavailable);
             sleep(delay).await;
         }
     }
@@ -62,22 +62,26 @@ fn delays() -> impl Iterator<Item = Duration> {
 }
 
 /// One attempt to connect. Requests wait for it for as long as for a reply; then Redis counts as unavailable.
-async fn connect(shared: &Shared, client: &Client, config: &RedisConfig) -> RedisResult<Multiplexed> {
+async fn connect(
+    shared: &SharedConnection,
+    client: &Client,
+    config: &RedisConfig,
+) -> RedisResult<Multiplexed> {
     // Bounds all steps together: resolving the name, TLS, AUTH, the slots of a cluster.
     let attempt = with_timeout(2 * config.connect_timeout, Multiplexed::open(client, config));
     let mut attempt = std::pin::pin!(attempt);
     if let Ok(opened) = timeout(config.request_timeout, &mut attempt).await {
         return opened;
     }
-    shared.state.send_replace(State::Unavailable);
+    shared.state.send_replace(CurrentConnection::Unavailable);
     attempt.await
 }
 
 /// Lets requests use a connection, and probes it, until it is discarded. Returns how long that was.
-async fn use_until_discarded(shared: &Shared, connection: Multiplexed) -> Duration {
+async fn use_until_discarded(shared: &SharedConnection, connection: Multiplexed) -> Duration {
     let opened_at = Instant::now();
     let connected = Arc::new(Connected { connection, breaker: CircuitBreaker::default() });
-    shared.state.send_replace(State::Connected(Arc::clone(&connected)));
+    shared.state.send_replace(CurrentConnection::Connected(Arc::clone(&connected)));
     let mut probes = interval(PROBE_INTERVAL);
     probes.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

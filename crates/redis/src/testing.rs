@@ -58,7 +58,7 @@ impl DerefMut for RedisServer {
 /// A Redis Cluster of three primaries.
 #[derive(Debug)]
 pub struct RedisCluster {
-    /// The primaries.
+    /// The three primaries, each with a third of the slots.
     pub nodes: Vec<RedisServer>,
 }
 

@@ -20,7 +20,6 @@ fn command(name: &str, arguments: &[&str]) -> Cmd {
     command
 }
 
-/// An open connection.
 async fn connect(config: RedisConfig) -> RedisConnection {
     let connection = RedisConnection::connect("main", config).unwrap();
     wait_for_state(&connection, ConnectionState::Connected).await;

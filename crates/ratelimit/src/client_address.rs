@@ -25,7 +25,6 @@ enum Family {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Network(u64);
 
-/// The bits of a /64 below its /48.
 const SUBNET_BITS: u32 = 16;
 
 impl ClientAddress {

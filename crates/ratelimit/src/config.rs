@@ -14,7 +14,7 @@ impl Window {
     /// 60 seconds, the default (docs/api.md, "Rate limits").
     pub const MINUTE: Self = Self(Duration::from_mins(1));
 
-    /// The length.
+    /// Between 1 ms and 24 hours.
     #[must_use]
     pub const fn get(self) -> Duration {
         self.0
@@ -38,9 +38,9 @@ pub struct InvalidWindow(pub Duration);
 /// The configuration of a [`Limiter`](crate::Limiter).
 #[derive(Debug, Clone)]
 pub struct LimiterConfig {
-    /// The limit of each group.
+    /// Maximum requests per client in the window, for each group.
     pub limits: Limits,
-    /// The sliding window.
+    /// The time in which requests are counted.
     pub window: Window,
     /// The prefix of the keys in Redis: `rl2:`. The digit is the version of the format.
     pub key_prefix: String,

@@ -41,7 +41,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Whether the request is admitted.
+    /// Whether the request is within the limits of its address and network.
     #[must_use]
     pub const fn is_admitted(&self) -> bool {
         matches!(self, Self::Admitted { .. })

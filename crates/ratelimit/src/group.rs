@@ -44,19 +44,19 @@ impl Group {
 /// The maximum number of requests per client address in any window, for each group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Chart lookups.
+    /// For chart lookups.
     pub lookup: NonZeroU32,
-    /// ROX files.
+    /// For ROX files.
     pub rox: NonZeroU32,
-    /// Chartset lists.
+    /// For chartset lists.
     pub list: NonZeroU32,
-    /// Chartset details and source redirects.
+    /// For chartset details and source redirects.
     pub detail: NonZeroU32,
-    /// Batch lookups and the change feed.
+    /// For batch lookups and the change feed.
     pub bulk: NonZeroU32,
-    /// Pages of the web site.
+    /// For pages of the web site.
     pub page: NonZeroU32,
-    /// Requests that no endpoint handles.
+    /// For requests that no endpoint handles.
     pub other: NonZeroU32,
 }
 
@@ -78,7 +78,7 @@ impl Limits {
         Self { lookup: limit, rox: limit, list: limit, detail: limit, bulk: limit, page: limit, other: limit }
     }
 
-    /// The limit of a group.
+    /// The maximum number of requests of this group.
     #[must_use]
     pub const fn get(&self, group: Group) -> NonZeroU32 {
         match group {

@@ -1,10 +1,11 @@
-//! Rate limits: an exact sliding window for each client address, shared by all replicas (docs/api.md, "Rate limits").
+//! Rate limits: an exact sliding window for each client address, shared by all replicas (docs/api.md, "Rate
+//! limits").
 //!
 //! - [`TrustedProxies`] finds the [`ClientAddress`] of a request.
-//! - [`Limiter`] decides: from a cached refusal, in Redis, or, while Redis is unavailable, by a local window of this
-//!   replica.
+//! - [`Limiter`] decides: from a cached refusal, in Redis, or, while Redis is unavailable, by a local window of
+//!   this replica.
 //!
-//! The crate knows nothing of HTTP: the caller turns a [`Decision`] into a response.
+//! The crate does not depend on HTTP: the caller turns a [`Decision`] into a response.
 
 mod check_queue;
 mod client_address;

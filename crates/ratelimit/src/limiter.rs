@@ -31,12 +31,12 @@ use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits, Scope};
 /// again, it decides by the admissions that it still has. Redis may still count a command that timed out.
 #[derive(Debug, Clone)]
 pub struct Limiter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLimiter>,
     queue: Arc<CheckQueue>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedLimiter {
     limits: Limits,
     refusals: RefusalCache,
     local_window: LocalWindow,
@@ -53,13 +53,14 @@ pub struct PreparedCheck {
 }
 
 impl PreparedCheck {
-    /// The group of the request.
+    /// The group whose limit applies.
     #[must_use]
     pub const fn group(&self) -> Group {
         self.check.group
     }
 
-    /// The connection that the check will be sent over.
+    /// The connection that the check will be sent over. Commands sent over it at the same time share its round
+    /// trip.
     #[must_use]
     pub fn connection(&self) -> &RedisConnection {
         self.queue.connection()
@@ -69,11 +70,11 @@ impl PreparedCheck {
 /// The number of decisions since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecisionCounts {
-    /// Cached refusals.
+    /// Refusals from the refusal cache.
     pub from_memory: u64,
-    /// Decisions by Redis.
+    /// Decisions that Redis made.
     pub by_redis: u64,
-    /// Decisions by the local window.
+    /// Decisions that the local window made, since Redis was unavailable.
     pub by_local_window: u64,
 }
 
@@ -84,7 +85,7 @@ impl Limiter {
         let (window, now) = (config.window.get(), Instant::now());
         let script = Arc::new(WindowScript::new(config.key_prefix, window));
         let errors = Arc::new(ErrorTransitions::new(now));
-        let shared = Shared {
+        let shared = SharedLimiter {
             limits: config.limits,
             refusals: RefusalCache::with_capacity(config.cached_refusals),
             local_window: LocalWindow::new(window, config.local_window_admissions, now),
@@ -148,13 +149,13 @@ impl Limiter {
         decision
     }
 
-    /// The limit of each group.
+    /// The configured limit of each group.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
     }
 
-    /// The connection to Redis.
+    /// The connection over which checks are sent.
     #[must_use]
     pub fn connection(&self) -> &RedisConnection {
         self.queue.connection()

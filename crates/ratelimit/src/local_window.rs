@@ -80,7 +80,6 @@ struct Shard {
     windows: HashMap<Key, KeyWindow, RandomState>,
 }
 
-/// An admission.
 #[derive(Debug)]
 struct Admission {
     key: Key,

@@ -8,7 +8,7 @@ use opentelemetry::KeyValue;
 
 use crate::{Decision, Group};
 
-/// What a decision comes from.
+/// Where a decision comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decider {
     /// Redis.
@@ -33,7 +33,7 @@ impl Decider {
 
 /// The number of decisions since the start, by group, decider and whether the request was admitted.
 ///
-/// An own array instead of bound counters: these cost an addition for each exporter, and tests read the array.
+/// An array of this crate: a bound counter costs one addition per exporter, and tests read the array.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionCounters([[[AtomicU64; 2]; Decider::ALL.len()]; Group::ALL.len()]);
 
@@ -56,7 +56,6 @@ impl DecisionCounters {
         this
     }
 
-    /// Counts a decision.
     pub(crate) fn count(&self, group: Group, decider: Decider, decision: &Decision) {
         self.counter(group, decider, decision.is_admitted()).fetch_add(1, Ordering::Relaxed);
     }

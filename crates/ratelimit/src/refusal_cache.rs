@@ -26,14 +26,13 @@ pub(crate) struct RefusalCache {
     refusals: Cache<(Group, ClientAddress), Refusal, UnitWeighter, RandomState>,
 }
 
-/// A cached refusal.
 #[derive(Debug, Clone, Copy)]
 struct Refusal {
     /// The limit that is reached.
     scope: Scope,
-    /// Until then Redis would certainly refuse.
+    /// Redis would refuse every request before this time.
     certain_until: Instant,
-    /// The wait has certainly ended.
+    /// From this time on Redis may admit a request; for `Retry-After`.
     ends_at: Instant,
 }
 

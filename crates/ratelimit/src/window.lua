@@ -84,8 +84,8 @@ local function decide(key, limit, is_dry_run)
     times, is_ring, count = '', false, 0
   end
 
-  -- The age of a time by its number. `times` has those from number `first` on: of a row all, of a ring as many as were
-  -- needed. Each read of a ring is twice as long as the one before, so that few reads find the oldest that still counts.
+  -- The age of a time by its number. `times` holds the times from number `first` on: all of a row, and of a ring those
+  -- read so far. Each read of a ring is twice as long as the one before, so that few reads find the oldest that counts.
   local first, read_length = 0, 2
   local function age_of(index)
     if is_ring and (index < first or index >= first + #times / TIME_BYTES) then

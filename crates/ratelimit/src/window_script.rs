@@ -60,11 +60,9 @@ pub(crate) struct WindowScript {
 pub(crate) struct Check {
     pub(crate) group: Group,
     pub(crate) address: ClientAddress,
-    /// The limit of the address.
     pub(crate) limit: NonZeroU32,
 }
 
-/// The bytes of a decision in a reply.
 const REPLY_BYTES: usize = 10;
 
 impl WindowScript {

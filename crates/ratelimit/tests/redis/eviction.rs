@@ -45,7 +45,7 @@ async fn eviction_admits_no_client_more_often() {
     let (until, before) = (Instant::now() + WINDOW + WINDOW / 2, evictions(&server));
     let mut clients: Vec<Client> = (0..10).map(|client| Client::new(address(client))).collect();
     while Instant::now() < until {
-        // By turns, however slow the machine is: what a window that has just begun counts between two evictions may be lost.
+        // In turn, however slow the machine is: what a new window counts between two evictions may be lost.
         for _ in 0..BURST {
             join_all(clients.iter_mut().map(|client| client.send(&replicas))).await;
             cache.read(READS_PER_REQUEST).await;

@@ -65,7 +65,6 @@ async fn polite(
     }
 }
 
-/// The wait of a refusal.
 fn wait_ms(decision: &Decision) -> Option<u64> {
     match decision {
         Decision::Admitted { .. } => None,

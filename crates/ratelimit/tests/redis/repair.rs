@@ -33,12 +33,10 @@ async fn admitted_in_a_row(limiter: &Limiter) -> usize {
     unreachable!("the loop has no other end")
 }
 
-/// Times with these offsets from now.
 fn times_at(offsets_us: impl IntoIterator<Item = i64>) -> Vec<u64> {
     offsets_us.into_iter().map(|offset| time_of(now_us().wrapping_add_signed(offset))).collect()
 }
 
-/// Random times.
 fn random_times(number: usize) -> Vec<u64> {
     std::iter::repeat_with(|| time_of(fastrand::u64(..))).take(number).collect()
 }

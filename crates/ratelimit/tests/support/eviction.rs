@@ -90,7 +90,6 @@ impl Client {
         Self { address, sent: 0, admitted: Vec::new() }
     }
 
-    /// Sends one request.
     pub(crate) async fn send(&mut self, replicas: &[Limiter]) {
         let at = Instant::now();
         if replicas[self.sent % replicas.len()].check(Group::List, self.address).await.is_admitted() {

@@ -34,7 +34,6 @@ impl History {
         decision
     }
 
-    /// The decisions on one address.
     pub(crate) fn decisions_on(&self, address: ClientAddress) -> Vec<Recorded> {
         self.decisions
             .lock()

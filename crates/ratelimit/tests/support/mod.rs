@@ -15,7 +15,6 @@ use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection};
 /// How long a request may wait for Redis, plus a margin for a busy machine.
 pub(crate) const MAX_WAIT: Duration = Duration::from_millis(50 + 150);
 
-/// A different address for each number.
 pub(crate) fn address(number: u32) -> ClientAddress {
     Ipv4Addr::from_bits(number).into()
 }

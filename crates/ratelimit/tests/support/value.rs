@@ -22,7 +22,6 @@ pub(crate) fn ring(slots: usize, head: usize, times_us: &[u64]) -> Vec<u8> {
     value
 }
 
-/// The header of a ring.
 pub(crate) fn header(head: usize, count: usize, oldest_us: u64) -> Vec<u8> {
     let numbers = [head, count].map(|number| u32::try_from(number).unwrap().to_be_bytes());
     [numbers.concat(), slot(oldest_us).to_vec()].concat()

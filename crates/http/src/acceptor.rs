@@ -17,7 +17,7 @@ use crate::log_throttle::LogThrottle;
 use crate::peer_connections::{PeerConnections, PeerPermit};
 use crate::rate_limit::PeerAddress;
 
-/// The pause after an error of `accept`, such as a lack of file descriptors, which would return at once.
+/// The pause after an error of `accept` that would occur again at once, such as a lack of file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A listener with its connection limits.
@@ -26,23 +26,22 @@ pub(crate) struct Acceptor {
     limits: ConnectionLimits,
 }
 
-/// The rest of the backlog of a listener that is to be closed: connections that clients regard as established, and on which
-/// they may have sent requests. Closing the listener resets them, so they are accepted first. Dropping the value closes the
-/// listener.
+/// The rest of the backlog of a listener that will be closed: connections that clients regard as established,
+/// and on which they may have sent requests. Closing the listener resets them, so they are accepted first.
+/// Dropping the value closes the listener.
 pub(crate) struct Backlog {
     listener: StdListener,
     limits: ConnectionLimits,
 }
 
-/// An accepted connection.
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) peer: PeerAddress,
-    pub(crate) permits: Permits,
+    pub(crate) permits: ConnectionPermits,
 }
 
 /// The permits that a connection holds until it ends.
-pub(crate) struct Permits {
+pub(crate) struct ConnectionPermits {
     pub(crate) open: OpenConnection,
     _connection: Option<OwnedSemaphorePermit>,
     _peer: PeerPermit,
@@ -74,7 +73,7 @@ impl Acceptor {
     /// connection above the limit of its peer is reset, which leaves no socket in `TIME_WAIT`.
     pub(crate) async fn accept(&self) -> Accepted {
         static ACCEPT_FAILED: LogThrottle = LogThrottle::new();
-        let mut permit = self.limits.connection_permit().await;
+        let mut permit = self.limits.acquire_connection_permit().await;
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => match self.limits.admit(stream, address, permit) {
@@ -106,7 +105,7 @@ impl Backlog {
     /// Accepts the next connection, once there is a permit; `None` if there are no more. The runtime learns of connections
     /// with a delay, so this asks the system.
     pub(crate) async fn accept(&self) -> Option<Accepted> {
-        let mut permit = self.limits.connection_permit().await;
+        let mut permit = self.limits.acquire_connection_permit().await;
         loop {
             match self.listener.accept().and_then(|(stream, address)| {
                 stream.set_nonblocking(true)?;
@@ -126,7 +125,7 @@ impl Backlog {
 
 impl ConnectionLimits {
     /// Waits for the permit of a connection. `None` means that the semaphore is closed, which never happens.
-    async fn connection_permit(&self) -> Option<OwnedSemaphorePermit> {
+    async fn acquire_connection_permit(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.connections).acquire_owned().await.ok()
     }
 
@@ -140,7 +139,8 @@ impl ConnectionLimits {
         static PEER_AT_LIMIT: LogThrottle = LogThrottle::new();
         let peer = PeerAddress(address.ip());
         if let Some(peer_permit) = self.peers.acquire(peer.0) {
-            let permits = Permits { open: self.metrics.open(), _connection: permit, _peer: peer_permit };
+            let permits =
+                ConnectionPermits { open: self.metrics.open(), _connection: permit, _peer: peer_permit };
             return Ok(Accepted { stream, peer, permits });
         }
         self.metrics.count_closed(CloseReason::PeerLimit);

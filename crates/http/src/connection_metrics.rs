@@ -38,7 +38,6 @@ impl CloseReason {
     }
 }
 
-/// Counts connections.
 #[derive(Debug)]
 pub(crate) struct ConnectionMetrics {
     open: AtomicU64,
@@ -89,12 +88,12 @@ impl ConnectionMetrics {
             .build();
     }
 
-    /// Counts a connection that ended before it was served.
+    /// Counts a connection that was closed before it was served.
     pub(crate) fn count_closed(&self, reason: CloseReason) {
         self.closed[reason as usize].add(1);
     }
 
-    /// Counts a connection as open.
+    /// Counts a connection as open until the returned value is closed or dropped.
     pub(crate) fn open(self: &Arc<Self>) -> OpenConnection {
         self.open.fetch_add(1, Ordering::Relaxed);
         // A task that is aborted drops its connection.

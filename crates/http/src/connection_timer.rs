@@ -8,8 +8,8 @@ use std::time::{Duration, Instant as StdInstant};
 use hyper::rt::{Sleep, Timer};
 use tokio::time::{Instant, Sleep as TokioSleep, sleep_until};
 
-/// Measures the timeouts of a connection, of which one is waited for at a time: to receive the head of a request, then to
-/// handle it.
+/// Measures the timeouts of a connection, one after the other: to receive the head of a request, then to handle
+/// it.
 ///
 /// All of them share one timer of the runtime. It is set when the first of them is waited for, and again only when it
 /// expires before its timeout does, which is every few seconds (decision 0047).
@@ -23,7 +23,7 @@ pub(crate) struct Deadline {
 }
 
 impl ConnectionTimer {
-    /// Completes after this duration.
+    /// A deadline this long after now.
     pub(crate) fn after(&self, duration: Duration) -> Deadline {
         self.at(Instant::now() + duration)
     }

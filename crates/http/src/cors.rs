@@ -36,7 +36,6 @@ pub(crate) fn is_preflight(request: &Request) -> bool {
         && host_header::check(request).is_ok()
 }
 
-/// The response to a preflight, of any path.
 pub(crate) fn preflight(allowed: AllowedMethods) -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, allowed.as_str()),

@@ -27,7 +27,7 @@ impl EntityTag {
         &self.0
     }
 
-    /// The value of the `ETag` header.
+    /// The tag as a header value, in quotes.
     #[must_use]
     pub fn to_header_value(&self) -> HeaderValue {
         quoted(&self.0)

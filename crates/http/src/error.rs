@@ -39,7 +39,7 @@ pub enum ApiError {
     MalformedHashAt {
         /// The array of hashes.
         parameter: &'static str,
-        /// The position in the array.
+        /// The position in the array, from 0.
         index: usize,
     },
     /// The request body is not the JSON that the endpoint expects.
@@ -57,7 +57,8 @@ pub enum ApiError {
     /// The resource does not exist.
     #[error("not found: {0}")]
     NotFound(Resource),
-    /// The change feed does not continue from the sequence of the request: the database was set back.
+    /// The change feed does not continue from the sequence of the request: the database is in an earlier state
+    /// than before.
     #[error("changes lost")]
     ChangesLost,
     /// The resource does not have this method.
@@ -66,7 +67,7 @@ pub enum ApiError {
     /// The range of the request begins after the end of the file.
     #[error("range not satisfiable")]
     RangeNotSatisfiable {
-        /// The size of the file.
+        /// The size of the file in bytes.
         size: u64,
     },
     /// Path and query are too long.
@@ -105,7 +106,6 @@ pub enum AllowedMethods {
 }
 
 impl AllowedMethods {
-    /// The value of `Allow`.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "GET, HEAD",
@@ -135,7 +135,7 @@ impl fmt::Display for Overload {
     }
 }
 
-/// What was not found.
+/// What was not found, for the detail of the problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// An endpoint with the path of the request.
@@ -206,7 +206,6 @@ pub struct Problem {
 }
 
 impl ApiError {
-    /// The type of the error.
     pub(crate) const fn error_type(&self) -> ErrorType {
         match self {
             Self::BadParameter(_) => ErrorType::BadParameter,

@@ -15,14 +15,14 @@ use crate::{ApiError, content_encoding, html_headers};
 /// Paths below this are the API: their errors are always problem details.
 const API: &str = "/api/";
 
-/// What a page shows of an error.
+/// What the template of an error page needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorPage {
-    /// The status code.
+    /// The HTTP status code.
     pub status: u16,
-    /// The title of the problem.
+    /// The same for every error of this type.
     pub title: &'static str,
-    /// The detail of the problem.
+    /// What is wrong with this request.
     pub detail: String,
     /// The type of the problem, such as `/problems/not-found`.
     pub problem_type: &'static str,
@@ -30,7 +30,7 @@ pub struct ErrorPage {
     pub retry_after_seconds: Option<u32>,
 }
 
-/// Renders error pages.
+/// Renders error pages, with the function that it was given.
 #[derive(Clone)]
 pub struct ErrorPages(Arc<dyn Fn(&ErrorPage) -> String + Send + Sync>);
 
@@ -77,7 +77,6 @@ impl RequestedErrorPage {
 }
 
 impl ApiError {
-    /// What a page shows of this error.
     pub(crate) fn page(&self) -> ErrorPage {
         let error_type = self.error_type();
         let seconds = self.retry_after();

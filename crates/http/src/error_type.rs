@@ -31,7 +31,7 @@ pub enum ErrorType {
     BadHost,
     /// The client has exceeded its rate limit.
     RateLimited,
-    /// The index is unavailable.
+    /// The database, or another server that the response depends on, is unavailable.
     Unavailable,
     /// Too many requests are in flight.
     Overloaded,
@@ -112,7 +112,7 @@ impl ErrorType {
         }
     }
 
-    /// The `title` of the problem.
+    /// The `title` of the problem, the same for every error of this type.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {

@@ -23,13 +23,13 @@ pub(crate) struct GroupLimits {
 }
 
 impl GroupLimits {
-    /// Shares of this number of requests in flight, at least one for each group.
+    /// Divides this number of requests in flight among the groups, at least one for each.
     pub(crate) fn new(max_in_flight: usize) -> Self {
         let share = |group| (max_in_flight * sixteenths(group) / 16).max(1);
         Self { permits: Group::ALL.map(|group| Semaphore::new(share(group))) }
     }
 
-    /// A permit of a group; `None` if it has as many requests in flight as it may.
+    /// Acquires a permit of the group; `None` if all of them are in use.
     pub(crate) fn try_acquire(&self, group: Group) -> Option<SemaphorePermit<'_>> {
         self.permits[group as usize].try_acquire().ok()
     }

@@ -18,8 +18,8 @@ pub(crate) fn check(request: &Request) -> Result<(), ApiError> {
     }
 }
 
-/// Whether it is letters, digits, `.` and `-`, with or without a port. Almost every host is, and to parse it takes longer than
-/// this.
+/// Whether it is letters, digits, `.` and `-`, with or without a port. Almost every host is, and parsing it
+/// would take longer.
 fn is_plain(host: &HeaderValue) -> bool {
     let host = host.as_bytes();
     let name = host.iter().position(|byte| *byte == b':').unwrap_or(host.len());

@@ -13,7 +13,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      base-uri 'none'; frame-ancestors 'none'",
 );
 
-/// Other sites learn the origin of a link, and not what was searched.
+/// A site that a link leads to is sent the origin, not the path with the search.
 const REFERRER: HeaderValue = HeaderValue::from_static("strict-origin-when-cross-origin");
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");

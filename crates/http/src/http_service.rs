@@ -128,7 +128,6 @@ impl HttpService {
         Self { listener: self.listener.clone(), peer, timer: ConnectionTimer::default() }
     }
 
-    /// The timer of the connection.
     pub(crate) const fn timer(&self) -> &ConnectionTimer {
         &self.timer
     }
@@ -156,7 +155,7 @@ impl HttpService {
         response
     }
 
-    /// The response, with the headers that all responses have.
+    /// Responds to a request, and adds the headers that all responses have.
     async fn respond(&self, request: Request, route: Result<MatchedRoute, ApiError>) -> Response {
         let is_public = matches!(self.listener, Listener::Public { .. });
         let is_head = request.method() == Method::HEAD;
@@ -188,7 +187,7 @@ impl HttpService {
         }
     }
 
-    /// The response of the handler, on the public listener within the limits of requests in flight and of time.
+    /// Calls the handler, on the public listener within the limits on requests in flight and on time.
     async fn call(
         &self,
         request: Request,
@@ -214,7 +213,7 @@ impl HttpService {
         }
     }
 
-    /// The response of the handler, within the rate limit. The handler may run the check together with its read; if it did
+    /// Calls the handler within the rate limit. The handler may run the check together with its read; if it did
     /// not, it runs afterwards.
     async fn call_within_rate_limit(
         &self,
@@ -263,7 +262,8 @@ where
     }
 }
 
-/// The response to an error outside of the routes, with its length and without a body for HEAD, as `axum::Router` responds.
+/// Turns an error outside of the routes into a response, as `axum::Router` would: with a length, and without a
+/// body for HEAD.
 fn error_response(error: ApiError, is_head: bool) -> Response {
     let mut response = error.into_response();
     if let Some(length) = response.body().size_hint().exact() {
@@ -282,7 +282,7 @@ fn is_rejection(response: &Response) -> bool {
         && error().is_some_and(|error| matches!(**error, ApiError::Overloaded(_)))
 }
 
-/// The methods of a path, whose request with OPTIONS has this route.
+/// The methods to name in the response to an OPTIONS request of this route.
 const fn allowed_methods(route: &Result<MatchedRoute, ApiError>) -> AllowedMethods {
     match route {
         Err(ApiError::MethodNotAllowed(allowed)) => *allowed,

@@ -10,7 +10,7 @@ use crate::{CachePolicy, MediaType, RequestHeaders, TextBody};
 /// Larger than the body of a lookup and of most chartset details.
 const TYPICAL_BYTES: usize = 2_048;
 
-/// A serialized JSON body.
+/// A serialized JSON body with its entity tag.
 #[derive(Debug, Clone)]
 pub struct JsonBody(TextBody);
 
@@ -49,7 +49,7 @@ impl JsonBody {
         self.0.into_cached()
     }
 
-    /// The body of a cache entry.
+    /// The body that a cache entry holds.
     #[must_use]
     pub const fn from_cached(body: CachedBody) -> Self {
         Self(TextBody::from_cached(body))
@@ -63,7 +63,6 @@ impl JsonBody {
 }
 
 impl From<TextBody> for JsonBody {
-    /// A body that is JSON.
     fn from(body: TextBody) -> Self {
         Self(body)
     }

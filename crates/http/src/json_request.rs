@@ -48,7 +48,7 @@ async fn read(body: Body) -> Result<Bytes, ApiError> {
     match Limited::new(body, MAX_BYTES).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::ContentTooLarge),
-        // The client closed the connection, or sent a malformed chunk: nobody reads the response.
+        // The client closed the connection, or sent a malformed chunk: no one reads the response.
         Err(_) => Err(ApiError::IncompleteBody),
     }
 }

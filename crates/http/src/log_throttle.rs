@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time in which at most one line is logged.
+/// At most one line is logged in this time.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Throttles one kind of log line: during an outage, a line per request would add to the load and bury all others.

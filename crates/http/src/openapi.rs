@@ -96,7 +96,7 @@ pub fn json<T: ToSchema>(description: &str, policy: CachePolicy) -> Responses {
     tagged(response(description, policy).content("application/json", content), policy, true)
 }
 
-/// The responses by their status.
+/// Collects responses by their status.
 pub fn by_status(responses: impl IntoIterator<Item = (StatusCode, ResponseBuilder)>) -> Responses {
     responses.into_iter().map(|(status, response)| (status.as_str().to_owned(), response.into())).collect()
 }
@@ -162,7 +162,6 @@ fn rate_limit(description: &str) -> Header {
     header(description).extensions(Some(extension())).build()
 }
 
-/// A parameter of the path.
 fn path_parameter<T: ToSchema>(name: &str, description: &str) -> Parameter {
     let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
     let parameter = parameter.description(Some(description));

@@ -12,7 +12,7 @@ use std::{mem, thread};
 
 use tokio::time::Instant;
 
-/// Several times what an event takes. Replies of PostgreSQL and Redis wait for the end of the pause, too.
+/// Several times what handling an event takes. Replies of PostgreSQL and Redis wait until the pause ends, too.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// The longest time between two rejections that cause a pause. A rejection takes about 20 µs, so those that are further apart take

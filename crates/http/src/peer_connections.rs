@@ -11,10 +11,10 @@ use chart_index_ratelimit::{ClientAddress, TrustedProxies};
 /// Limits the connections per peer, an IPv4 address or an IPv6 /64, so that no single one can use up those of the
 /// listener. Trusted proxies connect on behalf of many clients and are not limited.
 #[derive(Debug, Clone)]
-pub(crate) struct PeerConnections(Arc<Shared>);
+pub(crate) struct PeerConnections(Arc<SharedPeers>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedPeers {
     max: u32,
     trusted: TrustedProxies,
     /// Open connections of each peer that has any.
@@ -24,14 +24,14 @@ struct Shared {
 /// The permit of one connection. Dropping it releases the permit.
 #[derive(Debug)]
 pub(crate) struct PeerPermit {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPeers>,
     /// `None` for a trusted proxy.
     counted: Option<ClientAddress>,
 }
 
 impl PeerConnections {
     pub(crate) fn new(max: NonZeroU32, trusted: TrustedProxies) -> Self {
-        Self(Arc::new(Shared { max: max.get(), trusted, open: Mutex::default() }))
+        Self(Arc::new(SharedPeers { max: max.get(), trusted, open: Mutex::default() }))
     }
 
     /// Acquires a permit for a connection of this peer; `None` if it is at its limit.

@@ -19,9 +19,9 @@ pub struct HttpRateLimiter {
     trusted_proxies: Arc<TrustedProxies>,
 }
 
-/// The rate limit check of a request, which runs once: in [`ResponseCache`](crate::ResponseCache), in the same Redis
-/// round trip as the read of the response, or else after the handler, whose path was malformed for example: every request
-/// counts.
+/// The rate limit check of a request, which runs once: in [`ResponseCache`](crate::ResponseCache), in the same
+/// Redis round trip as the read of the response, or else after the handler, e.g. if the path was malformed:
+/// every request counts.
 #[derive(Debug, Clone)]
 pub struct RateLimitCheck(Arc<Mutex<Option<PreparedCheck>>>);
 
@@ -48,13 +48,12 @@ impl HttpRateLimiter {
         Self { limiter, trusted_proxies: Arc::clone(&self.trusted_proxies) }
     }
 
-    /// The limiter.
+    /// The limiter, whose connection to Redis the cache shares.
     #[must_use]
     pub const fn limiter(&self) -> &Limiter {
         &self.limiter
     }
 
-    /// Whether the peer is a trusted proxy.
     pub(crate) fn is_trusted_proxy(&self, peer: PeerAddress) -> bool {
         self.trusted_proxies.contains(peer.0)
     }

@@ -10,7 +10,6 @@ use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 /// A set of labels.
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// The metrics of a meter.
 pub(crate) struct RecordedMetrics {
     provider: SdkMeterProvider,
     exporter: InMemoryMetricExporter,

@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use crate::route_table::MatchedRoute;
 use crate::{ApiError, RateLimitCheck};
 
-/// An extension of the request, for the extractors.
+/// An extension of the request, which extractors read.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestContext {
     pub(crate) check: RateLimitCheck,

@@ -33,21 +33,17 @@ impl RequestLimits {
         Self { in_flight, groups: GroupLimits::new(max_in_flight), deadline: config.request_deadline }
     }
 
-    /// The permits of a request of this group.
-    ///
-    /// # Errors
-    ///
-    /// [`ApiError::Overloaded`] if as many requests are in flight as may be, of all groups or of this one.
-    pub(crate) fn try_acquire(&self, group: Group) -> Result<Permits<'_>, ApiError> {
+    /// Acquires the permits of a request of this group.
+    pub(crate) fn try_acquire(&self, group: Group) -> Result<RequestPermits<'_>, ApiError> {
         let any = self.in_flight.try_acquire().map_err(|_| ApiError::Overloaded(Overload::InFlight))?;
         let group = self.groups.try_acquire(group).ok_or(ApiError::Overloaded(Overload::GroupInFlight))?;
-        Ok(Permits { _any: any, _group: group })
+        Ok(RequestPermits { _any: any, _group: group })
     }
 }
 
-/// What a request in flight holds.
+/// The permits of a request in flight, which are released when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Permits<'limits> {
+pub(crate) struct RequestPermits<'limits> {
     _any: SemaphorePermit<'limits>,
     _group: SemaphorePermit<'limits>,
 }
@@ -74,7 +70,7 @@ fn observe_in_flight(meter: &Meter, in_flight: &Arc<Semaphore>, max_in_flight: u
     gauge("chart_index.http.requests.limit", "Maximum requests in flight", |max, _| max);
 }
 
-/// The checks that do not depend on the route.
+/// Checks what does not depend on the route: the length of the URI, and the `Host` header.
 pub(crate) fn validate(request: &Request) -> Result<(), ApiError> {
     let uri = request.uri();
     if uri.path().len() + uri.query().map_or(0, str::len) > MAX_URI_BYTES {

@@ -51,7 +51,7 @@ impl RequestLog {
 
     fn log_error(&self, request: &HandledRequest<'_>, error: &ApiError) {
         let error_type = error.error_type();
-        // Not when the server is shutting down, which health checks are to see.
+        // A server that is shutting down responds with 503 to health checks on purpose: no error to log.
         let Some(causes) = error.causes().filter(|_| error_type != ErrorType::ShuttingDown) else { return };
         let Some(suppressed) = self.throttles[error_type as usize].try_log() else { return };
         let (request_id, method, route) = (request.id, request.method.as_str(), request.route);

@@ -33,10 +33,9 @@ const SUCCESSES: [StatusCode; 7] = [
     StatusCode::PERMANENT_REDIRECT,
 ];
 
-/// The number of outcomes: successes, `_OTHER`, errors.
 const OUTCOMES: usize = SUCCESSES.len() + 1 + ErrorType::ALL.len();
 
-/// The number of methods that routes handle.
+/// GET, HEAD and POST.
 const ROUTE_METHODS: usize = 3;
 
 /// Maximum number of label sets of the histogram (docs/operations/metrics.md).
@@ -48,7 +47,7 @@ const MAX_LABEL_SETS_WITH_ROUTE: usize = MAX_LABEL_SETS - MethodLabel::ALL.len()
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum ResponseOutcome {
     /// A success, by its index in [`SUCCESSES`].
     Success(usize),
     /// A response with another status and without an [`ApiError`].
@@ -56,7 +55,7 @@ enum Outcome {
     Error(ErrorType),
 }
 
-impl Outcome {
+impl ResponseOutcome {
     fn new(status: StatusCode, error: Option<ErrorType>) -> Self {
         let success = || SUCCESSES.iter().position(|success| *success == status);
         error.map(Self::Error).or_else(|| success().map(Self::Success)).unwrap_or(Self::Other)
@@ -118,7 +117,6 @@ impl ShedReason {
 /// The histogram with the labels of a route and method, for each outcome.
 type Durations = [OnceLock<BoundHistogram<f64>>; OUTCOMES];
 
-/// The metrics of the requests of a listener.
 #[derive(Debug)]
 pub(crate) struct RequestMetrics {
     duration: Histogram<f64>,
@@ -182,7 +180,7 @@ impl RequestMetrics {
             let group = route.map_or(Group::Other, |route| route.group);
             self.shed[group as usize][reason as usize].add(1);
         }
-        let outcome = Outcome::new(status, error.map(ApiError::error_type));
+        let outcome = ResponseOutcome::new(status, error.map(ApiError::error_type));
         self.duration(method, route, outcome).record(duration.as_secs_f64());
     }
 
@@ -190,9 +188,9 @@ impl RequestMetrics {
         &'a self,
         method: MethodLabel,
         route: Option<&'a RouteMetrics>,
-        outcome: Outcome,
+        outcome: ResponseOutcome,
     ) -> &'a BoundHistogram<f64> {
-        let is_without_route = matches!(outcome, Outcome::Error(error) if error.is_without_route());
+        let is_without_route = matches!(outcome, ResponseOutcome::Error(error) if error.is_without_route());
         let route = route.filter(|_| method.has_routes() && !is_without_route);
         let durations = match route {
             Some(route) => &route.durations[method as usize],

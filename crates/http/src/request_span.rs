@@ -14,13 +14,13 @@ use crate::rate_limit::PeerAddress;
 #[derive(Debug)]
 pub(crate) struct RequestSampler {
     sampler: Sampler,
-    /// Knows the trusted proxies.
+    /// Decides which peers are trusted proxies.
     rate_limiter: HttpRateLimiter,
 }
 
 /// Whether a request has a span.
 #[derive(Debug)]
-enum Decision {
+enum SpanDecision {
     Unsampled,
     Root,
     ChildOf(RemoteParent),
@@ -31,7 +31,8 @@ impl RequestSampler {
         Self { sampler, rate_limiter }
     }
 
-    /// The span of a request, disabled unless it is sampled. Records neither path, query, host nor address.
+    /// Creates the span of a request, disabled unless it is sampled. It records neither path, query, host nor
+    /// address.
     pub(crate) fn span(
         &self,
         request: &Request,
@@ -41,9 +42,9 @@ impl RequestSampler {
         route: Option<&str>,
     ) -> Span {
         match self.decide(request, peer) {
-            Decision::Unsampled => Span::none(),
-            Decision::Root => root_span(id, method, route),
-            Decision::ChildOf(parent) => {
+            SpanDecision::Unsampled => Span::none(),
+            SpanDecision::Root => root_span(id, method, route),
+            SpanDecision::ChildOf(parent) => {
                 let span = root_span(id, method, route);
                 parent.set_on(&span);
                 span
@@ -52,14 +53,14 @@ impl RequestSampler {
     }
 
     /// A trusted proxy decides with its `traceparent`. That of any other client is ignored.
-    fn decide(&self, request: &Request, peer: PeerAddress) -> Decision {
+    fn decide(&self, request: &Request, peer: PeerAddress) -> SpanDecision {
         if self.sampler.is_off() {
-            return Decision::Unsampled;
+            return SpanDecision::Unsampled;
         }
         match self.remote_parent(request, peer) {
-            Some(parent) if parent.is_sampled() => Decision::ChildOf(parent),
-            None if self.sampler.sample() => Decision::Root,
-            Some(_) | None => Decision::Unsampled,
+            Some(parent) if parent.is_sampled() => SpanDecision::ChildOf(parent),
+            None if self.sampler.sample() => SpanDecision::Root,
+            Some(_) | None => SpanDecision::Unsampled,
         }
     }
 

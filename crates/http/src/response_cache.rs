@@ -34,7 +34,7 @@ impl ResponseCache {
         Self { rate_limiter, cache }
     }
 
-    /// The rate limiter, which the routes of all handlers need as a layer.
+    /// The rate limiter, for [`Routes::new`](crate::Routes::new).
     #[must_use]
     pub const fn rate_limiter(&self) -> &HttpRateLimiter {
         &self.rate_limiter

@@ -38,13 +38,13 @@ impl PathRoutes {
         }
     }
 
-    /// The methods to name in errors. A GET of a path with POST only tells that the path is no hash.
+    /// The methods to name in errors. A GET of a path with POST only means that the path is no hash.
     const fn allowed(self) -> AllowedMethods {
         if self.post.is_some() { AllowedMethods::Post } else { AllowedMethods::Read }
     }
 }
 
-/// The route of a request.
+/// The route that handles a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MatchedRoute {
     /// Its index in [`Routes::all`](crate::Routes::all).
@@ -101,7 +101,6 @@ impl RouteTable {
         Ok(MatchedRoute { index, template, group, is_limited })
     }
 
-    /// Calls the handler of a route.
     pub(crate) async fn call(&self, route: MatchedRoute, request: Request) -> Response {
         let mut handlers: MethodRouter = self.routes[route.index].handlers.clone();
         let Ok(response) = handlers.call(request).await;

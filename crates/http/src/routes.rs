@@ -13,7 +13,6 @@ pub struct Routes<S = ()> {
     error_pages: Option<ErrorPages>,
 }
 
-/// The methods that a route handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RouteMethods {
     /// GET and HEAD.
@@ -47,7 +46,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// Adds a route for POST. Another one may have the same template, for requests that mistake the path for another one.
+    /// Adds a route for POST. Another route may have the same template, for other methods.
     #[must_use]
     pub fn post_route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
         self.all.push(Route { template, methods: RouteMethods::Post, group, is_limited: true, handlers });
@@ -106,7 +105,6 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 }
 
 impl Routes {
-    /// The limiter that counts the requests.
     pub(crate) const fn rate_limiter(&self) -> &HttpRateLimiter {
         &self.rate_limiter
     }
@@ -116,7 +114,7 @@ impl Routes {
         &self.all
     }
 
-    /// The limiter, the error pages and each route.
+    /// The parts that [`HttpService`](crate::HttpService) is made of.
     pub(crate) fn into_parts(self) -> (HttpRateLimiter, Option<ErrorPages>, Vec<Route>) {
         (self.rate_limiter, self.error_pages, self.all)
     }

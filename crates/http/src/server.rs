@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::acceptor::{Accepted, Acceptor, Permits};
+use crate::acceptor::{Accepted, Acceptor, ConnectionPermits};
 use crate::connection_metrics::CloseReason;
 use crate::connection_timer::ConnectionTimer;
 use crate::{HttpService, ServerConfig, Worker};
@@ -90,11 +90,10 @@ struct Connections {
     shutdown: Shutdown,
 }
 
-/// The progress of the shutdown.
 #[derive(Debug, Clone, Default)]
 struct Shutdown {
     is_draining: Arc<AtomicBool>,
-    /// Cancelled when idle connections are to be closed.
+    /// Cancelled when idle connections must be closed.
     closing: CancellationToken,
 }
 
@@ -136,7 +135,7 @@ impl Connections {
     fn spawn(&mut self, accepted: Accepted) {
         let Some(Worker { runtime, service }) = self.workers.next() else { return };
         let Accepted { stream, peer, permits } = accepted;
-        // The runtime of the worker is to be notified when the socket is ready, not this one.
+        // The runtime of the worker must be notified when the socket is ready, not this one.
         let Ok(stream) = stream.into_std() else { return };
         let connection = Connection {
             service: service.for_peer(peer),
@@ -161,10 +160,9 @@ fn protocol(config: &ServerConfig, timer: &ConnectionTimer) -> http1::Builder {
     protocol
 }
 
-/// An accepted connection.
 struct Connection {
     service: HttpService,
-    permits: Permits,
+    permits: ConnectionPermits,
     config: ServerConfig,
     shutdown: Shutdown,
 }

@@ -94,13 +94,13 @@ impl TextBody {
         CachedResponse::Found(self.0)
     }
 
-    /// The body of a cache entry.
+    /// The body that a cache entry holds.
     #[must_use]
     pub const fn from_cached(body: CachedBody) -> Self {
         Self(body)
     }
 
-    /// The text.
+    /// The text, as UTF-8.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.0.plain().bytes
@@ -158,7 +158,6 @@ pub fn uncached_json(text: Bytes, request: &RequestHeaders) -> Response {
     response
 }
 
-/// A representation with the entity tag of its bytes.
 fn representation(bytes: Bytes) -> Representation {
     let tag = EntityTag::from_content(&bytes).as_str().into();
     Representation { bytes, tag }

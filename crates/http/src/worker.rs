@@ -12,7 +12,7 @@ use crate::{HttpService, overload_pause};
 /// The service of the connections of one runtime.
 #[derive(Debug, Clone)]
 pub struct Worker {
-    /// The runtime that handles the requests.
+    /// A runtime with one thread, which handles the connections of this worker.
     pub runtime: Handle,
     /// The service, with connections of its own to what the requests wait for: then no request wakes another thread.
     pub service: HttpService,
@@ -61,7 +61,7 @@ impl WorkerThreads {
         Ok(this)
     }
 
-    /// The runtimes of the threads.
+    /// The runtime of each thread.
     #[must_use]
     pub fn runtimes(&self) -> &[Handle] {
         &self.runtimes

@@ -16,7 +16,7 @@ pub struct DatabaseClient {
     duration: Histogram<f64>,
 }
 
-/// How an operation failed, the value of `error.type`.
+/// How an operation failed: the value of `error.type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorType {
     /// There was no response in time.
@@ -99,7 +99,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// The name of the operation.
+    /// The value of `db.operation.name`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name

@@ -5,9 +5,9 @@
 //! - [`Scrape`]: the metrics in the text format of Prometheus.
 //! - [`shutdown_signal`]: SIGTERM and SIGINT.
 //!
-//! Metrics take two ways out, from one meter provider: Prometheus scrapes them, and, if an endpoint is configured, they are
-//! pushed to a collector by OTLP. Traces are only pushed. Library crates know nothing of this: they record with
-//! `chart_index_instrumentation`.
+//! Metrics take two ways out, from one meter provider: Prometheus scrapes them, and, if an endpoint is
+//! configured, they are pushed to a collector by OTLP. Traces are only pushed. Library crates do not depend on
+//! this: they record with `chart_index_instrumentation`.
 
 mod export_counts;
 mod log;

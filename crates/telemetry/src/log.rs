@@ -111,7 +111,6 @@ impl Log {
     }
 }
 
-/// Passes spans to a tracer.
 fn spans<S>(tracer: SdkTracer) -> impl Layer<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,

@@ -14,7 +14,7 @@ pub struct Scrape {
 pub struct ScrapeError(#[from] prometheus::Error);
 
 impl Scrape {
-    /// The media type of the text.
+    /// The value of `Content-Type` for [`text`](Self::text).
     pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
     pub(crate) const fn new(registry: Registry) -> Self {

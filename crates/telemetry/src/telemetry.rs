@@ -52,14 +52,15 @@ impl From<OtlpError> for StartError {
 }
 
 impl Telemetry {
-    /// Starts the telemetry of the program with this name and version; to be called once, before the components are
-    /// created whose metrics it reads, and outside of an async runtime.
+    /// Starts the telemetry of the program with this name and version; to be called once, before the components
+    /// are created whose metrics it reads, and outside of an async runtime.
     ///
-    /// The resource is that of the variables `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, if they are set.
+    /// The resource is that of the variables `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, if they are
+    /// set.
     ///
     /// # Errors
     ///
-    /// The HTTP client for the collector cannot be built. An unavailable collector is no error.
+    /// The HTTP client for the collector cannot be built. An unavailable collector is not an error.
     pub fn start(
         program: &'static str,
         version: &'static str,
@@ -83,13 +84,13 @@ impl Telemetry {
         runtime_metrics::register(name, runtimes);
     }
 
-    /// Which root spans to create.
+    /// Decides which root spans are created.
     #[must_use]
     pub const fn sampler(&self) -> Sampler {
         self.sampler
     }
 
-    /// The metrics for Prometheus.
+    /// Reads the metrics for Prometheus.
     #[must_use]
     pub fn scrape(&self) -> Scrape {
         self.scrape.clone()
@@ -128,7 +129,6 @@ fn resource(program: &'static str, version: &'static str) -> Resource {
         .build()
 }
 
-/// Registers the metric of what was dropped.
 fn register_drops(counts: ExportCounts, lines: DroppedLines) {
     let signal = |signal| [KeyValue::new("chart_index.signal", signal)];
     let (traces, metrics, logs) = (signal("traces"), signal("metrics"), signal("logs"));

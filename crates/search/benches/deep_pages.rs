@@ -18,7 +18,7 @@ use chart_index_domain::search::{
     RecordedCheckpoint, SearchIndex, SearchQuery, Sort, UnappliedChanges,
 };
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
-use chart_index_search::{Batch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, Target};
+use chart_index_search::{IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, Target};
 use chart_index_tests::{PrivateMeilisearch, Random};
 
 /// The number of requests for each page.
@@ -85,7 +85,7 @@ async fn filled(server: &PrivateMeilisearch, count: u64) -> NodeConfig {
     writer.begin_rebuild().await.unwrap();
     let sets: Vec<IndexedChartset> = (1..=count).map(|number| chartset(number, &mut random)).collect();
     for put in sets.chunks(20_000) {
-        writer.apply(Target::Rebuild, &Batch { put, delete: &[] }).await.unwrap();
+        writer.apply(Target::Rebuild, &IndexBatch { put, delete: &[] }).await.unwrap();
     }
     writer.set_checkpoint(Target::Rebuild, Checkpoint(1)).await.unwrap();
     writer.finish_rebuild().await.unwrap();

@@ -53,9 +53,9 @@ pub enum InconsistentNodes {
     /// There are several keys, but not one for each node.
     #[error("MEILISEARCH_API_KEY has {keys} keys for {nodes} nodes: give one for all, or one for each")]
     Keys {
-        /// The number of keys.
+        /// How many keys are configured.
         keys: usize,
-        /// The number of nodes.
+        /// How many nodes are configured.
         nodes: usize,
     },
 }

@@ -103,7 +103,7 @@ pub struct MalformedApiKey;
 /// One node and the index on it.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
-    /// The URL of the server.
+    /// The URL of the node.
     pub url: NodeUrl,
     /// The API key, where the server requires one.
     pub api_key: Option<ApiKey>,
@@ -112,14 +112,14 @@ pub struct NodeConfig {
     pub index: String,
     /// Timeout of a connection attempt.
     pub connect_timeout: Duration,
-    /// Timeout of a request that writes.
+    /// Timeout of a request that adds, replaces or deletes something. The node only enqueues a task meanwhile.
     pub write_timeout: Duration,
     /// How long to wait for the task that such a request enqueues.
     pub task_timeout: Duration,
 }
 
 impl NodeConfig {
-    /// The default uid of the index.
+    /// The uid of the index unless another one is configured.
     pub const DEFAULT_INDEX: &str = "chartsets";
 
     /// A node with the default index, and timeouts of 500 ms to connect, 2 minutes for a request that writes and an

@@ -7,9 +7,9 @@ use chart_index_domain::ChartsetId;
 /// A chartset that differs between an index and PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Difference {
-    /// The id of the chartset.
+    /// The chartset that differs.
     pub id: ChartsetId,
-    /// How it differs.
+    /// What is different.
     pub kind: DifferenceKind,
 }
 

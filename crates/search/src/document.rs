@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::sort_keys::SortKeys;
 use crate::{creator_codes, word_codes};
 
-/// The primary key of the documents.
 pub(crate) const PRIMARY_KEY: &str = "id";
 /// The attribute with the list item.
 pub(crate) const ITEM: &str = "item";
@@ -24,7 +23,7 @@ pub(crate) const CODED_WORDS: &str = "codedWords";
 /// A search reads back the item, which is sent on unchanged, the id and one sort key.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Document<'a> {
+pub(crate) struct ChartsetDocument<'a> {
     id: ChartsetId,
     item: &'a Chartset,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +46,7 @@ pub(crate) struct Document<'a> {
     coded_words: Vec<String>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> ChartsetDocument<'a> {
     pub(crate) fn new(indexed: &'a IndexedChartset) -> Self {
         let (set, keywords) = (&indexed.chartset, &indexed.keywords);
         let names = [&set.title, &set.artist, &set.creator];
@@ -116,7 +115,7 @@ pub(crate) mod tests {
 
     #[test]
     fn document_has_every_attribute_that_searches_use() {
-        let document = serde_json::to_value(Document::new(&indexed(1, "a"))).unwrap();
+        let document = serde_json::to_value(ChartsetDocument::new(&indexed(1, "a"))).unwrap();
         let sortable = crate::sort_keys::sortable_attributes().into_iter();
         for attribute in sortable.chain(SEARCHABLE).chain([PRIMARY_KEY, ITEM, "creatorCodes"]) {
             assert!(document.get(attribute).is_some(), "{attribute}");
@@ -132,7 +131,7 @@ pub(crate) mod tests {
         indexed.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
         indexed.keywords.romanised_names = vec!["Sora".into()];
         assert_eq!(FORMAT, 2);
-        insta::assert_json_snapshot!(serde_json::to_value(Document::new(&indexed)).unwrap(), @r#"
+        insta::assert_json_snapshot!(serde_json::to_value(ChartsetDocument::new(&indexed)).unwrap(), @r#"
         {
           "artist1": "x61",
           "artist2": "x6172",
@@ -210,12 +209,12 @@ pub(crate) mod tests {
     #[test]
     fn documents_differ_when_any_attribute_does() {
         let original = indexed(1, "a");
-        let stored = serde_json::to_value(Document::new(&original)).unwrap();
-        assert!(Document::new(&original).equals(&stored));
+        let stored = serde_json::to_value(ChartsetDocument::new(&original)).unwrap();
+        assert!(ChartsetDocument::new(&original).equals(&stored));
         let is_equal = |change: fn(&mut IndexedChartset)| {
             let mut changed = original.clone();
             change(&mut changed);
-            Document::new(&changed).equals(&stored)
+            ChartsetDocument::new(&changed).equals(&stored)
         };
         assert!(!is_equal(|set| set.chartset.title = "A".into()));
         assert!(!is_equal(|set| set.chartset.chart_count = 3));
@@ -230,10 +229,10 @@ pub(crate) mod tests {
         for name in stored.as_object().unwrap().keys() {
             let mut damaged = stored.clone();
             damaged.as_object_mut().unwrap().remove(name);
-            assert!(!Document::new(&original).equals(&damaged), "{name}");
+            assert!(!ChartsetDocument::new(&original).equals(&damaged), "{name}");
         }
         let mut damaged = stored.clone();
         damaged["other"] = json!(1);
-        assert!(!Document::new(&original).equals(&damaged));
+        assert!(!ChartsetDocument::new(&original).equals(&damaged));
     }
 }

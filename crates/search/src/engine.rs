@@ -32,11 +32,11 @@ const OPERATION: &str = "search chartsets";
 /// can.
 #[derive(Clone)]
 pub struct MeilisearchEngine {
-    shared: Arc<Shared>,
+    shared: Arc<SharedEngine>,
     _probes: Arc<[AbortOnDropHandle<()>]>,
 }
 
-struct Shared {
+struct SharedEngine {
     config: SearchConfig,
     /// In the order of preference of this process.
     nodes: Vec<SearchNode>,
@@ -46,11 +46,11 @@ struct Shared {
 }
 
 impl MeilisearchEngine {
-    /// An engine that has probed each node once, and probes it again in every interval. A node that is unavailable is
-    /// used as soon as a probe succeeds.
+    /// An engine that has probed each node once, and probes it again in every interval. A node that is
+    /// unavailable is used as soon as a probe succeeds.
     ///
     /// # Errors
-    /// When the configuration is invalid. Unavailable nodes are no error.
+    /// When the configuration is invalid. Unavailable nodes are not an error.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
@@ -66,7 +66,7 @@ impl MeilisearchEngine {
         }
         let first = fastrand::usize(..nodes.len());
         nodes.rotate_left(first);
-        let shared = Arc::new(Shared { config, nodes, newest: AtomicU64::new(0), changes });
+        let shared = Arc::new(SharedEngine { config, nodes, newest: AtomicU64::new(0), changes });
         metrics::observe_nodes(observations(&shared));
         join_all((0..shared.nodes.len()).map(|node| shared.probe(node))).await;
         let probes = (0..shared.nodes.len())
@@ -76,7 +76,9 @@ impl MeilisearchEngine {
 }
 
 /// What the metrics report of the nodes, for as long as the engine exists.
-fn observations(shared: &Arc<Shared>) -> impl Fn() -> Vec<NodeObservation> + Clone + Send + Sync + 'static {
+fn observations(
+    shared: &Arc<SharedEngine>,
+) -> impl Fn() -> Vec<NodeObservation> + Clone + Send + Sync + 'static {
     let weak = Arc::downgrade(shared);
     move || {
         let nodes = weak.upgrade();
@@ -84,7 +86,7 @@ fn observations(shared: &Arc<Shared>) -> impl Fn() -> Vec<NodeObservation> + Clo
     }
 }
 
-async fn probe_repeatedly(shared: Arc<Shared>, node: usize) {
+async fn probe_repeatedly(shared: Arc<SharedEngine>, node: usize) {
     let interval = shared.config.probe_interval;
     let mut ticks = interval_at(Instant::now() + interval, interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -94,7 +96,7 @@ async fn probe_repeatedly(shared: Arc<Shared>, node: usize) {
     }
 }
 
-impl Shared {
+impl SharedEngine {
     async fn probe(&self, node: usize) {
         let newest = Checkpoint(self.newest.load(Ordering::Acquire));
         self.nodes[node].probe(self.changes.as_ref(), self.config.max_lag, newest).await;

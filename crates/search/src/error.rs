@@ -10,24 +10,24 @@ use crate::transport::TransportError;
 /// An operation on a node, or on all of them, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// The configuration is invalid.
+    /// The configuration is invalid, for this reason.
     #[error("{0}")]
     Configuration(&'static str),
     /// There was no response: the connection failed, or the request timed out.
     #[error("{operation}: no response from Meilisearch")]
     Unreachable {
-        /// The operation that failed.
+        /// The operation, e.g. `search`.
         operation: &'static str,
-        /// The cause.
+        /// The error of the HTTP client.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
     /// The response had another status than expected.
     #[error("{operation}: Meilisearch responded {status} {code}: {message}")]
     ErrorResponse {
-        /// The operation that failed.
+        /// The operation, e.g. `search`.
         operation: &'static str,
-        /// The HTTP status.
+        /// The HTTP status of the response.
         status: u16,
         /// Meilisearch's error code, such as `index_not_found`; empty where a proxy responded.
         code: String,
@@ -39,7 +39,7 @@ pub enum SearchError {
     /// The response cannot be parsed, contradicts itself, or does not match the request.
     #[error("{operation}: invalid response from Meilisearch")]
     InvalidResponse {
-        /// The operation that failed.
+        /// The operation, e.g. `search`.
         operation: &'static str,
         /// What is wrong with the response.
         #[source]
@@ -48,9 +48,9 @@ pub enum SearchError {
     /// Meilisearch enqueued a task, which then failed or was canceled.
     #[error("{operation}: task {task} of Meilisearch {status} {code}: {message}")]
     TaskFailed {
-        /// The operation that failed.
+        /// The operation that enqueued the task.
         operation: &'static str,
-        /// The uid of the task.
+        /// The uid that Meilisearch gave the task.
         task: u32,
         /// The status of the task: `failed` or `canceled`.
         status: String,
@@ -62,7 +62,7 @@ pub enum SearchError {
     /// A task processed another number of documents than were sent.
     #[error("{operation}: {sent} documents sent, {done} processed")]
     CountMismatch {
-        /// The operation that failed.
+        /// The operation that enqueued the task.
         operation: &'static str,
         /// The number of documents that were sent.
         sent: usize,

@@ -22,7 +22,7 @@ pub struct IndexState {
 }
 
 impl IndexState {
-    /// The checkpoint with its history.
+    /// The position in the history of the catalogue from which the next changes are applied.
     #[must_use]
     pub const fn recorded(&self) -> RecordedCheckpoint {
         RecordedCheckpoint { checkpoint: self.checkpoint, history: self.history }
@@ -41,7 +41,7 @@ pub enum Target {
 /// A chartset that is left out of an index because its document is larger than the node accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quarantined {
-    /// The id of the chartset.
+    /// The chartset that is left out.
     pub id: ChartsetId,
     /// The size of its document in bytes.
     pub bytes: u64,

@@ -64,4 +64,4 @@ pub use error::SearchError;
 pub use index_state::{FORMAT, IndexState, Quarantined, Target};
 pub use page_search::UnsupportedQuery;
 pub use settings::SettingDifference;
-pub use writer::{Applied, Batch, IndexWriter};
+pub use writer::{Applied, IndexBatch, IndexWriter};

@@ -10,22 +10,19 @@ use crate::NodeUrl;
 
 /// The requests to a node by what they do. Their names are a closed set, whatever the uid of the index is.
 #[derive(Debug)]
-pub(crate) struct Operations {
-    /// Searches an index.
+pub(crate) struct NodeOperations {
     search: Operation,
     /// Reads the state of an index or the features of the node, the requests of a probe.
     probe: Operation,
-    /// Reads documents.
     read: Operation,
     /// Adds, replaces or deletes documents, in a task.
     write: Operation,
-    /// Reads the status of a task.
     read_task: Operation,
     /// Everything else: creates, sets up, counts, swaps and deletes indexes, and deletes tasks.
     manage: Operation,
 }
 
-impl Default for Operations {
+impl Default for NodeOperations {
     fn default() -> Self {
         let client = DatabaseClient::new("meilisearch");
         Self {
@@ -39,8 +36,7 @@ impl Default for Operations {
     }
 }
 
-impl Operations {
-    /// The operation of a request.
+impl NodeOperations {
     pub(crate) fn of(&self, method: &Method, path: &str) -> &Operation {
         let mut segments = path.rsplit('/');
         let last = [segments.next(), segments.next()].map(Option::unwrap_or_default);
@@ -113,7 +109,7 @@ mod tests {
 
     #[test]
     fn request_is_named_by_what_it_does() {
-        let operations = Operations::default();
+        let operations = NodeOperations::default();
         let name = |method: Method, path: &str| operations.of(&method, path).name();
         for (method, path, expected) in [
             (Method::POST, "/indexes/chartsets/search", "search"),

@@ -70,7 +70,7 @@ impl Node {
     }
 
     /// The state of an index; `None` where there is no index, or none with a state.
-    pub(crate) async fn state(&self, target: Target) -> Result<Option<IndexState>, SearchError> {
+    pub(crate) async fn read_state(&self, target: Target) -> Result<Option<IndexState>, SearchError> {
         const OPERATION: &str = "read the state of an index";
         let route = format!("indexes/{}/documents/{STATE_ID}", self.state_uid(target));
         let document: StateDocument = match self.get(OPERATION, &route).await {
@@ -83,7 +83,7 @@ impl Node {
 
     /// The experimental features that this program uses, of those that the node knows: whether each is on. `None` where
     /// the API key may not read them (it lacks the action `experimental.get`).
-    pub(crate) async fn features(&self) -> Result<Option<BTreeMap<String, bool>>, SearchError> {
+    pub(crate) async fn read_features(&self) -> Result<Option<BTreeMap<String, bool>>, SearchError> {
         let read = self.get("read the features of a node", "experimental-features").await;
         let all: BTreeMap<String, Value> = match read {
             Err(error) if error.is_forbidden() => return Ok(None),
@@ -97,7 +97,7 @@ impl Node {
     pub(crate) async fn enable_features(&self) -> Result<(), SearchError> {
         // Features that cannot be read may be off: Meilisearch checks whether the key may switch them on.
         let unknown = || FEATURES.map(|name| (name.to_owned(), false)).into();
-        let off = self.features().await?.unwrap_or_else(unknown).into_iter().filter(|(_, on)| !on);
+        let off = self.read_features().await?.unwrap_or_else(unknown).into_iter().filter(|(_, on)| !on);
         let body: BTreeMap<String, bool> = off.map(|(name, _)| (name, true)).collect();
         if body.is_empty() {
             return Ok(());

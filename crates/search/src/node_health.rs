@@ -22,7 +22,6 @@ pub(crate) struct NodeHealth {
     busy_until: Option<Instant>,
 }
 
-/// The result of a probe that succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProbeResult {
     pub(crate) state: Option<IndexState>,
@@ -82,24 +81,25 @@ impl NodeHealth {
         self.last_probe.filter(|_| is_available).and_then(|probe| probe.unapplied)
     }
 
-    /// A probe succeeded: earlier failures no longer count.
-    pub(crate) fn probe_succeeded(&mut self, probe: ProbeResult) {
+    /// Records a probe that succeeded: earlier failures no longer count.
+    pub(crate) fn record_probe(&mut self, probe: ProbeResult) {
         self.last_probe = Some(probe);
         self.consecutive_failures = 0;
     }
 
-    /// A probe failed: the node is not searched until one succeeds.
-    pub(crate) fn probe_failed(&mut self) {
+    /// Records a probe that failed: the node is not searched until one succeeds.
+    pub(crate) fn record_probe_failure(&mut self) {
         self.consecutive_failures = MAX_FAILURES;
     }
 
-    /// A search succeeded.
-    pub(crate) fn search_succeeded(&mut self) {
+    /// Records a search that succeeded.
+    pub(crate) fn record_search(&mut self) {
         self.consecutive_failures = 0;
     }
 
-    /// A search failed.
-    pub(crate) fn search_failed(&mut self, error: &SearchError, now: Instant) {
+    /// Records a search that failed. A node whose connection failed, or that failed [`MAX_FAILURES`] times in a row,
+    /// is not searched until a probe succeeds; a busy node not until the end of its `Retry-After`.
+    pub(crate) fn record_search_failure(&mut self, error: &SearchError, now: Instant) {
         match error {
             SearchError::ErrorResponse { status: 429 | 503, retry_after, .. } => {
                 self.busy_until = Some(now + retry_after.unwrap_or(DEFAULT_RETRY_AFTER));
@@ -107,7 +107,9 @@ impl NodeHealth {
             // The request was invalid, or the index is gone, which the next probe finds. These do not count: otherwise
             // a client could take a node out of use with a query that the node rejects.
             SearchError::ErrorResponse { status: 400..=499, .. } => {}
-            SearchError::Unreachable { source, .. } if !is_timeout(source.as_ref()) => self.probe_failed(),
+            SearchError::Unreachable { source, .. } if !is_timeout(source.as_ref()) => {
+                self.record_probe_failure();
+            }
             _ => self.consecutive_failures = self.consecutive_failures.saturating_add(1),
         }
     }
@@ -140,7 +142,7 @@ mod tests {
 
     fn healthy() -> NodeHealth {
         let mut health = NodeHealth::default();
-        health.probe_succeeded(HEALTHY);
+        health.record_probe(HEALTHY);
         health
     }
 
@@ -157,7 +159,7 @@ mod tests {
         ] {
             let mut health = NodeHealth::default();
             assert_eq!(health.usable_checkpoint(Instant::now()), None);
-            health.probe_succeeded(probe);
+            health.record_probe(probe);
             assert_eq!(health.usable_checkpoint(Instant::now()).is_some(), is_usable, "{probe:?}");
         }
     }
@@ -167,12 +169,12 @@ mod tests {
         for (contains_filter, accepted) in [(Some(true), true), (Some(false), false), (None, true)] {
             let mut health = NodeHealth::default();
             assert!(!health.accepts_contains_filter() && health.is_unknown());
-            health.probe_succeeded(ProbeResult { contains_filter, ..HEALTHY });
+            health.record_probe(ProbeResult { contains_filter, ..HEALTHY });
             assert_eq!(health.accepts_contains_filter(), accepted, "{contains_filter:?}");
             assert!(!health.is_unknown());
         }
         let mut health = NodeHealth::default();
-        health.probe_failed();
+        health.record_probe_failure();
         assert!(!health.is_unknown());
     }
 
@@ -182,18 +184,18 @@ mod tests {
         let timeout = || unreachable(TransportError::TimedOut(Duration::ZERO));
         let mut health = healthy();
         for _ in 0..5 {
-            health.search_failed(&timeout(), now);
-            health.search_failed(&error_response(500, None), now);
-            health.search_succeeded();
+            health.record_search_failure(&timeout(), now);
+            health.record_search_failure(&error_response(500, None), now);
+            health.record_search();
         }
         assert!(health.usable_checkpoint(now).is_some());
         for is_usable in [true, true, false] {
-            health.search_failed(&timeout(), now);
+            health.record_search_failure(&timeout(), now);
             assert_eq!(health.usable_checkpoint(now).is_some(), is_usable);
         }
-        health.probe_succeeded(HEALTHY);
+        health.record_probe(HEALTHY);
         assert!(health.usable_checkpoint(now).is_some());
-        health.search_failed(&unreachable(TransportError::Disconnected("reset".into())), now);
+        health.record_search_failure(&unreachable(TransportError::Disconnected("reset".into())), now);
         assert_eq!(health.usable_checkpoint(now), None);
     }
 
@@ -202,8 +204,8 @@ mod tests {
         let now = Instant::now();
         for (retry_after, seconds) in [(Some(Duration::from_secs(10)), 10), (None, 1)] {
             let mut health = healthy();
-            health.search_failed(&error_response(503, retry_after), now);
-            health.probe_succeeded(HEALTHY);
+            health.record_search_failure(&error_response(503, retry_after), now);
+            health.record_probe(HEALTHY);
             assert_eq!(health.usable_checkpoint(now + Duration::from_millis(seconds * 1_000 - 1)), None);
             assert!(health.usable_checkpoint(now + Duration::from_secs(seconds)).is_some());
         }
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn rejected_queries_do_not_count_as_failures() {
         let mut health = healthy();
-        (0..10).for_each(|_| health.search_failed(&error_response(400, None), Instant::now()));
+        (0..10).for_each(|_| health.record_search_failure(&error_response(400, None), Instant::now()));
         assert!(health.usable_checkpoint(Instant::now()).is_some());
     }
 }

@@ -229,12 +229,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::document::Document;
+    use crate::document::ChartsetDocument;
     use crate::document::tests::indexed;
 
     fn response(numbers: &[u64], total: u64) -> SearchResponse {
         let hit = |&number: &u64| {
-            let document = json!(Document::new(&indexed(number, "same")));
+            let document = json!(ChartsetDocument::new(&indexed(number, "same")));
             json!({ "id": document["id"], "item": document["item"], "updatedAtMs": document["updatedAtMs"] })
         };
         let hits: Vec<_> = numbers.iter().map(hit).collect();

@@ -28,7 +28,7 @@ const RECORD: &str = "record the quarantined chartsets";
 
 impl IndexWriter {
     /// The chartsets that are left out of the index; empty where there is no index.
-    pub async fn quarantined(&self, target: Target) -> Result<Vec<Quarantined>, SearchError> {
+    pub async fn read_quarantined(&self, target: Target) -> Result<Vec<Quarantined>, SearchError> {
         let index = self.node.client.index(self.node.state_uid(target));
         let mut quarantined = Vec::new();
         let mut offset = 0;

@@ -39,7 +39,6 @@ impl SearchNode {
         })
     }
 
-    /// The health of the node.
     pub(crate) fn health(&self) -> NodeHealth {
         *self.lock()
     }
@@ -79,7 +78,7 @@ impl SearchNode {
             }
         };
         match &result {
-            Ok(_) => self.lock().search_succeeded(),
+            Ok(_) => self.lock().record_search(),
             Err(error) => self.record_failure(error),
         }
         result
@@ -90,7 +89,7 @@ impl SearchNode {
         let now = Instant::now();
         let mut health = self.lock();
         let was_usable = health.usable_checkpoint(now).is_some();
-        health.search_failed(error, now);
+        health.record_search_failure(error, now);
         let is_usable = health.usable_checkpoint(now).is_some();
         drop(health);
         if was_usable && !is_usable {
@@ -105,11 +104,11 @@ impl SearchNode {
         let before = self.health();
         match self.probe_result(changes, max_lag, newest).await {
             Ok(probe) => {
-                self.lock().probe_succeeded(probe);
+                self.lock().record_probe(probe);
                 self.log_change(before, probe.problem(), None);
             }
             Err(error) => {
-                self.lock().probe_failed();
+                self.lock().record_probe_failure();
                 self.log_change(before, Some("probe failed"), Some(&error));
             }
         }
@@ -121,9 +120,9 @@ impl SearchNode {
         max_lag: Duration,
         newest: Checkpoint,
     ) -> Result<ProbeResult, SearchError> {
-        let features = self.node.features().await?;
+        let features = self.node.read_features().await?;
         let contains_filter = features.map(|features| features.get("containsFilter") == Some(&true));
-        let Some(mut state) = self.node.state(Target::Live).await? else {
+        let Some(mut state) = self.node.read_state(Target::Live).await? else {
             return Ok(ProbeResult { state: None, unapplied: None, lags: false, contains_filter });
         };
         let unapplied = timeout(self.search_timeout, changes.unapplied(state.recorded())).await;

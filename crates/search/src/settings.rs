@@ -24,7 +24,6 @@ pub(crate) const SEARCH_CUTOFF_MS: u64 = 60_000;
 /// deep page skips. Both are off in a new node.
 pub(crate) const FEATURES: [&str; 2] = ["containsFilter", "legacySearch"];
 
-/// The settings of an index of chartsets.
 pub(crate) fn chartsets() -> Settings {
     Settings::new()
         .with_ranking_rules(ranking_rules())

@@ -259,7 +259,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::document::Document;
+    use crate::document::ChartsetDocument;
     use crate::document::tests::indexed;
 
     fn digits(name: &str, bytes: usize) -> String {
@@ -280,7 +280,7 @@ mod tests {
             set.chartset.artist = "Paper Lanterns".into();
             (set.chartset.bpm_max, set.chartset.density_max) = (128.0, density_max);
             (set.chartset.length_max_ms, set.updated_at_ms) = (length_max_ms, updated_at_ms);
-            serde_json::to_value(Document::new(&set)).unwrap()
+            serde_json::to_value(ChartsetDocument::new(&set)).unwrap()
         })
     }
 

@@ -23,7 +23,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::Operations;
+use crate::metrics::NodeOperations;
 use crate::{ApiKey, NodeConfig};
 
 /// An idle connection is closed after this time.
@@ -48,7 +48,7 @@ pub(crate) struct Transport {
     connections: Arc<Mutex<Connections>>,
     authorization: Option<HeaderValue>,
     timeout: Duration,
-    operations: Arc<Operations>,
+    operations: Arc<NodeOperations>,
 }
 
 /// Why a request has no usable response. The SDK passes it on inside its `Error::Other`.

@@ -5,7 +5,7 @@ use chart_index_domain::search::IndexedChartset;
 use meilisearch_sdk::task_info::TaskInfo;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::document::{Document, PRIMARY_KEY};
+use crate::document::{ChartsetDocument, PRIMARY_KEY};
 use crate::node::Node;
 use crate::retry::retry;
 use crate::{Quarantined, SearchError, Target};
@@ -27,7 +27,6 @@ pub(crate) struct Upload {
     pub(crate) rejected: Vec<Quarantined>,
 }
 
-/// A document as JSON.
 #[derive(Debug)]
 struct SerializedDocument {
     id: ChartsetId,
@@ -36,8 +35,8 @@ struct SerializedDocument {
 
 impl SerializedDocument {
     fn new(set: &IndexedChartset) -> Result<Self, SearchError> {
-        let json =
-            to_raw_value(&Document::new(set)).map_err(|error| SearchError::invalid_response(PUT, error))?;
+        let json = to_raw_value(&ChartsetDocument::new(set))
+            .map_err(|error| SearchError::invalid_response(PUT, error))?;
         Ok(Self { id: set.chartset.id, json })
     }
 

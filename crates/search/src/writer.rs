@@ -16,7 +16,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use crate::difference::{Difference, DifferenceKind};
-use crate::document::{Document, PRIMARY_KEY};
+use crate::document::{ChartsetDocument, PRIMARY_KEY};
 use crate::index_state::StateDocument;
 use crate::node::Node;
 use crate::retry::retry;
@@ -35,16 +35,16 @@ struct DocumentId {
     id: ChartsetId,
 }
 
-/// Changes to apply to an index.
+/// Changes to apply to an index together.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Batch<'a> {
+pub struct IndexBatch<'a> {
     /// Chartsets to add or replace, each id at most once.
     pub put: &'a [IndexedChartset],
-    /// Chartsets to delete, none of which is also put. An id that is not in the index is no error.
+    /// Chartsets to delete, none of which is also put. An id that is not in the index is not an error.
     pub delete: &'a [ChartsetId],
 }
 
-/// The outcome of a batch.
+/// What [`IndexWriter::apply`] did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Chartsets whose documents the node rejects as too large. Older documents of them were deleted.
@@ -69,15 +69,15 @@ impl IndexWriter {
         Node::new(config, config.write_timeout).map(|node| Self { node })
     }
 
-    /// The URL of the node.
+    /// Identifies the node in messages.
     #[must_use]
     pub const fn node_url(&self) -> &NodeUrl {
         &self.node.config.url
     }
 
     /// The state of the live index; `None` where there is no index, or none with a state.
-    pub async fn state(&self) -> Result<Option<IndexState>, SearchError> {
-        self.node.state(Target::Live).await
+    pub async fn read_state(&self) -> Result<Option<IndexState>, SearchError> {
+        self.node.read_state(Target::Live).await
     }
 
     /// Applies changes and waits until searches see them.
@@ -85,7 +85,7 @@ impl IndexWriter {
     /// # Errors
     /// Also when the index does not exist, when a task fails, or when it processed another number of documents than
     /// were sent. Part of the batch may then be applied; applying it again is safe.
-    pub async fn apply(&self, target: Target, batch: &Batch<'_>) -> Result<Applied, SearchError> {
+    pub async fn apply(&self, target: Target, batch: &IndexBatch<'_>) -> Result<Applied, SearchError> {
         // Meilisearch would create a missing index, without settings.
         retry(|| self.count(target)).await?;
         let Upload { tasks, rejected } = self.node.upload(target, batch.put).await?;
@@ -142,8 +142,8 @@ impl IndexWriter {
     /// [`SearchError::OutdatedRebuild`] when the rebuilt index has no checkpoint, or an earlier one than the live
     /// index.
     pub async fn finish_rebuild(&self) -> Result<(), SearchError> {
-        let live = self.node.state(Target::Live).await?;
-        let rebuilt = self.node.state(Target::Rebuild).await?.ok_or(SearchError::OutdatedRebuild)?;
+        let live = self.node.read_state(Target::Live).await?;
+        let rebuilt = self.node.read_state(Target::Rebuild).await?.ok_or(SearchError::OutdatedRebuild)?;
         // A repeated swap, after the response to the first one was lost, would restore the old index.
         if live.is_some_and(|live| live.checkpoint > rebuilt.checkpoint) {
             return Err(SearchError::OutdatedRebuild);
@@ -167,12 +167,12 @@ impl IndexWriter {
         ids: &[ChartsetId],
         shown: &[IndexedChartset],
     ) -> Result<Vec<Difference>, SearchError> {
-        let stored = self.documents(target, ids).await?;
+        let stored = self.read_documents(target, ids).await?;
         let shown: HashMap<ChartsetId, &IndexedChartset> =
             shown.iter().map(|set| (set.chartset.id, set)).collect();
         let difference = |&id: &ChartsetId| {
             let kind = match (shown.get(&id), stored.get(&id)) {
-                (Some(set), Some(stored)) if Document::new(set).equals(stored) => return None,
+                (Some(set), Some(stored)) if ChartsetDocument::new(set).equals(stored) => return None,
                 (Some(_), Some(_)) => DifferenceKind::ContentDiffers,
                 (Some(_), None) => DifferenceKind::Missing,
                 (None, Some(_)) => DifferenceKind::NotShown,
@@ -214,11 +214,11 @@ impl IndexWriter {
 
     /// The settings of the live index and the features of the node that differ from those that this program sets.
     /// Features that the API key may not read count as set.
-    pub async fn setting_differences(&self) -> Result<Vec<SettingDifference>, SearchError> {
+    pub async fn find_setting_differences(&self) -> Result<Vec<SettingDifference>, SearchError> {
         let route = format!("indexes/{}/settings", self.node.uid(Target::Live));
         let actual: Value = self.node.get("read the settings of an index", &route).await?;
         let mut differences = settings::differences(&settings::chartsets(), &actual);
-        let features = self.node.features().await?.unwrap_or_default();
+        let features = self.node.read_features().await?.unwrap_or_default();
         let off = features.into_iter().filter(|(_, on)| !on);
         differences.extend(off.map(|(name, _)| SettingDifference::FeatureOff(name)));
         Ok(differences)
@@ -302,7 +302,7 @@ impl IndexWriter {
     }
 
     /// The documents with these ids that are in the index.
-    async fn documents(
+    async fn read_documents(
         &self,
         target: Target,
         ids: &[ChartsetId],

@@ -42,7 +42,6 @@ async fn engine(urls: &[&str]) -> MeilisearchEngine {
     MeilisearchEngine::connect(config, Arc::new(ThreeChanges)).await.unwrap()
 }
 
-/// The query of the recorded search.
 fn query() -> SearchQuery {
     let page = PageRequest::clamped(2, 3);
     SearchQuery { sort: Sort::Title, direction: Direction::Descending, page, ..SearchQuery::default() }

@@ -17,7 +17,7 @@ use crate::backoff::retry_store_call;
 use crate::cache_invalidation::CacheInvalidator;
 use crate::report::{Progress, plural};
 
-/// Charts of which it is read together whether they have a preview.
+/// Number of charts whose previews are looked up in one query.
 const PAGE: u32 = 2_000;
 /// The maximum number of charts of a batch.
 const BATCH_CHARTS: usize = 256;

@@ -43,7 +43,6 @@ impl Pauses {
         self.pauses = self.builder.build();
     }
 
-    /// The next pause.
     pub(crate) fn next(&mut self) -> Duration {
         self.pauses.next().unwrap_or_default()
     }

@@ -88,7 +88,6 @@ impl CacheInvalidator {
     }
 }
 
-/// The cache keys of these charts.
 fn keys(charts: &[NoteHash]) -> Vec<CacheKey> {
     charts.iter().flat_map(|hash| CacheKey::all_of_chart(*hash)).collect()
 }

@@ -52,8 +52,8 @@ impl BackgroundAssignment {
         Self { store, stop, task }
     }
 
-    /// Assigns numbers to the changes of the program that have none yet. After an interruption it makes one short attempt: during an
-    /// outage the process is to end soon all the same.
+    /// Assigns numbers to the changes of the program that have none yet. After an interruption it makes a
+    /// single short attempt, because the process must end soon even during an outage.
     ///
     /// # Errors
     /// The store failed, and the program was not interrupted.
@@ -88,7 +88,7 @@ async fn assign_until(store: Option<Store>, stop: CancellationToken) {
     }
 }
 
-/// Assigns numbers to all changes, without end, and sets the gauges to those that have none.
+/// Assigns numbers to all changes as they are made, and reports how many have none yet. Never returns.
 pub(crate) async fn follow(
     store: Store,
     mut listener: ChangesListener,

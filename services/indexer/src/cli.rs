@@ -214,8 +214,8 @@ pub(crate) enum Command {
     ///
     /// `ingest`, `import`, `restore` and `sync --follow` build it as well.
     Filter,
-    /// Check that every ROX file decodes to its note hash, that every preview, every chartset and the change feed match their
-    /// charts, and that the hash filter lacks no chart
+    /// Check that every ROX file decodes to its note hash, that every preview, every chartset and the change
+    /// feed match their charts, and that the hash filter contains every chart
     Verify {
         /// Check the search index of every Meilisearch node against PostgreSQL instead
         #[arg(long)]

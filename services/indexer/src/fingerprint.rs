@@ -84,7 +84,7 @@ pub(crate) fn input_key(input: &Input) -> [u8; 32] {
     digest.finish()
 }
 
-/// A digest over values with their lengths, so that different lists of values never give the same digest.
+/// A digest over values with their lengths, so that different lists of values never have the same input.
 struct Digest(blake3::Hasher);
 
 impl Digest {

@@ -17,7 +17,6 @@ use crate::refusal_kind::RefusalKind;
 /// The maximum depth of chart files below a song folder.
 const MAX_DEPTH: usize = 8;
 
-/// A chart file of an input.
 pub(crate) struct ChartFile {
     /// The path in the input, with `/` between its components.
     pub(crate) name: String,

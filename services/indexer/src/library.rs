@@ -45,7 +45,6 @@ const MAX_DEPTH: usize = 16;
 /// id the first one is ingested.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Input {
-    /// Whether the input is an archive.
     pub(crate) is_archive: bool,
     /// The path below the library root, with `/` between its components and without the extension of an archive.
     pub(crate) path: String,
@@ -68,9 +67,8 @@ pub(crate) enum Layout {
     Plain,
 }
 
-/// What identifies a song folder.
+/// What a song folder is stored under.
 pub(crate) struct SongFolderIdentity {
-    /// The chartset id.
     pub(crate) id: ChartsetId,
     /// The path below the library root, with `/` between its components.
     pub(crate) path: String,

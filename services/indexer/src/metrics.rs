@@ -17,12 +17,9 @@ use crate::report::ChartsetOutcome;
 /// changes, and waits for the end of a rebuild.
 const LONG_PASS_BUCKETS: [f64; 4] = [10.0, 30.0, 60.0, 300.0];
 
-/// The name of the label of a node.
 const NODE: &str = "chart_index.search.node";
-/// The name of the label of an outcome.
 const OUTCOME: &str = "chart_index.outcome";
 
-/// What an ingest counts.
 #[derive(Debug)]
 pub(crate) struct IngestMetrics {
     added: BoundCounter<u64>,
@@ -30,7 +27,7 @@ pub(crate) struct IngestMetrics {
     unchanged: BoundCounter<u64>,
     refused: BoundCounter<u64>,
     failed: BoundCounter<u64>,
-    /// By number of the kind.
+    /// In the order of [`RefusalKind::ALL`].
     refusals: [BoundCounter<u64>; RefusalKind::ALL.len()],
 }
 
@@ -59,7 +56,7 @@ impl IngestMetrics {
     }
 
     /// Records what was done with a chartset. Duplicates do not count, since their chartset does, nor does a dry run.
-    pub(crate) fn chartset(&self, outcome: ChartsetOutcome) {
+    pub(crate) fn record_chartset(&self, outcome: ChartsetOutcome) {
         match outcome {
             ChartsetOutcome::Added => self.added.add(1),
             ChartsetOutcome::Updated => self.updated.add(1),
@@ -70,12 +67,12 @@ impl IngestMetrics {
     }
 
     /// Records song folders in which nothing could be indexed.
-    pub(crate) fn refused_chartsets(&self, count: u64) {
+    pub(crate) fn record_refused_chartsets(&self, count: u64) {
         self.refused.add(count);
     }
 
     /// Records a file or chart that was not indexed.
-    pub(crate) fn refusal(&self, kind: RefusalKind) {
+    pub(crate) fn record_refusal(&self, kind: RefusalKind) {
         self.refusals[kind as usize].add(1);
     }
 }
@@ -129,7 +126,7 @@ impl NodeMetrics {
     }
 
     /// Records a pass that succeeded, with the numbers of documents.
-    pub(crate) fn pass_succeeded(&self, duration: Duration, put: u64, deleted: u64, quarantined: u64) {
+    pub(crate) fn record_pass(&self, duration: Duration, put: u64, deleted: u64, quarantined: u64) {
         self.succeeded.record(duration.as_secs_f64());
         self.put.add(put);
         self.deleted.add(deleted);
@@ -137,8 +134,7 @@ impl NodeMetrics {
         self.last_success.0.store(now_ms(), Ordering::Relaxed);
     }
 
-    /// Records a pass that failed.
-    pub(crate) fn pass_failed(&self, duration: Duration) {
+    pub(crate) fn record_pass_failure(&self, duration: Duration) {
         self.failed.record(duration.as_secs_f64());
     }
 }
@@ -261,7 +257,7 @@ mod tests {
             self.provider.meter("test")
         }
 
-        /// The samples of the metrics whose names begin so, in their order.
+        /// The samples of the metrics whose names start with the prefix, in their order.
         fn samples(&self, prefix: &str) -> Vec<String> {
             let text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap();
             text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()
@@ -287,9 +283,9 @@ mod tests {
             ChartsetOutcome::Read,
             ChartsetOutcome::Duplicate,
         ] {
-            ingest.chartset(outcome);
+            ingest.record_chartset(outcome);
         }
-        ingest.refused_chartsets(3);
+        ingest.record_refused_chartsets(3);
         assert_eq!(
             metrics.samples("chart_index_ingest_chartsets_total"),
             [("added", 2), ("failed", 1), ("refused", 3), ("unchanged", 1), ("updated", 1)].map(
@@ -305,9 +301,9 @@ mod tests {
         let metrics = Metrics::new();
         let ingest = IngestMetrics::new(&metrics.meter());
         for kind in RefusalKind::ALL {
-            ingest.refusal(kind);
+            ingest.record_refusal(kind);
         }
-        ingest.refusal(RefusalKind::NoChart);
+        ingest.record_refusal(RefusalKind::NoChart);
         let series = metrics.samples("chart_index_ingest_refusals_total");
         assert_eq!(series.len(), RefusalKind::ALL.len(), "{series:?}");
         let count = |kind| {
@@ -321,8 +317,8 @@ mod tests {
         let metrics = Metrics::new();
         let nodes = NodeMetrics::of_nodes(&metrics.meter(), &["a:7700", "b:7700"]);
         assert_eq!(metrics.samples("chart_index_sync_last_success_seconds"), Vec::<String>::new());
-        nodes[0].pass_succeeded(Duration::from_secs(40), 5, 2, 1);
-        nodes[1].pass_failed(Duration::from_secs(400));
+        nodes[0].record_pass(Duration::from_secs(40), 5, 2, 1);
+        nodes[1].record_pass_failure(Duration::from_secs(400));
         let documents = |node, action| {
             let labels = format!("chart_index_search_node=\"{node}\",chart_index_sync_action=\"{action}\"");
             metrics.value(&format!("chart_index_sync_documents_total{{{labels}}}"))

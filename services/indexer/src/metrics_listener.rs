@@ -30,7 +30,7 @@ pub(crate) async fn start(address: SocketAddr, scrape: Scrape) -> Result<AbortOn
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("METRICS_LISTEN: cannot listen on {address}"))?;
-    // Programs that start a command read this line, as that of the listeners of chart-index.
+    // Programs that start a command read this line, like the corresponding line of chart-index.
     let address = listener.local_addr().context("get the address of a listener")?;
     tracing::info!(listener = "metrics", %address, "listening");
     Ok(AbortOnDropHandle::new(tokio::spawn(serve(listener, scrape))))

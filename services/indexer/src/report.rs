@@ -52,13 +52,10 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChartsetLine {
-    /// The outcome.
     pub(crate) outcome: ChartsetOutcome,
     /// The path below the library root.
     pub(crate) path: String,
-    /// The id.
     pub(crate) chartset: ChartsetId,
-    /// The number of charts.
     pub(crate) charts: usize,
     /// Whether the chartset is removed from the index.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -119,13 +116,13 @@ impl Report {
         })
     }
 
-    /// Advances the progress by one input.
-    pub(crate) fn input_done(&mut self) {
+    /// Counts an input as finished, for the progress.
+    pub(crate) fn finish_input(&mut self) {
         self.progress.advance();
     }
 
     /// Reports the outcome of a song folder.
-    pub(crate) fn chartset(&mut self, line: ChartsetLine) -> Result<()> {
+    pub(crate) fn add_chartset(&mut self, line: ChartsetLine) -> Result<()> {
         self.write(&line)?;
         match line.outcome {
             ChartsetOutcome::Added => self.added += 1,
@@ -152,7 +149,7 @@ impl Report {
     }
 
     /// Reports files and charts that are not indexed.
-    pub(crate) fn refused(&mut self, refused: Vec<RefusedFile>) -> Result<()> {
+    pub(crate) fn add_refused(&mut self, refused: Vec<RefusedFile>) -> Result<()> {
         for refused in &refused {
             self.write(&RefusedLine { outcome: "refused", refused })?;
         }
@@ -167,7 +164,7 @@ impl Report {
     }
 
     /// Prints the summary: what was refused and why, then the counts.
-    pub(crate) fn summary(&mut self, out: &mut impl Write) -> std::io::Result<()> {
+    pub(crate) fn print_summary(&mut self, out: &mut impl Write) -> std::io::Result<()> {
         self.refused.sort_by(|a, b| (&a.file, &a.chart).cmp(&(&b.file, &b.chart)));
         for RefusedFile { file, chart, reason, .. } in &self.refused {
             match chart {
@@ -175,7 +172,7 @@ impl Report {
                 None => writeln!(out, "refused: {file}: {reason}")?,
             }
         }
-        self.unstored(out)?;
+        self.print_unstored(out)?;
         self.counts(out)
     }
 
@@ -205,7 +202,7 @@ impl Report {
     }
 
     /// Prints the duplicate and failed chartsets.
-    fn unstored(&self, out: &mut impl Write) -> std::io::Result<()> {
+    fn print_unstored(&self, out: &mut impl Write) -> std::io::Result<()> {
         for ChartsetLine { path, chartset, chosen, .. } in &self.duplicates {
             let chosen = chosen.as_deref().unwrap_or_default();
             writeln!(out, "duplicate: {path}: chartset {chartset} is ingested from {chosen}")?;
@@ -229,7 +226,7 @@ pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// A count with a noun in singular or plural.
+/// A count with its noun, which gets an `s` unless the count is 1.
 pub(crate) fn plural(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

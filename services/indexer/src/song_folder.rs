@@ -12,10 +12,8 @@ use crate::input_files::{ChartFile, InputError, check_bytes, check_files};
 use crate::library::{Input, Layout, SongFolderIdentity};
 use crate::refusal_kind::RefusalKind;
 
-/// A song folder that was read.
 #[derive(Debug)]
 pub(crate) struct SongFolder {
-    /// The chartset id.
     pub(crate) id: ChartsetId,
     /// Whether there are files that cannot be read, in which case the stored chartset is left unchanged.
     pub(crate) is_unreadable: bool,
@@ -33,9 +31,8 @@ pub(crate) struct RefusedFile {
     /// The chart, if other charts of the file are indexed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chart: Option<String>,
-    /// The kind of the reason.
     pub(crate) kind: RefusalKind,
-    /// The reason.
+    /// What is wrong, with details.
     pub(crate) reason: String,
 }
 
@@ -245,7 +242,6 @@ mod tests {
         }
     }
 
-    /// The song folders of a library of these files.
     fn read_library(files: &[(&str, &[u8])]) -> Vec<SongFolder> {
         let root = tempfile::tempdir().unwrap();
         for (file, content) in files {

@@ -134,7 +134,7 @@ async fn verify_chartsets(store: &Store, findings: &mut Findings) -> Result<u64>
     }
 }
 
-/// Changes without a number are no finding: the next command that writes assigns them.
+/// Changes without a number are not a finding: the next command that writes assigns their numbers.
 async fn verify_change_feed(store: &Store, findings: &mut Findings) -> Result<()> {
     for mismatch in store.feed_mismatches().await? {
         match mismatch {

@@ -56,7 +56,6 @@ pub(crate) struct Range {
 }
 
 impl RandomQuery {
-    /// The query string.
     pub(crate) fn query_string(&self) -> String {
         let mut pairs = Vec::new();
         let mut add = |name: &str, value: Option<String>| {

@@ -9,8 +9,8 @@ use chart_index_domain::search::{
 };
 use chart_index_domain::{KeyCount, ReadError};
 use chart_index_search::{
-    Applied, Batch, FORMAT, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target,
-    UnsupportedQuery,
+    Applied, FORMAT, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError,
+    Target, UnsupportedQuery,
 };
 use chart_index_tests::PrivateMeilisearch;
 use futures_util::future::join_all;
@@ -177,9 +177,9 @@ async fn missing_index_is_an_error_of_writes() {
         async |_| {},
         async |config| {
             let writer = IndexWriter::new(config).unwrap();
-            assert_eq!(writer.state().await.unwrap(), None);
+            assert_eq!(writer.read_state().await.unwrap(), None);
             let put = numbered(1);
-            let error = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap_err();
+            let error = writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[] }).await.unwrap_err();
             assert!(error.is_index_not_found(), "{error}");
         },
     )
@@ -194,11 +194,11 @@ async fn applies_changes_and_a_checkpoint() {
 async fn apply_changes(config: &NodeConfig) {
     let writer = IndexWriter::new(config).unwrap();
     let put = [titled(2, "宙の旋律 \"new\" title")];
-    writer.apply(Target::Live, &Batch { put: &put, delete: &[id(1), id(99)] }).await.unwrap();
+    writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[id(1), id(99)] }).await.unwrap();
     let recorded =
         RecordedCheckpoint { checkpoint: Checkpoint(u64::MAX), history: Some(HistoryDigest(0xa1)) };
     writer.set_checkpoint(Target::Live, recorded).await.unwrap();
-    let state = writer.state().await.unwrap().unwrap();
+    let state = writer.read_state().await.unwrap().unwrap();
     assert_eq!((state.recorded(), state.format), (recorded, FORMAT));
     assert_eq!(writer.compare(Target::Live, &[id(1), id(2)], &put).await.unwrap(), []);
     assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
@@ -213,20 +213,20 @@ async fn too_large_chartset_is_quarantined() {
         let mut put = [2, 3, 4].map(|number| titled(number, "changed"));
         put[1].keywords.tags = vec!["tag ".repeat(2_500)];
         let written = [id(2), id(3), id(4)];
-        let applied = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap();
+        let applied = writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[] }).await.unwrap();
         let [rejected] = applied.rejected[..] else { panic!("{applied:?}") };
         assert_eq!((rejected.id, rejected.bytes > 9_000), (id(3), true), "{rejected:?}");
         assert_eq!(writer.count(Target::Live).await.unwrap(), 6, "the outdated document is deleted");
         writer.record_quarantine(Target::Live, &[], &written, &applied.rejected).await.unwrap();
-        let quarantined = writer.quarantined(Target::Live).await.unwrap();
+        let quarantined = writer.read_quarantined(Target::Live).await.unwrap();
         assert_eq!(quarantined, [rejected]);
-        assert!(writer.state().await.unwrap().is_some());
+        assert!(writer.read_state().await.unwrap().is_some());
 
         put[1].keywords.tags.clear();
-        let applied = writer.apply(Target::Live, &Batch { put: &put[1..2], delete: &[] }).await.unwrap();
+        let applied = writer.apply(Target::Live, &IndexBatch { put: &put[1..2], delete: &[] }).await.unwrap();
         assert_eq!(applied, Applied::default());
         writer.record_quarantine(Target::Live, &quarantined, &written[1..2], &[]).await.unwrap();
-        assert_eq!(writer.quarantined(Target::Live).await.unwrap(), []);
+        assert_eq!(writer.read_quarantined(Target::Live).await.unwrap(), []);
         assert_eq!(writer.count(Target::Live).await.unwrap(), 7);
     })
     .await;
@@ -244,7 +244,7 @@ async fn failed_task_is_an_error() {
     record_or_replay("task_failed", prepare, async |config| {
         let put = numbered(1);
         let writer = IndexWriter::new(config).unwrap();
-        let error = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap_err();
+        let error = writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[] }).await.unwrap_err();
         let SearchError::TaskFailed { status, code, .. } = error else { panic!("{error}") };
         assert_eq!((status.as_str(), code.as_str()), ("failed", "index_primary_key_already_exists"));
     })
@@ -262,7 +262,7 @@ async fn wrong_document_count_is_an_error() {
     exchanges.truncate(done + 1);
     replay(exchanges, async |config| {
         let put = [titled(2, "宙の旋律 \"new\" title")];
-        let batch = Batch { put: &put, delete: &[id(1), id(99)] };
+        let batch = IndexBatch { put: &put, delete: &[id(1), id(99)] };
         let error = IndexWriter::new(config).unwrap().apply(Target::Live, &batch).await.unwrap_err();
         assert!(matches!(error, SearchError::CountMismatch { sent: 1, done: 0, .. }), "{error}");
     })

@@ -105,7 +105,6 @@ impl Responder for Repeater {
     }
 }
 
-/// The recorded exchanges with this name.
 pub(crate) fn recorded(name: &str) -> Vec<Exchange> {
     serde_json::from_slice(&std::fs::read(path(name)).unwrap()).unwrap()
 }
@@ -185,7 +184,6 @@ impl Exchange {
         self.path == "/experimental-features" && self.method == "PATCH"
     }
 
-    /// Whether it reads a task.
     pub(crate) fn reads_task(&self) -> bool {
         self.path.starts_with("/tasks/")
     }
@@ -200,7 +198,6 @@ impl Exchange {
         self.reads_task() && matches!(status, Some("enqueued" | "processing"))
     }
 
-    /// Whether it is a search.
     pub(crate) fn is_search(&self) -> bool {
         self.path.ends_with("/search")
     }

@@ -11,7 +11,7 @@ use chart_index_domain::search::{
 };
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
 use chart_index_search::{
-    ApiKey, Batch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, Target,
+    ApiKey, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, Target,
 };
 use chart_index_tests::PrivateMeilisearch;
 use serde_json::Value;
@@ -72,7 +72,6 @@ pub(crate) struct Changes {
     pub(crate) silent: AtomicBool,
     /// The number of calls that never return.
     pub(crate) pending_calls: AtomicU64,
-    /// The number of calls.
     pub(crate) calls: AtomicU64,
 }
 
@@ -142,11 +141,10 @@ pub(crate) async fn fill(config: &NodeConfig, sets: &[IndexedChartset], checkpoi
     writer
 }
 
-/// Rebuilds the index with the chartsets.
 pub(crate) async fn rebuild(writer: &IndexWriter, sets: &[IndexedChartset], checkpoint: u64) {
     writer.begin_rebuild().await.unwrap();
     for put in sets.chunks(10_000) {
-        writer.apply(Target::Rebuild, &Batch { put, delete: &[] }).await.unwrap();
+        writer.apply(Target::Rebuild, &IndexBatch { put, delete: &[] }).await.unwrap();
     }
     writer.set_checkpoint(Target::Rebuild, Checkpoint(checkpoint)).await.unwrap();
     writer.finish_rebuild().await.unwrap();
@@ -173,7 +171,6 @@ pub(crate) fn id(number: u64) -> ChartsetId {
     ChartsetId::from_bytes(number.to_be_bytes())
 }
 
-/// A chartset with this number and title.
 pub(crate) fn titled(number: u64, title: &str) -> IndexedChartset {
     let chartset = Chartset {
         id: id(number),
@@ -193,17 +190,14 @@ pub(crate) fn titled(number: u64, title: &str) -> IndexedChartset {
     IndexedChartset { chartset, keywords, updated_at_ms: i64::try_from(number).unwrap() }
 }
 
-/// `count` chartsets.
 pub(crate) fn numbered(count: u64) -> Vec<IndexedChartset> {
     (1..=count).map(|number| titled(number, &format!("Title {number}"))).collect()
 }
 
-/// The numbers of the chartsets on a page.
 pub(crate) fn ids(page: &ChartsetPage) -> Vec<u64> {
     strings(page, "id").map(|id| u64::from_str_radix(&id, 16).unwrap()).collect()
 }
 
-/// The titles of the chartsets on a page.
 pub(crate) fn titles(page: &ChartsetPage) -> Vec<String> {
     strings(page, "title").collect()
 }

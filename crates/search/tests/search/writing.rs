@@ -2,7 +2,7 @@
 
 use chart_index_domain::search::{Checkpoint, ListItem};
 use chart_index_domain::{PublicSource, SourceKind, SourceRef};
-use chart_index_search::{Batch, DifferenceKind, FORMAT, IndexState, IndexWriter, SearchError, Target};
+use chart_index_search::{DifferenceKind, FORMAT, IndexBatch, IndexState, IndexWriter, SearchError, Target};
 use chart_index_tests::PrivateMeilisearch;
 use serde_json::json;
 
@@ -47,15 +47,15 @@ async fn documents_are_read_back_exactly() {
 async fn writes_are_counted_and_compared() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
-    assert_eq!(writer.state().await.unwrap(), None);
+    assert_eq!(writer.read_state().await.unwrap(), None);
     rebuild(&writer, &numbered(3), 5).await;
     let state =
         |checkpoint| Some(IndexState { checkpoint: Checkpoint(checkpoint), history: None, format: FORMAT });
-    assert_eq!(writer.state().await.unwrap(), state(5));
+    assert_eq!(writer.read_state().await.unwrap(), state(5));
     let put = [titled(2, "new title"), titled(9, "nine")];
-    writer.apply(Target::Live, &Batch { put: &put, delete: &[id(1), id(77)] }).await.unwrap();
+    writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[id(1), id(77)] }).await.unwrap();
     writer.set_checkpoint(Target::Live, Checkpoint(u64::MAX)).await.unwrap();
-    assert_eq!(writer.state().await.unwrap(), state(u64::MAX));
+    assert_eq!(writer.read_state().await.unwrap(), state(u64::MAX));
     assert_eq!(writer.count(Target::Live).await.unwrap(), 3);
     let ids = [id(1), id(2), id(3), id(9), id(10)];
     let shown = [titled(1, "one"), put[0].clone(), titled(9, "9")];
@@ -68,7 +68,7 @@ async fn writes_are_counted_and_compared() {
     ];
     assert_eq!(differences, expected);
     assert_eq!(writer.count_present(Target::Live, &ids).await.unwrap(), 3);
-    writer.apply(Target::Live, &Batch::default()).await.unwrap();
+    writer.apply(Target::Live, &IndexBatch::default()).await.unwrap();
     server.close().await;
 }
 
@@ -78,7 +78,7 @@ async fn missing_index_is_not_created() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
     let put = numbered(1);
-    let error = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap_err();
+    let error = writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[] }).await.unwrap_err();
     assert!(error.is_index_not_found(), "{error}");
     let error = writer.finish_rebuild().await.unwrap_err();
     assert!(matches!(error, SearchError::OutdatedRebuild), "{error}");
@@ -95,7 +95,7 @@ async fn too_large_request_is_halved() {
     for set in &mut put[2..8] {
         set.keywords.tags = vec!["tag ".repeat(400_000)];
     }
-    let applied = writer.apply(Target::Live, &Batch { put: &put, delete: &[] }).await.unwrap();
+    let applied = writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[] }).await.unwrap();
     let rejected: Vec<_> = applied.rejected.iter().map(|rejected| rejected.id).collect();
     assert_eq!(rejected, [3, 4, 5, 6, 7, 8].map(id));
     assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
@@ -119,7 +119,7 @@ async fn failed_task_is_an_error() {
     assert_eq!(response.status(), 202);
     while writer.count(Target::Rebuild).await.unwrap_or(0) == 0 {}
     let put = numbered(1);
-    let error = writer.apply(Target::Rebuild, &Batch { put: &put, delete: &[] }).await.unwrap_err();
+    let error = writer.apply(Target::Rebuild, &IndexBatch { put: &put, delete: &[] }).await.unwrap_err();
     assert!(matches!(error, SearchError::TaskFailed { ref status, .. } if status == "failed"), "{error}");
     server.close().await;
 }
@@ -130,7 +130,7 @@ async fn interrupted_rebuild_leaves_nothing_behind() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(3), 1).await;
     writer.begin_rebuild().await.unwrap();
-    writer.apply(Target::Rebuild, &Batch { put: &numbered(50), delete: &[] }).await.unwrap();
+    writer.apply(Target::Rebuild, &IndexBatch { put: &numbered(50), delete: &[] }).await.unwrap();
     assert_eq!(writer.count(Target::Live).await.unwrap(), 3);
     rebuild(&writer, &numbered(4), 2).await;
     assert_eq!(writer.count(Target::Live).await.unwrap(), 4);
@@ -155,7 +155,7 @@ async fn outdated_rebuild_is_not_swapped_in() {
 async fn changed_settings_are_found_and_restored() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
-    assert_eq!(writer.setting_differences().await.unwrap(), []);
+    assert_eq!(writer.find_setting_differences().await.unwrap(), []);
     let client = chart_index_tests::http_client_builder().build().unwrap();
     let settings = format!("{}/indexes/{}/settings", server.config.url, server.config.index);
     for (route, other) in [
@@ -165,9 +165,9 @@ async fn changed_settings_are_found_and_restored() {
     ] {
         let request = client.patch(route).header("Content-Type", "application/json").body(other.to_string());
         assert!(request.send().await.unwrap().status().is_success());
-        while writer.setting_differences().await.unwrap().is_empty() {}
+        while writer.find_setting_differences().await.unwrap().is_empty() {}
         writer.apply_settings().await.unwrap();
-        assert_eq!(writer.setting_differences().await.unwrap(), [], "{other}");
+        assert_eq!(writer.find_setting_differences().await.unwrap(), [], "{other}");
     }
     server.close().await;
 }

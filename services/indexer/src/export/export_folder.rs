@@ -73,7 +73,7 @@ impl Drop for ExportFolder {
     }
 }
 
-/// Completes the names in a folder on disk.
+/// Syncs the entries of a folder to disk, so that a rename in it survives a crash.
 fn sync_folder(path: &Path) -> Result<()> {
     File::open(path)
         .and_then(|folder| folder.sync_all())

@@ -26,7 +26,6 @@ use crate::report::{Progress, plural};
 /// which takes twice as long.
 const COMPRESSION_LEVEL: i32 = 9;
 
-/// What to export, and where to.
 #[derive(Debug)]
 pub(crate) struct ExportOptions {
     /// The folder of all exports.
@@ -35,13 +34,12 @@ pub(crate) struct ExportOptions {
     pub(crate) rox: bool,
 }
 
-/// A line of the chartsets.
+/// A chartset in the file `chartsets.ndjson.zst`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExportLine {
     /// When the chartset was last checked.
     pub(crate) checked_at_ms: i64,
-    /// The chartset.
     pub(crate) chartset: ChartsetRecord,
 }
 
@@ -75,7 +73,7 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()>
     Ok(())
 }
 
-/// The name of the export: the time of its snapshot and its sequence.
+/// Names the export by the time of its snapshot and its sequence.
 fn name_of(manifest: &ExportManifest) -> Result<ExportName> {
     let time = OffsetDateTime::from_unix_timestamp(manifest.exported_at_ms / 1000)?;
     let ((year, month, day), (hour, minute, second)) = (time.to_calendar_date(), time.to_hms());
@@ -155,7 +153,7 @@ fn create(folder: &Path, name: ExportFile) -> Result<Output> {
     Ok(DigestWriter::new(BufWriter::new(file)))
 }
 
-/// Completes a file on disk, and describes it.
+/// Syncs a file to disk, and describes it for the manifest.
 fn finish(file: Output, name: ExportFile) -> Result<ExportedFile> {
     let (writer, bytes, blake3) = file.finish();
     let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error);

@@ -8,7 +8,7 @@ const MAGIC: &[u8; 4] = b"CIHF";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 44;
 
-/// What of a note hash is in the filter: its first 8 bytes. They are uniform, as those of every BLAKE3 digest.
+/// The part of a note hash that is in the filter: its first 8 bytes, which are distributed uniformly.
 pub(crate) fn key(hash: NoteHash) -> u64 {
     let mut first = [0; 8];
     first.copy_from_slice(&hash.as_bytes()[..8]);
@@ -17,12 +17,11 @@ pub(crate) fn key(hash: NoteHash) -> u64 {
 
 /// A binary fuse filter of note hashes, with 8 bits for each fingerprint (<https://arxiv.org/abs/2201.01174>).
 ///
-/// It contains every key from which it was built, and of the others one in 256.
+/// It contains every key that it was built from, and one in 256 of all others.
 #[derive(Debug)]
 pub(crate) struct HashFilter {
     /// The sequence of the change feed at which it contains every known chart.
     pub(crate) sequence: u64,
-    /// The number of its keys.
     pub(crate) count: u64,
     fuse: BinaryFuse8,
 }
@@ -38,12 +37,12 @@ impl HashFilter {
         keys.dedup();
         let count = keys.len() as u64;
         let fuse = BinaryFuse8::try_from(&keys).map_err(|error| anyhow!(error))?;
-        // A chart that is missing would never be found by a client: 30 ns for each key are little for being sure.
+        // A client would never find a chart that is missing. The check takes 30 ns per key.
         ensure!(keys.iter().all(|key| fuse.contains(key)), "the filter lacks a key from which it was built");
         Ok(Self { sequence, count, fuse })
     }
 
-    /// Whether the chart may be one of those from which the filter was built. If not, it is none of them.
+    /// Whether the filter may have been built from this chart. False is certain.
     pub(crate) fn may_contain(&self, hash: NoteHash) -> bool {
         self.fuse.contains(&key(hash))
     }
@@ -65,7 +64,7 @@ impl HashFilter {
     }
 
     /// # Errors
-    /// The bytes are no filter of this version.
+    /// The bytes are not a filter of this version.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut header = Reader(bytes);
         ensure!(&header.take()? == MAGIC, "no hash filter");
@@ -76,7 +75,7 @@ impl HashFilter {
         let [segment_length, segment_count_length, length] =
             [header.take()?, header.take()?, header.take()?].map(u32::from_le_bytes);
         let Reader(fingerprints) = header;
-        // No key leads outside of the fingerprints then.
+        // Then no key leads outside of the fingerprints.
         let segments = segment_length.is_power_of_two() && segment_count_length % segment_length == 0;
         let expected = u64::from(segment_count_length) + 2 * u64::from(segment_length);
         let complete = u64::from(length) == expected && fingerprints.len() as u64 == expected;

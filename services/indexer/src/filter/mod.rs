@@ -17,21 +17,21 @@ use crate::change_feed;
 use crate::clock::now_ms;
 use crate::report::{error_chain, plural};
 
-/// As many changed charts are always enough for a new filter.
+/// This many changed charts make a new filter due, whatever its size and age.
 const MANY_CHANGES: u64 = 1_000;
-/// So are as many for each 100 charts of the filter.
+/// So does this share of the charts of the filter, in percent.
 const MANY_PERCENT: u64 = 1;
-/// After this time, any changed chart is.
+/// A filter of this age is due after any change.
 const MAX_AGE: Duration = Duration::from_hours(1);
-/// How often `sync --follow` looks for changes.
+/// How often `sync --follow` checks whether a filter is due.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// When a new filter is built, unless there is none yet.
+/// When a new filter is built, if there is one already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// A chart has changed: a client would not find one that was added.
+    /// After any change: without it a client would not find an added chart.
     AnyChange,
-    /// 1,000 charts or 1 % of them have changed, or any and the filter is an hour old.
+    /// After changes of 1,000 charts or 1 % of the charts, or after any change if the filter is an hour old.
     ManyChanges,
 }
 
@@ -93,7 +93,7 @@ fn is_old(last: &HashFilterState, now_ms: i64) -> bool {
     Duration::from_millis(age_ms) >= MAX_AGE
 }
 
-/// Builds the filter whenever it is due: after an ingest that did not end, or writes of another version.
+/// Builds the filter whenever it is due: after an ingest that was killed, or after writes of another version.
 pub(crate) async fn follow(store: Store) -> Infallible {
     loop {
         match build(&store, Due::ManyChanges).await {
@@ -110,13 +110,11 @@ pub(crate) async fn follow(store: Store) -> Infallible {
     }
 }
 
-/// What is wrong with the last filter, if there is one: it is damaged, or lacks charts that were known at its sequence.
-///
-/// # Errors
-/// PostgreSQL is unavailable.
+/// Checks the last filter, if there is one. Returns what is wrong: it is damaged, or lacks charts that were
+/// known at its sequence.
 pub(crate) async fn verify(store: &Store) -> Result<Option<String>> {
     let Some(sequence) = store.last_hash_filter().await? else { return Ok(None) };
-    // Another one may have taken its place.
+    // Another filter may have replaced it.
     let Some(bytes) = store.hash_filter(sequence).await? else { return Ok(None) };
     let filter = match HashFilter::from_bytes(&bytes) {
         Ok(filter) => filter,

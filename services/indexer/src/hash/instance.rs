@@ -14,17 +14,16 @@ use serde_json::{Value, json};
 /// The maximum number of hashes in a batch lookup.
 pub(super) const MAX_HASHES: usize = 1_000;
 
-/// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for a request with its response. A batch of known charts is about 1 MB.
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// An instance that asks for a longer pause is not waited for.
+/// The command fails if an instance asks for a longer pause.
 const MAX_PAUSE: Duration = Duration::from_mins(10);
-/// A batch that is refused as often as this, each time after the pause that the instance asked for, is an error. Other
-/// programs at the same address count against the same limit.
+/// How often a batch may be refused, each time after the pause that the instance asked for. Other programs at
+/// the same address count against the same limit.
 const MAX_REFUSALS: u32 = 10;
 
-/// An instance of the index.
+/// An instance of the index that charts are looked up in.
 pub(super) struct Instance {
     client: Client,
     endpoint: Url,
@@ -32,7 +31,7 @@ pub(super) struct Instance {
 
 /// The response of a batch lookup.
 #[derive(Deserialize)]
-struct Batch {
+struct BatchResponse {
     items: Vec<Value>,
 }
 
@@ -43,7 +42,7 @@ struct Problem {
 }
 
 /// How an instance responded to a batch.
-enum Outcome {
+enum BatchOutcome {
     Items(Vec<Value>),
     /// The instance refuses the request, with this status, and asks for a pause.
     Refused(StatusCode, Duration),
@@ -94,28 +93,28 @@ impl Instance {
         let body = json!({ "hashes": hashes }).to_string();
         for _ in 0..MAX_REFUSALS {
             match self.request(&body).await.with_context(|| format!("cannot look up at {}", self.endpoint))? {
-                Outcome::Items(items) => {
+                BatchOutcome::Items(items) => {
                     check(hashes, &items).with_context(|| self.no_index())?;
                     return Ok(items);
                 }
-                Outcome::Refused(status, pause) => self.pause(status, pause).await?,
+                BatchOutcome::Refused(status, pause) => self.pause(status, pause).await?,
             }
         }
         bail!("{} refused a lookup {MAX_REFUSALS} times", self.endpoint)
     }
 
-    async fn request(&self, body: &str) -> Result<Outcome> {
+    async fn request(&self, body: &str) -> Result<BatchOutcome> {
         let request = self.client.post(self.endpoint.clone()).header(CONTENT_TYPE, "application/json");
         // The address is in the context of the error.
         let response = request.body(body.to_owned()).send().await.map_err(reqwest::Error::without_url)?;
         match (response.status(), retry_after(response.headers())) {
             (StatusCode::OK, _) => {
                 let body = response.bytes().await.map_err(reqwest::Error::without_url)?;
-                let batch: Batch = serde_json::from_slice(&body).with_context(|| self.no_index())?;
-                Ok(Outcome::Items(batch.items))
+                let batch: BatchResponse = serde_json::from_slice(&body).with_context(|| self.no_index())?;
+                Ok(BatchOutcome::Items(batch.items))
             }
             (status @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE), Some(pause)) => {
-                Ok(Outcome::Refused(status, pause))
+                Ok(BatchOutcome::Refused(status, pause))
             }
             _ => bail!("{}", failure(response).await),
         }

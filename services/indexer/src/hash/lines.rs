@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::instance::{Instance, MAX_HASHES};
 use crate::refusal_kind::RefusalKind;
 
-/// A line of the output.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Line {
@@ -20,7 +19,6 @@ enum Line {
     Refused(RefusedLine),
 }
 
-/// A chart.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ChartLine {
@@ -49,7 +47,8 @@ struct RefusedLine {
     reason: String,
 }
 
-/// Writes lines: at once, or with what an instance knows. Then the lines of up to [`MAX_HASHES`] charts wait for one request.
+/// Writes lines: at once, or with what an instance knows of the charts. In that case the lines of up to
+/// [`MAX_HASHES`] charts wait for one request.
 pub(super) struct Lines<'a, W> {
     output: &'a mut W,
     instance: Option<&'a Instance>,
@@ -64,10 +63,10 @@ impl<'a, W: Write> Lines<'a, W> {
     }
 
     /// Writes the line of a chart.
-    pub(super) async fn chart(&mut self, file: &str, chart: ChartDraft) -> Result<()> {
+    pub(super) async fn write_chart(&mut self, file: &str, chart: ChartDraft) -> Result<()> {
         let metadata = chart.metadata;
         self.charts += 1;
-        self.line(Line::Chart(ChartLine {
+        self.write_line(Line::Chart(ChartLine {
             file: file.to_owned(),
             hash: chart.hash,
             note_hash_version: NOTE_HASH_VERSION,
@@ -82,17 +81,17 @@ impl<'a, W: Write> Lines<'a, W> {
     }
 
     /// Writes the line of a file, or of one of its charts, that has no note hash.
-    pub(super) async fn refused(
+    pub(super) async fn write_refused(
         &mut self,
         file: &str,
         chart: Option<String>,
         error: &EntryError,
     ) -> Result<()> {
         let (kind, reason) = (RefusalKind::from(error), error.to_string());
-        self.line(Line::Refused(RefusedLine { file: file.to_owned(), chart, kind, reason })).await
+        self.write_line(Line::Refused(RefusedLine { file: file.to_owned(), chart, kind, reason })).await
     }
 
-    async fn line(&mut self, line: Line) -> Result<()> {
+    async fn write_line(&mut self, line: Line) -> Result<()> {
         self.waiting.push(line);
         if self.instance.is_none() || self.charts == MAX_HASHES { self.write_waiting().await } else { Ok(()) }
     }

@@ -19,19 +19,20 @@ use crate::hash::lines::Lines;
 use crate::input_files::read_file;
 use crate::library::{chart_format, is_archive};
 
-/// Writes one JSON object per chart, and per file or chart without a note hash, for all chart files and archives at or below
-/// the paths, in the order of their names. A file that `path` itself names must be a chart file or an archive.
+/// Writes one JSON object per chart, and per file or chart without a note hash, for all chart files and
+/// archives at or below the paths, in the order of their names. A file that `path` itself names must be a chart
+/// file or an archive.
 ///
 /// The lines of charts have what the instance at `lookup` knows of them.
 ///
 /// # Errors
 ///
-/// A path cannot be read or is neither a folder, a chart file nor an archive, the instance cannot be asked, or the output
-/// cannot be written.
+/// A path cannot be read or is neither a folder, a chart file nor an archive, the instance cannot be asked, or
+/// the output cannot be written.
 ///
-/// It is no error if the reader of the output closes it.
+/// It is not an error if the reader of the output closes it.
 pub(crate) async fn hash(paths: &[PathBuf], lookup: Option<&Url>, output: &mut impl Write) -> Result<()> {
-    // An error of the connection to the instance is none of `std::io` here, but its cause may be.
+    // An error of the connection to the instance is not a `std::io::Error` itself, but its cause may be one.
     let is_closed = |error: &anyhow::Error| {
         let error = error.downcast_ref::<std::io::Error>();
         error.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
@@ -76,7 +77,7 @@ async fn hash_file<W: Write>(path: &Path, lines: &mut Lines<'_, W>) -> Result<()
     };
     let files = match archive {
         Ok(files) => files,
-        Err(error) => return lines.refused(&name, None, &error).await,
+        Err(error) => return lines.write_refused(&name, None, &error).await,
     };
     for file in files {
         if let Some(format) = ChartFormat::from_path(&file.path) {
@@ -86,7 +87,6 @@ async fn hash_file<W: Write>(path: &Path, lines: &mut Lines<'_, W>) -> Result<()
     Ok(())
 }
 
-/// Writes the charts of a file.
 async fn write_file<W: Write>(
     name: &str,
     format: ChartFormat,
@@ -97,13 +97,13 @@ async fn write_file<W: Write>(
     let decoded = content.and_then(|bytes| Ok(decode_skipping_stored_rox(format, &bytes, &|_| true)?));
     let DecodedFile { charts, refused } = match decoded {
         Ok(decoded) => decoded,
-        Err(error) => return lines.refused(name, None, &error).await,
+        Err(error) => return lines.write_refused(name, None, &error).await,
     };
     for chart in charts {
-        lines.chart(name, chart).await?;
+        lines.write_chart(name, chart).await?;
     }
     for refused in refused {
-        lines.refused(name, Some(refused.chart), &refused.reason.into()).await?;
+        lines.write_refused(name, Some(refused.chart), &refused.reason.into()).await?;
     }
     Ok(())
 }

@@ -75,13 +75,12 @@ impl ExportFiles {
         Ok(())
     }
 
-    /// The manifest.
     pub(super) const fn manifest(&self) -> &ExportManifest {
         &self.manifest
     }
 
-    /// Reads the ROX files in the order of their hashes, until `read` returns `false`. Each file is that of its name, if the
-    /// export is what it should be.
+    /// Reads the ROX files in the order of their hashes, until `read` returns `false`. Each file has the hash
+    /// that its name states, if the export is valid.
     ///
     /// # Errors
     /// The archive is not one that an export has.

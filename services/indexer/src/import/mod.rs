@@ -49,7 +49,7 @@ pub(crate) async fn import(store: &Store, cache: &CacheInvalidator, folder: &Pat
     let Import { changed, progress, counts, other_files, .. } = import;
     drop(changed);
     progress.finish();
-    // What was stored before an error is to be seen as well.
+    // Also after an error, so that what was stored before it becomes visible.
     invalidation.finish().await?;
     assignment.finish(result.is_err()).await?;
     result?;
@@ -62,7 +62,6 @@ pub(crate) async fn import(store: &Store, cache: &CacheInvalidator, folder: &Pat
     Ok(())
 }
 
-/// An import that is running.
 struct Import<'a> {
     store: &'a Store,
     /// Never cancelled: an interrupted import is dropped.
@@ -82,7 +81,7 @@ impl Import<'_> {
     }
 }
 
-/// What became of the chartsets.
+/// How many chartsets had which outcome.
 #[derive(Debug, Default)]
 struct Counts {
     added: u64,

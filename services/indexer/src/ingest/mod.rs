@@ -43,14 +43,12 @@ const WRITERS: usize = 4;
 /// Number of fingerprints that are recorded in one statement.
 const FINGERPRINT_BATCH: usize = 256;
 
-/// What to ingest, and how.
 #[derive(Debug)]
 pub(crate) struct IngestOptions {
-    /// Libraries, folders and archives.
     pub(crate) paths: Vec<PathBuf>,
-    /// File for the report.
+    /// Where the report is written.
     pub(crate) report: Option<PathBuf>,
-    /// Whether to decode unchanged inputs, too.
+    /// Whether to decode unchanged inputs as well.
     pub(crate) full: bool,
 }
 
@@ -89,7 +87,7 @@ pub(crate) async fn ingest(
     let ingest = Ingest::new(store.clone(), inputs, &invalidation, options.full, sampler);
     let completion = ingest.run(&mut report).await;
     report.finish()?;
-    report.summary(&mut std::io::stdout().lock())?;
+    report.print_summary(&mut std::io::stdout().lock())?;
     let invalidated = invalidation.finish().await;
     let assigned = assignment.finish(!matches!(completion, Ok(Completion::All))).await;
     let completion = completion?;
@@ -120,7 +118,6 @@ fn find_inputs(paths: &[PathBuf]) -> Result<Vec<Input>> {
     Ok(inputs)
 }
 
-/// A running ingest.
 struct Ingest {
     reader: Arc<Reader>,
     writer: Writer,
@@ -309,10 +306,10 @@ impl Ingest {
     async fn record(&mut self, input_report: InputReport, report: &mut Report) -> Result<()> {
         self.count(&input_report);
         for line in input_report.chartsets {
-            report.chartset(line)?;
+            report.add_chartset(line)?;
         }
-        report.refused(input_report.refused)?;
-        report.input_done();
+        report.add_refused(input_report.refused)?;
+        report.finish_input();
         // Inputs of two libraries may have the same key: the last one is recorded.
         self.fingerprints
             .extend(input_report.fingerprint.map(|fingerprint| (fingerprint.input_key, fingerprint)));
@@ -321,11 +318,11 @@ impl Ingest {
 
     fn count(&self, input_report: &InputReport) {
         for line in &input_report.chartsets {
-            self.metrics.chartset(line.outcome);
+            self.metrics.record_chartset(line.outcome);
         }
-        self.metrics.refused_chartsets(input_report.refused_chartsets);
+        self.metrics.record_refused_chartsets(input_report.refused_chartsets);
         for refused in &input_report.refused {
-            self.metrics.refusal(refused.kind);
+            self.metrics.record_refusal(refused.kind);
         }
     }
 

@@ -35,12 +35,10 @@ impl RecordedOutcome {
     }
 }
 
-/// A chartset that was stored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredChartset {
     pub(super) id: ChartsetId,
     pub(super) path: String,
-    /// The number of charts.
     pub(super) charts: usize,
     /// The content fingerprint, in hexadecimal.
     fingerprint: String,
@@ -50,7 +48,6 @@ pub(super) struct StoredChartset {
 }
 
 impl StoredChartset {
-    /// The chartset that is stored for a draft.
     pub(super) fn from_draft(draft: &ChartsetDraft) -> Self {
         let fingerprint = blake3::Hash::from_bytes(content_fingerprint(draft)).to_hex().to_string();
         let (id, path, charts) = (draft.id, draft.path.clone(), draft.charts.len());

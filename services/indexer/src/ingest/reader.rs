@@ -33,17 +33,17 @@ const MAX_REMEMBERED: usize = 1 << 20;
 
 /// Reads and decodes inputs.
 pub(super) struct Reader {
-    /// The inputs, in order.
+    /// The inputs, in the order in which they are read.
     pub(super) inputs: Vec<Input>,
     /// The store with the recorded fingerprints; `None` in a dry run.
     pub(super) store: Option<Store>,
-    /// Detects unchanged inputs. `None` if that is not possible.
+    /// Detects unchanged inputs; `None` if the digest of the program could not be computed.
     pub(super) fingerprinter: Option<Fingerprinter>,
-    /// Whether to decode unchanged inputs, too.
+    /// Whether to decode unchanged inputs as well.
     pub(super) full: bool,
     /// The charts stored by this run.
     pub(super) stored_this_run: StoredHashes,
-    /// A permit per core.
+    /// One permit per core.
     pub(super) cores: Arc<Semaphore>,
     /// Cancels retries of store calls.
     pub(super) stop: CancellationToken,
@@ -51,11 +51,9 @@ pub(super) struct Reader {
     pub(super) sampler: Sampler,
 }
 
-/// An input that was read.
 pub(super) struct ReadInput {
     /// Its index in [`Reader::inputs`].
     pub(super) index: usize,
-    /// Its content.
     pub(super) content: InputContent,
     /// The fingerprint to record. Its outcome is still empty for a decoded input.
     pub(super) fingerprint: Option<InputFingerprint>,
@@ -63,11 +61,9 @@ pub(super) struct ReadInput {
     pub(super) span: Span,
 }
 
-/// The content of an input.
 pub(super) enum InputContent {
     /// Files and stored chartsets are unchanged since the last run, which had this outcome.
     Unchanged(RecordedOutcome),
-    /// The decoded song folders.
     Decoded(Vec<SongFolder>),
 }
 
@@ -92,7 +88,6 @@ enum Pending {
     Decoding(JoinHandle<anyhow::Result<ReadInput>>),
 }
 
-/// An input with a recorded fingerprint.
 struct RecordedInput {
     /// Its index in the chunk.
     position: usize,
@@ -313,7 +308,7 @@ impl Reader {
     }
 }
 
-/// Turns the result of a list into a list of results.
+/// Turns a failed list into a list with one error.
 fn each<T, E>(items: Result<Vec<T>, E>) -> Vec<Result<T, E>> {
     match items {
         Ok(items) => items.into_iter().map(Ok).collect(),

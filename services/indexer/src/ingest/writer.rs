@@ -13,7 +13,6 @@ use crate::clock::now_ms;
 use crate::report::{ChartsetLine, ChartsetOutcome, error_chain};
 use crate::song_folder::{RefusedFile, SongFolder};
 
-/// Stores song folders.
 #[derive(Clone)]
 pub(super) struct Writer {
     /// `None` in a dry run.
@@ -30,7 +29,6 @@ pub(super) struct Writer {
 /// [`ChartsetOutcome`] of each chartset is in its line.
 #[derive(Default)]
 pub(super) struct InputReport {
-    /// Its chartsets.
     pub(super) chartsets: Vec<ChartsetLine>,
     /// Its files and charts that are not indexed.
     pub(super) refused: Vec<RefusedFile>,

@@ -13,18 +13,15 @@ impl Checkpoints {
         Self(Mutex::new(vec![None; count]))
     }
 
-    /// Sets the checkpoint of the node with this index.
     pub(crate) fn set(&self, node: usize, checkpoint: Checkpoint) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)[node] = Some(checkpoint);
     }
 
-    /// The lowest checkpoint, if all are known.
     pub(crate) fn lowest(&self) -> Option<Checkpoint> {
         let checkpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         checkpoints.iter().copied().min().flatten()
     }
 
-    /// The lowest of the known checkpoints.
     pub(crate) fn lowest_known(&self) -> Option<Checkpoint> {
         let checkpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         checkpoints.iter().copied().flatten().min()

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use chart_index_domain::ChartsetId;
 use chart_index_domain::search::IndexedChartset;
-use chart_index_search::{Applied, Batch, IndexWriter, Quarantined, SearchError, Target};
+use chart_index_search::{Applied, IndexBatch, IndexWriter, Quarantined, SearchError, Target};
 use chart_index_store::{NodeLocks, NodeRole, Store};
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -94,7 +94,7 @@ impl<'a> Batches<'a> {
         self.node.locks.check().await?;
         let (writer, target) = (self.node.writer.clone(), self.target);
         let apply = async move {
-            let applied = writer.apply(target, &Batch { put: &put, delete: &delete }).await?;
+            let applied = writer.apply(target, &IndexBatch { put: &put, delete: &delete }).await?;
             let put = put.len() - applied.rejected.len();
             Ok((Written { put: put as u64, deleted: delete.len() as u64 }, applied))
         };

@@ -12,10 +12,10 @@ use crate::search::checkpoints::Checkpoints;
 /// How often the backlog is read.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Sets the gauges to the backlog of the node that lags most, without end.
+/// Sets the gauges to the backlog of the node that lags most, again and again. Never returns.
 ///
-/// Nodes count whose checkpoint is known. A node that was not reached since the start has no checkpoint, and no last
-/// success either.
+/// Nodes count whose checkpoint is known. A node that was not reached since the start has no checkpoint, and no
+/// last success either.
 pub(crate) async fn watch(
     store: Store,
     checkpoints: Arc<Checkpoints>,

@@ -12,10 +12,8 @@ use crate::search::node::{Batches, Node, Written};
 
 /// Maximum number of outbox rows in a pass, except for larger transactions. A rebuild waits for at most one pass.
 const ROWS_PER_PASS: u32 = 4_000;
-/// Chartsets in a batch.
 const BATCH_SIZE: usize = 1_000;
 
-/// The result of a pass.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(crate) written: Written,
@@ -53,7 +51,7 @@ async fn apply(node: &Node, target: Target, changes: &Changes) -> Result<(Writte
     if changes.chartsets.is_empty() {
         return Ok((Written::default(), 0));
     }
-    let quarantined = node.writer.quarantined(target).await?;
+    let quarantined = node.writer.read_quarantined(target).await?;
     let mut batches = Batches::new(node, target);
     for ids in changes.chartsets.chunks(BATCH_SIZE) {
         let put = node.store.indexed_chartsets(ids).await?;

@@ -13,11 +13,9 @@ use crate::report::{Progress, plural};
 use crate::search::node::{Batches, Node};
 use crate::search::pass::catch_up;
 
-/// Chartsets in a batch.
 const BATCH_SIZE: u32 = 4_000;
 /// Number of samples, spread evenly over the ids, by which the new index is compared with PostgreSQL.
 const SAMPLES: u64 = 20;
-/// Chartsets in a sample.
 const SAMPLE_SIZE: u32 = 50;
 
 /// Rebuilds the indexes of all nodes, one after the other. Searches use the live index until the swap.
@@ -92,7 +90,7 @@ async fn swap(node: &Node, from: RecordedCheckpoint) -> Result<Checkpoint> {
     check(node, checkpoint).await?;
     node.locks.check().await?;
     // An index of this catalogue cannot be ahead of its horizon: the live one belongs to another catalogue.
-    if node.writer.state().await?.is_some_and(|live| live.checkpoint > checkpoint) {
+    if node.writer.read_state().await?.is_some_and(|live| live.checkpoint > checkpoint) {
         node.writer.set_checkpoint(Target::Live, Checkpoint::default()).await?;
     }
     node.writer.finish_rebuild().await?;
@@ -111,7 +109,7 @@ async fn check(node: &Node, checkpoint: Checkpoint) -> Result<()> {
     }
     let shown = node.store.shown_count(checkpoint).await?;
     let changed: HashSet<ChartsetId> = shown.changed.iter().copied().collect();
-    let quarantined = node.writer.quarantined(Target::Rebuild).await?.into_iter().map(|set| set.id);
+    let quarantined = node.writer.read_quarantined(Target::Rebuild).await?.into_iter().map(|set| set.id);
     let quarantined: HashSet<ChartsetId> = quarantined.filter(|id| !changed.contains(id)).collect();
     differing.retain(|finding| !changed.contains(&finding.id) && !quarantined.contains(&finding.id));
     if let Some(finding) = differing.first() {

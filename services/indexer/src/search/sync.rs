@@ -208,21 +208,20 @@ impl Follower {
         let result = node.with_write_lock(try_pass(node)).instrument(span.clone()).await;
         match &result {
             Ok(Ok(Pass { written: Written { put, deleted }, quarantined, .. })) => {
-                self.metrics.pass_succeeded(start.elapsed(), *put, *deleted, *quarantined);
+                self.metrics.record_pass(start.elapsed(), *put, *deleted, *quarantined);
                 // Unsigned numbers would be exported as text.
                 span.record("chart_index.sync.put", put.cast_signed());
                 span.record("chart_index.sync.deleted", deleted.cast_signed());
             }
             Ok(Err(_)) => (),
             Err(_) => {
-                self.metrics.pass_failed(start.elapsed());
+                self.metrics.record_pass_failure(start.elapsed());
                 span.record("otel.status_code", "ERROR");
             }
         }
         result
     }
 
-    /// The span of a pass, if it is sampled.
     fn pass_span(&self) -> Span {
         if !self.sampler.sample() {
             return Span::none();
@@ -243,7 +242,7 @@ impl Follower {
 /// # Errors
 /// Among others, the index has a newer format. It is not rebuilt: two versions of this program would alternate.
 async fn try_pass(node: &Node) -> Result<Result<Pass, &'static str>> {
-    match node.writer.state().await? {
+    match node.writer.read_state().await? {
         None => Ok(Err("no index")),
         Some(state) if state.format > FORMAT => {
             bail!("the index has a newer format; to downgrade, run `chart-indexer rebuild` of this version")

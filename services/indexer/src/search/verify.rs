@@ -50,7 +50,7 @@ async fn verify_node(store: &Store, writer: &IndexWriter) -> Result<usize> {
     let (count, suspects) = scan(&node).await?;
     let mut findings = recheck(&node, &start, suspects).await?;
     mark_rejected(&node, &mut findings).await?;
-    let settings = writer.setting_differences().await?;
+    let settings = writer.find_setting_differences().await?;
     for setting in &settings {
         node.print(format_args!("{setting}"))?;
     }
@@ -68,7 +68,7 @@ async fn verify_node(store: &Store, writer: &IndexWriter) -> Result<usize> {
 
 /// Marks the chartsets that are missing because the node rejected their documents.
 async fn mark_rejected(node: &Node, findings: &mut [Difference]) -> Result<()> {
-    let quarantined = node.writer.quarantined(Target::Live).await?;
+    let quarantined = node.writer.read_quarantined(Target::Live).await?;
     let bytes: HashMap<ChartsetId, u64> = quarantined.iter().map(|set| (set.id, set.bytes)).collect();
     for finding in findings.iter_mut().filter(|finding| finding.kind == DifferenceKind::Missing) {
         if let Some(&bytes) = bytes.get(&finding.id) {
@@ -127,7 +127,7 @@ async fn is_synced(node: &Node) -> Result<bool> {
 
 /// The differences, and whether there are changes that are not applied yet.
 async fn recheck_locked(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<(Vec<Difference>, bool)> {
-    let state = node.writer.state().await?.context("no index: run `chart-indexer rebuild`")?;
+    let state = node.writer.read_state().await?.context("no index: run `chart-indexer rebuild`")?;
     ensure!(state.format == FORMAT, "the index has another format: run `chart-indexer rebuild`");
     // Fails if the checkpoint belongs to another history.
     node.store.changes(state.recorded(), 1).await?;

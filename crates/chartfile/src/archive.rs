@@ -35,7 +35,7 @@ const MAX_PATH_BYTES: usize = 1024;
 /// The maximum number of bytes of file names from which their encoding is detected.
 const MAX_NAME_SAMPLE_BYTES: usize = 64 * 1024;
 
-/// A chart file of an archive.
+/// A chart file in an archive, with its bytes or the reason why they are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedFile {
     /// The path in the archive: relative, with `/` between its components. The path of an entry with
@@ -127,7 +127,7 @@ fn scan_names(archive: &mut ZipIterable<impl Read + Seek>) -> Result<EntryNameEn
 struct CollectedFiles {
     files: Vec<ArchivedFile>,
     paths: HashSet<String>,
-    /// Inflated bytes.
+    /// Number of bytes inflated so far, those of refused and damaged entries included.
     bytes: u64,
 }
 
@@ -148,24 +148,25 @@ impl CollectedFiles {
             self.files.push(ArchivedFile { path: excerpt(&name), content });
             return Ok(());
         }
-        let content = match self.refusal(&name, &entry, nested) {
-            Some(refusal) => Err(refusal.into()),
-            None => self.read(entry, reader)?,
+        let content = match self.check_entry(&name, &entry, nested) {
+            Ok(()) => self.read(entry, reader)?,
+            Err(refusal) => Err(refusal.into()),
         };
         self.files.push(ArchivedFile { path: name, content });
         Ok(())
     }
 
-    /// Why the entry is refused without reading its content.
-    fn refusal(&mut self, path: &str, entry: &ZipFileEntry<'_>, nested: bool) -> Option<Refusal> {
+    /// Checks what the directory of the archive states about an entry, and records its path, so that a later entry
+    /// with the same path is refused.
+    fn check_entry(&mut self, path: &str, entry: &ZipFileEntry<'_>, nested: bool) -> Result<(), Refusal> {
         if nested {
-            Some(Refusal::NestedArchive)
+            Err(Refusal::NestedArchive)
         } else if !self.paths.insert(path.to_owned()) {
-            Some(Refusal::DuplicateName)
+            Err(Refusal::DuplicateName)
         } else if !is_regular_file(entry) {
-            Some(Refusal::NotAFile)
+            Err(Refusal::NotAFile)
         } else {
-            None
+            Ok(())
         }
     }
 
@@ -210,7 +211,7 @@ fn is_safe_path(path: &str) -> bool {
     path.len() <= MAX_PATH_BYTES && !drive && path.split('/').all(safe_part)
 }
 
-/// Whether the entry is a regular file. Archives from systems without file types do not record one.
+/// Whether the entry is a regular file. Entries that record no file type count as regular files.
 fn is_regular_file(entry: &ZipFileEntry<'_>) -> bool {
     const TYPE: u32 = 0o170_000;
     const REGULAR: u32 = 0o100_000;

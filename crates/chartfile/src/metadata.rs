@@ -11,7 +11,7 @@ pub(crate) const MAX_CHARACTERS: usize = 1_000;
 /// The maximum number of tags of a chart; further ones are dropped. Real charts have up to about 150.
 pub(crate) const MAX_TAGS: usize = 200;
 
-/// The cleaned metadata of a chart.
+/// Cleans the metadata that the decoder returns. Names and tags are truncated at [`MAX_CHARACTERS`].
 pub(crate) fn chart_metadata(metadata: &Metadata, romanised: &RomanisedNames) -> ChartMetadata {
     let (title, artist) = (clean(&metadata.title), clean(&metadata.artist));
     ChartMetadata {

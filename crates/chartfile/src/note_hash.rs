@@ -29,7 +29,7 @@ use crate::Refusal;
 /// A note on the timeline of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedNote {
-    /// Start in microseconds.
+    /// Start in microseconds on the timeline of the file; may be negative.
     pub start_us: i64,
     /// Column, from 0.
     pub column: u8,
@@ -95,13 +95,13 @@ impl CanonicalNotes {
         Self::new(chart.key_count, &notes)
     }
 
-    /// The key count.
+    /// The number of columns.
     #[must_use]
     pub fn keys(&self) -> KeyCount {
         self.keys
     }
 
-    /// The notes, sorted.
+    /// In the order in which they are hashed: by start, column, kind and end.
     #[must_use]
     pub fn notes(&self) -> &[CanonicalNote] {
         &self.notes
@@ -113,7 +113,7 @@ impl CanonicalNotes {
         self.notes.iter().map(|note| note.end_ms.unwrap_or(note.start_ms)).max().unwrap_or(0)
     }
 
-    /// The bytes that are hashed.
+    /// The input of the hash, as described [above](self).
     #[must_use]
     pub fn canonical_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(1 + 10 * self.notes.len());
@@ -129,7 +129,7 @@ impl CanonicalNotes {
         bytes
     }
 
-    /// The note hash.
+    /// The BLAKE3 digest of [`canonical_bytes`](Self::canonical_bytes).
     #[must_use]
     pub fn hash(&self) -> NoteHash {
         NoteHash::from_bytes(*blake3::hash(&self.canonical_bytes()).as_bytes())

@@ -12,19 +12,19 @@ pub enum Refusal {
     /// The file is larger than [`MAX_FILE_BYTES`](crate::MAX_FILE_BYTES).
     #[error("larger than {limit} bytes")]
     TooLarge {
-        /// The limit in bytes.
+        /// The maximum number of bytes.
         limit: u64,
     },
     /// Decoding the file would take far more time or memory than any real chart file.
     #[error("decoding limit exceeded: {what}")]
     LimitExceeded {
-        /// What the limit counts.
+        /// What there is too much of, in the plural.
         what: &'static str,
     },
     /// The file is a chart of another mode of the first game.
     #[error("unsupported game mode {mode} (only mode 3 is indexed)")]
     OtherGameMode {
-        /// The number of the mode.
+        /// The `Mode` of the file; only 3 is indexed.
         mode: u8,
     },
     /// The file names a mode that its game does not have.
@@ -88,20 +88,20 @@ pub enum Refusal {
     /// The archive has more entries than [`MAX_ENTRIES`](crate::archive::MAX_ENTRIES).
     #[error("archive has more than {limit} entries")]
     TooManyEntries {
-        /// The limit.
+        /// The maximum number of entries.
         limit: usize,
     },
     /// The archive has more chart files than [`MAX_CHART_FILES`](crate::archive::MAX_CHART_FILES).
     #[error("archive has more than {limit} chart files")]
     TooManyChartFiles {
-        /// The limit.
+        /// The maximum number of chart files.
         limit: usize,
     },
     /// The chart files of the archive are larger than
     /// [`MAX_ARCHIVE_CHART_BYTES`](crate::archive::MAX_ARCHIVE_CHART_BYTES) in total.
     #[error("archive has more than {limit} bytes of chart files")]
     ArchiveTooLarge {
-        /// The limit in bytes.
+        /// The maximum number of bytes.
         limit: u64,
     },
     /// The name of the entry is an absolute path, leads out of the archive, or is not a portable path.
@@ -124,7 +124,7 @@ pub struct RefusedChart {
     /// Identifies the chart: its position in the file (`chart 6`), or its step type and difficulty
     /// (`dance-double Challenge`).
     pub chart: String,
-    /// Why it is not indexed.
+    /// Why this chart is not indexed.
     pub reason: Refusal,
 }
 

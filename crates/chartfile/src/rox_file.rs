@@ -35,11 +35,11 @@ pub(crate) struct EncodedChart {
 /// What a ROX file contains.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoxContent {
-    /// The note hash of its chart.
+    /// Identifies the chart; computed from its notes.
     pub hash: NoteHash,
-    /// The numbers of its chart.
+    /// Computed from its notes and its timing.
     pub numbers: ChartNumbers,
-    /// The preview of its chart.
+    /// Notes, timing and density curve for display.
     pub preview: ChartPreview,
 }
 

@@ -9,7 +9,6 @@ use std::ffi::OsStr;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// The text of a file.
 pub(crate) enum Text<'a> {
     /// UTF-8, possibly with invalid bytes replaced.
     Utf8(Cow<'a, str>),

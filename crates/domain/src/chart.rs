@@ -14,13 +14,13 @@ use crate::{DensityCurve, KeyCount, NoteHash};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartNumbers {
-    /// Number of keys.
+    /// The number of columns.
     pub keys: KeyCount,
-    /// Lowest beats per minute.
+    /// Lowest BPM of any part of the chart.
     pub bpm_min: f64,
-    /// Highest beats per minute.
+    /// Highest BPM of any part of the chart.
     pub bpm_max: f64,
-    /// The beats per minute that apply for the longest time.
+    /// The BPM that applies for the longest time.
     pub bpm_main: f64,
     /// Time from the start of the first note to the end of the last, in milliseconds.
     pub length_ms: u32,
@@ -48,9 +48,9 @@ impl ChartNumbers {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartMetadata {
-    /// Original title.
+    /// As the file spells it, in any script.
     pub title: String,
-    /// Original artist.
+    /// As the file spells it, in any script.
     pub artist: String,
     /// Title in Latin letters, if it differs from the original one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub struct ChartMetadata {
     pub artist_romanised: Option<String>,
     /// Author of the chart.
     pub creator: String,
-    /// Name of the difficulty.
+    /// The name that the author gave to the difficulty, such as `Insane`.
     pub difficulty: String,
     /// Tags, in the order of the file.
     pub tags: Vec<String>,
@@ -72,29 +72,29 @@ pub struct ChartMetadata {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Chart {
-    /// The note hash.
+    /// Identifies the chart.
     pub hash: NoteHash,
-    /// Version of the hash scheme.
+    /// The scheme of the hash: [`NOTE_HASH_VERSION`](crate::NOTE_HASH_VERSION).
     pub note_hash_version: u32,
     /// Key count, BPM, length, notes and densities.
     #[serde(flatten)]
     pub numbers: ChartNumbers,
     /// Size of the ROX file in bytes.
     pub rox_bytes: u64,
-    /// Original title.
+    /// As the file spells it, in any script.
     pub title: String,
-    /// Original artist.
+    /// As the file spells it, in any script.
     pub artist: String,
     /// Author of the chart.
     pub creator: String,
-    /// Name of the difficulty.
+    /// The name that the author gave to the difficulty, such as `Insane`.
     pub difficulty: String,
 }
 
 /// What is shown of the notes of a chart. Computed from its ROX file, and stored with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChartPreview {
-    /// The density curve.
+    /// The shape of the chart for lists that compare charts.
     pub curve: DensityCurve,
     /// The notes and the timing as JSON (docs/api.md, "Chart preview").
     pub json: Vec<u8>,

@@ -2,10 +2,10 @@
 
 use crate::{Chart, Chartset, ChartsetId, DensityCurve, Source};
 
-/// The charts of a chartset in a list.
+/// What a list page shows of a chartset besides its list item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedCharts {
-    /// The id of the chartset.
+    /// The chartset.
     pub id: ChartsetId,
     /// When the index last changed it, in Unix epoch milliseconds.
     pub updated_at_ms: i64,
@@ -13,7 +13,7 @@ pub struct ListedCharts {
     pub charts: Vec<ListedChart>,
 }
 
-/// A chart in a list.
+/// A row of a list: a chart with its curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedChart {
     /// The chart, with the metadata of its file in this chartset.
@@ -35,10 +35,10 @@ pub struct ChartPage {
     pub chartsets: Vec<ChartInChartset>,
 }
 
-/// A chartset that contains a chart.
+/// One of the chartsets that a chart is in, with what its file says there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartInChartset {
-    /// The chartset.
+    /// As lists show it.
     pub chartset: Chartset,
     /// The name of the difficulty of the chart in this chartset.
     pub difficulty: String,
@@ -53,6 +53,6 @@ pub struct SimilarChart {
     pub chart: Chart,
     /// Its density curve; `None` until it is computed for a chart of an older version.
     pub curve: Option<DensityCurve>,
-    /// A chartset that contains it.
+    /// One of the chartsets that contain the chart.
     pub chartset_id: ChartsetId,
 }

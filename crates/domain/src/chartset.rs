@@ -15,7 +15,7 @@ use crate::{
 /// A chart in a chartset: the numbers stored with its note hash, and the metadata of its file in this chartset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartsetMember {
-    /// The note hash.
+    /// Identifies the chart. A chartset contains each hash once.
     pub hash: NoteHash,
     /// The numbers stored with the hash.
     pub numbers: ChartNumbers,
@@ -53,7 +53,7 @@ impl ChartsetMember {
 /// Serialises as the list item of docs/api.md, "Chartset list".
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chartset {
-    /// The id.
+    /// Stays the same when the charts change (docs/api.md, "Chartsets and ids").
     pub id: ChartsetId,
     /// Title of the first chart, in the order of the chartset detail.
     pub title: String,
@@ -75,7 +75,7 @@ pub struct Chartset {
     pub length_max_ms: u32,
     /// Highest peak density of any chart, in notes per second.
     pub density_max: f64,
-    /// Number of charts.
+    /// Number of charts, at least one.
     pub chart_count: u32,
 }
 
@@ -169,7 +169,7 @@ pub struct ChartsetDetail {
     pub charts: Vec<ChartsetChart>,
 }
 
-/// A chart in a chartset detail.
+/// A chart with what the chartset detail shows of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartsetChart {
     /// The chart, with the metadata of its file in this chartset.

@@ -1,4 +1,5 @@
-//! Records of chartsets: all that an instance needs to answer about them like the one that wrote the record.
+//! Records of chartsets: everything that an instance needs to give the same responses about them as the
+//! instance that wrote the record.
 
 use std::collections::HashSet;
 
@@ -18,7 +19,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartsetRecord {
-    /// The id.
+    /// Stays the same when the charts change (docs/api.md, "Chartsets and ids").
     pub id: ChartsetId,
     /// When the chartset last changed in the index, in Unix epoch milliseconds. Lists are ordered by it.
     pub updated_at_ms: i64,
@@ -34,9 +35,9 @@ pub struct ChartsetRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartRecord {
-    /// The note hash.
+    /// Identifies the chart. A record contains each hash once.
     pub hash: NoteHash,
-    /// Version of the hash scheme.
+    /// The scheme of the hash: [`NOTE_HASH_VERSION`](crate::NOTE_HASH_VERSION).
     pub note_hash_version: u32,
     /// Key count, BPM, length, notes and densities, computed from the ROX file.
     #[serde(flatten)]

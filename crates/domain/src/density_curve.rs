@@ -1,6 +1,5 @@
 //! The density curve of a chart: its shape in 48 bytes.
 
-/// [`DensityCurve::PARTS`].
 const PARTS: u32 = 48;
 
 /// How dense a chart is over its length, for rows of a list that compare charts.
@@ -12,19 +11,19 @@ const PARTS: u32 = 48;
 pub struct DensityCurve([u8; Self::PARTS]);
 
 impl DensityCurve {
-    /// The number of parts that a chart is divided into.
+    /// The number of equal parts that a chart is divided into.
     pub const PARTS: usize = PARTS as usize;
 
-    /// The density that has the highest value, in notes per second.
+    /// The density at which a value reaches its maximum, 255, in notes per second.
     pub const MAX_DENSITY: f64 = 60.0;
 
-    /// Wraps the values.
+    /// A curve from stored values, in the order of time.
     #[must_use]
     pub const fn from_bytes(values: [u8; Self::PARTS]) -> Self {
         Self(values)
     }
 
-    /// The values.
+    /// The values in the order of time, as they are stored.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; Self::PARTS] {
         &self.0

@@ -9,7 +9,7 @@ use crate::{ChartMetadata, ChartNumbers, ChartPreview, ChartsetId, NoteHash, Sou
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PublicSource {
-    /// The kind of the source.
+    /// The game, and whether it is a set or a pack.
     pub kind: SourceKind,
     /// The id of the set or pack.
     #[serde(rename = "ref")]
@@ -19,7 +19,7 @@ pub struct PublicSource {
 /// A chart, as read from a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartDraft {
-    /// The note hash.
+    /// Identifies the chart.
     pub hash: NoteHash,
     /// The numbers computed from this file.
     pub numbers: ChartNumbers,
@@ -27,7 +27,7 @@ pub struct ChartDraft {
     pub rox: Option<Vec<u8>>,
     /// The preview of the chart in the ROX file; `None` without one.
     pub preview: Option<ChartPreview>,
-    /// The metadata of the file.
+    /// As the file has it, cleaned.
     pub metadata: ChartMetadata,
     /// The source that the metadata names.
     pub declared_source: Option<PublicSource>,

@@ -57,7 +57,7 @@ pub struct MalformedExportName;
 pub struct FileDigest([u8; 32]);
 
 impl FileDigest {
-    /// The digest with these bytes.
+    /// Wraps the 32 bytes of a digest.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -72,7 +72,7 @@ impl FromStr for FileDigest {
     }
 }
 
-/// The text is not a digest.
+/// The text is not 64 lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is exactly 64 lower-case hexadecimal characters")]
 pub struct MalformedDigest;
@@ -85,7 +85,7 @@ pub enum ExportFile {
     /// The chartsets, one JSON object a line.
     #[serde(rename = "chartsets.ndjson.zst")]
     Chartsets,
-    /// The ROX files.
+    /// The ROX files, in a tar archive.
     #[serde(rename = "rox.tar")]
     Rox,
 }
@@ -94,7 +94,7 @@ impl ExportFile {
     /// Every file, in the order of a manifest.
     pub const ALL: [Self; 2] = [Self::Chartsets, Self::Rox];
 
-    /// The name of the file.
+    /// The name in the folder of the export, and in its URL.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -104,7 +104,7 @@ impl ExportFile {
     }
 }
 
-/// The manifest of an export.
+/// Describes the files of an export, so that a reader can verify them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExportManifest {
@@ -114,11 +114,11 @@ pub struct ExportManifest {
     pub sequence: u64,
     /// When the snapshot was taken, in Unix epoch milliseconds.
     pub exported_at_ms: i64,
-    /// Number of chartsets.
+    /// Number of chartsets in the snapshot.
     pub chartsets: u64,
     /// Number of distinct charts.
     pub charts: u64,
-    /// The other files.
+    /// All files but the manifest itself.
     pub files: Vec<ExportedFile>,
 }
 
@@ -126,11 +126,11 @@ pub struct ExportManifest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExportedFile {
-    /// The name of the file.
+    /// Which file it is.
     pub name: ExportFile,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its BLAKE3 digest.
+    /// The digest of its whole content.
     pub blake3: FileDigest,
 }
 

@@ -15,7 +15,7 @@ pub fn encode<'a>(bytes: &[u8], buffer: &'a mut [u8]) -> &'a str {
     std::str::from_utf8(buffer).unwrap_or_default()
 }
 
-/// Appends `bytes` to `text`.
+/// Appends the digits of `bytes` to `text`.
 pub fn push(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
         text.push(char::from(DIGITS[usize::from(byte >> 4)]));

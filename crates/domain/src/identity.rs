@@ -50,7 +50,7 @@ impl FromStr for NoteHash {
     }
 }
 
-/// The text is not a note hash.
+/// The text is not 64 lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a chart hash is exactly 64 lower-case hexadecimal characters")]
 pub struct MalformedNoteHash;
@@ -115,7 +115,7 @@ impl FromStr for ChartsetId {
     }
 }
 
-/// The text is not a chartset id.
+/// The text is not 16 lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a chartset id is exactly 16 lower-case hexadecimal characters")]
 pub struct MalformedChartsetId;
@@ -126,9 +126,9 @@ pub struct MalformedChartsetId;
 pub struct KeyCount(u8);
 
 impl KeyCount {
-    /// The minimum.
+    /// The lowest key count that is indexed.
     pub const MIN: u8 = 4;
-    /// The maximum.
+    /// The highest key count that is indexed.
     pub const MAX: u8 = 7;
 
     /// The key count as a number.
@@ -146,7 +146,7 @@ impl TryFrom<u8> for KeyCount {
     }
 }
 
-/// A key count outside 4 to 7.
+/// The number is not from 4 to 7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unsupported key count {0} (only 4 to 7 are indexed)")]
 pub struct InvalidKeyCount(pub u8);

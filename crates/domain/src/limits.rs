@@ -35,7 +35,7 @@ pub struct ChartsetTooLarge {
     pub what: &'static str,
     /// The count. Counting may stop early.
     pub count: u64,
-    /// The limit.
+    /// The maximum count.
     pub limit: u64,
 }
 

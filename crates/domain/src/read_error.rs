@@ -11,14 +11,14 @@ pub enum ReadError {
     Unavailable {
         /// The operation, e.g. `look up chart`.
         operation: &'static str,
-        /// The cause.
+        /// The error of the client library, for the log.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
     /// Too many reads of this kind are in flight. Another engine may succeed.
     #[error("{operation}: overloaded")]
     Overloaded {
-        /// The operation.
+        /// The operation, e.g. `search chartsets`.
         operation: &'static str,
         /// The limit that was exceeded.
         #[source]
@@ -29,16 +29,16 @@ pub enum ReadError {
     Unsupported {
         /// The operation, e.g. `search chartsets`.
         operation: &'static str,
-        /// The cause.
+        /// What the engine cannot do, for the log.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
     /// The read failed in a way that a retry does not fix.
     #[error("{operation}: failed")]
     Failed {
-        /// The operation.
+        /// The operation, e.g. `look up chart`.
         operation: &'static str,
-        /// The cause.
+        /// The error of the client library or of a parser, for the log.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },

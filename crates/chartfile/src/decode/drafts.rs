@@ -9,7 +9,7 @@ use rox::formats::RomanisedNames;
 use crate::metadata::chart_metadata;
 use crate::{IsStored, Refusal, RefusedChart, rox_file};
 
-/// The charts of one file.
+/// The charts of one file, indexable or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecodedFile {
     /// The indexable charts, at least one, in the order of the file. Each note hash once: if a file contains the same
@@ -43,7 +43,6 @@ pub(super) fn draft(
     })
 }
 
-/// A file with one chart.
 pub(super) fn single_chart(chart: ChartDraft) -> DecodedFile {
     DecodedFile { charts: vec![chart], refused: Vec::new() }
 }

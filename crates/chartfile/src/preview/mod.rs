@@ -61,7 +61,7 @@ pub enum ColumnNumber {
 
 /// The notes of each column, with times in milliseconds.
 ///
-/// No note may end before it starts, which the decoder makes sure of.
+/// No note may end before it starts, which the decoder guarantees.
 #[must_use]
 pub fn note_columns(notes: &CanonicalNotes) -> Vec<Vec<ColumnNumber>> {
     let mut columns = vec![(0, Vec::new()); notes.keys().get().into()];

@@ -9,7 +9,6 @@ use crate::metadata::excerpt;
 
 /// The text of a `.qua` file after [`repair_text`].
 pub(crate) struct RepairedText<'a> {
-    /// The text to decode.
     pub(crate) text: Cow<'a, str>,
     /// The key count, if the decoder has no mode for it.
     pub(crate) keys: Option<u8>,

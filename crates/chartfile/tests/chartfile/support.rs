@@ -7,7 +7,6 @@ use chart_index_chartfile::{ChartFormat, DecodedFile, Refusal, decode, inspect_r
 use chart_index_domain::NoteHash;
 use serde_json::Value;
 
-/// The root of the workspace.
 pub(crate) fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

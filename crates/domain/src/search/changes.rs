@@ -43,7 +43,7 @@ impl FromStr for HistoryDigest {
     }
 }
 
-/// A checkpoint as an index records it.
+/// The checkpoint of an index, with the history that it belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordedCheckpoint {
     /// The changes that are applied to the index.

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 
 use crate::{Chartset, Keywords, ReadError};
 
-/// One page of chartsets.
+/// One page of the chartset list, with the total of all pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartsetPage {
     /// The chartsets of the page, in order.
@@ -28,7 +28,7 @@ pub struct ChartsetPage {
 /// A chartset in the form in which a search engine with its own documents indexes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedChartset {
-    /// The chartset.
+    /// What lists show.
     pub chartset: Chartset,
     /// Further search terms.
     pub keywords: Keywords,
@@ -36,12 +36,12 @@ pub struct IndexedChartset {
     pub updated_at_ms: i64,
 }
 
-/// The search engines.
+/// The engine that a page of the list is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// A Meilisearch server.
     Meilisearch,
-    /// PostgreSQL.
+    /// The store's own tables.
     Postgres,
 }
 
@@ -78,7 +78,7 @@ pub struct DatabaseIdentity(pub u64);
 /// for which an engine may tolerate typing errors.
 #[async_trait]
 pub trait SearchIndex: Send + Sync {
-    /// Which engine this is.
+    /// The name of the engine in metrics, cache keys and responses.
     fn engine(&self) -> Engine;
 
     /// The last known generation; does no I/O. A search that starts now sees this generation or a newer one.

@@ -26,7 +26,7 @@ pub struct SearchQuery {
     pub density_min: Option<f64>,
     /// Sort key; ties are broken by id, ascending.
     pub sort: Sort,
-    /// Sort direction.
+    /// Of the sort key.
     pub direction: Direction,
     /// Page number and size.
     pub page: PageRequest,
@@ -44,13 +44,13 @@ impl SearchQuery {
 /// A range with inclusive bounds, each optional.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Bounds {
-    /// The lower bound.
+    /// Values below it do not match.
     pub min: Option<f64>,
-    /// The upper bound.
+    /// Values above it do not match.
     pub max: Option<f64>,
 }
 
-/// A set of key counts.
+/// A set of key counts, for the filter of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct KeySet(u8);
 
@@ -169,7 +169,7 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// The default page size.
+    /// Items on a page if the query names no size.
     pub const DEFAULT_SIZE: u32 = 30;
     /// The maximum page size (docs/api.md, "Chartset list").
     pub const MAX_SIZE: u32 = 60;

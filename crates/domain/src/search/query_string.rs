@@ -14,7 +14,7 @@ pub const MAX_TEXT_CHARACTERS: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{parameter}: {reason}")]
 pub struct ParameterError {
-    /// The name of the parameter.
+    /// The name as the query string spells it.
     pub parameter: &'static str,
     /// What is wrong, and what the parameter accepts.
     pub reason: Cow<'static, str>,
@@ -68,7 +68,8 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
     })
 }
 
-/// Parses the whole numbers of another query string than that of a list, by the same rules. Those that do not fit saturate.
+/// Parses parameters of another query string by the same rules, all of them whole numbers. Numbers that do not
+/// fit into `i64` saturate.
 ///
 /// # Errors
 /// A parameter occurs twice, is not UTF-8, or is no whole number.

@@ -26,7 +26,6 @@ const PLAIN: Pattern = Pattern {
     mines_and_rolls: false,
 };
 
-/// A chart with the notes of `pattern`.
 fn chart(difficulty: &'static str, creator: &'static str, id: u32, pattern: Pattern) -> Chart {
     Chart { difficulty, creator, keys: pattern.keys, id, notes: pattern.notes() }
 }

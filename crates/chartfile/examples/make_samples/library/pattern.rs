@@ -1,50 +1,40 @@
 //! Generates playable notes from pseudo-random numbers, reproducibly.
 
-/// Rows per beat.
 pub(crate) const ROWS_PER_BEAT: usize = 4;
-/// Rows per measure.
 pub(crate) const ROWS_PER_MEASURE: usize = 4 * ROWS_PER_BEAT;
 
-/// The kind of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A tap.
     Tap,
-    /// A long note over this number of rows.
+    /// Over this number of rows.
     Long(usize),
-    /// A roll (burst) over this number of rows. Only in simfiles.
+    /// Over this number of rows. Only in simfiles.
     Roll(usize),
-    /// A mine. Only in simfiles.
+    /// Only in simfiles.
     Mine,
 }
 
-/// One note.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Note {
-    /// Row from the start of the chart.
+    /// From the start of the chart.
     pub(crate) row: usize,
-    /// Column, from 0.
+    /// From 0.
     pub(crate) column: usize,
-    /// Kind.
     pub(crate) kind: Kind,
 }
 
 /// Parameters of the notes of a chart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pattern {
-    /// Seed of the random numbers.
     pub(crate) seed: u64,
-    /// Number of columns.
     pub(crate) keys: usize,
-    /// Length in measures.
     pub(crate) measures: usize,
-    /// Rows between notes.
+    /// From one note to the next.
     pub(crate) step: usize,
     /// Number of long notes among ten notes.
     pub(crate) long_of_ten: u64,
     /// Number of chords among ten notes.
     pub(crate) chords_of_ten: u64,
-    /// Whether to generate mines and rolls.
     pub(crate) mines_and_rolls: bool,
 }
 

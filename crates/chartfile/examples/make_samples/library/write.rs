@@ -7,13 +7,11 @@ use super::pattern::{Kind, Note, ROWS_PER_BEAT, ROWS_PER_MEASURE};
 /// The metadata and timing of a song.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Song {
-    /// Original title.
     pub(crate) title: &'static str,
-    /// Title in Latin letters; empty if the original one is.
+    /// In Latin letters; empty if the original one is.
     pub(crate) title_romanised: &'static str,
-    /// Artist.
     pub(crate) artist: &'static str,
-    /// Artist in Latin letters; empty if the original one is.
+    /// In Latin letters; empty if the original one is.
     pub(crate) artist_romanised: &'static str,
     /// Tags, as written in the file.
     pub(crate) tags: &'static str,
@@ -25,18 +23,13 @@ pub(crate) struct Song {
     pub(crate) set_id: u32,
 }
 
-/// One chart of a song.
 #[derive(Debug, Clone)]
 pub(crate) struct Chart {
-    /// Name of the difficulty.
     pub(crate) difficulty: &'static str,
-    /// Who made it.
     pub(crate) creator: &'static str,
-    /// Columns.
     pub(crate) keys: usize,
-    /// Id of the chart; 0 for none.
+    /// 0 for none.
     pub(crate) id: u32,
-    /// The notes.
     pub(crate) notes: Vec<Note>,
 }
 

@@ -40,7 +40,6 @@ struct Assets {
 }
 
 struct Embedded {
-    /// The name with the hash.
     hashed_name: String,
     /// The expression of an [`Asset`](src/assets.rs).
     expression: String,

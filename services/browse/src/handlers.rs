@@ -40,7 +40,7 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     let query = parse_query_string(query_string.as_deref().unwrap_or_default())?;
     let read = ListRead { cache: &state.cache, check: &check, headers: &headers };
-    let ListPage { engine, body, .. } = state.engines.page(&read, query, &Arc::new(JsonFormat)).await?;
+    let ListPage { engine, body, .. } = state.engines.read_page(&read, query, &Arc::new(JsonFormat)).await?;
     let mut response = body.into_response(&headers, CachePolicy::Listing, MediaType::Json);
     response.headers_mut().insert(X_SEARCH_ENGINE, HeaderValue::from_static(engine.as_str()));
     Ok(response)

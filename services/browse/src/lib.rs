@@ -21,21 +21,21 @@ use crate::json_bodies::{DetailBody, ListBody};
 pub use search_engines::{ListPage, ListRead, PageFormat, Search, SearchEngines};
 pub use source_pages::{InvalidSourcePage, SourcePage, SourcePages};
 
-/// The state of the handlers.
+/// What the handlers share.
 pub struct BrowseState {
     /// The engines that list chartsets.
     pub engines: SearchEngines,
-    /// The catalogue.
+    /// For details, sources and the generation of the catalogue.
     pub store: Store,
     /// The generation of the catalogue, which is part of the cache keys of details.
     pub watch: CatalogueWatch,
-    /// The rate limits and the response cache.
+    /// Checks rate limits and caches responses.
     pub cache: ResponseCache,
-    /// The public pages of the sources.
+    /// Where chartsets are redirected to.
     pub source_pages: SourcePages,
 }
 
-/// The routes of the service.
+/// The routes of `/api/chartsets` and `/go/chartset`.
 pub fn routes(state: BrowseState) -> Routes {
     Routes::new(state.cache.rate_limiter())
         .route(Group::List, "/api/chartsets", get(handlers::list))
@@ -50,12 +50,12 @@ pub fn routes(state: BrowseState) -> Routes {
     paths(handlers::list, handlers::detail, handlers::redirect),
     components(schemas(ListBody<'static>, DetailBody<'static>, Chartset))
 )]
-struct Document;
+struct BrowseApi;
 
 /// The OpenAPI document of this service: its operations and schemas.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+    BrowseApi::openapi()
 }
 
 #[cfg(test)]

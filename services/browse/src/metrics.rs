@@ -7,7 +7,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, Counter};
 use tracing::Instrument;
 
-/// What an engine is to a request.
+/// Whether an engine is searched first or after another one failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The engine that is searched first.
@@ -29,8 +29,7 @@ impl Role {
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    /// With a page.
+enum SearchOutcome {
     Success,
     /// The engine was unavailable, overloaded or too slow.
     Unavailable,
@@ -40,7 +39,7 @@ enum Outcome {
     Error,
 }
 
-impl Outcome {
+impl SearchOutcome {
     const ALL: [Self; 4] = [Self::Success, Self::Unavailable, Self::Unsupported, Self::Error];
 
     const fn new<T>(result: &Result<T, ReadError>) -> Self {
@@ -84,10 +83,10 @@ impl Default for SearchMetrics {
             .with_unit("{response}")
             .with_description("List responses, cached or not, by engine and its role")
             .build();
-        let outcome = |outcome: Outcome| KeyValue::new("chart_index.outcome", outcome.as_str());
+        let outcome = |outcome: SearchOutcome| KeyValue::new("chart_index.outcome", outcome.as_str());
         let role = |role: Role| KeyValue::new("chart_index.search.role", role.as_str());
         Self {
-            requests: bind(&requests, &Outcome::ALL.map(outcome)),
+            requests: bind(&requests, &SearchOutcome::ALL.map(outcome)),
             responses: bind(&responses, &Role::ALL.map(role)),
         }
     }
@@ -103,9 +102,9 @@ impl SearchMetrics {
         let span =
             child_span(|| tracing::debug_span!("search", "chart_index.search.engine" = engine.as_str()));
         let counters = &self.requests[engine as usize];
-        let mut count = CountOnDrop { counters, outcome: Outcome::Unavailable };
+        let mut count = CountOnDrop { counters, outcome: SearchOutcome::Unavailable };
         let result = if span.is_disabled() { search.await } else { search.instrument(span).await };
-        count.outcome = Outcome::new(&result);
+        count.outcome = SearchOutcome::new(&result);
         result
     }
 
@@ -117,7 +116,7 @@ impl SearchMetrics {
 
 struct CountOnDrop<'a> {
     counters: &'a [BoundCounter<u64>; 4],
-    outcome: Outcome,
+    outcome: SearchOutcome,
 }
 
 impl Drop for CountOnDrop<'_> {

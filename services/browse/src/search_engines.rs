@@ -55,33 +55,29 @@ impl SearchEngines {
         Self { primary, fallback: Some(fallback), metrics: Arc::default() }
     }
 
-    /// A page of the list in this format, and the engine that it comes from.
-    ///
-    /// # Errors
-    ///
-    /// [`ApiError::RateLimited`], [`ApiError::Overloaded`], or the error of the last engine that was searched.
-    pub async fn page<F: PageFormat>(
+    /// Returns a page of the list in this format, and the engine that it comes from.
+    pub async fn read_page<F: PageFormat>(
         &self,
         read: &ListRead<'_>,
         query: SearchQuery,
         format: &Arc<F>,
     ) -> Result<ListPage, ApiError> {
         let query = Arc::new(query);
-        let page = self.page_of(Role::Primary, &self.primary, read, &query, format).await;
+        let page = self.read_page_of(Role::Primary, &self.primary, read, &query, format).await;
         match (page, &self.fallback) {
             (Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))), Some(fallback)) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
                     "falling back to the second search engine"
                 );
-                self.page_of(Role::Fallback, fallback, read, &query, format).await
+                self.read_page_of(Role::Fallback, fallback, read, &query, format).await
             }
             (page, _) => page,
         }
     }
 
-    /// The page of one engine, from the cache or by a search.
-    async fn page_of<F: PageFormat>(
+    /// Reads the page of one engine, from the cache or by a search.
+    async fn read_page_of<F: PageFormat>(
         &self,
         role: Role,
         engine: &Arc<dyn SearchIndex>,
@@ -101,7 +97,7 @@ impl SearchEngines {
         let fill = {
             let format = Arc::clone(format);
             move || async move {
-                let page = search.page(&search.query).await?;
+                let page = search.find_page(&search.query).await?;
                 format.render(search, page).await
             }
         };
@@ -121,10 +117,10 @@ impl fmt::Debug for SearchEngines {
     }
 }
 
-/// What a list is read through: the response cache, with the rate limit and the headers of a request.
+/// How a list is read: through the response cache, with the rate limit and the headers of a request.
 #[derive(Debug)]
 pub struct ListRead<'a> {
-    /// The response cache.
+    /// Where pages are cached.
     pub cache: &'a ResponseCache,
     /// The rate limit check of the request.
     pub check: &'a RateLimitCheck,
@@ -132,10 +128,10 @@ pub struct ListRead<'a> {
     pub headers: &'a RequestHeaders,
 }
 
-/// A page of the list.
+/// A rendered page of the list.
 #[derive(Debug)]
 pub struct ListPage {
-    /// The engine that it comes from.
+    /// The engine that found the page; the value of `X-Search-Engine`.
     pub engine: Engine,
     /// The body, in the format that was asked for.
     pub body: TextBody,
@@ -143,24 +139,20 @@ pub struct ListPage {
     pub age: Option<Duration>,
 }
 
-/// A search of one engine.
+/// A search that a [`PageFormat`] renders, and may use to find further pages.
 pub struct Search {
     engine: Arc<dyn SearchIndex>,
     generation: Generation,
     /// Whether the primary engine failed, and this is the fallback.
     pub is_fallback: bool,
-    /// The query.
+    /// The query of the page that is rendered.
     pub query: Arc<SearchQuery>,
     metrics: Arc<SearchMetrics>,
 }
 
 impl Search {
-    /// A page of the same engine, of this or another query.
-    ///
-    /// # Errors
-    ///
-    /// As for [`SearchIndex::search`].
-    pub async fn page(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
+    /// Returns a page of the same engine, for this or another query.
+    pub async fn find_page(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         let found = self.engine.search(query, self.generation);
         self.metrics.observe(self.engine.engine(), found).await
     }
@@ -173,7 +165,7 @@ impl Search {
 
 /// A form in which a page of the list is cached and sent.
 pub trait PageFormat: Send + Sync + 'static {
-    /// The key of a page with this name.
+    /// The cache key of a page with this name.
     fn cache_key(name: &[u8], generation: Generation) -> CacheKey;
 
     /// Adds to the name what else the body depends on.
@@ -181,7 +173,7 @@ pub trait PageFormat: Send + Sync + 'static {
         name
     }
 
-    /// Renders a page.
+    /// Renders a page. The result is cached.
     fn render(
         &self,
         search: Search,
@@ -189,7 +181,6 @@ pub trait PageFormat: Send + Sync + 'static {
     ) -> impl Future<Output = Result<CachedResponse, ReadError>> + Send;
 }
 
-/// The JSON of the API.
 pub(crate) struct JsonFormat;
 
 impl PageFormat for JsonFormat {
@@ -208,7 +199,7 @@ fn cache_name(engine: Engine, query: &SearchQuery) -> Result<Vec<u8>, ApiError> 
     serde_json::to_vec(&(engine.as_str(), query)).map_err(|error| ApiError::Internal(error.into()))
 }
 
-/// Every query has a page, an empty one at least: "not found" is never cached under the key of a list.
+/// Every query has a page, if only an empty one: "not found" is never cached under the key of a list.
 #[derive(Debug, thiserror::Error)]
 #[error("the cache entry of a list is not a page")]
 struct CachedWithoutPage;

@@ -18,20 +18,20 @@ use crate::changes::{ChangeItem, ChangesBody};
 pub use crate::exports::ExportsSettings;
 use crate::exports::handlers;
 
-/// The state of the handlers.
+/// What the handlers share.
 #[derive(Debug)]
 pub struct BulkState {
-    /// The catalogue.
+    /// For the change feed and the hash filters.
     pub store: Store,
-    /// The rate limits and the response cache.
+    /// Checks rate limits and caches responses.
     pub cache: ResponseCache,
     /// The runtime for work that takes milliseconds of processor time.
     pub background: Handle,
-    /// The exports.
+    /// Where the exports are.
     pub exports: ExportsSettings,
 }
 
-/// The routes of the service.
+/// The routes of `/api/changes`, `/api/charts/filter` and `/api/exports`.
 pub fn routes(state: BulkState) -> Routes {
     let hash_filter = hash_filter::routes(&state);
     Routes::new(state.cache.rate_limiter())
@@ -64,10 +64,10 @@ pub fn routes(state: BulkState) -> Routes {
         ExportedFile
     ))
 )]
-struct Document;
+struct BulkApi;
 
 /// The OpenAPI document of this service: its operations and schemas.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+    BulkApi::openapi()
 }

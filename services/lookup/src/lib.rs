@@ -19,22 +19,22 @@ use crate::batch_lookup::BatchRequest;
 use crate::lookup_body::LookupBody;
 use crate::openapi::{BatchBody, ChartPreview};
 
-/// The state of the handlers.
+/// What the handlers share.
 #[derive(Debug)]
 pub struct LookupState {
-    /// The catalogue.
+    /// For lookups, ROX files and previews.
     pub store: Store,
-    /// The rate limits and the response cache.
+    /// Checks rate limits and caches responses.
     pub cache: ResponseCache,
-    /// The runtime that reads batches.
+    /// The runtime for batches, which take milliseconds of processor time.
     pub background: Handle,
 }
 
-/// The routes of the service.
+/// The routes of `/api/charts`.
 pub fn routes(state: LookupState) -> Routes {
     Routes::new(state.cache.rate_limiter())
         .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
-        // Like every path that holds no hash. Without this route it would be 405.
+        // GET has the response of every path without a valid hash, 400. Without this route it would be 405.
         .route(Group::Lookup, "/api/charts/lookup", get(handlers::chart))
         .post_route(Group::Bulk, "/api/charts/lookup", post(batch_lookup::charts))
         .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
@@ -48,12 +48,12 @@ pub fn routes(state: LookupState) -> Routes {
     paths(handlers::chart, handlers::rox, handlers::preview, batch_lookup::charts),
     components(schemas(BatchBody, BatchRequest, ChartPreview, LookupBody<'static>))
 )]
-struct Document;
+struct LookupApi;
 
 /// The OpenAPI document of this service: its operations and schemas.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+    LookupApi::openapi()
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use crate::PagesState;
 use crate::layout::Layout;
 use crate::render::render;
 
-/// The page about the site.
 #[derive(Template)]
 #[template(path = "about.html", whitespace = "minimize")]
 struct AboutTemplate {

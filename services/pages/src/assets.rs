@@ -5,10 +5,9 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use axum::response::{IntoResponse, Response};
 use chart_index_http::{ApiError, CachePolicy, PathParam, RequestHeaders, Resource};
 
-/// A file of `services/pages/assets`.
+/// A file of `services/pages/assets`, embedded in the program.
 #[derive(Debug)]
 pub(crate) struct Asset {
-    /// The name of the file.
     pub(crate) name: &'static str,
     /// The path in URLs: it contains a hash of the bytes.
     pub(crate) path: &'static str,
@@ -20,7 +19,6 @@ pub(crate) struct Asset {
 /// All assets, sorted by name.
 static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// The embedded assets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Assets;
 

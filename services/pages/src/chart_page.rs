@@ -44,14 +44,13 @@ pub(crate) async fn chart(
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-/// The page is complete without the similar charts, if only that query fails.
+/// The page has no similar charts if only their query fails.
 async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let Some(page) = state.store.chart_page(hash).await? else { return Ok(CachedResponse::NotFound) };
     let similar = state.store.similar_charts(hash).await.unwrap_or_default();
     Ok(TextBody::new(render(&ChartTemplate::new(&page, &similar, state))?).into_cached())
 }
 
-/// The page of a chart.
 #[derive(Template)]
 #[template(path = "chart.html", whitespace = "minimize")]
 struct ChartTemplate {

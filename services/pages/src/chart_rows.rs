@@ -6,7 +6,6 @@ use crate::creators::CreatorLink;
 use crate::set_view::named;
 use crate::{curve, format};
 
-/// A chart with its numbers.
 #[derive(Debug)]
 pub(crate) struct ChartRow {
     pub(crate) href: String,
@@ -27,7 +26,6 @@ pub(crate) struct ChartRow {
 }
 
 impl ChartRow {
-    /// The row of a chart.
     pub(crate) fn new(chart: &Chart, density: Option<&DensityCurve>) -> Self {
         let numbers = &chart.numbers;
         Self {

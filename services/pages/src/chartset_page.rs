@@ -44,7 +44,6 @@ async fn read(state: &PagesState, id: ChartsetId) -> Result<CachedResponse, Read
     Ok(TextBody::new(render(&ChartsetTemplate::new(&detail, state))?).into_cached())
 }
 
-/// The page of a chartset.
 #[derive(Template)]
 #[template(path = "chartset.html", whitespace = "minimize")]
 struct ChartsetTemplate {
@@ -59,7 +58,6 @@ struct ChartsetTemplate {
     sources: Vec<SourceLine>,
 }
 
-/// A tag, and the search for it.
 struct TagLink {
     name: String,
     href: String,

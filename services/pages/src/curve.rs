@@ -34,7 +34,8 @@ pub(crate) fn figure(curve: &DensityCurve) -> String {
     area(curve, FIGURE)
 }
 
-/// A path of as few segments as [`TOLERANCE`] allows, with relative commands and without optional separators.
+/// Draws the area with as few segments as [`TOLERANCE`] allows, with relative commands and without optional
+/// separators.
 fn area(curve: &DensityCurve, drawing: Drawing) -> String {
     let height = drawing.height;
     let exact: Vec<f32> = curve
@@ -60,7 +61,7 @@ fn area(curve: &DensityCurve, drawing: Drawing) -> String {
     path
 }
 
-/// What separates a number from the one before it: its sign is enough.
+/// The separator before a number: a sign needs none.
 const fn separator(number: i16) -> &'static str {
     if number < 0 { "" } else { " " }
 }
@@ -154,7 +155,6 @@ mod tests {
         }
     }
 
-    /// The height of a path at each point.
     fn points(path: &str) -> Vec<f32> {
         let spaced = path.replace('h', " h ").replace('l', " l ").replace('V', " V ").replace('-', " -");
         let mut words = spaced.split_whitespace().skip(3);

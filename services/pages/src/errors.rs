@@ -6,7 +6,6 @@ use chart_index_http::{ErrorPage, ErrorPages};
 use crate::layout::Layout;
 use crate::render::render;
 
-/// The page of an error.
 #[derive(Template)]
 #[template(path = "error.html", whitespace = "minimize")]
 struct ErrorTemplate<'a> {

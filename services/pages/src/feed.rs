@@ -28,7 +28,7 @@ pub(crate) async fn feed(
     let query = ListQuery::parse(query_string.as_deref().unwrap_or_default())?.query.selection();
     let read = ListRead { cache: &state.cache, check: &check, headers: &headers };
     let format = Arc::new(AtomFormat(Arc::clone(&state)));
-    let page = state.engines.page(&read, query.search, &format).await?;
+    let page = state.engines.read_page(&read, query.search, &format).await?;
     Ok(page.body.into_response(&headers, CachePolicy::Page, MediaType::Atom))
 }
 
@@ -55,7 +55,6 @@ impl PageFormat for AtomFormat {
     }
 }
 
-/// The feed.
 #[derive(Template)]
 #[template(path = "feed.xml", whitespace = "minimize")]
 struct FeedTemplate<'a> {

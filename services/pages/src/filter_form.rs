@@ -6,7 +6,7 @@ use chart_index_domain::search::{Bounds, ParameterError, SearchQuery, Sort};
 use crate::format;
 use crate::list_query::{Filter, ListQuery, raw_parameters};
 
-/// The values of the fields.
+/// The form of the list, with the values of its fields.
 #[derive(Debug, Default)]
 pub(crate) struct FilterForm {
     pub(crate) q: String,
@@ -38,7 +38,6 @@ pub(crate) struct KeyButton {
     pub(crate) is_checked: bool,
 }
 
-/// An option of the field for sources.
 #[derive(Debug)]
 pub(crate) struct SourceOption {
     pub(crate) value: &'static str,
@@ -54,7 +53,6 @@ pub(crate) struct Preset {
     pub(crate) is_active: bool,
 }
 
-/// An error of a field.
 #[derive(Debug)]
 pub(crate) struct FieldError {
     pub(crate) parameter: &'static str,

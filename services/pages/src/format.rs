@@ -57,7 +57,6 @@ pub(crate) fn length(ms: u32) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// A range of lengths.
 pub(crate) fn length_range(min_ms: u32, max_ms: u32) -> String {
     range(&length(min_ms), &length(max_ms))
 }

@@ -40,7 +40,7 @@ impl Layout {
         Self { title: title.into(), ..Self::default() }
     }
 
-    /// The path of an asset.
+    /// The path of a file of `services/pages/assets`.
     #[expect(clippy::unused_self, reason = "called by templates")]
     pub(crate) fn asset(&self, name: &str) -> &'static str {
         Assets::url(name)

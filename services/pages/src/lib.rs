@@ -40,23 +40,23 @@ use chart_index_store::{CatalogueWatch, Store};
 
 pub use settings::{InvalidPublicUrl, PagesSettings, PublicUrl};
 
-/// The state of the handlers.
+/// What the handlers share.
 pub struct PagesState {
     /// The engines that list chartsets.
     pub engines: SearchEngines,
-    /// The catalogue.
+    /// For details, charts and packs.
     pub store: Store,
     /// The generation of the catalogue, which is part of the cache keys of pages.
     pub watch: CatalogueWatch,
-    /// The rate limits and the response cache.
+    /// Checks rate limits and caches responses.
     pub cache: ResponseCache,
-    /// The public pages of the sources.
+    /// Where charts can be downloaded.
     pub source_pages: SourcePages,
-    /// The settings of the pages.
+    /// The public URL of the site, and how to reach its operator.
     pub settings: PagesSettings,
 }
 
-/// The routes of the service.
+/// The routes of all pages, of assets and of the OpenAPI document.
 pub fn routes(state: PagesState) -> Routes {
     let state = Arc::new(state);
     let api_docs = api_docs::routes(&state);

@@ -49,7 +49,7 @@ pub(crate) async fn list(
     }
     let read = ListRead { cache: &state.cache, check: &check, headers: &headers };
     let format = Arc::new(HtmlFormat { state: Arc::clone(&state), view: parsed.query.view });
-    let page = state.engines.page(&read, parsed.query.search, &format).await?;
+    let page = state.engines.read_page(&read, parsed.query.search, &format).await?;
     Ok(respond(page, &headers))
 }
 
@@ -124,8 +124,8 @@ impl PageFormat for HtmlFormat {
 
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
         let query = ListQuery { search: SearchQuery::clone(&search.query), view: self.view };
-        let sets = self.sets(&page, &query.search).await?;
-        let drops = if page.total == 0 { drops(&search, &query).await } else { Vec::new() };
+        let sets = self.read_sets(&page, &query.search).await?;
+        let drops = if page.total == 0 { count_without_filters(&search, &query).await } else { Vec::new() };
         let template = ListTemplate {
             layout: self.layout(&query, page.total),
             form: FilterForm::new(&query),
@@ -138,7 +138,7 @@ impl PageFormat for HtmlFormat {
 
 impl HtmlFormat {
     /// The sets of a page with their charts, which are read together. A set that is no longer shown has none.
-    async fn sets(&self, page: &ChartsetPage, search: &SearchQuery) -> Result<Vec<SetView>, ReadError> {
+    async fn read_sets(&self, page: &ChartsetPage, search: &SearchQuery) -> Result<Vec<SetView>, ReadError> {
         let items = page.items.iter().map(SetItem::read).collect::<Result<Vec<_>, _>>()?;
         let ids: Vec<ChartsetId> = items.iter().filter_map(SetItem::id).collect();
         let mut listed: HashMap<ChartsetId, _> = HashMap::new();
@@ -171,7 +171,6 @@ impl HtmlFormat {
     }
 }
 
-/// The page of the list.
 #[derive(Template)]
 #[template(path = "list.html", whitespace = "minimize")]
 struct ListTemplate {
@@ -193,7 +192,7 @@ struct ResultView {
     views: Vec<ViewLink>,
     view: &'static str,
     pagination: Option<Pagination>,
-    /// Links that drop one filter, if there is no result.
+    /// Links to the list without one of the filters, if nothing was found.
     drops: Vec<DropLink>,
     /// The last page, if the page is past it.
     last_page: Option<String>,
@@ -308,12 +307,13 @@ fn views(query: &ListQuery) -> Vec<ViewLink> {
         .collect()
 }
 
-/// For each filter the number of sets without it.
-async fn drops(search: &Search, query: &ListQuery) -> Vec<DropLink> {
+/// Searches once for each filter, to count the sets that the list has without it.
+async fn count_without_filters(search: &Search, query: &ListQuery) -> Vec<DropLink> {
     let mut drops = Vec::new();
     for filter in query.filters() {
         let without = query.without(filter);
-        let total = search.page(&without.search).await.ok().map(|page| format::counted(page.total, "set"));
+        let total =
+            search.find_page(&without.search).await.ok().map(|page| format::counted(page.total, "set"));
         let (name, value) = describe(filter, &query.search);
         drops.push(DropLink { name, value, href: without.path(), total });
     }

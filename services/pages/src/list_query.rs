@@ -19,9 +19,7 @@ pub(crate) enum View {
     /// A table on wide screens, else cards.
     #[default]
     Automatic,
-    /// Cards.
     Cards,
-    /// A table.
     Table,
 }
 
@@ -55,7 +53,6 @@ pub(crate) struct ListQuery {
 /// A query string of the list page after it was parsed.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ParsedList {
-    /// The query.
     pub(crate) query: ListQuery,
     /// Whether a browser sent it from the form, with a parameter for each empty field and each key count: the page is at the
     /// shorter address that [`ListQuery::path`] returns.

@@ -19,7 +19,7 @@ use crate::layout::Layout;
 use crate::render::render;
 use crate::set_view::named;
 
-/// The most chartsets that a page shows: real packs have fewer.
+/// The maximum number of chartsets on a page: real packs have fewer.
 const MAX_SETS: u32 = 1_000;
 
 /// `GET /packs/{ref}`.
@@ -49,12 +49,10 @@ async fn read(state: &PagesState, pack: SourceRef) -> Result<CachedResponse, Rea
     Ok(TextBody::new(render(&PackTemplate::new(pack, &sets, state))?).into_cached())
 }
 
-/// The path of the page of a pack.
 pub(crate) fn path(pack: &SourceRef) -> String {
     format!("/packs/{pack}")
 }
 
-/// The page of a pack.
 #[derive(Template)]
 #[template(path = "pack.html", whitespace = "minimize")]
 struct PackTemplate {

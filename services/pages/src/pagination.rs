@@ -15,7 +15,6 @@ pub(crate) struct Pagination {
     pub(crate) parameters: Vec<(&'static str, String)>,
 }
 
-/// A page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PageLink {
     pub(crate) label: String,

@@ -45,7 +45,7 @@ async fn choose(
     let query = SearchQuery { page, ..query.clone() };
     let headers = RequestHeaders::default();
     let read = ListRead { cache: &state.cache, check, headers: &headers };
-    let page = state.engines.page(&read, query, &Arc::new(ChoiceFormat)).await?;
+    let page = state.engines.read_page(&read, query, &Arc::new(ChoiceFormat)).await?;
     Ok(Choice::parse(page.body.bytes()))
 }
 

@@ -9,10 +9,10 @@ use crate::filter_form::source_name;
 use crate::matching::{has_chart_filters, matches};
 use crate::{creators, curve, format};
 
-/// The most charts of a set that the list shows; its own page shows all.
+/// The maximum number of charts of a set in the list; its own page shows all of them.
 const MAX_CHARTS: usize = 12;
 
-/// A chartset.
+/// A chartset in the list, with some of its charts.
 #[derive(Debug)]
 pub(crate) struct SetView {
     pub(crate) id: String,
@@ -35,7 +35,7 @@ pub(crate) struct SetView {
     pub(crate) has_no_match: bool,
 }
 
-/// A chart.
+/// The line of a chart in a [`SetView`].
 #[derive(Debug)]
 pub(crate) struct ChartLine {
     pub(crate) hash: String,
@@ -49,7 +49,7 @@ pub(crate) struct ChartLine {
     pub(crate) is_match: bool,
 }
 
-/// A list item of the API.
+/// The fields of a list item of the API that the list shows.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetItem {
@@ -75,7 +75,7 @@ impl SetItem {
             .map_err(|error| ReadError::Failed { operation: "read list item", source: error.into() })
     }
 
-    /// The id.
+    /// The id of the chartset; `None` if the item has none, which no engine returns.
     pub(crate) fn id(&self) -> Option<ChartsetId> {
         self.id.parse().ok()
     }
@@ -110,7 +110,7 @@ impl SetView {
     }
 }
 
-/// A name, or what stands for an empty one.
+/// A name, or the placeholder if it is empty.
 pub(crate) fn named(name: String, placeholder: &str) -> String {
     if name.is_empty() { placeholder.to_owned() } else { name }
 }

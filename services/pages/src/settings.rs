@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::Args;
 use url::Url;
 
-/// The settings of the pages.
+/// What an operator says about the site.
 #[derive(Debug, Clone, Args)]
 pub struct PagesSettings {
     /// Public URL of the pages, such as `https://charts.example`, for canonical links, previews of links and feeds. Without it

@@ -6,12 +6,10 @@ use chart_index_domain::{ChartsetId, NoteHash, PublicSource, SourceKind};
 
 use crate::pack_page;
 
-/// What a text names.
+/// What the text of a search names, apart from words to search for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Shortcut {
-    /// A chart by its hash.
     Chart(NoteHash),
-    /// A chartset by its id.
     Chartset(ChartsetId),
     /// A set or a pack by the URL of its page.
     Source(PublicSource),

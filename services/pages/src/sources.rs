@@ -6,12 +6,11 @@ use chart_index_domain::{Confidence, PublicSource, Source, SourceKind};
 use crate::filter_form::source_name;
 use crate::{format, pack_page};
 
-/// A source.
 #[derive(Debug)]
 pub(crate) struct SourceLine {
     /// Such as `Alpha set 577617`.
     pub(crate) name: String,
-    /// The URL of its page.
+    /// The URL of its page at the source.
     pub(crate) url: String,
     /// The page with all chartsets of a pack.
     pub(crate) pack: Option<String>,

@@ -219,8 +219,8 @@ pub(crate) struct CacheArguments {
     #[arg(long, env = "CACHE_BYTES", default_value = "67108864")]
     pub(crate) cache_bytes: NonZeroU64,
 
-    /// Maximum concurrent reads for lists that are not cached, and as many for all other responses.
-    /// Further ones of a burst wait up to 2 seconds; under overload the response is 503 at once.
+    /// Maximum concurrent reads for lists that are not cached, and separately for all other responses. Further
+    /// ones of a burst wait up to 2 seconds; under overload the response is 503 at once.
     #[arg(long, env = "MAX_FILLS_IN_FLIGHT", default_value = "64")]
     pub(crate) max_fills_in_flight: NonZeroUsize,
 }

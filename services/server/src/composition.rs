@@ -121,8 +121,8 @@ impl App {
     }
 }
 
-/// The settings of the public and the private listener, within the open file limit of the process. The end of the grace
-/// period is left to the private listener.
+/// The settings of the public and the private listener, within the open file limit of the process. The public
+/// listener ends early enough to leave time for the private one within the grace period.
 fn server_configs(arguments: &ServeArguments) -> (ServerConfig, ServerConfig) {
     let (server, database) = (arguments.server, arguments.store.database_max_connections);
     let max_connections =
@@ -182,7 +182,7 @@ fn cache_config(arguments: &ServeArguments, redis: RedisConfig, watch: &Catalogu
     }
 }
 
-/// A share of the requests in flight. Half of those that may be in flight for lookups, and for lists, may wait for reads: the
+/// A share of the requests in flight. Lookups, and lists, may wait for reads with half of their share: the
 /// other half is left for cache hits, which take a few microseconds.
 fn eighths(number: u64, max_requests_in_flight: NonZeroU32) -> NonZeroUsize {
     let share = u64::from(max_requests_in_flight.get()) * number / 8;

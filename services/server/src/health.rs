@@ -20,11 +20,11 @@ const SCHEMA_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(crate) struct Readiness {
     store: Store,
-    state: Arc<State>,
+    state: Arc<ReadinessState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReadinessState {
     has_seen_schema: AtomicBool,
     is_draining: AtomicBool,
 }
@@ -33,8 +33,18 @@ impl Readiness {
     /// Starts as not ready. Takes a monitoring store, so that checks do not wait for requests.
     pub(crate) fn new(store: Store) -> Self {
         let state = Arc::default();
-        observe("chart_index.ready", "Whether the process should receive requests", &state, State::is_ready);
-        observe("chart_index.draining", "Whether the process shuts down", &state, State::is_draining);
+        observe(
+            "chart_index.ready",
+            "Whether the process should receive requests",
+            &state,
+            ReadinessState::is_ready,
+        );
+        observe(
+            "chart_index.draining",
+            "Whether the process shuts down",
+            &state,
+            ReadinessState::is_draining,
+        );
         Self { store, state }
     }
 
@@ -58,7 +68,7 @@ impl Readiness {
     }
 }
 
-impl State {
+impl ReadinessState {
     fn is_ready(&self) -> bool {
         self.has_seen_schema.load(Ordering::Relaxed) && !self.is_draining()
     }
@@ -69,7 +79,12 @@ impl State {
 }
 
 /// Creates a gauge that is 1 or 0.
-fn observe(name: &'static str, description: &'static str, state: &Arc<State>, is_true: fn(&State) -> bool) {
+fn observe(
+    name: &'static str,
+    description: &'static str,
+    state: &Arc<ReadinessState>,
+    is_true: fn(&ReadinessState) -> bool,
+) {
     // The SDK keeps the callback forever.
     let state = Arc::downgrade(state);
     meter()
@@ -83,7 +98,7 @@ fn observe(name: &'static str, description: &'static str, state: &Arc<State>, is
         .build();
 }
 
-/// The routes: `/livez` is 200 while the process runs, `/readyz` while it should receive requests.
+/// `/livez` is 200 while the process runs, `/readyz` while it should receive requests.
 pub(crate) fn router(readiness: Readiness) -> Router {
     Router::new().route("/livez", get(async || "ok\n")).route("/readyz", get(readyz)).with_state(readiness)
 }

@@ -5,7 +5,6 @@ use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedPage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The response body.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Changes)]
 #[serde(rename_all = "camelCase")]

@@ -16,7 +16,7 @@ use tracing::Instrument;
 
 pub(crate) use self::feed_json::{ChangeItem, ChangesBody};
 use self::openapi::{ChangesParameters, ChangesResponses};
-use self::page_request::PageRequest;
+use self::page_request::FeedPageRequest;
 use crate::BulkState;
 
 /// Typical size of a change: a third of them are chartsets, with 1 KB for each of their charts.
@@ -38,10 +38,10 @@ pub(crate) async fn changes(
     RawQuery(query_string): RawQuery,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let request = PageRequest::parse(query_string.as_deref().unwrap_or_default())?;
+    let request = FeedPageRequest::parse(query_string.as_deref().unwrap_or_default())?;
     state.cache.admit(&check).await?;
-    // On another runtime: to write and compress a page of megabytes takes milliseconds, in which the thread of this
-    // connection would serve no other request.
+    // On another runtime: writing and compressing a page of megabytes takes milliseconds, in which the thread
+    // of this connection would serve no other request.
     let task = {
         let background = state.background.clone();
         let read = async move { read_page(&state.store, request, &headers).await };
@@ -52,7 +52,7 @@ pub(crate) async fn changes(
 
 async fn read_page(
     store: &Store,
-    request: PageRequest,
+    request: FeedPageRequest,
     headers: &RequestHeaders,
 ) -> Result<Response, ApiError> {
     let page = store.feed_after(request.after, request.limit).await.map_err(|error| match error {

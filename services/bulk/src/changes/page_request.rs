@@ -2,19 +2,18 @@
 
 use chart_index_domain::search::{ParameterError, parse_integers};
 
-/// The number of changes of a page that asks for no other.
+/// The number of changes of a page if the request names none.
 pub(crate) const DEFAULT_LIMIT: u32 = 100;
 /// The maximum number of changes of a page.
 pub(crate) const MAX_LIMIT: u32 = 1_000;
 
-/// Which page of the feed a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PageRequest {
+pub(crate) struct FeedPageRequest {
     pub(crate) after: u64,
     pub(crate) limit: u32,
 }
 
-impl PageRequest {
+impl FeedPageRequest {
     /// Parses a query string, by the rules of lists: numbers out of range are clamped, an empty value is that of an absent
     /// parameter.
     pub(crate) fn parse(query_string: &str) -> Result<Self, ParameterError> {
@@ -42,7 +41,7 @@ mod tests {
             ("after=9007199254740991", 9_007_199_254_740_991, 100),
             ("after=99999999999999999999", i64::MAX.unsigned_abs(), 100),
         ] {
-            assert_eq!(PageRequest::parse(query), Ok(PageRequest { after, limit }), "{query}");
+            assert_eq!(FeedPageRequest::parse(query), Ok(FeedPageRequest { after, limit }), "{query}");
         }
     }
 
@@ -56,7 +55,7 @@ mod tests {
             ("limit=5&limit=6", "limit"),
             ("limit=%FF", "limit"),
         ] {
-            assert_eq!(PageRequest::parse(query).unwrap_err().parameter, parameter, "{query}");
+            assert_eq!(FeedPageRequest::parse(query).unwrap_err().parameter, parameter, "{query}");
         }
     }
 }

@@ -12,11 +12,11 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 /// The longest manifest. One has less than 1 KiB.
 const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
-/// Where the exports are.
+/// Where the exports are, if there are any.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ExportsSettings {
-    /// Folder with the exports of `chart-indexer export`, served under `/api/exports`. It may be read-only. Without it there
-    /// are none.
+    /// Folder with the exports of `chart-indexer export`, served under `/api/exports`. It may be read-only.
+    /// Without it no exports are served.
     #[arg(long, env = "EXPORTS_DIR", value_name = "FOLDER")]
     pub exports_dir: Option<PathBuf>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct StoredManifest {
     pub(crate) manifest: ExportManifest,
 }
 
-/// A file is not what the manifest of its export says.
+/// A file is not as large as the manifest of its export says.
 #[derive(Debug, thiserror::Error)]
 #[error("{file} of export {name} has {actual} bytes, but {expected} in the manifest")]
 struct OtherSize {
@@ -46,11 +46,8 @@ struct MalformedManifest {
 }
 
 impl ExportsSettings {
-    /// The name of the newest export.
-    ///
-    /// # Errors
-    /// There is none, or the folder cannot be read.
-    pub(crate) async fn newest(&self) -> Result<ExportName, ApiError> {
+    /// Finds the newest export, and returns its name.
+    pub(crate) async fn find_newest(&self) -> Result<ExportName, ApiError> {
         let folder = self.exports_dir.as_ref().ok_or(NOT_FOUND)?;
         let mut entries = fs::read_dir(folder).await.map_err(read_error)?;
         let mut newest = None;
@@ -66,7 +63,7 @@ impl ExportsSettings {
     ///
     /// # Errors
     /// There is no such export, or its manifest cannot be read.
-    pub(crate) async fn manifest(&self, name: &ExportName) -> Result<StoredManifest, ApiError> {
+    pub(crate) async fn read_manifest(&self, name: &ExportName) -> Result<StoredManifest, ApiError> {
         let file = self.open(name, ExportManifest::FILE).await?;
         let mut json = Vec::new();
         file.take(MAX_MANIFEST_BYTES).read_to_end(&mut json).await.map_err(read_error)?;
@@ -75,16 +72,13 @@ impl ExportsSettings {
         Ok(StoredManifest { json, manifest })
     }
 
-    /// The description of a file of an export.
-    ///
-    /// # Errors
-    /// There is no such export, or it has no such file.
+    /// Reads the description of a file from the manifest of its export.
     pub(crate) async fn describe(
         &self,
         name: &ExportName,
         file: ExportFile,
     ) -> Result<ExportedFile, ApiError> {
-        let StoredManifest { manifest, .. } = self.manifest(name).await?;
+        let StoredManifest { manifest, .. } = self.read_manifest(name).await?;
         manifest.file(file).cloned().ok_or(NOT_FOUND)
     }
 
@@ -117,7 +111,7 @@ impl ExportsSettings {
 
 const NOT_FOUND: ApiError = ApiError::NotFound(Resource::Export);
 
-/// Files may be on a network: all but a file that is not there may pass.
+/// Files may be on a network: every error but a missing file may be temporary.
 fn read_error(error: io::Error) -> ApiError {
     if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { ApiError::Unavailable(error.into()) }
 }

@@ -22,7 +22,7 @@ use super::openapi::{ExportNameParam, FileResponses, LatestResponses, ManifestRe
 use super::range::{RangeRequest, Selected};
 use crate::BulkState;
 
-/// What is read from a file at once: fewer calls than with the 4 KiB of a stream by default.
+/// How much of a file is read at once: fewer calls than with the 4 KiB that a stream reads by default.
 const CHUNK_BYTES: usize = 128 * 1024;
 
 /// `GET /api/exports/latest`.
@@ -39,9 +39,9 @@ pub(crate) async fn latest(
     check: RateLimitCheck,
 ) -> Result<Response, ApiError> {
     state.cache.admit(&check).await?;
-    let name = state.exports.newest().await?;
+    let name = state.exports.find_newest().await?;
     // Clients cache the redirect, and so should not get one to a manifest that they cannot read.
-    state.exports.manifest(&name).await?;
+    state.exports.read_manifest(&name).await?;
     let location = format!("/api/exports/{name}/{}", ExportManifest::FILE);
     Ok((StatusCode::FOUND, CachePolicy::LatestRedirect, [(LOCATION, location)]).into_response())
 }
@@ -63,7 +63,7 @@ pub(crate) async fn manifest(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     state.cache.admit(&check).await?;
-    let manifest = state.exports.manifest(&parse(&name)?).await?;
+    let manifest = state.exports.read_manifest(&parse(&name)?).await?;
     Ok(JsonBody::from_json(manifest.json).into_response(&headers, CachePolicy::Export))
 }
 
@@ -113,7 +113,7 @@ fn parse(name: &str) -> Result<ExportName, ApiError> {
     name.parse().map_err(|_| ApiError::NotFound(Resource::Export))
 }
 
-/// A file or a part of it, read while it is sent.
+/// Sends a file or a part of it, which is read while it is sent.
 async fn file_response(
     state: &BulkState,
     name: &ExportName,

@@ -13,7 +13,6 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Required};
 use utoipa::{IntoParams, IntoResponses};
 
-/// The name in the path.
 pub(crate) struct ExportNameParam;
 
 impl IntoParams for ExportNameParam {
@@ -84,7 +83,6 @@ impl IntoResponses for FileResponses {
     }
 }
 
-/// A response with bytes of a file.
 fn of_file(description: &str) -> ResponseBuilder {
     response(description, CachePolicy::Export)
         .content("application/zstd", ContentBuilder::new().build())

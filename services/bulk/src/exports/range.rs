@@ -16,10 +16,12 @@ pub(crate) struct RangeRequest {
 /// What to send of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selected {
-    /// All of it.
     Whole,
     /// The bytes from the first to the last, both included.
-    Part { first: u64, last: u64 },
+    Part {
+        first: u64,
+        last: u64,
+    },
     /// The range begins after the end of the file.
     Unsatisfiable,
 }
@@ -41,8 +43,8 @@ impl RangeRequest {
         Self { range: range.map(str::to_owned), if_range: headers.get(IF_RANGE).cloned() }
     }
 
-    /// What to send of a file with this tag and size. A malformed range is ignored, and so is any if `If-Range` has another tag
-    /// or a time, which no file here has (section 13.1.5).
+    /// Selects what to send of a file with this tag and size. A malformed range is ignored, and so is any range
+    /// if `If-Range` has another tag, or a time, which no file here has (section 13.1.5).
     pub(crate) fn select(&self, tag: &EntityTag, size: u64) -> Selected {
         let Some(range) = &self.range else { return Selected::Whole };
         if self.if_range.as_ref().is_some_and(|if_range| *if_range != tag.to_header_value()) {

@@ -19,7 +19,6 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 /// Number of filters in memory: as many as are stored.
 const FILTERS: usize = 2;
 
-/// A filter as it is sent.
 #[derive(Debug, Clone)]
 pub(super) struct CachedFilter {
     sequence: u64,
@@ -45,8 +44,9 @@ impl CachedFilters {
         Self { store, background, latest, filters, reading }
     }
 
-    /// The sequence of the last filter, if one is built. While PostgreSQL is unavailable that of the last one that was seen.
-    pub(super) async fn latest(&self) -> Result<Option<u64>, ApiError> {
+    /// Returns the sequence of the last filter, if one is built. While PostgreSQL is unavailable, that is the
+    /// last sequence that was read.
+    pub(super) async fn read_latest(&self) -> Result<Option<u64>, ApiError> {
         let mut latest = self.latest.lock().await;
         if let Some((sequence, read_at)) = *latest
             && read_at.elapsed() < MAX_AGE
@@ -60,7 +60,7 @@ impl CachedFilters {
                 Ok(read)
             }
             (Err(_), Some((sequence, _))) => {
-                // The other requests do not wait for an attempt each.
+                // So that the other requests do not each wait for an attempt.
                 *latest = Some((sequence, Instant::now()));
                 Ok(Some(sequence))
             }
@@ -68,8 +68,8 @@ impl CachedFilters {
         }
     }
 
-    /// The filter of a sequence, if it is stored.
-    pub(super) async fn filter(&self, sequence: u64) -> Result<Option<CachedFilter>, ApiError> {
+    /// Returns the filter of a sequence, from memory or from PostgreSQL, if it is stored.
+    pub(super) async fn get(&self, sequence: u64) -> Result<Option<CachedFilter>, ApiError> {
         if let Some(filter) = self.in_memory(sequence) {
             return Ok(Some(filter));
         }

@@ -22,14 +22,12 @@ use self::cached_filters::CachedFilters;
 use self::openapi::{FilterResponses, RedirectResponses, SequenceParameter};
 use crate::BulkState;
 
-/// The state of the handlers.
 #[derive(Debug)]
 struct FilterState {
     cache: ResponseCache,
     filters: CachedFilters,
 }
 
-/// The routes of the hash filter.
 pub(crate) fn routes(state: &BulkState) -> Routes {
     let filters = CachedFilters::new(state.store.clone(), state.background.clone());
     let state = FilterState { cache: state.cache.clone(), filters };
@@ -50,7 +48,7 @@ pub(crate) fn routes(state: &BulkState) -> Routes {
 )]
 async fn latest(State(state): State<Arc<FilterState>>, check: RateLimitCheck) -> Result<Response, ApiError> {
     state.cache.admit(&check).await?;
-    let sequence = state.filters.latest().await?.ok_or(ApiError::NotFound(Resource::HashFilter))?;
+    let sequence = state.filters.read_latest().await?.ok_or(ApiError::NotFound(Resource::HashFilter))?;
     let location = [(LOCATION, format!("/api/charts/filter/{sequence}"))];
     Ok((StatusCode::FOUND, CachePolicy::LatestRedirect, location).into_response())
 }
@@ -74,7 +72,7 @@ async fn filter(
     state.cache.admit(&check).await?;
     let not_found = || ApiError::NotFound(Resource::HashFilter);
     let sequence = parse_sequence(&sequence).ok_or_else(not_found)?;
-    let filter = state.filters.filter(sequence).await?.ok_or_else(not_found)?;
+    let filter = state.filters.get(sequence).await?.ok_or_else(not_found)?;
     if headers.matches(&filter.tag) {
         return Ok(not_modified(&filter.tag, CachePolicy::HashFilter));
     }

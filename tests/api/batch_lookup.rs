@@ -95,7 +95,7 @@ async fn invalid_requests_are_4xx() {
     }
 }
 
-/// `lookup` is no hash: GET of the path is what it was without this endpoint.
+/// `lookup` is not a hash: GET of the path responds as it did without this endpoint.
 #[tokio::test]
 async fn other_methods_are_as_documented() {
     let (index, [known, _]) = two_charts().await;

@@ -17,7 +17,6 @@ fn variables(program: &str, command: &str) -> BTreeSet<String> {
     names
 }
 
-/// A file with the URL of the database.
 fn database_url_file(url: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), format!("{url}\n")).unwrap();

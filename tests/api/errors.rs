@@ -35,7 +35,6 @@ async fn unknown_paths_are_problems() {
     }
 }
 
-/// Other methods are 405 with `Allow`.
 #[tokio::test]
 async fn other_methods_are_not_allowed() {
     let index = Index::new(Library::new()).await;

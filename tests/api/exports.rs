@@ -37,7 +37,7 @@ impl Exported {
         exported
     }
 
-    /// Writes an export, and gives it this name: two of one second would have the same one.
+    /// Writes an export, and renames it: two exports of the same second would have the same name.
     fn export(&self, name: &str, arguments: &[&str]) {
         let directory = self.exports.path().join("new");
         let arguments = [&["export", directory.to_str().unwrap()], arguments].concat();
@@ -235,7 +235,7 @@ async fn damaged_exports_are_errors() {
     );
     fs::write(folder.join("manifest.json"), "{").unwrap();
     assert_eq!(exported.get(&exported.path(CHARTSETS), &[]).await.status, 500);
-    // What is no folder may be one that is not mounted.
+    // A path that is not a folder may be one that is not mounted.
     let file = folder.join("manifest.json");
     let variables = [("EXPORTS_DIR", file.to_str().unwrap())];
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };

@@ -142,7 +142,7 @@ async fn filters_are_served_without_postgresql() {
     }
 }
 
-/// A request for a filter that is not in memory waits for PostgreSQL, and no other one waits for it.
+/// A request for a filter that is not in memory waits for PostgreSQL, and delays no other request.
 #[tokio::test]
 async fn filters_in_memory_do_not_wait_for_reads() {
     let postgres = PrivatePostgres::start();

@@ -32,7 +32,6 @@ fn catalogue() -> Library {
     library
 }
 
-/// The fields of a list and of its items.
 #[tokio::test]
 async fn list_item_has_its_documented_fields() {
     let index = Index::new(catalogue()).await;
@@ -190,7 +189,6 @@ async fn out_of_range_numbers_are_clamped() {
     }
 }
 
-/// An invalid parameter is 400 with its name.
 #[tokio::test]
 async fn invalid_parameter_is_named() {
     let index = Index::new(Library::new()).await;

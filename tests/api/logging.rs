@@ -4,7 +4,6 @@ use chart_index_tests::PrivatePostgres;
 
 use super::*;
 
-/// A generous timeout.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Standard error is a pipe that is not read. At this level a few hundred requests fill it.

@@ -108,7 +108,6 @@ async fn backfilled_preview_is_served_at_once() {
     index.wait_for_status(&path, 200).await;
 }
 
-/// A malformed hash is 400.
 #[tokio::test]
 async fn malformed_hash_has_no_preview() {
     let index = Index::new(Library::new()).await;

@@ -8,7 +8,6 @@ async fn one_chart() -> (Index, String) {
     (Index::new(library).await, chart.note_hash())
 }
 
-/// The headers of a ROX file.
 #[tokio::test]
 async fn rox_file_is_an_immutable_attachment() {
     let (index, hash) = one_chart().await;
@@ -31,7 +30,7 @@ async fn rox_file_is_an_immutable_attachment() {
     assert_eq!(chart["chart"]["roxBytes"], response.body.len());
 }
 
-/// The first file that is ingested determines the bytes for good.
+/// The first file that is ingested determines the bytes permanently.
 #[tokio::test]
 async fn bytes_of_a_hash_never_change() {
     let (index, hash) = one_chart().await;

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// The health endpoints are on the private listener only.
 #[tokio::test]
 async fn health_endpoints_are_on_the_private_listener_only() {
     let index = Index::new(Library::new()).await;
@@ -44,7 +43,6 @@ async fn program_exits_on_sigterm() {
     assert_eq!(index.service.wait(), Some(0));
 }
 
-/// Asserts that these samples are exported.
 async fn assert_metrics(private: &Client, samples: &[&str]) {
     let response = private.get("/metrics").await;
     let text = String::from_utf8(response.body).unwrap();

@@ -70,7 +70,6 @@ fn manifest(export: &Path) -> Value {
     serde_json::from_slice(&fs::read(export.join("manifest.json")).unwrap()).unwrap()
 }
 
-/// The lines of the chartsets.
 fn chartsets(export: &Path) -> Vec<Value> {
     let mut text = String::new();
     let file = File::open(export.join("chartsets.ndjson.zst")).unwrap();
@@ -331,7 +330,7 @@ async fn damaged_export_is_refused_before_anything_is_written() {
     assert!(restored.run(&["import", export.to_str().unwrap()]).contains("added"));
 }
 
-/// Its digests are right, but not what they are digests of.
+/// The digests match the files, but their content is inconsistent.
 #[tokio::test]
 async fn inconsistent_export_shows_nothing() {
     let original = Original::new().await;
@@ -456,7 +455,6 @@ async fn interrupted_import_continues() {
     assert!(restored.run(&["verify"]).contains(", 0 findings"));
 }
 
-/// An export of an empty index is one.
 #[tokio::test]
 async fn empty_index_is_exported_and_imported() {
     let empty = Database::new().await;

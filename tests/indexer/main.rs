@@ -61,7 +61,6 @@ impl Database {
         (run, report.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
     }
 
-    /// The titles of all chartsets.
     fn titles(&self) -> Vec<String> {
         let titles = self.0.psql("SELECT title FROM chartsets ORDER BY path");
         titles.lines().map(str::to_owned).collect()

@@ -4,7 +4,7 @@ use chart_index_tests::{RunningIndexer, within};
 
 use super::*;
 
-/// A timeout that no test reaches when it passes.
+/// A timeout that no passing test reaches.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
 
 /// A lock stops the ingest after the first song folder, which is refused.

@@ -1,4 +1,4 @@
-//! Names that try to be markup, and names that are hard to show.
+//! Names that contain markup, and names that are hard to display.
 
 use super::*;
 

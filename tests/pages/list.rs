@@ -1,4 +1,4 @@
-//! The list: form, filters, order, pages, and how many of what.
+//! The list: form, filters, order, pages, and counts.
 
 use super::*;
 

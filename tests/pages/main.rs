@@ -73,7 +73,7 @@ impl Site {
 
 const HTML: &str = "text/html; charset=utf-8";
 
-/// The values of `href` that begin so, in order.
+/// The values of `href` that start with the prefix, in order.
 fn links<'a>(html: &'a str, prefix: &str) -> Vec<&'a str> {
     html.split("href=\"")
         .skip(1)

@@ -15,19 +15,19 @@ pub fn http_client_builder() -> reqwest::ClientBuilder {
     reqwest::Client::builder().no_proxy()
 }
 
-/// A client of one service.
+/// Sends requests to one service, over connections that stay open.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: String,
 }
 
-/// A complete response.
+/// A response whose body was read to its end.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// The status code.
+    /// The HTTP status.
     pub status: StatusCode,
-    /// The headers.
+    /// In the order in which they were sent.
     pub headers: HeaderMap,
     /// The body as it was sent, after any content encoding.
     pub body: Vec<u8>,
@@ -110,7 +110,7 @@ impl Response {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a readable header"))
     }
 
-    /// The body as JSON.
+    /// Parses the body; panics if it is not JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))

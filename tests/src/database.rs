@@ -30,7 +30,7 @@ impl TestDatabase {
         Self { url: format!("{server}/{name}"), name, admin_url: admin_url.to_owned() }
     }
 
-    /// The URL of the database.
+    /// The URL that the programs connect to.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -41,7 +41,7 @@ pub use telemetry::{RecordedSpan, RecordedTelemetry, Series};
 
 use std::path::{Path, PathBuf};
 
-/// The root of the checkout.
+/// The root of the checkout that this test was built from.
 pub fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package lies below the root").to_path_buf()
 }

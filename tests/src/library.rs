@@ -14,15 +14,15 @@ pub struct Library {
 pub struct ChartSpec {
     /// Key count of an `.osu` file; an `.sm` file has 4.
     pub keys: u8,
-    /// Title.
+    /// As written to the file.
     pub title: String,
     /// Romanised title; empty if it is the same.
     pub title_romanised: String,
-    /// Artist.
+    /// As written to the file.
     pub artist: String,
-    /// Creator.
+    /// The author of the chart.
     pub creator: String,
-    /// Name of the difficulty.
+    /// As written to the file.
     pub difficulty: String,
     /// Tags, separated by spaces.
     pub tags: String,
@@ -123,7 +123,7 @@ impl Library {
         Self { folder }
     }
 
-    /// The root of the library.
+    /// The folder that an ingest is given.
     pub fn root(&self) -> PathBuf {
         self.folder.path().join("library")
     }

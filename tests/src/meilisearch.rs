@@ -46,17 +46,17 @@ impl PrivateMeilisearch {
             .find(|candidate| candidate.is_file())
     }
 
-    /// Its URL.
+    /// The base URL of the server.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The address on which it listens.
+    /// The loopback address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The process id.
+    /// The process id of the server.
     pub fn process_id(&self) -> u32 {
         self.child.lock().expect("no test panicked").id()
     }

@@ -35,24 +35,24 @@ struct Received {
     metrics: BTreeSet<String>,
 }
 
-/// A span.
+/// A span as an exporter sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedSpan {
-    /// Its name.
+    /// The name of the operation.
     pub name: String,
     /// Its kind, e.g. `client`.
     pub kind: String,
-    /// The id of its trace, in hexadecimal.
+    /// In hexadecimal.
     pub trace_id: String,
-    /// Its id, in hexadecimal.
+    /// In hexadecimal.
     pub id: String,
     /// The id of its parent; empty for a root span.
     pub parent_id: String,
     /// The ids of the spans that it links to.
     pub links: Vec<String>,
-    /// Its attributes, as text.
+    /// Values are converted to text.
     pub attributes: BTreeMap<String, String>,
-    /// The names of those that are integers.
+    /// The names of the attributes whose values are integers.
     pub integers: BTreeSet<String>,
 }
 
@@ -71,12 +71,12 @@ impl OtlpReceiver {
         Self { address, received, _stop: stop }
     }
 
-    /// Its base URL.
+    /// The base URL, for `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The spans that were received so far.
+    /// The spans that were received so far, in the order in which they arrived.
     pub fn spans(&self) -> Vec<ReceivedSpan> {
         self.received.lock().expect("no thread panicked").spans.clone()
     }
@@ -110,7 +110,7 @@ async fn accept(listener: TcpListener, received: &Arc<Mutex<Received>>) {
     }
 }
 
-/// Responds like a collector: 200 with an empty message, or 400 to a body that is none.
+/// Responds like a collector: 200 with an empty message, or 400 to a body that is not a valid message.
 async fn respond(
     request: Request<Incoming>,
     received: &Mutex<Received>,

@@ -40,8 +40,8 @@ impl PrivatePostgres {
         Self::start_with(WITHOUT_DURABILITY)
     }
 
-    /// Starts a server on the data of a folder, which is created if there is none and stays when the value is dropped. It does not
-    /// wait for the disk.
+    /// Starts a server on the data in a folder. The folder is created if it does not exist, and stays when the
+    /// value is dropped. It does not wait for the disk.
     pub fn start_in(folder: &Path) -> Self {
         Self::start_on(DataFolder::Permanent(folder.to_path_buf()), WITHOUT_DURABILITY)
     }
@@ -210,7 +210,6 @@ fn server_process(data: &Path) -> Option<String> {
     pid_file.lines().next().map(str::to_owned)
 }
 
-/// Whether a process is stopped, or gone.
 fn is_stopped(process: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['T', 't', 'Z', 'X']))

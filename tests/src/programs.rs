@@ -24,7 +24,7 @@ pub struct Service {
 pub struct ServiceOptions<'a> {
     /// Arguments after `serve`.
     pub arguments: &'a [&'a str],
-    /// Environment variables.
+    /// Environment variables in addition to the defaults of the harness.
     pub variables: &'a [(&'a str, &'a str)],
     /// The addresses of the listeners; by default on free ports.
     pub addresses: Option<ReplicaAddresses>,
@@ -63,7 +63,7 @@ impl Service {
         Self::spawn(&mut serve_command(database_url, options), options.leave_log_unread)
     }
 
-    /// Starts the service by a command whose process becomes that of the service and logs JSON, and waits until it listens.
+    /// Starts a command that becomes the service (by exec) and logs JSON, and waits until it listens.
     pub fn start_command(command: &mut Command) -> Self {
         Self::spawn(command, false)
     }
@@ -83,7 +83,7 @@ impl Service {
         self.log.lock().expect("no test panicked").clone()
     }
 
-    /// The process id.
+    /// The process id of the service.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
@@ -103,7 +103,7 @@ impl Service {
         self.public
     }
 
-    /// The address of the private listener.
+    /// The address on which `/readyz` and `/metrics` are served.
     pub fn private_address(&self) -> SocketAddr {
         self.private
     }
@@ -127,7 +127,6 @@ impl Drop for Service {
     }
 }
 
-/// The command that starts a service.
 fn serve_command(database_url: &str, options: &ServiceOptions<'_>) -> Command {
     let program = options.program.map_or_else(|| program("chart-index"), Path::to_path_buf);
     let mut command = match options.launcher {
@@ -221,7 +220,7 @@ impl RunningIndexer {
         Client::new(self.metrics)
     }
 
-    /// The samples of the metrics whose names begin so.
+    /// The samples of the metrics whose names start with the prefix.
     pub async fn samples(&self, prefix: &str) -> Vec<String> {
         let text = String::from_utf8(self.client().get("/metrics").await.body).expect("UTF-8");
         text.lines().filter(|line| line.starts_with(prefix)).map(str::to_owned).collect()

@@ -47,7 +47,8 @@ impl Proxy {
         &self.url
     }
 
-    /// How often something arrived from clients. A client that waits for each response sends as many messages.
+    /// How often data arrived from clients. A client that waits for each response sends one message per
+    /// request.
     pub fn messages(&self) -> u64 {
         self.messages.load(Ordering::Relaxed)
     }

@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// A generator with this seed.
+    /// The same seed gives the same numbers.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }

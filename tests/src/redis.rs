@@ -31,12 +31,12 @@ impl PrivateRedis {
         }
     }
 
-    /// The URL of the server.
+    /// The URL of the server, for `REDIS_URL`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// The process id.
+    /// The process id of the server.
     pub fn process_id(&self) -> String {
         self.process.id().to_string()
     }
@@ -119,7 +119,7 @@ impl TestRedis {
         Self { url: format!("{server}/{number}") }
     }
 
-    /// The URL of the database.
+    /// The URL of the database, for `REDIS_URL`.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -128,7 +128,7 @@ impl TestRedis {
 /// A Redis Cluster of three primaries.
 #[derive(Debug)]
 pub struct PrivateRedisCluster {
-    /// The primaries.
+    /// The three primaries, each with a third of the slots.
     pub nodes: Vec<PrivateRedis>,
 }
 

@@ -35,33 +35,33 @@ pub struct RecordedTelemetry {
 type Shared<Item> = Arc<Mutex<Vec<Item>>>;
 type Labels = BTreeMap<String, String>;
 
-/// A series of a metric.
+/// The current value of an instrument with one set of labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The name of the instrument.
+    /// The name in OpenTelemetry, with dots.
     pub name: String,
-    /// Attributes.
+    /// The attributes of the measurement.
     pub labels: Labels,
     /// The value; of a histogram, the number of recorded values.
     pub value: f64,
 }
 
-/// A span that has ended.
+/// A span that has ended, with what an exporter would send of it.
 #[derive(Debug, Clone)]
 pub struct RecordedSpan {
-    /// The name.
+    /// The name of the operation.
     pub name: String,
     /// Internal, client or server.
     pub kind: SpanKind,
-    /// The id of the trace.
+    /// Equal for all spans of a trace.
     pub trace: TraceId,
-    /// The id of the span.
+    /// Unique within the trace.
     pub id: SpanId,
     /// The id of the parent; `SpanId::INVALID` of a root span.
     pub parent: SpanId,
-    /// The ids of the spans that this one links to.
+    /// The ids of the spans that this span links to.
     pub links: Vec<SpanId>,
-    /// Attributes.
+    /// The fields of the span.
     pub attributes: Labels,
 }
 
@@ -106,7 +106,7 @@ impl RecordedTelemetry {
         series.map(|series| series.value).reduce(|left, right| left + right).map(|sum| sum.round() as i64)
     }
 
-    /// The spans that have ended so far.
+    /// In the order in which they ended.
     #[must_use]
     pub fn spans(&self) -> Vec<RecordedSpan> {
         self.tracers.force_flush().expect("spans are exported");

@@ -28,7 +28,6 @@ impl Index {
         Self { database, redis }
     }
 
-    /// Starts a service with these variables.
     fn serve(&self, variables: &[(&str, &str)]) -> Service {
         let mut all = vec![("REDIS_URL", self.redis.url())];
         all.extend(variables);
@@ -38,7 +37,6 @@ impl Index {
         )
     }
 
-    /// The path of a chart.
     async fn chart_path(&self, service: &Service) -> String {
         let client = service.client();
         let list = client.get("/api/chartsets?perPage=1").await.json();

@@ -48,7 +48,6 @@ const TRACES: [&str; 3] = [
     "4bf92f3577b34da6a3ce929d0e0e4738",
 ];
 
-/// The spans of a trace.
 fn of_trace<'s>(spans: &'s [ReceivedSpan], trace: &str) -> Vec<&'s ReceivedSpan> {
     spans.iter().filter(|span| span.trace_id == trace).collect()
 }
@@ -60,7 +59,6 @@ fn child<'s>(spans: &[&'s ReceivedSpan], parent: &str, name: &str) -> &'s Receiv
     named[0]
 }
 
-/// Asserts the values of attributes.
 fn assert_attributes(span: &ReceivedSpan, expected: &[(&str, &str)]) {
     for (name, value) in expected {
         assert_eq!(span.attributes.get(*name).map(String::as_str), Some(*value), "{name} of {span:#?}");
@@ -159,7 +157,6 @@ async fn request_that_joins_a_fill_links_to_it() {
 
 /// The name of the span of a lookup.
 const NAME: &str = "GET /api/charts/{hash}";
-/// A generous timeout.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn active_requests(service: &Service) -> u64 {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::openapi::Document;
+use super::openapi::OpenApiDocument;
 use super::{read, serve_samples};
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn document_is_cacheable_and_open_to_any_origin() {
 #[tokio::test]
 async fn examples_conform_to_their_schemas() {
     let (_database, service) = serve_samples(&[]).await;
-    let document = Document::of(&service.client()).await;
+    let document = OpenApiDocument::of(&service.client()).await;
     let mut count = 0;
     for name in &document.operations() {
         let responses = document.operation(name)["responses"].as_object().expect("responses");
@@ -55,7 +55,7 @@ async fn examples_conform_to_their_schemas() {
 #[tokio::test]
 async fn everything_is_described() {
     let (_database, service) = serve_samples(&[]).await;
-    let document = Document::of(&service.client()).await;
+    let document = OpenApiDocument::of(&service.client()).await;
     let has_text =
         |value: &Value, name: &str| value[name].as_str().is_some_and(|text| !text.trim().is_empty());
     let mut missing = Vec::new();
@@ -87,7 +87,7 @@ async fn everything_is_described() {
 #[tokio::test]
 async fn fields_and_types_are_those_of_the_reference() {
     let (_database, service) = serve_samples(&[]).await;
-    let document = Document::of(&service.client()).await;
+    let document = OpenApiDocument::of(&service.client()).await;
     let reference = read("docs/api.md");
     let documented: BTreeSet<(String, String)> = field_rows(&reference).into_iter().collect();
     let schemas = document.0["components"]["schemas"].as_object().expect("schemas");
@@ -119,7 +119,7 @@ fn field_rows(reference: &str) -> Vec<(String, String)> {
 }
 
 /// The type of a property, which may be a reference.
-fn kind(document: &Document, property: &Value) -> String {
+fn kind(document: &OpenApiDocument, property: &Value) -> String {
     let Some(reference) = property["$ref"].as_str() else {
         return property["type"].as_str().expect("a type").to_owned();
     };
@@ -131,7 +131,7 @@ fn kind(document: &Document, property: &Value) -> String {
 #[tokio::test]
 async fn list_parameters_are_those_of_the_service() {
     let (_database, service) = serve_samples(&[]).await;
-    let document = Document::of(&service.client()).await;
+    let document = OpenApiDocument::of(&service.client()).await;
     let parameters =
         document.operation("GET /api/chartsets")["parameters"].as_array().expect("parameters").clone();
     let names: Vec<&str> = parameters
@@ -161,7 +161,7 @@ async fn list_parameters_are_those_of_the_service() {
 #[tokio::test]
 async fn extensions_are_marked() {
     let (_database, service) = serve_samples(&[]).await;
-    let document = Document::of(&service.client()).await;
+    let document = OpenApiDocument::of(&service.client()).await;
     let reference = read("docs/api.md");
     let section = reference.split_once("\n## Extensions\n").expect("the section").1;
     let rows = section.lines().filter(|line| line.starts_with("| `"));

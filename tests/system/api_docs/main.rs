@@ -15,7 +15,6 @@ use chart_index_tests::{Service, ServiceOptions, TestDatabase, indexer, samples,
 const HASH: &str = "ec3d3891de5128da2c66057ae435300d5ef5d71101c269160eaa553534f425bb";
 const CHARTSET: &str = "21642f9846d39260";
 
-/// The sample library in a database.
 async fn sample_database() -> TestDatabase {
     let database = TestDatabase::create().await;
     indexer(database.url(), &["migrate"]).succeeded();

@@ -21,9 +21,9 @@ const DESCRIBED_HEADERS: [&str; 11] = [
 ];
 
 /// The document that a service serves.
-pub(crate) struct Document(pub(crate) Value);
+pub(crate) struct OpenApiDocument(pub(crate) Value);
 
-impl Document {
+impl OpenApiDocument {
     pub(crate) async fn of(client: &Client) -> Self {
         Self(client.get("/docs/openapi.json").await.json())
     }
@@ -43,13 +43,12 @@ impl Document {
         self.paths().into_iter().flat_map(of_path).collect()
     }
 
-    /// The operation with this name.
+    /// Panics if the document has no operation with this name.
     pub(crate) fn operation(&self, name: &str) -> &Value {
         let (method, path) = name.split_once(' ').expect("a method and a path");
         &self.0["paths"][path][method.to_lowercase()]
     }
 
-    /// Each operation with each of its statuses.
     pub(crate) fn statuses(&self) -> BTreeSet<(String, String)> {
         let statuses = |name: &str| -> Vec<String> {
             self.operation(name)["responses"].as_object().expect("responses").keys().cloned().collect()

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use chart_index_tests::Client;
 
-use super::openapi::Document;
+use super::openapi::OpenApiDocument;
 use super::{read, serve_samples};
 
-/// The body of a page.
 async fn page(client: &Client, path: &str) -> String {
     let response = client.get(path).await;
     assert_eq!(response.status, 200, "{path}");
@@ -56,7 +55,7 @@ async fn docs_show_every_operation_with_a_live_link() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
     let html = page(&client, "/docs").await;
-    let document = Document::of(&client).await;
+    let document = OpenApiDocument::of(&client).await;
     let operations = document.operations();
     for operation in &operations {
         assert!(html.contains(&format!("<code>{operation}</code>")), "{operation}");
@@ -113,7 +112,7 @@ fn text_of(html: &str) -> String {
 async fn every_problem_type_resolves() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
-    let document = Document::of(&client).await;
+    let document = OpenApiDocument::of(&client).await;
     let types = &document.0["components"]["schemas"]["Problem"]["properties"]["type"]["x-extensible-enum"];
     let types = types.as_array().expect("the problem types");
     assert!(types.len() > 10, "{types:?}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chart_index_tests::{Client, Service, ServiceOptions, TestDatabase, indexer};
 use reqwest::Method;
 
-use super::openapi::Document;
+use super::openapi::OpenApiDocument;
 use super::{CHARTSET, HASH, limits, sample_database, serve_samples};
 
 /// A GET operation: its path, the target of a success, and targets that give a 400, and a 404 or 410, if it has these.
@@ -17,7 +17,7 @@ struct Requests {
 }
 
 /// The requests of each GET operation of the document; a unit test of the pages compares the document with the routes.
-async fn requests(document: &Document, client: &Client) -> Vec<Requests> {
+async fn requests(document: &OpenApiDocument, client: &Client) -> Vec<Requests> {
     let latest = client.get("/api/charts/filter").await;
     let known = known_requests(latest.header("location"));
     let names: BTreeSet<String> = known.iter().map(|requests| format!("GET {}", requests.path)).collect();
@@ -107,14 +107,13 @@ fn with_exports(folder: &std::path::Path) -> [(&str, &str); 1] {
     [("EXPORTS_DIR", folder.to_str().expect("UTF-8"))]
 }
 
-/// The batch lookup.
 const BATCH: &str = "POST /api/charts/lookup";
 const BATCH_PATH: &str = "/api/charts/lookup";
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// Checks responses and collects their statuses.
 struct Checked<'a> {
-    document: &'a Document,
+    document: &'a OpenApiDocument,
     statuses: BTreeSet<(String, String)>,
 }
 
@@ -139,7 +138,7 @@ impl Checked<'_> {
         self.statuses.insert((BATCH.to_owned(), status));
     }
 
-    /// Batch lookups that a service rejects, and one that it answers.
+    /// Sends batch lookups that a service rejects, and one that succeeds.
     async fn batches(&mut self, client: &Client) {
         let hashes = |number: usize| format!("{{\"hashes\":{:?}}}", vec![HASH; number]);
         let (one, large) = (hashes(1), " ".repeat(129 * 1024));
@@ -164,11 +163,11 @@ async fn responses_of_every_status_are_as_described() {
     };
     let service = start(database.url(), &[&served[..], &[("RATE_LIMIT_BULK", "240")]].concat());
     let limited = start(database.url(), &[&served[..], &limits("1")].concat());
-    // Nothing listens on port 1, and a file is no folder.
+    // Nothing listens on port 1, and a file is not a folder.
     let file = exports.path().join(EXPORT).join("manifest.json");
     let without_database = start("postgres://nobody@127.0.0.1:1/none", &with_exports(&file));
     let client = service.client();
-    let document = Document::of(&client).await;
+    let document = OpenApiDocument::of(&client).await;
     let mut checked = Checked { document: &document, statuses: BTreeSet::new() };
     let long = "x".repeat(9_000);
     let requests = requests(&document, &client).await;
@@ -228,7 +227,7 @@ async fn responses_of_every_status_are_as_described() {
 async fn methods_are_those_of_the_document() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
-    let document = Document::of(&client).await;
+    let document = OpenApiDocument::of(&client).await;
     let batch = document.0["paths"][BATCH_PATH].as_object().expect("methods");
     assert_eq!(batch.keys().collect::<Vec<_>>(), ["post"]);
     for Requests { path, success, .. } in &requests(&document, &client).await {

@@ -8,7 +8,6 @@ use chart_index_tests::{Library, Random, TestDatabase, indexer, real_charts, sam
 
 use crate::run_node_tests;
 
-/// Files with random changes.
 const CHANGED_FILES: u32 = 1_000;
 
 /// What replaces or joins the text of a line.
@@ -99,7 +98,8 @@ impl Files {
         indexed
     }
 
-    /// Compares the hashes of the indexer with those of the module. `tolerated` is how many of them it may not tell.
+    /// Compares the hashes of the indexer with those of the module. `tolerated` is the number of hashes that
+    /// the module may leave out.
     async fn compare(&self, tolerated: usize) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("indexed.json");
@@ -155,7 +155,7 @@ async fn real_charts_have_the_hashes_of_the_indexer() {
     files.compare(0).await;
 }
 
-/// Never another hash than that of the indexer, whatever a file contains.
+/// The module may refuse a file, but never computes another hash than the indexer.
 #[tokio::test]
 #[ignore = "needs Node.js: make test-system"]
 async fn changed_files_have_no_other_hashes() {

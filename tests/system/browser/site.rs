@@ -16,7 +16,6 @@ use crate::hostile_sets;
 /// Chartsets for several pages.
 const SETS: u32 = 100;
 
-/// Notes of the long chart.
 const LONG_CHART_NOTES: u32 = 54_000;
 
 pub(crate) struct Site {
@@ -95,7 +94,7 @@ fn serve(database: &TestDatabase, servers: &Servers, limits: &[(&str, &str)]) ->
     Service::start_with(database.url(), &ServiceOptions { variables: &variables, ..Default::default() })
 }
 
-/// Requests as many pages as the limit allows, so that less of the minute is left when a test waits for its end.
+/// Uses up the limit of pages, so that a test that waits for its end waits for less than a minute.
 fn use_up_the_limit(service: &Service) {
     for _ in 0..3 {
         let mut connection = TcpStream::connect(service.address()).unwrap();

@@ -56,10 +56,8 @@ struct Container {
     /// Its file and name, for messages.
     name: String,
     program: &'static str,
-    /// Its arguments.
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
-    /// The paths of the secrets in it.
     secrets: BTreeSet<String>,
 }
 

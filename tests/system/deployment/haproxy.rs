@@ -27,7 +27,7 @@ struct Site {
     haproxy: Child,
     public: Client,
     private: Client,
-    /// The requests that these servers have still to leave without a response.
+    /// How many further requests these servers leave without a response.
     unanswered: Arc<AtomicUsize>,
     _folder: tempfile::TempDir,
 }

@@ -5,7 +5,6 @@ use chart_index_tests::within;
 use super::report::Drill;
 use super::site::{self, Site, TIMEOUT};
 
-/// The services of search.
 const SEARCH: [&str; 3] = ["meilisearch", "meilisearch-keys", "sync"];
 
 #[test]
@@ -20,29 +19,29 @@ fn long_outages_of_meilisearch_fail_no_request() {
     site::run_with(&SEARCH, async |site| outages(&site, 200, 12_000).await);
 }
 
-/// Kills the node, and replaces it by an empty one, each for this many requests.
+/// Kills the node, then replaces it by an empty one. Each outage lasts for this many requests.
 async fn outages(site: &Site, rate: u32, requests: u64) {
     wait_for_engine(site, "meilisearch").await;
     let mut drill = Drill::start(site.load(rate).start());
-    drill.requests(requests).await;
+    drill.wait_for_requests(requests).await;
 
-    drill.phase("killed");
+    drill.begin_phase("killed");
     site.project.kill("meilisearch");
     wait_for_engine(site, "postgres").await;
-    drill.requests(requests).await;
-    drill.phase("restarted");
+    drill.wait_for_requests(requests).await;
+    drill.begin_phase("restarted");
     site.project.start("meilisearch").await;
     wait_for_engine(site, "meilisearch").await;
-    drill.recovered();
+    drill.record_recovery();
 
-    drill.phase("emptied");
+    drill.begin_phase("emptied");
     site.project.kill("meilisearch");
     site.project.empty_volumes("meilisearch");
     site.project.start("meilisearch").await;
     site.project.start("meilisearch-keys").await;
     wait_for_engine(site, "meilisearch").await;
-    drill.recovered();
-    drill.requests(requests).await;
+    drill.record_recovery();
+    drill.wait_for_requests(requests).await;
     let report = drill.finish("Outages of Meilisearch");
     assert_eq!(report.failed(""), 0, "PostgreSQL answers lists meanwhile");
     let verified = site.project.run_once("sync", &["verify", "--search"]);

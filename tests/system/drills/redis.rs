@@ -24,10 +24,10 @@ fn long_outages_of_redis_fail_no_request() {
     site::run(async |site| outages(&site, 300, 12_000).await);
 }
 
-/// Kills, freezes and fills Redis, each for this many requests.
+/// Kills, freezes and fills Redis. Each outage lasts for this many requests.
 async fn outages(site: &Site, rate: u32, requests: u64) {
     let mut drill = Drill::start(site.load(rate).start());
-    drill.requests(requests).await;
+    drill.wait_for_requests(requests).await;
     assert_eq!(site.admitted(1).await, LIMIT, "the replicas share the limit");
     kill(site, &mut drill, requests).await;
     freeze(site, &mut drill, requests).await;
@@ -38,22 +38,22 @@ async fn outages(site: &Site, rate: u32, requests: u64) {
 }
 
 async fn kill(site: &Site, drill: &mut Drill, requests: u64) {
-    drill.phase("killed");
+    drill.begin_phase("killed");
     site.project.kill("redis");
-    drill.requests(requests).await;
+    drill.wait_for_requests(requests).await;
     assert_unshared(site, 2, "killed").await;
-    drill.phase("restarted");
+    drill.begin_phase("restarted");
     site.project.start("redis").await;
     wait_for_connections(site, drill).await;
     assert_eq!(site.admitted(3).await, LIMIT, "restarted: the replicas share the limit");
 }
 
 async fn freeze(site: &Site, drill: &mut Drill, requests: u64) {
-    drill.phase("frozen");
+    drill.begin_phase("frozen");
     site.project.freeze("redis");
-    drill.requests(requests).await;
+    drill.wait_for_requests(requests).await;
     assert_unshared(site, 4, "frozen").await;
-    drill.phase("thawed");
+    drill.begin_phase("thawed");
     site.project.thaw("redis");
     wait_for_connections(site, drill).await;
     assert_eq!(site.admitted(5).await, LIMIT, "thawed: the replicas share the limit");
@@ -61,9 +61,9 @@ async fn freeze(site: &Site, drill: &mut Drill, requests: u64) {
 
 /// Fills Redis, which evicts keys.
 async fn evict(site: &Site, drill: &mut Drill, requests: u64) {
-    drill.phase("full, evicting");
+    drill.begin_phase("full, evicting");
     fill(site);
-    drill.requests(requests).await;
+    drill.wait_for_requests(requests).await;
     assert_eq!(site.admitted(6).await, LIMIT, "a window in use is not evicted");
     let half = LIMIT / 2;
     assert_eq!(site.admitted_details(7, half).await, half);
@@ -75,25 +75,25 @@ async fn evict(site: &Site, drill: &mut Drill, requests: u64) {
 
 /// Fills Redis beyond its limit, so that it refuses every write.
 async fn exceed(site: &Site, drill: &mut Drill, requests: u64) {
-    drill.phase("full, not evicting");
+    drill.begin_phase("full, not evicting");
     let settings = ["maxmemory-policy", "maxmemory"].map(|name| (name, setting(site, name)));
     set(site, "maxmemory-policy", "noeviction");
     fill(site);
     // Half of what is used: Redis stays above its limit when windows expire or buffers of its clients shrink.
     set(site, "maxmemory", &(info(site, "used_memory:") / 2).to_string());
     let refused = info(site, "errorstat_OOM:count=");
-    drill.requests(requests).await;
+    drill.wait_for_requests(requests).await;
     assert_unshared(site, 8, "full, not evicting").await;
     let refused = info(site, "errorstat_OOM:count=") - refused;
     println!("full, not evicting: {refused} commands failed");
     assert!(refused > 0, "Redis refuses to write");
-    drill.phase("emptied");
+    drill.begin_phase("emptied");
     site.redis(&["FLUSHALL"]);
     for (name, value) in &settings {
         set(site, name, value);
     }
     wait_for_connections(site, drill).await;
-    drill.requests(requests).await;
+    drill.wait_for_requests(requests).await;
     assert_eq!(site.admitted(9).await, LIMIT, "emptied: the replicas share the limit");
 }
 
@@ -119,7 +119,7 @@ async fn wait_for_connections(site: &Site, drill: &mut Drill) {
             within(TIMEOUT, async || site.is_one(replica, gauge).await.then_some(())).await;
         }
     }
-    drill.recovered();
+    drill.record_recovery();
 }
 
 /// Fills Redis with values that no one reads, until it is at its limit; returns how many keys it evicted.
@@ -136,7 +136,7 @@ fn fill(site: &Site) -> u64 {
     info(site, "evicted_keys:") - evicted
 }
 
-/// A number of `INFO`; 0 if there is none with this name.
+/// A number of `INFO`; 0 if `INFO` does not have it.
 fn info(site: &Site, name: &str) -> u64 {
     let info = site.redis(&["INFO", "everything"]);
     let value = info.lines().find_map(|line| line.strip_prefix(name)?.split(',').next()?.trim().parse().ok());
@@ -168,20 +168,20 @@ const REMOVAL: Duration = Duration::from_secs(5);
 /// Loses all packets between a replica and Redis. Meanwhile a chart is removed. Two clients, from this one on, use up their limits.
 async fn partition(site: &Site, replica: &str, rate: u32, client: u16) {
     let mut drill = Drill::start(site.load(rate).start());
-    drill.requests(u64::from(rate) * 5).await;
+    drill.wait_for_requests(u64::from(rate) * 5).await;
     assert_eq!(site.project.connect(replica, "redis", 6379), Connection::Open);
-    drill.phase("partitioned");
+    drill.begin_phase("partitioned");
     site.project.partition(&[replica, "redis"]);
     assert_eq!(site.project.connect(replica, "redis", 6379), Connection::Silent);
     assert_eq!(site.project.connect(replica, "postgres", 5432), Connection::Open);
     let end = tokio::time::Instant::now() + PARTITION;
-    drill.requests(u64::from(rate) * 5).await;
+    drill.wait_for_requests(u64::from(rate) * 5).await;
     let admitted = site.admitted_lookups(client).await;
     println!("a client was admitted {admitted} times");
     assert!(UNSHARED.contains(&admitted), "the replica has a limit of its own");
     removal(site).await;
     tokio::time::sleep_until(end).await;
-    drill.phase("healed");
+    drill.begin_phase("healed");
     site.project.heal(&[replica, "redis"]);
     wait_for_connections(site, &mut drill).await;
     assert_eq!(site.admitted_lookups(client + 1).await, LIMIT, "the replicas share the limit");

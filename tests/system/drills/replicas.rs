@@ -32,14 +32,14 @@ fn long_kills_of_replicas_fail_few_requests() {
 /// Replaces each replica in turn, as `scripts/compose up` does, until this many requests were sent.
 async fn rollout(site: &Site, rate: u32, requests: u64) {
     let mut drill = Drill::start(site.load(rate).start());
-    drill.requests(u64::from(rate) * 3).await;
+    drill.wait_for_requests(u64::from(rate) * 3).await;
     while drill.started() < requests {
         for replica in REPLICAS {
-            drill.phase(format!("{replica} replaced"));
+            drill.begin_phase(format!("{replica} replaced"));
             assert_eq!(site.project.stop(replica).await, 0, "{}", site.project.log(replica));
             site.project.start(replica).await;
             site.wait_for_all_replicas().await;
-            drill.recovered();
+            drill.record_recovery();
         }
     }
     let report = drill.finish("Rollout");
@@ -52,17 +52,17 @@ const DOWN: Duration = Duration::from_secs(4);
 /// Kills each replica in turn, and restarts it, this many times.
 async fn kills(site: &Site, rate: u32, rounds: usize) {
     let mut drill = Drill::start(site.load(rate).start());
-    drill.requests(u64::from(rate) * 3).await;
+    drill.wait_for_requests(u64::from(rate) * 3).await;
     for _ in 0..rounds {
         for replica in REPLICAS {
             assert_eq!(site.project.restart_policy(replica), "unless-stopped", "engines restart it");
-            drill.phase(format!("{replica} killed"));
+            drill.begin_phase(format!("{replica} killed"));
             site.project.kill(replica);
             tokio::time::sleep(DOWN).await;
-            drill.phase(format!("{replica} restarted"));
+            drill.begin_phase(format!("{replica} restarted"));
             site.project.start(replica).await;
             site.wait_for_all_replicas().await;
-            drill.recovered();
+            drill.record_recovery();
         }
     }
     let report = drill.finish("Kills");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use chart_index_system_tests::{Load, Outcome, Sample};
+use chart_index_system_tests::{Load, LoadOutcome, Sample};
 
 /// A load, and the phases of the drill since its start.
 pub(crate) struct Drill {
@@ -22,7 +22,7 @@ struct Phase {
 
 /// The requests of a drill by phase.
 pub(crate) struct Report {
-    outcome: Outcome,
+    outcome: LoadOutcome,
     phases: Vec<(Phase, Vec<Sample>)>,
 }
 
@@ -33,12 +33,12 @@ impl Drill {
     }
 
     /// Begins the next phase, which is named after its event.
-    pub(crate) fn phase(&mut self, name: impl Into<String>) {
+    pub(crate) fn begin_phase(&mut self, name: impl Into<String>) {
         self.phases.push(Phase::new(name, self.load.elapsed()));
     }
 
     /// Records that everything works as before.
-    pub(crate) fn recovered(&mut self) {
+    pub(crate) fn record_recovery(&mut self) {
         let now = self.load.elapsed();
         if let Some(phase) = self.phases.last_mut() {
             phase.recovered = Some(now.saturating_sub(phase.start));
@@ -46,7 +46,7 @@ impl Drill {
     }
 
     /// Waits until this many further requests were sent.
-    pub(crate) async fn requests(&self, count: u64) {
+    pub(crate) async fn wait_for_requests(&self, count: u64) {
         let end = self.started() + count;
         while self.started() < end {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -87,7 +87,6 @@ impl Report {
         self.samples(phase).filter(|sample| sample.status != Some(200)).count()
     }
 
-    /// The number of requests.
     pub(crate) fn requests(&self) -> usize {
         self.samples("").count()
     }

@@ -19,7 +19,6 @@ const REMOVABLE: &str = "Removable";
 /// The clients of a load. The limits of each are those of the compose file.
 const CLIENTS: u16 = 64;
 
-/// The replicas.
 pub(crate) const REPLICAS: [&str; 6] = ["lookup-1", "lookup-2", "browse-1", "browse-2", "pages-1", "pages-2"];
 
 /// The services of a site without search.
@@ -31,7 +30,6 @@ const SERVICES: [&str; 11] = [
 /// The public port of HAProxy and of the replicas.
 const PORT: u16 = 8080;
 
-/// The private port of the replicas.
 const PRIVATE_PORT: u16 = 9090;
 
 /// Maximum requests of each kind per client per 60 s.
@@ -46,7 +44,7 @@ const REFUSALS: usize = 20;
 /// Maximum time until programs detect a change. No drill that passes reaches it.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A running site.
+/// A running compose project with a catalogue.
 pub(crate) struct Site {
     pub(crate) project: ComposeProject,
     /// A chart that the load does not request.

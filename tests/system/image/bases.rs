@@ -5,7 +5,6 @@ use std::process::Command;
 
 use crate::run;
 
-/// A base image.
 pub(crate) struct Base {
     /// The name of its archive.
     name: &'static str,

@@ -27,7 +27,6 @@ impl Buildah {
         Self { folder }
     }
 
-    /// The folder of the storage.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

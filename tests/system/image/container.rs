@@ -24,9 +24,8 @@ mount -o remount,bind,ro "$root"
 exec chroot --userspec="$user" --groups= "$root" "$@"
 "#;
 
-/// The built image.
+/// The image that the tests have built.
 pub(crate) struct Image {
-    /// Its root filesystem.
     pub(crate) root: PathBuf,
     /// The root filesystem of its base.
     pub(crate) base: PathBuf,
@@ -41,19 +40,17 @@ pub(crate) struct Container<'a> {
     pub(crate) variables: &'a [(&'a str, &'a str)],
     /// Files and folders of the host, and their paths in the container.
     pub(crate) mounts: &'a [(&'a Path, &'a str)],
-    /// The network.
     pub(crate) network: Network,
 }
 
-/// The network of a container.
 #[derive(Default, Clone, Copy)]
 pub(crate) enum Network {
-    /// That of the host.
+    /// The network of the host.
     #[default]
     Host,
     /// A loopback interface of its own and nothing else.
     Own,
-    /// That of the container with this process.
+    /// The network of the container with this process.
     Of(u32),
 }
 
@@ -93,7 +90,6 @@ impl Image {
         [self.texts("Entrypoint"), self.texts("Cmd")].concat()
     }
 
-    /// The health check of the image.
     pub(crate) fn health_check(&self) -> Vec<&str> {
         let check = texts(&self.configuration["Healthcheck"]["Test"]);
         assert_eq!(check[0], "CMD", "a shell would have to be in the image");

@@ -7,7 +7,6 @@ use std::process::Command;
 use crate::container::Image;
 use crate::run;
 
-/// The programs.
 pub(crate) const PROGRAMS: [&str; 2] = ["chart-index", "chart-indexer"];
 
 /// The libraries that the programs may need, which distroless cc has.

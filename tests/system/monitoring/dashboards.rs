@@ -10,12 +10,10 @@ use super::expressions::metrics;
 /// Series of Prometheus itself that a dashboard uses.
 const OF_PROMETHEUS: &[&str] = &["ALERTS"];
 
-/// A query of a panel.
 #[derive(Debug)]
 pub(crate) struct Query {
     /// The name of the file, without its extension.
     pub(crate) dashboard: String,
-    /// The title of the panel.
     pub(crate) panel: String,
     /// The expression, with variables of Grafana.
     pub(crate) expression: String,

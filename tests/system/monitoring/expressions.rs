@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Words that are not followed by a parenthesis and are no metrics.
+/// Words that are neither metrics nor followed by a parenthesis.
 const OPERATORS: &[&str] = &["and", "or", "unless", "bool", "offset"];
 
 /// Words before a list of labels.

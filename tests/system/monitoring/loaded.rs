@@ -17,7 +17,8 @@ use chart_index_tests::{
 use super::expressions::metrics;
 use super::{promtool_with_input, read};
 
-/// Rules and queries that return no data even so, with the reason: none. A rule is named by its alert or series.
+/// Rules and queries that may return no data, with the reason. A rule is named by its alert or series. At
+/// present there are none.
 const WITHOUT_DATA: &[(&str, &str)] = &[];
 
 /// What only exists with Meilisearch nodes: the beginnings of the names of metrics.

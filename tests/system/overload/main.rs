@@ -1,5 +1,6 @@
-//! Load above capacity: the server works on at its full rate and rejects the rest, and a storm of searches does not slow
-//! down lookups. The long forms are run by `make test-full`, with a release build. `api::load` is the short form of the storm.
+//! Load above capacity: the server keeps its full rate and rejects the rest, and a storm of searches does not
+//! slow down lookups. The long forms are run by `make test-full`, with a release build. `api::load` is the
+//! short form of the storm.
 #![expect(clippy::print_stderr, reason = "the measurements are of interest also if the test passes")]
 
 mod machine;
@@ -7,7 +8,7 @@ mod server;
 
 use std::time::Duration;
 
-use chart_index_system_tests::Outcome;
+use chart_index_system_tests::LoadOutcome;
 
 use server::{Server, accepted_per_second, lookups, searches};
 
@@ -25,10 +26,10 @@ const LOOKUPS: Work = Work { paths: lookups, peak_in_flight: 30 };
 /// One search may run, and one may wait for it under overload.
 const SEARCHES: Work = Work { paths: searches, peak_in_flight: 2 };
 
-/// The sustainable load, in percent of the peak. At the peak itself any variation makes a queue.
+/// The sustainable load, in percent of the peak. At the peak itself any variation builds a queue.
 const SUSTAINABLE: u32 = 80;
 
-/// What a p99 varies by without a reason on a machine that does other work, too.
+/// How much a p99 varies on a machine that does other work as well.
 const SLACK: Duration = Duration::from_millis(10);
 
 /// The longest p99 in the short form, which runs a debug build beside other tests.
@@ -92,7 +93,7 @@ impl Overload {
         }
     }
 
-    /// Requests per second with as many in flight as are never rejected.
+    /// Requests per second at a concurrency at which none is rejected.
     fn peak(server: &Server, work: Work, duration: Duration) -> u32 {
         let outcome = server.closed_loop((work.paths)(), work.peak_in_flight, duration);
         assert_eq!(outcome.count_of(503), 0, "{outcome}");
@@ -141,7 +142,6 @@ fn assert_keeps_rate_and_latency(rounds: &[Overload]) {
 /// Lookups, half of them not cached, without and with five times as many searches as the server can do.
 #[derive(Debug)]
 struct Storm {
-    /// Searches that were rejected.
     rejected: u64,
     /// Of lookups without the storm.
     p99_before: Duration,
@@ -191,7 +191,7 @@ fn long_storm_of_searches_does_not_slow_down_lookups() {
 }
 
 /// The p99 of the accepted requests.
-fn p99(outcome: &Outcome) -> Duration {
+fn p99(outcome: &LoadOutcome) -> Duration {
     outcome.latency(200, 990).unwrap_or(Duration::MAX)
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chart_index_system_tests::{OpenLoop, Outcome};
+use chart_index_system_tests::{LoadOutcome, OpenLoop};
 use chart_index_tests::{
     ChartSpec, Library, PrivatePostgres, PrivateRedis, Service, ServiceOptions, generate_catalogue, indexer,
 };
@@ -17,7 +17,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// Enough distinct paths for a load.
 const PATHS: u32 = 200_000;
 
-/// Has no factor in common with [`PATHS`], so that its multiples, modulo that, are all numbers below it.
+/// Coprime to [`PATHS`], so that its multiples modulo [`PATHS`] are all numbers below it.
 const STRIDE: u32 = 61_803;
 
 /// A server with its PostgreSQL and Redis, on a core of its own if there are two.
@@ -77,8 +77,13 @@ impl Server {
         OpenLoop { rate, requests, warm_up: WARM_UP, ..OpenLoop::new(self.service.address(), paths) }
     }
 
-    /// As many requests as possible with this number in flight.
-    pub(crate) fn closed_loop(&self, paths: Vec<String>, in_flight: usize, duration: Duration) -> Outcome {
+    /// Sends requests as fast as possible, with this number in flight.
+    pub(crate) fn closed_loop(
+        &self,
+        paths: Vec<String>,
+        in_flight: usize,
+        duration: Duration,
+    ) -> LoadOutcome {
         OpenLoop { max_in_flight: in_flight, ..self.load(paths, 20_000, duration) }.start().finish()
     }
 
@@ -89,7 +94,7 @@ impl Server {
 }
 
 /// The accepted requests per second of a load.
-pub(crate) fn accepted_per_second(outcome: &Outcome, duration: Duration) -> u32 {
+pub(crate) fn accepted_per_second(outcome: &LoadOutcome, duration: Duration) -> u32 {
     let rate = u128::from(outcome.count_of(200)) * 1_000 / duration.as_millis();
     u32::try_from(rate).unwrap_or(u32::MAX)
 }

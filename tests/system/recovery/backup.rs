@@ -29,7 +29,6 @@ impl Dump {
         run(command.arg(self.file()))
     }
 
-    /// Its size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.file().metadata().expect("a dump").len()
     }

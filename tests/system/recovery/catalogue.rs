@@ -4,7 +4,7 @@ use chart_index_tests::{ChartSpec, IndexerRun, Library, TestDatabase, indexer_co
 
 /// Chartsets of each kind: sets of the first game, songs of packs of the second, folders without an id.
 const SETS_OF_A_KIND: u32 = 120;
-/// Every this many sets share a chart with the set before, which gives it two sources.
+/// Every fourth set shares a chart with the set before, which gives the chart two sources.
 const SHARED: u32 = 4;
 /// Charts and chartsets that are removed.
 const REMOVED: usize = 8;
@@ -55,7 +55,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// Writes a set with its own chart, and every [`SHARED`]th with that of the set before as well.
+    /// Writes a set with its own chart, and, for every [`SHARED`]th set, with the chart of the set before.
     fn write(&self, folder: &str, number: u32) {
         self.library.osu(&format!("{folder}/a.osu"), chart(number));
         if number % SHARED == 1 {
@@ -63,7 +63,6 @@ impl Catalogue {
         }
     }
 
-    /// Ingests the library.
     pub(crate) fn ingest(&self) {
         self.run(&["ingest", &self.library.argument()]);
     }

@@ -47,14 +47,13 @@ struct Mirror {
     chartsets: BTreeMap<String, String>,
 }
 
-/// What became of a request for a page.
+/// The result of a request for a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// The page was applied, or a part of it before a kill.
     More,
     /// The last page was applied.
     End,
-    /// PostgreSQL is unavailable.
     Unavailable,
     /// Changes were lost: the mirror started again.
     Lost,
@@ -101,7 +100,7 @@ impl Mirror {
         }
     }
 
-    /// What an export contains.
+    /// A mirror with the content of an export.
     fn restore(export: &Path) -> Self {
         let manifest = fs::read(export.join("manifest.json")).expect("a manifest");
         let manifest: Object = serde_json::from_slice(&manifest).expect("an object");
@@ -307,7 +306,7 @@ async fn long_mirrors_end_with_the_catalogue() {
     }
 }
 
-/// A mirror that has seen changes which a restore lost is told, and starts again.
+/// A mirror that applied changes which a restore lost gets a 410, and starts again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mirror_of_a_restored_database_starts_again() {
     let (index, mut random) = (Index::new(), Random::new(7));
@@ -328,7 +327,7 @@ async fn mirror_of_a_restored_database_starts_again() {
     assert!(late.next > early.next);
     index.postgres.stop_and_restore(&backup);
     index.postgres.restart();
-    // More changes than were lost, so that the numbers alone would not tell.
+    // More changes than were lost, so that their numbers alone do not reveal the loss.
     for _ in 0..3 {
         ingest(&mut random);
     }

@@ -21,7 +21,7 @@ struct Changes {
 }
 
 const LOST: Changes = Changes { changed: 0, new: 100, removed: 2 };
-/// As many as were lost, and others.
+/// The same number of changes as were lost, but different ones.
 const AFTERWARDS: Changes = Changes { changed: 4, new: 200, removed: 3 };
 
 impl Changes {

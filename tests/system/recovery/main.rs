@@ -23,7 +23,6 @@ use chart_index_tests::{Service, within};
 /// Maximum time until a replica is ready, or until HAProxy notices that, beyond the configured times.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Waits until a replica is ready.
 async fn wait_until_ready(replica: &Service) {
     within(TIMEOUT, async || is_ready(replica).await.then_some(())).await;
 }

@@ -8,7 +8,7 @@ use chart_index_tests::{Client, Response};
 /// Headers that differ between two responses to the same request: docs/api.md promises no value of them.
 const VARIABLE_HEADERS: [&str; 2] = ["date", "x-request-id"];
 
-/// Every this many responses with a tag are requested again with that tag.
+/// One in this many responses with a tag is requested again with that tag.
 const CONDITIONAL: usize = 8;
 
 /// Queries of the chartset list, each with every sort.
@@ -78,7 +78,6 @@ struct Recorded {
     body: Vec<u8>,
 }
 
-/// The responses to many requests.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Responses(BTreeMap<Request, Recorded>);
 
@@ -91,7 +90,7 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Up to this many charts and chartsets of a database, evenly chosen, and everything that is removed.
+    /// Chooses up to this many charts and chartsets of a database, evenly, and everything that is removed.
     pub(crate) fn choose(psql: impl Fn(&str) -> String, count: usize) -> Self {
         let column = |table: &str, key: &str, text: &str| {
             let query = format!(

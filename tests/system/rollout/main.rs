@@ -25,7 +25,6 @@ const CHARTS: u32 = 40;
 /// Held by tests that keep the processors busy. With late checks replicas are mostly idle.
 static BUSY: Mutex<()> = Mutex::const_new(());
 
-/// The number of sites so far.
 static SITES: AtomicU32 = AtomicU32::new(0);
 
 /// A rollout: replicas are terminated in turn and restarted, under load.

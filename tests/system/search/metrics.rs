@@ -7,7 +7,7 @@ use chart_index_tests::{RunningIndexer, within};
 
 use crate::support::Catalogue;
 
-/// A timeout that no test reaches when it passes.
+/// A timeout that no passing test reaches.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Waits until a metric has a value.

@@ -7,7 +7,7 @@ use chart_index_tests::{
     ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, TestDatabase, indexer_command,
 };
 
-/// A timeout that no test reaches when it passes.
+/// A timeout that no passing test reaches.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Catalogue {

@@ -16,5 +16,5 @@ mod prometheus;
 
 pub use compose::{ComposeProject, Connection};
 pub use haproxy::PrivateHaproxy;
-pub use open_loop::{Load, OpenLoop, Outcome, Sample, Senders};
+pub use open_loop::{Load, LoadOutcome, OpenLoop, Sample, Senders};
 pub use prometheus::{PrivatePrometheus, Rule};

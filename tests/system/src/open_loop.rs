@@ -33,7 +33,7 @@ pub struct OpenLoop {
     pub paths: Vec<String>,
     /// Requests per second, up to 20,000.
     pub rate: u32,
-    /// Maximum requests.
+    /// The number of requests after which the load ends.
     pub requests: u64,
     /// Requests that should start before this time, counted from the start of the load, are sent and not counted.
     pub warm_up: Duration,
@@ -59,12 +59,12 @@ pub struct Load {
     start: Instant,
     started: Arc<AtomicU64>,
     stop: oneshot::Sender<()>,
-    thread: JoinHandle<Outcome>,
+    thread: JoinHandle<LoadOutcome>,
 }
 
-/// What became of the requests.
+/// What happened to the requests of a load.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// The latencies of complete responses by status code, in ascending order.
     pub latencies: BTreeMap<u16, Vec<Duration>>,
     /// Requests without a complete response: the connection failed, or the timeout expired.
@@ -139,9 +139,14 @@ impl OpenLoop {
         Load { start, started, stop, thread }
     }
 
-    async fn send(self, start: Instant, started: &AtomicU64, mut stopped: oneshot::Receiver<()>) -> Outcome {
+    async fn send(
+        self,
+        start: Instant,
+        started: &AtomicU64,
+        mut stopped: oneshot::Receiver<()>,
+    ) -> LoadOutcome {
         let senders = self.senders.clients().expect("addresses are header values");
-        let (mut outcome, mut in_flight) = (Outcome::default(), JoinSet::new());
+        let (mut outcome, mut in_flight) = (LoadOutcome::default(), JoinSet::new());
         let schedule = self.paths.iter().cycle().zip(senders.iter().cycle());
         for (number, (path, (client, client_address))) in (0..self.requests).zip(schedule) {
             let intended = self.start_of(number);
@@ -221,21 +226,21 @@ impl Load {
         self.started.load(Ordering::Relaxed)
     }
 
-    /// Starts no more requests, and waits for those in flight.
-    pub fn stop(self) -> Outcome {
+    /// The number of requests whose start time has come.
+    pub fn stop(self) -> LoadOutcome {
         drop(self.stop);
         self.thread.join().expect("the load does not panic")
     }
 
     /// Waits for all requests.
-    pub fn finish(self) -> Outcome {
+    pub fn finish(self) -> LoadOutcome {
         let outcome = self.thread.join().expect("the load does not panic");
         drop(self.stop);
         outcome
     }
 }
 
-impl Outcome {
+impl LoadOutcome {
     /// The number of requests that were to start.
     pub fn requests(&self) -> u64 {
         let responses: usize = self.latencies.values().map(Vec::len).sum();
@@ -272,7 +277,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for LoadOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (requests, errors, not_sent) = (self.requests(), self.errors, self.not_sent);
         writeln!(f, "{requests} requests, {errors} errors, {not_sent} not sent")?;

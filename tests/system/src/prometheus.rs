@@ -29,13 +29,13 @@ pub struct PrivatePrometheus {
 pub struct Rule {
     /// The name of an alert or of a recorded series.
     pub name: String,
-    /// Whether it is an alert.
+    /// False for a recording rule.
     pub is_alert: bool,
     /// The expression in the format of Prometheus, on one line, with spaces around operators.
     pub expression: String,
     /// The labels that the rule adds.
     pub labels: BTreeMap<String, String>,
-    /// The annotations of an alert.
+    /// Empty for a recording rule.
     pub annotations: BTreeMap<String, String>,
     /// `ok`, `err`, or `unknown` before the first evaluation.
     pub health: String,

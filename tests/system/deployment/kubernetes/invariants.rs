@@ -88,7 +88,6 @@ const OBJECTS: &[&str] = &[
     "StatefulSet meilisearch",
 ];
 
-/// Objects of one overlay.
 const OBJECTS_OF: &[(&str, &[&str])] = &[
     ("local", &["Gateway gateway"]),
     (

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::objects::name;
 
-/// Fields whose removal, anywhere in an object of these kinds, has to be noticed. Elements of arrays are removed as well.
+/// Fields whose removal, anywhere in an object of these kinds, has to violate an invariant. Elements of arrays
+/// are removed as well.
 const GUARDED: &[(&[&str], &[&str])] = &[
     (&["Namespace"], &["labels"]),
     (
@@ -61,7 +62,7 @@ const GUARDED: &[(&[&str], &[&str])] = &[
     (&["ScheduledBackup"], &["cluster", "method", "pluginConfiguration"]),
 ];
 
-/// Values that have to be noticed: the kind, a part of the name, the path and the value.
+/// Values that have to violate an invariant: the kind, a part of the name, the path and the value.
 const CHANGES: &[(&str, &str, &str, &str)] = &[
     ("ConfigMap", "chart-index-", "/data/TRUSTED_PROXIES", "\"addresses-of-the-gateway\""),
     ("ConfigMap", "chart-index-", "/data/DRAIN_DELAY_MS", "\"15000\""),
@@ -188,7 +189,7 @@ fn collect(value: &Value, path: &str, fields: &[&str], paths: &mut Vec<String>) 
     let in_guarded_array = value.is_array() && fields.contains(&parent);
     for (field, child) in children {
         let path = format!("{path}/{field}");
-        // The metadata of an object is not what is guarded, except for the namespace.
+        // The metadata of an object is not guarded, except for the namespace.
         if path == "/metadata" && !fields.contains(&"labels") {
             continue;
         }

@@ -13,9 +13,7 @@ const WORKLOADS: &[(&str, &str)] = &[
     ("CronJob", "/spec/jobTemplate/spec/template"),
 ];
 
-/// The objects of an overlay.
 pub(super) struct Objects<'a> {
-    /// Its name.
     pub(super) overlay: &'a str,
     objects: Vec<&'a Value>,
 }
@@ -23,9 +21,7 @@ pub(super) struct Objects<'a> {
 /// An object with pods.
 #[derive(Clone, Copy)]
 pub(super) struct Workload<'a> {
-    /// The object.
     pub(super) object: &'a Value,
-    /// The template of its pods.
     pub(super) template: &'a Value,
 }
 
@@ -34,12 +30,10 @@ impl<'a> Objects<'a> {
         Self { overlay, objects }
     }
 
-    /// All objects.
     pub(super) fn all(&self) -> &[&'a Value] {
         &self.objects
     }
 
-    /// The objects of a kind.
     pub(super) fn of_kind(&self, kind: &str) -> impl Iterator<Item = &'a Value> {
         self.objects.iter().copied().filter(move |object| object["kind"] == kind)
     }
@@ -100,18 +94,15 @@ impl<'a> Workload<'a> {
         format!("{} {}", text(&self.object["kind"]), name(self.object))
     }
 
-    /// The specification of its pods.
     pub(super) fn pod(&self) -> &'a Value {
         &self.template["spec"]
     }
 
-    /// All containers of its pods.
     pub(super) fn containers(&self) -> Vec<&'a Value> {
         let kinds = ["initContainers", "containers"];
         kinds.iter().flat_map(|kind| array(&self.template["spec"][kind])).collect()
     }
 
-    /// The labels of its pods.
     pub(super) fn labels(&self) -> &'a Value {
         &self.template["metadata"]["labels"]
     }
@@ -128,7 +119,6 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// The name of an object.
 pub(super) fn name(object: &Value) -> &str {
     text(&object["metadata"]["name"])
 }

@@ -116,7 +116,6 @@ fn missing_settings(objects: &Objects, workload: &Workload) -> Vec<String> {
     missing
 }
 
-/// The paths of the secrets in a container.
 fn secret_files(workload: &Workload, container: &Value) -> BTreeSet<String> {
     let mut files = BTreeSet::new();
     for mount in array(&container["volumeMounts"]) {

@@ -44,7 +44,6 @@ pub(super) struct Mount {
 pub(super) enum Source {
     /// A file or folder of the host.
     Path(PathBuf),
-    /// A named volume.
     Volume(String),
     /// Memory, with these mount options.
     Tmpfs(String),
@@ -58,14 +57,14 @@ pub(super) enum Condition {
     Completed,
 }
 
-/// What tells whether a service is healthy.
+/// How the health of a service is checked.
 #[derive(Debug, Clone)]
 pub(super) enum Healthcheck {
-    /// Disabled.
+    /// The check of the image is disabled.
     None,
-    /// What the image says.
+    /// The check of the image.
     OfImage,
-    /// A command.
+    /// A command with its arguments.
     Command(Vec<String>),
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use chart_index_tests::{PrivateMeilisearch, program, workspace_root};
 
-/// What an image sets, in so far as a compose file does not.
+/// What an image sets unless a compose file replaces it.
 #[derive(Debug)]
 pub(super) struct Image {
     pub(super) entrypoint: Vec<String>,
@@ -13,7 +13,6 @@ pub(super) struct Image {
     pub(super) environment: Vec<(String, String)>,
     /// `uid:gid`, after the entry point has dropped root.
     pub(super) user: String,
-    /// The name of that user.
     pub(super) user_name: &'static str,
     pub(super) working_directory: String,
     pub(super) stop_signal: &'static str,

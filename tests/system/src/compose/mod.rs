@@ -29,7 +29,7 @@ use self::network::Networks;
 /// Maximum time until a service is healthy, and until a one-shot service ends.
 const START_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A user of Redis.
+/// A user of Redis with all permissions: drills change its configuration.
 const REDIS_ADMINISTRATOR: &str = "drill";
 
 /// Time between two health checks while a service starts. Engines wait for the `interval` of the check.
@@ -45,7 +45,7 @@ pub struct ComposeProject {
     _folder: ProjectFolder,
 }
 
-/// What becomes of an attempt to connect.
+/// The result of an attempt to connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connection {
     /// The other side accepts it.
@@ -56,7 +56,6 @@ pub enum Connection {
     Silent,
 }
 
-/// The files of a project.
 #[derive(Debug)]
 struct ProjectFolder(PathBuf);
 
@@ -275,17 +274,17 @@ impl ComposeProject {
         Ipv4Addr::from_bits(Ipv4Addr::new(198, 18, 0, 0).to_bits() + u32::from(number))
     }
 
-    /// What a service has written to its log.
+    /// Everything that a service has written to its log.
     pub fn log(&self, service: &str) -> String {
         self.container(service).borrow().log()
     }
 
-    /// The restart policy of a service.
+    /// The restart policy of a service; `no` by default.
     pub fn restart_policy(&self, service: &str) -> String {
         self.container(service).borrow().description.restart.clone()
     }
 
-    /// The environment of a service.
+    /// The variables with which a service runs.
     pub fn environment(&self, service: &str) -> BTreeMap<String, String> {
         self.container(service).borrow().description.environment.clone()
     }
@@ -294,7 +293,7 @@ impl ComposeProject {
         self.containers.get(service).unwrap_or_else(|| panic!("no such service: {service}"))
     }
 
-    /// Tells every container the names of the running services on its networks.
+    /// Updates the names that containers resolve to those of the running services on their networks.
     fn update_names(&self) {
         for (name, container) in &self.containers {
             let neighbours = self.networks.neighbours(name).into_iter();

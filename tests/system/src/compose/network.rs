@@ -44,7 +44,6 @@ struct Network {
     prefix_length: u8,
 }
 
-/// A name for a project of this process.
 pub(super) fn project_name(number: u32) -> String {
     format!("{PREFIX}{}-{number}", std::process::id())
 }
@@ -126,12 +125,10 @@ impl Networks {
         commands
     }
 
-    /// The namespace of a service.
     pub(super) fn namespace(&self, service: &str) -> String {
         format!("{}-{service}", self.name)
     }
 
-    /// The namespace of the host.
     pub(super) fn host(&self) -> String {
         format!("{}.host", self.name)
     }
@@ -245,13 +242,13 @@ pub(super) fn sweep() {
     }
 }
 
-/// Whether a name is one of ours, and its process does not exist.
+/// Whether a namespace belongs to a test process that no longer exists.
 fn owner_is_dead(name: Option<&str>) -> bool {
     let owner = name.and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
     owner.is_some_and(|owner| !Path::new("/proc").join(owner.to_string()).exists())
 }
 
-/// Kills the processes in a namespace of ours, and waits until there are none.
+/// Kills the processes in a namespace of the drills, and waits until they have ended.
 pub(super) fn kill_all(namespace: &str) {
     loop {
         let listed = Command::new("ip").args(["netns", "pids", namespace]).output().expect("ip is installed");

@@ -27,7 +27,7 @@ pub struct Client {
 pub struct Response {
     /// The HTTP status.
     pub status: StatusCode,
-    /// In the order in which they were sent.
+    /// The headers, repeated ones included.
     pub headers: HeaderMap,
     /// The body as it was sent, after any content encoding.
     pub body: Vec<u8>,

@@ -34,7 +34,6 @@ enum Purpose {
 
 /// How a request that missed in memory goes on.
 enum Joined<E> {
-    /// The response was cached in the meantime.
     Cached(CachedResponse),
     Fill(Waiter<E>),
 }

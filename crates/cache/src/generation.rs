@@ -110,7 +110,6 @@ impl GenerationTracker {
 mod tests {
     use super::*;
 
-    /// A tracker, and the status of its source.
     fn tracker() -> (GenerationTracker, Arc<Mutex<Option<CatalogueStatus>>>) {
         let status = Arc::new(Mutex::new(None));
         let source = {

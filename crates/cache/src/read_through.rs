@@ -62,7 +62,6 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         lookup
     }
 
-    /// A read that starts now.
     pub(crate) fn read_start(&self, invalidations: u64) -> ReadStart {
         let generation = self.freshness.generations.current();
         ReadStart { now: self.clock.now(), unix_ms: self.clock.unix_ms(), generation, invalidations }

@@ -36,7 +36,6 @@ impl RedisTier {
         Self { connections, main_writes: Arc::default(), rox_writes: Arc::default(), key_prefix, script }
     }
 
-    /// The connection for responses of this kind.
     pub(crate) const fn connection(&self, kind: Kind) -> &RedisConnection {
         match kind {
             Kind::Rox | Kind::Preview => &self.connections.rox,

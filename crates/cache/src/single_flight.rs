@@ -131,7 +131,6 @@ impl<E> Shard<E> {
         Some(Waiter { own_fill: None, joined_span, outcome: fill.outcome.clone() })
     }
 
-    /// Whether a fill for this key is in flight.
     pub(crate) fn is_in_flight(&self, key: &CacheKey) -> bool {
         self.in_flight.contains_key(key)
     }

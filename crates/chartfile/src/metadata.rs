@@ -31,7 +31,6 @@ pub(crate) fn chart_metadata(metadata: &Metadata, romanised: &RomanisedNames) ->
     }
 }
 
-/// The romanised name, if it differs from the name.
 fn differing(romanised: Option<&str>, name: &str) -> Option<String> {
     romanised.map(clean).filter(|romanised| !romanised.is_empty() && romanised != name)
 }

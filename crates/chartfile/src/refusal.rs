@@ -129,7 +129,6 @@ pub struct RefusedChart {
 }
 
 impl Refusal {
-    /// Translates an error of the decoder.
     pub(crate) fn from_decoder(error: &RoxError) -> Self {
         match error {
             RoxError::OverlappingNotes { column, time_us } => {

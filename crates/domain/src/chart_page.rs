@@ -5,7 +5,7 @@ use crate::{Chart, Chartset, ChartsetId, DensityCurve, Source};
 /// What a list page shows of a chartset besides its list item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedCharts {
-    /// The chartset.
+    /// The id of its list item.
     pub id: ChartsetId,
     /// When the index last changed it, in Unix epoch milliseconds.
     pub updated_at_ms: i64,

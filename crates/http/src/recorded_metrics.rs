@@ -7,7 +7,6 @@ use opentelemetry::metrics::{Meter, MeterProvider};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics, ScopeMetrics};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 
-/// A set of labels.
 pub(crate) type Labels = BTreeMap<String, String>;
 
 pub(crate) struct RecordedMetrics {

@@ -11,11 +11,9 @@ use crate::{Decision, Group};
 /// Where a decision comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decider {
-    /// Redis.
     Redis,
     /// A cached refusal.
     Memory,
-    /// The local window.
     Local,
 }
 

@@ -126,7 +126,6 @@ impl SearchError {
             if matches!(source.downcast_ref(), Some(TransportError::Disconnected(_))))
     }
 
-    /// Converts an error of the SDK.
     pub(crate) fn from_sdk(operation: &'static str) -> impl Fn(SdkError) -> Self {
         move |error| match error {
             SdkError::Other(error) => match error.downcast::<TransportError>() {

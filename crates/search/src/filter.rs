@@ -13,12 +13,21 @@ pub(crate) enum Filter {
     And(Vec<Filter>),
     /// Any of the conditions. Never empty: Meilisearch has no filter that matches nothing.
     Or(Vec<Filter>),
-    /// A comparison of a number.
-    Compare { attribute: &'static str, comparison: Comparison, value: f64 },
+    Compare {
+        attribute: &'static str,
+        comparison: Comparison,
+        value: f64,
+    },
     /// Equality, after Meilisearch has folded case and accents of both sides.
-    Equals { attribute: &'static str, value: String },
+    Equals {
+        attribute: &'static str,
+        value: String,
+    },
     /// A substring, folded likewise. Requires the feature `containsFilter`.
-    Contains { attribute: &'static str, part: String },
+    Contains {
+        attribute: &'static str,
+        part: String,
+    },
 }
 
 /// The comparisons that queries use.

@@ -43,12 +43,14 @@ pub(crate) struct PageSearch<'a> {
 /// The part of the list that a request returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Window {
-    /// The page of the query.
     Page,
     /// No chartsets, only the total.
     Total,
     /// Chartsets from the end of the list, the last one first.
-    FromEnd { offset: u64, limit: u64 },
+    FromEnd {
+        offset: u64,
+        limit: u64,
+    },
 }
 
 impl Window {

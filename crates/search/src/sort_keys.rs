@@ -162,7 +162,6 @@ pub(crate) const fn exact_key(sort: Sort) -> &'static str {
     }
 }
 
-/// The attributes that break ties.
 fn tie_break() -> impl Iterator<Item = &'static str> {
     ID.iter().map(|(attribute, _)| *attribute).chain(["id"])
 }

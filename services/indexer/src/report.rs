@@ -220,7 +220,6 @@ impl Report {
     }
 }
 
-/// An error with its causes.
 pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -25,7 +25,7 @@ pub(crate) struct PageLink {
 }
 
 impl Pagination {
-    /// The pages of a list with this many sets; `None` if it has one page and that is shown.
+    /// The pages of a list with this many sets; `None` if it has a single page, which is shown.
     pub(crate) fn new(query: &ListQuery, total: u64) -> Option<Self> {
         let (current, last) = (u64::from(query.search.page.number()), last_page(query, total));
         if last <= 1 && current <= 1 {

@@ -75,7 +75,7 @@ impl SetItem {
             .map_err(|error| ReadError::Failed { operation: "read list item", source: error.into() })
     }
 
-    /// The id of the chartset; `None` if the item has none, which no engine returns.
+    /// The id of the chartset; `None` if it is malformed, which no engine returns.
     pub(crate) fn id(&self) -> Option<ChartsetId> {
         self.id.parse().ok()
     }

@@ -4,7 +4,7 @@ use chart_index_tests::{ChartSpec, IndexerRun, Library, TestDatabase, indexer_co
 
 /// Chartsets of each kind: sets of the first game, songs of packs of the second, folders without an id.
 const SETS_OF_A_KIND: u32 = 120;
-/// Every fourth set shares a chart with the set before, which gives the chart two sources.
+/// One in this many sets shares a chart with the set before, which gives the chart two sources.
 const SHARED: u32 = 4;
 /// Charts and chartsets that are removed.
 const REMOVED: usize = 8;

@@ -241,7 +241,7 @@ impl Load {
 }
 
 impl LoadOutcome {
-    /// The number of requests that were to start.
+    /// The number of requests whose start time came during the load.
     pub fn requests(&self) -> u64 {
         let responses: usize = self.latencies.values().map(Vec::len).sum();
         responses as u64 + self.errors + self.not_sent

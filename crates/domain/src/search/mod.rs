@@ -78,7 +78,7 @@ pub struct DatabaseIdentity(pub u64);
 /// for which an engine may tolerate typing errors.
 #[async_trait]
 pub trait SearchIndex: Send + Sync {
-    /// The name of the engine in metrics, cache keys and responses.
+    /// Which engine this is, for metrics, cache keys and responses.
     fn engine(&self) -> Engine;
 
     /// The last known generation; does no I/O. A search that starts now sees this generation or a newer one.

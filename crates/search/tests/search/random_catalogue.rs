@@ -75,7 +75,6 @@ pub(crate) struct Entry {
     pub(crate) indexed: IndexedChartset,
 }
 
-/// `count` random chartsets.
 pub(crate) fn generate(count: u32, random: &mut Random) -> Vec<Entry> {
     (1..=count).map(|number| entry(number, random)).collect()
 }

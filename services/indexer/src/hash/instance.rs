@@ -29,7 +29,6 @@ pub(super) struct Instance {
     endpoint: Url,
 }
 
-/// The response of a batch lookup.
 #[derive(Deserialize)]
 struct BatchResponse {
     items: Vec<Value>,

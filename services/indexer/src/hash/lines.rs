@@ -62,7 +62,6 @@ impl<'a, W: Write> Lines<'a, W> {
         Self { output, instance, waiting: Vec::new(), charts: 0 }
     }
 
-    /// Writes the line of a chart.
     pub(super) async fn write_chart(&mut self, file: &str, chart: ChartDraft) -> Result<()> {
         let metadata = chart.metadata;
         self.charts += 1;

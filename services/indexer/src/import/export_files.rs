@@ -15,7 +15,6 @@ const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 /// The longest line of the chartsets: above that of the largest chartset, with all of its text escaped.
 const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// An export with ROX files.
 #[derive(Debug)]
 pub(super) struct ExportFiles {
     folder: PathBuf,

@@ -69,7 +69,7 @@ struct Import<'a> {
     /// Sends changed charts to the cache invalidation.
     changed: mpsc::UnboundedSender<Vec<NoteHash>>,
     progress: Progress,
-    /// The charts that are stored with another ROX file than that of the export.
+    /// Charts that are stored here with another ROX file than in the export.
     other_files: HashSet<NoteHash>,
     counts: Counts,
 }

@@ -37,7 +37,7 @@ pub(super) struct Reader {
     pub(super) inputs: Vec<Input>,
     /// The store with the recorded fingerprints; `None` in a dry run.
     pub(super) store: Option<Store>,
-    /// Detects unchanged inputs; `None` if the digest of the program could not be computed.
+    /// Detects unchanged inputs; `None` in a dry run, and if the program cannot be read.
     pub(super) fingerprinter: Option<Fingerprinter>,
     /// Whether to decode unchanged inputs as well.
     pub(super) full: bool,

@@ -1,20 +1,23 @@
-//! Comments that cite a section of docs/api.md cite one that exists.
+//! Comments that cite a document, or a section of it, cite one that exists.
+
+use chart_index_tests::workspace_root;
 
 use super::{files, joined_lines, read};
 
 #[test]
-fn cited_sections_exist() {
-    let document = read("docs/api.md");
-    let sections: Vec<&str> = document.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+fn cited_documents_and_sections_exist() {
     let (mut count, mut unknown) = (0, Vec::new());
     // This file holds the pattern itself.
-    let sources = files(&["*.rs", "*.sql", "*.lua", ":!tests/documentation/citations.rs"]);
+    let sources = files(&["*.rs", "*.sql", "*.lua", "*.js", ":!tests/documentation/citations.rs"]);
     assert!(sources.len() > 100, "{sources:?}");
     for file in sources {
-        for section in cited(&read(&file)) {
-            count += 1;
-            if !sections.contains(&section.as_str()) {
-                unknown.push(format!("{file}: {section}"));
+        for (document, section) in cited(&read(&file)) {
+            let has = |heading: &str| read(&document).contains(&format!("\n## {heading}\n"));
+            count += usize::from(section.is_some());
+            if !workspace_root().join(&document).is_file()
+                || section.as_deref().is_some_and(|name| !has(name))
+            {
+                unknown.push(format!("{file}: {document}, {section:?}"));
             }
         }
     }
@@ -22,9 +25,22 @@ fn cited_sections_exist() {
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
-/// The sections that the comments of a file cite as `docs/api.md, "Section"`.
-fn cited(code: &str) -> Vec<String> {
+/// The documents that a file names, such as `docs/api.md`, with the section in `docs/api.md, "Section"`.
+fn cited(code: &str) -> Vec<(String, Option<String>)> {
     let text = joined_lines(code);
-    let citations = text.split("docs/api.md, \"").skip(1);
-    citations.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
+    let named = text.split("docs/").skip(1).filter_map(|rest| rest.split_once(".md"));
+    let is_path = |path: &str| path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-'));
+    let section = |rest: &str| Some(rest.strip_prefix(", \"")?.split_once('"')?.0.to_owned());
+    named
+        .filter(|(path, _)| is_path(path))
+        .map(|(path, rest)| (format!("docs/{path}.md"), section(rest)))
+        .collect()
+}
+
+#[test]
+fn citations_are_found() {
+    let code = "/// See docs/api.md,\n/// \"Chart lookup\", docs/formats/rox.md, and docs/NNNN_….md.";
+    let expected = [("docs/api.md", Some("Chart lookup")), ("docs/formats/rox.md", None)];
+    let expected = expected.map(|(document, section)| (document.to_owned(), section.map(str::to_owned)));
+    assert_eq!(cited(code), expected);
 }

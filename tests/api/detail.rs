@@ -77,7 +77,7 @@ async fn unknown_or_malformed_id_is_404() {
     }
 }
 
-/// docs/api.md, "Chartsets and ids": two files with the same notes in a song folder are one chart.
+/// docs/formats/records.md, "Chartsets and ids": two files with the same notes in a song folder are one chart.
 #[tokio::test]
 async fn duplicate_notes_in_a_folder_are_one_chart() {
     let library = Library::new();

@@ -1,4 +1,4 @@
-//! The identity of charts (docs/api.md, "Note hash").
+//! The identity of charts (docs/formats/note-hash.md).
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Services, health endpoints and shutdown (docs/api.md, "Health endpoints").
+//! Services, health endpoints and shutdown (docs/operations/monitoring.md, "Health").
 
 use super::*;
 

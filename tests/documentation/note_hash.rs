@@ -1,4 +1,4 @@
-//! The test vectors of docs/api.md, "Note hash", are those of the golden file.
+//! The test vectors of docs/formats/note-hash.md are those of the golden file.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ fn vectors_are_those_of_the_golden_file() {
     let golden: Value = serde_json::from_str(&read("crates/chartfile/golden/note_hash_v1.json"))
         .expect("the golden file is JSON");
     let golden = golden["vectors"].as_array().expect("vectors");
-    let text = read("docs/api.md");
+    let text = read("docs/formats/note-hash.md");
     let [block] = code_blocks(&text, "json")[..] else { panic!("one block of vectors") };
     let documented: Vec<Value> = serde_json::from_str(block).expect("the vectors are JSON");
     assert!(documented.len() > 5);

@@ -93,7 +93,7 @@ async fn samples_are_ingested_and_verified() {
     assert!(again.contains("0 chartsets added") && again.contains(" 0 updated"), "{again}");
 }
 
-/// docs/api.md, "Chartsets and ids": a folder and its archive have the same id.
+/// docs/formats/records.md, "Chartsets and ids": a folder and its archive have the same id.
 #[tokio::test]
 async fn folder_and_archive_are_the_same_chartset() {
     let database = Database::new().await;

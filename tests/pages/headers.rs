@@ -16,6 +16,9 @@ async fn pages(site: &Site) -> Vec<String> {
         format!("/chartsets/{}", site.id_of("One").await),
         chart,
         "/about".into(),
+        "/docs".into(),
+        "/docs/note-hash".into(),
+        "/docs/records".into(),
     ]
 }
 

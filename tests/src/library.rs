@@ -61,7 +61,7 @@ impl ChartSpec {
         Self { notes, ..Self::default() }
     }
 
-    /// The note hash, implemented independently from docs/api.md, "Note hash".
+    /// The note hash, implemented independently from docs/formats/note-hash.md.
     pub fn note_hash(&self) -> String {
         let first = self.notes.iter().map(|note| note.0).min().expect("a chart has notes");
         let mut notes: Vec<(u32, u8, u8, u32)> = Vec::new();

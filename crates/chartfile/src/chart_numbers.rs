@@ -1,4 +1,4 @@
-//! Computes the numbers of a chart (docs/api.md, "Chart numbers").
+//! Computes the numbers of a chart (docs/formats/records.md, "Chart numbers").
 
 use std::collections::BTreeMap;
 

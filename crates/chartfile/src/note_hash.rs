@@ -1,4 +1,4 @@
-//! Computes the note hash, version 1: selects, orders and encodes the notes (docs/api.md, "Note hash").
+//! Computes the note hash, version 1: selects, orders and encodes the notes (docs/formats/note-hash.md).
 //!
 //! With times in microseconds, as the decoder gives them:
 //!

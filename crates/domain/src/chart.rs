@@ -7,7 +7,8 @@ use utoipa::ToSchema;
 
 use crate::{DensityCurve, KeyCount, NoteHash};
 
-/// The numbers of a chart (docs/api.md, "Chart numbers"). BPM and density are rounded to 3 decimals.
+/// The numbers of a chart (docs/formats/records.md, "Chart numbers"). BPM and density are rounded to 3
+/// decimals.
 ///
 /// They are stored once per note hash, computed from the ROX file of the chart that was ingested first, and can be
 /// recomputed from it.
@@ -68,7 +69,7 @@ pub struct ChartMetadata {
     pub tags: Vec<String>,
 }
 
-/// The Chart object (docs/api.md, "Chart lookup").
+/// The Chart object (docs/formats/records.md, "Chart").
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Chart {
@@ -96,7 +97,7 @@ pub struct Chart {
 pub struct ChartPreview {
     /// The shape of the chart for lists that compare charts.
     pub curve: DensityCurve,
-    /// The notes and the timing as JSON (docs/api.md, "Chart preview").
+    /// The notes and the timing as JSON (docs/formats/preview.md).
     pub json: Vec<u8>,
 }
 

@@ -50,7 +50,7 @@ impl ChartsetMember {
 
 /// A chartset with the fields that lists show, derived from its charts by [`assemble_chartset`].
 ///
-/// Serialises as the list item of docs/api.md, "Chartset list".
+/// Serialises as the list item of docs/formats/records.md, "Chartset".
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chartset {
     /// Stays the same when the charts change (docs/api.md, "Chartsets and ids").
@@ -114,8 +114,8 @@ impl ToSchema for Chartset {
     }
 }
 
-/// The fields of a list item, in the order of docs/api.md. Meilisearch indexes store serialised items: a change here
-/// changes the format of the index (`FORMAT` in `chart-index-search`).
+/// The fields of a list item, in the order of docs/formats/records.md. Meilisearch indexes store serialised
+/// items: a change here changes the format of the index (`FORMAT` in `chart-index-search`).
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ItemFields<'a> {

@@ -11,7 +11,7 @@ use crate::{
     NOTE_HASH_VERSION, NoteHash, PublicSource, assemble_chartset,
 };
 
-/// A shown chartset as the change feed and exports contain it (docs/api.md, "Chartset record").
+/// A shown chartset as the change feed and exports contain it (docs/formats/records.md, "Chartset record").
 ///
 /// What the API derives from the charts is not part of it: title, artist and creator of the chartset, its ranges, its
 /// source, and the lists of sources ([`assemble_chartset`], [`Source::merge`](crate::Source::merge)). Nor is the time of

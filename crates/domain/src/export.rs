@@ -1,4 +1,4 @@
-//! Exports of the catalogue: their names, their files and their manifest (docs/api.md, "Exports").
+//! Exports of the catalogue: their names, their files and their manifest (docs/formats/exports.md).
 
 use std::fmt;
 use std::str::FromStr;

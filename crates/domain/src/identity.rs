@@ -22,7 +22,7 @@ use crate::{SourceRef, hex};
 /// The version of the note hash, `noteHashVersion` in the API.
 pub const NOTE_HASH_VERSION: u32 = 1;
 
-/// Identifies a chart: the BLAKE3 digest of its canonical notes (docs/api.md, "Note hash").
+/// Identifies a chart: the BLAKE3 digest of its canonical notes (docs/formats/note-hash.md).
 ///
 /// Its text form is exactly 64 lower-case hexadecimal digits; nothing else parses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,7 +55,7 @@ impl FromStr for NoteHash {
 #[error("a chart hash is exactly 64 lower-case hexadecimal characters")]
 pub struct MalformedNoteHash;
 
-/// Identifies a chartset: 16 lower-case hexadecimal digits (docs/api.md, "Chartsets and ids").
+/// Identifies a chartset: 16 lower-case hexadecimal digits (docs/formats/records.md, "Chartsets and ids").
 ///
 /// Derived from what identifies the chartset in its game, not from its content, so that it does not change when the
 /// chartset does.

@@ -1,4 +1,4 @@
-//! Sources: where a chart can be downloaded (docs/api.md, "Sources").
+//! Sources: where a chart can be downloaded (docs/formats/records.md, "Sources").
 
 use std::fmt;
 use std::str::FromStr;
@@ -49,7 +49,7 @@ impl FromStr for SourceKind {
 #[error("source kind must be alphaSet or betaPack")]
 pub struct UnknownSourceKind;
 
-/// The id of a set or a pack: a decimal number, never a URL (docs/api.md, "Sources").
+/// The id of a set or a pack: a decimal number, never a URL (docs/formats/records.md, "Sources").
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct SourceRef(String);
@@ -109,7 +109,7 @@ pub enum Confidence {
     Declared,
 }
 
-/// The Source object (docs/api.md, "Sources"): a set or pack that has a chart.
+/// The Source object (docs/formats/records.md, "Sources"): a set or pack that has a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {

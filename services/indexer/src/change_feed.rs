@@ -1,4 +1,4 @@
-//! Assigns numbers to changes, after which they are in the change feed (docs/api.md, "Changes").
+//! Assigns numbers to changes, after which they are in the change feed (docs/formats/change-feed.md).
 //!
 //! Every command that writes does so at its end, and `sync --follow` all the time, also for changes of other programs.
 

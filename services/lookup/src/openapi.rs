@@ -43,7 +43,7 @@ impl IntoResponses for RoxResponses {
     }
 }
 
-/// The preview of a chart, which the service sends as it is stored (docs/api.md, "Chart preview").
+/// The preview of a chart, which the service sends as it is stored (docs/formats/preview.md).
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "a schema")]
 #[schema(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-// Reads hash filters: docs/api.md, "Hash filter".
+// Reads hash filters: docs/formats/hash-filter.md.
 
 const HEADER_BYTES = 44;
 const u64 = (value) => BigInt.asUintN(64, value);

@@ -1,4 +1,4 @@
-// Draws a chart from its preview (docs/api.md, "Chart preview"): scrolling as in the game, or as a sheet.
+// Draws a chart from its preview (docs/formats/preview.md): scrolling as in the game, or as a sheet.
 
 import { canonicalNotes, decode, lastAtMost, layOut, scrollPosition } from "./preview_notes.js";
 

@@ -1,4 +1,4 @@
-// The notes of a preview (docs/api.md, "Chart preview"): their times, and where they are while they scroll.
+// The notes of a preview (docs/formats/preview.md): their times, and where they are while they scroll.
 
 const MAX_MEASURES = 20_000;
 

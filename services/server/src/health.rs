@@ -1,4 +1,4 @@
-//! The health endpoints of the private listener (docs/api.md, "Health endpoints").
+//! The health endpoints of the private listener (docs/operations/monitoring.md, "Health").
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -44,6 +44,18 @@ fn limits(limit: &str) -> Vec<(&'static str, &str)> {
     groups.map(|group| (group, limit)).into()
 }
 
+/// The paths of the pages of docs/api.md and docs/formats, with the texts of these documents.
+fn documents() -> Vec<(String, String)> {
+    let folder = workspace_root().join("docs/formats");
+    let files = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("a file").path());
+    let mut names: Vec<String> =
+        files.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
+    names.sort();
+    let formats =
+        names.iter().map(|name| (format!("/docs/{name}"), read(&format!("docs/formats/{name}.md"))));
+    std::iter::once(("/docs".to_owned(), read("docs/api.md"))).chain(formats).collect()
+}
+
 /// The text of a file of the repository.
 fn read(path: &str) -> String {
     std::fs::read_to_string(workspace_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))

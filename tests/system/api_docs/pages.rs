@@ -1,11 +1,11 @@
-//! `/docs`, `/docs/note-hash` and `/problems/{slug}`.
+//! `/docs`, the pages of docs/formats below it, and `/problems/{slug}`.
 
 use std::collections::BTreeSet;
 
 use chart_index_tests::Client;
 
 use super::openapi::OpenApiDocument;
-use super::{read, serve_samples};
+use super::{documents, read, serve_samples};
 
 async fn page(client: &Client, path: &str) -> String {
     let response = client.get(path).await;
@@ -14,7 +14,14 @@ async fn page(client: &Client, path: &str) -> String {
     assert!(response.header("content-security-policy").starts_with("default-src 'none'"), "{path}");
     let tag = response.header("etag").to_owned();
     assert_eq!(client.get_with(path, &[("if-none-match", &tag)]).await.status, 304, "{path}");
-    String::from_utf8(response.body).expect("UTF-8")
+    let head = client.request(reqwest::Method::HEAD, path, &[]).await;
+    for name in ["content-type", "content-length", "etag", "cache-control", "vary"] {
+        assert_eq!(head.header(name), response.header(name), "{path}: {name}");
+    }
+    assert_eq!((head.status.as_u16(), head.header("cache-control")), (200, "public, max-age=30"), "{path}");
+    let html = String::from_utf8(response.body).expect("UTF-8");
+    assert!(html.contains(&format!("<link rel=\"canonical\" href=\"{path}\">")), "{path}");
+    html
 }
 
 /// The values of an attribute, with their character references decoded.
@@ -29,8 +36,9 @@ async fn links_and_anchors_resolve() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
     let mut links = BTreeSet::new();
-    for path in ["/docs", "/docs/note-hash", "/problems/rate-limited"] {
-        let html = page(&client, path).await;
+    let paths = documents().into_iter().map(|(path, _)| path);
+    for path in paths.chain(["/problems/rate-limited".to_owned()]) {
+        let html = page(&client, &path).await;
         // Header and footer are those of every page.
         let main = html.split("<main").nth(1).and_then(|rest| rest.split("</main>").next()).expect("main");
         for link in attributes(main, "href").into_iter().filter(|link| link.starts_with(['/', '#'])) {
@@ -47,6 +55,27 @@ async fn links_and_anchors_resolve() {
         assert!(statuses.contains(&response.status.as_u16()), "{link}: {}", response.status);
         let html = String::from_utf8_lossy(&response.body).into_owned();
         assert!(anchor.is_empty() || attributes(&html, "id").contains(&anchor.to_owned()), "{link}");
+    }
+}
+
+/// The sections that were part of docs/api.md once.
+#[tokio::test]
+async fn docs_lead_from_old_anchors_to_the_documents_of_formats() {
+    let (_database, service) = serve_samples(&[]).await;
+    let html = page(&service.client(), "/docs").await;
+    for (old, new) in [
+        ("note-hash", "/docs/note-hash"),
+        ("local-files", "/docs/note-hash#local-files"),
+        ("mirrors", "/docs/change-feed#mirrors"),
+        ("chart-numbers", "/docs/records#chart-numbers"),
+        ("chartsets-and-ids", "/docs/records#chartsets-and-ids"),
+        ("sources", "/docs/records#sources"),
+        ("chartset-record", "/docs/records#chartset-record"),
+        ("rox-encoding", "/docs/rox"),
+    ] {
+        let (_, below) = html.split_once(&format!(" id=\"{old}\"")).unwrap_or_else(|| panic!("{old}"));
+        let next = below.split("</p>").next().unwrap_or_default();
+        assert!(attributes(next, "href").contains(&new.to_owned()), "{old}: {next}");
     }
 }
 
@@ -78,23 +107,20 @@ async fn docs_show_every_operation_with_a_live_link() {
     assert!(!html.contains(" style=") && !html.contains("<script>"), "the policy forbids both");
 }
 
-/// Every section of docs/api.md for clients is on a page, word for word.
+/// Every section is on the page of its document, word for word.
 #[tokio::test]
 async fn pages_have_the_text_of_the_reference() {
     let (_database, service) = serve_samples(&[]).await;
     let client = service.client();
-    let pages = [page(&client, "/docs").await, page(&client, "/docs/note-hash").await].concat();
-    let text = text_of(&pages);
-    let reference = read("docs/api.md");
     let mut count = 0;
-    for section in reference.split("\n## ").skip(1).filter(|section| !section.starts_with("Health endpoints"))
-    {
+    for (path, document) in documents() {
+        let text = text_of(&page(&client, &path).await);
         // Paragraphs without markup: what has markup is covered by the test of the Markdown.
         let paragraphs =
-            section.split("\n\n").skip(1).filter(|text| !text.contains(['`', '[', '|', '*', '-', '"']));
+            document.split("\n\n").filter(|text| !text.contains(['`', '[', '|', '*', '-', '"', '#']));
         for paragraph in paragraphs.filter(|text| text.split_whitespace().count() > 3) {
             let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(text.contains(&words), "{words}");
+            assert!(text.contains(&words), "{path}: {words}");
             count += 1;
         }
     }
@@ -148,4 +174,5 @@ async fn note_hash_page_has_all_vectors() {
         }
     }
     assert!(vectors.len() > 10);
+    assert!(!html.contains("language-json"), "some of the vectors are shown twice");
 }

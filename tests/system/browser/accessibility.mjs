@@ -31,6 +31,12 @@ const PAGES = {
   "about": "/about",
   "API": "/docs",
   "note hash": "/docs/note-hash",
+  "records": "/docs/records",
+  "ROX files": "/docs/rox",
+  "preview format": "/docs/preview",
+  "hash filter": "/docs/hash-filter",
+  "change feed": "/docs/change-feed",
+  "exports": "/docs/exports",
   "problem": "/problems/rate-limited",
   "nothing": "/nothing",
 };

@@ -9,7 +9,7 @@ use crate::buildah::Buildah;
 use crate::run;
 
 /// Files of a checkout that building reads.
-const NEEDED: [&str; 10] = [
+const NEEDED: [&str; 11] = [
     "CHANGELOG.md",
     "Cargo.lock",
     "Cargo.toml",
@@ -17,6 +17,7 @@ const NEEDED: [&str; 10] = [
     "crates/store/migrations/0001_catalogue.up.sql",
     "crates/store/src/lib.rs",
     "docs/api.md",
+    "docs/formats/note-hash.md",
     "docs/snippets/client.py",
     "services/server/src/main.rs",
     "tests/src/lib.rs",

@@ -1,4 +1,5 @@
-//! Computes the preview of a chart: its notes and its timing as JSON (docs/api.md, "Chart preview"), and its density curve.
+//! Computes the preview of a chart: its notes and its timing as JSON (docs/formats/preview.md), and its density
+//! curve.
 //!
 //! Both depend only on what a ROX file stores, so that a stored ROX file gives identical bytes. It stores all BPM points
 //! and scroll speeds that the decoder reads: microseconds, 32-bit floats, and beats per measure.

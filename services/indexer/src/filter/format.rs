@@ -1,4 +1,4 @@
-//! The hash filter and its bytes (docs/api.md, "Hash filter").
+//! The hash filter and its bytes (docs/formats/hash-filter.md).
 
 use anyhow::{Context, Result, anyhow, ensure};
 use chart_index_domain::NoteHash;

@@ -1,14 +1,16 @@
-//! `/docs`: the API reference as a page, with the facts of the OpenAPI document at each operation.
+//! `/docs` and the pages below it: docs/api.md, with the facts of the OpenAPI document at each operation, and
+//! docs/formats.
+
+use std::collections::BTreeMap;
 
 use askama::Template;
-use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
-use utoipa::openapi::{RefOr, Required};
+use utoipa::openapi::{OpenApi, RefOr, Required};
 
 use super::markdown::to_html;
 use super::openapi_words::{anchor, is_of, section_of};
-use super::reference::{self, Section};
-use super::snippets;
+use super::reference::{self, DOCUMENTS, Document, Section};
+use super::{note_hash_vectors, snippets};
 use crate::layout::Layout;
 use crate::render::render;
 use crate::settings::PublicUrl;
@@ -16,27 +18,26 @@ use crate::settings::PublicUrl;
 /// The changes of the API, in the sections `### API` of each version.
 const CHANGELOG: &str = include_str!("../../../../CHANGELOG.md");
 
-/// Sections that are not on this page: the health endpoints are on a private listener, and the note hash has a page.
-const ELSEWHERE: [&str; 2] = ["Health endpoints", "Note hash"];
-
 #[derive(Template)]
 #[template(path = "api_docs/docs.html")]
 struct DocsTemplate {
     layout: Layout,
+    page: Page,
     introduction: String,
-    parts: Vec<Part>,
-    snippets: &'static [snippets::Snippet],
-    hash_filter_snippets: &'static [snippets::Snippet],
-    changelog: String,
 }
 
-/// A section of the reference.
+/// A document, with the sections of its page.
+struct Page {
+    document: &'static Document,
+    parts: Vec<Part>,
+}
+
+/// A section of a page.
 struct Part {
     anchor: String,
     heading: &'static str,
     /// The operation that it describes.
     operation: Option<OperationFacts>,
-    /// HTML of docs/api.md.
     html: String,
 }
 
@@ -57,38 +58,68 @@ struct ParameterFacts {
     is_required: bool,
 }
 
-/// The page.
-pub(crate) fn page(document: &OpenApi, public_url: Option<&PublicUrl>) -> String {
-    let sections = reference::sections().filter(|section| !ELSEWHERE.contains(&section.heading));
-    let template = DocsTemplate {
-        layout: Layout {
-            description: "The API of the chart index: operations, errors, limits, examples".to_owned(),
-            json: Some("/docs/openapi.json".to_owned()),
-            ..Layout::new("API", "/docs", public_url)
-        },
-        introduction: to_html(reference::introduction()),
-        parts: sections.map(|section| part(section, document)).collect(),
-        snippets: snippets::CLIENTS,
-        hash_filter_snippets: snippets::HASH_FILTER,
-        changelog: to_html(&changelog()),
-    };
-    render(&template).unwrap_or_default()
+#[derive(Template)]
+#[template(path = "api_docs/snippets.html")]
+struct SnippetsTemplate {
+    introduction: String,
+    snippets: &'static [snippets::Snippet],
 }
 
-fn part(section: Section, document: &OpenApi) -> Part {
-    let operations = document.paths.paths.iter().flat_map(|(path, item)| {
-        let of_methods = [("GET", &item.get), ("POST", &item.post)];
-        of_methods
-            .into_iter()
-            .filter_map(move |(method, operation)| Some((method, path, operation.as_ref()?)))
-    });
-    let mut described = operations
-        .filter(|(method, path, _)| section_of(method, path).is_some_and(|(_, one)| one == section));
-    Part {
-        anchor: anchor(section.heading),
-        heading: section.heading,
-        operation: described.next().map(|(method, path, operation)| facts(method, path, operation)),
-        html: to_html(section.text),
+/// The HTML of the pages of all documents, by their paths.
+pub(crate) fn pages(openapi: &OpenApi, public_url: Option<&PublicUrl>) -> BTreeMap<&'static str, String> {
+    let html = |document: &'static Document| {
+        let template = DocsTemplate {
+            layout: Layout {
+                description: document.description.to_owned(),
+                json: (document.path == "/docs").then(|| "/docs/openapi.json".to_owned()),
+                ..Layout::new(document.title(), document.path, public_url)
+            },
+            page: Page::new(document, openapi),
+            introduction: to_html(document.introduction()),
+        };
+        (document.path, render(&template).unwrap_or_default())
+    };
+    DOCUMENTS.iter().map(html).collect()
+}
+
+impl Page {
+    fn new(document: &'static Document, openapi: &OpenApi) -> Self {
+        let mut parts: Vec<Part> =
+            document.sections().map(|section| Part::of_section(section, openapi)).collect();
+        if let Some(examples) = snippets::of_page(document.path) {
+            let introduction = to_html(examples.introduction);
+            let template = SnippetsTemplate { introduction, snippets: examples.snippets };
+            parts.push(Part::new("Examples in code", render(&template).unwrap_or_default()));
+        }
+        if document.path == "/docs" {
+            parts.push(Part::new("Changelog", to_html(&changelog())));
+        }
+        Self { document, parts }
+    }
+}
+
+impl Part {
+    fn new(heading: &'static str, html: String) -> Self {
+        Self { anchor: anchor(heading), heading, operation: None, html }
+    }
+
+    fn of_section(section: Section, openapi: &OpenApi) -> Self {
+        let operations = openapi.paths.paths.iter().flat_map(|(path, item)| {
+            let of_methods = [("GET", &item.get), ("POST", &item.post)];
+            of_methods
+                .into_iter()
+                .filter_map(move |(method, operation)| Some((method, path, operation.as_ref()?)))
+        });
+        let mut described = operations
+            .filter(|(method, path, _)| section_of(method, path).is_some_and(|(_, one)| one == section));
+        let html = match section.heading {
+            note_hash_vectors::SECTION => note_hash_vectors::section_html(section.text),
+            _ => to_html(section.text),
+        };
+        Self {
+            operation: described.next().map(|(method, path, operation)| facts(method, path, operation)),
+            ..Self::new(section.heading, html)
+        }
     }
 }
 

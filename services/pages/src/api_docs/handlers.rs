@@ -11,16 +11,17 @@ use chart_index_http::{
     TextBody,
 };
 
-use super::{docs_page, live_links, note_hash_page, openapi, problem_pages};
+use super::{docs_page, live_links, note_hash_vectors, openapi, problem_pages};
 use crate::PagesState;
 
 /// The rendered pages.
 pub(crate) struct ApiDocs {
     pages: Arc<PagesState>,
-    /// With links to the samples.
+    /// The reference, with links to the samples.
     docs: Arc<str>,
     openapi: TextBody,
-    note_hash: TextBody,
+    /// The documents of docs/formats, by the last segments of their paths.
+    formats: BTreeMap<&'static str, TextBody>,
     vectors: TextBody,
     /// By the last segment of the problem type.
     problems: BTreeMap<&'static str, TextBody>,
@@ -33,12 +34,16 @@ impl ApiDocs {
         let document = openapi::document(settings.contact.as_deref());
         let url = settings.public_url.as_ref();
         let problem = |kind: ErrorType| (kind.as_str(), TextBody::new(problem_pages::page(kind, url)));
+        let mut documents = docs_page::pages(&document, url);
+        let docs = documents.remove("/docs").unwrap_or_default();
+        let format =
+            |(path, html): (&'static str, _)| Some((path.strip_prefix("/docs/")?, TextBody::new(html)));
         Self {
-            docs: docs_page::page(&document, url).into(),
+            docs: docs.into(),
             // What is serialised is text, numbers and lists of them.
             openapi: TextBody::new(serde_json::to_vec(&document).unwrap_or_default()),
-            note_hash: TextBody::new(note_hash_page::page(url)),
-            vectors: TextBody::new(note_hash_page::VECTORS),
+            formats: documents.into_iter().filter_map(format).collect(),
+            vectors: TextBody::new(note_hash_vectors::VECTORS),
             problems: ErrorType::ALL.map(problem).into(),
             pages,
         }
@@ -71,9 +76,14 @@ pub(crate) async fn openapi(State(docs): State<Arc<ApiDocs>>, headers: RequestHe
     docs.openapi.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
 }
 
-/// `GET /docs/note-hash`.
-pub(crate) async fn note_hash(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
-    docs.note_hash.clone().into_response(&headers, CachePolicy::Page, MediaType::Html)
+/// `GET /docs/{format}`: a document of docs/formats.
+pub(crate) async fn format(
+    State(docs): State<Arc<ApiDocs>>,
+    PathParam(name): PathParam,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let page = docs.formats.get(name.as_str()).ok_or(ApiError::NotFound(Resource::Endpoint))?;
+    Ok(page.clone().into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
 /// `GET /docs/note-hash/vectors.json`.

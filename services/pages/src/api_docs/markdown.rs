@@ -5,10 +5,10 @@ use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEn
 use super::openapi_words::anchor;
 use super::reference::Example;
 
-/// The HTML of a text of docs/api.md or CHANGELOG.md.
+/// The HTML of a text of a document or of CHANGELOG.md.
 ///
-/// Headings have the anchors that forges make. Links to sections lead to the page that has them; links to other files of the
-/// repository become plain text. An example of a GET is followed by a link that sends it. Raw HTML is shown as text.
+/// Headings have the anchors that forges make. Links to files of the repository become plain text. An example of a
+/// GET is followed by a link that sends it. Raw HTML is shown as text.
 pub(crate) fn to_html(text: &str) -> String {
     let mut page = String::with_capacity(2 * text.len());
     let events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES).collect();
@@ -44,13 +44,11 @@ impl Rewriter {
                 let (classes, attrs) = (classes.clone(), attrs.clone());
                 vec![Event::Start(Tag::Heading { level: *level, id, classes, attrs })]
             }
-            Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-                let Some(target) = link_target(dest_url) else {
-                    self.is_in_dropped_link = true;
-                    return Vec::new();
-                };
-                let (title, id) = (title.clone(), id.clone());
-                vec![Event::Start(Tag::Link { link_type: *link_type, dest_url: target.into(), title, id })]
+            Event::Start(Tag::Link { dest_url, .. })
+                if !dest_url.starts_with("https://") && !dest_url.starts_with('/') =>
+            {
+                self.is_in_dropped_link = true;
+                Vec::new()
             }
             Event::End(TagEnd::Link) if std::mem::take(&mut self.is_in_dropped_link) => Vec::new(),
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) if &**language == "http" => {
@@ -84,19 +82,6 @@ fn heading_text(events: &[Event<'_>]) -> String {
         .collect()
 }
 
-/// Where a link of docs/api.md leads to on the pages; `None` for other files of the repository.
-fn link_target(destination: &str) -> Option<String> {
-    if destination.ends_with("note_hash_v1.json") {
-        return Some("/docs/note-hash/vectors.json".to_owned());
-    }
-    match destination.strip_prefix('#') {
-        Some("note-hash") => Some("/docs/note-hash".to_owned()),
-        Some(anchor) => Some(format!("/docs#{anchor}")),
-        None => (destination.starts_with("https://") || destination.starts_with('/'))
-            .then(|| destination.to_owned()),
-    }
-}
-
 /// A link that sends the request of an example, if it is a GET.
 fn live_link(block: &str) -> Vec<Event<'static>> {
     let Some(example) = Example::parse(block).filter(|example| example.method == "GET") else {
@@ -123,10 +108,9 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_pages() {
-        let html = to_html("[a](#errors) [b](#note-hash) [c](../crates/x.rs) [d](https://e.example)");
-        let expected = "<p><a href=\"/docs#errors\">a</a> <a href=\"/docs/note-hash\">b</a> c \
-                        <a href=\"https://e.example\">d</a></p>\n";
+    fn links_to_files_are_text() {
+        let html = to_html("[a](/docs#errors) [b](../crates/x.rs) [c](https://e.example)");
+        let expected = "<p><a href=\"/docs#errors\">a</a> b <a href=\"https://e.example\">c</a></p>\n";
         assert_eq!(html, expected);
     }
 

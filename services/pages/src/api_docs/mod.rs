@@ -1,13 +1,15 @@
-//! The pages for authors of clients: the API reference, the OpenAPI document, the note hash, and what each problem means.
+//! The pages for authors of clients: the API reference, the formats, the OpenAPI document, and what each problem
+//! means.
 //!
-//! Their words are those of docs/api.md, which is embedded: the pages and the reference cannot differ. All of it is rendered once,
-//! when the service starts, apart from the links of `/docs` to charts of the instance.
+//! Their words are those of docs/api.md and docs/formats, which are embedded: the pages and the documents cannot
+//! differ. All of it is rendered once, when the service starts, apart from the links of `/docs` to charts of the
+//! instance.
 
 mod docs_page;
 mod handlers;
 mod live_links;
 mod markdown;
-mod note_hash_page;
+mod note_hash_vectors;
 mod openapi;
 mod openapi_words;
 mod problem_pages;
@@ -28,7 +30,7 @@ pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
     Routes::new(state.cache.rate_limiter())
         .route(Group::Page, "/docs", get(handlers::docs))
         .route(Group::Page, "/docs/openapi.json", get(handlers::openapi))
-        .route(Group::Page, "/docs/note-hash", get(handlers::note_hash))
+        .route(Group::Page, "/docs/{format}", get(handlers::format))
         .route(Group::Page, "/docs/note-hash/vectors.json", get(handlers::vectors))
         .route(Group::Page, "/problems/{slug}", get(handlers::problem))
         .with_state(Arc::new(ApiDocs::new(Arc::clone(state))))

@@ -1,4 +1,5 @@
-//! The OpenAPI document: the operations of the services, with the words and examples of docs/api.md.
+//! The OpenAPI document: the operations of the services, with the words and examples of docs/api.md and
+//! docs/formats.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use utoipa::openapi::schema::{Object, Schema};
 use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{Contact, Info, InfoBuilder, License, OpenApi, OpenApiBuilder, RefOr, ServerBuilder};
 
-use super::openapi_words::{describe_operations, describe_schemas, external_docs, markdown};
+use super::openapi_words::{describe_operations, describe_schemas, external_docs};
 use super::reference;
 
 /// The document of the whole API.
@@ -32,7 +33,7 @@ pub(crate) fn document(contact: Option<&str>) -> OpenApi {
 
 fn info(contact: Option<&str>) -> Info {
     let license = License::builder().name("MIT").identifier(Some("MIT")).build();
-    let conventions = markdown(reference::section("Conventions"));
+    let conventions = reference::section("Conventions").trim();
     let extensions = "Where `x-extension` is `true`, and for the values in `x-extension-values`, this service goes \
                       beyond the contract of the API: other implementations need not have it. Numbers out of the range \
                       `x-clamped-to` are clamped to it. An empty value of a query parameter counts as absent. Later \
@@ -53,8 +54,8 @@ fn contact_of(text: &str) -> Contact {
 }
 
 /// The first paragraph of the reference.
-fn summary() -> String {
-    markdown(reference::introduction().trim_start().split("\n\n").next().unwrap_or_default())
+fn summary() -> &'static str {
+    reference::api().introduction().trim_start().split("\n\n").next().unwrap_or_default()
 }
 
 fn tags() -> [Tag; 3] {

@@ -1,4 +1,4 @@
-//! The words and examples of the OpenAPI document, from docs/api.md.
+//! The words and examples of the OpenAPI document, from docs/api.md and docs/formats.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use utoipa::openapi::{Array, RefOr};
 
 use super::reference::{self, Example, Row, Section};
 
-/// The sections of docs/api.md whose tables describe the fields of a schema.
+/// The sections whose tables describe the fields of a schema.
 const FIELDS: [(&str, &[&str]); 18] = [
     ("ChartLookup", &["Chart lookup"]),
-    ("Chart", &["Chart lookup"]),
-    ("ChartPreview", &["Chart preview"]),
+    ("Chart", &["Chart"]),
+    ("ChartPreview", &["Preview"]),
     ("BatchLookupRequest", &["Batch lookup"]),
     ("BatchLookup", &["Batch lookup"]),
     ("Changes", &["Changes"]),
-    ("Change", &["Changes"]),
+    ("Change", &["Change"]),
     ("ChartsetList", &["Chartset list"]),
-    ("Chartset", &["Chartset list"]),
-    ("ChartsetDetail", &["Chartset list", "Chartset detail"]),
+    ("Chartset", &["Chartset"]),
+    ("ChartsetDetail", &["Chartset", "Chartset detail"]),
     ("ChartsetChart", &["Chartset detail"]),
     ("Source", &["Sources"]),
     ("PublicSource", &["Sources"]),
     ("ChartsetRecord", &["Chartset record"]),
-    ("ChartRecord", &["Chart lookup", "Chartset record"]),
-    ("ExportManifest", &["Exports"]),
-    ("ExportedFile", &["Exports"]),
+    ("ChartRecord", &["Chart", "Chartset record"]),
+    ("ExportManifest", &["Manifest"]),
+    ("ExportedFile", &["Manifest"]),
     ("Problem", &["Errors"]),
 ];
 
-/// Describes the fields of all schemas, and puts them in the order of docs/api.md.
+/// Describes the fields of all schemas, and puts them in the order of the tables.
 pub(crate) fn describe_schemas(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     for (name, sections) in FIELDS {
         let Some(RefOr::T(Schema::Object(object))) = schemas.get_mut(name) else { continue };
@@ -52,7 +52,7 @@ fn describe_fields(object: &mut Object, rows: &[Row]) {
     for name in place {
         let Some(mut schema) = properties.shift_remove(&name) else { continue };
         let meaning = position(&name).and_then(|row| rows[row].cells.last());
-        set_description(&mut schema, meaning.map(|text| markdown(text)));
+        set_description(&mut schema, meaning.map(|text| (*text).to_owned()));
         object.properties.insert(name, schema);
     }
     object.required.sort_by_key(|name| object.properties.get_index_of(name));
@@ -79,7 +79,7 @@ pub(crate) fn describe_operations(paths: &mut Paths) {
     for (method, path, operation) in operations {
         let Some((summary, section)) = section_of(method, path) else { continue };
         operation.summary = Some(summary.to_owned());
-        operation.description = Some(markdown(first_paragraphs(section.text)));
+        operation.description = Some(first_paragraphs(section.text).to_owned());
         operation.external_docs = Some(external_docs(&format!("/docs#{}", anchor(section.heading))));
         let parameters = reference::rows(section.text, "Parameter");
         let examples: Vec<Example<'_>> =
@@ -100,11 +100,11 @@ pub(crate) fn external_docs(url: &str) -> ExternalDocs {
 
 /// The summary of an operation and its section, by the table of endpoints of docs/api.md.
 pub(crate) fn section_of(method: &str, path: &str) -> Option<(&'static str, Section)> {
-    let endpoints = reference::rows(reference::introduction(), "Endpoint");
+    let endpoints = reference::rows(reference::api().introduction(), "Endpoint");
     let name = format!("{method} {path}");
     let row = endpoints.into_iter().find(|row| row.names.first() == Some(&name.as_str()))?;
     let target = row.target?;
-    let section = reference::sections().find(|section| anchor(section.heading) == target)?;
+    let section = reference::api().sections().find(|section| anchor(section.heading) == target)?;
     Some((row.cells.first()?, section))
 }
 
@@ -118,7 +118,7 @@ fn describe_parameter(parameter: &mut Parameter, rows: &[Row], path: &str, examp
     if let Some(row) = rows.iter().find(|row| row.names.contains(&parameter.name.as_str())) {
         let default = row.cells.last().filter(|text| !text.trim().is_empty());
         let default = default.map(|text| format!(". Default: {text}")).unwrap_or_default();
-        parameter.description = row.cells.first().map(|text| markdown(&format!("{text}{default}")));
+        parameter.description = row.cells.first().map(|text| format!("{text}{default}"));
     }
     let sent = examples.iter().filter(|example| matches!(example.status, "200" | "302"));
     if let Some(value) = sent.into_iter().find_map(|example| value_in(parameter, path, example.target)) {
@@ -171,11 +171,6 @@ pub(crate) fn is_of(method: &str, template: &str, example: &Example<'_>) -> bool
             _ => return false,
         }
     }
-}
-
-/// Text of docs/api.md for readers elsewhere: with links to the page.
-pub(crate) fn markdown(text: &str) -> String {
-    text.trim().replace("](#note-hash)", "](/docs/note-hash)").replace("](#", "](/docs#")
 }
 
 /// The anchor of a heading, as forges make it.

@@ -1,33 +1,127 @@
-//! The API reference, docs/api.md: its sections, tables and examples. The pages and the OpenAPI document take their words
-//! and examples from it.
+//! The documents for authors of clients, docs/api.md and docs/formats: their sections, tables and examples. The
+//! pages and the OpenAPI document take their words and examples from them.
 
-/// The text of docs/api.md.
-pub(crate) const REFERENCE: &str = include_str!("../../../../docs/api.md");
+use std::sync::LazyLock;
 
-/// A section of the reference: its heading and its text up to the next heading of the same level.
+/// A document and its page.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// The path of the page.
+    pub(crate) path: &'static str,
+    /// What the page is about, for search engines.
+    pub(crate) description: &'static str,
+    /// The Markdown. Links to documents lead to their pages.
+    text: String,
+}
+
+/// All documents: the API reference, then the formats.
+pub(crate) static DOCUMENTS: LazyLock<Vec<Document>> =
+    LazyLock::new(|| SOURCES.iter().map(Document::new).collect());
+
+/// A document as it is in the repository.
+struct Source {
+    /// The name of the file.
+    name: &'static str,
+    path: &'static str,
+    description: &'static str,
+    text: &'static str,
+}
+
+macro_rules! source {
+    ($file:literal, $path:literal, $description:literal) => {
+        Source {
+            name: $file,
+            path: $path,
+            description: $description,
+            text: include_str!(concat!("../../../../docs/", $file)),
+        }
+    };
+}
+
+const SOURCES: [Source; 8] = [
+    source!("api.md", "/docs", "The API of the chart index: operations, errors, limits, examples"),
+    source!(
+        "formats/note-hash.md",
+        "/docs/note-hash",
+        "How to compute the note hash of a chart, with test vectors"
+    ),
+    source!(
+        "formats/records.md",
+        "/docs/records",
+        "Charts, chartsets and sources of the chart index as JSON"
+    ),
+    source!("formats/rox.md", "/docs/rox", "What the ROX files of the chart index contain"),
+    source!("formats/preview.md", "/docs/preview", "The notes and the timing of a chart as JSON"),
+    source!(
+        "formats/hash-filter.md",
+        "/docs/hash-filter",
+        "How to read the file that tells which charts are unknown"
+    ),
+    source!("formats/change-feed.md", "/docs/change-feed", "How to mirror the chart index"),
+    source!("formats/exports.md", "/docs/exports", "The chart index as files"),
+];
+
+impl Document {
+    fn new(source: &Source) -> Self {
+        let mut parts = source.text.split("](");
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (target, rest) = part.split_at(part.find(')').unwrap_or(0));
+            text.extend(["](", page_target(target, source.path).as_deref().unwrap_or(target), rest]);
+        }
+        Self { path: source.path, description: source.description, text }
+    }
+
+    /// The heading of level 1.
+    pub(crate) fn title(&'static self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
+    }
+
+    /// The text between the title and the first section.
+    pub(crate) fn introduction(&'static self) -> &'static str {
+        self.text.split("\n## ").next().unwrap_or_default().split_once('\n').map_or("", |(_, text)| text)
+    }
+
+    /// The sections of level 2, in order.
+    pub(crate) fn sections(&'static self) -> impl Iterator<Item = Section> {
+        self.text.split("\n## ").skip(1).filter_map(|section| {
+            let (heading, text) = section.split_once('\n')?;
+            Some(Section { heading, text })
+        })
+    }
+}
+
+/// Where a link of the document with this page leads to, if its target is on a page.
+fn page_target(target: &str, own_path: &str) -> Option<String> {
+    if target.ends_with("/note_hash_v1.json") {
+        return Some("/docs/note-hash/vectors.json".to_owned());
+    }
+    let (file, anchor) = target.split_at(target.find('#').unwrap_or(target.len()));
+    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
+    let path = match file {
+        "" => own_path,
+        _ => SOURCES.iter().find(|source| name(source.name) == name(file))?.path,
+    };
+    Some(format!("{path}{anchor}"))
+}
+
+/// A section of a document: its heading and its text up to the next heading of the same level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Section {
-    /// Such as `Chart lookup`.
+    /// Such as `Chart lookup`. No two sections have the same heading.
     pub(crate) heading: &'static str,
     pub(crate) text: &'static str,
 }
 
-/// The sections of level 2, in order.
-pub(crate) fn sections() -> impl Iterator<Item = Section> {
-    REFERENCE.split("\n## ").skip(1).filter_map(|section| {
-        let (heading, text) = section.split_once('\n')?;
-        Some(Section { heading, text })
-    })
+/// The API reference.
+pub(crate) fn api() -> &'static Document {
+    &DOCUMENTS[0]
 }
 
-/// The text of a section; empty if there is none.
+/// The text of the section of any document with this heading; empty if there is none.
 pub(crate) fn section(heading: &str) -> &'static str {
-    sections().find(|section| section.heading == heading).map_or("", |section| section.text)
-}
-
-/// The text before the first section.
-pub(crate) fn introduction() -> &'static str {
-    REFERENCE.split("\n## ").next().unwrap_or_default().split_once('\n').map_or("", |(_, text)| text)
+    let mut sections = DOCUMENTS.iter().flat_map(Document::sections);
+    sections.find(|section| section.heading == heading).map_or("", |section| section.text)
 }
 
 /// A row of a table.
@@ -35,7 +129,7 @@ pub(crate) fn introduction() -> &'static str {
 pub(crate) struct Row {
     /// What is between backticks in the first cell.
     pub(crate) names: Vec<&'static str>,
-    /// The anchor to which the first cell links.
+    /// The anchor of the reference to which the first cell links.
     pub(crate) target: Option<&'static str>,
     /// The other cells.
     pub(crate) cells: Vec<&'static str>,
@@ -58,7 +152,7 @@ pub(crate) fn rows(text: &'static str, title: &str) -> Vec<Row> {
         }
         // The parts with an odd number are between backticks.
         let names = first.split('`').skip(1).step_by(2).collect();
-        let target = first.split_once("](#").and_then(|(_, rest)| rest.strip_suffix(')'));
+        let target = first.split_once("](/docs#").and_then(|(_, rest)| rest.strip_suffix(')'));
         rows.push(Row { names, target, cells: cells.map(str::trim).collect() });
     }
     rows
@@ -87,9 +181,9 @@ impl<'a> Example<'a> {
     }
 }
 
-/// The text of all examples, in order.
+/// The text of all examples of the reference, in order.
 pub(crate) fn example_blocks() -> impl Iterator<Item = &'static str> {
-    REFERENCE.split("\n```http\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0))
+    api().text.split("\n```http\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0))
 }
 
 /// All examples, in order.
@@ -103,21 +197,40 @@ mod tests {
 
     #[test]
     fn sections_and_tables_are_found() {
-        assert!(sections().count() > 10);
+        assert!(api().sections().count() > 10);
         let rows = rows(section("Chartset list"), "Parameter");
         let names: Vec<&str> = rows.iter().flat_map(|row| row.names.iter().copied()).collect();
         assert_eq!(names.first(), Some(&"q"));
         assert!(names.contains(&"bpmMax") && names.contains(&"perPage") && !names.contains(&"items"));
         let page = rows.iter().find(|row| row.names == ["page"]);
         assert_eq!(page.map(|row| &row.cells[..]), Some(&["Whole number, from 1", "1"][..]));
-        let endpoints = rows_of_endpoints();
+        let endpoints = self::rows(api().introduction(), "Endpoint");
         assert_eq!(endpoints[0].names, ["GET /api/charts/{hash}"]);
         assert_eq!(endpoints[0].target, Some("chart-lookup"));
-        assert!(introduction().starts_with("\nA read-only HTTP API"));
+        assert_eq!(api().title(), "API reference");
+        assert!(api().introduction().starts_with("\nA read-only HTTP API"));
     }
 
-    fn rows_of_endpoints() -> Vec<Row> {
-        rows(introduction(), "Endpoint")
+    #[test]
+    fn headings_of_sections_are_unique() {
+        let mut headings: Vec<&str> =
+            DOCUMENTS.iter().flat_map(Document::sections).map(|section| section.heading).collect();
+        headings.sort_unstable();
+        assert!(headings.windows(2).all(|pair| pair[0] != pair[1]), "{headings:?}");
+    }
+
+    #[test]
+    fn links_to_documents_lead_to_pages() {
+        let target = |target: &str| page_target(target, "/docs/rox");
+        assert_eq!(target("#rox-encoding").as_deref(), Some("/docs/rox#rox-encoding"));
+        assert_eq!(target("../api.md#errors").as_deref(), Some("/docs#errors"));
+        assert_eq!(target("formats/note-hash.md").as_deref(), Some("/docs/note-hash"));
+        assert_eq!(
+            target("../../crates/chartfile/golden/note_hash_v1.json").as_deref(),
+            Some("/docs/note-hash/vectors.json")
+        );
+        assert_eq!(target("../snippets"), None);
+        assert_eq!(target("https://e.example/a#b"), None);
     }
 
     #[test]

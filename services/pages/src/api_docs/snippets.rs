@@ -19,8 +19,33 @@ macro_rules! snippet {
     };
 }
 
-/// Clients: a lookup with a cached ETag, a list page by page, waiting after a 429.
-pub(crate) const CLIENTS: &[Snippet] = &[
+/// The examples of a document.
+pub(crate) struct Examples {
+    /// What they do, as Markdown.
+    pub(crate) introduction: &'static str,
+    pub(crate) snippets: &'static [Snippet],
+}
+
+/// The examples for the document with this page.
+pub(crate) fn of_page(path: &str) -> Option<Examples> {
+    let (introduction, snippets) = match path {
+        "/docs" => (
+            "Each sends `User-Agent` and `If-None-Match`, waits as long as `Retry-After` says, lists chartsets \
+             page by page, and looks a chart up. There are also examples that compute \
+             [note hashes](/docs/note-hash#examples-in-code) and read \
+             [hash filters](/docs/hash-filter#examples-in-code).",
+            CLIENTS,
+        ),
+        "/docs/note-hash" => ("Each reads the vectors and prints their hashes.", NOTE_HASH),
+        "/docs/hash-filter" => {
+            ("Each reads a filter and tells which note hashes it may contain.", HASH_FILTER)
+        }
+        _ => return None,
+    };
+    Some(Examples { introduction, snippets })
+}
+
+const CLIENTS: &[Snippet] = &[
     snippet!("curl", "client.sh"),
     snippet!("Python", "client.py"),
     snippet!("JavaScript", "client.mjs"),
@@ -28,15 +53,13 @@ pub(crate) const CLIENTS: &[Snippet] = &[
     snippet!("C#", "Client.cs"),
 ];
 
-/// Readers of the hash filter.
-pub(crate) const HASH_FILTER: &[Snippet] = &[
+const HASH_FILTER: &[Snippet] = &[
     snippet!("Python", "hash_filter.py"),
     snippet!("JavaScript", "hash_filter.mjs"),
     snippet!("Rust", "hash_filter.rs"),
 ];
 
-/// The note hash.
-pub(crate) const NOTE_HASH: &[Snippet] = &[
+const NOTE_HASH: &[Snippet] = &[
     snippet!("Shell", "note_hash.sh"),
     snippet!("Python", "note_hash.py"),
     snippet!("JavaScript", "note_hash.mjs"),

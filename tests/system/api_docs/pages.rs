@@ -58,6 +58,33 @@ async fn links_and_anchors_resolve() {
     }
 }
 
+/// The anchor of a heading, as forges make it.
+fn anchor(heading: &str) -> String {
+    heading.to_lowercase().replace(' ', "-")
+}
+
+#[tokio::test]
+async fn navigation_has_all_documents_and_the_sections_of_the_page() {
+    let (_database, service) = serve_samples(&[]).await;
+    let client = service.client();
+    let documents = documents();
+    assert!(documents.len() > 5, "{documents:?}");
+    for (current, text) in &documents {
+        let html = page(&client, current).await;
+        let nav = html.split("<nav aria-label=\"Documentation\">").nth(1).expect("a navigation");
+        let nav = nav.split("</nav>").next().expect("its end");
+        assert_eq!(nav.matches(" aria-current=\"page\"").count(), 1, "{current}");
+        assert!(nav.contains(&format!("<a href=\"{current}\" aria-current=\"page\">")), "{current}: {nav}");
+        let targets = attributes(nav, "href");
+        for (path, _) in &documents {
+            assert!(targets.contains(path), "{current}: {path}");
+        }
+        for heading in text.lines().filter_map(|line| line.strip_prefix("## ")) {
+            assert!(targets.contains(&format!("#{}", anchor(heading))), "{current}: {heading}");
+        }
+    }
+}
+
 /// The sections that were part of docs/api.md once.
 #[tokio::test]
 async fn docs_lead_from_old_anchors_to_the_documents_of_formats() {

@@ -24,6 +24,8 @@ struct DocsTemplate {
     layout: Layout,
     page: Page,
     introduction: String,
+    /// For the navigation.
+    documents: &'static [Document],
 }
 
 /// A document, with the sections of its page.
@@ -76,6 +78,7 @@ pub(crate) fn pages(openapi: &OpenApi, public_url: Option<&PublicUrl>) -> BTreeM
             },
             page: Page::new(document, openapi),
             introduction: to_html(document.introduction()),
+            documents: &DOCUMENTS,
         };
         (document.path, render(&template).unwrap_or_default())
     };

@@ -15,7 +15,8 @@ use crate::{CacheKey, CachedBody, CachedResponse};
 /// Clients can ask for any number of hashes that do not exist. These have a region of their own, in which they evict
 /// only each other. An entry there is a key and its timestamps.
 ///
-/// Both regions are a `quick_cache`; the documentation of `benches/memory_tier.rs` compares it with `moka`.
+/// Both regions are a `quick_cache`, which was compared with `moka`
+/// (`benchmarks/results/2026-11-22-memory-tier.md`).
 #[derive(Debug)]
 pub(crate) struct MemoryTier {
     found: Region<FoundEntry>,

@@ -2,7 +2,7 @@
 //!
 //! Checks go through a [`Limiter`] to a Redis server of the benchmark's own, 64 at a time over one connection, as under
 //! load. The time is that of the whole process of Redis (`INFO cpu`), so it includes reading commands and writing replies;
-//! the client and other load of the machine hardly matter. `window_designs` measures the script alone.
+//! the client and other load of the machine hardly matter.
 //!
 //! - `first`: the first admission of an address
 //! - `next`: its second to tenth

@@ -27,13 +27,14 @@ use crate::{ClientAddress, Decision, Group, Scope};
 /// The format does not depend on the limit: while the limit is being changed, replicas with the old and the new one
 /// read the same value, and each is exact by its own. A value that no script wrote counts as empty, and is replaced.
 ///
-/// `benches/window_designs.rs` compared this, with one request a call, with a string that is read and written as a whole,
-/// with lists, a plain ring and two counters; `benches/runs` has the numbers. At the default limit of 240, an address takes
-/// 72 bytes with one admission, 120 with ten, and 1,336 at its limit: as much as the string, and half of a list (168, 248,
-/// 2,696). Redis spent 7.1 us on the first call of an address, 8.8 us on the next nine, 11.9 us on the others below the limit,
-/// and 14.1 us at it. A list with the same information took 9.3, 9.6, 9.6 and 14.3 us; the string 7.3, 7.7, 10.3 and 15.7 us,
-/// but 38.0 us at a limit of 1,000, where the ring took 14.8 us. Most addresses are new or send few requests, and refusals are
-/// cached, so memory and the first calls matter more than the faster calls of the list near the limit.
+/// This was compared, with one request a call, with a string that is read and written as a whole, with lists, a
+/// plain ring and two counters (`benchmarks/results/2026-11-21-window-designs.md`). At the default limit of
+/// 240, an address takes 72 bytes with one admission, 120 with ten, and 1,336 at its limit: as much as the
+/// string, and half of a list (168, 248, 2,696). Redis spent 7.1 us on the first call of an address, 8.8 us on
+/// the next nine, 11.9 us on the others below the limit, and 14.1 us at it. A list with the same information
+/// took 9.3, 9.6, 9.6 and 14.3 us; the string 7.3, 7.7, 10.3 and 15.7 us, but 38.0 us at a limit of 1,000,
+/// where the ring took 14.8 us. Most addresses are new or send few requests, and refusals are cached, so memory
+/// and the first calls matter more than the faster calls of the list near the limit.
 ///
 /// In the replication stream, an admission is three short commands of about 200 bytes in a ring, and one in a row.
 ///

@@ -1,6 +1,7 @@
 //! Rate limits in a Redis that is full of cached responses, with the eviction policy of `compose/redis.conf`.
 //!
-//! `benches/eviction.rs` compares policies: with most of them the clients here are admitted twice as often.
+//! With most other policies the clients here are admitted twice as often
+//! (`benchmarks/results/2026-11-22-redis-eviction.md`).
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run dashboards test test-system test-full load load-full load-history record-search lint fmt bench bench-micro growth catalogue image sbom up down clean
+.PHONY: help run dashboards test test-system test-full load load-full load-history record-search lint fmt bench bench-micro catalogue image sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -54,11 +54,6 @@ bench: ## Benchmark ingest and parsing
 bench-micro: ## Run the micro-benchmarks: parsing, note hash, queries, cache hits, rate limit checks (options: BENCH)
 	@scripts/servers install redis
 	cargo bench --locked --workspace --bench chart_files --bench query_strings --bench memory_hits --bench checks -- $(BENCH)
-
-growth: ## Measure lookups, lists and memory from 10,000 to 3,333,333 charts, with private servers: hours, 20 GB (options: GROWTH)
-	@scripts/servers install postgres redis wrk
-	cargo build --release --locked --workspace --bins
-	"$(or $(CARGO_TARGET_DIR),target)/release/bench-growth" $(GROWTH)
 
 catalogue: ## Fill an empty, migrated DATABASE_URL and, if set, MEILISEARCH_URL with 300,000 generated chartsets (options: CATALOGUE)
 	cargo run --release --locked -p chart-index-benchmarks --bin generate-catalogue -- $(CATALOGUE)

@@ -1,6 +1,3 @@
-//! What several benchmarks share: a generator of synthetic catalogues, and a proxy that records searches.
+//! What the programs of this package share: a generator of synthetic catalogues.
 
 pub mod catalogue;
-mod recording_proxy;
-
-pub use recording_proxy::RecordingProxy;

@@ -68,14 +68,13 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("tests", &[]),
     ("system-tests", &["tests"]),
     ("benchmarks", &["domain", "store", "tests"]),
-    ("harness", &["benchmarks", "domain", "store", "tests"]),
 ];
 
 /// Libraries on which only these packages may depend directly.
 const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("askama", &["pages"]),
-    // The harness compares the service with a plain handler that uses it.
-    ("sqlx", &["store", "harness"]),
+    // The load tests compare the service with a plain handler that uses it.
+    ("sqlx", &["store", "benchmarks"]),
     ("rhythm-open-exchange", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),
     ("deadpool", &["store"]),

@@ -4,6 +4,7 @@ mod catalogue;
 mod meilisearch;
 mod nginx;
 mod plain_handler;
+mod recording_proxy;
 mod service;
 
 use std::any::Any;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-const PAGE: &str = include_str!("../../page/page.html");
-const SCRIPT: &str = include_str!("../../page/page.js");
+const PAGE: &str = include_str!("../page/page.html");
+const SCRIPT: &str = include_str!("../page/page.js");
 
 /// Writes a page about these documents: the results of one, or those of several over time. `uplot` is the folder of the npm
 /// package.

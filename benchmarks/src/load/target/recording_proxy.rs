@@ -14,18 +14,14 @@ type Recorded = Arc<Mutex<Vec<String>>>;
 
 /// A proxy between a service and Meilisearch that records the searches.
 #[derive(Debug)]
-pub struct RecordingProxy {
+pub(super) struct RecordingProxy {
     url: String,
     recorded: Recorded,
 }
 
 impl RecordingProxy {
     /// Starts the proxy in its own thread, as starting a service blocks this one.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot listen.
-    pub fn start(node: &str) -> Result<Self> {
+    pub(super) fn start(node: &str) -> Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -41,17 +37,12 @@ impl RecordingProxy {
     }
 
     /// The URL, for `MEILISEARCH_URL`.
-    #[must_use]
-    pub fn url(&self) -> &str {
+    pub(super) fn url(&self) -> &str {
         &self.url
     }
 
     /// The searches that a service behind this proxy sends to Meilisearch for these queries, one for each, in order.
-    ///
-    /// # Errors
-    ///
-    /// When another engine responds, or none.
-    pub async fn searches_of(
+    pub(super) async fn searches_of(
         &self,
         service: &Service,
         http: &Client,

@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use chart_index_benchmarks::RecordingProxy;
 use chart_index_tests::{PrivateMeilisearch, Service, ServiceOptions, http_client_builder};
 
+use super::recording_proxy::RecordingProxy;
 use super::{Catalogue, Role, ServicePrograms, Target};
 use crate::cpu::Cores;
 

@@ -78,8 +78,8 @@ impl Form {
     }
 
     /// What a run of this form does.
-    pub(crate) fn plan(self, allow_void: bool) -> Plan {
-        let schedule = |rounds, seconds| Schedule { rounds, seconds, repetition_seconds: 0, allow_void };
+    pub(crate) fn plan(self) -> Plan {
+        let schedule = |rounds, seconds| Schedule { rounds, seconds, repetition_seconds: 0 };
         let repeated = |rounds, seconds| Schedule {
             repetition_seconds: REPETITION_SECONDS,
             ..schedule(rounds, seconds)

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::compare::Setup;
 use crate::cpu::{CoreTimes, ratio};
 use crate::generator::{Latencies, OpenLoop, OpenLoopOutcome};
-use crate::round::{MAX_GENERATOR_BUSY, median};
+use crate::round::{MAX_GENERATOR_BUSY, MaybeVoid, median_of_rounds, median_ratio};
 use crate::scenario::Scenario;
 use crate::target::Target;
 use crate::verify::Examples;
@@ -35,7 +35,7 @@ pub(crate) struct LatencyResult {
     pub(crate) targets: Vec<TargetLatency>,
 }
 
-/// Latencies of one target: medians of its rounds, without void ones.
+/// Latencies of one target: medians of its rounds, without void ones unless all are void.
 #[derive(Debug, Serialize)]
 pub(crate) struct TargetLatency {
     pub(crate) name: &'static str,
@@ -44,7 +44,10 @@ pub(crate) struct TargetLatency {
     pub(crate) p999_us: Option<f64>,
     /// The median of the ratios to the first target in the same round.
     pub(crate) p99_ratio: Option<f64>,
+    /// Void rounds.
     pub(crate) void: usize,
+    /// Whether every round was void, and the latencies are those of void rounds.
+    pub(crate) is_void: bool,
     /// Void rounds that were repeated.
     pub(crate) repeated: usize,
     /// Wrong responses, errors and violations of the limit in all rounds, those that were repeated included.
@@ -65,7 +68,6 @@ pub(crate) struct LatencyRound {
     pub(crate) violations: Examples,
     pub(crate) generator_busy: f64,
     pub(crate) void: Option<String>,
-    pub(crate) valid: bool,
     /// Void rounds in place of which this one was run.
     pub(crate) repeated: usize,
     pub(crate) hdr_log: String,
@@ -161,7 +163,7 @@ impl Setup {
         number: usize,
     ) -> Result<LatencyRound> {
         let mut round = self.round(scenario, measured, number).await?;
-        while !round.valid && measured.repetitions > 0 {
+        while round.is_void() && measured.repetitions > 0 {
             measured.repetitions -= 1;
             round = self.round(scenario, measured, number).await?.in_place_of(round);
         }
@@ -183,14 +185,14 @@ impl Setup {
         let before = CoreTimes::read(self.cores.generator())?;
         let outcome = load.run().await.with_context(|| target.name)?;
         let busy = CoreTimes::read(self.cores.generator())?.busy_since(before);
-        let round = LatencyRound::new(outcome, busy, self.schedule.allow_void);
+        let round = LatencyRound::new(outcome, busy);
         crate::progress(&format!("round {number}/{}, {}: {round}", self.schedule.rounds, target.name));
         Ok(round)
     }
 }
 
 impl LatencyRound {
-    fn new(outcome: OpenLoopOutcome, generator_busy: f64, allow_void: bool) -> Self {
+    fn new(outcome: OpenLoopOutcome, generator_busy: f64) -> Self {
         let void = void_reason(&outcome, generator_busy);
         Self {
             accepted: outcome.accepted,
@@ -202,7 +204,6 @@ impl LatencyRound {
             wrong: outcome.wrong,
             violations: outcome.violations,
             generator_busy,
-            valid: void.is_none() || allow_void,
             void,
             repeated: 0,
             hdr_log: outcome.hdr_log,
@@ -223,7 +224,13 @@ impl LatencyRound {
     }
 }
 
-/// Why a round does not count.
+impl MaybeVoid for LatencyRound {
+    fn is_void(&self) -> bool {
+        self.void.is_some()
+    }
+}
+
+/// Why a round is void.
 fn void_reason(outcome: &OpenLoopOutcome, generator_busy: f64) -> Option<String> {
     let late = ratio(outcome.late, outcome.requests.max(1));
     if late > MAX_LATE {
@@ -236,19 +243,17 @@ fn void_reason(outcome: &OpenLoopOutcome, generator_busy: f64) -> Option<String>
 impl TargetLatency {
     fn new(name: &'static str, rounds: Vec<LatencyRound>, reference: &[LatencyRound]) -> Self {
         let of = |value: fn(&Latencies) -> u64| {
-            let valid = rounds.iter().filter(|round| round.valid);
-            median(valid.map(|round| ratio(value(&round.accepted), 1)))
+            median_of_rounds(&rounds, |round| Some(ratio(value(&round.accepted), 1)))
         };
-        let pairs = rounds.iter().zip(reference).filter(|(round, first)| round.valid && first.valid);
-        let p99_ratio =
-            median(pairs.map(|(round, first)| ratio(round.accepted.p99, first.accepted.p99.max(1))));
+        let p99_ratio = median_ratio(&rounds, reference, |round| ratio(round.accepted.p99, 1));
         Self {
             name,
             p50_us: of(|latencies| latencies.p50),
             p99_us: of(|latencies| latencies.p99),
             p999_us: of(|latencies| latencies.p999),
             p99_ratio,
-            void: rounds.iter().filter(|round| round.void.is_some()).count(),
+            void: rounds.iter().filter(|round| round.is_void()).count(),
+            is_void: rounds.iter().all(MaybeVoid::is_void),
             repeated: rounds.iter().map(|round| round.repeated).sum(),
             problems: rounds.iter().flat_map(LatencyRound::problems).map(|problems| problems.count).sum(),
             rounds,
@@ -325,12 +330,33 @@ mod tests {
         assert!(void_reason(&outcome(10_000, 0), 0.81).is_some());
     }
 
+    fn round(p99: u64, late: u64) -> LatencyRound {
+        let mut outcome = outcome(1_000, late);
+        outcome.accepted.p99 = p99;
+        LatencyRound::new(outcome, 0.1)
+    }
+
+    #[test]
+    fn latencies_of_void_rounds_are_shown_and_marked() {
+        let table = |rounds: Vec<LatencyRound>| {
+            let target = TargetLatency::new("service", rounds.clone(), &rounds);
+            let result =
+                LatencyResult { scenario: "browse".to_owned(), rate: 1, seconds: 2, targets: vec![target] };
+            crate::report::latency_table(&result)
+        };
+        let all_void = table(vec![round(4_000, 2), round(2_000, 2)]);
+        assert!(all_void.contains(" 3.00 void |"), "{all_void}");
+        assert!(all_void.contains(" 1.00 void |"), "the ratio: {all_void}");
+        let one_valid = table(vec![round(4_000, 2), round(2_000, 0)]);
+        assert!(one_valid.contains(" 2.00 |") && !one_valid.contains("2.00 void"), "{one_valid}");
+    }
+
     #[test]
     fn problems_of_repeated_rounds_count() {
-        let mut first = LatencyRound::new(outcome(1_000, 2), 0.1, false);
+        let mut first = LatencyRound::new(outcome(1_000, 2), 0.1);
         first.wrong.add(|| "another body".to_owned());
-        let second = LatencyRound::new(outcome(1_000, 2), 0.1, false).in_place_of(first);
-        let third = LatencyRound::new(outcome(1_000, 0), 0.1, false).in_place_of(second);
+        let second = LatencyRound::new(outcome(1_000, 2), 0.1).in_place_of(first);
+        let third = LatencyRound::new(outcome(1_000, 0), 0.1).in_place_of(second);
         let target = TargetLatency::new("service", vec![third], &[]);
         assert_eq!((target.problems, target.repeated, target.void), (1, 2, 0));
         assert_eq!(target.rounds[0].wrong.descriptions, ["another body"]);

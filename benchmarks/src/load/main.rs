@@ -95,9 +95,6 @@ struct RunArguments {
     /// Connections of the generator
     #[arg(long, default_value_t = CONNECTIONS, value_name = "N")]
     connections: usize,
-    /// Count void rounds like others, on a machine that does other work
-    #[arg(long)]
-    allow_void: bool,
 }
 
 #[derive(Debug, Args)]
@@ -111,9 +108,6 @@ struct AllArguments {
     /// Charts in the catalogue, by default those of the form
     #[arg(long, value_name = "N")]
     charts: Option<u64>,
-    /// Count void rounds like others, on a machine that does other work
-    #[arg(long)]
-    allow_void: bool,
     /// Folder for the document
     #[arg(long, default_value = "benchmarks/results", value_name = "DIR")]
     output: PathBuf,
@@ -166,7 +160,7 @@ async fn run(command: Command) -> Result<()> {
 
 impl AllArguments {
     async fn run(&self) -> Result<()> {
-        let plan = self.form.plan(self.allow_void);
+        let plan = self.form.plan();
         let measured = plan.measured.iter().flat_map(|&(scenarios, _)| scenarios);
         let arguments = RunArguments {
             scenarios: plan.compared.iter().chain(measured).copied().collect(),
@@ -175,7 +169,6 @@ impl AllArguments {
             rounds: plan.comparison.rounds,
             seconds: plan.comparison.seconds,
             connections: CONNECTIONS,
-            allow_void: self.allow_void,
         };
         let mut setup = arguments.setup().await?;
         let mut document = Document::new(self.form.name(), &setup)?;
@@ -229,12 +222,8 @@ impl RunArguments {
         let catalogue = Catalogue::open(self.charts, &cores).await?;
         let needs_search = self.scenarios.iter().any(|scenario| scenario.needs_search());
         let search_node = if needs_search { SearchNode::start(&programs, &catalogue, &cores)? } else { None };
-        let schedule = Schedule {
-            rounds: self.rounds,
-            seconds: self.seconds,
-            repetition_seconds: REPETITION_SECONDS,
-            allow_void: self.allow_void,
-        };
+        let schedule =
+            Schedule { rounds: self.rounds, seconds: self.seconds, repetition_seconds: REPETITION_SECONDS };
         Ok(Setup { catalogue, programs, search_node, cores, schedule, connections: self.connections })
     }
 }

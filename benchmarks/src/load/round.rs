@@ -45,8 +45,6 @@ pub(crate) struct Round {
     pub(crate) other_load: f64,
     /// Why the round is void.
     pub(crate) void: Option<String>,
-    /// Whether the round counts.
-    pub(crate) valid: bool,
 }
 
 /// How rounds are run.
@@ -58,8 +56,6 @@ pub(crate) struct Schedule {
     pub(crate) seconds: u64,
     /// How long the void rounds of a target are repeated in total, if its latencies are measured.
     pub(crate) repetition_seconds: u64,
-    /// Counts void rounds like others, on a machine that does other work.
-    pub(crate) allow_void: bool,
 }
 
 impl Variant {
@@ -116,7 +112,7 @@ impl Schedule {
         let mut round = self.round(variant, cores, number).await?;
         for repetition in 1..=REPETITIONS {
             // A generator that is the limit itself is so in every round.
-            if round.valid || round.generator_own > MAX_GENERATOR_BUSY {
+            if !round.is_void() || round.generator_own > MAX_GENERATOR_BUSY {
                 break;
             }
             round = self.round(variant, cores, number + 1_000 * repetition).await?;
@@ -146,7 +142,6 @@ impl Schedule {
                 .generator
                 .share_since(before.generator, after.ended.saturating_sub(before.ended)),
             other_load: after.other_load_since(&before),
-            valid: void.is_none() || self.allow_void,
             void,
         })
     }
@@ -207,8 +202,40 @@ impl Usage {
     }
 }
 
+/// A round that may be void.
+pub(crate) trait MaybeVoid {
+    /// Whether the round is void.
+    fn is_void(&self) -> bool;
+}
+
+impl MaybeVoid for Round {
+    fn is_void(&self) -> bool {
+        self.void.is_some()
+    }
+}
+
+/// The median over the rounds that count: those that are not void, or all if every one is.
+pub(crate) fn median_of_rounds<R: MaybeVoid>(rounds: &[R], value: impl Fn(&R) -> Option<f64>) -> Option<f64> {
+    median(rounds.iter().filter(|round| counts(*round, rounds)).filter_map(value))
+}
+
+/// The median of the ratios to another target in the same round, of rounds that count for both.
+pub(crate) fn median_ratio<R: MaybeVoid>(
+    rounds: &[R],
+    reference: &[R],
+    value: impl Fn(&R) -> f64,
+) -> Option<f64> {
+    let pairs = rounds.iter().zip(reference);
+    let pairs = pairs.filter(|(round, first)| counts(*round, rounds) && counts(*first, reference));
+    median(pairs.map(|(round, first)| value(round) / value(first)).filter(|ratio| ratio.is_finite()))
+}
+
+fn counts<R: MaybeVoid>(round: &R, rounds: &[R]) -> bool {
+    !round.is_void() || rounds.iter().all(MaybeVoid::is_void)
+}
+
 /// The median of the values. `None` without any.
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::round::{Round, Variant, median};
+use crate::round::{MaybeVoid, Round, Variant, median_of_rounds, median_ratio};
 use crate::target::Role;
 
 /// The medians of all targets.
@@ -27,8 +27,9 @@ pub(crate) struct TargetResult {
     pub(crate) bytes_per_response: Option<f64>,
     /// Void rounds.
     pub(crate) void: usize,
-    /// Whether every round was void: the target can serve at least these requests per second.
-    pub(crate) is_lower_bound: bool,
+    /// Whether every round was void: then the generator was the limit, so that requests per second are a lower bound. CPU times per
+    /// request are still those of the target.
+    pub(crate) is_void: bool,
     pub(crate) ratios: Ratios,
     pub(crate) rounds: Vec<Round>,
 }
@@ -53,37 +54,26 @@ impl TargetResult {
     }
 
     fn new(name: &'static str, rounds: Vec<Round>, reference: &[Round]) -> Self {
-        let counted = || rounds.iter().filter(|round| counts(round, &rounds));
         let cpu_us = Role::ALL.into_iter().filter_map(|role| {
-            let times = counted().filter_map(|round| round.cpu_us.get(role.name()).copied());
-            median(times).map(|time| (role.name(), time))
+            let time = median_of_rounds(&rounds, |round| round.cpu_us.get(role.name()).copied());
+            Some((role.name(), time?))
         });
         Self {
             name,
-            requests_per_second: median(counted().map(|round| round.requests_per_second)),
+            requests_per_second: median_of_rounds(&rounds, |round| Some(round.requests_per_second)),
             cpu_us: cpu_us.collect(),
-            bytes_per_response: median(counted().map(|round| round.bytes_per_response)),
-            void: rounds.iter().filter(|round| round.void.is_some()).count(),
-            is_lower_bound: !rounds.iter().any(|round| round.void.is_none()),
+            bytes_per_response: median_of_rounds(&rounds, |round| Some(round.bytes_per_response)),
+            void: rounds.iter().filter(|round| round.is_void()).count(),
+            is_void: rounds.iter().all(MaybeVoid::is_void),
             ratios: Ratios::new(&rounds, reference),
             rounds,
         }
     }
 }
 
-/// Whether a round counts: those that are not void, or all if every one is void. Then the generator was the limit, so that requests
-/// per second are a lower bound; CPU times per request are still those of the target.
-fn counts(round: &Round, rounds: &[Round]) -> bool {
-    round.valid || !rounds.iter().any(|round| round.valid)
-}
-
 impl Ratios {
     fn new(rounds: &[Round], reference: &[Round]) -> Self {
-        let ratio = |value: fn(&Round) -> f64| {
-            let pairs = rounds.iter().zip(reference);
-            let pairs = pairs.filter(|(round, first)| counts(round, rounds) && counts(first, reference));
-            median(pairs.map(|(round, first)| value(round) / value(first)).filter(|ratio| ratio.is_finite()))
-        };
+        let ratio = |value: fn(&Round) -> f64| median_ratio(rounds, reference, value);
         Self {
             requests_per_second: ratio(|round| round.requests_per_second),
             bytes_per_second: ratio(|round| round.requests_per_second * round.bytes_per_response),
@@ -97,9 +87,9 @@ impl Ratios {
 mod tests {
     use super::*;
 
-    fn round(requests_per_second: f64, server: f64, valid: bool) -> Round {
+    fn round(requests_per_second: f64, server: f64, is_valid: bool) -> Round {
         let cpu_us = BTreeMap::from([("server", server)]);
-        let void = (!valid).then(|| "busy".to_owned());
+        let void = (!is_valid).then(|| "busy".to_owned());
         Round {
             requests_per_second,
             cpu_us,
@@ -108,7 +98,6 @@ mod tests {
             generator_own: 0.5,
             other_load: 0.0,
             void,
-            valid,
         }
     }
 
@@ -120,7 +109,7 @@ mod tests {
         assert_eq!(result.ratios.requests_per_second, Some(0.5));
         assert_eq!(result.ratios.server_cpu, Some(0.5));
         assert_eq!((result.void, result.requests_per_second), (1, Some(37.5)));
-        assert!(!result.is_lower_bound);
+        assert!(!result.is_void);
     }
 
     #[test]
@@ -129,6 +118,6 @@ mod tests {
         let result =
             TargetResult::new("a", vec![round(50.0, 5.0, true), round(50.0, 10.0, true)], &reference);
         assert_eq!(result.ratios.server_cpu, Some(0.5));
-        assert!(TargetResult::new("a", reference.to_vec(), &reference).is_lower_bound);
+        assert!(TargetResult::new("a", reference.to_vec(), &reference).is_void);
     }
 }

@@ -64,7 +64,7 @@ function comparison(result) {
   const head = ['target', 'requests/s', 'server µs', 'Redis µs', 'PostgreSQL µs', 'bytes', 'void rounds',
     'requests/s : 1', 'bytes/s : 1', 'server : 1', 'all : 1'];
   table(page, head, result.targets.map((target) => [
-    target.name, (target.is_lower_bound ? '≥ ' : '') + number(target.requests_per_second, 0), number(target.cpu_us.server, 1), number(target.cpu_us.redis, 1),
+    target.name, (target.is_void ? '≥ ' : '') + number(target.requests_per_second, 0), number(target.cpu_us.server, 1), number(target.cpu_us.redis, 1),
     number(target.cpu_us.postgres, 1), number(target.bytes_per_response, 0), number(target.void, 0),
     number(target.ratios.requests_per_second, 2), number(target.ratios.bytes_per_second, 2),
     number(target.ratios.server_cpu, 2), number(target.ratios.total_cpu, 2),

@@ -29,7 +29,7 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> String {
         let cpu = |role| number(target.cpu_us.get(role).copied(), 1);
         rows.push([
             target.name.to_owned(),
-            at_least(target.is_lower_bound, number(target.requests_per_second, 0)),
+            at_least(target.is_void, number(target.requests_per_second, 0)),
             cpu("server"),
             cpu("redis"),
             cpu("postgres"),
@@ -53,14 +53,18 @@ pub(crate) fn latency_table(result: &LatencyResult) -> String {
     );
     let columns = ["target", "p50", "p99", "p99.9", "p99 :1", "void", "repeated", "problems"];
     let mut rows = vec![columns.map(str::to_owned)];
+    let is_reference_void = result.targets.first().is_some_and(|target| target.is_void);
     for target in &result.targets {
-        let milliseconds = |value: Option<f64>| number(value.map(|value| value / 1_000.0), 2);
+        let marked = |text: String, is_void: bool| if is_void { format!("{text} void") } else { text };
+        let milliseconds = |microseconds: Option<f64>| {
+            marked(number(microseconds.map(|value| value / 1_000.0), 2), target.is_void)
+        };
         rows.push([
             target.name.to_owned(),
             milliseconds(target.p50_us),
             milliseconds(target.p99_us),
             milliseconds(target.p999_us),
-            number(target.p99_ratio, 2),
+            marked(number(target.p99_ratio, 2), target.is_void || is_reference_void),
             target.void.to_string(),
             target.repeated.to_string(),
             target.problems.to_string(),

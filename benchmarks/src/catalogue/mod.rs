@@ -25,6 +25,7 @@ use chart_index_domain::{
 use fastrand::Rng;
 
 pub use self::fill::fill;
+pub use self::random::Zipf;
 
 use self::charts::SetKeys;
 use self::random::{Stream, generator, per_mille, pick_weighted};

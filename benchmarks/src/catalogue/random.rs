@@ -29,14 +29,15 @@ fn scramble(number: u64) -> u64 {
 
 /// A Zipf distribution: the item of a rank has the weight `1 / (rank + shift)`.
 #[derive(Debug)]
-pub(super) struct Zipf {
+pub struct Zipf {
     cumulative: Vec<u64>,
 }
 
 impl Zipf {
     /// A distribution over `count` items, at least one. A greater shift (at least 1) makes the first ranks less
     /// dominant.
-    pub(super) fn new(count: u64, shift: u64) -> Self {
+    #[must_use]
+    pub fn new(count: u64, shift: u64) -> Self {
         let weights = (0..count.max(1)).map(|rank| (1 << 40) / (rank + shift));
         let cumulative = weights.scan(0, |sum, weight| {
             *sum += weight;
@@ -46,7 +47,7 @@ impl Zipf {
     }
 
     /// A random rank; 0 is the most frequent.
-    pub(super) fn rank(&self, random: &mut Rng) -> u64 {
+    pub fn rank(&self, random: &mut Rng) -> u64 {
         let total = self.cumulative.last().copied().unwrap_or(1);
         let at = random.u64(0..total);
         self.cumulative.partition_point(|sum| *sum <= at) as u64

@@ -183,3 +183,13 @@ fn updates_span_three_years_and_some_come_in_bursts() {
     assert!((10..45).contains(&share), "{share} % in bursts");
     assert!(frequencies(times.iter())[0] >= 20, "some in the same millisecond");
 }
+
+#[test]
+fn first_rank_is_drawn_by_its_share() {
+    let (zipf, mut random) = (Zipf::new(1_000, 1), Rng::with_seed(1));
+    let ranks: Vec<u64> = (0..100_000).map(|_| zipf.rank(&mut random)).collect();
+    assert!(ranks.iter().all(|rank| *rank < 1_000));
+    // 1 / (1 + 1/2 + … + 1/1000) = 0.1336
+    let first = ranks.iter().filter(|rank| **rank == 0).count();
+    assert!((12_860..13_860).contains(&first), "{first}");
+}

@@ -2,7 +2,6 @@
 
 mod expected;
 mod paths;
-mod zipf;
 
 use anyhow::{Result, ensure};
 use chart_index_tests::Client;

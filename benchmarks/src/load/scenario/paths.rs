@@ -1,11 +1,11 @@
 //! The requests of each scenario. They are the same in every run on the same catalogue.
 
 use anyhow::Result;
+use chart_index_benchmarks::catalogue::Zipf;
 use chart_index_domain::NoteHash;
 use fastrand::Rng;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::zipf::Zipf;
 use super::{Expected, Request, Requests};
 use crate::target::Catalogue;
 
@@ -108,7 +108,7 @@ pub(super) fn browse(catalogue: &Catalogue) -> Result<Requests> {
     ];
     let (mut distinct, mut choices) = (Vec::new(), Vec::new());
     for (share, requests) in kinds {
-        choices.push((share, distinct.len(), Zipf::new(requests.len())));
+        choices.push((share, distinct.len(), zipf(&requests)));
         distinct.extend(requests);
     }
     let order = (0..DRAWS).map(|_| {
@@ -118,7 +118,7 @@ pub(super) fn browse(catalogue: &Catalogue) -> Result<Requests> {
             point = point.saturating_sub(*share);
             is_chosen
         });
-        chosen.map_or(0, |(_, first, zipf)| index(first + zipf.draw(&mut random)))
+        chosen.map_or(0, |(_, first, zipf)| index(*first as u64 + zipf.rank(&mut random)))
     });
     let order = order.collect();
     Ok(Requests { distinct, order })
@@ -150,12 +150,17 @@ fn user_queries(catalogue: &Catalogue) -> Vec<String> {
 }
 
 fn by_popularity(distinct: Vec<Request>) -> Requests {
-    let (zipf, mut random) = (Zipf::new(distinct.len()), Rng::with_seed(SEED));
-    let order = (0..DRAWS).map(|_| index(zipf.draw(&mut random))).collect();
+    let (zipf, mut random) = (zipf(&distinct), Rng::with_seed(SEED));
+    let order = (0..DRAWS).map(|_| index(zipf.rank(&mut random))).collect();
     Requests { distinct, order }
 }
 
-fn index(index: usize) -> u32 {
+/// Popularity with the exponent 1: request n is sent 1 / (n + 1) as often as request 0.
+fn zipf(requests: &[Request]) -> Zipf {
+    Zipf::new(requests.len() as u64, 1)
+}
+
+fn index(index: u64) -> u32 {
     u32::try_from(index).unwrap_or_default()
 }
 

@@ -47,8 +47,10 @@ lint: ## Check formatting, lints, documentation, dependencies, dashboards, deplo
 fmt: ## Format the code
 	cargo fmt --all
 
-bench: ## Benchmark ingest and parsing
-	@scripts/bench
+bench: ## Benchmark ingest and parsing, with copies of CHARTS (default: samples)
+	@scripts/servers install postgres
+	cargo build --release --locked -p chart-index-indexer -p chart-index-benchmarks
+	"$(or $(CARGO_TARGET_DIR),target)/release/bench-ingest" "$(CHARTS)"
 
 # `make test-system` runs each of them once.
 bench-micro: ## Run the micro-benchmarks: parsing, note hash, queries, cache hits, rate limit checks (options: BENCH)

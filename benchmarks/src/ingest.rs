@@ -1,18 +1,18 @@
 //! Compares the time of an ingest with that of decoding alone (parsing, hashing and ROX encoding on all cores).
 //!
 //! ```text
-//! TEST_DATABASE_URL=… bench-ingest LIBRARY [COPIES] [ROUNDS]
+//! bench-ingest LIBRARY [COPIES] [ROUNDS]
 //! ```
 //!
 //! It copies a library under changed ids, then runs `chart-indexer ingest --dry-run` and `chart-indexer ingest`
-//! alternately, each round with an empty database.
+//! alternately, each round with an empty database, on a PostgreSQL server of its own that waits for the disk as in production.
 #![expect(clippy::print_stdout, reason = "a program that prints its measurements")]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use chart_index_tests::{TestDatabase, indexer};
+use chart_index_tests::{PrivatePostgres, TestDatabase, indexer};
 use walkdir::WalkDir;
 
 fn main() -> Result<()> {
@@ -22,12 +22,11 @@ fn main() -> Result<()> {
     let rounds: usize = arguments.next().map_or(Ok(5), |rounds| rounds.parse())?;
     let folder = tempfile::tempdir()?;
     copy_library(&library, folder.path(), copies)?;
+    let postgres = PrivatePostgres::start();
     let (mut dry_runs, mut ingests) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
         dry_runs.push(timed(&["ingest", "--dry-run"], folder.path(), "postgres://127.0.0.1:1/none")?);
-        let admin_url =
-            std::env::var("TEST_DATABASE_URL").context("TEST_DATABASE_URL is not set: run `make bench`")?;
-        let database = TestDatabase::create_on(&admin_url);
+        let database = TestDatabase::create_on(postgres.url());
         ensure!(indexer(database.url(), &["migrate"]).code == Some(0), "migrating the database failed");
         ingests.push(timed(&["ingest"], folder.path(), database.url())?);
         let (dry_run, ingest) = (dry_runs[round - 1], ingests[round - 1]);

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run dashboards test test-system test-full load load-full load-history record-search lint fmt bench bench-micro catalogue image sbom up down clean
+.PHONY: help run dashboards test test-system test-full load load-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -29,13 +29,11 @@ test-full: ## Run the long forms of the tests, with release builds: hours
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test-system --test overload --test recovery -- --ignored --show-output long_
 
 load: ## Load-test the service side by side with nginx and others, under five minutes (options: LOAD)
-	@scripts/load short $(LOAD)
-
 load-full: ## The same with 1,000,000 charts and all scenarios, about 45 minutes, the first time an hour (options: LOAD)
-	@scripts/load full $(LOAD)
-
-load-history: ## Write a page that plots the results of load tests over time
-	@scripts/load history
+load-full load:
+	@scripts/servers install postgres redis nginx wrk valgrind
+	cargo build --release --locked --workspace --bins
+	"$(or $(CARGO_TARGET_DIR),target)/release/load" run --form $(if $(filter load-full,$@),full,short) $(LOAD)
 
 record-search: ## Record the Meilisearch exchanges that tests replay (needs meilisearch on the PATH)
 	RECORD_SEARCH=1 cargo test --package chart-index-search --test search recorded_exchanges -- --test-threads=1

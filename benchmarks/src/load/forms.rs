@@ -1,4 +1,4 @@
-//! The forms of a run over all scenarios: a short one, and a long one.
+//! What a run measures. The forms cover all scenarios.
 
 use clap::ValueEnum;
 
@@ -11,7 +11,7 @@ pub(crate) const REPETITION_SECONDS: u64 = 24;
 /// How long a run takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// A few seconds, to try the harness itself
+    /// A few seconds, to try the load tests themselves
     Trial,
     /// Under five minutes
     Short,
@@ -23,12 +23,25 @@ pub(crate) enum Form {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) charts: u64,
-    pub(crate) compared: &'static [Scenario],
-    pub(crate) comparison: Schedule,
-    /// Scenarios whose latencies are measured, with the rounds of each.
-    pub(crate) measured: Vec<(&'static [Scenario], Schedule)>,
-    /// Scenarios whose instructions are counted.
-    pub(crate) counted: &'static [Scenario],
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A scenario, and what is measured of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) scenario: Scenario,
+    pub(crate) measurement: Measurement,
+}
+
+/// What is measured of a scenario.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Measurement {
+    /// Requests per second and CPU time.
+    Comparison(Schedule),
+    /// Latencies, by default at a rate that follows from what the service can serve.
+    Latency { schedule: Schedule, rate: Option<u32> },
+    /// Instructions of the service.
+    Instructions,
 }
 
 const COMPARED: &[Scenario] = &[
@@ -66,56 +79,53 @@ const MEASURED_IN_SHORT_ROUNDS: &[Scenario] = &[
 ];
 const ALL_OTHERS_MEASURED: &[Scenario] =
     &[Scenario::LookupMiss, Scenario::ListZipf, Scenario::DeepPages, Scenario::Overload];
+const COUNTED: &[Scenario] = &[
+    Scenario::LookupHot,
+    Scenario::LookupNotModified,
+    Scenario::UnknownHashes,
+    Scenario::Rox6k,
+    Scenario::ListHot,
+];
 
 impl Form {
-    /// The name in reports.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Trial => "trial",
-            Self::Short => "short",
-            Self::Full => "full",
-        }
-    }
-
     /// What a run of this form does.
     pub(crate) fn plan(self) -> Plan {
-        let schedule = |rounds, seconds| Schedule { rounds, seconds, repetition_seconds: 0 };
-        let repeated = |rounds, seconds| Schedule {
-            repetition_seconds: REPETITION_SECONDS,
-            ..schedule(rounds, seconds)
+        let compared =
+            |rounds, seconds| Measurement::Comparison(Schedule { rounds, seconds, repetition_seconds: 0 });
+        let measured = |rounds, seconds, repetition_seconds| Measurement::Latency {
+            schedule: Schedule { rounds, seconds, repetition_seconds },
+            rate: None,
         };
-        match self {
-            Self::Trial => Plan {
-                charts: 1_000,
-                compared: &[Scenario::LookupHot, Scenario::LookupMiss],
-                comparison: schedule(1, 1),
-                measured: vec![(&[Scenario::Abuser], schedule(1, 2))],
-                counted: &[],
-            },
-            Self::Short => Plan {
-                charts: 10_000,
-                compared: COMPARED,
-                comparison: schedule(5, 1),
-                measured: vec![(MEASURED, schedule(3, 2))],
-                counted: &[Scenario::LookupHot],
-            },
-            Self::Full => Plan {
-                charts: 1_000_000,
-                compared: ALL_COMPARED,
-                comparison: schedule(6, 5),
-                measured: vec![
-                    (MEASURED_IN_SHORT_ROUNDS, repeated(5, 2)),
-                    (ALL_OTHERS_MEASURED, repeated(3, 10)),
-                    (MEASURED_OVER_A_WINDOW, schedule(3, 65)),
+        let (charts, measurements): (u64, Vec<(&[Scenario], Measurement)>) = match self {
+            Self::Trial => (
+                1_000,
+                vec![
+                    (&[Scenario::LookupHot, Scenario::LookupMiss], compared(1, 1)),
+                    (&[Scenario::Abuser], measured(1, 2, 0)),
                 ],
-                counted: &[
-                    Scenario::LookupHot,
-                    Scenario::LookupNotModified,
-                    Scenario::UnknownHashes,
-                    Scenario::Rox6k,
-                    Scenario::ListHot,
+            ),
+            Self::Short => (
+                10_000,
+                vec![
+                    (COMPARED, compared(5, 1)),
+                    (MEASURED, measured(3, 2, 0)),
+                    (&[Scenario::LookupHot], Measurement::Instructions),
                 ],
-            },
-        }
+            ),
+            Self::Full => (
+                1_000_000,
+                vec![
+                    (ALL_COMPARED, compared(6, 5)),
+                    (MEASURED_IN_SHORT_ROUNDS, measured(5, 2, REPETITION_SECONDS)),
+                    (ALL_OTHERS_MEASURED, measured(3, 10, REPETITION_SECONDS)),
+                    (MEASURED_OVER_A_WINDOW, measured(3, 65, 0)),
+                    (COUNTED, Measurement::Instructions),
+                ],
+            ),
+        };
+        let steps = measurements.into_iter().flat_map(|(scenarios, measurement)| {
+            scenarios.iter().map(move |&scenario| Step { scenario, measurement })
+        });
+        Plan { charts, steps: steps.collect() }
     }
 }

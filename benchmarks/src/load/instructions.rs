@@ -28,20 +28,18 @@ pub(crate) struct InstructionCount {
 }
 
 impl Setup {
-    /// Counts the instructions of scenarios, with limits in Redis and in memory.
-    pub(crate) async fn instructions(&self, scenarios: &[Scenario]) -> Result<Vec<InstructionCount>> {
+    /// Counts the instructions of a scenario, with limits in memory and in Redis.
+    pub(crate) async fn instructions(&self, scenario: Scenario) -> Result<Vec<InstructionCount>> {
         let mut counts = Vec::new();
-        for scenario in scenarios {
-            for local_window in [true, false] {
-                let form =
-                    ServiceForm { local_window, small_cache: scenario.is_cold(), ..ServiceForm::default() };
-                let count = self.count(*scenario, form).await.with_context(|| scenario.name())?;
-                crate::progress(&format!(
-                    "{}, {}: {:.0} instructions per request ({} requests)",
-                    count.scenario, count.target, count.instructions, count.requests
-                ));
-                counts.push(count);
-            }
+        for local_window in [true, false] {
+            let form =
+                ServiceForm { local_window, small_cache: scenario.is_cold(), ..ServiceForm::default() };
+            let count = self.count(scenario, form).await?;
+            crate::progress(&format!(
+                "{}, {}: {:.0} instructions per request ({} requests)",
+                count.scenario, count.target, count.instructions, count.requests
+            ));
+            counts.push(count);
         }
         Ok(counts)
     }

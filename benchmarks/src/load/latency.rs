@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::compare::Setup;
 use crate::cpu::{CoreTimes, ratio};
 use crate::generator::{Latencies, OpenLoop, OpenLoopOutcome};
-use crate::round::{MAX_GENERATOR_BUSY, MaybeVoid, median_of_rounds, median_ratio};
+use crate::round::{MAX_GENERATOR_BUSY, MaybeVoid, Schedule, median_of_rounds, median_ratio};
 use crate::scenario::Scenario;
 use crate::target::Target;
 use crate::verify::Examples;
@@ -31,6 +31,7 @@ pub(crate) struct LatencyResult {
     pub(crate) scenario: String,
     /// Requests per second.
     pub(crate) rate: u32,
+    pub(crate) rounds: usize,
     pub(crate) seconds: u64,
     pub(crate) targets: Vec<TargetLatency>,
 }
@@ -44,6 +45,8 @@ pub(crate) struct TargetLatency {
     pub(crate) p999_us: Option<f64>,
     /// The median of the ratios to the first target in the same round.
     pub(crate) p99_ratio: Option<f64>,
+    /// The share of the responses that were neither refused nor rejected.
+    pub(crate) accepted: Option<f64>,
     /// Void rounds.
     pub(crate) void: usize,
     /// Whether every round was void, and the latencies are those of void rounds.
@@ -70,7 +73,6 @@ pub(crate) struct LatencyRound {
     pub(crate) void: Option<String>,
     /// Void rounds in place of which this one was run.
     pub(crate) repeated: usize,
-    pub(crate) hdr_log: String,
 }
 
 /// A target under load.
@@ -85,22 +87,13 @@ struct Measured<'a> {
 }
 
 impl Setup {
-    /// Measures scenarios one after the other.
-    pub(crate) async fn latencies(
+    /// Measures the latencies of a scenario.
+    pub(crate) async fn latency(
         &self,
-        scenarios: &[Scenario],
+        scenario: Scenario,
+        schedule: Schedule,
         rate: Option<u32>,
-    ) -> Result<Vec<LatencyResult>> {
-        let mut results = Vec::new();
-        for scenario in scenarios {
-            let result = self.latency(*scenario, rate).await.with_context(|| scenario.name())?;
-            crate::progress(&format!("\n{}", crate::report::latency_table(&result)));
-            results.push(result);
-        }
-        Ok(results)
-    }
-
-    async fn latency(&self, scenario: Scenario, rate: Option<u32>) -> Result<LatencyResult> {
+    ) -> Result<LatencyResult> {
         crate::progress(&format!("{}: starting the servers", scenario.name()));
         let (targets, ceiling) = self.open_loop_targets(scenario).await?;
         // Half of what the service can do, and twice as much for overload.
@@ -116,33 +109,35 @@ impl Setup {
                 clients: scenario.clients(),
                 rate,
                 warm_up: WARM_UP,
-                duration: Duration::from_secs(self.schedule.seconds),
+                duration: Duration::from_secs(schedule.seconds),
                 connections: if scenario == Scenario::Overload { 4 * CONNECTIONS } else { CONNECTIONS },
                 may_reject: scenario == Scenario::Overload,
             });
         }
-        let rounds = self.latency_rounds(scenario, &targets, &loads).await?;
+        let rounds = self.latency_rounds(scenario, schedule, &targets, &loads).await?;
         let first = rounds.first().cloned().unwrap_or_default();
         let targets = targets
             .iter()
             .zip(rounds)
             .map(|(target, rounds)| TargetLatency::new(target.name, rounds, &first));
         let targets = targets.collect();
-        Ok(LatencyResult { scenario: scenario.name(), rate, seconds: self.schedule.seconds, targets })
+        let Schedule { rounds, seconds, .. } = schedule;
+        Ok(LatencyResult { scenario: scenario.name(), rate, rounds, seconds, targets })
     }
 
     async fn latency_rounds(
         &self,
         scenario: Scenario,
+        schedule: Schedule,
         targets: &[Rc<Target>],
         loads: &[OpenLoop],
     ) -> Result<Vec<Vec<LatencyRound>>> {
-        let repetitions = self.schedule.repetition_seconds / self.schedule.seconds.max(1);
+        let repetitions = schedule.repetition_seconds / schedule.seconds.max(1);
         let measured = targets.iter().zip(loads);
         let mut measured: Vec<Measured<'_>> = measured
             .map(|(target, load)| Measured { target, load, runs: 0, repetitions, rounds: Vec::new() })
             .collect();
-        for number in 1..=self.schedule.rounds {
+        for number in 1..=schedule.rounds {
             let mut order: Vec<usize> = (0..loads.len()).collect();
             if number % 2 == 0 {
                 order.reverse();
@@ -186,7 +181,7 @@ impl Setup {
         let outcome = load.run().await.with_context(|| target.name)?;
         let busy = CoreTimes::read(self.cores.generator())?.busy_since(before);
         let round = LatencyRound::new(outcome, busy);
-        crate::progress(&format!("round {number}/{}, {}: {round}", self.schedule.rounds, target.name));
+        crate::progress(&format!("round {number}, {}: {round}", target.name));
         Ok(round)
     }
 }
@@ -206,7 +201,6 @@ impl LatencyRound {
             generator_busy,
             void,
             repeated: 0,
-            hdr_log: outcome.hdr_log,
         }
     }
 
@@ -217,6 +211,10 @@ impl LatencyRound {
         self.wrong.append(void.wrong);
         self.violations.append(void.violations);
         self
+    }
+
+    fn accepted_share(&self) -> f64 {
+        ratio(self.accepted.count, self.statuses.values().sum::<u64>().max(1))
     }
 
     fn problems(&self) -> impl Iterator<Item = &Examples> {
@@ -252,6 +250,7 @@ impl TargetLatency {
             p99_us: of(|latencies| latencies.p99),
             p999_us: of(|latencies| latencies.p999),
             p99_ratio,
+            accepted: median_of_rounds(&rounds, |round| Some(round.accepted_share())),
             void: rounds.iter().filter(|round| round.is_void()).count(),
             is_void: rounds.iter().all(MaybeVoid::is_void),
             repeated: rounds.iter().map(|round| round.repeated).sum(),
@@ -261,26 +260,20 @@ impl TargetLatency {
     }
 }
 
-/// Fails if a response was wrong, or the limit of a client was violated.
-pub(crate) fn ensure_correct(results: &[LatencyResult]) -> Result<()> {
-    for result in results {
-        for target in result.targets.iter().filter(|target| target.problems > 0) {
+impl LatencyResult {
+    /// Fails if a response of the service was wrong, or it violated the limit of a client.
+    pub(crate) fn ensure_correct(&self) -> Result<()> {
+        // nginx counts with a leaky bucket, and refuses and admits others than a sliding window does.
+        let of_service = self.targets.iter().filter(|target| target.name.starts_with("service"));
+        for target in of_service {
             let problems = target.rounds.iter().flat_map(LatencyRound::problems);
             let descriptions: Vec<&str> =
                 problems.flat_map(|problems| &problems.descriptions).map(String::as_str).take(10).collect();
-            // nginx counts with a leaky bucket, and refuses and admits others than a sliding window does.
-            let is_service = target.name.starts_with("service");
-            ensure!(
-                !is_service,
-                "{}, {}: {} problems:\n{}",
-                result.scenario,
-                target.name,
-                target.problems,
-                descriptions.join("\n")
-            );
+            let TargetLatency { name, problems, .. } = target;
+            ensure!(*problems == 0, "{name}: {problems} problems:\n{}", descriptions.join("\n"));
         }
+        Ok(())
     }
-    Ok(())
 }
 
 impl std::fmt::Display for LatencyRound {
@@ -308,7 +301,7 @@ mod tests {
     use super::*;
 
     fn outcome(requests: u64, late: u64) -> OpenLoopOutcome {
-        let accepted = Latencies { count: 0, p50: 0, p90: 0, p99: 0, p999: 0, max: 0, quantiles: Vec::new() };
+        let accepted = Latencies { count: 0, p50: 0, p90: 0, p99: 0, p999: 0, max: 0 };
         OpenLoopOutcome {
             accepted,
             statuses: BTreeMap::new(),
@@ -319,7 +312,6 @@ mod tests {
             errors: Examples::default(),
             wrong: Examples::default(),
             violations: Examples::default(),
-            hdr_log: String::new(),
         }
     }
 
@@ -328,6 +320,10 @@ mod tests {
         assert_eq!(void_reason(&outcome(10_000, 10), 0.8), None);
         assert!(void_reason(&outcome(10_000, 11), 0.1).is_some());
         assert!(void_reason(&outcome(10_000, 0), 0.81).is_some());
+    }
+
+    fn result_of(target: TargetLatency) -> LatencyResult {
+        LatencyResult { scenario: "abuser".to_owned(), rate: 1, rounds: 2, seconds: 2, targets: vec![target] }
     }
 
     fn round(p99: u64, late: u64) -> LatencyRound {
@@ -340,9 +336,7 @@ mod tests {
     fn latencies_of_void_rounds_are_shown_and_marked() {
         let table = |rounds: Vec<LatencyRound>| {
             let target = TargetLatency::new("service", rounds.clone(), &rounds);
-            let result =
-                LatencyResult { scenario: "browse".to_owned(), rate: 1, seconds: 2, targets: vec![target] };
-            crate::report::latency_table(&result)
+            crate::report::latency_table(&result_of(target))
         };
         let all_void = table(vec![round(4_000, 2), round(2_000, 2)]);
         assert!(all_void.contains(" 3.00 void |"), "{all_void}");
@@ -360,8 +354,6 @@ mod tests {
         let target = TargetLatency::new("service", vec![third], &[]);
         assert_eq!((target.problems, target.repeated, target.void), (1, 2, 0));
         assert_eq!(target.rounds[0].wrong.descriptions, ["another body"]);
-        let result =
-            LatencyResult { scenario: "abuser".to_owned(), rate: 1, seconds: 2, targets: vec![target] };
-        assert!(ensure_correct(&[result]).is_err());
+        assert!(result_of(target).ensure_correct().is_err());
     }
 }

@@ -27,8 +27,8 @@ pub(crate) struct TargetResult {
     pub(crate) bytes_per_response: Option<f64>,
     /// Void rounds.
     pub(crate) void: usize,
-    /// Whether every round was void: then the generator was the limit, so that requests per second are a lower bound. CPU times per
-    /// request are still those of the target.
+    /// Whether every round was void: then the generator was the limit, so that requests per second are a lower
+    /// bound. CPU times per request are still those of the target.
     pub(crate) is_void: bool,
     pub(crate) ratios: Ratios,
     pub(crate) rounds: Vec<Round>,

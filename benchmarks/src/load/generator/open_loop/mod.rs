@@ -86,11 +86,11 @@ impl OpenLoop {
             due: Arc::new(Semaphore::new(0)),
             start: OnceLock::new(),
             next: AtomicU64::new(0),
-            recorder: Mutex::new(Recorder::new(self.warm_up, self.may_reject)),
+            recorder: Mutex::new(Recorder::new(self.warm_up, self.may_reject)?),
         });
         rlt::cli::run(BenchCli::parse_from(arguments), Suite(Arc::clone(&shared))).await?;
         let shared = Arc::try_unwrap(shared).ok().context("a worker of the load is still running")?;
-        shared.recorder.into_inner().unwrap_or_else(PoisonError::into_inner).finish(self.duration)
+        Ok(shared.recorder.into_inner().unwrap_or_else(PoisonError::into_inner).finish(self.duration))
     }
 }
 

@@ -1,16 +1,13 @@
-//! Tables in the terminal.
+//! Tables in Markdown.
 
 use std::fmt::Write;
 
 use crate::compare::Comparison;
+use crate::instructions::InstructionCount;
 use crate::latency::LatencyResult;
 
-/// The medians of a comparison, and the ratios to its first target, as a table in Markdown.
+/// The medians of a comparison, and the ratios to its first target.
 pub(crate) fn comparison_table(comparison: &Comparison) -> String {
-    let mut table = format!(
-        "{}: medians of {} rounds of {} s, {} connections\n\n",
-        comparison.scenario, comparison.rounds, comparison.seconds, comparison.connections,
-    );
     let columns = [
         "target",
         "requests/s",
@@ -27,31 +24,35 @@ pub(crate) fn comparison_table(comparison: &Comparison) -> String {
     let mut rows = vec![columns.map(str::to_owned)];
     for target in &comparison.targets {
         let cpu = |role| number(target.cpu_us.get(role).copied(), 1);
+        let at_least = if target.is_void { ">= " } else { "" };
         rows.push([
             target.name.to_owned(),
-            at_least(target.is_void, number(target.requests_per_second, 0)),
+            format!("{at_least}{}", number(target.requests_per_second, 0)),
             cpu("server"),
             cpu("redis"),
             cpu("postgres"),
             number(target.bytes_per_response, 0),
-            target.void.to_string(),
+            format!("{}/{}", target.void, target.rounds.len()),
             number(target.ratios.requests_per_second, 2),
             number(target.ratios.bytes_per_second, 2),
             number(target.ratios.server_cpu, 2),
             number(target.ratios.total_cpu, 2),
         ]);
     }
-    align(&rows, &mut table);
-    table
+    format!(
+        "### {}\n\nMedians of {} rounds of {} s, {} connections.\n\n{}",
+        comparison.scenario,
+        comparison.rounds,
+        comparison.seconds,
+        comparison.connections,
+        table(&rows)
+    )
 }
 
-/// The latencies of a scenario, as a table in Markdown.
+/// The latencies of a scenario.
 pub(crate) fn latency_table(result: &LatencyResult) -> String {
-    let mut table = format!(
-        "{}: {} requests/s for {} s, latencies in ms from the intended start, medians of the rounds\n\n",
-        result.scenario, result.rate, result.seconds
-    );
-    let columns = ["target", "p50", "p99", "p99.9", "p99 :1", "void", "repeated", "problems"];
+    let columns =
+        ["target", "p50 ms", "p99 ms", "p99.9 ms", "p99 :1", "accepted", "void", "repeated", "problems"];
     let mut rows = vec![columns.map(str::to_owned)];
     let is_reference_void = result.targets.first().is_some_and(|target| target.is_void);
     for target in &result.targets {
@@ -65,24 +66,40 @@ pub(crate) fn latency_table(result: &LatencyResult) -> String {
             milliseconds(target.p99_us),
             milliseconds(target.p999_us),
             marked(number(target.p99_ratio, 2), target.is_void || is_reference_void),
-            target.void.to_string(),
+            format!("{} %", number(target.accepted.map(|share| share * 100.0), 1)),
+            format!("{}/{}", target.void, target.rounds.len()),
             target.repeated.to_string(),
             target.problems.to_string(),
         ]);
     }
-    align(&rows, &mut table);
-    table
+    format!(
+        "### {}\n\n{} requests/s, medians of {} rounds of {} s.\n\n{}",
+        result.scenario,
+        result.rate,
+        result.rounds,
+        result.seconds,
+        table(&rows)
+    )
 }
 
-fn at_least(is_lower_bound: bool, number: String) -> String {
-    if is_lower_bound { format!(">= {number}") } else { number }
+/// The instructions of all scenarios; no table without any.
+pub(super) fn instruction_table(counts: &[InstructionCount]) -> Vec<String> {
+    let mut rows = vec![["scenario", "target", "instructions"].map(str::to_owned)];
+    rows.extend(
+        counts.iter().map(|count| {
+            [count.scenario.clone(), count.target.to_owned(), number(Some(count.instructions), 0)]
+        }),
+    );
+    if counts.is_empty() { Vec::new() } else { vec![table(&rows)] }
 }
 
 fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }
 
-fn align<const N: usize>(rows: &[[String; N]], table: &mut String) {
+/// A table with its columns aligned. The first row is its head.
+fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let mut table = String::new();
     let widths: Vec<usize> =
         (0..N).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
     for (index, row) in rows.iter().enumerate() {
@@ -101,4 +118,5 @@ fn align<const N: usize>(rows: &[[String; N]], table: &mut String) {
             table.push_str("|\n");
         }
     }
+    table
 }

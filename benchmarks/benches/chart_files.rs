@@ -34,7 +34,7 @@ fn main() {
 }
 
 fn files(criterion: &mut Criterion) {
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
     for (name, path) in FILES {
         let (format, bytes) =
             (ChartFormat::from_path(path).unwrap(), std::fs::read(samples.join(path)).unwrap());

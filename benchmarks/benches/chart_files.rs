@@ -1,8 +1,8 @@
 //! Measures the decoding of chart files by format, and the note hash: `cargo bench -p chart-index-chartfile`.
 //!
-//! The files are the largest of each format in `samples/`. `decode` is what the ingest of a new chart does, `decode_stored`
-//! that of a chart whose ROX file is stored already, `inspect_rox` the verification of a stored ROX file. `note_hash` sorts,
-//! encodes and hashes generated notes, of which a chart has 500 to 5,000.
+//! The files are the largest of each format in `samples/`. `decode` is what the ingest of a new chart does,
+//! `decode_stored` that of a chart whose ROX file is stored already, `inspect_rox` the verification of a stored
+//! ROX file. `note_hash` sorts, encodes and hashes generated notes, of which a chart has 500 to 5,000.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 

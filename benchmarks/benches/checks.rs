@@ -1,14 +1,14 @@
 //! Measures the CPU time of Redis per rate limit check: `cargo bench -p chart-index-ratelimit --bench checks`.
 //!
-//! Checks go through a [`Limiter`] to a Redis server of the benchmark's own, 64 at a time over one connection, as under
-//! load. The time is that of the whole process of Redis (`INFO cpu`), so it includes reading commands and writing replies;
-//! the client and other load of the machine hardly matter.
+//! Checks go through a [`Limiter`] to a Redis server of the benchmark's own, 64 at a time over one connection,
+//! as under load. The time is that of the whole process of Redis (`INFO cpu`), so it includes reading commands
+//! and writing replies; the client and other load of the machine hardly matter.
 //!
 //! - `first`: the first admission of an address
 //! - `next`: its second to tenth
 //! - `near_limit`: its 201st to 239th, of 240
-//! - `refused`: above the limit. `refused_from_memory` is the elapsed time of a refusal that the replica remembers, without
-//!   Redis.
+//! - `refused`: above the limit. `refused_from_memory` is the elapsed time of a refusal that the replica
+//!   remembers, without Redis.
 //!
 //! Each IPv6 address is in a /48 of its own.
 
@@ -90,7 +90,8 @@ struct Checks<'a> {
 }
 
 impl<'a> Checks<'a> {
-    /// A limiter whose window is longer than the benchmark, and that remembers a single refusal, so that Redis decides.
+    /// A limiter whose window is longer than the benchmark, and that remembers a single refusal, so that Redis
+    /// decides.
     async fn new(server: &'a RedisServer, address: fn(u64) -> ClientAddress) -> Self {
         let connection = RedisConnection::connect("main", server.patient_config()).unwrap();
         wait_for_state(&connection, ConnectionState::Connected).await;

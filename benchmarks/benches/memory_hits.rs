@@ -1,8 +1,8 @@
 //! Measures reads that the memory of the cache answers: `cargo bench -p chart-index-cache --bench memory_hits`.
 //!
-//! The cache receives invalidations from a Redis server of the benchmark's own, as a replica does. It holds 10,000 responses
-//! of 700 bytes and 10,000 unknown hashes. `hot` reads one of them, `all` reads them in turn, so that most reads miss the
-//! caches of the processor.
+//! The cache receives invalidations from a Redis server of the benchmark's own, as a replica does. It holds
+//! 10,000 responses of 700 bytes and 10,000 unknown hashes. `hot` reads one of them, `all` reads them in turn,
+//! so that most reads miss the caches of the processor.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -88,7 +88,8 @@ async fn filled(server: &RedisServer) -> Cache<Infallible> {
     let day = Duration::from_hours(24);
     let lifetimes =
         Lifetimes { recheck_after: day, stale_after: day, revalidate_after: day, expire_after: day };
-    // Read in the future: entries stay current even if the machine is too busy to receive invalidations for a while.
+    // Read in the future: entries stay current even if the machine is too busy to receive invalidations for a
+    // while.
     let catalogue = CatalogueStatus {
         generation: Generation(1),
         database: DatabaseIdentity(1),

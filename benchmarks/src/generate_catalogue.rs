@@ -1,7 +1,8 @@
 //! Fills a PostgreSQL database with a synthetic catalogue of any size.
 //!
-//! It stores chartsets as an ingest does, without reading files. `chart-indexer rebuild` then fills Meilisearch from
-//! the database. The ROX files are random bytes, so that `chart-indexer verify` fails for such a catalogue.
+//! It stores chartsets as an ingest does, without reading files. `chart-indexer rebuild` then fills Meilisearch
+//! from the database. The ROX files are random bytes, so that `chart-indexer verify` fails for such a
+//! catalogue.
 #![expect(clippy::print_stderr, reason = "a program that reports its progress")]
 
 use std::time::{Duration, Instant};

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! It copies a library under changed ids, then runs `chart-indexer ingest --dry-run` and `chart-indexer ingest`
-//! alternately, each round with an empty database, on a PostgreSQL server of its own that waits for the disk as in production.
+//! alternately, each round with an empty database, on a PostgreSQL server of its own that waits for the disk as
+//! in production.
 #![expect(clippy::print_stdout, reason = "a program that prints its measurements")]
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Embeds the files of `assets`: each with a name that contains a hash of its bytes, plain and as gzip.
 //!
-//! A module imports another one by the name of its file, `from "./blake3.js"`. The embedded module has the name with the hash
-//! there, so that a module and what it imports are of one version, and its own hash changes with theirs.
+//! A module imports another one by the name of its file, `from "./blake3.js"`. The embedded module has the name
+//! with the hash there, so that a module and what it imports are of one version, and its own hash changes with
+//! theirs.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -46,8 +47,8 @@ struct Embedded {
 }
 
 impl Assets {
-    /// Embeds a file and the modules that it imports, and returns its name with the hash. `importing` are the modules that
-    /// lead to it.
+    /// Embeds a file and the modules that it imports, and returns its name with the hash. `importing` are the
+    /// modules that lead to it.
     fn embed(&mut self, name: &str, importing: &mut Vec<String>) -> Result<String, Box<dyn Error>> {
         if let Some(asset) = self.embedded.get(name) {
             return Ok(asset.hashed_name.clone());

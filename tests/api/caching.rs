@@ -1,4 +1,5 @@
-//! Cached responses in memory and in Redis: reads of PostgreSQL and Redis, and the time until a change takes effect.
+//! Cached responses in memory and in Redis: reads of PostgreSQL and Redis, and the time until a change takes
+//! effect.
 
 use std::time::Instant;
 
@@ -87,8 +88,8 @@ async fn concurrent_misses_of_a_hash_cause_one_query_per_replica() {
     assert!((1..=3).contains(&queries), "{queries}");
 }
 
-/// Of 200,000 random unknown hashes less than 1 % reach PostgreSQL a second time, and known ones stay cached. Uses a tenth
-/// of the hashes and of the memory, unless `UNKNOWN_HASHES` is set.
+/// Of 200,000 random unknown hashes less than 1 % reach PostgreSQL a second time, and known ones stay cached.
+/// Uses a tenth of the hashes and of the memory, unless `UNKNOWN_HASHES` is set.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_hashes_are_cached_without_evicting_known_ones() {
     let hashes: u64 = std::env::var("UNKNOWN_HASHES").map_or(20_000, |number| number.parse().unwrap());
@@ -140,8 +141,8 @@ async fn request_takes_one_redis_round_trip_and_a_refused_one_none() {
     assert_eq!(calls(), (scripts, reads), "refused from memory");
 }
 
-/// Asserts that removals and restores take effect on every replica within 5 seconds. They would without Redis as well, so
-/// `redis_cli`, if any, is used to assert that all three replicas subscribe and count there.
+/// Asserts that removals and restores take effect on every replica within 5 seconds. They would without Redis
+/// as well, so `redis_cli`, if any, is used to assert that all three replicas subscribe and count there.
 async fn assert_changes_reach_all_replicas(variables: &[(&str, &str)], redis_cli: Option<RedisCli<'_>>) {
     let replicas = Replicas::start(3, variables);
     let url = replicas.postgres.url();

@@ -19,8 +19,8 @@ fn pack() -> Library {
     library
 }
 
-/// A detail has the fields of a list item, tags, sources, and charts ordered by keys, then `densityAvg`, then hash. Title,
-/// creator and tags follow from that order.
+/// A detail has the fields of a list item, tags, sources, and charts ordered by keys, then `densityAvg`, then
+/// hash. Title, creator and tags follow from that order.
 #[tokio::test]
 async fn detail_lists_charts_in_order() {
     let index = Index::new(pack()).await;

@@ -1,5 +1,5 @@
-//! HEAD, conditional requests, content encodings and CORS of all endpoints (docs/api.md, "Caching and conditional
-//! requests" and "CORS").
+//! HEAD, conditional requests, content encodings and CORS of all endpoints (docs/api.md, "Caching and
+//! conditional requests" and "CORS").
 
 use super::*;
 use reqwest::Method;

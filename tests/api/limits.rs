@@ -3,8 +3,8 @@
 use super::*;
 use reqwest::Method;
 
-/// Starts replicas with an empty database and small limits, counted in the Redis of the test run. The tests are a trusted
-/// proxy, and each has its own client addresses.
+/// Starts replicas with an empty database and small limits, counted in the Redis of the test run. The tests are
+/// a trusted proxy, and each has its own client addresses.
 async fn start_replicas(replicas: usize) -> (TestDatabase, Vec<Service>) {
     let database = TestDatabase::create().await;
     assert_eq!(indexer(database.url(), &["migrate"]).code, Some(0));
@@ -38,8 +38,8 @@ fn client_address(number: u32) -> String {
     format!("10.{a}.{b}.{c}")
 }
 
-/// The groups `lookup`, `rox`, `list` and `detail`, which includes the redirect, have separate limits. A 429 has
-/// `Retry-After`, `RateLimit-Policy`, `RateLimit` and `Cache-Control: no-store`.
+/// The groups `lookup`, `rox`, `list` and `detail`, which includes the redirect, have separate limits. A 429
+/// has `Retry-After`, `RateLimit-Policy`, `RateLimit` and `Cache-Control: no-store`.
 #[tokio::test]
 async fn each_group_has_one_limit_across_all_replicas() {
     let (_database, services) = start_replicas(3).await;

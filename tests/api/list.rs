@@ -113,8 +113,8 @@ async fn filters_match_the_expected_chartsets() {
     }
 }
 
-/// `updated`, `density`, `bpm` and `length` are descending by default, `title` and `artist` ascending and folded. `order`
-/// overrides.
+/// `updated`, `density`, `bpm` and `length` are descending by default, `title` and `artist` ascending and
+/// folded. `order` overrides.
 #[tokio::test]
 async fn sorts_have_their_default_directions() {
     let index = Index::new(catalogue()).await;
@@ -149,7 +149,8 @@ async fn most_recently_changed_chartset_comes_first() {
     assert_eq!(index.titles("").await, before, "an ingest without changes keeps the order");
 }
 
-/// Ties are broken by id, so that pages neither repeat nor skip a chartset. Past the last page `items` is empty.
+/// Ties are broken by id, so that pages neither repeat nor skip a chartset. Past the last page `items` is
+/// empty.
 #[tokio::test]
 async fn pages_neither_repeat_nor_skip_a_chartset() {
     let library = Library::new();

@@ -32,7 +32,8 @@ use chart_index_tests::{
     indexer, indexer_command, program_command, within,
 };
 
-/// The time within which a change takes effect on every replica (docs/api.md, "Caching and conditional requests").
+/// The time within which a change takes effect on every replica (docs/api.md, "Caching and conditional
+/// requests").
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A library, a database with its charts, and a service.

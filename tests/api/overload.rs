@@ -53,7 +53,8 @@ async fn misses_leave_room_for_cached_responses() {
     within(Duration::from_secs(15), recovered).await;
 }
 
-/// Requests a hash that is not cached and returns the status. Every fourth request is for the same hash and joins its fill.
+/// Requests a hash that is not cached and returns the status. Every fourth request is for the same hash and
+/// joins its fill.
 async fn miss(client: Client, number: u32) -> u16 {
     let hash = if number.is_multiple_of(4) { 0 } else { number };
     let path = format!("/api/charts/{}", blake3::hash(&hash.to_le_bytes()).to_hex());

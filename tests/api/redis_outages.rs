@@ -185,8 +185,8 @@ async fn no_request_fails_when_a_cluster_node_does() {
     test.finish().await;
 }
 
-/// Without Redis, cached responses are revalidated by the generation of the catalogue, without a query each. A removal
-/// takes effect as fast as with Redis.
+/// Without Redis, cached responses are revalidated by the generation of the catalogue, without a query each. A
+/// removal takes effect as fast as with Redis.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cached_responses_need_no_query_without_redis() {
     const LOOKUP: &str = "FROM charts AS chart\n";

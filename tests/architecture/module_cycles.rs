@@ -1,4 +1,5 @@
-//! No cycles between the top-level modules of a crate: a scan of `crate::` paths outside comments and unit tests.
+//! No cycles between the top-level modules of a crate: a scan of `crate::` paths outside comments and unit
+//! tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

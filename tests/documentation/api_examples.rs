@@ -1,8 +1,9 @@
 //! The examples of docs/api.md and README.md: requests and the responses of a service over the sample library.
 //!
-//! In docs/api.md a block of the language `http` holds the request line and its headers, an empty line, the request body and
-//! another empty line if there is one, the status line, and those response headers that the example shows. `UPDATE_DOCS=1` writes the status line, the values of these headers and
-//! the body. In README.md a line with a `curl` command is followed by a line of output.
+//! In docs/api.md a block of the language `http` holds the request line and its headers, an empty line, the
+//! request body and another empty line if there is one, the status line, and those response headers that the
+//! example shows. `UPDATE_DOCS=1` writes the status line, the values of these headers and the body. In
+//! README.md a line with a `curl` command is followed by a line of output.
 
 use chart_index_tests::{Client, Service, ServiceOptions, TestDatabase, indexer, samples, workspace_root};
 

@@ -31,7 +31,8 @@ fn rust_files_begin_with_their_purpose() {
 /// The folders of a file that ARCHITECTURE.md has to list: at the top level, and directly below a parent.
 fn folders_of(file: &str) -> Vec<String> {
     let folders = file.match_indices('/').map(|(end, _)| &file[..end]);
-    let is_listed = |folder: &&str| folder.rsplit_once('/').is_none_or(|(parent, _)| PARENTS.contains(&parent));
+    let is_listed =
+        |folder: &&str| folder.rsplit_once('/').is_none_or(|(parent, _)| PARENTS.contains(&parent));
     folders.filter(is_listed).map(str::to_owned).collect()
 }
 

@@ -102,7 +102,8 @@ async fn charts_without_their_rox_file_are_reported() {
     assert_eq!(database.0.psql("SELECT count(*) FROM charts WHERE density_curve IS NULL"), "3");
 }
 
-/// A chart that an older version stored gets its preview from its ROX file, not from a file that is ingested again.
+/// A chart that an older version stored gets its preview from its ROX file, not from a file that is ingested
+/// again.
 #[tokio::test]
 async fn an_ingest_writes_previews_of_new_charts_only() {
     let database = sample_database().await;

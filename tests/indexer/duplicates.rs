@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// `123 x/`, `123 x.osz` and `123 y/` are the same set of the first game, `7 pack/song/` and the `song/` in `7 pack.zip` the
-/// same song of the second.
+/// `123 x/`, `123 x.osz` and `123 y/` are the same set of the first game, `7 pack/song/` and the `song/` in
+/// `7 pack.zip` the same song of the second.
 fn library() -> Library {
     let library = Library::new();
     library.osu("alpha/123 x/a.osu", ChartSpec { title: "Archive".into(), ..ChartSpec::numbered(1) });

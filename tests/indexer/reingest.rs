@@ -47,8 +47,9 @@ impl Reingest {
         self.database.0.psql(statement)
     }
 
-    /// Ingests again, and reports whether `alpha/1 one` and `alpha/2 two.osz` were decoded. The recorded number of charts is
-    /// changed for this run, so that inputs that are not decoded are reported with the wrong number.
+    /// Ingests again, and reports whether `alpha/1 one` and `alpha/2 two.osz` were decoded. The recorded number
+    /// of charts is changed for this run, so that inputs that are not decoded are reported with the wrong
+    /// number.
     fn decoded(&self, known: Known, arguments: &[&str]) -> [bool; 2] {
         let _ = self.psql("CREATE TABLE before AS SELECT * FROM ingest_fingerprints");
         let forget = match known {

@@ -56,8 +56,8 @@ impl Run {
         String::from_utf8(response.body).unwrap()
     }
 
-    /// Stops the script and waits until all its processes have ended. Uses SIGTERM: background jobs of a shell ignore
-    /// SIGINT, and a script cannot change that.
+    /// Stops the script and waits until all its processes have ended. Uses SIGTERM: background jobs of a shell
+    /// ignore SIGINT, and a script cannot change that.
     fn stop(mut self) {
         let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
         assert!(status.unwrap().success());

@@ -7,8 +7,8 @@ use reqwest::{Method, StatusCode};
 
 /// A builder of HTTP clients that use no proxy.
 ///
-/// In a build of the workspace the HTTP client of the telemetry turns TLS on, without a provider of cryptography: then no
-/// client is built unless the process has one.
+/// In a build of the workspace the HTTP client of the telemetry turns TLS on, without a provider of
+/// cryptography: then no client is built unless the process has one.
 pub fn http_client_builder() -> reqwest::ClientBuilder {
     // An error means that there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -117,8 +117,8 @@ impl Response {
     }
 }
 
-/// Paths of every kind for these charts and chartsets: known and unknown charts, ROX files, lists and details. The status of
-/// each response is 200.
+/// Paths of every kind for these charts and chartsets: known and unknown charts, ROX files, lists and details.
+/// The status of each response is 200.
 pub fn paths_of_all_kinds(hashes: &[String], chartsets: &[String]) -> Vec<String> {
     let known = hashes.iter().flat_map(|hash| {
         [format!("/api/charts/{hash}"), format!("/api/charts/{hash}/rox"), format!("/api/charts/{hash}")]

@@ -3,7 +3,8 @@
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An empty database on the server of the test run (`TEST_DATABASE_URL`). Dropping the value drops the database.
+/// An empty database on the server of the test run (`TEST_DATABASE_URL`). Dropping the value drops the
+/// database.
 #[derive(Debug)]
 pub struct TestDatabase {
     name: String,

@@ -1,5 +1,5 @@
-//! The test harness of the workspace: a database per test, private servers that a test may kill, and the programs as child
-//! processes.
+//! The test harness of the workspace: a database per test, private servers that a test may kill, and the
+//! programs as child processes.
 //!
 //! Every process that is started here is ended by the `Drop` of its value.
 #![expect(
@@ -51,8 +51,8 @@ pub fn samples() -> PathBuf {
     workspace_root().join("samples")
 }
 
-/// The real charts: at `CHARTS_DIR`, by default in a folder next to the checkout. Tests that call this are `#[ignore]`d,
-/// because it panics if there are none.
+/// The real charts: at `CHARTS_DIR`, by default in a folder next to the checkout. Tests that call this are
+/// `#[ignore]`d, because it panics if there are none.
 pub fn real_charts() -> PathBuf {
     let folder = std::env::var_os("CHARTS_DIR")
         .map_or_else(|| workspace_root().join("../shared/charts"), PathBuf::from);

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 /// Maximum time until a server listens.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A Meilisearch server that a test may kill, freeze and restart. Dropping the value ends it and deletes its data.
+/// A Meilisearch server that a test may kill, freeze and restart. Dropping the value ends it and deletes its
+/// data.
 #[derive(Debug)]
 pub struct PrivateMeilisearch {
     folder: tempfile::TempDir,
@@ -20,8 +21,8 @@ pub struct PrivateMeilisearch {
 }
 
 impl PrivateMeilisearch {
-    /// Starts an empty server on a free loopback port. Tests that call this are `#[ignore]`d, because it panics if there
-    /// is no `meilisearch` on the PATH.
+    /// Starts an empty server on a free loopback port. Tests that call this are `#[ignore]`d, because it panics
+    /// if there is no `meilisearch` on the PATH.
     pub fn start() -> Self {
         Self::start_with(&[])
     }

@@ -20,8 +20,8 @@ use prost::Message;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// Receives OTLP over HTTP on a loopback address, in a thread with its own runtime, so that a test may wait for a program
-/// while it exports. Dropping the value stops it.
+/// Receives OTLP over HTTP on a loopback address, in a thread with its own runtime, so that a test may wait for
+/// a program while it exports. Dropping the value stops it.
 #[derive(Debug)]
 pub struct OtlpReceiver {
     address: SocketAddr,

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use crate::workspace_root;
 
-/// A PostgreSQL server that a test may kill, freeze and restart. Dropping the value stops it and deletes its data, unless it was
-/// started in a folder.
+/// A PostgreSQL server that a test may kill, freeze and restart. Dropping the value stops it and deletes its
+/// data, unless it was started in a folder.
 #[derive(Debug)]
 pub struct PrivatePostgres {
     folder: DataFolder,
@@ -78,10 +78,11 @@ impl PrivatePostgres {
         entries.filter(|entry| entry.contains(text)).count()
     }
 
-    /// Kills the server with SIGKILL, like a crash, and waits for the end of all its processes: it cannot be restarted
-    /// before.
+    /// Kills the server with SIGKILL, like a crash, and waits for the end of all its processes: it cannot be
+    /// restarted before.
     pub fn kill(&self) {
-        // A stopped server starts no process for a client that connects between the listing of its children and the kill.
+        // A stopped server starts no process for a client that connects between the listing of its children and
+        // the kill.
         if let Some(server) = self.signal_all("STOP").first() {
             while !is_stopped(server) {
                 std::thread::yield_now();
@@ -130,7 +131,8 @@ impl PrivatePostgres {
         self.run_script_with("up", &[("POSTGRES_PORT", self.port())]);
     }
 
-    /// Restarts a stopped server on its port as a recovery from backups does that ends at once: on the next timeline.
+    /// Restarts a stopped server on its port as a recovery from backups does that ends at once: on the next
+    /// timeline.
     pub fn restart_on_new_timeline(&self) {
         let data = self.folder.path().join("postgres");
         // Owned by the user of the server, like the file that it is copied from.
@@ -164,7 +166,8 @@ impl PrivatePostgres {
         assert!(output.status.success(), "scripts/servers {verb}: {stderr}");
     }
 
-    /// Sends a signal to the server, found by the pid file in its data folder, and to its children; returns their ids.
+    /// Sends a signal to the server, found by the pid file in its data folder, and to its children; returns
+    /// their ids.
     fn signal_all(&self, signal: &str) -> Vec<String> {
         let data = self.folder.path().join("postgres");
         let Some(server) = server_process(&data) else { return Vec::new() };

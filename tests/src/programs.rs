@@ -317,8 +317,8 @@ pub fn program(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// A free port of the loopback address, below those that the system gives to connections and to listeners on port 0: it
-/// stays free while a server restarts.
+/// A free port of the loopback address, below those that the system gives to connections and to listeners on
+/// port 0: it stays free while a server restarts.
 pub fn fixed_address() -> SocketAddr {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").expect("Linux");
     let first = range.split_whitespace().next().and_then(|first| first.parse().ok()).expect("a port");

@@ -66,8 +66,8 @@ impl Proxy {
         self.serve(listener);
     }
 
-    /// Drops all further traffic of the open connections without closing them, like a firewall that lost its state. New
-    /// connections work.
+    /// Drops all further traffic of the open connections without closing them, like a firewall that lost its
+    /// state. New connections work.
     pub fn silence_open_connections(&self) {
         self.silenced.send_modify(|times| *times += 1);
     }

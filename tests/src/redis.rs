@@ -158,8 +158,8 @@ impl PrivateRedisCluster {
     }
 }
 
-/// A free port below the ephemeral ports, for which the port 10,000 above is free as well: that is the bus of a cluster
-/// node.
+/// A free port below the ephemeral ports, for which the port 10,000 above is free as well: that is the bus of a
+/// cluster node.
 fn free_port() -> u16 {
     loop {
         let port = fastrand::u16(10_000..22_000);

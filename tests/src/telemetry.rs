@@ -20,8 +20,8 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// The metrics of all components that are created while this lives, and the spans of this thread.
 ///
-/// The meter provider is that of the process, so tests that record wait for each other. Spans are recorded as the programs
-/// do: root spans at the level info, and others at the level debug inside another span.
+/// The meter provider is that of the process, so tests that record wait for each other. Spans are recorded as
+/// the programs do: root spans at the level info, and others at the level debug inside another span.
 #[derive(Debug)]
 pub struct RecordedTelemetry {
     meters: SdkMeterProvider,

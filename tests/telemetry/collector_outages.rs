@@ -7,7 +7,8 @@ use super::*;
 
 /// The requests of a run, each with a new span.
 const REQUESTS: usize = 3_000;
-/// Maximum time until a failed export is logged: that of a request to the collector, and a margin for a busy machine.
+/// Maximum time until a failed export is logged: that of a request to the collector, and a margin for a busy
+/// machine.
 const FIRST_FAILURE: Duration = Duration::from_secs(10);
 /// Maximum time of a shutdown: the flush takes up to one second.
 const SHUTDOWN: Duration = Duration::from_secs(4);

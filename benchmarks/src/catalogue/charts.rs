@@ -67,7 +67,8 @@ pub(super) fn rox(notes: u32, random: &mut Rng) -> Vec<u8> {
 fn notes(keys: u8, length_ms: u32, place: u32, of: u32, random: &mut Rng) -> u32 {
     let dense = 250 + 135 * u32::from(keys);
     let difficulty = 40 + 80 * (place + 1) / of;
-    // In thousandths of a note per second. The hardest charts have 9.5 notes per second with 4 keys and 14.3 with 7.
+    // In thousandths of a note per second. The hardest charts have 9.5 notes per second with 4 keys and 14.3
+    // with 7.
     let density = u64::from(dense * difficulty / 10 * bell(random, 55, 145) / 100);
     let notes = density * u64::from(length_ms) / 1_000_000;
     u32::try_from(notes.max(1)).unwrap_or(u32::MAX)

@@ -10,8 +10,8 @@ use super::{CatalogueOptions, drafts};
 /// The number of concurrent transactions: enough to keep PostgreSQL busy while one waits for the disk.
 const WRITERS: usize = 8;
 
-/// Stores the catalogue, each chartset in one transaction, and shows the progress on standard error. Chartsets that are
-/// stored already stay as they are, so that an interrupted fill can be repeated.
+/// Stores the catalogue, each chartset in one transaction, and shows the progress on standard error. Chartsets
+/// that are stored already stay as they are, so that an interrupted fill can be repeated.
 ///
 /// # Errors
 ///

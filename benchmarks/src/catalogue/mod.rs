@@ -1,7 +1,7 @@
 //! Synthetic catalogues of any size, with distributions like those of real catalogues.
 //!
-//! A version of this program generates the same catalogue for the same seed and size. There are no chart files and no
-//! notes: note hashes and ROX bytes are random, so that `chart-indexer verify` fails for the ROX files.
+//! A version of this program generates the same catalogue for the same seed and size. There are no chart files
+//! and no notes: note hashes and ROX bytes are random, so that `chart-indexer verify` fails for the ROX files.
 //!
 //! These follow realistic distributions:
 //!
@@ -40,8 +40,8 @@ pub struct CatalogueOptions {
 }
 
 impl CatalogueOptions {
-    /// A catalogue of `chartsets` chartsets with `charts` charts in total. Catalogues with different seeds have almost
-    /// no ids in common, so that both can be stored in one database.
+    /// A catalogue of `chartsets` chartsets with `charts` charts in total. Catalogues with different seeds have
+    /// almost no ids in common, so that both can be stored in one database.
     ///
     /// # Errors
     ///
@@ -82,8 +82,8 @@ pub struct ImpossibleSize {
     pub charts: u64,
 }
 
-/// The catalogue: every folder as the store takes it, and the moment of its last update in Unix epoch milliseconds,
-/// the oldest first.
+/// The catalogue: every folder as the store takes it, and the moment of its last update in Unix epoch
+/// milliseconds, the oldest first.
 pub fn drafts(options: CatalogueOptions) -> impl Iterator<Item = (ChartsetDraft, i64)> {
     let sets = Sets::new(options);
     let plan = plan::chart_counts(&options).into_iter().zip(plan::update_times(&options));
@@ -123,8 +123,8 @@ impl Sets {
         ChartsetDraft { id, path, exact_source: common.exact, charts }
     }
 
-    /// The id, path and source of a chartset: 70 % are sets of the first game, 25 % are songs in packs of the second,
-    /// and 5 % have no source.
+    /// The id, path and source of a chartset: 70 % are sets of the first game, 25 % are songs in packs of the
+    /// second, and 5 % have no source.
     fn place(&self, number: u64, random: &mut Rng) -> (ChartsetId, String, Option<PublicSource>) {
         let kind = pick_weighted(
             random,

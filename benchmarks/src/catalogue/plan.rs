@@ -1,4 +1,5 @@
-//! The properties that depend on the whole catalogue: the number of charts and the update time of each chartset.
+//! The properties that depend on the whole catalogue: the number of charts and the update time of each
+//! chartset.
 
 use super::CatalogueOptions;
 use super::random::{Stream, generator};
@@ -39,8 +40,8 @@ pub(super) fn chart_counts(options: &CatalogueOptions) -> Vec<u8> {
     counts
 }
 
-/// The update times in ascending order, over three years. About a quarter of the chartsets are updated in bursts of a
-/// few seconds, some of which are within a millisecond.
+/// The update times in ascending order, over three years. About a quarter of the chartsets are updated in
+/// bursts of a few seconds, some of which are within a millisecond.
 pub(super) fn update_times(options: &CatalogueOptions) -> Vec<i64> {
     let mut random = generator(options.seed(), Stream::Plan, 1);
     let (mut groups, mut sets) = (Vec::new(), 0);

@@ -182,7 +182,8 @@ impl Library {
     }
 }
 
-/// A name with its romanised form where it has one: in most names of other scripts, and few Latin names with accents.
+/// A name with its romanised form where it has one: in most names of other scripts, and few Latin names with
+/// accents.
 fn named(name: Word, script: Script, random: &mut Rng) -> Word {
     let is_romanised = per_mille(random, if script == Script::Latin { 100 } else { 850 });
     if is_romanised { name } else { plain(&name.native) }

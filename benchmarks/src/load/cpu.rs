@@ -8,8 +8,8 @@ use procfs::process::{Process, Stat, all_processes};
 use procfs::{CpuTime, CurrentSI, KernelStats};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The cores of the servers and those of the generator: the first half of the machine's and the rest. Threads and processes run
-/// where the thread that starts them is pinned.
+/// The cores of the servers and those of the generator: the first half of the machine's and the rest. Threads
+/// and processes run where the thread that starts them is pinned.
 #[derive(Debug, Clone)]
 pub(crate) struct Cores {
     servers: Vec<usize>,
@@ -69,8 +69,8 @@ fn pin(cores: &[usize]) -> Result<()> {
     sched_setaffinity(None, &set).with_context(|| format!("cannot pin this thread to the cores {cores:?}"))
 }
 
-/// The user and system time of processes with their descendants, including those that have ended (`utime`, `stime`, `cutime`
-/// and `cstime` of `/proc/<pid>/stat`, in ticks of 10 ms).
+/// The user and system time of processes with their descendants, including those that have ended (`utime`,
+/// `stime`, `cutime` and `cstime` of `/proc/<pid>/stat`, in ticks of 10 ms).
 pub(crate) fn cpu_time(roots: &[u32]) -> Result<Duration> {
     let stats: BTreeMap<i32, _> = all_processes()?
         .filter_map(|process| process.ok()?.stat().ok())

@@ -12,8 +12,8 @@ use crate::target::{Role, ServiceForm};
 
 /// Before counting, connections are opened.
 const WARM_UP_SECONDS: u64 = 1;
-/// callgrind makes the service about fifty times slower. Requests are sent for this time again and again, until there are enough
-/// for the work in the background to matter little.
+/// callgrind makes the service about fifty times slower. Requests are sent for this time again and again, until
+/// there are enough for the work in the background to matter little.
 const SECONDS: u64 = 5;
 const ENOUGH_REQUESTS: u64 = 5_000;
 const MAX_RUNS: usize = 6;

@@ -1,4 +1,5 @@
-//! Rounds: one target under load for a few seconds. Rounds of different targets alternate, and medians are compared.
+//! Rounds: one target under load for a few seconds. Rounds of different targets alternate, and medians are
+//! compared.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -84,8 +85,8 @@ impl Variant {
 }
 
 impl Schedule {
-    /// Runs the rounds of all targets, in the order A B B A, after a warm-up of each. Returns the rounds of each target; those with
-    /// the same index were run one after the other.
+    /// Runs the rounds of all targets, in the order A B B A, after a warm-up of each. Returns the rounds of
+    /// each target; those with the same index were run one after the other.
     pub(crate) async fn run(self, variants: &[Variant], cores: &Cores) -> Result<Vec<Vec<Round>>> {
         for variant in variants {
             variant.run(1, 0).await?;

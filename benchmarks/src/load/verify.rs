@@ -17,8 +17,8 @@ const MAX_EXAMPLES: usize = 10;
 const TOO_MANY_REQUESTS: u16 = 429;
 const SERVICE_UNAVAILABLE: u16 = 503;
 
-/// Checks the responses to the requests of a scenario: the first one to each request by its content, later ones by comparing them
-/// with it, since the catalogue does not change.
+/// Checks the responses to the requests of a scenario: the first one to each request by its content, later ones
+/// by comparing them with it, since the catalogue does not change.
 #[derive(Debug)]
 pub(crate) struct Verifier {
     hasher: RandomState,
@@ -124,8 +124,9 @@ impl Admissions {
         self.by_client.entry((group, client)).or_default().push((exchange, admitted));
     }
 
-    /// Clients that certainly were admitted too often, or refused although they had room. A request was counted at some moment
-    /// between its sending and its response, so only what holds for every such moment is a violation.
+    /// Clients that certainly were admitted too often, or refused although they had room. A request was counted
+    /// at some moment between its sending and its response, so only what holds for every such moment is a
+    /// violation.
     fn violations(&self) -> Examples {
         let mut violations = Examples::default();
         for ((group, client), exchanges) in &self.by_client {

@@ -48,7 +48,8 @@ fn positions_of_none(responses: &[Option<CachedResponse>]) -> Vec<usize> {
 }
 
 impl<E: Send + Sync + 'static> ReadThrough<E> {
-    /// The entry in memory if it is fresh. A stale one is read again with the others, since that costs the batch little.
+    /// The entry in memory if it is fresh. A stale one is read again with the others, since that costs the
+    /// batch little.
     fn get_fresh(&self, key: &CacheKey) -> Option<CachedResponse> {
         let fresh = self.get_any(key).filter(|(_, freshness)| *freshness == Freshness::Fresh);
         self.metrics.count(key.kind(), if fresh.is_some() { Read::MemoryHit } else { Read::MemoryMiss });
@@ -131,7 +132,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         }
     }
 
-    /// Takes older responses instead of those that could not be read. An error unless there is one for each key.
+    /// Takes older responses instead of those that could not be read. An error unless there is one for each
+    /// key.
     fn fall_back(
         &self,
         keys: &[CacheKey],

@@ -50,10 +50,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
 
     /// Returns the response from memory, from Redis, or from the fill.
     ///
-    /// The fill continues in a task of its own when this future is dropped, and its response is cached. Concurrent
-    /// requests for the key share its outcome, including an error; the next request after an error tries again. If
-    /// the fill fails, or more fills are in flight than [`CacheConfig::max_fills`], an older response is returned if
-    /// there is one.
+    /// The fill continues in a task of its own when this future is dropped, and its response is cached.
+    /// Concurrent requests for the key share its outcome, including an error; the next request after an error
+    /// tries again. If the fill fails, or more fills are in flight than [`CacheConfig::max_fills`], an older
+    /// response is returned if there is one.
     pub async fn get_or_fill<F, Fut>(&self, key: CacheKey, fill: F) -> Result<CachedResponse, FillError<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -62,8 +62,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
         self.get_or_fill_from(FillSource::RedisThenStore, key, fill).await
     }
 
-    /// Like [`get_or_fill`](Self::get_or_fill), without the read of Redis, even if Redis holds the response: for the
-    /// second key of a request, whose one round trip was for the first.
+    /// Like [`get_or_fill`](Self::get_or_fill), without the read of Redis, even if Redis holds the response:
+    /// for the second key of a request, whose one round trip was for the first.
     pub async fn get_or_fill_skipping_redis_read<F, Fut>(
         &self,
         key: CacheKey,
@@ -102,8 +102,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
         self.inner.get(key)
     }
 
-    /// Refreshes a stale response in a task of its own, from Redis and then from the store, unless a fill for it is in
-    /// flight or failed within the last second.
+    /// Refreshes a stale response in a task of its own, from Redis and then from the store, unless a fill for
+    /// it is in flight or failed within the last second.
     pub fn refresh_in_background<F, Fut>(&self, key: CacheKey, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -112,8 +112,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
         self.inner.refresh(key, FillSource::RedisThenStore, fill);
     }
 
-    /// The gzip representation of a body from this cache. `compress` is called when it is first needed; the result is
-    /// cached with the body. `None` if `compress` returns that.
+    /// The gzip representation of a body from this cache. `compress` is called when it is first needed; the
+    /// result is cached with the body. `None` if `compress` returns that.
     ///
     /// Only memory holds compressed bodies (decision 0029).
     pub fn gzip<'body>(
@@ -133,8 +133,9 @@ impl<E: Send + Sync + 'static> Cache<E> {
         gzip
     }
 
-    /// The time since the response in memory was read from the store, or `None` if memory does not have it. An age above
-    /// [`Lifetimes::revalidate_after`](crate::Lifetimes::revalidate_after) means that the store does not respond.
+    /// The time since the response in memory was read from the store, or `None` if memory does not have it. An
+    /// age above [`Lifetimes::revalidate_after`](crate::Lifetimes::revalidate_after) means that the store does
+    /// not respond.
     #[must_use]
     pub fn age(&self, key: &CacheKey) -> Option<Duration> {
         self.inner.age(key)

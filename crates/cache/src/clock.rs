@@ -44,8 +44,8 @@ pub(crate) struct Now {
     pub(crate) coarse: CoarseInstant,
 }
 
-/// A time in 4 bytes, which keeps the entries of unknown hashes small: ticks of 10 ms, which wrap after 497 days. No
-/// entry gets that old.
+/// A time in 4 bytes, which keeps the entries of unknown hashes small: ticks of 10 ms, which wrap after 497
+/// days. No entry gets that old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CoarseInstant(u32);
 

@@ -44,8 +44,8 @@ impl DatabaseTracker {
         self.since().is_some_and(|since| since_check > now.coarse.since(since))
     }
 
-    /// When a record from Redis with this database counts as checked: now, or before this database was seen. While no
-    /// database is known, every record counts.
+    /// When a record from Redis with this database counts as checked: now, or before this database was seen.
+    /// While no database is known, every record counts.
     pub(crate) fn record_checked_at(&self, database: Option<DatabaseIdentity>, now: Now) -> CoarseInstant {
         let current = *self.current.lock().unwrap_or_else(PoisonError::into_inner);
         match self.since() {

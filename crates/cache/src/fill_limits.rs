@@ -17,11 +17,12 @@ const MAX_LIST_BURST: Duration = Duration::from_millis(500);
 /// Maximum number of batches in the queue, for each that may be in flight.
 const MAX_QUEUED_BATCHES: usize = 16;
 
-/// The concurrency limits of fills. They are separate from the limit of all requests, so that requests which wait for
-/// a slow store leave room for requests that the cache can serve.
+/// The concurrency limits of fills. They are separate from the limit of all requests, so that requests which
+/// wait for a slow store leave room for requests that the cache can serve.
 ///
-/// Lists and pages have permits of their own, whichever engine serves them: neither they nor the other responses can use up
-/// the permits of the other. The same holds for batches, each of which reads as much as hundreds of single fills.
+/// Lists and pages have permits of their own, whichever engine serves them: neither they nor the other
+/// responses can use up the permits of the other. The same holds for batches, each of which reads as much as
+/// hundreds of single fills.
 #[derive(Debug)]
 pub(crate) struct FillLimits {
     store: FillPermits,

@@ -39,8 +39,8 @@ enum Joined<E> {
 }
 
 impl<E: Send + Sync + 'static> ReadThrough<E> {
-    /// Waits for the fill in flight, or starts one. Falls back to an older response if the fill fails or takes too
-    /// long.
+    /// Waits for the fill in flight, or starts one. Falls back to an older response if the fill fails or takes
+    /// too long.
     pub(crate) async fn fetch<F, Fut>(
         self: &Arc<Self>,
         key: CacheKey,
@@ -114,8 +114,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         outcome
     }
 
-    /// Starts a fill in the background, unless one is in flight or failed recently. It fails if no permit is free: the requests that
-    /// wait for permits have no response yet.
+    /// Starts a fill in the background, unless one is in flight or failed recently. It fails if no permit is
+    /// free: the requests that wait for permits have no response yet.
     pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, source: FillSource, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
@@ -228,7 +228,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         outcome
     }
 
-    /// Completes a fill: caches the response in memory, wakes the waiters, and writes it to Redis in the background.
+    /// Completes a fill: caches the response in memory, wakes the waiters, and writes it to Redis in the
+    /// background.
     fn complete(
         self: &Arc<Self>,
         key: CacheKey,
@@ -293,8 +294,9 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
 
 /// The span of a fill, the child of the current one. It has no span unless there is a current one.
 ///
-/// Requests that join the fill link to this span. It may outlive its parent: a fill continues when its request is dropped or
-/// gets an older response, and that for a stale response starts when the request has its response.
+/// Requests that join the fill link to this span. It may outlive its parent: a fill continues when its request
+/// is dropped or gets an older response, and that for a stale response starts when the request has its
+/// response.
 fn fill_span(kind: Kind) -> Span {
     child_span(|| {
         let span = debug_span!(

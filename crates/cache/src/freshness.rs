@@ -10,8 +10,8 @@ use crate::database_tracker::DatabaseTracker;
 use crate::generation::{GenerationTracker, LocalGenerationId};
 use crate::{CacheKey, CatalogueStatusSource, Lifetimes};
 
-/// When an entry was read from the store, and when it was last confirmed to be current. Both are the *start* of the
-/// read, since a read may miss what changes while it runs.
+/// When an entry was read from the store, and when it was last confirmed to be current. Both are the *start* of
+/// the read, since a read may miss what changes while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timestamps {
     pub(crate) read_at: CoarseInstant,
@@ -50,8 +50,8 @@ pub(crate) enum Freshness {
     Fresh,
     /// Serve it, and refresh it in the background: `stale-while-revalidate` (RFC 5861, section 3).
     Stale,
-    /// Read it again first, and serve it only if that fails: `stale-if-error` (RFC 5861, section 4). Unlike under the
-    /// directive `must-revalidate`, it is served on errors.
+    /// Read it again first, and serve it only if that fails: `stale-if-error` (RFC 5861, section 4). Unlike
+    /// under the directive `must-revalidate`, it is served on errors.
     MustRevalidate,
     /// Do not serve it: it is too old even for `stale-if-error`.
     Expired,
@@ -60,8 +60,8 @@ pub(crate) enum Freshness {
 /// Tracks whether this replica receives invalidations, and decides how fresh entries are.
 #[derive(Debug)]
 pub(crate) struct FreshnessTracker {
-    /// When listening was last confirmed, in milliseconds plus one; zero for never. In real time, which a test cannot
-    /// advance.
+    /// When listening was last confirmed, in milliseconds plus one; zero for never. In real time, which a test
+    /// cannot advance.
     confirmed_ms: AtomicU64,
     /// When listening started, as [`CoarseInstant::bits`]. Invalidations from before may have been missed.
     listening_since: AtomicU32,
@@ -69,14 +69,15 @@ pub(crate) struct FreshnessTracker {
     seed: u8,
     /// The generation of the catalogue, which shows what is current without any invalidation.
     pub(crate) generations: GenerationTracker,
-    /// Since when the catalogue is in its database: what was read from another one may be of a state that is lost.
+    /// Since when the catalogue is in its database: what was read from another one may be of a state that is
+    /// lost.
     database: DatabaseTracker,
 }
 
 /// A listener that was not confirmed for this long may be disconnected.
 const LISTENING_TIMEOUT: Duration = Duration::from_secs(2);
-/// While not listening, entries are served for this long after they were checked. With [`LISTENING_TIMEOUT`] this
-/// makes up the five seconds within which a removal takes effect everywhere (docs/api.md, "ROX file").
+/// While not listening, entries are served for this long after they were checked. With [`LISTENING_TIMEOUT`]
+/// this makes up the five seconds within which a removal takes effect everywhere (docs/api.md, "ROX file").
 const MAX_UNCHECKED: Duration = Duration::from_secs(3);
 
 impl FreshnessTracker {
@@ -90,7 +91,8 @@ impl FreshnessTracker {
         }
     }
 
-    /// When a record that was just read from Redis counts as checked: now, unless it was read from another database.
+    /// When a record that was just read from Redis counts as checked: now, unless it was read from another
+    /// database.
     pub(crate) fn record_checked_at(&self, database: Option<DatabaseIdentity>, now: Now) -> CoarseInstant {
         self.database.follow(&self.generations, now);
         self.database.record_checked_at(database, now)
@@ -141,9 +143,9 @@ impl FreshnessTracker {
         }
     }
 
-    /// Whether the catalogue was still in the generation of the entry a moment ago. Then the entry is current without
-    /// any invalidation: no change was committed between the two reads of the generation, and the first of them came
-    /// before the read of the entry.
+    /// Whether the catalogue was still in the generation of the entry a moment ago. Then the entry is current
+    /// without any invalidation: no change was committed between the two reads of the generation, and the first
+    /// of them came before the read of the entry.
     fn is_unchanged(&self, timestamps: Timestamps) -> bool {
         self.generations
             .time_since_confirmed(timestamps.generation)

@@ -17,7 +17,8 @@ pub struct CatalogueStatus {
     pub read_at: Instant,
 }
 
-/// A function that returns the last known status of the catalogue, without waiting; `None` before the first read.
+/// A function that returns the last known status of the catalogue, without waiting; `None` before the first
+/// read.
 #[derive(Clone)]
 pub struct CatalogueStatusSource(Arc<dyn Fn() -> Option<CatalogueStatus> + Send + Sync>);
 
@@ -90,8 +91,8 @@ impl GenerationTracker {
         Some(CurrentGeneration { generation, local_id: newest.0, database, read_at })
     }
 
-    /// The time since the catalogue was last confirmed to be in this generation; `None` if it is in another one now, or
-    /// if nothing is known.
+    /// The time since the catalogue was last confirmed to be in this generation; `None` if it is in another one
+    /// now, or if nothing is known.
     pub(crate) fn time_since_confirmed(&self, local_id: LocalGenerationId) -> Option<Duration> {
         if local_id == LocalGenerationId::UNKNOWN {
             return None;

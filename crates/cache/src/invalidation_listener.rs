@@ -14,7 +14,8 @@ use crate::invalidation_message;
 use crate::read_through::ReadThrough;
 use crate::subscription::{Server, Subscription};
 
-/// How often the connection is checked: well below the timeout after which the replica no longer counts as listening.
+/// How often the connection is checked: well below the timeout after which the replica no longer counts as
+/// listening.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a check or an attempt to connect may take.
 const TIMEOUT: Duration = Duration::from_secs(1);

@@ -29,15 +29,15 @@ const BATCH: usize = 256;
 const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 const BACKOFF: ConstantBuilder = ConstantBuilder::new().with_delay(RETRY_DELAY).without_max_times();
-/// How long the replicas of Redis may take to confirm a batch: they lag by milliseconds, or are disconnected. Below
-/// the 500 ms that the Redis client waits for any reply.
+/// How long the replicas of Redis may take to confirm a batch: they lag by milliseconds, or are disconnected.
+/// Below the 500 ms that the Redis client waits for any reply.
 const REPLICATION_TIMEOUT: Duration = Duration::from_millis(300);
 /// When an invalidation is repeated: by then, a subscriber that lost its connection has reconnected.
 const REPEAT_AFTER: Duration = Duration::from_secs(1);
 
 impl Invalidator {
-    /// An invalidator for the caches with this [key prefix](crate::CacheConfig::KEY_PREFIX). Without an endpoint it
-    /// does nothing.
+    /// An invalidator for the caches with this [key prefix](crate::CacheConfig::KEY_PREFIX). Without an
+    /// endpoint it does nothing.
     ///
     /// # Errors
     ///
@@ -46,13 +46,14 @@ impl Invalidator {
         Ok(Self { pool: RedisPool::new(config, BATCH_TIMEOUT)?, key_prefix: key_prefix.into() })
     }
 
-    /// Invalidates the responses of these keys. Retries until the timeout is over. Invalidating twice does no harm.
+    /// Invalidates the responses of these keys. Retries until the timeout is over. Invalidating twice does no
+    /// harm.
     ///
     /// # Errors
     ///
-    /// Redis was unavailable until the timeout. Replicas still serve no older response for longer than five seconds,
-    /// since they receive no messages either. But the older responses in Redis must be invalidated before it is
-    /// available again, so the caller should try again.
+    /// Redis was unavailable until the timeout. Replicas still serve no older response for longer than five
+    /// seconds, since they receive no messages either. But the older responses in Redis must be invalidated
+    /// before it is available again, so the caller should try again.
     pub async fn invalidate(&self, keys: &[CacheKey], timeout: Duration) -> Result<(), InvalidationError> {
         if self.pool.is_configured() {
             let deadline = Instant::now() + timeout;
@@ -63,11 +64,11 @@ impl Invalidator {
         Ok(())
     }
 
-    /// Invalidates the responses of these keys so that a failover of Redis does not undo it: waits for the replicas
-    /// of Redis, and repeats everything after a second, for subscribers that were reconnecting.
+    /// Invalidates the responses of these keys so that a failover of Redis does not undo it: waits for the
+    /// replicas of Redis, and repeats everything after a second, for subscribers that were reconnecting.
     ///
-    /// Returns how many replicas of Redis confirmed the second time; `None` if Redis does not report it. If a failover
-    /// comes before one has confirmed, Redis may hold an older response until it is read again.
+    /// Returns how many replicas of Redis confirmed the second time; `None` if Redis does not report it. If a
+    /// failover comes before one has confirmed, Redis may hold an older response until it is read again.
     ///
     /// # Errors
     ///
@@ -94,15 +95,16 @@ impl Invalidator {
         Ok(batches.ok().and_then(least_confirmed))
     }
 
-    /// First in Redis, then on the replicas: one that reads again at once must not find the older response in Redis.
+    /// First in Redis, then on the replicas: one that reads again at once must not find the older response in
+    /// Redis.
     async fn invalidate_once(&self, keys: &[CacheKey]) -> Result<(), CommandError> {
         let replies = self.pool.run_all(&self.set_markers(keys)).await?;
         self.delete_unmarked(keys, replies).await?;
         self.publish(keys).await
     }
 
-    /// Like [`invalidate_once`](Self::invalidate_once), with the number of replicas of Redis that confirmed. The
-    /// inner error means that Redis does not report it.
+    /// Like [`invalidate_once`](Self::invalidate_once), with the number of replicas of Redis that confirmed.
+    /// The inner error means that Redis does not report it.
     async fn invalidate_replicated(
         &self,
         keys: &[CacheKey],
@@ -123,8 +125,8 @@ impl Invalidator {
         keys.iter().map(set_marker).collect()
     }
 
-    /// Deletes the keys that got no marker. A Redis that has reached its memory limit refuses `SET` but not `DEL`,
-    /// and so refuses the older response as well.
+    /// Deletes the keys that got no marker. A Redis that has reached its memory limit refuses `SET` but not
+    /// `DEL`, and so refuses the older response as well.
     async fn delete_unmarked(
         &self,
         keys: &[CacheKey],

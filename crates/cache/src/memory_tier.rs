@@ -10,10 +10,11 @@ use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 use crate::freshness::Timestamps;
 use crate::{CacheKey, CachedBody, CachedResponse};
 
-/// Cached responses, bounded in bytes, in two regions: responses with a body, and keys that the index does not hold.
+/// Cached responses, bounded in bytes, in two regions: responses with a body, and keys that the index does not
+/// hold.
 ///
-/// Clients can ask for any number of hashes that do not exist. These have a region of their own, in which they evict
-/// only each other. An entry there is a key and its timestamps.
+/// Clients can ask for any number of hashes that do not exist. These have a region of their own, in which they
+/// evict only each other. An entry there is a key and its timestamps.
 ///
 /// Both regions are a `quick_cache`, which was compared with `moka`
 /// (`benchmarks/results/2026-11-22-memory-tier.md`).
@@ -34,8 +35,8 @@ type Region<Value> = Cache<CacheKey, Value, ByteWeighter, RandomState, CountEvic
 struct FoundEntry {
     body: CachedBody,
     timestamps: Timestamps,
-    /// The size of the body at insertion. A body grows when it is compressed, and `quick_cache` needs the same weight
-    /// for the insertion and the removal of an entry.
+    /// The size of the body at insertion. A body grows when it is compressed, and `quick_cache` needs the same
+    /// weight for the insertion and the removal of an entry.
     bytes: u64,
 }
 
@@ -117,8 +118,8 @@ impl MemoryTier {
         }
     }
 
-    /// The cached body if it equals that of this response, else this response. So a body that was read again without a
-    /// change is not compressed again.
+    /// The cached body if it equals that of this response, else this response. So a body that was read again
+    /// without a change is not compressed again.
     pub(crate) fn reuse(&self, key: &CacheKey, response: CachedResponse) -> CachedResponse {
         let CachedResponse::Found(body) = response else { return response };
         let cached = self.found.peek(key).map(|entry| entry.body).filter(|cached| *cached == body);

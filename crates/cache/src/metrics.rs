@@ -200,7 +200,8 @@ impl Drop for CountOnDrop<'_> {
     }
 }
 
-/// Records the duration of a fill when it is dropped: as an error unless another outcome was set, since a fill may panic.
+/// Records the duration of a fill when it is dropped: as an error unless another outcome was set, since a fill
+/// may panic.
 pub(crate) struct FillTimer<'metrics> {
     metrics: &'metrics CacheMetrics,
     kind: Kind,

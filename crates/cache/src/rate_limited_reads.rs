@@ -50,7 +50,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
             let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
                 return Admission::Admitted(self.inner.shed(&key));
             };
-            // Boxed, as below: futures of hits and of rejections are small, since what is larger is only needed by others.
+            // Boxed, as below: futures of hits and of rejections are small, since what is larger is only needed
+            // by others.
             return Box::pin(self.check_and_read(limiter, check, key, fill, (start, announced))).await;
         }
         let decision = limiter.decide(check).await;
@@ -69,7 +70,8 @@ impl<E: Send + Sync + 'static> Cache<E> {
         Admission::Admitted(response)
     }
 
-    /// Asks Redis for the rate limit and the response together, and the store if Redis does not have the response.
+    /// Asks Redis for the rate limit and the response together, and the store if Redis does not have the
+    /// response.
     async fn check_and_read<F, Fut>(
         &self,
         limiter: &Limiter,

@@ -168,8 +168,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         self.memory.update_size(*key, body);
     }
 
-    /// Starts to listen for invalidations. Everything that was read before must be revalidated: invalidations may
-    /// have been missed.
+    /// Starts to listen for invalidations. Everything that was read before must be revalidated: invalidations
+    /// may have been missed.
     pub(crate) fn start_listening(&self) {
         self.freshness.start_listening(self.clock.now());
         self.fills.invalidate_all();

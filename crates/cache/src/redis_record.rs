@@ -12,8 +12,8 @@
 //! | | tag, then body |
 //! | 8 | checksum: the first bytes of the BLAKE3 hash of the Redis key, a zero byte, and all of the above |
 //!
-//! The checksum covers the key, so a record under another key is a miss as well. It detects corruption, not forgery
-//! by a client that may write to Redis.
+//! The checksum covers the key, so a record under another key is a miss as well. It detects corruption, not
+//! forgery by a client that may write to Redis.
 
 use bytes::Bytes;
 use chart_index_domain::search::{DatabaseIdentity, Generation};

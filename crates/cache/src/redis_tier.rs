@@ -11,8 +11,8 @@ use crate::redis_record::Record;
 use crate::redis_writes::WriteQueue;
 use crate::{CacheConnections, CacheKey, Kind};
 
-/// Replaces the record of an invalidated key for a while. Reads treat it as a miss, and [`RedisTier::insert`] does not
-/// overwrite it, so a response that was read before the change does not come back.
+/// Replaces the record of an invalidated key for a while. Reads treat it as a miss, and [`RedisTier::insert`]
+/// does not overwrite it, so a response that was read before the change does not come back.
 pub(crate) const INVALIDATION_MARKER: &[u8] = b"\x00ci:invalidated";
 /// The time to live of the marker.
 pub(crate) const MARKER_TTL_MS: u64 = 30_000;
@@ -90,8 +90,8 @@ impl RedisTier {
         keys.iter().zip(&redis_keys).map(decode).collect()
     }
 
-    /// Writes records over this connection, except those whose key was invalidated. Errors are ignored: they cost a later
-    /// request some time.
+    /// Writes records over this connection, except those whose key was invalidated. Errors are ignored: they
+    /// cost a later request some time.
     pub(crate) async fn insert(&self, connection: &RedisConnection, records: &[NewRecord]) {
         // The keys of a call must be on one node of a cluster.
         let records_per_call = if connection.is_cluster() { 1 } else { records.len().max(1) };

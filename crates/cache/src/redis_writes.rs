@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::read_start::ReadStart;
 use crate::{CacheKey, CachedResponse};
 
-/// The maximum number of responses that are queued or being written. When Redis or this process falls behind, a dropped write
-/// costs another replica a read; a queue without a limit would cost all requests memory and time.
+/// The maximum number of responses that are queued or being written. When Redis or this process falls behind, a
+/// dropped write costs another replica a read; a queue without a limit would cost all requests memory and time.
 const MAX_QUEUED: usize = 1_024;
 /// The maximum number of responses in a write: Redis runs no other command until it is complete.
 const MAX_RESPONSES: usize = 64;
@@ -65,7 +65,8 @@ impl WriteQueue {
     }
 }
 
-/// Takes what is queued, until the queue is empty. If it is dropped before, the next [`WriteQueue::push`] starts another one.
+/// Takes what is queued, until the queue is empty. If it is dropped before, the next [`WriteQueue::push`]
+/// starts another one.
 #[derive(Debug)]
 pub(crate) struct Writer {
     queue: Arc<WriteQueue>,

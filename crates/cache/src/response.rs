@@ -10,8 +10,8 @@ use bytes::Bytes;
 pub enum CachedResponse {
     /// The body: JSON text, or the bytes of a ROX file.
     Found(CachedBody),
-    /// The index does not hold the key. The body follows from the key and is not cached, so hundreds of thousands of
-    /// unknown hashes fit in a few megabytes.
+    /// The index does not hold the key. The body follows from the key and is not cached, so hundreds of
+    /// thousands of unknown hashes fit in a few megabytes.
     NotFound,
 }
 
@@ -41,7 +41,8 @@ impl CachedResponse {
 pub enum MemoryLookup {
     /// To be served as it is.
     Fresh(CachedResponse),
-    /// A response to serve, and to refresh with [`Cache::refresh_in_background`](crate::Cache::refresh_in_background).
+    /// A response to serve, and to refresh with
+    /// [`Cache::refresh_in_background`](crate::Cache::refresh_in_background).
     Stale(CachedResponse),
     /// No response that may be served without asking Redis or the store.
     Miss,
@@ -87,8 +88,9 @@ impl CachedBody {
         self.0.gzip.get()?.as_deref()
     }
 
-    /// The gzip representation. `compress` is called once for all clones; it returns `None` if gzip does not make the
-    /// body smaller. For a body from a cache use [`Cache::gzip`](crate::Cache::gzip), which accounts for the bytes.
+    /// The gzip representation. `compress` is called once for all clones; it returns `None` if gzip does not
+    /// make the body smaller. For a body from a cache use [`Cache::gzip`](crate::Cache::gzip), which accounts
+    /// for the bytes.
     pub fn gzip_or_compress(
         &self,
         compress: impl FnOnce(&Bytes) -> Option<Representation>,

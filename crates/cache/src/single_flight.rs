@@ -1,7 +1,8 @@
 //! Single-flight fills: concurrent requests for one key share one fill.
 //!
 //! The first request [starts](SingleFlight::start) a fill and gets a [`FillHandle`], which
-//! [completes](FillHandle::complete) it. Later requests [join](Shard::join) it. All of them wait with a [`Waiter`].
+//! [completes](FillHandle::complete) it. Later requests [join](Shard::join) it. All of them wait with a
+//! [`Waiter`].
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -51,16 +52,16 @@ impl<E> Clone for Completed<E> {
     }
 }
 
-/// The fills in flight, sharded by key. Shards are locked for short moments, never across an await, and only for keys
-/// that memory cannot serve.
+/// The fills in flight, sharded by key. Shards are locked for short moments, never across an await, and only
+/// for keys that memory cannot serve.
 pub(crate) struct SingleFlight<E> {
     shards: Box<[Mutex<Shard<E>>]>,
 }
 
 /// The fills of some of the keys.
 pub(crate) struct Shard<E> {
-    /// The number of invalidations so far. A read that started at a lower count is not cached. The keys of the shard
-    /// share the count: that another key was invalidated costs an additional read now and then.
+    /// The number of invalidations so far. A read that started at a lower count is not cached. The keys of the
+    /// shard share the count: that another key was invalidated costs an additional read now and then.
     pub(crate) invalidations: u64,
     in_flight: HashMap<CacheKey, InFlight<E>, RandomState>,
     /// When a read of the key last failed, for keys that have an older response to serve.
@@ -156,8 +157,8 @@ impl<E> Shard<E> {
     }
 }
 
-/// Completes a fill. If it is dropped instead, because the fill panicked, all waiters get [`FillError::Abandoned`],
-/// and the next request starts another fill.
+/// Completes a fill. If it is dropped instead, because the fill panicked, all waiters get
+/// [`FillError::Abandoned`], and the next request starts another fill.
 pub(crate) struct FillHandle<E> {
     fills: Arc<SingleFlight<E>>,
     key: CacheKey,
@@ -210,9 +211,9 @@ pub(crate) struct Waiter<E> {
 
 /// A fill that is polled by the request that started it.
 ///
-/// In a task of its own, a fill would have to wake the request when it completes, and with it another thread: more
-/// work than all the rest of many fills. But other requests wait for it as well, so when the request is dropped, the
-/// fill continues in a task after all.
+/// In a task of its own, a fill would have to wake the request when it completes, and with it another thread:
+/// more work than all the rest of many fills. But other requests wait for it as well, so when the request is
+/// dropped, the fill continues in a task after all.
 struct OwnFill {
     future: Option<BoxedFill>,
     runtime: Handle,
@@ -221,8 +222,8 @@ struct OwnFill {
 type BoxedFill = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<E> Waiter<E> {
-    /// A waiter that runs this fill, which sends its outcome to the receiver. The fill makes no progress until the
-    /// waiter is polled or dropped.
+    /// A waiter that runs this fill, which sends its outcome to the receiver. The fill makes no progress until
+    /// the waiter is polled or dropped.
     pub(crate) fn with_fill(
         outcome: OutcomeReceiver<E>,
         fill: impl Future<Output = ()> + Send + 'static,

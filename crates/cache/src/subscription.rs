@@ -5,8 +5,8 @@ use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::cluster_routing::Slot;
 use redis::{Client, ConnectionAddr, ErrorKind, RedisResult, ServerErrorKind, Value, cmd};
 
-/// A subscription, and a second connection to the same server to check that it is connected to the others: a server
-/// that is cut off from its cluster or its primary still replies to a ping, but receives no messages.
+/// A subscription, and a second connection to the same server to check that it is connected to the others: a
+/// server that is cut off from its cluster or its primary still replies to a ping, but receives no messages.
 pub(crate) struct Subscription {
     pub(crate) sink: PubSubSink,
     pub(crate) messages: PubSubStream,
@@ -19,8 +19,8 @@ pub(crate) struct Server {
 }
 
 impl Subscription {
-    /// Subscribes to a channel at the server to which its messages are published. In a cluster that is the primary of
-    /// the channel's slot, so that delivery does not depend on the links between nodes.
+    /// Subscribes to a channel at the server to which its messages are published. In a cluster that is the
+    /// primary of the channel's slot, so that delivery does not depend on the links between nodes.
     pub(crate) async fn open(node: &Client, config: &RedisConfig, channel: &str) -> RedisResult<Self> {
         let mut connection = node.get_multiplexed_async_connection().await?;
         let slots = cmd("CLUSTER").arg("SLOTS").query_async::<Value>(&mut connection).await;
@@ -49,8 +49,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// It is not connected, or does not reply. An error reply, e.g. for a command that the ACL denies, counts as
-    /// passed.
+    /// It is not connected, or does not reply. An error reply, e.g. for a command that the ACL denies, counts
+    /// as passed.
     pub(crate) async fn check(&mut self) -> RedisResult<()> {
         let replication = self.info(cmd("INFO").arg("replication")).await?;
         let is_replica = has_line(&replication, "role:slave");
@@ -82,8 +82,9 @@ fn not_connected(reason: &'static str) -> redis::RedisError {
     (ErrorKind::Server(ServerErrorKind::ClusterDown), reason).into()
 }
 
-/// The address of the primary of a slot in a reply to `CLUSTER SLOTS`, a list of (first slot, last slot, primary,
-/// replicas…). A node that does not know its own host leaves it empty: then it is the host that was asked.
+/// The address of the primary of a slot in a reply to `CLUSTER SLOTS`, a list of (first slot, last slot,
+/// primary, replicas…). A node that does not know its own host leaves it empty: then it is the host that was
+/// asked.
 fn primary_of(slots: &Value, slot: Slot, asked: &Client) -> Option<(String, u16)> {
     let holds = |range: &&[Value]| match range {
         [Value::Int(first), Value::Int(last), ..] => {

@@ -1,7 +1,8 @@
 //! Reads the chart files in an `.osz` or `.zip` into memory.
 //!
-//! Only chart files are inflated, and nothing is written to disk. Sizes in the archive's directory are not trusted:
-//! inflated bytes are counted, and entries are read one by one, so that memory use is bounded for any archive.
+//! Only chart files are inflated, and nothing is written to disk. Sizes in the archive's directory are not
+//! trusted: inflated bytes are counted, and entries are read one by one, so that memory use is bounded for any
+//! archive.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -17,16 +18,16 @@ use crate::panic_guard::catch_panic;
 use crate::text_encoding::EntryNameEncoding;
 use crate::{ChartFormat, MAX_FILE_BYTES, Refusal};
 
-/// The maximum number of entries of an archive. A pack of several hundred songs has about ten thousand, and so has a set
-/// with one file per sound sample.
+/// The maximum number of entries of an archive. A pack of several hundred songs has about ten thousand, and so
+/// has a set with one file per sound sample.
 pub const MAX_ENTRIES: usize = 50_000;
 
-/// The maximum number of chart files of an archive, checked before any is read. Enough for a pack of 2,000 songs in two
-/// formats.
+/// The maximum number of chart files of an archive, checked before any is read. Enough for a pack of 2,000
+/// songs in two formats.
 pub const MAX_CHART_FILES: usize = 4_096;
 
-/// The maximum total size of an archive's chart files in bytes: 192 MiB. A pack of several hundred songs has about
-/// 50 MiB.
+/// The maximum total size of an archive's chart files in bytes: 192 MiB. A pack of several hundred songs has
+/// about 50 MiB.
 pub const MAX_ARCHIVE_CHART_BYTES: u64 = 192 * 1024 * 1024;
 
 /// The maximum length of a chart file's path, in bytes.
@@ -52,8 +53,8 @@ pub enum EntryError {
     /// The entry is certainly not a chart that can be indexed, whatever its content.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The entry is a chart file that cannot be read: it is damaged, encrypted, or compressed with an unsupported
-    /// method. Its content is unknown.
+    /// The entry is a chart file that cannot be read: it is damaged, encrypted, or compressed with an
+    /// unsupported method. Its content is unknown.
     #[error("cannot be read: {reason}")]
     Unreadable {
         /// The error message of the ZIP reader, truncated.
@@ -74,14 +75,16 @@ pub fn is_archive(path: &str) -> bool {
     !is_system_file(path) && matches!(extension.as_deref(), Some("osz" | "zip"))
 }
 
-/// Reads the chart files of an archive, sorted by path. Entries that are neither chart files nor archives are ignored.
+/// Reads the chart files of an archive, sorted by path. Entries that are neither chart files nor archives are
+/// ignored.
 ///
-/// An entry that is refused or cannot be read has an [`EntryError`] in place of its bytes; other entries are not
-/// affected. The whole archive is refused if its directory is damaged, if it has more than [`MAX_ENTRIES`] entries or
-/// [`MAX_CHART_FILES`] chart files, or if these have more than [`MAX_ARCHIVE_CHART_BYTES`] bytes in total: otherwise the
-/// order of the entries would decide which of them are read.
+/// An entry that is refused or cannot be read has an [`EntryError`] in place of its bytes; other entries are
+/// not affected. The whole archive is refused if its directory is damaged, if it has more than [`MAX_ENTRIES`]
+/// entries or [`MAX_CHART_FILES`] chart files, or if these have more than [`MAX_ARCHIVE_CHART_BYTES`] bytes in
+/// total: otherwise the order of the entries would decide which of them are read.
 ///
-/// File names that are not UTF-8 are decoded with the one encoding detected from all of them, else as code page 437.
+/// File names that are not UTF-8 are decoded with the one encoding detected from all of them, else as code
+/// page 437.
 pub fn read_chart_files(reader: impl Read + Seek) -> Result<Vec<ArchivedFile>, Refusal> {
     catch_panic(|| {
         let config = Config { archive_offset: ArchiveOffset::Detect };
@@ -102,8 +105,8 @@ pub fn read_chart_files(reader: impl Read + Seek) -> Result<Vec<ArchivedFile>, R
     })
 }
 
-/// Scans the directory of the archive without reading content: checks the number of chart files and detects the encoding
-/// of the file names.
+/// Scans the directory of the archive without reading content: checks the number of chart files and detects the
+/// encoding of the file names.
 fn scan_names(archive: &mut ZipIterable<impl Read + Seek>) -> Result<EntryNameEncoding, Refusal> {
     let (mut chart_files, mut sample) = (0, Vec::new());
     for entry in archive.files().map_err(|error| damaged(&error))? {
@@ -156,8 +159,8 @@ impl CollectedFiles {
         Ok(())
     }
 
-    /// Checks what the directory of the archive states about an entry, and records its path, so that a later entry
-    /// with the same path is refused.
+    /// Checks what the directory of the archive states about an entry, and records its path, so that a later
+    /// entry with the same path is refused.
     fn check_entry(&mut self, path: &str, entry: &ZipFileEntry<'_>, nested: bool) -> Result<(), Refusal> {
         if nested {
             Err(Refusal::NestedArchive)

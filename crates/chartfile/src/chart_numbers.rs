@@ -9,8 +9,8 @@ use crate::note_hash::CanonicalNotes;
 
 /// The numbers of `chart`, whose canonical notes are `notes`.
 ///
-/// They depend only on what a ROX file stores (BPM as `f32`, for example), so that a stored ROX file gives identical
-/// numbers.
+/// They depend only on what a ROX file stores (BPM as `f32`, for example), so that a stored ROX file gives
+/// identical numbers.
 pub(crate) fn chart_numbers(chart: &RoxChart, notes: &CanonicalNotes) -> ChartNumbers {
     let length_ms = notes.length_ms();
     let count = notes.notes().len();
@@ -30,8 +30,8 @@ pub(crate) fn chart_numbers(chart: &RoxChart, notes: &CanonicalNotes) -> ChartNu
     }
 }
 
-/// The maximum number of notes that start in any window `[t, t + 1000 ms)`. Only windows that start at a note need to be
-/// counted.
+/// The maximum number of notes that start in any window `[t, t + 1000 ms)`. Only windows that start at a note
+/// need to be counted.
 fn density_peak(notes: &CanonicalNotes) -> usize {
     let notes = notes.notes();
     let (mut peak, mut end) = (0, 0);
@@ -51,8 +51,8 @@ struct Bpm {
     main: f64,
 }
 
-/// Lowest, highest and main BPM, rounded. Infinite BPMs (beats of almost no length, used for visual effects) are ignored;
-/// all three are 0 if there is no other.
+/// Lowest, highest and main BPM, rounded. Infinite BPMs (beats of almost no length, used for visual effects)
+/// are ignored; all three are 0 if there is no other.
 fn bpm_numbers(chart: &RoxChart) -> Bpm {
     let points: Vec<(i64, f64)> = chart.timing_points.iter().filter_map(bpm_point).collect();
     let values = || points.iter().map(|&(_, bpm)| bpm);
@@ -72,8 +72,8 @@ fn bpm_point(point: &TimingPoint) -> Option<(i64, f64)> {
     }
 }
 
-/// The BPM that applies for the longest total time between the start of the first note and the end of the last; on a tie
-/// the higher one. The first BPM also applies before its point.
+/// The BPM that applies for the longest total time between the start of the first note and the end of the last;
+/// on a tie the higher one. The first BPM also applies before its point.
 fn main_bpm(chart: &RoxChart, points: &[(i64, f64)]) -> Option<f64> {
     let playable = || chart.notes.iter().filter(|note| !note.is_mine() && !note.is_burst());
     let first_us = playable().map(|note| note.time_us).min()?;

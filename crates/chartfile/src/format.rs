@@ -14,9 +14,9 @@ pub enum ChartFormat {
 }
 
 impl ChartFormat {
-    /// The format of the file at `path`, by its extension (case-insensitive). `None` for all other files, and for files
-    /// that operating systems create: dotfiles, `AppleDouble` companions (`._steps.sm`), and everything below a
-    /// `__MACOSX` folder.
+    /// The format of the file at `path`, by its extension (case-insensitive). `None` for all other files, and
+    /// for files that operating systems create: dotfiles, `AppleDouble` companions (`._steps.sm`), and
+    /// everything below a `__MACOSX` folder.
     #[must_use]
     pub fn from_path(path: &str) -> Option<Self> {
         if is_system_file(path) {
@@ -31,7 +31,8 @@ impl ChartFormat {
         }
     }
 
-    /// A file name with this format's extension, for functions of the decoder that choose a parser by file name.
+    /// A file name with this format's extension, for functions of the decoder that choose a parser by file
+    /// name.
     pub(crate) const fn example_name(self) -> &'static str {
         match self {
             Self::Osu => "chart.osu",

@@ -6,9 +6,10 @@
 //! - [`note_hash`] defines the note hash;
 //! - [`preview`] defines the preview.
 //!
-//! The parsers are those of the `rhythm-open-exchange` crate, called "the decoder" below. This crate repairs files that
-//! the games play and the decoder rejects (see `repairs`), limits the CPU time and memory that a hostile file can use,
-//! and gives a [`Refusal`] for every file or chart that is not indexed. It never panics and never writes to disk.
+//! The parsers are those of the `rhythm-open-exchange` crate, called "the decoder" below. This crate repairs
+//! files that the games play and the decoder rejects (see `repairs`), limits the CPU time and memory that a
+//! hostile file can use, and gives a [`Refusal`] for every file or chart that is not indexed. It never panics
+//! and never writes to disk.
 
 pub mod archive;
 mod chart_numbers;

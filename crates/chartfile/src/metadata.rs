@@ -4,8 +4,8 @@ use chart_index_domain::ChartMetadata;
 use rox::Metadata;
 use rox::formats::RomanisedNames;
 
-/// The maximum length of a title, artist, creator, difficulty or tag, in characters. The longest real ones have a few
-/// hundred; longer ones are truncated rather than refused together with their chart.
+/// The maximum length of a title, artist, creator, difficulty or tag, in characters. The longest real ones have
+/// a few hundred; longer ones are truncated rather than refused together with their chart.
 pub(crate) const MAX_CHARACTERS: usize = 1_000;
 
 /// The maximum number of tags of a chart; further ones are dropped. Real charts have up to about 150.
@@ -35,8 +35,8 @@ fn differing(romanised: Option<&str>, name: &str) -> Option<String> {
     romanised.map(clean).filter(|romanised| !romanised.is_empty() && romanised != name)
 }
 
-/// Removes control characters (`PostgreSQL` cannot store NUL), trims white space, and truncates to [`MAX_CHARACTERS`].
-/// Line breaks and tabs become spaces.
+/// Removes control characters (`PostgreSQL` cannot store NUL), trims white space, and truncates to
+/// [`MAX_CHARACTERS`]. Line breaks and tabs become spaces.
 pub(crate) fn clean(text: &str) -> String {
     let printable = text
         .chars()

@@ -4,12 +4,12 @@
 //!
 //! 1. Mines and bursts (rolls) are ignored; every other note counts.
 //! 2. `first` is the smallest start time. Start and end times are converted to milliseconds by
-//!    `floor((time - first + 500) / 1000)`. They are made relative before they are rounded, so that shifting the whole
-//!    chart does not change the hash.
+//!    `floor((time - first + 500) / 1000)`. They are made relative before they are rounded, so that shifting
+//!    the whole chart does not change the hash.
 //! 3. Notes are sorted by start, column, kind, end.
-//! 4. The hash is BLAKE3 over the key count as 1 byte; then, for each note, its start as little-endian `u32`, its column
-//!    from 0 as 1 byte, its kind as 1 byte (0 for a tap, 1 for a long note), and for a long note its end as
-//!    little-endian `u32`.
+//! 4. The hash is BLAKE3 over the key count as 1 byte; then, for each note, its start as little-endian `u32`,
+//!    its column from 0 as 1 byte, its kind as 1 byte (0 for a tap, 1 for a long note), and for a long note its
+//!    end as little-endian `u32`.
 //!
 //! An example, with 4 keys: a tap in column 0 at 1.000 s, and a long note in column 2 from 1.500 s to 2.000 s.
 //!
@@ -37,8 +37,8 @@ pub struct TimedNote {
     pub end_us: Option<i64>,
 }
 
-/// A note with its times in milliseconds after the first note's start. Ordered as in the note hash: a tap, which has no
-/// end, sorts before a long note.
+/// A note with its times in milliseconds after the first note's start. Ordered as in the note hash: a tap,
+/// which has no end, sorts before a long note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CanonicalNote {
     /// Start in milliseconds.
@@ -59,8 +59,8 @@ pub struct CanonicalNotes {
 impl CanonicalNotes {
     /// The canonical form of notes in any order.
     ///
-    /// Refuses a key count outside 4 to 7, a chart without notes, a column not below the key count, and a time that
-    /// does not fit into `u32` milliseconds.
+    /// Refuses a key count outside 4 to 7, a chart without notes, a column not below the key count, and a time
+    /// that does not fit into `u32` milliseconds.
     pub fn new(keys: u8, notes: &[TimedNote]) -> Result<Self, Refusal> {
         let keys = KeyCount::try_from(keys)?;
         let first_us = notes.iter().map(|note| note.start_us).min().ok_or(Refusal::NoNotes)?;

@@ -5,8 +5,8 @@ use rox::RoxError;
 
 use crate::metadata::excerpt;
 
-/// Why a chart file, one of its charts, or an entry of an archive is not indexed. Ingest reports show these texts,
-/// except for entries whose name is not that of a chart file.
+/// Why a chart file, one of its charts, or an entry of an archive is not indexed. Ingest reports show these
+/// texts, except for entries whose name is not that of a chart file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The file is larger than [`MAX_FILE_BYTES`](crate::MAX_FILE_BYTES).

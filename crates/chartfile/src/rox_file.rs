@@ -15,7 +15,8 @@ use crate::repairs;
 /// The maximum number of notes of a chart: ten times the longest one known.
 pub(crate) const MAX_NOTES: usize = 500_000;
 
-/// The maximum number of timing points of a chart. Charts that animate their scrolling have several tens of thousands.
+/// The maximum number of timing points of a chart. Charts that animate their scrolling have several tens of
+/// thousands.
 pub(crate) const MAX_TIMING_POINTS: usize = 500_000;
 
 /// Reports whether the ROX file of a note hash is already stored, in which case it is not encoded again.
@@ -57,9 +58,9 @@ pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
 
 /// Computes note hash, numbers, ROX file and preview of a chart without its mines and bursts.
 ///
-/// A chart that the decoder's own validation rejects is repaired first. The ROX file is decoded again before it is
-/// returned, so that the ROX file of every indexed chart gives the chart's own hash; neither is done if `is_stored`
-/// reports that the ROX file exists.
+/// A chart that the decoder's own validation rejects is repaired first. The ROX file is decoded again before it
+/// is returned, so that the ROX file of every indexed chart gives the chart's own hash; neither is done if
+/// `is_stored` reports that the ROX file exists.
 pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<EncodedChart, Refusal> {
     if chart.notes.len() > MAX_NOTES {
         return Err(Refusal::LimitExceeded { what: "notes" });

@@ -48,8 +48,8 @@ fn detect(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// Decodes a file name. On Unix, where names are arbitrary bytes, the encoding of a name that is not UTF-8 is detected, so
-/// that no file is ignored because of its name.
+/// Decodes a file name. On Unix, where names are arbitrary bytes, the encoding of a name that is not UTF-8 is
+/// detected, so that no file is ignored because of its name.
 #[must_use]
 pub fn decode_file_name(name: &OsStr) -> Cow<'_, str> {
     match name.to_str() {
@@ -80,8 +80,8 @@ impl EntryNameEncoding {
         Self(detect(names))
     }
 
-    /// Decodes a name. If no encoding was detected, `code_page_437` decodes it, the encoding that the ZIP specification
-    /// requires (APPNOTE.TXT, appendix D).
+    /// Decodes a name. If no encoding was detected, `code_page_437` decodes it, the encoding that the ZIP
+    /// specification requires (APPNOTE.TXT, appendix D).
     pub(crate) fn decode(&self, raw: &[u8], code_page_437: impl FnOnce() -> Option<String>) -> String {
         if let Ok(name) = str::from_utf8(raw) {
             return name.to_owned();

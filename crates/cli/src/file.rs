@@ -15,10 +15,11 @@ use crate::secret::invalid_value;
 /// Maximum size of such a file, so that a wrong path, such as that of a device, does not fill the memory.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Parses an argument that is the path of a file by what the file contains. One newline at the end is not part of it.
+/// Parses an argument that is the path of a file by what the file contains. One newline at the end is not part
+/// of it.
 ///
-/// Errors print the argument, its environment variable, the path, and the error of `T`, which must not contain the
-/// value.
+/// Errors print the argument, its environment variable, the path, and the error of `T`, which must not contain
+/// the value.
 #[derive(Debug, Clone, Copy)]
 pub struct FileParser<T>(PhantomData<fn() -> T>);
 

@@ -7,11 +7,11 @@ use std::fmt::Display;
 use clap::error::ErrorKind;
 use clap::{Command, Parser};
 
-/// Parses the arguments and environment variables of this process. An empty variable counts as unset: Compose and
-/// Kubernetes pass a setting without a value as an empty string.
+/// Parses the arguments and environment variables of this process. An empty variable counts as unset: Compose
+/// and Kubernetes pass a setting without a value as an empty string.
 ///
-/// Prints the error and ends the process with 2 if they are invalid, or if `check` finds that one is missing or that some
-/// contradict each other.
+/// Prints the error and ends the process with 2 if they are invalid, or if `check` finds that one is missing or
+/// that some contradict each other.
 pub fn parse<P: Parser, E: Display>(check: impl FnOnce(&P) -> Result<(), E>) -> P {
     let is_empty = |name: &OsStr| env::var_os(name).is_some_and(|value| value.is_empty());
     let mut command = without_variables(P::command(), &is_empty);

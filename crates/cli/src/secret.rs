@@ -11,8 +11,8 @@ use clap::{Arg, Command};
 
 /// Parses an argument that may contain a secret, such as a URL with a password.
 ///
-/// Clap's own parsers print a value that they reject. This one prints the argument, its environment variable and the error
-/// of `T`, which must not contain the value.
+/// Clap's own parsers print a value that they reject. This one prints the argument, its environment variable
+/// and the error of `T`, which must not contain the value.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretParser<T>(PhantomData<fn() -> T>);
 

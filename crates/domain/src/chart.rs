@@ -10,8 +10,8 @@ use crate::{DensityCurve, KeyCount, NoteHash};
 /// The numbers of a chart (docs/formats/records.md, "Chart numbers"). BPM and density are rounded to 3
 /// decimals.
 ///
-/// They are stored once per note hash, computed from the ROX file of the chart that was ingested first, and can be
-/// recomputed from it.
+/// They are stored once per note hash, computed from the ROX file of the chart that was ingested first, and can
+/// be recomputed from it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartNumbers {

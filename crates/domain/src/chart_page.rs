@@ -31,7 +31,8 @@ pub struct ChartPage {
     pub curve: Option<DensityCurve>,
     /// Where it can be downloaded, in the order of docs/api.md, "Chart lookup".
     pub sources: Vec<Source>,
-    /// The chartsets that contain it, at least one: those with the best source first, like the metadata of a lookup.
+    /// The chartsets that contain it, at least one: those with the best source first, like the metadata of a
+    /// lookup.
     pub chartsets: Vec<ChartInChartset>,
 }
 

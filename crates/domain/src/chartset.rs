@@ -180,9 +180,9 @@ pub struct ChartsetChart {
     pub alpha_beatmap_id: Option<u64>,
 }
 
-/// Sorts the charts as in the chartset detail (by keys, then average density, then hash) and derives the chartset and its
-/// keywords from them. `exact_source` is the set or pack that the charts were read from. Returns `None` without charts:
-/// such a chartset is not listed.
+/// Sorts the charts as in the chartset detail (by keys, then average density, then hash) and derives the
+/// chartset and its keywords from them. `exact_source` is the set or pack that the charts were read from.
+/// Returns `None` without charts: such a chartset is not listed.
 ///
 /// Ingest, removal, verification and all search engines call this function, so that their results agree.
 #[must_use]

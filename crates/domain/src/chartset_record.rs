@@ -13,9 +13,9 @@ use crate::{
 
 /// A shown chartset as the change feed and exports contain it (docs/formats/records.md, "Chartset record").
 ///
-/// What the API derives from the charts is not part of it: title, artist and creator of the chartset, its ranges, its
-/// source, and the lists of sources ([`assemble_chartset`], [`Source::merge`](crate::Source::merge)). Nor is the time of
-/// the last check, since a check is no change.
+/// What the API derives from the charts is not part of it: title, artist and creator of the chartset, its
+/// ranges, its source, and the lists of sources ([`assemble_chartset`],
+/// [`Source::merge`](crate::Source::merge)). Nor is the time of the last check, since a check is no change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartsetRecord {

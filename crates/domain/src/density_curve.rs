@@ -4,9 +4,9 @@ const PARTS: u32 = 48;
 
 /// How dense a chart is over its length, for rows of a list that compare charts.
 ///
-/// Each of the 48 values is the density in an equal part of the chart, in notes per second that start there. The scale is
-/// that of the square root, so that slow charts show differences too, and is the same for all charts: 0 is no note, 1 very few, 255 is
-/// [`MAX_DENSITY`](Self::MAX_DENSITY) or more.
+/// Each of the 48 values is the density in an equal part of the chart, in notes per second that start there.
+/// The scale is that of the square root, so that slow charts show differences too, and is the same for all
+/// charts: 0 is no note, 1 very few, 255 is [`MAX_DENSITY`](Self::MAX_DENSITY) or more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DensityCurve([u8; Self::PARTS]);
 
@@ -29,10 +29,11 @@ impl DensityCurve {
         &self.0
     }
 
-    /// The curve of a chart of this length whose notes start at these times, in milliseconds after the first note.
+    /// The curve of a chart of this length whose notes start at these times, in milliseconds after the first
+    /// note.
     ///
-    /// A start on the boundary of two parts belongs to the later one, and a start at the end of the chart to the last. All
-    /// values of a chart of length 0 are 0, like its average density.
+    /// A start on the boundary of two parts belongs to the later one, and a start at the end of the chart to
+    /// the last. All values of a chart of length 0 are 0, like its average density.
     #[must_use]
     pub fn from_starts(starts_ms: impl IntoIterator<Item = u32>, length_ms: u32) -> Self {
         let mut counts = [0_u32; Self::PARTS];

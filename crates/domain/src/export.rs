@@ -13,8 +13,8 @@ use crate::identity::impl_hex_format;
 /// The length of the time at the start of a name: `20261122T182049Z`.
 const TIME_LENGTH: usize = 16;
 
-/// The name of an export: the time of its snapshot in UTC and its sequence, such as `20261122T182049Z-12345`. Names sort by
-/// time, then by sequence: the last one is the newest export.
+/// The name of an export: the time of its snapshot in UTC and its sequence, such as `20261122T182049Z-12345`.
+/// Names sort by time, then by sequence: the last one is the newest export.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExportName {
     time: String,

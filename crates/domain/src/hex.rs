@@ -4,8 +4,8 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Encodes `bytes` into `buffer`, which has to have twice their length, and returns it as text.
 ///
-/// A table look-up per digit: list responses contain many ids, and formatting them byte by byte takes longer than
-/// serialising all other fields of a chartset.
+/// A table look-up per digit: list responses contain many ids, and formatting them byte by byte takes longer
+/// than serialising all other fields of a chartset.
 #[must_use]
 pub fn encode<'a>(bytes: &[u8], buffer: &'a mut [u8]) -> &'a str {
     for (pair, byte) in buffer.chunks_exact_mut(2).zip(bytes) {

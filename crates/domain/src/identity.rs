@@ -1,7 +1,7 @@
 //! Note hashes, chartset ids and key counts.
 //!
-//! A chartset id is derived from what identifies the song folder, so that ingesting it again, as a folder or as an
-//! archive, gives the same id. The library layout determines what that is:
+//! A chartset id is derived from what identifies the song folder, so that ingesting it again, as a folder or as
+//! an archive, gives the same id. The library layout determines what that is:
 //!
 //! | Path below the library root | Identified by | Id | Source |
 //! |---|---|---|---|
@@ -57,8 +57,8 @@ pub struct MalformedNoteHash;
 
 /// Identifies a chartset: 16 lower-case hexadecimal digits (docs/formats/records.md, "Chartsets and ids").
 ///
-/// Derived from what identifies the chartset in its game, not from its content, so that it does not change when the
-/// chartset does.
+/// Derived from what identifies the chartset in its game, not from its content, so that it does not change when
+/// the chartset does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChartsetId([u8; 8]);
 
@@ -87,14 +87,15 @@ impl ChartsetId {
         Self::derive("beta song", &[pack.as_str(), song_folder])
     }
 
-    /// The id of a folder without a source, from its path below the library root with `/` between its components.
+    /// The id of a folder without a source, from its path below the library root with `/` between its
+    /// components.
     #[must_use]
     pub fn from_path(path_below_root: &str) -> Self {
         Self::derive("path", &[path_below_root])
     }
 
-    /// The first 8 bytes of a BLAKE3 digest over the parts. Each is preceded by its length, so that different lists of
-    /// parts never give the same input.
+    /// The first 8 bytes of a BLAKE3 digest over the parts. Each is preceded by its length, so that different
+    /// lists of parts never give the same input.
     fn derive(scheme: &str, parts: &[&str]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("chart-index 2026 chartset id v1");
         for part in std::iter::once(&scheme).chain(parts) {

@@ -1,13 +1,14 @@
 //! The domain types: charts, chartsets, sources, note hashes and search queries.
 //!
-//! All types are plain values: nothing here performs I/O or reads the clock. The rules of docs/api.md that concern values
-//! are implemented and tested in this crate:
+//! All types are plain values: nothing here performs I/O or reads the clock. The rules of docs/api.md that
+//! concern values are implemented and tested in this crate:
 //!
 //! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets;
 //! - [`Chart`], [`Source`], [`Chartset`] and [`ChartsetDetail`] are the objects of API responses;
 //! - [`ChartsetRecord`] is a chartset in the change feed and in exports;
 //! - [`ExportManifest`] describes an export;
-//! - [`DensityCurve`] is the shape of a chart; [`ListedCharts`], [`ChartPage`] and [`SimilarChart`] are what pages show;
+//! - [`DensityCurve`] is the shape of a chart; [`ListedCharts`], [`ChartPage`] and [`SimilarChart`] are what
+//!   pages show;
 //! - [`ChartDraft`] and [`ChartsetDraft`] are what an ingest passes to the store;
 //! - [`limits`] bounds the size of a chartset;
 //! - [`search`] has the query of the chartset list, and the trait that search engines implement;

@@ -1,8 +1,8 @@
 //! Limits for the size of a chartset.
 //!
-//! A chartset is read, stored, indexed and sent as a whole, so its size determines the memory and time of all of these.
-//! The limits are several times above the largest published sets. A chartset beyond a limit is refused entirely: indexed
-//! in part, it would appear as a different set.
+//! A chartset is read, stored, indexed and sent as a whole, so its size determines the memory and time of all
+//! of these. The limits are several times above the largest published sets. A chartset beyond a limit is
+//! refused entirely: indexed in part, it would appear as a different set.
 
 use std::collections::HashSet;
 
@@ -11,11 +11,12 @@ use crate::{ChartMetadata, ChartsetDraft};
 /// The maximum number of charts. The largest published sets, of practice charts, have about 100.
 pub const MAX_CHARTS: usize = 512;
 
-/// The maximum number of chart files. The second game may have each chart in two files, one for its older versions.
+/// The maximum number of chart files. The second game may have each chart in two files, one for its older
+/// versions.
 pub const MAX_CHART_FILES: usize = 2 * MAX_CHARTS;
 
-/// The maximum total size of the chart files in bytes: 64 MiB. The file of a long chart has 200 KB, one with a storyboard
-/// a few MB.
+/// The maximum total size of the chart files in bytes: 64 MiB. The file of a long chart has 200 KB, one with a
+/// storyboard a few MB.
 pub const MAX_CHART_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The maximum number of distinct creators, whose names lists join to one string. Collaborations have about 20.
@@ -24,7 +25,8 @@ pub const MAX_CREATORS: usize = 64;
 /// The maximum number of distinct tags. A chart has up to about 150; charts of the same set share most of them.
 pub const MAX_TAGS: usize = 1_024;
 
-/// The maximum total size of the metadata of all charts in bytes: 1 MiB. A chart has 1 to 2 KB, most of it tags.
+/// The maximum total size of the metadata of all charts in bytes: 1 MiB. A chart has 1 to 2 KB, most of it
+/// tags.
 pub const MAX_METADATA_BYTES: usize = 1024 * 1024;
 
 /// A chartset exceeds one of the limits.

@@ -11,7 +11,8 @@ fn text(pattern: &str) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(format!("^{pattern}$")))
 }
 
-/// Lists the values that are known, of a set to which later versions may add: `enum` would make a new value invalid.
+/// Lists the values that are known, of a set to which later versions may add: `enum` would make a new value
+/// invalid.
 fn open_set(known: impl IntoIterator<Item = &'static str>) -> ObjectBuilder {
     let known: Vec<&str> = known.into_iter().collect();
     let extension = [("x-extensible-enum", serde_json::json!(known))].into_iter().collect();

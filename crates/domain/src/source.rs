@@ -56,14 +56,15 @@ pub struct SourceRef(String);
 
 impl SourceRef {
     /// The reference for a set or pack number. `None` for 0, which means "not published", and for numbers above
-    /// `i32::MAX`: the decoder returns negative numbers, which also mean "not published", as large positive ones.
+    /// `i32::MAX`: the decoder returns negative numbers, which also mean "not published", as large positive
+    /// ones.
     #[must_use]
     pub fn from_number(number: u64) -> Option<Self> {
         (1..=i32::MAX as u64).contains(&number).then(|| Self(number.to_string()))
     }
 
-    /// The id at the start of a folder name such as `577617 Various Artists`: digits up to a space or the end of the
-    /// name. `None` for a folder without one.
+    /// The id at the start of a folder name such as `577617 Various Artists`: digits up to a space or the end
+    /// of the name. `None` for a folder without one.
     #[must_use]
     pub fn from_folder_name(name: &str) -> Option<Self> {
         let digits = name.split(' ').next()?;
@@ -125,8 +126,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Merges the sources of several chartsets and files: each source once, with its best confidence and the latest check
-    /// at that confidence, ordered exact before declared, then by kind and ref.
+    /// Merges the sources of several chartsets and files: each source once, with its best confidence and the
+    /// latest check at that confidence, ordered exact before declared, then by kind and ref.
     #[must_use]
     pub fn merge(mut found: Vec<Self>) -> Vec<Self> {
         found.sort_by(|a, b| (a.kind, &a.reference, a.confidence).cmp(&(b.kind, &b.reference, b.confidence)));

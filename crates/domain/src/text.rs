@@ -19,12 +19,12 @@ fn fold_characters(text: &str) -> String {
     without_accents.nfc().flat_map(char::to_lowercase).collect()
 }
 
-/// The maximum length of a sort key in bytes. In hexadecimal, 224 bytes are as many as Meilisearch compares of a string,
-/// and they fit into an entry of a B-tree index.
+/// The maximum length of a sort key in bytes. In hexadecimal, 224 bytes are as many as Meilisearch compares of
+/// a string, and they fit into an entry of a B-tree index.
 const MAX_SORT_KEY_BYTES: usize = 224;
 
-/// The sort key of a title or an artist, compared by bytes: the folded text, truncated to 224 bytes at a character
-/// boundary. Texts with equal keys are a tie.
+/// The sort key of a title or an artist, compared by bytes: the folded text, truncated to 224 bytes at a
+/// character boundary. Texts with equal keys are a tie.
 #[must_use]
 pub fn sort_key(text: &str) -> String {
     let mut key = fold(text);
@@ -38,8 +38,8 @@ pub fn lower_case(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// The folded words of a text: runs of letters and digits, also split between a script that is written with spaces and
-/// one that is not.
+/// The folded words of a text: runs of letters and digits, also split between a script that is written with
+/// spaces and one that is not.
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -61,8 +61,8 @@ pub fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether the character belongs to a script without spaces between words (Thai, Lao, Burmese, Khmer, kana, Han). A
-/// search term in such a script may start anywhere in a run.
+/// Whether the character belongs to a script without spaces between words (Thai, Lao, Burmese, Khmer, kana,
+/// Han). A search term in such a script may start anywhere in a run.
 #[must_use]
 pub const fn is_written_without_spaces(character: char) -> bool {
     matches!(character,

@@ -69,8 +69,8 @@ impl Acceptor {
         Self { listener, limits }
     }
 
-    /// Waits for a permit, then for a connection: connections above the limit stay in the backlog of the socket. A
-    /// connection above the limit of its peer is reset, which leaves no socket in `TIME_WAIT`.
+    /// Waits for a permit, then for a connection: connections above the limit stay in the backlog of the
+    /// socket. A connection above the limit of its peer is reset, which leaves no socket in `TIME_WAIT`.
     pub(crate) async fn accept(&self) -> Accepted {
         static ACCEPT_FAILED: LogThrottle = LogThrottle::new();
         let mut permit = self.limits.acquire_connection_permit().await;
@@ -102,8 +102,8 @@ impl Acceptor {
 }
 
 impl Backlog {
-    /// Accepts the next connection, once there is a permit; `None` if there are no more. The runtime learns of connections
-    /// with a delay, so this asks the system.
+    /// Accepts the next connection, once there is a permit; `None` if there are no more. The runtime learns of
+    /// connections with a delay, so this asks the system.
     pub(crate) async fn accept(&self) -> Option<Accepted> {
         let mut permit = self.limits.acquire_connection_permit().await;
         loop {
@@ -152,8 +152,8 @@ impl ConnectionLimits {
     }
 }
 
-/// Whether an error of `accept` concerns the accepted connection only. Other errors, such as a lack of file descriptors,
-/// would return at once.
+/// Whether an error of `accept` concerns the accepted connection only. Other errors, such as a lack of file
+/// descriptors, would return at once.
 fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

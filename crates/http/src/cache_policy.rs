@@ -21,8 +21,8 @@ pub enum CachePolicy {
     Listing,
     /// A redirect to a source page: 300 seconds.
     Redirect,
-    /// A page of the change feed that gains no entries: a day. It would be correct for longer, but not complete after a
-    /// restore of the database.
+    /// A page of the change feed that gains no entries: a day. It would be correct for longer, but not complete
+    /// after a restore of the database.
     FullFeedPage,
     /// The last page of the change feed: 10 seconds.
     FeedTail,

@@ -57,8 +57,9 @@ pub struct ServerConfig {
     )]
     pub write_timeout: Duration,
 
-    /// Time between a shutdown signal and the close of the listener, in milliseconds: the server is not ready, serves
-    /// requests, and closes each connection after its response. Must be longer than load balancers take to notice.
+    /// Time between a shutdown signal and the close of the listener, in milliseconds: the server is not ready,
+    /// serves requests, and closes each connection after its response. Must be longer than load balancers take
+    /// to notice.
     #[arg(
         long = "drain-delay-ms",
         env = "DRAIN_DELAY_MS",

@@ -11,8 +11,8 @@ use tokio::time::{Instant, Sleep as TokioSleep, sleep_until};
 /// Measures the timeouts of a connection, one after the other: to receive the head of a request, then to handle
 /// it.
 ///
-/// All of them share one timer of the runtime. It is set when the first of them is waited for, and again only when it
-/// expires before its timeout does, which is every few seconds (decision 0047).
+/// All of them share one timer of the runtime. It is set when the first of them is waited for, and again only
+/// when it expires before its timeout does, which is every few seconds (decision 0047).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConnectionTimer(Arc<Mutex<Option<Pin<Box<TokioSleep>>>>>);
 

@@ -51,8 +51,8 @@ pub(crate) fn quality(parameters: &str) -> u32 {
     }
 }
 
-/// Compresses a body at level 6 of 9. Each cached body is compressed once, so the size of all its responses matters more
-/// than the time (`benchmarks/results/2026-11-21-compressed-lists.md`).
+/// Compresses a body at level 6 of 9. Each cached body is compressed once, so the size of all its responses
+/// matters more than the time (`benchmarks/results/2026-11-21-compressed-lists.md`).
 pub(crate) fn gzip(body: &[u8]) -> io::Result<Bytes> {
     gzip_at(Compression::default(), body)
 }

@@ -1,7 +1,7 @@
 //! CORS: any origin may send every request of the API, without credentials (docs/api.md, "CORS").
 //!
-//! Not tower-http's `CorsLayer`, which treats every OPTIONS request as a preflight, even for unknown paths and instead of
-//! a 405. The headers are the same for every origin, so shared caches need no `Vary: Origin`.
+//! Not tower-http's `CorsLayer`, which treats every OPTIONS request as a preflight, even for unknown paths and
+//! instead of a 405. The headers are the same for every origin, so shared caches need no `Vary: Origin`.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -27,8 +27,8 @@ pub(crate) fn allow_any_origin(response: &mut Response) {
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
 }
 
-/// Whether this is a CORS preflight as defined by the Fetch standard. Other OPTIONS requests, and those without a valid
-/// `Host`, are handled like any request.
+/// Whether this is a CORS preflight as defined by the Fetch standard. Other OPTIONS requests, and those without
+/// a valid `Host`, are handled like any request.
 pub(crate) fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)

@@ -35,8 +35,8 @@ impl EntityTag {
 
     /// Whether an `If-None-Match` header, given as its lines, matches this tag.
     ///
-    /// Uses weak comparison, as the RFC requires. A malformed header is ignored as a whole: a full response is always
-    /// correct.
+    /// Uses weak comparison, as the RFC requires. A malformed header is ignored as a whole: a full response is
+    /// always correct.
     #[must_use]
     pub(crate) fn is_listed_in(&self, lines: &[HeaderValue]) -> bool {
         if let [line] = lines
@@ -55,8 +55,8 @@ impl EntityTag {
     }
 }
 
-/// The opaque tags of one header line, without `W/` and quotes; `None` if it is malformed. Empty list elements are
-/// allowed (RFC 9110, section 5.6.1).
+/// The opaque tags of one header line, without `W/` and quotes; `None` if it is malformed. Empty list elements
+/// are allowed (RFC 9110, section 5.6.1).
 fn listed_tags(line: &[u8]) -> Option<Vec<&[u8]>> {
     let mut tags = Vec::new();
     let mut rest = line;

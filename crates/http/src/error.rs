@@ -24,8 +24,8 @@ pub(crate) const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("applicati
 
 /// An error response.
 ///
-/// Sent as problem details (RFC 9457). Its causes are logged and never sent: the response carries the error in its
-/// extensions, for the layer that logs requests.
+/// Sent as problem details (RFC 9457). Its causes are logged and never sent: the response carries the error in
+/// its extensions, for the layer that logs requests.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// A query parameter is invalid.
@@ -234,8 +234,8 @@ impl ApiError {
         self.error_type().status()
     }
 
-    /// Displays the error with its causes, on one line. `None` for the errors of clients, whose causes may quote the
-    /// request.
+    /// Displays the error with its causes, on one line. `None` for the errors of clients, whose causes may
+    /// quote the request.
     pub(crate) fn causes(&self) -> Option<impl fmt::Display> {
         self.status().is_server_error().then_some(Chain(self))
     }
@@ -378,8 +378,8 @@ impl ApiError {
     }
 }
 
-/// The `RateLimit-Policy` and `RateLimit` headers of a 429 (draft-ietf-httpapi-ratelimit-headers): a quota of `q`
-/// requests in `w` seconds, `r` remaining, the next one in `t` seconds.
+/// The `RateLimit-Policy` and `RateLimit` headers of a 429 (draft-ietf-httpapi-ratelimit-headers): a quota of
+/// `q` requests in `w` seconds, `r` remaining, the next one in `t` seconds.
 fn rate_limit_headers(group: Group, decision: &Decision) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     let limit = decision.limit();
     let suffix = if is_network_limit(decision) { "-network" } else { "" };

@@ -90,7 +90,8 @@ impl ApiError {
     }
 }
 
-/// Whether `Accept` weighs HTML above JSON (RFC 9110, section 12.5.1). A client that accepts anything gets problem details.
+/// Whether `Accept` weighs HTML above JSON (RFC 9110, section 12.5.1). A client that accepts anything gets
+/// problem details.
 fn prefers_html(headers: &HeaderMap) -> bool {
     let mut html = Accepted::default();
     let mut json = Accepted::default();

@@ -4,7 +4,8 @@ use axum::http::StatusCode;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Schema, SchemaFormat};
 
-/// The type of an error response (docs/api.md, "Errors"). A closed set, so that metrics can be labelled with it.
+/// The type of an error response (docs/api.md, "Errors"). A closed set, so that metrics can be labelled with
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorType {
     /// A query parameter is invalid.
@@ -80,7 +81,8 @@ impl ErrorType {
             Self::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            // Not 504, which is for gateways (RFC 9110, section 15.6.5); 503 may carry `Retry-After` (section 15.6.4).
+            // Not 504, which is for gateways (RFC 9110, section 15.6.5); 503 may carry `Retry-After` (section
+            // 15.6.4).
             Self::Unavailable | Self::Overloaded | Self::DeadlineExceeded | Self::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE
             }

@@ -3,8 +3,8 @@
 use chart_index_ratelimit::Group;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// The share of a group in the requests in flight, in sixteenths. All others together leave a quarter to lookups, and lookups
-/// leave a quarter to them.
+/// The share of a group in the requests in flight, in sixteenths. All others together leave a quarter to
+/// lookups, and lookups leave a quarter to them.
 const fn sixteenths(group: Group) -> usize {
     match group {
         Group::Lookup => 12,

@@ -7,8 +7,8 @@ use axum::http::{HeaderValue, Version};
 
 use crate::ApiError;
 
-/// Rejects what a server must respond to with 400: an HTTP/1.1 request without `Host`, and any request with more than one
-/// or an invalid one.
+/// Rejects what a server must respond to with 400: an HTTP/1.1 request without `Host`, and any request with
+/// more than one or an invalid one.
 pub(crate) fn check(request: &Request) -> Result<(), ApiError> {
     let mut values = request.headers().get_all(HOST).iter();
     match (values.next(), values.next()) {
@@ -31,7 +31,8 @@ fn is_plain(host: &HeaderValue) -> bool {
         && port.iter().skip(1).all(u8::is_ascii_digit)
 }
 
-/// `Host = uri-host [ ":" port ]` (RFC 9110, section 7.2). The host of an `http` URI is not empty (section 4.2.1).
+/// `Host = uri-host [ ":" port ]` (RFC 9110, section 7.2). The host of an `http` URI is not empty (section
+/// 4.2.1).
 fn is_valid(host: &HeaderValue) -> bool {
     let Ok(authority) = Authority::try_from(host.as_bytes()) else { return false };
     let name = authority.host();

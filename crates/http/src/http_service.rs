@@ -33,7 +33,8 @@ use crate::{
     cache_policy, cors, host_header, html_headers, overload_pause,
 };
 
-/// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones share it.
+/// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones
+/// share it.
 ///
 /// This is one service and not a stack of axum middleware (decision 0049). The futures are pinned where they
 /// are created, since a future that is passed on by value is copied as a whole.
@@ -69,12 +70,12 @@ struct PrivateListener {
 }
 
 impl HttpService {
-    /// The public API. Around its routes are, from the outermost: request id, span, metrics and log; headers of all
-    /// responses; CORS; conversion of panics to errors; request limits; rate limits. Requests without a route count
-    /// against the group `other`.
+    /// The public API. Around its routes are, from the outermost: request id, span, metrics and log; headers of
+    /// all responses; CORS; conversion of panics to errors; request limits; rate limits. Requests without a
+    /// route count against the group `other`.
     ///
-    /// The sampler decides which requests have a span. A trusted proxy that sends `traceparent` decides instead, unless the
-    /// sampler is off.
+    /// The sampler decides which requests have a span. A trusted proxy that sends `traceparent` decides
+    /// instead, unless the sampler is off.
     #[must_use]
     pub fn public(routes: Routes, config: &RequestLimitConfig, sampler: Sampler) -> Self {
         Self::metered(routes, config, sampler, &meter())
@@ -94,8 +95,9 @@ impl HttpService {
         Self::new(Listener::Public { shared: Arc::new(shared), rate_limiter })
     }
 
-    /// The private listener with these routes. It needs no CORS, since browsers do not use it, and has no limits, so that
-    /// it responds while the public listener is overloaded. Its log lines do not name the route.
+    /// The private listener with these routes. It needs no CORS, since browsers do not use it, and has no
+    /// limits, so that it responds while the public listener is overloaded. Its log lines do not name the
+    /// route.
     #[must_use]
     pub fn private(router: Router) -> Self {
         let router = router
@@ -113,7 +115,8 @@ impl HttpService {
         Self { listener, peer, timer: ConnectionTimer::default() }
     }
 
-    /// The same service with this limiter, which differs by its connection only (see [`Limiter::with_connection`]).
+    /// The same service with this limiter, which differs by its connection only (see
+    /// [`Limiter::with_connection`]).
     #[must_use]
     pub fn with_limiter(&self, limiter: &Limiter) -> Self {
         let mut this = self.clone();
@@ -164,7 +167,8 @@ impl HttpService {
             cors::preflight(allowed_methods(&route))
         } else {
             let response = pin!(self.call(request, route));
-            // Safe: what a handler leaves behind when it panics is shared through locks and channels that tolerate it.
+            // Safe: what a handler leaves behind when it panics is shared through locks and channels that
+            // tolerate it.
             let response = AssertUnwindSafe(response).catch_unwind().await;
             let response = response.unwrap_or_else(|panic| Err(panic_error(panic)));
             response.unwrap_or_else(|error| error_response(error, is_head))

@@ -24,8 +24,8 @@ impl JsonBody {
         Self::render_sized(value, TYPICAL_BYTES)
     }
 
-    /// Like [`JsonBody::render`], for a body of known size: a buffer of `expected_bytes` is not reallocated unless the
-    /// body is longer.
+    /// Like [`JsonBody::render`], for a body of known size: a buffer of `expected_bytes` is not reallocated
+    /// unless the body is longer.
     ///
     /// # Errors
     ///

@@ -33,7 +33,8 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonRequest<T> {
     }
 }
 
-/// Whether `Content-Type` is `application/json`, whatever its parameters: JSON is UTF-8 (RFC 8259, section 8.1).
+/// Whether `Content-Type` is `application/json`, whatever its parameters: JSON is UTF-8 (RFC 8259, section
+/// 8.1).
 fn has_json_type(headers: &HeaderMap) -> bool {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = content_type.split(';').next().unwrap_or_default();

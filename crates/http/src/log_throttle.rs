@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 /// At most one line is logged in this time.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Throttles one kind of log line: during an outage, a line per request would add to the load and bury all others.
+/// Throttles one kind of log line: during an outage, a line per request would add to the load and bury all
+/// others.
 #[derive(Debug)]
 pub(crate) struct LogThrottle {
     /// When the next line may be logged, in milliseconds since the first use of any throttle.

@@ -101,7 +101,8 @@ pub fn by_status(responses: impl IntoIterator<Item = (StatusCode, ResponseBuilde
     responses.into_iter().map(|(status, response)| (status.as_str().to_owned(), response.into())).collect()
 }
 
-/// The errors that an operation responds with, by status: of these types, and of those that every operation has.
+/// The errors that an operation responds with, by status: of these types, and of those that every operation
+/// has.
 #[must_use]
 pub fn errors(own: &[ErrorType], policy: CachePolicy) -> Responses {
     /// Errors of every operation.

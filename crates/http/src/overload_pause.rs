@@ -15,8 +15,8 @@ use tokio::time::Instant;
 /// Several times what handling an event takes. Replies of PostgreSQL and Redis wait until the pause ends, too.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// The longest time between two rejections that cause a pause. A rejection takes about 20 µs, so those that are further apart take
-/// less than 4 % of the core.
+/// The longest time between two rejections that cause a pause. A rejection takes about 20 µs, so those that are
+/// further apart take less than 4 % of the core.
 const MAX_INTERVAL: Duration = Duration::from_micros(500);
 
 thread_local! {

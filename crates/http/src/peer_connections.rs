@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chart_index_ratelimit::{ClientAddress, TrustedProxies};
 
-/// Limits the connections per peer, an IPv4 address or an IPv6 /64, so that no single one can use up those of the
-/// listener. Trusted proxies connect on behalf of many clients and are not limited.
+/// Limits the connections per peer, an IPv4 address or an IPv6 /64, so that no single one can use up those of
+/// the listener. Trusted proxies connect on behalf of many clients and are not limited.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerConnections(Arc<SharedPeers>);
 

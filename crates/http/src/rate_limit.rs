@@ -85,8 +85,8 @@ impl HttpRateLimiter {
         if decision.is_admitted() { Ok(()) } else { Err(ApiError::RateLimited(group, decision)) }
     }
 
-    /// Counts an invalid request against the group `other`. Returns the error to respond with: the given one, or
-    /// [`ApiError::RateLimited`] above the limit.
+    /// Counts an invalid request against the group `other`. Returns the error to respond with: the given one,
+    /// or [`ApiError::RateLimited`] above the limit.
     pub(crate) async fn count_invalid(&self, address: ClientAddress, error: ApiError) -> ApiError {
         let decision = self.limiter.check(Group::Other, address).await;
         if decision.is_admitted() { error } else { ApiError::RateLimited(Group::Other, decision) }

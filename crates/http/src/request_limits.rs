@@ -11,8 +11,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::group_limits::GroupLimits;
 use crate::{ApiError, Overload, RequestLimitConfig, host_header};
 
-/// The longest path and query. The longest useful query has every parameter and a `q` of 200 characters, all escaped, and
-/// is much shorter.
+/// The longest path and query. The longest useful query has every parameter and a `q` of 200 characters, all
+/// escaped, and is much shorter.
 const MAX_URI_BYTES: usize = 8 * 1024;
 
 /// The limits of the public listener.

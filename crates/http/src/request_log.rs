@@ -20,8 +20,8 @@ pub(crate) struct HandledRequest<'a> {
     pub(crate) duration: Duration,
 }
 
-/// Logs the requests of a listener: at debug level each of them, and server errors at most once a second for each type,
-/// since during an outage all requests may fail.
+/// Logs the requests of a listener: at debug level each of them, and server errors at most once a second for
+/// each type, since during an outage all requests may fail.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     throttles: [LogThrottle; ErrorType::ALL.len()],

@@ -1,7 +1,8 @@
 //! The metrics of requests (docs/operations/metrics.md).
 //!
-//! Every label has a closed set of values, whatever clients send, and each set of labels has a place in a table. The
-//! first request with a set binds it to the histogram, later ones record without a look-up of labels.
+//! Every label has a closed set of values, whatever clients send, and each set of labels has a place in a
+//! table. The first request with a set binds it to the histogram, later ones record without a look-up of
+//! labels.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,8 +42,8 @@ const ROUTE_METHODS: usize = 3;
 /// Maximum number of label sets of the histogram (docs/operations/metrics.md).
 const MAX_LABEL_SETS: usize = 512;
 
-/// Maximum number of label sets with a route, which leaves room for all those without. A few of all routes, methods and
-/// outcomes occur together; if more did, they would be recorded without their route.
+/// Maximum number of label sets with a route, which leaves room for all those without. A few of all routes,
+/// methods and outcomes occur together; if more did, they would be recorded without their route.
 const MAX_LABEL_SETS_WITH_ROUTE: usize = MAX_LABEL_SETS - MethodLabel::ALL.len() * OUTCOMES;
 
 /// How a request ended.

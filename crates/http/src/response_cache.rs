@@ -9,7 +9,8 @@ use chart_index_domain::ReadError;
 use crate::text_body::compressed;
 use crate::{ApiError, HttpRateLimiter, JsonBody, Overload, RateLimitCheck, RequestHeaders, TextBody};
 
-/// The rate limits and the cache of responses, which share their Redis round trips. All handlers read through it.
+/// The rate limits and the cache of responses, which share their Redis round trips. All handlers read through
+/// it.
 #[derive(Debug, Clone)]
 pub struct ResponseCache {
     rate_limiter: HttpRateLimiter,
@@ -27,8 +28,8 @@ struct Abandoned;
 struct TimedOut;
 
 impl ResponseCache {
-    /// Combines a rate limiter and a cache. Both should use the same `RedisConnection`: only then can a check and a
-    /// read share one round trip.
+    /// Combines a rate limiter and a cache. Both should use the same `RedisConnection`: only then can a check
+    /// and a read share one round trip.
     #[must_use]
     pub const fn new(rate_limiter: HttpRateLimiter, cache: Cache<ReadError>) -> Self {
         Self { rate_limiter, cache }
@@ -40,9 +41,9 @@ impl ResponseCache {
         &self.rate_limiter
     }
 
-    /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The limit and
-    /// the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`]. A second read of the same
-    /// request does not read Redis.
+    /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The
+    /// limit and the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`]. A second read
+    /// of the same request does not read Redis.
     ///
     /// # Errors
     ///
@@ -84,8 +85,8 @@ impl ResponseCache {
         self.rate_limiter.finish(check).await
     }
 
-    /// Reads the responses of many keys of one kind, see [`Cache::get_or_fill_many`]. The caller [admits](Self::admit) the
-    /// request first.
+    /// Reads the responses of many keys of one kind, see [`Cache::get_or_fill_many`]. The caller
+    /// [admits](Self::admit) the request first.
     ///
     /// # Errors
     ///
@@ -117,8 +118,8 @@ impl ResponseCache {
         Ok(self.read_text(check, key, request, fill).await?.map(JsonBody::from))
     }
 
-    /// Reads a text body as [`ResponseCache::read`] does; `None` if the index does not hold it. The first request that
-    /// accepts gzip compresses the body and adds the result to the cache.
+    /// Reads a text body as [`ResponseCache::read`] does; `None` if the index does not hold it. The first
+    /// request that accepts gzip compresses the body and adds the result to the cache.
     ///
     /// # Errors
     ///

@@ -14,8 +14,9 @@ use crate::{AllowedMethods, ApiError, Resource};
 
 /// The routes of the public listener, by path.
 ///
-/// `axum::Router` would match the path once more, after the limits and the telemetry need to know the route, and copy its
-/// parameters: a tenth of the instructions of a cached lookup (`benchmarks/results/2026-11-22-hot-path.md`).
+/// `axum::Router` would match the path once more, after the limits and the telemetry need to know the route,
+/// and copy its parameters: a tenth of the instructions of a cached lookup
+/// (`benchmarks/results/2026-11-22-hot-path.md`).
 #[derive(Debug)]
 pub(crate) struct RouteTable {
     matcher: matchit::Router<PathRoutes>,

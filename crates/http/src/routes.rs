@@ -38,8 +38,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         Self { all: Vec::new(), rate_limiter: rate_limiter.clone(), error_pages: None }
     }
 
-    /// Adds a route for GET and HEAD. The template, such as `/api/charts/{hash}`, is also its name in metrics and spans. It
-    /// has at most one parameter.
+    /// Adds a route for GET and HEAD. The template, such as `/api/charts/{hash}`, is also its name in metrics
+    /// and spans. It has at most one parameter.
     #[must_use]
     pub fn route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
         self.all.push(Route { template, methods: RouteMethods::Read, group, is_limited: true, handlers });
@@ -53,8 +53,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// Adds a route for GET and HEAD whose requests have no rate limit: they read nothing but the memory of the process. They
-    /// are in flight with those of the group.
+    /// Adds a route for GET and HEAD whose requests have no rate limit: they read nothing but the memory of the
+    /// process. They are in flight with those of the group.
     #[must_use]
     pub fn unlimited_route(
         mut self,

@@ -29,15 +29,16 @@ use crate::connection_metrics::CloseReason;
 use crate::connection_timer::ConnectionTimer;
 use crate::{HttpService, ServerConfig, Worker};
 
-/// The maximum size of request line and headers (docs/api.md, "Errors"). hyper responds to larger ones with 431 or 414
-/// and closes the connection.
+/// The maximum size of request line and headers (docs/api.md, "Errors"). hyper responds to larger ones with 431
+/// or 414 and closes the connection.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
 
-/// The read and write buffer of a connection. hyper's default allows a client that pipelines requests 400 KiB. Larger than
-/// [`MAX_HEAD_BYTES`], so that the latter is what limits a head.
+/// The read and write buffer of a connection. hyper's default allows a client that pipelines requests 400 KiB.
+/// Larger than [`MAX_HEAD_BYTES`], so that the latter is what limits a head.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
-/// A client connects to send a request. A younger connection is not closed as idle, since its request may be on the way.
+/// A client connects to send a request. A younger connection is not closed as idle, since its request may be on
+/// the way.
 const MIN_CONNECTION_AGE: Duration = Duration::from_millis(500);
 
 /// An HTTP/1.1 server. A reverse proxy provides TLS and HTTP/2.
@@ -58,13 +59,14 @@ pub struct Server {
 impl Server {
     /// Serves until `shutdown` completes, then shuts down in three steps.
     ///
-    /// 1. Drain: for `drain_delay` connections are accepted and requests are served as before, while load balancers notice
-    ///    that this process is not ready. Every response has `Connection: close`, and its connection is closed after it
-    ///    (RFC 9112, section 9.6). Idle connections stay open, since a client may be sending a request on one.
-    /// 2. Close: idle connections are closed. Connections in the backlog of the listener are accepted and served, then the
-    ///    listener is closed.
-    /// 3. Finish: requests in flight have until the end of the grace period, which begins with step 2. Connections that are
-    ///    still open after it are closed.
+    /// 1. Drain: for `drain_delay` connections are accepted and requests are served as before, while load
+    ///    balancers notice that this process is not ready. Every response has `Connection: close`, and its
+    ///    connection is closed after it (RFC 9112, section 9.6). Idle connections stay open, since a client may
+    ///    be sending a request on one.
+    /// 2. Close: idle connections are closed. Connections in the backlog of the listener are accepted and
+    ///    served, then the listener is closed.
+    /// 3. Finish: requests in flight have until the end of the grace period, which begins with step 2.
+    ///    Connections that are still open after it are closed.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, workers, config, trusted_proxies, meter } = self;
         let acceptor = Acceptor::new(listener, &config, &trusted_proxies, meter);
@@ -120,7 +122,8 @@ impl Connections {
         }
     }
 
-    /// Closes idle connections, serves those in the backlog, closes the listener, and waits for requests in flight.
+    /// Closes idle connections, serves those in the backlog, closes the listener, and waits for requests in
+    /// flight.
     async fn finish(&mut self, acceptor: Acceptor) {
         self.shutdown.closing.cancel();
         if let Ok(backlog) = acceptor.into_backlog() {
@@ -154,8 +157,8 @@ fn protocol(config: &ServerConfig, timer: &ConnectionTimer) -> http1::Builder {
         .header_read_timeout(config.header_read_timeout)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_BUFFER_BYTES)
-        // A client that shuts down its side after the request still reads the response. A client that is gone looks the
-        // same; the request deadline and the write timeout end its connection.
+        // A client that shuts down its side after the request still reads the response. A client that is gone
+        // looks the same; the request deadline and the write timeout end its connection.
         .half_close(true);
     protocol
 }

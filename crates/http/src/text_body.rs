@@ -74,8 +74,8 @@ impl MediaType {
     }
 }
 
-/// A text body with its entity tag, and its gzip representation once a request has asked for one. This is what the cache
-/// stores of a response.
+/// A text body with its entity tag, and its gzip representation once a request has asked for one. This is what
+/// the cache stores of a response.
 #[derive(Debug, Clone)]
 pub struct TextBody(CachedBody);
 
@@ -111,9 +111,9 @@ impl TextBody {
         request.accepts_gzip && self.bytes().len() >= content_encoding::MIN_GZIP_BYTES
     }
 
-    /// The response to a request with these headers: 200 in an encoding that it accepts, or 304 if its `If-None-Match`
-    /// matches. Plain and gzip representations have different strong tags, each computed from the bytes that are sent
-    /// (RFC 9110, section 8.8.1).
+    /// The response to a request with these headers: 200 in an encoding that it accepts, or 304 if its
+    /// `If-None-Match` matches. Plain and gzip representations have different strong tags, each computed from
+    /// the bytes that are sent (RFC 9110, section 8.8.1).
     #[must_use]
     pub fn into_response(
         self,
@@ -138,7 +138,8 @@ impl TextBody {
     }
 }
 
-/// The response with a JSON text that is computed for this request alone, so that it is neither cached nor tagged.
+/// The response with a JSON text that is computed for this request alone, so that it is neither cached nor
+/// tagged.
 #[must_use]
 pub fn uncached_json(text: Bytes, request: &RequestHeaders) -> Response {
     let gzip = if request.accepts_gzip && text.len() >= content_encoding::MIN_GZIP_BYTES {
@@ -163,8 +164,8 @@ fn representation(bytes: Bytes) -> Representation {
     Representation { bytes, tag }
 }
 
-/// The body in gzip, unless that is not smaller. Writing to memory does not fail; if it did, the plain body would be
-/// sent.
+/// The body in gzip, unless that is not smaller. Writing to memory does not fail; if it did, the plain body
+/// would be sent.
 pub(crate) fn compressed(plain: &Bytes) -> Option<Representation> {
     let gzip = content_encoding::gzip(plain).ok().filter(|gzip| gzip.len() < plain.len());
     gzip.map(representation)
@@ -180,7 +181,8 @@ fn full_response(body: Bytes, tag: &EntityTag, policy: CachePolicy, media_type: 
     response
 }
 
-/// A 304 with the tag and the cache policy of the full response. The caller adds `Vary`, if the response has one.
+/// A 304 with the tag and the cache policy of the full response. The caller adds `Vary`, if the response has
+/// one.
 #[must_use]
 pub fn not_modified(tag: &EntityTag, policy: CachePolicy) -> Response {
     tagged_response(StatusCode::NOT_MODIFIED, tag, policy, Body::new(NoBody))
@@ -197,8 +199,8 @@ fn tagged_response(status: StatusCode, tag: &EntityTag, policy: CachePolicy, bod
     response
 }
 
-/// The absence of a body. For an empty body hyper sends `Content-Length: 0`, which is wrong on a 304, where it describes
-/// the full response, and forbidden on a 204 (RFC 9110, section 8.6).
+/// The absence of a body. For an empty body hyper sends `Content-Length: 0`, which is wrong on a 304, where it
+/// describes the full response, and forbidden on a 204 (RFC 9110, section 8.6).
 pub(crate) struct NoBody;
 
 impl HttpBody for NoBody {

@@ -14,7 +14,8 @@ use crate::{HttpService, overload_pause};
 pub struct Worker {
     /// A runtime with one thread, which handles the connections of this worker.
     pub runtime: Handle,
-    /// The service, with connections of its own to what the requests wait for: then no request wakes another thread.
+    /// The service, with connections of its own to what the requests wait for: then no request wakes another
+    /// thread.
     pub service: HttpService,
 }
 
@@ -34,7 +35,8 @@ impl Worker {
 ///
 /// A connection is handled by one thread from its first request to its last (decision 0050).
 ///
-/// While a thread rejects many lookups because of overload, it pauses for 100 µs each time before it waits for events.
+/// While a thread rejects many lookups because of overload, it pauses for 100 µs each time before it waits for
+/// events.
 #[derive(Debug)]
 pub struct WorkerThreads {
     threads: Vec<JoinHandle<()>>,

@@ -4,8 +4,9 @@ use tracing::Span;
 
 /// The span that this function creates if there is a current one, else none.
 ///
-/// What is not sampled has no span, and so nothing in it should have one. Filters cannot ensure that by themselves: the registry
-/// of `tracing-subscriber` stores a span even if the filters of all layers reject it, unless they reject all spans of its kind.
+/// What is not sampled has no span, and so nothing in it should have one. Filters cannot ensure that by
+/// themselves: the registry of `tracing-subscriber` stores a span even if the filters of all layers reject it,
+/// unless they reject all spans of its kind.
 pub fn child_span(create: impl FnOnce() -> Span) -> Span {
     if Span::current().is_none() { Span::none() } else { create() }
 }

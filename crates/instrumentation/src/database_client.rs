@@ -8,8 +8,8 @@ use tracing::{Instrument, Span, field};
 
 use crate::{DATABASE_BUCKETS, child_span, meter};
 
-/// Records the operations of a client of PostgreSQL, Redis or Meilisearch: `db.client.operation.duration`, and a span
-/// (OpenTelemetry semantic conventions for database clients).
+/// Records the operations of a client of PostgreSQL, Redis or Meilisearch: `db.client.operation.duration`, and
+/// a span (OpenTelemetry semantic conventions for database clients).
 #[derive(Debug, Clone)]
 pub struct DatabaseClient {
     system: &'static str,
@@ -66,8 +66,8 @@ impl DatabaseClient {
         }
     }
 
-    /// Like [`Operation::observe`], without bound labels: recording takes tens of nanoseconds longer. The name is one of
-    /// a closed set.
+    /// Like [`Operation::observe`], without bound labels: recording takes tens of nanoseconds longer. The name
+    /// is one of a closed set.
     pub fn observe<T, E>(
         &self,
         name: &'static str,
@@ -116,7 +116,8 @@ impl Operation {
         self.observe_in(self.span(), operation, error_type)
     }
 
-    /// Like [`observe`](Self::observe), in a span that [`span`](Self::span) returned and the caller added fields to.
+    /// Like [`observe`](Self::observe), in a span that [`span`](Self::span) returned and the caller added
+    /// fields to.
     pub fn observe_in<T, E>(
         &self,
         span: Span,

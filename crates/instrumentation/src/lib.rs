@@ -1,5 +1,5 @@
-//! What the library crates share to record metrics and spans. It uses the OpenTelemetry API only: without an SDK, as in
-//! unit tests, everything here does nothing.
+//! What the library crates share to record metrics and spans. It uses the OpenTelemetry API only: without an
+//! SDK, as in unit tests, everything here does nothing.
 //!
 //! - [`meter`]: creates the instruments of a component (docs/operations/metrics.md lists them all).
 //! - [`DatabaseClient`]: the duration and the span of an operation of PostgreSQL, Redis or Meilisearch.
@@ -10,10 +10,10 @@
 //!
 //! # Spans
 //!
-//! Spans are those of `tracing`. A *root* span, such as that of a request, is an `info_span!`, created only if the
-//! [`Sampler`] samples it. All other spans are `debug_span!`s that [`child_span`] creates only inside another span: an
-//! unsampled request has no spans. Fields have the names of the OpenTelemetry semantic conventions. No span contains
-//! an address, a query string, a hash or text of a chart.
+//! Spans are those of `tracing`. A *root* span, such as that of a request, is an `info_span!`, created only if
+//! the [`Sampler`] samples it. All other spans are `debug_span!`s that [`child_span`] creates only inside
+//! another span: an unsampled request has no spans. Fields have the names of the OpenTelemetry semantic
+//! conventions. No span contains an address, a query string, a hash or text of a chart.
 
 mod child_span;
 mod database_client;

@@ -10,13 +10,14 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 /// The headers of W3C Trace Context.
 const HEADERS: [&str; 2] = ["traceparent", "tracestate"];
 
-/// The span of the caller of a request. Only to be read from a request of a trusted proxy: any other client could decide
-/// what is sampled.
+/// The span of the caller of a request. Only to be read from a request of a trusted proxy: any other client
+/// could decide what is sampled.
 #[derive(Debug, Clone)]
 pub struct RemoteParent(SpanContext);
 
 impl RemoteParent {
-    /// Reads the headers `traceparent` and `tracestate`, which `header` returns; `None` without a valid `traceparent`.
+    /// Reads the headers `traceparent` and `tracestate`, which `header` returns; `None` without a valid
+    /// `traceparent`.
     pub fn extract<'h>(header: impl Fn(&'static str) -> Option<&'h str>) -> Option<Self> {
         let headers = Headers(HEADERS.map(|name| (name, header(name))));
         headers.0[0].1?;

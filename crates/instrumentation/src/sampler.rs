@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-/// Samples a share of the root spans. The decision is made before a span is created, so that unsampled ones cost nothing.
+/// Samples a share of the root spans. The decision is made before a span is created, so that unsampled ones
+/// cost nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampler {
     ratio: f64,

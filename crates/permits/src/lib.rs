@@ -10,14 +10,14 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
-/// How long after the last rejection the queue stays short. Under overload it empties now and then by chance, and would
-/// fill up again each time.
+/// How long after the last rejection the queue stays short. Under overload it empties now and then by chance,
+/// and would fill up again each time.
 const RECOVERY: Duration = Duration::from_millis(500);
 
 /// Permits, and a queue of callers that wait for one.
 ///
-/// Once the queue has not been empty for [`QueueLimits::max_burst`], it takes no more callers than there are permits, and rejects
-/// all others at once. It takes more again when it has rejected none for half a second.
+/// Once the queue has not been empty for [`QueueLimits::max_burst`], it takes no more callers than there are
+/// permits, and rejects all others at once. It takes more again when it has rejected none for half a second.
 #[derive(Debug)]
 pub struct PermitQueue {
     permits: Semaphore,
@@ -102,8 +102,8 @@ impl PermitQueue {
     }
 
     /// Reserves a place in the queue for a caller that has some work to do before it calls
-    /// [`acquire_announced`](Self::acquire_announced), so that the caller is rejected before that work or not at all. It counts
-    /// like one in the queue until the value is dropped. `None` if the caller is rejected.
+    /// [`acquire_announced`](Self::acquire_announced), so that the caller is rejected before that work or not
+    /// at all. It counts like one in the queue until the value is dropped. `None` if the caller is rejected.
     pub fn announce(self: &Arc<Self>) -> Option<Announced> {
         let mut state = self.state();
         if !state.admit(self) {

@@ -41,8 +41,8 @@ struct Reply {
     checks: usize,
 }
 
-/// The maximum number of checks in a call of the script, which Redis runs without other commands in between: it takes
-/// 0.2 ms.
+/// The maximum number of checks in a call of the script, which Redis runs without other commands in between: it
+/// takes 0.2 ms.
 const MAX_CHECKS: usize = 64;
 
 impl CheckQueue {
@@ -101,7 +101,8 @@ impl CheckQueue {
 
     /// Calls the script once: one reply for each check.
     ///
-    /// If Redis does not know the script, e.g. after a restart, the script itself is sent within the same deadline.
+    /// If Redis does not know the script, e.g. after a restart, the script itself is sent within the same
+    /// deadline.
     async fn ask(&self, checks: &[Check]) -> Vec<Reply> {
         let deadline = self.connection.deadline();
         let reply = match self.connection.run(&self.script.evalsha(checks), deadline).await {

@@ -5,11 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use chart_index_domain::hex;
 
-/// The address that a request is counted for: an IPv4 address, or the /64 of an IPv6 address (docs/api.md, "Rate
-/// limits").
+/// The address that a request is counted for: an IPv4 address, or the /64 of an IPv6 address (docs/api.md,
+/// "Rate limits").
 ///
-/// An IPv4-mapped IPv6 address is the IPv4 address. Providers assign a /64 to one customer, who could otherwise use
-/// any of 2^64 addresses. Addresses must not be logged: `Debug` shows the family only, and there is no `Display`.
+/// An IPv4-mapped IPv6 address is the IPv4 address. Providers assign a /64 to one customer, who could otherwise
+/// use any of 2^64 addresses. Addresses must not be logged: `Debug` shows the family only, and there is no
+/// `Display`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientAddress(Family);
 
@@ -20,8 +21,8 @@ enum Family {
     V6(u64),
 }
 
-/// An IPv6 /48, which providers assign to one site. It contains 65,536 client addresses, and has a limit of its own
-/// (docs/api.md, "Rate limits").
+/// An IPv6 /48, which providers assign to one site. It contains 65,536 client addresses, and has a limit of its
+/// own (docs/api.md, "Rate limits").
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Network(u64);
 

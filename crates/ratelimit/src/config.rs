@@ -44,8 +44,8 @@ pub struct LimiterConfig {
     pub window: Window,
     /// The prefix of the keys in Redis: `rl2:`. The digit is the version of the format.
     pub key_prefix: String,
-    /// The capacity for cached refusals: 100,000, about 10 MB. Above that, refusals are evicted, and Redis is asked
-    /// again.
+    /// The capacity for cached refusals: 100,000, about 10 MB. Above that, refusals are evicted, and Redis is
+    /// asked again.
     pub cached_refusals: usize,
     /// The capacity of the local window in admissions: 2^20, up to about 100 MB, allocated only while Redis is
     /// unavailable. Above that, the oldest admissions are dropped.

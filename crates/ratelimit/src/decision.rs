@@ -12,10 +12,11 @@ pub enum Scope {
     Network,
 }
 
-/// Whether a request is admitted, with the values of the headers `RateLimit-Policy`, `RateLimit` and `Retry-After`.
+/// Whether a request is admitted, with the values of the headers `RateLimit-Policy`, `RateLimit` and
+/// `Retry-After`.
 ///
-/// In the terms of the IETF draft (`draft-ietf-httpapi-ratelimit-headers`), `q` is the limit, `w` the configured
-/// window, `r` is [`remaining`](Self::remaining), and `t` is [`reset_seconds`](Self::reset_seconds).
+/// In the terms of the IETF draft (`draft-ietf-httpapi-ratelimit-headers`), `q` is the limit, `w` the
+/// configured window, `r` is [`remaining`](Self::remaining), and `t` is [`reset_seconds`](Self::reset_seconds).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Decision {
@@ -34,8 +35,8 @@ pub enum Decision {
         scope: Scope,
         /// The maximum number of requests in any window within that scope.
         limit: NonZeroU32,
-        /// The time until a request would be admitted, if no other request of the address or network is admitted
-        /// first.
+        /// The time until a request would be admitted, if no other request of the address or network is
+        /// admitted first.
         retry_after: Duration,
     },
 }
@@ -73,8 +74,8 @@ impl Decision {
         }
     }
 
-    /// The `t` of `RateLimit`: the time until a further request would be admitted in whole seconds, rounded up, at
-    /// least 1.
+    /// The `t` of `RateLimit`: the time until a further request would be admitted in whole seconds, rounded up,
+    /// at least 1.
     #[must_use]
     pub const fn reset_seconds(&self) -> u64 {
         match self {

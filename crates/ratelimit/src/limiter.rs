@@ -16,19 +16,20 @@ use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits, Scope};
 
 /// Admits or refuses requests by an exact sliding window across all replicas that share one Redis.
 ///
-/// In no window more requests of an address are admitted than the limit of the group, and none is refused below the
-/// limit (docs/api.md, "Rate limits"). An IPv6 address must also be below the limit of its /48, which is 16 times as
-/// high.
+/// In no window more requests of an address are admitted than the limit of the group, and none is refused below
+/// the limit (docs/api.md, "Rate limits"). An IPv6 address must also be below the limit of its /48, which is 16
+/// times as high.
 ///
 /// Clones share everything. A decision comes from
 ///
 /// 1. the *refusal cache*, if Redis would certainly refuse the request as well: no round trip;
 /// 2. *Redis*, in one round trip, together with other requests that were received at the same time;
-/// 3. the *local window*, if Redis is unavailable, too slow or replies with an error, e.g. because its memory is
-///    full.
+/// 3. the *local window*, if Redis is unavailable, too slow or replies with an error, e.g. because its memory
+///    is full.
 ///
-/// So while Redis is unavailable, each replica admits an address up to its limit once more. When Redis is available
-/// again, it decides by the admissions that it still has. Redis may still count a command that timed out.
+/// So while Redis is unavailable, each replica admits an address up to its limit once more. When Redis is
+/// available again, it decides by the admissions that it still has. Redis may still count a command that timed
+/// out.
 #[derive(Debug, Clone)]
 pub struct Limiter {
     shared: Arc<SharedLimiter>,
@@ -109,8 +110,8 @@ impl Limiter {
         }
     }
 
-    /// The first half of [`check`](Self::check), for a caller that has other commands for the same round trip: it awaits
-    /// them together with [`decide`](Self::decide), over [`PreparedCheck::connection`].
+    /// The first half of [`check`](Self::check), for a caller that has other commands for the same round trip:
+    /// it awaits them together with [`decide`](Self::decide), over [`PreparedCheck::connection`].
     ///
     /// # Errors
     ///

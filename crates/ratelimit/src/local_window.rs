@@ -22,10 +22,11 @@ enum Subject {
 
 /// An exact sliding window in memory: like the window in Redis, for this replica only.
 ///
-/// Its capacity is a number of *admissions* of all addresses together; one of an IPv6 address counts as two, for the
-/// address and for the network. Above the capacity, the oldest admissions are dropped. That shortens the window for
-/// all addresses instead of dropping the windows of some: no address is admitted more often than its limit in the
-/// shortened window. At the default of 2^20, it is shortened above 17,000 admissions a second on one replica.
+/// Its capacity is a number of *admissions* of all addresses together; one of an IPv6 address counts as two,
+/// for the address and for the network. Above the capacity, the oldest admissions are dropped. That shortens
+/// the window for all addresses instead of dropping the windows of some: no address is admitted more often than
+/// its limit in the shortened window. At the default of 2^20, it is shortened above 17,000 admissions a second
+/// on one replica.
 #[derive(Debug)]
 pub(crate) struct LocalWindow {
     created_at: Instant,
@@ -69,8 +70,8 @@ impl LocalWindow {
 }
 
 /// The admissions of some keys in one queue, oldest first. The admissions of a key are a linked list within the
-/// queue, so that its oldest is known. The oldest of the queue is the oldest of its key as well, so dropping it is
-/// one step.
+/// queue, so that its oldest is known. The oldest of the queue is the oldest of its key as well, so dropping it
+/// is one step.
 #[derive(Debug)]
 struct Shard {
     capacity: usize,
@@ -102,8 +103,8 @@ impl Shard {
         Self { capacity, first: 0, queue: VecDeque::new(), windows: HashMap::default() }
     }
 
-    /// Decides on a request at this time, and counts it if it is admitted. `time_until_left` is the time until an
-    /// admission leaves the window.
+    /// Decides on a request at this time, and counts it if it is admitted. `time_until_left` is the time until
+    /// an admission leaves the window.
     fn decide(
         &mut self,
         key: Key,
@@ -205,8 +206,8 @@ mod tests {
     }
 
     proptest! {
-        /// The definition: a request is admitted if fewer than `limit` admissions of its address are in the window
-        /// that ends now.
+        /// The definition: a request is admitted if fewer than `limit` admissions of its address are in the
+        /// window that ends now.
         #[test]
         fn decisions_match_the_definition(steps in prop::collection::vec((0_u64..400, 0_u32..3), 1..300)) {
             let start = Instant::now();

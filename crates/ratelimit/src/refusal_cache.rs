@@ -10,15 +10,16 @@ use crate::{ClientAddress, Group, Scope};
 
 /// Until when each address is refused, in bounded memory.
 ///
-/// A refusal determines the earliest next admission: no other request can bring that forward. Redis computed the wait
-/// at some time between sending and receipt. The cached refusal is used until *sent + wait*: until then Redis would
-/// certainly still refuse. `Retry-After` is computed from *received + wait*, when the wait has certainly ended.
+/// A refusal determines the earliest next admission: no other request can bring that forward. Redis computed
+/// the wait at some time between sending and receipt. The cached refusal is used until *sent + wait*: until
+/// then Redis would certainly still refuse. `Retry-After` is computed from *received + wait*, when the wait has
+/// certainly ended.
 ///
-/// The two clocks may run at different speeds (NTP slews by up to 500 ppm), so the cached wait is shorter by 1 in
-/// 1,024.
+/// The two clocks may run at different speeds (NTP slews by up to 500 ppm), so the cached wait is shorter by 1
+/// in 1,024.
 ///
-/// A refusal by the network is cached for the address only: how long another address of the network has to wait may
-/// depend on its own limit as well, which only Redis knows.
+/// A refusal by the network is cached for the address only: how long another address of the network has to wait
+/// may depend on its own limit as well, which only Redis knows.
 ///
 /// An evicted refusal costs one more command and changes no decision.
 #[derive(Debug)]

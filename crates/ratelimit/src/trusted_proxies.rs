@@ -7,7 +7,8 @@ use ipnet::{IpNet, Ipv4Net};
 
 use crate::ClientAddress;
 
-/// The proxies whose `X-Forwarded-For` is trusted: `TRUSTED_PROXIES`, networks or addresses separated by commas.
+/// The proxies whose `X-Forwarded-For` is trusted: `TRUSTED_PROXIES`, networks or addresses separated by
+/// commas.
 ///
 /// An IPv4-mapped network (`::ffff:10.0.0.0/104`) is the IPv4 network. No other IPv6 network, not even `::/0`,
 /// contains IPv4 addresses.
@@ -18,12 +19,12 @@ impl TrustedProxies {
     /// The address that a request is counted for.
     ///
     /// This is the address of the peer. If the peer is trusted, it is the right-most untrusted hop of
-    /// `forwarded_for`, the values of all `X-Forwarded-For` headers in order. Each trusted proxy has appended the hop
-    /// to its left; anything left of an untrusted hop may be made up by the client.
+    /// `forwarded_for`, the values of all `X-Forwarded-For` headers in order. Each trusted proxy has appended
+    /// the hop to its left; anything left of an untrusted hop may be made up by the client.
     ///
-    /// A hop may have a port (`192.0.2.7:443`, `[2001:db8::1]:443`) or brackets. Empty hops are skipped (RFC 9110,
-    /// section 5.6.1). At a hop that is not an address, the search ends with the trusted proxy that appended it. If
-    /// every hop is trusted, the left-most is the client.
+    /// A hop may have a port (`192.0.2.7:443`, `[2001:db8::1]:443`) or brackets. Empty hops are skipped
+    /// (RFC 9110, section 5.6.1). At a hop that is not an address, the search ends with the trusted proxy that
+    /// appended it. If every hop is trusted, the left-most is the client.
     pub fn client_address<Values>(&self, peer: IpAddr, forwarded_for: Values) -> ClientAddress
     where
         Values: IntoIterator<Item: AsRef<[u8]>, IntoIter: DoubleEndedIterator>,

@@ -10,22 +10,26 @@ use crate::{ClientAddress, Decision, Group, Scope};
 
 /// The script of the window, and the names of its keys.
 ///
-/// A call decides on several requests: in a call of 64, each takes Redis 1.8 us if it is the first of its address and 3.4 us if it
-/// is one of the next, instead of 5.3 and 7.0 us in a call of its own (`benchmarks/results/2026-11-22-hot-path.md`).
+/// A call decides on several requests: in a call of 64, each takes Redis 1.8 us if it is the first of its
+/// address and 3.4 us if it is one of the next, instead of 5.3 and 7.0 us in a call of its own
+/// (`benchmarks/results/2026-11-22-hot-path.md`).
 ///
 /// # Clock
 ///
-/// The only clock is that of the Redis server with the key. Replicas send no times, so their clocks do not matter.
+/// The only clock is that of the Redis server with the key. Replicas send no times, so their clocks do not
+/// matter.
 ///
 /// # Value
 ///
-/// The times of the admissions that still count, 5 bytes each; `window.lua` has a drawing. Up to 16 are a row, which
-/// is read and written as a whole. More are a ring with a header of 13 bytes, of which only the header and single
-/// slots are written, and above a limit of 1,000 also read. A full ring grows by half, up to the limit, and a ring with few
-/// times becomes a row again. So a call takes O(1) time, amortised. The key expires with its newest admission.
+/// The times of the admissions that still count, 5 bytes each; `window.lua` has a drawing. Up to 16 are a row,
+/// which is read and written as a whole. More are a ring with a header of 13 bytes, of which only the header
+/// and single slots are written, and above a limit of 1,000 also read. A full ring grows by half, up to the
+/// limit, and a ring with few times becomes a row again. So a call takes O(1) time, amortised. The key expires
+/// with its newest admission.
 ///
-/// The format does not depend on the limit: while the limit is being changed, replicas with the old and the new one
-/// read the same value, and each is exact by its own. A value that no script wrote counts as empty, and is replaced.
+/// The format does not depend on the limit: while the limit is being changed, replicas with the old and the new
+/// one read the same value, and each is exact by its own. A value that no script wrote counts as empty, and is
+/// replaced.
 ///
 /// This was compared, with one request a call, with a string that is read and written as a whole, with lists, a
 /// plain ring and two counters (`benchmarks/results/2026-11-21-window-designs.md`). At the default limit of
@@ -36,19 +40,20 @@ use crate::{ClientAddress, Decision, Group, Scope};
 /// where the ring took 14.8 us. Most addresses are new or send few requests, and refusals are cached, so memory
 /// and the first calls matter more than the faster calls of the list near the limit.
 ///
-/// In the replication stream, an admission is three short commands of about 200 bytes in a ring, and one in a row.
+/// In the replication stream, an admission is three short commands of about 200 bytes in a ring, and one in a
+/// row.
 ///
 /// # Key
 ///
-/// One for each group and address: `rl2:` (the version of the format), a letter for the group, the address. A cluster
-/// distributes them over its nodes.
+/// One for each group and address: `rl2:` (the version of the format), a letter for the group, the address. A
+/// cluster distributes them over its nodes.
 ///
 /// # Networks
 ///
-/// An IPv6 address is admitted by its own window and that of its /48, or by neither, in the same call; a refusal by the
-/// network does not count for the address. Both keys have the /48 as their hash tag (`rl2:l:{20010db80001}0002` and
-/// `rl2:l:{20010db80001}`): a cluster stores keys with the same hash tag on one node, as a script requires. Redis takes about
-/// three times as long for it.
+/// An IPv6 address is admitted by its own window and that of its /48, or by neither, in the same call; a
+/// refusal by the network does not count for the address. Both keys have the /48 as their hash tag
+/// (`rl2:l:{20010db80001}0002` and `rl2:l:{20010db80001}`): a cluster stores keys with the same hash tag on one
+/// node, as a script requires. Redis takes about three times as long for it.
 #[derive(Debug)]
 pub(crate) struct WindowScript {
     script: Script,
@@ -73,7 +78,8 @@ impl WindowScript {
         Self { script: Script::new(Self::CODE), key_prefix, window }
     }
 
-    /// The call by the hash of the script, which Redis knows unless it was restarted or its scripts were flushed.
+    /// The call by the hash of the script, which Redis knows unless it was restarted or its scripts were
+    /// flushed.
     pub(crate) fn evalsha(&self, checks: &[Check]) -> Cmd {
         self.command("EVALSHA", self.script.get_hash(), checks)
     }

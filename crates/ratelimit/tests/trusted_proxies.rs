@@ -116,8 +116,8 @@ fn written(ip: IpAddr, style: u8) -> String {
 }
 
 proptest! {
-    /// A client may send any header. Each trusted proxy appends the address of its peer: the first appends that of the
-    /// client, the others those of the proxies.
+    /// A client may send any header. Each trusted proxy appends the address of its peer: the first appends that
+    /// of the client, the others those of the proxies.
     #[test]
     fn client_cannot_choose_its_address(
         sent in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..4),

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Weighs timeouts against successful commands, and decides when to stop sending any.
 ///
-/// It opens after three timeouts in a row, or when clearly more than one command in nine times out. A single pause of
-/// Redis, such as the fork for a snapshot, fails the commands that it delays and no others.
+/// It opens after three timeouts in a row, or when clearly more than one command in nine times out. A single
+/// pause of Redis, such as the fork for a snapshot, fails the commands that it delays and no others.
 #[derive(Debug, Default)]
 pub(crate) struct CircuitBreaker {
     /// Rises by [`Self::TIMEOUT`] with every timeout, and falls by 1 with every success.
@@ -35,8 +35,8 @@ impl CircuitBreaker {
 mod tests {
     use super::*;
 
-    /// The number of commands until the breaker opens if the first of every `period` times out; `None` if it never
-    /// does.
+    /// The number of commands until the breaker opens if the first of every `period` times out; `None` if it
+    /// never does.
     fn opens_after(period: usize) -> Option<usize> {
         let breaker = CircuitBreaker::default();
         (0..10_000).find(|command| {

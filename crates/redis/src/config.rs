@@ -48,7 +48,8 @@ pub enum RedisEndpoint {
     None,
     /// One server: `REDIS_URL`.
     Single(RedisUrl),
-    /// A Redis Cluster, of which these are some of the nodes: `REDIS_CLUSTER_URLS`. Their credentials must be equal.
+    /// A Redis Cluster, of which these are some of the nodes: `REDIS_CLUSTER_URLS`. Their credentials must be
+    /// equal.
     Cluster(Vec<RedisUrl>),
 }
 
@@ -100,7 +101,8 @@ impl RedisConfig {
         }
     }
 
-    /// A client for the cluster node at this address, with the credentials and the TLS settings of the endpoint.
+    /// A client for the cluster node at this address, with the credentials and the TLS settings of the
+    /// endpoint.
     ///
     /// # Errors
     ///

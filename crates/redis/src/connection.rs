@@ -17,20 +17,21 @@ use crate::{CommandError, ConnectionState, RedisConfig, supervisor};
 
 /// A connection to Redis that reconnects by itself, for commands on the hot path.
 ///
-/// It holds one multiplexed connection with `TCP_NODELAY`, to a single server or to each node of a cluster, behind a
-/// circuit breaker. A background task connects, reconnects and probes; requests never do. A command meets one of
-/// three [states](ConnectionState):
+/// It holds one multiplexed connection with `TCP_NODELAY`, to a single server or to each node of a cluster,
+/// behind a circuit breaker. A background task connects, reconnects and probes; requests never do. A command
+/// meets one of three [states](ConnectionState):
 ///
 /// - *Connected*: the command is sent at once. Its caller waits for the reply, at most until the deadline.
-/// - *Connecting*: after the start or the loss of a connection, a command waits for the first attempt to connect, at
-///   most until its deadline. So a connection that a proxy closes fails no command that is sent later.
+/// - *Connecting*: after the start or the loss of a connection, a command waits for the first attempt to
+///   connect, at most until its deadline. So a connection that a proxy closes fails no command that is sent
+///   later.
 /// - *Unavailable*: the command fails at once with [`CommandError::Unavailable`], until the background task has
-///   connected and a probe has succeeded within [`RedisConfig::request_timeout`]. It tries at once, and then again
-///   after 50 ms to 600 ms.
+///   connected and a probe has succeeded within [`RedisConfig::request_timeout`]. It tries at once, and then
+///   again after 50 ms to 600 ms.
 ///
-/// One circuit breaker serves all nodes of a cluster, and the probe asks every primary, when connecting and once a
-/// second: while one of them is down and not replaced, or cut off from the others, the whole cluster counts as
-/// unavailable.
+/// One circuit breaker serves all nodes of a cluster, and the probe asks every primary, when connecting and
+/// once a second: while one of them is down and not replaced, or cut off from the others, the whole cluster
+/// counts as unavailable.
 ///
 /// Clones share the connection. It is closed when the last clone is dropped.
 #[derive(Clone)]
@@ -47,7 +48,8 @@ impl RedisConnection {
     ///
     /// # Errors
     ///
-    /// The endpoint is invalid: the credentials of the nodes of a cluster differ, or a certificate does not parse.
+    /// The endpoint is invalid: the credentials of the nodes of a cluster differ, or a certificate does not
+    /// parse.
     ///
     /// # Panics
     ///
@@ -58,8 +60,8 @@ impl RedisConnection {
         Ok(connection)
     }
 
-    /// Like [`connect`](Self::connect), one connection on each of these runtimes. In metrics they are one connection, which
-    /// is up if all of them are.
+    /// Like [`connect`](Self::connect), one connection on each of these runtimes. In metrics they are one
+    /// connection, which is up if all of them are.
     ///
     /// # Errors
     ///
@@ -155,8 +157,8 @@ impl RedisConnection {
         operations.of(name_of(command)).observe(reply, CommandError::error_type).await
     }
 
-    /// The span of a command that another task sends, with the commands of other requests. A child of the current span;
-    /// disabled if there is none.
+    /// The span of a command that another task sends, with the commands of other requests. A child of the
+    /// current span; disabled if there is none.
     #[must_use]
     pub fn span(&self, command: &'static str) -> Span {
         let operations = self.operations.as_ref();

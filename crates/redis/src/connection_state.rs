@@ -38,8 +38,8 @@ pub(crate) enum CurrentConnection {
     Unavailable,
 }
 
-/// An open connection with its own breaker: commands on an earlier connection may time out after it was replaced,
-/// which says nothing about this one.
+/// An open connection with its own breaker: commands on an earlier connection may time out after it was
+/// replaced, which says nothing about this one.
 pub(crate) struct Connected {
     pub(crate) connection: Multiplexed,
     pub(crate) breaker: CircuitBreaker,
@@ -76,8 +76,8 @@ impl SharedConnection {
         }
     }
 
-    /// Records the outcome of a command: with the circuit breaker, and by discarding the connection if it is of no
-    /// further use.
+    /// Records the outcome of a command: with the circuit breaker, and by discarding the connection if it is of
+    /// no further use.
     pub(crate) fn record<Reply>(
         &self,
         connected: &Arc<Connected>,

@@ -6,15 +6,16 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 /// Why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// No connection is open, or no Redis is configured: the command was not sent. Returned at once, except in the state
-    /// [`Connecting`](crate::ConnectionState::Connecting): then after the attempt to connect, at the deadline at latest.
+    /// No connection is open, or no Redis is configured: the command was not sent. Returned at once, except in
+    /// the state [`Connecting`](crate::ConnectionState::Connecting): then after the attempt to connect, at the
+    /// deadline at latest.
     #[error("redis is unavailable")]
     Unavailable,
     /// No reply before the deadline. The command may still take effect.
     #[error("redis timed out")]
     TimedOut,
-    /// The connection was lost, in which case the command may have taken effect, or leads to a server that cannot run
-    /// commands now: it is loading, read-only, or its cluster or primary is down.
+    /// The connection was lost, in which case the command may have taken effect, or leads to a server that
+    /// cannot run commands now: it is loading, read-only, or its cluster or primary is down.
     #[error("connection to redis lost, or its server cannot run commands")]
     Disconnected(#[source] RedisError),
     /// Redis replied with an error, e.g. because it is out of memory.
@@ -48,8 +49,8 @@ impl From<RedisError> for CommandError {
     }
 }
 
-/// Whether the connection is lost or leads to a server that cannot serve commands now: a new connection may lead to
-/// another one. Any other error is a reply, which shows that the connection works.
+/// Whether the connection is lost or leads to a server that cannot serve commands now: a new connection may
+/// lead to another one. Any other error is a reply, which shows that the connection works.
 fn needs_new_connection(error: &RedisError) -> bool {
     use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly};
     match error.kind() {

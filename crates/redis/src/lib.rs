@@ -1,7 +1,7 @@
 //! Redis connections with deadlines, automatic reconnects and a circuit breaker.
 //!
-//! - [`RedisConnection`] is for commands that a request waits for. All requests share its multiplexed connection, and
-//!   every command has a deadline. While Redis is unavailable, commands fail at once.
+//! - [`RedisConnection`] is for commands that a request waits for. All requests share its multiplexed
+//!   connection, and every command has a deadline. While Redis is unavailable, commands fail at once.
 //! - [`RedisPool`] is for commands in the background, on connections that may be idle for minutes.
 //! - [`RedisArguments`] reads the settings `REDIS_URL` and `REDIS_CLUSTER_URLS`.
 //!

@@ -112,7 +112,8 @@ impl BatchError {
     }
 }
 
-/// Reports whether all of these connections are up, for as long as they exist. Reports nothing if no Redis is configured.
+/// Reports whether all of these connections are up, for as long as they exist. Reports nothing if no Redis is
+/// configured.
 pub(crate) fn observe_connections<'a>(
     name: &'static str,
     connections: impl IntoIterator<Item = &'a Arc<SharedConnection>>,

@@ -85,7 +85,8 @@ impl Multiplexed {
     }
 }
 
-/// One key for each primary in a reply to `CLUSTER SLOTS`, a list of (first slot, last slot, primary, replicas…).
+/// One key for each primary in a reply to `CLUSTER SLOTS`, a list of (first slot, last slot, primary,
+/// replicas…).
 fn keys_of_primaries(slots: &Value) -> Vec<u32> {
     let mut primaries: Vec<(&Value, Slot)> = Vec::new();
     for range in slots.as_sequence().into_iter().flatten() {
@@ -97,7 +98,8 @@ fn keys_of_primaries(slots: &Value) -> Vec<u32> {
         }
     }
     let mut wanted: HashSet<Slot> = primaries.into_iter().map(|(_, slot)| slot).collect();
-    // A key hits each of the 16,384 slots 12 times on average among this many: enough to find one for every primary.
+    // A key hits each of the 16,384 slots 12 times on average among this many: enough to find one for every
+    // primary.
     let mut keys = Vec::with_capacity(wanted.len());
     for key in 0..200_000_u32 {
         if wanted.is_empty() {

@@ -15,8 +15,8 @@ use crate::{CommandError, RedisConfig, RedisEndpoint};
 
 /// A pool of connections that may be idle for minutes, as those of an indexer are.
 ///
-/// The pool pings a connection before it is used, so that one which a proxy closed in the meantime fails no command.
-/// Requests use a [`RedisConnection`](crate::RedisConnection) instead (decision 0041).
+/// The pool pings a connection before it is used, so that one which a proxy closed in the meantime fails no
+/// command. Requests use a [`RedisConnection`](crate::RedisConnection) instead (decision 0041).
 #[derive(Clone)]
 pub struct RedisPool {
     pool: Option<Kind>,
@@ -69,17 +69,17 @@ impl RedisPool {
         self.pool.is_some()
     }
 
-    /// Sends several commands: in one pipeline to a server, or concurrently to the nodes of a cluster. The outer
-    /// error is that of all commands.
+    /// Sends several commands: in one pipeline to a server, or concurrently to the nodes of a cluster. The
+    /// outer error is that of all commands.
     pub async fn run_all(&self, commands: &[Cmd]) -> Result<Vec<Result<Value, CommandError>>, CommandError> {
         let deadline = Instant::now() + self.timeout;
         let replies = Box::pin(async { self.get().await?.run_all(commands).await });
         self.observe(commands, deadline, replies).await
     }
 
-    /// Sends several commands that write, like [`run_all`](Self::run_all), and then waits up to `replication_timeout`
-    /// for the connected replicas to confirm what was written. The timeout must be below 500 ms, which is how long
-    /// the client waits for any reply.
+    /// Sends several commands that write, like [`run_all`](Self::run_all), and then waits up to
+    /// `replication_timeout` for the connected replicas to confirm what was written. The timeout must be below
+    /// 500 ms, which is how long the client waits for any reply.
     pub async fn run_replicated(
         &self,
         commands: &[Cmd],

@@ -19,8 +19,8 @@ use crate::multiplexed::{Multiplexed, with_timeout};
 const STABLE_AFTER: Duration = Duration::from_secs(5);
 /// How often a connection is probed, so that a request does not have to find out that it is dead.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Delays between attempts to connect, from 50 ms to 300 ms. The jitter, up to the delay itself, keeps replicas from
-/// reconnecting in step.
+/// Delays between attempts to connect, from 50 ms to 300 ms. The jitter, up to the delay itself, keeps replicas
+/// from reconnecting in step.
 const BACKOFF: ExponentialBuilder = ExponentialBuilder::new()
     .with_min_delay(Duration::from_millis(50))
     .with_max_delay(Duration::from_millis(300))

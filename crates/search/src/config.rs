@@ -61,7 +61,8 @@ impl fmt::Debug for NodeUrl {
     }
 }
 
-/// The text is not the URL of a Meilisearch server. The error does not contain the text, which may hold a password.
+/// The text is not the URL of a Meilisearch server. The error does not contain the text, which may hold a
+/// password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected http://host:port or https://host:port; the API key is a separate setting")]
 pub struct MalformedNodeUrl;
@@ -122,8 +123,8 @@ impl NodeConfig {
     /// The uid of the index unless another one is configured.
     pub const DEFAULT_INDEX: &str = "chartsets";
 
-    /// A node with the default index, and timeouts of 500 ms to connect, 2 minutes for a request that writes and an
-    /// hour for its task.
+    /// A node with the default index, and timeouts of 500 ms to connect, 2 minutes for a request that writes
+    /// and an hour for its task.
     #[must_use]
     pub fn new(url: NodeUrl, api_key: Option<ApiKey>) -> Self {
         Self {
@@ -155,8 +156,8 @@ pub struct SearchConfig {
 }
 
 impl SearchConfig {
-    /// The values for a server: searches time out after 2 seconds, 32 run concurrently per node, nodes may lag 30
-    /// seconds and are probed once a second.
+    /// The values for a server: searches time out after 2 seconds, 32 run concurrently per node, nodes may lag
+    /// 30 seconds and are probed once a second.
     #[must_use]
     pub fn new(nodes: Vec<NodeConfig>) -> Self {
         Self {

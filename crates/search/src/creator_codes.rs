@@ -1,8 +1,9 @@
 //! The encoding of creator names, for an exact search of part of a name.
 //!
-//! `ÜNÏ` is part of `Ünïcode`, `uni` is not: a part is found as it is written, except for case. Meilisearch cannot
-//! compare names themselves like that: it folds accents, parses a name of digits as a number, and compares at most 468
-//! bytes. Documents and queries therefore have names in a code of two characters per byte of the lower-case name:
+//! `ÜNÏ` is part of `Ünïcode`, `uni` is not: a part is found as it is written, except for case. Meilisearch
+//! cannot compare names themselves like that: it folds accents, parses a name of digits as a number, and
+//! compares at most 468 bytes. Documents and queries therefore have names in a code of two characters per byte
+//! of the lower-case name:
 //!
 //! | Text | Bytes in lower case | Code |
 //! |---|---|---|
@@ -11,10 +12,11 @@
 //! | `un` in a query, not found | `75 6e` | `n5me` |
 //! | `12` in a query | `31 32` | `j1j2` |
 //!
-//! The high half of a byte is a letter from `g` to `v`, the low half a digit from `0` to `f`. The two alphabets have no
-//! character in common, so that a match never begins in the middle of a byte.
+//! The high half of a byte is a letter from `g` to `v`, the low half a digit from `0` to `f`. The two alphabets
+//! have no character in common, so that a match never begins in the middle of a byte.
 //!
-//! A long name has several codes, of overlapping parts of it: every part of at most 117 bytes is within one of them.
+//! A long name has several codes, of overlapping parts of it: every part of at most 117 bytes is within one of
+//! them.
 
 use chart_index_domain::text;
 

@@ -18,7 +18,8 @@ pub(crate) const SEARCHABLE: [&str; 6] =
 /// The attribute with the words that are not Latin. Typos are not tolerated in it.
 pub(crate) const CODED_WORDS: &str = "codedWords";
 
-/// The document of a chartset: the list item as lists return it, and everything that searches filter and sort by.
+/// The document of a chartset: the list item as lists return it, and everything that searches filter and sort
+/// by.
 ///
 /// A search reads back the item, which is sent on unchanged, the id and one sort key.
 #[derive(Debug, Serialize)]
@@ -122,8 +123,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// A change of the document, and so a change of the list item, requires a new [`FORMAT`]: nodes are then rebuilt,
-    /// and no page mixes two formats.
+    /// A change of the document, and so a change of the list item, requires a new [`FORMAT`]: nodes are then
+    /// rebuilt, and no page mixes two formats.
     #[test]
     fn format_matches_this_document() {
         let mut indexed = indexed(1, "宙 Sora");

@@ -22,14 +22,14 @@ const OPERATION: &str = "search chartsets";
 
 /// Searches the nodes. Clones share connections and probes, which end with the last clone.
 ///
-/// Every page comes from a single node. A process prefers the same node as long as it can be used, so that consecutive
-/// pages fit together; each process prefers a random one, so that replicas spread over the nodes. A node is not
-/// searched while it is unavailable or busy, has no index or one of another format, or lags behind the catalogue by
-/// more than the configured time.
+/// Every page comes from a single node. A process prefers the same node as long as it can be used, so that
+/// consecutive pages fit together; each process prefers a random one, so that replicas spread over the nodes. A
+/// node is not searched while it is unavailable or busy, has no index or one of another format, or lags behind
+/// the catalogue by more than the configured time.
 ///
-/// A search fails with [`ReadError::Unavailable`] when no node can be searched, and with [`ReadError::Unsupported`] and
-/// an [`UnsupportedQuery`] as its source for the few queries that Meilisearch cannot run exactly: the PostgreSQL engine
-/// can.
+/// A search fails with [`ReadError::Unavailable`] when no node can be searched, and with
+/// [`ReadError::Unsupported`] and an [`UnsupportedQuery`] as its source for the few queries that Meilisearch
+/// cannot run exactly: the PostgreSQL engine can.
 #[derive(Clone)]
 pub struct MeilisearchEngine {
     shared: Arc<SharedEngine>,
@@ -110,8 +110,8 @@ impl SharedEngine {
         usable.filter(move |(_, checkpoint)| checkpoint.0 >= generation.0)
     }
 
-    /// Reads a page from the preferred node, or from the next one if the connection fails. After any other error no
-    /// second node is searched: if one is busy or slow, the others must not get its load as well.
+    /// Reads a page from the preferred node, or from the next one if the connection fails. After any other
+    /// error no second node is searched: if one is busy or slow, the others must not get its load as well.
     async fn search(
         &self,
         search: &PageSearch<'_>,

@@ -69,8 +69,8 @@ pub enum SearchError {
         /// The number of documents that Meilisearch reports as indexed or deleted.
         done: usize,
     },
-    /// No node can be searched: each is unavailable, busy, lagging, without a usable index, or older than the requested
-    /// generation.
+    /// No node can be searched: each is unavailable, busy, lagging, without a usable index, or older than the
+    /// requested generation.
     #[error("no Meilisearch node can be searched")]
     NoUsableNode,
     /// The search timed out and had waited for a permit of the concurrency limit for most of that time.
@@ -103,8 +103,8 @@ impl SearchError {
         matches!(self, Self::ErrorResponse { status: 413, .. })
     }
 
-    /// Whether the same request may succeed soon: there was no response, or one that reports that the node is busy or
-    /// unavailable.
+    /// Whether the same request may succeed soon: there was no response, or one that reports that the node is
+    /// busy or unavailable.
     pub(crate) const fn is_transient(&self) -> bool {
         matches!(
             self,

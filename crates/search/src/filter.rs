@@ -38,8 +38,8 @@ pub(crate) enum Comparison {
 }
 
 impl Filter {
-    /// Every condition of the query except its text. `None` when the part of a creator's name is too long to be found
-    /// reliably.
+    /// Every condition of the query except its text. `None` when the part of a creator's name is too long to be
+    /// found reliably.
     pub(crate) fn from_query(query: &SearchQuery) -> Option<Self> {
         let mut all = Vec::new();
         if !query.keys.is_empty() {

@@ -6,8 +6,9 @@ use chart_index_domain::ChartsetId;
 use chart_index_domain::search::{Checkpoint, HistoryDigest, RecordedCheckpoint};
 use serde::{Deserialize, Serialize};
 
-/// The version of the documents and settings that this program reads and writes. It increases with every change of
-/// either, and so of the list item in the documents. An index of another format is not searched and has to be rebuilt.
+/// The version of the documents and settings that this program reads and writes. It increases with every change
+/// of either, and so of the list item in the documents. An index of another format is not searched and has to
+/// be rebuilt.
 pub const FORMAT: u32 = 2;
 
 /// The state of an index, stored beside it in the node.
@@ -50,8 +51,8 @@ pub struct Quarantined {
 /// The id of the document with the [`IndexState`] in a state index.
 pub(crate) const STATE_ID: &str = "state";
 
-/// The document with the state of an index. Checkpoint and history are text: Meilisearch stores JSON numbers with 53
-/// bits.
+/// The document with the state of an index. Checkpoint and history are text: Meilisearch stores JSON numbers
+/// with 53 bits.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StateDocument {
     id: String,

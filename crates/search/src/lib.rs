@@ -1,26 +1,28 @@
 //! The Meilisearch engine: several independent nodes, each with a full copy of the catalogue.
 //!
-//! - [`IndexWriter`] writes to one node. It waits for every task and checks the number of documents. A rebuild fills a
-//!   second index and swaps it with the live one atomically.
-//! - [`MeilisearchEngine`] reads each page from one node. It skips nodes that are unavailable, busy, lagging too far,
-//!   or that have an index of another format.
+//! - [`IndexWriter`] writes to one node. It waits for every task and checks the number of documents. A rebuild
+//!   fills a second index and swaps it with the live one atomically.
+//! - [`MeilisearchEngine`] reads each page from one node. It skips nodes that are unavailable, busy, lagging
+//!   too far, or that have an index of another format.
 //!
-//! The checkpoint of an index is stored in the node, in a small index that is swapped together with the documents. A
-//! node that lost its data, or was restored from an old snapshot, therefore has an old checkpoint and is brought up to
-//! date.
+//! The checkpoint of an index is stored in the node, in a small index that is swapped together with the
+//! documents. A node that lost its data, or was restored from an old snapshot, therefore has an old checkpoint
+//! and is brought up to date.
 //!
 //! # Exactness
 //!
-//! For the same catalogue, every list without free text is the list of the PostgreSQL engine: the same order, the same
-//! total, any page. Nothing depends on Meilisearch's folding: sort keys are hexadecimal digits (`sort_keys`), creator names
-//! (`creator_codes`) and words of scripts other than Latin (`word_codes`) are encoded. With free text, Meilisearch
-//! finds all that PostgreSQL finds, and tolerates typos. Two limits of Meilisearch apply: an unfinished last word of
-//! five letters or more (two in scripts other than Latin) is looked up by its first thousand completions, and of the
-//! text in one attribute the first 65,535 words are indexed.
+//! For the same catalogue, every list without free text is the list of the PostgreSQL engine: the same order,
+//! the same total, any page. Nothing depends on Meilisearch's folding: sort keys are hexadecimal digits
+//! (`sort_keys`), creator names (`creator_codes`) and words of scripts other than Latin (`word_codes`) are
+//! encoded. With free text, Meilisearch finds all that PostgreSQL finds, and tolerates typos. Two limits of
+//! Meilisearch apply: an unfinished last word of five letters or more (two in scripts other than Latin) is
+//! looked up by its first thousand completions, and of the text in one attribute the first 65,535 words are
+//! indexed.
 //!
-//! A page that contradicts itself is an error: one that has too few chartsets for its total, one of them twice, or that
-//! is out of order, as when Meilisearch cuts off a search. The order of relevance cannot be checked; there the settings
-//! prevent it, since Meilisearch cuts off after a minute, and a search times out after seconds.
+//! A page that contradicts itself is an error: one that has too few chartsets for its total, one of them twice,
+//! or that is out of order, as when Meilisearch cuts off a search. The order of relevance cannot be checked;
+//! there the settings prevent it, since Meilisearch cuts off after a minute, and a search times out after
+//! seconds.
 //!
 //! # Experimental features
 //!
@@ -29,8 +31,8 @@
 //!
 //! - `containsFilter`: searches part of a creator's name. Without it such queries fail with
 //!   [`UnsupportedQuery::ContainsFilterOff`], and the PostgreSQL engine runs them as the fallback.
-//! - `legacySearch`: the performance of deep pages. Without it every document before the page is loaded, and the last
-//!   of thousands of pages takes seconds.
+//! - `legacySearch`: the performance of deep pages. Without it every document before the page is loaded, and
+//!   the last of thousands of pages takes seconds.
 
 mod arguments;
 mod config;

@@ -45,7 +45,8 @@ impl Node {
         }
     }
 
-    /// The uid of the index with the state and the quarantine ([`crate::Quarantined`]) of the index of chartsets.
+    /// The uid of the index with the state and the quarantine ([`crate::Quarantined`]) of the index of
+    /// chartsets.
     pub(crate) fn state_uid(&self, target: Target) -> String {
         format!("{}_state", self.uid(target))
     }
@@ -81,8 +82,8 @@ impl Node {
         document.parse().map(Some).map_err(|error| SearchError::invalid_response(OPERATION, error))
     }
 
-    /// The experimental features that this program uses, of those that the node knows: whether each is on. `None` where
-    /// the API key may not read them (it lacks the action `experimental.get`).
+    /// The experimental features that this program uses, of those that the node knows: whether each is on.
+    /// `None` where the API key may not read them (it lacks the action `experimental.get`).
     pub(crate) async fn read_features(&self) -> Result<Option<BTreeMap<String, bool>>, SearchError> {
         let read = self.get("read the features of a node", "experimental-features").await;
         let all: BTreeMap<String, Value> = match read {

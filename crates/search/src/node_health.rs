@@ -54,8 +54,8 @@ impl NodeHealth {
         Some(state.checkpoint)
     }
 
-    /// Whether to send filters with `CONTAINS`. If the features are unknown they are sent: a node without the feature
-    /// responds with an error, and the fallback engine runs the search.
+    /// Whether to send filters with `CONTAINS`. If the features are unknown they are sent: a node without the
+    /// feature responds with an error, and the fallback engine runs the search.
     pub(crate) fn accepts_contains_filter(&self) -> bool {
         self.last_probe.is_some_and(|probe| probe.contains_filter != Some(false))
     }
@@ -75,7 +75,8 @@ impl NodeHealth {
         self.last_probe.is_some_and(|probe| probe.lags)
     }
 
-    /// The changes that the index lacked at the last probe; `None` if the node is unavailable since, or has no index.
+    /// The changes that the index lacked at the last probe; `None` if the node is unavailable since, or has no
+    /// index.
     pub(crate) fn unapplied(&self) -> Option<UnappliedChanges> {
         let is_available = self.consecutive_failures < MAX_FAILURES;
         self.last_probe.filter(|_| is_available).and_then(|probe| probe.unapplied)
@@ -97,15 +98,15 @@ impl NodeHealth {
         self.consecutive_failures = 0;
     }
 
-    /// Records a search that failed. A node whose connection failed, or that failed [`MAX_FAILURES`] times in a row,
-    /// is not searched until a probe succeeds; a busy node not until the end of its `Retry-After`.
+    /// Records a search that failed. A node whose connection failed, or that failed [`MAX_FAILURES`] times in a
+    /// row, is not searched until a probe succeeds; a busy node not until the end of its `Retry-After`.
     pub(crate) fn record_search_failure(&mut self, error: &SearchError, now: Instant) {
         match error {
             SearchError::ErrorResponse { status: 429 | 503, retry_after, .. } => {
                 self.busy_until = Some(now + retry_after.unwrap_or(DEFAULT_RETRY_AFTER));
             }
-            // The request was invalid, or the index is gone, which the next probe finds. These do not count: otherwise
-            // a client could take a node out of use with a query that the node rejects.
+            // The request was invalid, or the index is gone, which the next probe finds. These do not count:
+            // otherwise a client could take a node out of use with a query that the node rejects.
             SearchError::ErrorResponse { status: 400..=499, .. } => {}
             SearchError::Unreachable { source, .. } if !is_timeout(source.as_ref()) => {
                 self.record_probe_failure();

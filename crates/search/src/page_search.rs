@@ -1,8 +1,8 @@
 //! A list query as a search of Meilisearch, and the response as a page.
 //!
 //! Meilisearch skips everything before a page, so that deep pages are slow. A page beyond
-//! [`reverse_from_offset`](crate::SearchConfig::reverse_from_offset) is read from the end of its list where the end is
-//! nearer. For the third page of a list of 7 chartsets, 2 per page:
+//! [`reverse_from_offset`](crate::SearchConfig::reverse_from_offset) is read from the end of its list where the
+//! end is nearer. For the third page of a list of 7 chartsets, 2 per page:
 //!
 //! ```text
 //! position from the start   0  1  2  3 [4  5] 6
@@ -12,7 +12,8 @@
 //! 1. A search for the total, which returns no chartsets: 7.
 //! 2. A search in reverse order with `offset: 1, limit: 2`, which returns the chartsets 5 and 4.
 //!
-//! The page is 4 and 5. If the total has changed between the two requests, the page is requested from the start.
+//! The page is 4 and 5. If the total has changed between the two requests, the page is requested from the
+//! start.
 
 use std::collections::HashSet;
 
@@ -92,8 +93,8 @@ pub enum UnsupportedQuery {
     ContainsFilterOff,
 }
 
-/// The response to a search. The SDK's own type parses every hit twice, to separate the fields of the document from
-/// those of the search.
+/// The response to a search. The SDK's own type parses every hit twice, to separate the fields of the document
+/// from those of the search.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SearchResponse {
@@ -138,8 +139,8 @@ impl<'a> PageSearch<'a> {
         self.query.creator.is_some()
     }
 
-    /// Runs the search on one node: two nodes may have different states. A page at `reverse_from_offset` or beyond is
-    /// read from the end of the list where the end is nearer.
+    /// Runs the search on one node: two nodes may have different states. A page at `reverse_from_offset` or
+    /// beyond is read from the end of the list where the end is nearer.
     pub(crate) async fn run(
         &self,
         node: &Node,
@@ -212,8 +213,8 @@ impl<'a> PageSearch<'a> {
             let reason = format!("{} hits on page {} of {total} chartsets", items.len(), page.number());
             return Err(SearchError::invalid_response(OPERATION, reason));
         }
-        // Only Meilisearch knows the order of relevance. Any other order is that of the retrieved keys and ids, in
-        // which no two chartsets are equal.
+        // Only Meilisearch knows the order of relevance. Any other order is that of the retrieved keys and ids,
+        // in which no two chartsets are equal.
         if self.by_relevance {
             let mut ids = HashSet::new();
             if !positions.iter().all(|position| ids.insert(position.id)) {

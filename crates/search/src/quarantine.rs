@@ -1,8 +1,8 @@
 //! Chartsets that a node rejects because their documents are too large.
 //!
-//! They are left out of the index, so that one chartset does not block all others. The node itself stores them: the
-//! state index, which also has the checkpoint, gets a document for each. Writing a chartset is tried again when it
-//! changes, and by every rebuild.
+//! They are left out of the index, so that one chartset does not block all others. The node itself stores them:
+//! the state index, which also has the checkpoint, gets a document for each. Writing a chartset is tried again
+//! when it changes, and by every rebuild.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ use crate::tasks::check_count;
 use crate::upload::DOCUMENTS_PER_REQUEST;
 use crate::{IndexWriter, Quarantined, SearchError, Target};
 
-/// A document of the state index: a quarantined chartset, or the state itself, which has no size and another kind of
-/// id.
+/// A document of the state index: a quarantined chartset, or the state itself, which has no size and another
+/// kind of id.
 #[derive(Debug, Deserialize)]
 struct StateEntry {
     id: String,

@@ -55,8 +55,8 @@ impl SearchNode {
         }
     }
 
-    /// Runs a search and records its outcome. A search that times out is no failure of the node if it waited longer for
-    /// a permit than for the node.
+    /// Runs a search and records its outcome. A search that times out is no failure of the node if it waited
+    /// longer for a permit than for the node.
     pub(crate) async fn search(
         &self,
         search: &PageSearch<'_>,
@@ -84,7 +84,8 @@ impl SearchNode {
         result
     }
 
-    /// Records a failed search. Logs only when it makes the node unusable: the caller reports the failure itself.
+    /// Records a failed search. Logs only when it makes the node unusable: the caller reports the failure
+    /// itself.
     fn record_failure(&self, error: &SearchError) {
         let now = Instant::now();
         let mut health = self.lock();
@@ -98,8 +99,8 @@ impl SearchNode {
         }
     }
 
-    /// Probes the node and records its health. `newest` is the newest checkpoint that was returned as a generation.
-    /// Ends in bounded time, even if connections to the node or to PostgreSQL go silent.
+    /// Probes the node and records its health. `newest` is the newest checkpoint that was returned as a
+    /// generation. Ends in bounded time, even if connections to the node or to PostgreSQL go silent.
     pub(crate) async fn probe(&self, changes: &dyn CatalogueChanges, max_lag: Duration, newest: Checkpoint) {
         let before = self.health();
         match self.probe_result(changes, max_lag, newest).await {

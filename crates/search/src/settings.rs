@@ -14,14 +14,14 @@ use chart_index_domain::search::{Direction, Sort};
 
 /// More than any index has. Totals above this number would be wrong; the default is 1,000.
 const MAX_TOTAL_HITS: usize = 1_000_000_000;
-/// Longer than any timeout of this program: Meilisearch returns a search that it cut off unsorted, without any sign of
-/// it. A search that returns before the timeout was not cut off.
+/// Longer than any timeout of this program: Meilisearch returns a search that it cut off unsorted, without any
+/// sign of it. A search that returns before the timeout was not cut off.
 pub(crate) const SEARCH_CUTOFF_MS: u64 = 60_000;
 
 /// The experimental features that searches use, where the node has them.
 ///
-/// `containsFilter` searches part of a creator's name. Without `legacySearch`, a search loads every document that a
-/// deep page skips. Both are off in a new node.
+/// `containsFilter` searches part of a creator's name. Without `legacySearch`, a search loads every document
+/// that a deep page skips. Both are off in a new node.
 pub(crate) const FEATURES: [&str; 2] = ["containsFilter", "legacySearch"];
 
 pub(crate) fn chartsets() -> Settings {
@@ -47,7 +47,8 @@ pub(crate) fn chartsets() -> Settings {
         })
 }
 
-/// The sort of the search decides alone. Without one the best match comes first, then the most recently updated set.
+/// The sort of the search decides alone. Without one the best match comes first, then the most recently updated
+/// set.
 fn ranking_rules() -> Vec<String> {
     let rules = ["sort", "words", "typo", "proximity", "attribute", "exactness"].map(str::to_owned);
     rules
@@ -94,8 +95,8 @@ fn defaults() -> [(&'static str, Value); 7] {
     ]
 }
 
-/// The settings of a node that differ from those of this program. The node returns more settings than this program
-/// sets, and some lists in another order.
+/// The settings of a node that differ from those of this program. The node returns more settings than this
+/// program sets, and some lists in another order.
 pub(crate) fn differences(ours: &Settings, actual: &Value) -> Vec<SettingDifference> {
     let ours = serde_json::to_value(ours).unwrap_or_default();
     let set = ours.as_object().into_iter().flatten();
@@ -124,7 +125,8 @@ fn includes(actual: &Value, expected: &Value) -> bool {
     }
 }
 
-/// The same for a setting by name. Meilisearch returns the sortable attributes, whose order has no meaning, sorted.
+/// The same for a setting by name. Meilisearch returns the sortable attributes, whose order has no meaning,
+/// sorted.
 fn setting_includes(name: &str, actual: &Value, expected: &Value) -> bool {
     match (name, actual, expected) {
         ("sortableAttributes", Value::Array(actual), Value::Array(expected)) => {

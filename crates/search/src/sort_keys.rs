@@ -1,7 +1,7 @@
 //! The sort keys of documents: coarse keys before the exact one.
 //!
-//! Two chartsets of the sample library have the same name and BPM. They are sorted by these attributes, top to bottom
-//! within each sort:
+//! Two chartsets of the sample library have the same name and BPM. They are sorted by these attributes, top to
+//! bottom within each sort:
 //!
 //! | Attribute | Value of `21642f98…` | Value of `7a1825cc…` |
 //! |---|---|---|
@@ -31,25 +31,27 @@
 //! | `id2` | x21 | x7a |
 //! | `id` | 21642f9846d39260 | 7a1825cc4bacc079 |
 //!
-//! By length, `length3` is equal (both are between 14,336 and 15,360 ms) and `length7` decides. By title and by BPM
-//! every key is equal and the id decides, at its first digit.
+//! By length, `length3` is equal (both are between 14,336 and 15,360 ms) and `length7` decides. By title and by
+//! BPM every key is equal and the id decides, at its first digit.
 //!
 //! Only the last key of each sort defines the order. A coarse key is the beginning of it:
 //!
 //! - `updated12`: the time in milliseconds without its lowest 12 bits;
 //! - `title2`: the first 2 bytes of the folded title, in hexadecimal digits (`artist2` likewise);
-//! - `length3`: the exponent of the number and the first 3 bits of its mantissa (`bpm3` and `density3` likewise);
+//! - `length3`: the exponent of the number and the first 3 bits of its mantissa (`bpm3` and `density3`
+//!   likewise);
 //! - `id2`: the first 2 digits of the id.
 //!
-//! A coarse key never decreases where the exact key increases, so that sorting by it first does not change the order. It
-//! is there for speed: to reach a deep page, Meilisearch walks the distinct values of the first attribute and skips the
-//! documents of each value at once. Nearly every document has an exact key of its own, so that walking those is slow.
-//! Each coarse key divides the values of the one before it into a few dozen, and the finest leaves some hundred of
-//! 300,000 chartsets per value: opening a value that only a few chartsets share costs as much as skipping many.
+//! A coarse key never decreases where the exact key increases, so that sorting by it first does not change the
+//! order. It is there for speed: to reach a deep page, Meilisearch walks the distinct values of the first
+//! attribute and skips the documents of each value at once. Nearly every document has an exact key of its own,
+//! so that walking those is slow. Each coarse key divides the values of the one before it into a few dozen, and
+//! the finest leaves some hundred of 300,000 chartsets per value: opening a value that only a few chartsets
+//! share costs as much as skipping many.
 //!
-//! Names are compared as hexadecimal digits of their bytes, which are in the order of the bytes, as in every engine.
-//! Meilisearch folds case and accents of strings and cuts them at 468 bytes; digits are not changed by that, and a name
-//! has 224 bytes at most.
+//! Names are compared as hexadecimal digits of their bytes, which are in the order of the bytes, as in every
+//! engine. Meilisearch folds case and accents of strings and cuts them at 468 bytes; digits are not changed by
+//! that, and a name has 224 bytes at most.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -66,13 +68,14 @@ type CoarseKey<T> = (&'static str, T);
 /// Times without their lowest bits, by the number of those bits. Each value contains 64 values of the next key.
 const UPDATED: &[CoarseKey<u32>] =
     &[("updated36", 36), ("updated30", 30), ("updated24", 24), ("updated18", 18), ("updated12", 12)];
-/// The beginnings of names, by the number of bytes. One more byte divides a beginning into a few dozen, in any script.
+/// The beginnings of names, by the number of bytes. One more byte divides a beginning into a few dozen, in any
+/// script.
 const TITLE: &[CoarseKey<usize>] =
     &[("title1", 1), ("title2", 2), ("title3", 3), ("title4", 4), ("title6", 6)];
 const ARTIST: &[CoarseKey<usize>] =
     &[("artist1", 1), ("artist2", 2), ("artist3", 3), ("artist4", 4), ("artist6", 6)];
-/// Numbers without the end of their mantissa, by the number of bits of it that remain. The first key has 8 values
-/// between a number and its double, the second 16 for each of those.
+/// Numbers without the end of their mantissa, by the number of bits of it that remain. The first key has 8
+/// values between a number and its double, the second 16 for each of those.
 const BPM: &[CoarseKey<u32>] = &[("bpm3", 3), ("bpm7", 7)];
 const LENGTH: &[CoarseKey<u32>] = &[("length3", 3), ("length7", 7), ("length10", 10)];
 const DENSITY: &[CoarseKey<u32>] = &[("density3", 3), ("density7", 7)];
@@ -119,16 +122,16 @@ impl SortKeys {
     }
 }
 
-/// Up to `bytes` bytes of a name in hexadecimal digits. They begin with a letter, so that Meilisearch never parses them
-/// as a number.
+/// Up to `bytes` bytes of a name in hexadecimal digits. They begin with a letter, so that Meilisearch never
+/// parses them as a number.
 fn name_key(name: &str, bytes: usize) -> SortKey {
     let mut digits = String::from("x");
     hex::push(&mut digits, &name.as_bytes()[..bytes.min(name.len())]);
     SortKey::Digits(digits)
 }
 
-/// The exponent and the first bits of the mantissa. The bit patterns of non-negative numbers are in the order of the
-/// numbers.
+/// The exponent and the first bits of the mantissa. The bit patterns of non-negative numbers are in the order
+/// of the numbers.
 fn number_key(number: f64, bits: u32) -> u64 {
     number.max(0.0).to_bits() >> (MANTISSA_BITS - bits)
 }

@@ -1,4 +1,5 @@
-//! The HTTP client beneath the SDK, with connection reuse, timeouts, and errors that retain status and `Retry-After`.
+//! The HTTP client beneath the SDK, with connection reuse, timeouts, and errors that retain status and
+//! `Retry-After`.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -84,8 +85,9 @@ impl Transport {
         Ok(Self { connector, connections, authorization, timeout, operations: Arc::default() })
     }
 
-    /// Discards all open connections: requests that start later open new ones. Call it after a timeout: when one
-    /// connection went silent without being closed, others often did as well, and each would cost a timeout.
+    /// Discards all open connections: requests that start later open new ones. Call it after a timeout: when
+    /// one connection went silent without being closed, others often did as well, and each would cost a
+    /// timeout.
     pub(crate) fn discard_connections(&self) {
         *self.connections.lock().unwrap_or_else(PoisonError::into_inner) =
             connections(self.connector.clone());
@@ -236,7 +238,8 @@ fn connector(config: &NodeConfig) -> Result<Connector, TransportError> {
     Ok(builder.https_or_http().enable_http1().wrap_connector(tcp))
 }
 
-/// The TLS configuration of plain HTTP: no certificate is verified, so that no root certificates have to be installed.
+/// The TLS configuration of plain HTTP: no certificate is verified, so that no root certificates have to be
+/// installed.
 fn tls_without_roots(provider: CryptoProvider) -> Result<ClientConfig, TransportError> {
     let tls = ClientConfig::builder_with_provider(provider.into())
         .with_safe_default_protocol_versions()

@@ -1,8 +1,9 @@
 //! The encoding of words, for free text in all scripts.
 //!
-//! Meilisearch splits text into words by rules that differ between scripts and depend on neighbouring words, so that it
-//! would not find everything that PostgreSQL finds. Names and queries are therefore split by [`text::words`], as for
-//! PostgreSQL, and sent as words of Latin letters and digits, which Meilisearch leaves as they are:
+//! Meilisearch splits text into words by rules that differ between scripts and depend on neighbouring words, so
+//! that it would not find everything that PostgreSQL finds. Names and queries are therefore split by
+//! [`text::words`], as for PostgreSQL, and sent as words of Latin letters and digits, which Meilisearch leaves
+//! as they are:
 //!
 //! | Script | Name | Attribute and value | Query | Words of the query |
 //! |---|---|---|---|---|
@@ -11,10 +12,10 @@
 //! | any other | `Ночь` | `codedWords`: `w0u50u60uf0uk` | `ноч` | `w0u50u60uf` |
 //!
 //! - A Latin word stays as it is, and typos in it are tolerated.
-//! - A run of a script without spaces becomes a word for each character, and a quoted phrase in a query, so that it is
-//!   found anywhere in a longer run.
-//! - A word of any other script becomes one word with a code for each character, which is found whole, or by its
-//!   beginning if it is the last word of the query.
+//! - A run of a script without spaces becomes a word for each character, and a quoted phrase in a query, so
+//!   that it is found anywhere in a longer run.
+//! - A word of any other script becomes one word with a code for each character, which is found whole, or by
+//!   its beginning if it is the last word of the query.
 
 use chart_index_domain::text;
 
@@ -29,8 +30,8 @@ const MAX_RUN_CHARACTERS: usize = 64;
 /// The first character whose code of three digits would begin with `z`.
 const LONG_CODES_FROM: u32 = 35 * 36 * 36;
 
-/// The Latin words of a name, separated by spaces, and the Latin beginnings of mixed words: a query finds these before
-/// the word is typed to its end.
+/// The Latin words of a name, separated by spaces, and the Latin beginnings of mixed words: a query finds these
+/// before the word is typed to its end.
 pub(crate) fn latin_words(name: &str) -> String {
     let words = text::words(name).into_iter().map(|word| latin_beginning(&word).0);
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
@@ -46,8 +47,8 @@ pub(crate) fn coded_words(name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The text of a search for every word, the last one by its beginning; empty for a text without words. `None` if there
-/// are more words than Meilisearch searches for.
+/// The text of a search for every word, the last one by its beginning; empty for a text without words. `None`
+/// if there are more words than Meilisearch searches for.
 pub(crate) fn query_words(text: &str) -> Option<String> {
     let words = text::words(text);
     if words.len() > MAX_TERMS {
@@ -81,9 +82,9 @@ impl Term {
     }
 }
 
-/// The beginning of a word that can be written in the letters `a` to `z` and digits, and whether that is the whole
-/// word. Each letter is converted on its own, so that the beginning of a word remains its beginning. Folding has
-/// removed accents; the letters listed here are not decomposed by it.
+/// The beginning of a word that can be written in the letters `a` to `z` and digits, and whether that is the
+/// whole word. Each letter is converted on its own, so that the beginning of a word remains its beginning.
+/// Folding has removed accents; the letters listed here are not decomposed by it.
 fn latin_beginning(word: &str) -> (String, bool) {
     let mut latin = String::with_capacity(word.len());
     for character in word.chars() {
@@ -109,9 +110,9 @@ fn latin_beginning(word: &str) -> (String, bool) {
     (latin, true)
 }
 
-/// The code of a character: three digits of base 36 for nearly all, `z` and four digits for the rest. No code is the
-/// beginning of another, so that words begin alike exactly if their codes do. The codes are short because Meilisearch
-/// precomputes the completions of up to four letters.
+/// The code of a character: three digits of base 36 for nearly all, `z` and four digits for the rest. No code
+/// is the beginning of another, so that words begin alike exactly if their codes do. The codes are short
+/// because Meilisearch precomputes the completions of up to four letters.
 fn code(character: char) -> String {
     let number = u32::from(character);
     if number < LONG_CODES_FROM { digits(number, 3) } else { format!("z{}", digits(number, 4)) }

@@ -53,8 +53,8 @@ pub struct Applied {
 
 /// Writes to the index of one node. Clones share its connections.
 ///
-/// The [`IndexState`] is stored in the node, in a small index beside the index of chartsets: a node that lost its data,
-/// or was restored from an old snapshot, has an old checkpoint.
+/// The [`IndexState`] is stored in the node, in a small index beside the index of chartsets: a node that lost
+/// its data, or was restored from an old snapshot, has an old checkpoint.
 #[derive(Debug, Clone)]
 pub struct IndexWriter {
     pub(crate) node: Node,
@@ -83,8 +83,8 @@ impl IndexWriter {
     /// Applies changes and waits until searches see them.
     ///
     /// # Errors
-    /// Also when the index does not exist, when a task fails, or when it processed another number of documents than
-    /// were sent. Part of the batch may then be applied; applying it again is safe.
+    /// Also when the index does not exist, when a task fails, or when it processed another number of documents
+    /// than were sent. Part of the batch may then be applied; applying it again is safe.
     pub async fn apply(&self, target: Target, batch: &IndexBatch<'_>) -> Result<Applied, SearchError> {
         // Meilisearch would create a missing index, without settings.
         retry(|| self.count(target)).await?;
@@ -105,8 +105,8 @@ impl IndexWriter {
         Ok(Applied { rejected })
     }
 
-    /// Sets the checkpoint of the index, and its format to [`FORMAT`]. Call it after all changes up to the checkpoint
-    /// were applied.
+    /// Sets the checkpoint of the index, and its format to [`FORMAT`]. Call it after all changes up to the
+    /// checkpoint were applied.
     pub async fn set_checkpoint(
         &self,
         target: Target,
@@ -125,8 +125,8 @@ impl IndexWriter {
         check_count(OPERATION, 1, self.node.wait_for_task(OPERATION, &task).await?.indexed_documents)
     }
 
-    /// Creates an empty index with all settings for a rebuild, and deletes that of an interrupted one. The live index
-    /// is not changed.
+    /// Creates an empty index with all settings for a rebuild, and deletes that of an interrupted one. The live
+    /// index is not changed.
     pub async fn begin_rebuild(&self) -> Result<(), SearchError> {
         self.delete_rebuild().await?;
         self.create_index(self.node.state_uid(Target::Rebuild)).await?;
@@ -135,12 +135,12 @@ impl IndexWriter {
         self.node.enable_features().await
     }
 
-    /// Swaps the rebuilt index and its state with the live ones, atomically, and deletes the old index. Every search
-    /// sees one or the other.
+    /// Swaps the rebuilt index and its state with the live ones, atomically, and deletes the old index. Every
+    /// search sees one or the other.
     ///
     /// # Errors
-    /// [`SearchError::OutdatedRebuild`] when the rebuilt index has no checkpoint, or an earlier one than the live
-    /// index.
+    /// [`SearchError::OutdatedRebuild`] when the rebuilt index has no checkpoint, or an earlier one than the
+    /// live index.
     pub async fn finish_rebuild(&self) -> Result<(), SearchError> {
         let live = self.node.read_state(Target::Live).await?;
         let rebuilt = self.node.read_state(Target::Rebuild).await?.ok_or(SearchError::OutdatedRebuild)?;
@@ -159,8 +159,8 @@ impl IndexWriter {
             as u64)
     }
 
-    /// Compares the documents of these ids with `shown`, which has the chartsets of these ids that are shown. Returns
-    /// the differences in the order of the ids.
+    /// Compares the documents of these ids with `shown`, which has the chartsets of these ids that are shown.
+    /// Returns the differences in the order of the ids.
     pub async fn compare(
         &self,
         target: Target,
@@ -196,8 +196,8 @@ impl IndexWriter {
         Ok(count)
     }
 
-    /// Up to `limit` ids of the index from an offset on, in the order of the index, which is stable while nothing is
-    /// written.
+    /// Up to `limit` ids of the index from an offset on, in the order of the index, which is stable while
+    /// nothing is written.
     pub async fn list_ids(
         &self,
         target: Target,
@@ -212,8 +212,8 @@ impl IndexWriter {
         Ok(documents.into_iter().map(|document| document.id).collect())
     }
 
-    /// The settings of the live index and the features of the node that differ from those that this program sets.
-    /// Features that the API key may not read count as set.
+    /// The settings of the live index and the features of the node that differ from those that this program
+    /// sets. Features that the API key may not read count as set.
     pub async fn find_setting_differences(&self) -> Result<Vec<SettingDifference>, SearchError> {
         let route = format!("indexes/{}/settings", self.node.uid(Target::Live));
         let actual: Value = self.node.get("read the settings of an index", &route).await?;
@@ -224,15 +224,16 @@ impl IndexWriter {
         Ok(differences)
     }
 
-    /// Applies this program's settings to the live index and the node. Meilisearch may index all documents again.
+    /// Applies this program's settings to the live index and the node. Meilisearch may index all documents
+    /// again.
     pub async fn apply_settings(&self) -> Result<(), SearchError> {
         self.count(Target::Live).await?;
         self.set_settings(Target::Live).await?;
         self.node.enable_features().await
     }
 
-    /// Deletes finished tasks of a certain age from the node's task list: those of this index, and those that belong to
-    /// no index because they swapped indexes or deleted tasks.
+    /// Deletes finished tasks of a certain age from the node's task list: those of this index, and those that
+    /// belong to no index because they swapped indexes or deleted tasks.
     pub async fn prune_tasks(&self, older_than: Duration) -> Result<(), SearchError> {
         let before = OffsetDateTime::now_utc() - older_than;
         let uids = [Target::Live, Target::Rebuild]

@@ -1,4 +1,5 @@
-//! A circuit breaker: after consecutive connection failures, reads fail at once until PostgreSQL responds again.
+//! A circuit breaker: after consecutive connection failures, reads fail at once until PostgreSQL responds
+//! again.
 //!
 //! A background task probes with new connections, so that no request has to (decision 0044).
 

@@ -13,8 +13,8 @@ const QUEUE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Longest time that searches wait for permits before further ones are rejected.
 const MAX_BURST: Duration = Duration::from_millis(500);
 
-/// Creates the limit of searches. At most `max_searches` are in flight, on at most half of the connections, since
-/// one may take as long as hundreds of lookups; the number of those that wait is limited as well.
+/// Creates the limit of searches. At most `max_searches` are in flight, on at most half of the connections,
+/// since one may take as long as hundreds of lookups; the number of those that wait is limited as well.
 pub(crate) fn search_limit(max_searches: usize, max_connections: u32) -> PermitQueue {
     let half = usize::try_from(max_connections / 2).unwrap_or(usize::MAX);
     PermitQueue::new(QueueLimits {

@@ -21,7 +21,8 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 use crate::log_format::{LogFormat, WithSpanIds};
 use crate::traces;
 
-/// Maximum lines waiting to be written, about 3 MB. Further lines are dropped until standard error is read again.
+/// Maximum lines waiting to be written, about 3 MB. Further lines are dropped until standard error is read
+/// again.
 const BUFFERED_LINES: usize = 8_192;
 
 /// Maximum time to write the remaining lines at exit.
@@ -34,8 +35,8 @@ pub struct LogConfig {
     #[arg(long, env = "LOG_FORMAT", value_enum, default_value = "text", global = true)]
     pub log_format: LogFormat,
 
-    /// Log filter in the syntax of `tracing_subscriber::EnvFilter`, e.g. `info,chart_index_store=debug`. The default
-    /// hides the slow-statement warnings of sqlx (`sqlx::query`).
+    /// Log filter in the syntax of `tracing_subscriber::EnvFilter`, e.g. `info,chart_index_store=debug`. The
+    /// default hides the slow-statement warnings of sqlx (`sqlx::query`).
     #[arg(
         long,
         env = "RUST_LOG",
@@ -52,8 +53,8 @@ fn parse_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseE
     EnvFilter::try_new(text).map(|_| text.to_owned())
 }
 
-/// The log of the process. A thread writes it to standard error from a bounded buffer, so that requests do not wait if
-/// standard error is not read: lines are dropped while the buffer is full.
+/// The log of the process. A thread writes it to standard error from a bounded buffer, so that requests do not
+/// wait if standard error is not read: lines are dropped while the buffer is full.
 #[derive(Debug)]
 #[must_use = "`finish` writes the buffered lines"]
 pub(crate) struct Log {
@@ -72,8 +73,8 @@ impl DroppedLines {
 }
 
 impl Log {
-    /// Starts the log of this process, and, with a tracer, its spans; to be called once. Also logs panics, which would
-    /// otherwise block on standard error.
+    /// Starts the log of this process, and, with a tracer, its spans; to be called once. Also logs panics,
+    /// which would otherwise block on standard error.
     pub(crate) fn start(config: &LogConfig, tracer: Option<SdkTracer>) -> Self {
         let (sender, writer) = spawn_writer(BufWriter::new(io::stderr()));
         let dropped = DroppedLines(sender.error_counter());
@@ -91,8 +92,8 @@ impl Log {
         self.dropped.clone()
     }
 
-    /// Writes the buffered lines, then the final message of the program, if any. Waits for standard error at most 2
-    /// seconds.
+    /// Writes the buffered lines, then the final message of the program, if any. Waits for standard error at
+    /// most 2 seconds.
     pub(crate) fn finish(self, final_message: Option<String>) {
         let lines = self.dropped.count();
         if lines > 0 {
@@ -123,7 +124,8 @@ where
         .with_filter(traces::span_filter())
 }
 
-/// Writes events as lines. A line contains the fields of its event and no others, whether or not its span is sampled.
+/// Writes events as lines. A line contains the fields of its event and no others, whether or not its span is
+/// sampled.
 fn lines<S>(config: &LogConfig, sender: NonBlocking) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,

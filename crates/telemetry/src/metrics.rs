@@ -8,8 +8,8 @@ use prometheus::Registry;
 use crate::export_counts::{Counted, ExportCounts};
 use crate::otlp::{OtlpConfig, OtlpError};
 
-/// Maximum label sets of an instrument. Labels come from closed sets, so that none reaches it; further ones would be
-/// counted together as `otel_metric_overflow`.
+/// Maximum label sets of an instrument. Labels come from closed sets, so that none reaches it; further ones
+/// would be counted together as `otel_metric_overflow`.
 const MAX_LABEL_SETS: usize = 512;
 
 /// The metrics cannot be set up.

@@ -19,8 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 /// Where metrics and traces are pushed to, and how many traces are sampled.
 #[derive(Debug, Clone, Args)]
 pub struct OtlpConfig {
-    /// OpenTelemetry collector that metrics and traces are pushed to by OTLP over HTTP, e.g. `http://collector:4318`.
-    /// Without it nothing is pushed
+    /// OpenTelemetry collector that metrics and traces are pushed to by OTLP over HTTP, e.g.
+    /// `http://collector:4318`. Without it nothing is pushed
     #[arg(
         long = "otlp-endpoint",
         env = "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -64,7 +64,8 @@ pub struct OtlpConfig {
     )]
     pub metric_export_interval: Duration,
 
-    /// Share of the traces that is sampled, from 0 to 1. A trusted proxy that sends `traceparent` decides itself
+    /// Share of the traces that is sampled, from 0 to 1. A trusted proxy that sends `traceparent` decides
+    /// itself
     #[arg(
         long = "trace-sample-ratio",
         env = "OTEL_TRACES_SAMPLER_ARG",
@@ -98,8 +99,8 @@ impl FromStr for OtlpEndpoint {
 }
 
 impl OtlpEndpoint {
-    /// The URL of a signal: the base URL and `v1/traces` or `v1/metrics` (OTLP specification, "Endpoint URLs for
-    /// OTLP/HTTP").
+    /// The URL of a signal: the base URL and `v1/traces` or `v1/metrics` (OTLP specification, "Endpoint URLs
+    /// for OTLP/HTTP").
     fn signal(&self, path: &str) -> String {
         format!("{}/{path}", self.0.as_str().trim_end_matches('/'))
     }

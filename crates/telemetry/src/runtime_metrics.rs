@@ -7,7 +7,8 @@ use chart_index_instrumentation::meter;
 use opentelemetry::KeyValue;
 use tokio::runtime::{Handle, RuntimeMetrics};
 
-/// Registers the metrics of runtimes that do the same work, as the sum of theirs. The name of the work is a label.
+/// Registers the metrics of runtimes that do the same work, as the sum of theirs. The name of the work is a
+/// label.
 pub(crate) fn register<'a>(name: &'static str, runtimes: impl IntoIterator<Item = &'a Handle>) {
     let runtimes: Arc<[RuntimeMetrics]> = runtimes.into_iter().map(Handle::metrics).collect();
     let label = [KeyValue::new("chart_index.runtime", name)];

@@ -96,8 +96,8 @@ impl Telemetry {
         self.scrape.clone()
     }
 
-    /// Pushes what is left, up to a second, then writes the buffered log lines and the final message of the program, if
-    /// any, up to two seconds. To be called outside of an async runtime.
+    /// Pushes what is left, up to a second, then writes the buffered log lines and the final message of the
+    /// program, if any, up to two seconds. To be called outside of an async runtime.
     pub fn finish(self, final_message: Option<String>) {
         let (metrics, traces) = (self.metrics, self.traces);
         let flushes: [Box<dyn FnOnce() + Send>; 2] = [

@@ -34,8 +34,8 @@ pub(crate) fn provider(
         .build()
 }
 
-/// Enables the spans that the instrumentation describes: root spans, at the level info, whenever they are created; all
-/// others, at the level debug, only inside another span.
+/// Enables the spans that the instrumentation describes: root spans, at the level info, whenever they are
+/// created; all others, at the level debug, only inside another span.
 pub(crate) fn span_filter<S>() -> impl Filter<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,

@@ -54,8 +54,8 @@ impl IntoResponses for RedirectResponses {
     }
 }
 
-/// The parameters of the list. `parse_query_string` of the domain has their rules: numbers out of range are clamped, not
-/// refused, so `x-clamped-to` has the ranges, and not `minimum` and `maximum`.
+/// The parameters of the list. `parse_query_string` of the domain has their rules: numbers out of range are
+/// clamped, not refused, so `x-clamped-to` has the ranges, and not `minimum` and `maximum`.
 pub(crate) struct ListParameters;
 
 impl IntoParams for ListParameters {

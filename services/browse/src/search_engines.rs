@@ -1,7 +1,8 @@
 //! Chooses the search engine of a list request, and falls back to the second one.
 //!
-//! With Meilisearch nodes there are two engines: Meilisearch is the primary one, PostgreSQL the fallback. Without
-//! nodes PostgreSQL is the only engine. The server connects the engines; the choice between them is made here alone.
+//! With Meilisearch nodes there are two engines: Meilisearch is the primary one, PostgreSQL the fallback.
+//! Without nodes PostgreSQL is the only engine. The server connects the engines; the choice between them is
+//! made here alone.
 //!
 //! | Cached page of the primary engine | Search in the primary engine | Response | `X-Search-Engine` |
 //! |---|---|---|---|
@@ -12,12 +13,12 @@
 //! | none, or expired | fails | the page of the fallback: cached in memory, else searched | fallback |
 //! | none, or expired | fails, and so does the fallback, if there is one | 503, or 500 after an internal error | |
 //!
-//! A search in Meilisearch fails when no node can be searched, and for the few queries that it cannot run exactly. The
-//! rate limit is checked once per request. A request above it, or one that finds too many fills in flight
-//! ([`ApiError::Overloaded`]), fails without trying the fallback: that would only move the load.
+//! A search in Meilisearch fails when no node can be searched, and for the few queries that it cannot run
+//! exactly. The rate limit is checked once per request. A request above it, or one that finds too many fills in
+//! flight ([`ApiError::Overloaded`]), fails without trying the fallback: that would only move the load.
 //!
-//! Both engines return the same list, but not at the same moment, so their pages never share a cache entry. The key of
-//! a page is made of the name of the engine, the parsed query and the engine's generation:
+//! Both engines return the same list, but not at the same moment, so their pages never share a cache entry. The
+//! key of a page is made of the name of the engine, the parsed query and the engine's generation:
 //!
 //! ```text
 //! /api/chartsets?sort=title&page=2   meilisearch at checkpoint 5012   ("meilisearch", {sort: title, page: 2, …}), 5012

@@ -1,7 +1,7 @@
 //! `chart-indexer backfill`: computes what an older version did not store, from the stored ROX files.
 //!
-//! Charts are read in the order of their hashes, in pages, and stored in batches, each in one transaction. A run that is
-//! interrupted has stored its complete batches; the next one passes over their charts.
+//! Charts are read in the order of their hashes, in pages, and stored in batches, each in one transaction. A
+//! run that is interrupted has stored its complete batches; the next one passes over their charts.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -21,8 +21,8 @@ use crate::report::{Progress, plural};
 const PAGE: u32 = 2_000;
 /// The maximum number of charts of a batch.
 const BATCH_CHARTS: usize = 256;
-/// The maximum size of the ROX files of a batch, except for a single larger file. Its previews are about as large, and
-/// a decoded chart up to fifty times as large as its file.
+/// The maximum size of the ROX files of a batch, except for a single larger file. Its previews are about as
+/// large, and a decoded chart up to fifty times as large as its file.
 const BATCH_ROX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Computes the previews that are missing, or all of them, and stores those that are missing or differ.

@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::report::error_chain;
 
-/// Retries of store calls, with pauses of up to 30 s in total. With an acquire timeout of 10 s per attempt, a call fails after
-/// about two minutes. That is enough for a restart or a failover of PostgreSQL, but not for an outage.
+/// Retries of store calls, with pauses of up to 30 s in total. With an acquire timeout of 10 s per attempt, a
+/// call fails after about two minutes. That is enough for a restart or a failover of PostgreSQL, but not for an
+/// outage.
 const STORE_CALL: ExponentialBuilder = exponential(Duration::from_millis(100), Duration::from_secs(5))
     .with_total_delay(Some(Duration::from_secs(30)))
     .with_jitter();
@@ -48,7 +49,8 @@ impl Pauses {
     }
 }
 
-/// Calls the store, with retries while PostgreSQL is unavailable, until `stop` is cancelled or [`STORE_CALL`] is exhausted.
+/// Calls the store, with retries while PostgreSQL is unavailable, until `stop` is cancelled or [`STORE_CALL`]
+/// is exhausted.
 pub(crate) async fn retry_store_call<T, F>(
     stop: &CancellationToken,
     call: impl FnMut() -> F,

@@ -80,8 +80,8 @@ impl CacheInvalidator {
         self.0.invalidate(&preview_keys(charts), Duration::ZERO).await.is_ok()
     }
 
-    /// Starts a task that invalidates the charts that an ingest changes, so that the ingest does not wait for Redis. Charts
-    /// that could not be invalidated are retried with the next ones, and at the end.
+    /// Starts a task that invalidates the charts that an ingest changes, so that the ingest does not wait for
+    /// Redis. Charts that could not be invalidated are retried with the next ones, and at the end.
     pub(crate) fn start_background_task(self) -> BackgroundInvalidation {
         let (sender, changed) = mpsc::unbounded_channel();
         BackgroundInvalidation { sender, task: tokio::spawn(invalidate_all(self, changed)) }
@@ -126,7 +126,8 @@ async fn invalidate_all(
     let (mut batch, mut pending) = (Vec::new(), Vec::new());
     while changed.recv_many(&mut batch, BATCH).await > 0 {
         pending.extend(batch.drain(..).flatten());
-        // Zero: one attempt per batch, without retries, so that changes do not pile up while Redis is unavailable.
+        // Zero: one attempt per batch, without retries, so that changes do not pile up while Redis is
+        // unavailable.
         if invalidator.try_invalidate(&pending, Duration::ZERO).await.is_ok() {
             pending.clear();
         }

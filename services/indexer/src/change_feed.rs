@@ -1,6 +1,7 @@
 //! Assigns numbers to changes, after which they are in the change feed (docs/formats/change-feed.md).
 //!
-//! Every command that writes does so at its end, and `sync --follow` all the time, also for changes of other programs.
+//! Every command that writes does so at its end, and `sync --follow` all the time, also for changes of other
+//! programs.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -15,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::retry_store_call;
 use crate::metrics::BacklogGauges;
 
-/// Minimum pause between assignments while a program runs, so that changes made at about the same time share one.
+/// Minimum pause between assignments while a program runs, so that changes made at about the same time share
+/// one.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum wait of [`follow`] for a notification. After that, changes whose notification was lost are found.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(5);

@@ -81,8 +81,8 @@ impl StoreArguments {
 /// Where a command that runs for long serves its metrics.
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArguments {
-    /// Address on which `/metrics` and `/livez` are served while the command runs, e.g. `127.0.0.1:9091`. Without it
-    /// there is no listener
+    /// Address on which `/metrics` and `/livez` are served while the command runs, e.g. `127.0.0.1:9091`.
+    /// Without it there is no listener
     #[arg(long, env = "METRICS_LISTEN", value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
 }
@@ -103,19 +103,20 @@ impl Command {
 pub(crate) enum Command {
     /// Apply all pending database migrations
     Migrate {
-        /// Revert the latest migration instead, and delete its data; reverting the first one deletes the catalogue
+        /// Revert the latest migration instead, and delete its data; reverting the first one deletes the
+        /// catalogue
         #[arg(long)]
         revert: bool,
     },
     /// Ingest chart files from libraries, folders and archives
     ///
-    /// A library is a folder that contains `alpha` or `beta`. A path inside a library keeps its set or pack id; any other
-    /// folder is ingested without a download source.
+    /// A library is a folder that contains `alpha` or `beta`. A path inside a library keeps its set or pack id;
+    /// any other folder is ingested without a download source.
     ///
-    /// New chartsets are added. A chartset is updated to what its folder holds now: a chart that is gone from the folder
-    /// leaves the chartset. Chartsets whose folder is gone stay. Files and charts that cannot be indexed are refused, and
-    /// reported with the reason. If several inputs have the same chartset id, folders take precedence over archives, then
-    /// the first by path; the others are reported as duplicates.
+    /// New chartsets are added. A chartset is updated to what its folder holds now: a chart that is gone from
+    /// the folder leaves the chartset. Chartsets whose folder is gone stay. Files and charts that cannot be
+    /// indexed are refused, and reported with the reason. If several inputs have the same chartset id, folders
+    /// take precedence over archives, then the first by path; the others are reported as duplicates.
     ///
     /// It is safe to interrupt an ingest and to run it again.
     Ingest {
@@ -136,13 +137,14 @@ pub(crate) enum Command {
     },
     /// Print the note hash of every chart in files, folders and archives. Needs no database
     ///
-    /// Writes JSON Lines: one object per chart, with the file, the note hash, the number of keys and the names, and one per
-    /// file or chart without a note hash, with the reason.
+    /// Writes JSON Lines: one object per chart, with the file, the note hash, the number of keys and the names,
+    /// and one per file or chart without a note hash, with the reason.
     Hash {
         /// Chart files (.osu, .qua, .sm, .ssc), archives (.osz, .zip), and folders that contain them
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Add what the index at this base address knows of each chart, e.g. `https://charts.example`, as `lookup`
+        /// Add what the index at this base address knows of each chart, e.g. `https://charts.example`, as
+        /// `lookup`
         ///
         /// The hashes are sent, 1,000 in each request; no file is. Waits where the index limits requests.
         #[arg(long, value_name = "URL", value_parser = hash::parse_base)]
@@ -160,7 +162,8 @@ pub(crate) enum Command {
     },
     /// Update the search index of every Meilisearch node from PostgreSQL
     ///
-    /// Creates the index of a node that has none. Nodes are independent: one that fails does not delay the others.
+    /// Creates the index of a node that has none. Nodes are independent: one that fails does not delay the
+    /// others.
     Sync {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,
@@ -181,8 +184,8 @@ pub(crate) enum Command {
     },
     /// Compute what an older version did not store with its charts: previews and density curves
     ///
-    /// They are computed from the stored ROX files, for charts that have none. Run it once after an upgrade, while requests
-    /// are served. It is safe to interrupt it and to run it again.
+    /// They are computed from the stored ROX files, for charts that have none. Run it once after an upgrade,
+    /// while requests are served. It is safe to interrupt it and to run it again.
     Backfill {
         /// Compute all of them, and replace those that differ
         #[arg(long)]
@@ -190,9 +193,10 @@ pub(crate) enum Command {
     },
     /// Export the catalogue to files
     ///
-    /// Writes a folder below `DIRECTORY`, named by the time and the place in the change feed, with a manifest, all shown
-    /// chartsets as JSON Lines in zstd, and the ROX files on request. All are of one snapshot. The folder appears when it
-    /// is complete; earlier exports stay as they are. `chart-index` serves them below `EXPORTS_DIR`.
+    /// Writes a folder below `DIRECTORY`, named by the time and the place in the change feed, with a manifest,
+    /// all shown chartsets as JSON Lines in zstd, and the ROX files on request. All are of one snapshot. The
+    /// folder appears when it is complete; earlier exports stay as they are. `chart-index` serves them below
+    /// `EXPORTS_DIR`.
     Export {
         /// Folder of all exports. It is created if it does not exist
         directory: PathBuf,
@@ -202,8 +206,9 @@ pub(crate) enum Command {
     },
     /// Import an export into the index, which may be empty or not
     ///
-    /// Checks the files against the manifest before it writes anything, and the charts against their ROX files. Chartsets
-    /// that the export does not contain stay, and so do those that changed later here. What is removed here stays removed.
+    /// Checks the files against the manifest before it writes anything, and the charts against their ROX files.
+    /// Chartsets that the export does not contain stay, and so do those that changed later here. What is
+    /// removed here stays removed.
     ///
     /// It is safe to interrupt an import and to run it again.
     Import {

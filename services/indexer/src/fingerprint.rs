@@ -1,9 +1,9 @@
 //! Detects whether an input changed since it was last ingested.
 //!
-//! Each input has two digests. The file metadata digest (name, size, times and inode of each file) is compared first and needs
-//! no file to be opened. If it differs, for example in a copy of the library, the content digest is compared, which needs
-//! the files to be read but not decoded. Both include a digest of the program: another version may decode the same file
-//! differently.
+//! Each input has two digests. The file metadata digest (name, size, times and inode of each file) is compared
+//! first and needs no file to be opened. If it differs, for example in a copy of the library, the content
+//! digest is compared, which needs the files to be read but not decoded. Both include a digest of the program:
+//! another version may decode the same file differently.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::input_files::{self, ChartFile};
 use crate::library::Input;
 
-/// The metadata of a file that changed less than this before is not used: the file may change again without a new
-/// timestamp, since file systems have a resolution of up to 2 s.
+/// The metadata of a file that changed less than this before is not used: the file may change again without a
+/// new timestamp, since file systems have a resolution of up to 2 s.
 const MIN_AGE: Duration = Duration::from_secs(3);
 
 /// Computes the digests of inputs for this build of the program.
@@ -24,8 +24,8 @@ pub(crate) struct Fingerprinter {
 }
 
 impl Fingerprinter {
-    /// Reads the running program. Its digest replaces a version number of the decoders, which would have to be increased
-    /// with each change.
+    /// Reads the running program. Its digest replaces a version number of the decoders, which would have to be
+    /// increased with each change.
     ///
     /// # Errors
     /// The executable cannot be read.
@@ -37,7 +37,8 @@ impl Fingerprinter {
         Ok(Self { program: *hasher.finalize().as_bytes() })
     }
 
-    /// The file metadata digest of an input. `None` if a file changed too recently before `now`, or cannot be read.
+    /// The file metadata digest of an input. `None` if a file changed too recently before `now`, or cannot be
+    /// read.
     pub(crate) fn file_metadata_digest(self, input: &Input, now: SystemTime) -> Option<[u8; 32]> {
         let changed_before = now.checked_sub(MIN_AGE)?;
         let mut digest = self.digest("chart-index 2026 ingest metadata v1", input);
@@ -75,8 +76,9 @@ impl Fingerprinter {
     }
 }
 
-/// The key of an input in the store ([`InputFingerprint::input_key`](chart_index_store::InputFingerprint::input_key)). It depends
-/// only on the path below the library root, so that a library can be moved.
+/// The key of an input in the store
+/// ([`InputFingerprint::input_key`](chart_index_store::InputFingerprint::input_key)). It depends only on the
+/// path below the library root, so that a library can be moved.
 pub(crate) fn input_key(input: &Input) -> [u8; 32] {
     let mut digest = Digest(blake3::Hasher::new_derive_key("chart-index 2026 ingest input v1"));
     digest.number(input.is_archive.into());
@@ -88,8 +90,8 @@ pub(crate) fn input_key(input: &Input) -> [u8; 32] {
 struct Digest(blake3::Hasher);
 
 impl Digest {
-    /// Adds the metadata of a file. `None` if it changed too recently by its inode's change time, which programs cannot
-    /// set.
+    /// Adds the metadata of a file. `None` if it changed too recently by its inode's change time, which
+    /// programs cannot set.
     fn file(&mut self, name: &str, metadata: &Metadata, changed_before: SystemTime) -> Option<()> {
         let changed_s = u64::try_from(metadata.ctime()).ok()?;
         if UNIX_EPOCH + Duration::from_secs(changed_s) >= changed_before {

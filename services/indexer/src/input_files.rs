@@ -62,8 +62,8 @@ fn read_folder(input: &Input) -> Result<Vec<ChartFile>, InputError> {
     Ok(files)
 }
 
-/// The names and paths of the chart files of a folder, sorted by name. Refuses a folder with more chart files than a
-/// chartset may have; the number of other files is not limited.
+/// The names and paths of the chart files of a folder, sorted by name. Refuses a folder with more chart files
+/// than a chartset may have; the number of other files is not limited.
 pub(crate) fn list(input: &Input) -> Result<Vec<(String, PathBuf)>, InputError> {
     let depth = if matches!(input.layout, Layout::AlphaSet | Layout::BetaSong) { MAX_DEPTH } else { 1 };
     let (mut files, mut count) = (Vec::new(), 0);

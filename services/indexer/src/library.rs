@@ -1,11 +1,12 @@
 //! Finds the inputs of an ingest: the folders and archives that are read as a unit.
 //!
-//! A library is a folder with `alpha/<set id> <name>/…` and `beta/<pack id> <name>/<song>/…`. An archive (`.osz`, `.zip`)
-//! is equivalent to the folder that it contains. Any other folder has no source and is identified by its path below the
-//! library root.
+//! A library is a folder with `alpha/<set id> <name>/…` and `beta/<pack id> <name>/<song>/…`. An archive
+//! (`.osz`, `.zip`) is equivalent to the folder that it contains. Any other folder has no source and is
+//! identified by its path below the library root.
 //!
-//! This table is also the test `documented_layouts_are_right`. `>` separates an archive from a path in it; set and pack
-//! ids are the digits at the start of a folder's name; "id from" is what [`ChartsetId`] is derived from.
+//! This table is also the test `documented_layouts_are_right`. `>` separates an archive from a path in it; set
+//! and pack ids are the digits at the start of a folder's name; "id from" is what [`ChartsetId`] is derived
+//! from.
 //!
 //! | File | Input | Layout | Id from | Source |
 //! |---|---|---|---|---|
@@ -41,12 +42,13 @@ const MAX_DEPTH: usize = 16;
 /// A folder or archive that is read as a unit: one song folder, or several in the archive of a pack or in an
 /// archive outside the two games.
 ///
-/// Inputs are processed in their order, folders before archives, then by path. Of several inputs with the same chartset
-/// id the first one is ingested.
+/// Inputs are processed in their order, folders before archives, then by path. Of several inputs with the same
+/// chartset id the first one is ingested.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Input {
     pub(crate) is_archive: bool,
-    /// The path below the library root, with `/` between its components and without the extension of an archive.
+    /// The path below the library root, with `/` between its components and without the extension of an
+    /// archive.
     pub(crate) path: String,
     /// The folder or archive on disk.
     pub(crate) location: PathBuf,
@@ -122,8 +124,8 @@ pub(crate) fn find_inputs(path: &Path) -> Result<Vec<Input>> {
     Ok(found.into_iter().collect())
 }
 
-/// The root of the library that contains `path`: the folder itself if it has a game's folder, else the parent of the
-/// nearest game folder above, else the parent folder.
+/// The root of the library that contains `path`: the folder itself if it has a game's folder, else the parent
+/// of the nearest game folder above, else the parent folder.
 fn library_root(path: &Path) -> PathBuf {
     if is_library(path) {
         return path.to_path_buf();
@@ -216,8 +218,8 @@ impl Library {
         Ok(())
     }
 
-    /// The first `count` components below the root: a path inside a song folder selects the whole folder, so that a
-    /// chartset is never ingested in part.
+    /// The first `count` components below the root: a path inside a song folder selects the whole folder, so
+    /// that a chartset is never ingested in part.
     fn ancestor(&self, parts: &[&OsStr], count: usize) -> PathBuf {
         parts.iter().take(count).fold(self.root.clone(), |path, part| path.join(part))
     }

@@ -137,8 +137,8 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `work`, which may be cancelled at any await point, until it ends, or until SIGTERM or SIGINT is received: then
-/// prints `interrupted`.
+/// Runs `work`, which may be cancelled at any await point, until it ends, or until SIGTERM or SIGINT is
+/// received: then prints `interrupted`.
 async fn until_signalled(work: impl Future<Output = Result<()>>, interrupted: &str) -> Result<ExitCode> {
     let signalled = shutdown_signal().context("cannot listen for signals")?;
     tokio::select! {

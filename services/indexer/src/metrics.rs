@@ -13,8 +13,8 @@ use crate::clock::now_ms;
 use crate::refusal_kind::RefusalKind;
 use crate::report::ChartsetOutcome;
 
-/// The boundaries of the duration of a pass above those of database operations, in seconds: a pass may apply thousands of
-/// changes, and waits for the end of a rebuild.
+/// The boundaries of the duration of a pass above those of database operations, in seconds: a pass may apply
+/// thousands of changes, and waits for the end of a rebuild.
 const LONG_PASS_BUCKETS: [f64; 4] = [10.0, 30.0, 60.0, 300.0];
 
 const NODE: &str = "chart_index.search.node";
@@ -55,7 +55,8 @@ impl IngestMetrics {
         }
     }
 
-    /// Records what was done with a chartset. Duplicates do not count, since their chartset does, nor does a dry run.
+    /// Records what was done with a chartset. Duplicates do not count, since their chartset does, nor does a
+    /// dry run.
     pub(crate) fn record_chartset(&self, outcome: ChartsetOutcome) {
         match outcome {
             ChartsetOutcome::Added => self.added.add(1),

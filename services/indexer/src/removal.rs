@@ -40,7 +40,8 @@ pub(crate) async fn restore(store: &Store, cache: &CacheInvalidator, entry: Entr
     print_outcome(entry, outcome, "restored", "was not removed")
 }
 
-/// Invalidates cached responses, even if nothing changed: an earlier run may have been interrupted before it did.
+/// Invalidates cached responses, even if nothing changed: an earlier run may have been interrupted before it
+/// did.
 async fn invalidate(store: &Store, cache: &CacheInvalidator, entry: Entry) -> Result<()> {
     let charts = match entry {
         Entry::Chart { hash } => vec![hash],

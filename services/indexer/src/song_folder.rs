@@ -48,8 +48,8 @@ impl SongFolder {
         self.draft.is_none() && !self.refused.is_empty()
     }
 
-    /// The song folder of an input that cannot be read. The stored chartset is left unchanged, since it is unknown
-    /// whether the files still have its charts.
+    /// The song folder of an input that cannot be read. The stored chartset is left unchanged, since it is
+    /// unknown whether the files still have its charts.
     pub(crate) fn unreadable(input: &Input, error: InputError) -> Self {
         let file = error.file.map_or_else(|| input.path.clone(), |name| format!("{}/{name}", input.path));
         let refused = vec![RefusedFile::new(file, error.kind, error.reason)];
@@ -66,8 +66,8 @@ pub(crate) fn decode(input: &Input, files: Vec<ChartFile>, is_stored: IsStored<'
         .collect()
 }
 
-/// Groups the files of an input by song folder: its path in the input, or empty for the input itself. The files' names
-/// become relative to the song folder.
+/// Groups the files of an input by song folder: its path in the input, or empty for the input itself. The
+/// files' names become relative to the song folder.
 fn group_by_folder(input: &Input, mut files: Vec<ChartFile>) -> BTreeMap<String, Vec<ChartFile>> {
     if input.is_archive {
         strip_wrapping_folder(input.layout, &mut files);
@@ -91,8 +91,9 @@ fn group_by_folder(input: &Input, mut files: Vec<ChartFile>) -> BTreeMap<String,
     folders
 }
 
-/// Removes the folder that contains all files of an archive, if there is one: most archives have it, and it is equivalent
-/// to the archive itself. In the archive of a pack it is a song folder unless there are further folders in it.
+/// Removes the folder that contains all files of an archive, if there is one: most archives have it, and it is
+/// equivalent to the archive itself. In the archive of a pack it is a song folder unless there are further
+/// folders in it.
 fn strip_wrapping_folder(layout: Layout, files: &mut [ChartFile]) {
     let Some(first) = files.first().and_then(|file| file.name.split_once('/')) else { return };
     let wrapping = format!("{}/", first.0);
@@ -196,8 +197,8 @@ fn decode_file(
     }
 }
 
-/// Sorts files so that the first one with a chart provides its metadata: an `.ssc`, which has more metadata, before the
-/// `.sm` of the same name for older versions of the game. The game itself prefers the `.ssc`, too.
+/// Sorts files so that the first one with a chart provides its metadata: an `.ssc`, which has more metadata,
+/// before the `.sm` of the same name for older versions of the game. The game itself prefers the `.ssc`, too.
 fn sort_by_precedence(files: &mut [ChartFile]) {
     files.sort_by_cached_key(|file| {
         let (stem, extension) = file.name.rsplit_once('.').unwrap_or((&file.name, ""));
@@ -205,7 +206,8 @@ fn sort_by_precedence(files: &mut [ChartFile]) {
     });
 }
 
-/// Removes the ids from a `.qua` chart outside the first game: other games with ids of their own write this format.
+/// Removes the ids from a `.qua` chart outside the first game: other games with ids of their own write this
+/// format.
 fn without_foreign_ids(
     identity: &SongFolderIdentity,
     format: ChartFormat,

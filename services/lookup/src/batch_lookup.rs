@@ -67,8 +67,8 @@ pub(crate) async fn charts(
 ) -> Result<Response, ApiError> {
     let hashes = request.hashes()?;
     state.cache.admit(&check).await?;
-    // On another runtime: for a thousand hashes this takes milliseconds, in which the thread of this connection would serve
-    // no other request.
+    // On another runtime: for a thousand hashes this takes milliseconds, in which the thread of this connection
+    // would serve no other request.
     let task = {
         let background = state.background.clone();
         let read = async move {

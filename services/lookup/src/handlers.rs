@@ -49,8 +49,8 @@ async fn read_chart(store: &Store, hash: NoteHash) -> Result<CachedResponse, Rea
     Ok(JsonBody::render(&LookupBody::new(hash, Some(&known)))?.into_cached())
 }
 
-/// `GET /api/charts/{hash}/rox`. Checks that the chart exists before `If-None-Match`: a removed chart is 404 for clients
-/// that have its file, too.
+/// `GET /api/charts/{hash}/rox`. Checks that the chart exists before `If-None-Match`: a removed chart is 404
+/// for clients that have its file, too.
 #[utoipa::path(
     get,
     path = "/api/charts/{hash}/rox",
@@ -84,7 +84,8 @@ async fn read_rox(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadE
     Ok(bytes.map_or(CachedResponse::NotFound, |bytes| CachedResponse::found(bytes, "")))
 }
 
-/// `GET /api/charts/{hash}/preview`. The tag is that of the content: unlike a ROX file, a preview is sent as gzip as well.
+/// `GET /api/charts/{hash}/preview`. The tag is that of the content: unlike a ROX file, a preview is sent as
+/// gzip as well.
 #[utoipa::path(
     get,
     path = "/api/charts/{hash}/preview",

@@ -23,8 +23,8 @@ static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 pub(crate) struct Assets;
 
 impl Assets {
-    /// The path of the asset that is this file of `services/pages/assets`, for templates. A test compares the names in the
-    /// templates with the files.
+    /// The path of the asset that is this file of `services/pages/assets`, for templates. A test compares the
+    /// names in the templates with the files.
     pub(crate) fn url(name: &str) -> &'static str {
         Self::named(name).map_or("", |asset| asset.path)
     }

@@ -22,7 +22,8 @@ impl CreatorLink {
 /// The longest text that the list accepts as a filter.
 pub(crate) const MAX_FILTER_CHARACTERS: usize = 200;
 
-/// The distinct creators of these charts, most charts first; without any, the creators as the chartset names them.
+/// The distinct creators of these charts, most charts first; without any, the creators as the chartset names
+/// them.
 pub(crate) fn links<'a>(joined: &str, of_charts: impl Iterator<Item = &'a str>) -> Vec<CreatorLink> {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for name in of_charts.filter(|name| !name.is_empty()) {

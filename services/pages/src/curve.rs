@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use chart_index_domain::DensityCurve;
 
-/// The density at the top of a drawing, in notes per second: hardly any chart has more over a 48th of its length, and differences
-/// between the others are larger than on the scale of [`DensityCurve`], whose form is the same.
+/// The density at the top of a drawing, in notes per second: hardly any chart has more over a 48th of its
+/// length, and differences between the others are larger than on the scale of [`DensityCurve`], whose form is
+/// the same.
 const TOP_DENSITY: f64 = 40.0;
 
 /// How far the line may be from the density of a point, in steps of the height.
@@ -66,8 +67,8 @@ const fn separator(number: i16) -> &'static str {
     if number < 0 { "" } else { " " }
 }
 
-/// The last point to which a straight line from this point is near every point between them. Each point narrows the range of
-/// slopes that pass near enough.
+/// The last point to which a straight line from this point is near every point between them. Each point narrows
+/// the range of slopes that pass near enough.
 #[expect(clippy::cast_precision_loss, reason = "the points are few")]
 fn end_of_segment(exact: &[f32], heights: &[i16], from: usize) -> usize {
     let start = f32::from(heights[from]);

@@ -23,7 +23,8 @@ pub(crate) struct FilterForm {
     pub(crate) bpm_presets: Vec<Preset>,
     pub(crate) length_presets: Vec<Preset>,
     pub(crate) density_presets: Vec<Preset>,
-    /// Whether the fields below the first line are shown on a narrow screen: the chips name active filters in less space.
+    /// Whether the fields below the first line are shown on a narrow screen: the chips name active filters in
+    /// less space.
     pub(crate) is_open: bool,
     /// The number of active filters.
     pub(crate) active: usize,
@@ -108,7 +109,8 @@ impl FilterForm {
                 .map(|(_, value)| value.clone())
         };
         let field = |name| value(name).unwrap_or_default();
-        // A new search for a text begins with the best match. Without a text the parameter is dropped from the address.
+        // A new search for a text begins with the best match. Without a text the parameter is dropped from the
+        // address.
         let default_of =
             |name| (name == "sort" && value("q").is_none()).then(|| Sort::Relevance.as_str().to_owned());
         let keys: Vec<_> =

@@ -1,8 +1,9 @@
 //! The web site: a page has the address of its API resource without `/api`, and `/` is the list.
 //!
-//! Pages are rendered by templates (`templates`, escaped by askama) and complete without script. Assets are embedded with names
-//! that contain a hash of their content (`build.rs`): `layout.asset("page.js")` in a template is the path of
-//! `assets/page.js`. A new file in `assets` needs nothing else; a module imports it by the name of the file.
+//! Pages are rendered by templates (`templates`, escaped by askama) and complete without script. Assets are
+//! embedded with names that contain a hash of their content (`build.rs`): `layout.asset("page.js")` in a
+//! template is the path of `assets/page.js`. A new file in `assets` needs nothing else; a module imports it by
+//! the name of the file.
 
 mod about;
 mod api_docs;

@@ -25,11 +25,12 @@ use crate::render::render;
 use crate::set_view::{SetItem, SetView};
 use crate::shortcuts::Shortcut;
 
-/// Older pages are shown with the time of their search: the cache revalidates earlier than this unless that fails.
+/// Older pages are shown with the time of their search: the cache revalidates earlier than this unless that
+/// fails.
 const OUT_OF_DATE: Duration = Duration::from_mins(1);
 
-/// `GET /`. A query that names one chart or chartset leads to its page; one that a form sent leads to the address without its
-/// empty fields.
+/// `GET /`. A query that names one chart or chartset leads to its page; one that a form sent leads to the
+/// address without its empty fields.
 pub(crate) async fn list(
     State(state): State<Arc<PagesState>>,
     check: RateLimitCheck,

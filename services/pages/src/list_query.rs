@@ -54,8 +54,8 @@ pub(crate) struct ListQuery {
 #[derive(Debug, PartialEq)]
 pub(crate) struct ParsedList {
     pub(crate) query: ListQuery,
-    /// Whether a browser sent it from the form, with a parameter for each empty field and each key count: the page is at the
-    /// shorter address that [`ListQuery::path`] returns.
+    /// Whether a browser sent it from the form, with a parameter for each empty field and each key count: the
+    /// page is at the shorter address that [`ListQuery::path`] returns.
     pub(crate) is_form: bool,
 }
 
@@ -72,7 +72,8 @@ pub(crate) enum Filter {
 }
 
 impl ListQuery {
-    /// Parses the query string of the list page, by the rules of the API. A form sends `keys` once for each key count.
+    /// Parses the query string of the list page, by the rules of the API. A form sends `keys` once for each key
+    /// count.
     pub(crate) fn parse(query_string: &str) -> Result<ParsedList, ParameterError> {
         let (mut others, mut keys, mut views) = (Vec::new(), Vec::new(), Vec::new());
         let mut is_form = false;
@@ -208,7 +209,8 @@ pub(crate) fn escape(value: &str) -> String {
     utf8_percent_encode(value, ESCAPED).to_string().replace(' ', "+")
 }
 
-/// The parameters of a query string as they were sent, decoded where possible, for the form of a query that cannot be parsed.
+/// The parameters of a query string as they were sent, decoded where possible, for the form of a query that
+/// cannot be parsed.
 pub(crate) fn raw_parameters(query_string: &str) -> Vec<(String, String)> {
     let decode = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     let pairs = query_string.split('&').filter(|pair| !pair.is_empty());

@@ -1,4 +1,5 @@
-//! Which charts of a set satisfy the filters. The list filters sets: one chart may have the key count and another the length.
+//! Which charts of a set satisfy the filters. The list filters sets: one chart may have the key count and
+//! another the length.
 
 use chart_index_domain::search::{Bounds, SearchQuery};
 use chart_index_domain::{Chart, text};

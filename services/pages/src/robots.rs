@@ -8,8 +8,8 @@ use chart_index_http::{CachePolicy, MediaType, RequestHeaders, TextBody};
 
 use crate::PagesState;
 
-/// Pages of sets and charts may be indexed, and the list by its first parameters. Random choices, feeds, redirects and ROX files
-/// are not for crawlers.
+/// Pages of sets and charts may be indexed, and the list by its first parameters. Random choices, feeds,
+/// redirects and ROX files are not for crawlers.
 const RULES: &str = "User-agent: *\nDisallow: /random\nDisallow: /feed.atom\nDisallow: /go/\nDisallow: /api/\nDisallow: /*?*&*&\n";
 
 /// `GET /robots.txt`.

@@ -25,7 +25,8 @@ pub(crate) struct SetView {
     /// Such as `4K 7K`.
     pub(crate) keys: String,
     pub(crate) chart_count: String,
-    /// The kind of its source, if it has a public one, and the day of its last change in the index: `Alpha set · 2026-11-22`.
+    /// The kind of its source, if it has a public one, and the day of its last change in the index:
+    /// `Alpha set · 2026-11-22`.
     pub(crate) origin: String,
     pub(crate) download: Option<String>,
     pub(crate) charts: Vec<ChartLine>,
@@ -82,7 +83,8 @@ impl SetItem {
 }
 
 impl SetView {
-    /// A chartset with the charts of its detail, or without them if they were not read or it has changed since the search.
+    /// A chartset with the charts of its detail, or without them if they were not read or it has changed since
+    /// the search.
     pub(crate) fn new(item: SetItem, listed: Option<ListedCharts>, search: &SearchQuery) -> Self {
         let source =
             item.source_kind.and_then(|kind| kind.parse().ok()).map(|kind| source_name(kind).to_owned());
@@ -115,7 +117,8 @@ pub(crate) fn named(name: String, placeholder: &str) -> String {
     if name.is_empty() { placeholder.to_owned() } else { name }
 }
 
-/// The charts, those that satisfy all filters first; how many are left out; and whether filters apply and none matches.
+/// The charts, those that satisfy all filters first; how many are left out; and whether filters apply and none
+/// matches.
 fn chart_lines(charts: Vec<ListedChart>, search: &SearchQuery) -> (Vec<ChartLine>, usize, bool) {
     let is_filtered = has_chart_filters(search) && !charts.is_empty();
     let (mut lines, others): (Vec<_>, Vec<_>) =

@@ -8,12 +8,13 @@ use url::Url;
 /// What an operator says about the site.
 #[derive(Debug, Clone, Args)]
 pub struct PagesSettings {
-    /// Public URL of the pages, such as `https://charts.example`, for canonical links, previews of links and feeds. Without it
-    /// their links are relative.
+    /// Public URL of the pages, such as `https://charts.example`, for canonical links, previews of links and
+    /// feeds. Without it their links are relative.
     #[arg(long, env = "PUBLIC_URL")]
     pub public_url: Option<PublicUrl>,
 
-    /// How to reach the operator, an e-mail address or a URL: named on `/about` for questions and for the removal of entries.
+    /// How to reach the operator, an e-mail address or a URL: named on `/about` for questions and for the
+    /// removal of entries.
     #[arg(long, env = "CONTACT")]
     pub contact: Option<String>,
 }

@@ -36,7 +36,8 @@ impl Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the API and the web site, and health endpoints and metrics on a private listener, until SIGTERM or SIGINT.
+    /// Serve the API and the web site, and health endpoints and metrics on a private listener, until SIGTERM or
+    /// SIGINT.
     Serve(Box<ServeArguments>),
     /// Check the health of a server on this machine. Exits with 0 if it is healthy, else with 1.
     Healthcheck(HealthcheckArguments),
@@ -61,8 +62,8 @@ pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub(crate) admin: AdminListen,
 
-    /// Threads that handle requests, each with a connection to Redis. Default: one for each core, within the CPU limit of the
-    /// container if it has one.
+    /// Threads that handle requests, each with a connection to Redis. Default: one for each core, within the
+    /// CPU limit of the container if it has one.
     #[arg(long, env = "WORKER_THREADS")]
     pub(crate) worker_threads: Option<NonZeroUsize>,
 
@@ -81,8 +82,8 @@ pub(crate) struct ServeArguments {
     #[command(flatten, next_help_heading = "Meilisearch")]
     pub(crate) meilisearch: MeilisearchArguments,
 
-    /// Maximum lag of a Meilisearch node, in milliseconds: the age of the oldest change that its index lacks. Nodes
-    /// that lag more are not used.
+    /// Maximum lag of a Meilisearch node, in milliseconds: the age of the oldest change that its index lacks.
+    /// Nodes that lag more are not used.
     #[arg(
         long = "search-max-lag-ms",
         env = "SEARCH_MAX_LAG_MS",
@@ -140,12 +141,13 @@ pub(crate) struct StoreArguments {
     #[command(flatten)]
     database: DatabaseArguments,
 
-    /// Maximum connections to PostgreSQL for requests. Two more are for readiness checks and for following changes.
+    /// Maximum connections to PostgreSQL for requests. Two more are for readiness checks and for following
+    /// changes.
     #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
     pub(crate) database_max_connections: NonZeroU32,
 
-    /// Maximum concurrent searches in PostgreSQL, at most half of the connections. Further ones of a burst wait up to
-    /// 4 seconds; under overload the response is 503 at once.
+    /// Maximum concurrent searches in PostgreSQL, at most half of the connections. Further ones of a burst wait
+    /// up to 4 seconds; under overload the response is 503 at once.
     #[arg(long, env = "POSTGRES_MAX_SEARCHES", default_value = "4")]
     pub(crate) postgres_max_searches: NonZeroUsize,
 }
@@ -193,8 +195,8 @@ pub(crate) struct RateLimitArguments {
     #[arg(long, env = "RATE_LIMIT_OTHER", default_value = "240")]
     rate_limit_other: NonZeroU32,
 
-    /// Addresses or CIDR blocks of trusted reverse proxies, separated by commas. Their `X-Forwarded-For` determines the
-    /// client address.
+    /// Addresses or CIDR blocks of trusted reverse proxies, separated by commas. Their `X-Forwarded-For`
+    /// determines the client address.
     #[arg(long, env = "TRUSTED_PROXIES", default_value = "")]
     pub(crate) trusted_proxies: TrustedProxies,
 }

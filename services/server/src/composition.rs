@@ -39,8 +39,8 @@ const GENERATION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until `shutdown` completes, the drain delay is over and the requests in flight are finished.
 ///
-/// The private listener stops last: while the public one drains, it reports that the process is live and not ready. From
-/// the shutdown on this takes at most the drain delay and the grace period.
+/// The private listener stops last: while the public one drains, it reports that the process is live and not
+/// ready. From the shutdown on this takes at most the drain delay and the grace period.
 pub(crate) async fn run(
     arguments: &ServeArguments,
     telemetry: &Telemetry,
@@ -84,8 +84,8 @@ pub(crate) async fn run(
 /// The parts of the server, connected.
 struct App {
     store: Store,
-    /// Connections for readiness checks and for following changes: the generation of the catalogue, and the lag of
-    /// Meilisearch nodes. They do not wait for requests.
+    /// Connections for readiness checks and for following changes: the generation of the catalogue, and the lag
+    /// of Meilisearch nodes. They do not wait for requests.
     monitoring: Store,
     readiness: Readiness,
     workers: Vec<Worker>,
@@ -286,8 +286,8 @@ fn workers(
     Ok(workers.collect())
 }
 
-/// Logs the address of a listener. Programs that start the server read this line: its message and its fields `listener`
-/// and `address` are an interface.
+/// Logs the address of a listener. Programs that start the server read this line: its message and its fields
+/// `listener` and `address` are an interface.
 fn log_address(listener: &str, socket: &TcpListener) -> anyhow::Result<()> {
     let address = socket.local_addr().context("get the address of a listener")?;
     tracing::info!(listener, %address, "listening");

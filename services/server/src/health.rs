@@ -14,7 +14,8 @@ use tokio::time::timeout;
 /// Maximum time of a schema check.
 const SCHEMA_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether this process should receive requests: it has seen the schema of its version once and is not draining.
+/// Whether this process should receive requests: it has seen the schema of its version once and is not
+/// draining.
 ///
 /// A later outage of the database does not make a process unready (decision 0045).
 #[derive(Debug, Clone)]

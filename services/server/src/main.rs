@@ -18,7 +18,8 @@ use tokio::runtime::Runtime;
 
 use crate::arguments::{Arguments, Command, ServeArguments};
 
-/// Responses are built from many small strings: with the allocator of glibc a list takes a seventh more instructions.
+/// Responses are built from many small strings: with the allocator of glibc a list takes a seventh more
+/// instructions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

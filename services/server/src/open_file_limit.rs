@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Open files other than connections of the public listener and to PostgreSQL: [`PRIVATE_CONNECTIONS`], connections to
-/// Redis and Meilisearch, those of the runtime, and a margin for reconnects.
+/// Open files other than connections of the public listener and to PostgreSQL: [`PRIVATE_CONNECTIONS`],
+/// connections to Redis and Meilisearch, those of the runtime, and a margin for reconnects.
 const RESERVED_FILES: u64 = PRIVATE_CONNECTIONS.get() as u64 + 192;
 
 /// Maximum connections of the private listener, which serves few probes.
@@ -24,7 +24,8 @@ pub(crate) fn raise() -> Option<u64> {
     }
 }
 
-/// The connections that the public listener may accept: the configured maximum, or what the open file limit allows.
+/// The connections that the public listener may accept: the configured maximum, or what the open file limit
+/// allows.
 pub(crate) fn clamp_connections(
     max_connections: NonZeroU32,
     database: NonZeroU32,

@@ -1,4 +1,5 @@
-//! Schemathesis sends requests that the OpenAPI document describes, and others, and checks the responses against it.
+//! Schemathesis sends requests that the OpenAPI document describes, and others, and checks the responses
+//! against it.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! The pages for authors of clients, the OpenAPI document, and the examples of docs/snippets, over real servers.
+//! The pages for authors of clients, the OpenAPI document, and the examples of docs/snippets, over real
+//! servers.
 #![expect(clippy::expect_used, reason = "a test panics if its set-up fails")]
 
 mod document;

@@ -8,7 +8,8 @@ use reqwest::Method;
 use super::openapi::OpenApiDocument;
 use super::{CHARTSET, HASH, limits, sample_database, serve_samples};
 
-/// A GET operation: its path, the target of a success, and targets that give a 400, and a 404 or 410, if it has these.
+/// A GET operation: its path, the target of a success, and targets that give a 400, and a 404 or 410, if it has
+/// these.
 struct Requests {
     path: &'static str,
     success: String,
@@ -16,7 +17,8 @@ struct Requests {
     missing: Option<String>,
 }
 
-/// The requests of each GET operation of the document; a unit test of the pages compares the document with the routes.
+/// The requests of each GET operation of the document; a unit test of the pages compares the document with the
+/// routes.
 async fn requests(document: &OpenApiDocument, client: &Client) -> Vec<Requests> {
     let latest = client.get("/api/charts/filter").await;
     let known = known_requests(latest.header("location"));

@@ -79,8 +79,8 @@ async fn run_client(name: &'static str, base: String) -> String {
     tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A server in front of a service. It responds to the first request with the 429 of the service, whose time to wait is replaced
-/// by a second, and forwards all other connections.
+/// A server in front of a service. It responds to the first request with the 429 of the service, whose time to
+/// wait is replaced by a second, and forwards all other connections.
 async fn refuse_once(service: &Service) -> (String, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let (base, target) =

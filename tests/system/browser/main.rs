@@ -13,8 +13,8 @@ use chart_index_tests::workspace_root;
 use crate::control::Control;
 use crate::site::Site;
 
-/// Runs files of this folder with `node --test` and these variables, and fails if one of their tests does. `BROWSER_TESTS`
-/// selects files.
+/// Runs files of this folder with `node --test` and these variables, and fails if one of their tests does.
+/// `BROWSER_TESTS` selects files.
 fn run_node_tests(files: &[&str], variables: &[(&str, &str)]) {
     let selected = std::env::var("BROWSER_TESTS").unwrap_or_default();
     let is_selected =

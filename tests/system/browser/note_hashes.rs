@@ -1,5 +1,5 @@
-//! `services/pages/assets/chart_files.js` gives the note hashes of the indexer: for samples, real charts, and files with random
-//! changes.
+//! `services/pages/assets/chart_files.js` gives the note hashes of the indexer: for samples, real charts, and
+//! files with random changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

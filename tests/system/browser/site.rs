@@ -1,4 +1,5 @@
-//! The servers of the browser tests, with samples, hostile chartsets, enough chartsets for several pages and a long chart.
+//! The servers of the browser tests, with samples, hostile chartsets, enough chartsets for several pages and a
+//! long chart.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,5 @@
-//! The environment variables of `docker-compose.yml` and of `k8s/` are settings of the programs, and none is missing.
+//! The environment variables of `docker-compose.yml` and of `k8s/` are settings of the programs, and none is
+//! missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

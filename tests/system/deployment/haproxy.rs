@@ -1,4 +1,5 @@
-//! `compose/haproxy.cfg`, run by a real HAProxy. In place of the replicas are servers that return the requests that they receive.
+//! `compose/haproxy.cfg`, run by a real HAProxy. In place of the replicas are servers that return the requests
+//! that they receive.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};

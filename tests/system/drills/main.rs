@@ -1,5 +1,5 @@
-//! Drills: the services of docker-compose.yml in network namespaces, with replicas and servers that are replaced, killed,
-//! frozen, full or partitioned under load. docs/operations/drills.md describes them.
+//! Drills: the services of docker-compose.yml in network namespaces, with replicas and servers that are
+//! replaced, killed, frozen, full or partitioned under load. docs/operations/drills.md describes them.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,

@@ -165,7 +165,8 @@ const PARTITION: Duration = Duration::from_secs(30);
 /// A removal is in force everywhere within this time, with or without Redis.
 const REMOVAL: Duration = Duration::from_secs(5);
 
-/// Loses all packets between a replica and Redis. Meanwhile a chart is removed. Two clients, from this one on, use up their limits.
+/// Loses all packets between a replica and Redis. Meanwhile a chart is removed. Two clients, from this one on,
+/// use up their limits.
 async fn partition(site: &Site, replica: &str, rate: u32, client: u16) {
     let mut drill = Drill::start(site.load(rate).start());
     drill.wait_for_requests(u64::from(rate) * 5).await;

@@ -66,11 +66,12 @@ async fn kills(site: &Site, rate: u32, rounds: usize) {
         }
     }
     let report = drill.finish("Kills");
-    // HAProxy repeats a request without a response. A response that has begun cannot be repeated, and the replica that is left
-    // may reject lists that it has not cached while the processors are busy.
+    // HAProxy repeats a request without a response. A response that has begun cannot be repeated, and the
+    // replica that is left may reject lists that it has not cached while the processors are busy.
     let (failed, requests) = (report.failed(""), report.requests());
     assert!(failed * 200 <= requests, "at least 99.5 % succeed: {failed} of {requests} failed");
-    // A request that meets the address of a killed replica waits for `timeout connect`, until the checks find that it is gone.
+    // A request that meets the address of a killed replica waits for `timeout connect`, until the checks find
+    // that it is gone.
     let p99 = report.latency("killed", 990);
     assert!(p99 < Duration::from_millis(750), "HAProxy repeats it soon: {p99:?}");
 }

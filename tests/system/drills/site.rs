@@ -35,7 +35,8 @@ const PRIVATE_PORT: u16 = 9090;
 /// Maximum requests of each kind per client per 60 s.
 pub(crate) const LIMIT: usize = 240;
 
-/// What two replicas admit of one client if they do not share its limit: HAProxy divides its requests about equally.
+/// What two replicas admit of one client if they do not share its limit: HAProxy divides its requests about
+/// equally.
 pub(crate) const UNSHARED: RangeInclusive<usize> = LIMIT + 1..=2 * LIMIT;
 
 /// Refusals in a row after which no replica admits a client.

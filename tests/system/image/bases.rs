@@ -89,7 +89,8 @@ fn suite() -> String {
     codename.expect("Debian").to_owned()
 }
 
-/// The sources of Debian packages on this machine. None if the lists of apt are missing: then mmdebstrap has a default.
+/// The sources of Debian packages on this machine. None if the lists of apt are missing: then mmdebstrap has a
+/// default.
 fn sources() -> Vec<String> {
     let format = "deb $(REPO_URI) $(RELEASE) $(COMPONENT)";
     let filters = ["Origin: Debian", "Created-By: Packages", "Component: main"];

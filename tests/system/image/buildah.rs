@@ -42,8 +42,8 @@ impl Buildah {
         self.buildah(&["commit", "--rm", &container, &format!("localhost/{name}")]);
     }
 
-    /// Builds the image `image` by `scripts/image` on the images `build` and `runtime`, with these volumes of the host.
-    /// Returns the output.
+    /// Builds the image `image` by `scripts/image` on the images `build` and `runtime`, with these volumes of
+    /// the host. Returns the output.
     pub(crate) fn build_image(&self, volumes: &[&str]) -> String {
         let mut command = self.command(&workspace_root().join("scripts/image"));
         command.arg("build").args(volumes.iter().flat_map(|volume| ["--volume", volume]));
@@ -90,8 +90,8 @@ impl Buildah {
         run(self.command(Path::new("buildah")).args(arguments)).trim().to_owned()
     }
 
-    /// A command that uses this storage, in a mount namespace of its own: no mount outlives it, so that deleting the storage
-    /// deletes nothing that is mounted in it.
+    /// A command that uses this storage, in a mount namespace of its own: no mount outlives it, so that
+    /// deleting the storage deletes nothing that is mounted in it.
     fn command(&self, program: &Path) -> Command {
         let folder = self.folder.path();
         let mut command = Command::new("unshare");

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Mounts what a container has and starts the program by exec, so that the process becomes that of the program. Its root
-/// filesystem is read-only. `chroot` makes it a process of the user, which leaves it no capabilities.
+/// Mounts what a container has and starts the program by exec, so that the process becomes that of the program.
+/// Its root filesystem is read-only. `chroot` makes it a process of the user, which leaves it no capabilities.
 const START: &str = r#"
 set -e
 network=$1 user=$2 root=$3

@@ -22,7 +22,8 @@ struct File {
     owner: String,
 }
 
-/// Checks that the image has the programs and nothing else in addition to its base, and nothing that raises privileges.
+/// Checks that the image has the programs and nothing else in addition to its base, and nothing that raises
+/// privileges.
 pub(crate) fn check(image: &Image) {
     let expected: BTreeSet<String> = PROGRAMS.iter().map(|name| format!("usr/local/bin/{name}")).collect();
     let (files, base) = (files(&image.root), files(&image.base));

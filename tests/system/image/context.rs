@@ -23,7 +23,8 @@ const NEEDED: [&str; 11] = [
     "tests/src/lib.rs",
 ];
 
-/// Files that are in a checkout, or may be: history, build output, data of private servers, secrets, documentation.
+/// Files that are in a checkout, or may be: history, build output, data of private servers, secrets,
+/// documentation.
 const OTHERS: [&str; 12] = [
     ".env",
     ".git/config",

@@ -1,5 +1,5 @@
-//! The container image: built by the `Dockerfile` with Debian's buildah, on base images of Debian packages, and run in its root
-//! filesystem by chroot. There is no container engine.
+//! The container image: built by the `Dockerfile` with Debian's buildah, on base images of Debian packages, and
+//! run in its root filesystem by chroot. There is no container engine.
 //!
 //! The tests need root and Debian: `scripts/test` runs them where it finds both.
 #![expect(
@@ -66,8 +66,8 @@ async fn long_image_of_release_build_runs() {
     running::check(&image).await;
 }
 
-/// Builds the image by `scripts/image`, on the base image `build`, with these volumes of the host, and checks its
-/// configuration. Returns the output of the build as well.
+/// Builds the image by `scripts/image`, on the base image `build`, with these volumes of the host, and checks
+/// its configuration. Returns the output of the build as well.
 fn build(buildah: &Buildah, volumes: &[&str]) -> (Image, String) {
     buildah.import("runtime", &bases::RUNTIME, &[]);
     let revision = revision();

@@ -55,8 +55,8 @@ async fn check_with_servers(image: &Image, database: &TestDatabase) {
     assert!(!is_healthy(image, &container), "no replica responds");
 }
 
-/// A replica that reaches no server, with nothing but the configuration of the image: it listens on its default ports, is
-/// alive and not ready.
+/// A replica that reaches no server, with nothing but the configuration of the image: it listens on its default
+/// ports, is alive and not ready.
 fn check_without_servers(image: &Image) {
     let variables = [("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none"), ("LOG_FORMAT", "json")];
     let container = Container { variables: &variables, network: Network::Own, ..Container::default() };
@@ -68,7 +68,8 @@ fn check_without_servers(image: &Image) {
     assert!(!is_healthy(image, &beside), "not ready");
 }
 
-/// The programs trust the certificate authorities of the base: with one more among them, Redis is reached over TLS.
+/// The programs trust the certificate authorities of the base: with one more among them, Redis is reached over
+/// TLS.
 async fn check_tls(image: &Image, database: &TestDatabase) {
     let files = tempfile::tempdir().expect("a temporary folder");
     let authorities = files.path().join("authorities.pem");
@@ -92,8 +93,8 @@ async fn check_tls(image: &Image, database: &TestDatabase) {
     within(TIMEOUT, counted).await;
 }
 
-/// A Redis server whose certificate is signed by an authority of this test. Writes the authorities of the image and this
-/// authority to a file.
+/// A Redis server whose certificate is signed by an authority of this test. Writes the authorities of the image
+/// and this authority to a file.
 fn tls_redis(files: &Path, of_image: &Path, authorities: &Path) -> PrivateRedis {
     let mut authority = CertificateParams::new([]).expect("parameters");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -126,7 +127,8 @@ fn is_healthy(image: &Image, container: &Container<'_>) -> bool {
     }
 }
 
-/// Asserts that a process belongs to the user and the group of the image, to no other group, and has no capabilities.
+/// Asserts that a process belongs to the user and the group of the image, to no other group, and has no
+/// capabilities.
 fn assert_unprivileged(process: u32) {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a running process");
     let value = |name: &str| {

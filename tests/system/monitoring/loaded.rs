@@ -1,7 +1,7 @@
 //! The expressions of rules, alerts and the runbook over a loaded instance: each returns data.
 //!
-//! An alert returns data if its comparisons have something to compare. For that each comparison becomes one with `bool`,
-//! which returns 0 instead of nothing, `absent(x)` becomes `x`, and `unless` becomes `and`.
+//! An alert returns data if its comparisons have something to compare. For that each comparison becomes one
+//! with `bool`, which returns 0 instead of nothing, `absent(x)` becomes `x`, and `unless` becomes `and`.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -219,7 +219,8 @@ pub(crate) fn runbook_queries(text: &str) -> Vec<String> {
     queries.into_iter().collect()
 }
 
-/// Whether code between backticks is a query: a series of the metrics page or of the rules, or a function of one.
+/// Whether code between backticks is a query: a series of the metrics page or of the rules, or a function of
+/// one.
 fn is_query(code: &str) -> bool {
     const BEGINNINGS: &[&str] = &[
         "chart_index_",

@@ -16,7 +16,8 @@ pub(crate) enum Cores {
     Server,
 }
 
-/// Pins this thread, and the threads and processes that it starts from now on, to their cores. Does nothing on a machine with one.
+/// Pins this thread, and the threads and processes that it starts from now on, to their cores. Does nothing on
+/// a machine with one.
 pub(crate) fn pin(cores: Cores) {
     let last = available_cores() - 1;
     let core = match cores {
@@ -28,8 +29,9 @@ pub(crate) fn pin(cores: Cores) {
 
 /// Uses the processor time that the clients leave of their core, until the value is dropped.
 ///
-/// On a virtual machine each core may be slower while the other one works: where this was measured, by a factor of 1.0 to 1.8.
-/// Without this the server would be slower under overload than at its peak, since the clients have more to do.
+/// On a virtual machine each core may be slower while the other one works: where this was measured, by a factor
+/// of 1.0 to 1.8. Without this the server would be slower under overload than at its peak, since the clients
+/// have more to do.
 #[derive(Debug)]
 pub(crate) struct BusyCore {
     is_over: Arc<AtomicBool>,
@@ -37,7 +39,8 @@ pub(crate) struct BusyCore {
 }
 
 impl BusyCore {
-    /// Starts a thread that runs when nothing else does on this core. Panics if the thread cannot be given that priority.
+    /// Starts a thread that runs when nothing else does on this core. Panics if the thread cannot be given that
+    /// priority.
     pub(crate) fn start(cores: Cores) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&is_over);

@@ -16,7 +16,8 @@ use server::{Server, accepted_per_second, lookups, searches};
 #[derive(Clone, Copy)]
 struct Work {
     paths: fn() -> Vec<String>,
-    /// Requests in flight with which the peak is measured: enough to keep PostgreSQL busy, and few enough that none is rejected.
+    /// Requests in flight with which the peak is measured: enough to keep PostgreSQL busy, and few enough that
+    /// none is rejected.
     peak_in_flight: usize,
 }
 
@@ -48,8 +49,8 @@ const LONG_SEARCHES: Measurement = Measurement { rounds: 5, ..LONG };
 /// A load at the sustainable rate, and one at three times that between two at the peak.
 #[derive(Debug)]
 struct Overload {
-    /// Requests per second, before and after the overload. The mean is the peak: a machine that others share changes its speed within
-    /// seconds.
+    /// Requests per second, before and after the overload. The mean is the peak: a machine that others share
+    /// changes its speed within seconds.
     peaks: [u32; 2],
     /// Accepted requests per second under overload.
     accepted: u32,

@@ -46,7 +46,8 @@ impl Server {
         let variables = [
             ("TRUSTED_PROXIES", "127.0.0.0/8"),
             ("REDIS_URL", &redis_url),
-            // For the one core of PostgreSQL: see "Processors" in docs/operations/capacity.md. Searches must not occupy it alone.
+            // For the one core of PostgreSQL: see "Processors" in docs/operations/capacity.md. Searches must
+            // not occupy it alone.
             ("DATABASE_MAX_CONNECTIONS", "4"),
             ("MAX_FILLS_IN_FLIGHT", "16"),
             ("POSTGRES_MAX_SEARCHES", "1"),
@@ -106,8 +107,9 @@ pub(crate) fn lookups() -> Vec<String> {
     (0..PATHS).map(|number| format!("/api/charts/{}", hash(number))).collect()
 }
 
-/// Different searches, none of which is cached. Those that find fewer chartsets cost more, so low and high limits are mixed: an open
-/// loop sends the first few thousand, and a closed loop skips most of those that it has no room for.
+/// Different searches, none of which is cached. Those that find fewer chartsets cost more, so low and high
+/// limits are mixed: an open loop sends the first few thousand, and a closed loop skips most of those that it
+/// has no room for.
 pub(crate) fn searches() -> Vec<String> {
     let load = next_load();
     let length = |number: u64| format!("{}.{:03}", 60 + number / 1_000, number % 1_000);

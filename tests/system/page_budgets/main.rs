@@ -62,8 +62,9 @@ fn set_curves(database: &TestDatabase) {
     database.psql(&(statement + ") AS given (of, curve) WHERE hash = decode(of, 'hex')"));
 }
 
-/// A density curve as hexadecimal digits: parts of a song with a density each, single breaks, and some noise. The steps from
-/// one value to the next have as much entropy as those of real charts: 1.8 bits in sixteenths of the height.
+/// A density curve as hexadecimal digits: parts of a song with a density each, single breaks, and some noise.
+/// The steps from one value to the next have as much entropy as those of real charts: 1.8 bits in sixteenths of
+/// the height.
 fn curve(average: u32, random: &mut Random) -> String {
     let mut values = Vec::new();
     while values.len() < 48 {

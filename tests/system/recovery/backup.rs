@@ -21,8 +21,8 @@ impl Dump {
         (dump, duration)
     }
 
-    /// Restores the dump into an empty database with this number of jobs, and stops at the first error. Returns the time it
-    /// took.
+    /// Restores the dump into an empty database with this number of jobs, and stops at the first error. Returns
+    /// the time it took.
     pub(crate) fn restore(&self, database_url: &str, jobs: u32) -> Duration {
         let mut command = Command::new("pg_restore");
         command.args(["--exit-on-error", "--jobs", &jobs.to_string(), "--dbname", database_url]);

@@ -1,5 +1,5 @@
-//! A mirror follows the change feed while PostgreSQL, the indexer and the mirror are killed at random moments, and another one
-//! starts from an export.
+//! A mirror follows the change feed while PostgreSQL, the indexer and the mirror are killed at random moments,
+//! and another one starts from an export.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -233,7 +233,8 @@ impl Index {
         (charts, set("SELECT id FROM chartsets WHERE shown"))
     }
 
-    /// Fails unless the mirror has the catalogue, and the records of one that followed from 0 without disturbance.
+    /// Fails unless the mirror has the catalogue, and the records of one that followed from 0 without
+    /// disturbance.
     async fn assert_mirrored(&self, mirror: &Mirror) {
         let (charts, chartsets) = self.catalogue();
         assert_eq!(mirror.charts, charts);

@@ -1,4 +1,5 @@
-//! A database that went back to an earlier state, while Redis and replicas have cached responses of the lost one.
+//! A database that went back to an earlier state, while Redis and replicas have cached responses of the lost
+//! one.
 
 use chart_index_tests::{
     IndexerRun, PrivatePostgres, Service, ServiceOptions, TestDatabase, TestRedis, indexer_command, within,
@@ -91,8 +92,8 @@ async fn running_replica_discards_what_a_restored_dump_lacks() {
     replica.assert_equals_new_replica(url).await;
 }
 
-/// A restore to a point in time, and a failover to a standby that lacked the last transactions, keep the identifier of the
-/// cluster and begin a timeline.
+/// A restore to a point in time, and a failover to a standby that lacked the last transactions, keep the
+/// identifier of the cluster and begin a timeline.
 #[tokio::test]
 async fn running_replica_discards_what_an_earlier_point_in_time_lacks() {
     let catalogue = Catalogue::with_sets(SETS).await;

@@ -1,5 +1,5 @@
-//! Upgrades and restores: replicas serve while the schema is migrated, a restored dump gives the same responses, and mirrors follow
-//! the change feed through failures. The long forms are run by `make test-full`.
+//! Upgrades and restores: replicas serve while the schema is migrated, a restored dump gives the same
+//! responses, and mirrors follow the change feed through failures. The long forms are run by `make test-full`.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,

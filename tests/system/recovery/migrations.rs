@@ -1,4 +1,5 @@
-//! Replicas serve while the schema is migrated: those of the old version throughout, those of the new one afterwards.
+//! Replicas serve while the schema is migrated: those of the old version throughout, those of the new one
+//! afterwards.
 
 use std::iter;
 use std::path::Path;
@@ -25,8 +26,8 @@ const BLOCK_CHARTS: &str = "LOCK TABLE charts IN ROW EXCLUSIVE MODE";
 /// Blocks every migration.
 const BLOCK_MIGRATIONS: &str = "LOCK TABLE _sqlx_migrations IN SHARE MODE";
 
-/// Additive migrations, as a later version may have. The first fills a table for a while. Each excludes readers from one
-/// table only, for 0.2 s: one that held several could deadlock with lists, which read several.
+/// Additive migrations, as a later version may have. The first fills a table for a while. Each excludes readers
+/// from one table only, for 0.2 s: one that held several could deadlock with lists, which read several.
 const ADDITIVE_MIGRATIONS: [&str; 5] = [
     "CREATE TABLE added AS SELECT hash, pg_sleep(0.05)::text FROM charts;
      ALTER TABLE charts ADD COLUMN added text;

@@ -124,7 +124,8 @@ impl Entries {
 }
 
 impl Responses {
-    /// The responses of a replica to requests of every kind, some of them conditional. The catalogue must not change.
+    /// The responses of a replica to requests of every kind, some of them conditional. The catalogue must not
+    /// change.
     pub(crate) async fn record(client: &Client, entries: &Entries) -> Self {
         let responses = Self::read(client, entries).await;
         for (request, recorded) in responses.0.iter().filter(|(request, _)| request.tag.is_some()) {

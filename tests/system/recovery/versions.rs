@@ -22,10 +22,11 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    /// Builds the version before the newest migration, which is upgraded to this one. If there is only one migration,
-    /// builds one with a later migration, to which this one is upgraded.
+    /// Builds the version before the newest migration, which is upgraded to this one. If there is only one
+    /// migration, builds one with a later migration, to which this one is upgraded.
     ///
-    /// It is built in the folder `CHART_INDEX_CACHE`, outside of the checkout. This takes minutes the first time.
+    /// It is built in the folder `CHART_INDEX_CACHE`, outside of the checkout. This takes minutes the first
+    /// time.
     pub(crate) fn build() -> Self {
         let cache = cache_folder().join("versions");
         let this = Programs { folder: None };
@@ -97,7 +98,8 @@ fn extract(commit: &str, folder: &Path) {
     run(Command::new("tar").arg("--touch").arg("-xf").arg(&archive).arg("-C").arg(folder));
 }
 
-/// The newest commit that lacks the newest migration and has all others as they are now. `None` if there is only one.
+/// The newest commit that lacks the newest migration and has all others as they are now. `None` if there is
+/// only one.
 fn commit_before_the_newest_migration(repository: &Path) -> Option<String> {
     let mut needed = migrations(repository, "HEAD");
     let newest = needed.iter().map(|line| version(line)).max().expect("migrations");

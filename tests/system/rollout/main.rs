@@ -1,5 +1,5 @@
-//! Replicas behind HAProxy under open-loop load: rollouts without a failed request, and an outage of PostgreSQL. The long
-//! forms are run by `make test-full`.
+//! Replicas behind HAProxy under open-loop load: rollouts without a failed request, and an outage of
+//! PostgreSQL. The long forms are run by `make test-full`.
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
@@ -16,7 +16,8 @@ use chart_index_tests::{
 };
 use tokio::sync::Mutex;
 
-/// Maximum time until HAProxy notices a change, and until a replica starts or exits, beyond the configured times.
+/// Maximum time until HAProxy notices a change, and until a replica starts or exits, beyond the configured
+/// times.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The charts of a site, each in a chartset of its own.
@@ -136,7 +137,8 @@ struct Site {
 impl Site {
     async fn start(database_url: &str, rollout: &Rollout) -> Self {
         let (redis, library) = (TestRedis::create(), Library::new());
-        // Invalidations reach the subscribers of all databases of a Redis server, so each site has charts of its own.
+        // Invalidations reach the subscribers of all databases of a Redis server, so each site has charts of
+        // its own.
         let first = CHARTS * SITES.fetch_add(1, Ordering::Relaxed) + 1;
         let write = |number| library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
         let hashes = (first..first + CHARTS).map(|number| write(number).note_hash()).collect();
@@ -163,8 +165,8 @@ impl Site {
         paths_of_all_kinds(&self.hashes, &self.chartsets)
     }
 
-    /// Terminates a replica, which HAProxy has to notice before it exits, and restarts it on its ports. Returns once HAProxy
-    /// sends requests to it again.
+    /// Terminates a replica, which HAProxy has to notice before it exits, and restarts it on its ports. Returns
+    /// once HAProxy sends requests to it again.
     async fn restart(&mut self, number: usize, detection: Duration) {
         self.replicas[number].terminate();
         self.wait_for_status(number, "DOWN", detection + TIMEOUT).await;

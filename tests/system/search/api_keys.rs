@@ -86,8 +86,8 @@ async fn key(node: &PrivateMeilisearch, uid: &str, master_key: &str) -> Value {
     serde_json::from_slice(&request.send().await.unwrap().bytes().await.unwrap()).unwrap()
 }
 
-/// docker-compose.yml starts the node with the file of the master key, and the programs with keys that `scripts/compose`
-/// computed.
+/// docker-compose.yml starts the node with the file of the master key, and the programs with keys that
+/// `scripts/compose` computed.
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
 async fn compose_creates_the_documented_keys() {

@@ -1,6 +1,7 @@
 //! `chart-indexer sync`, `rebuild` and `verify --search` with real programs, PostgreSQL and Meilisearch.
 //!
-//! They need a `meilisearch` on the PATH and are ignored by default. `make test-system` runs them if there is one.
+//! They need a `meilisearch` on the PATH and are ignored by default. `make test-system` runs them if there is
+//! one.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod api_keys;

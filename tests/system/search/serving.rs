@@ -29,8 +29,8 @@ async fn wait_for_engine(client: &Client, query: &str, engine: &str) {
     within(DETECTION, is_engine).await;
 }
 
-/// While Meilisearch is unavailable, a list is the cached page, else a page of PostgreSQL; `X-Search-Engine` names the
-/// engine, and lookups are not affected (docs/api.md, "Chartset list").
+/// While Meilisearch is unavailable, a list is the cached page, else a page of PostgreSQL; `X-Search-Engine`
+/// names the engine, and lookups are not affected (docs/api.md, "Chartset list").
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
 async fn postgresql_is_the_fallback_of_meilisearch() {

@@ -116,8 +116,8 @@ impl Catalogue {
     }
 }
 
-/// Starts a node with little indexing memory. The default is two thirds of the machine, and Meilisearch clears a
-/// twentieth of it for each task, which takes seconds.
+/// Starts a node with little indexing memory. The default is two thirds of the machine, and Meilisearch clears
+/// a twentieth of it for each task, which takes seconds.
 pub(crate) fn start_node(arguments: &[&str]) -> PrivateMeilisearch {
     PrivateMeilisearch::start_with(&[&["--max-indexing-memory", "256MiB"], arguments].concat())
 }

@@ -1,5 +1,5 @@
-//! The test harness of the system tests, beyond that of `chart_index_tests`: proxies, Prometheus, the services of
-//! docker-compose.yml, and load at a fixed rate.
+//! The test harness of the system tests, beyond that of `chart_index_tests`: proxies, Prometheus, the services
+//! of docker-compose.yml, and load at a fixed rate.
 //!
 //! Every process that is started here is ended by the `Drop` of its value.
 #![expect(

@@ -19,8 +19,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Requests that start at a fixed rate. Each latency is measured from the time at which the request should have started, so
-/// that a slow server cannot hide its delays by receiving fewer requests (coordinated omission).
+/// Requests that start at a fixed rate. Each latency is measured from the time at which the request should have
+/// started, so that a slow server cannot hide its delays by receiving fewer requests (coordinated omission).
 ///
 /// Requests have no retries and use HTTP/1.1 connections with keep-alive.
 #[derive(Debug, Clone)]
@@ -35,7 +35,8 @@ pub struct OpenLoop {
     pub rate: u32,
     /// The number of requests after which the load ends.
     pub requests: u64,
-    /// Requests that should start before this time, counted from the start of the load, are sent and not counted.
+    /// Requests that should start before this time, counted from the start of the load, are sent and not
+    /// counted.
     pub warm_up: Duration,
     /// Maximum requests in flight. Those that should start above it are counted as not sent.
     pub max_in_flight: usize,
@@ -46,8 +47,8 @@ pub struct OpenLoop {
 /// The clients as which a load sends its requests, in turn.
 #[derive(Debug, Clone)]
 pub enum Senders {
-    /// 4,096 addresses of 10.0.0.0/8 in `X-Forwarded-For`: where the server trusts the loopback address, these are its
-    /// clients.
+    /// 4,096 addresses of 10.0.0.0/8 in `X-Forwarded-For`: where the server trusts the loopback address, these
+    /// are its clients.
     Forwarded,
     /// These addresses of the machine, each with connections of its own.
     Local(Vec<Ipv4Addr>),
@@ -106,8 +107,8 @@ const CLIENTS: u32 = 4096;
 /// The longest schedule of a load.
 const MAX_DURATION: Duration = Duration::from_hours(1);
 
-/// Idle connections are closed after this time, before servers and proxies close them: a request that is sent on a
-/// connection while it is closed would fail.
+/// Idle connections are closed after this time, before servers and proxies close them: a request that is sent
+/// on a connection while it is closed would fail.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Maximum examples that an outcome keeps.
@@ -122,8 +123,8 @@ impl OpenLoop {
         Self { address, senders, paths, rate, requests, warm_up, max_in_flight, timeout }
     }
 
-    /// Starts the load. Panics unless it is bounded, and on the loopback address or in another network namespace than that of
-    /// the process.
+    /// Starts the load. Panics unless it is bounded, and on the loopback address or in another network
+    /// namespace than that of the process.
     pub fn start(self) -> Load {
         let private = self.address.ip().is_loopback() || is_in_other_namespace();
         assert!(private, "{} is not a loopback address", self.address);
@@ -252,8 +253,8 @@ impl LoadOutcome {
         self.latencies.get(&status).map_or(0, |latencies| latencies.len() as u64)
     }
 
-    /// A quantile of the latency of the responses with this status, in thousandths: 990 is p99, 1000 the maximum. `None`
-    /// if there are no such responses.
+    /// A quantile of the latency of the responses with this status, in thousandths: 990 is p99, 1000 the
+    /// maximum. `None` if there are no such responses.
     pub fn latency(&self, status: u16, thousandths: usize) -> Option<Duration> {
         let latencies = self.latencies.get(&status)?;
         let rank = (latencies.len() * thousandths).div_ceil(1000);

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 /// Maximum time until a server is ready.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A Prometheus server with `monitoring/prometheus.yml`, in which every interval is one second, so that tests wait for
-/// seconds. Killed when dropped, with its data.
+/// A Prometheus server with `monitoring/prometheus.yml`, in which every interval is one second, so that tests
+/// wait for seconds. Killed when dropped, with its data.
 #[derive(Debug)]
 pub struct PrivatePrometheus {
     folder: TempDir,
@@ -42,8 +42,8 @@ pub struct Rule {
 }
 
 impl PrivatePrometheus {
-    /// Starts a server that scrapes these addresses, each with the name of its job (`chart-index`, `chart-indexer`), and
-    /// itself as `prometheus`.
+    /// Starts a server that scrapes these addresses, each with the name of its job (`chart-index`,
+    /// `chart-indexer`), and itself as `prometheus`.
     pub async fn start(targets: &[(&str, SocketAddr)]) -> Self {
         let http = http_client_builder().build().expect("an HTTP client");
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -175,7 +175,8 @@ fn write_configuration(folder: &Path, targets: &[(&str, SocketAddr)]) {
     }
 }
 
-/// Copies a file. Every line `interval: …`, `scrape_interval: …` or `evaluation_interval: …` becomes one of 1 s.
+/// Copies a file. Every line `interval: …`, `scrape_interval: …` or `evaluation_interval: …` becomes one of
+/// 1 s.
 fn copy_with_short_intervals(from: &Path, to: &Path) {
     let text = std::fs::read_to_string(from).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
     let lines = text.lines().map(|line| match line.split_once("interval: ") {

@@ -43,7 +43,8 @@ impl Setup {
         }
     }
 
-    /// The service in this form, with the requests of a scenario. Unless these are not to be cached, it has served each of them once.
+    /// The service in this form, with the requests of a scenario. Unless these are not to be cached, it has
+    /// served each of them once.
     pub(crate) async fn service_variant(&self, scenario: Scenario, form: &ServiceForm) -> Result<Variant> {
         let service = Rc::new(self.service(form)?);
         let requests = scenario.requests(&self.catalogue)?.for_target(&service).await?;
@@ -56,7 +57,8 @@ impl Setup {
         self.variant(service.name, &service, &requests)
     }
 
-    /// The targets of an open loop, and the requests per second that the service can serve over the connections of wrk.
+    /// The targets of an open loop, and the requests per second that the service can serve over the connections
+    /// of wrk.
     pub(crate) async fn open_loop_targets(&self, scenario: Scenario) -> Result<(Vec<Rc<Target>>, f64)> {
         let requests = scenario.requests(&self.catalogue)?;
         let form = ServiceForm {
@@ -81,7 +83,8 @@ impl Setup {
         Ok((targets, ceiling))
     }
 
-    /// nginx with files, the proxy cache, and the service without and with Redis, all of which return the same bytes.
+    /// nginx with files, the proxy cache, and the service without and with Redis, all of which return the same
+    /// bytes.
     async fn cached(&self, requests: &Requests) -> Result<Vec<Variant>> {
         let service = Rc::new(self.service(&ServiceForm::default())?);
         let local = ServiceForm { local_window: true, ..ServiceForm::default() };
@@ -120,7 +123,8 @@ impl Setup {
         targets.iter().map(|target| self.variant(target.name, target, requests)).collect()
     }
 
-    /// pgbench with a row of the table and with the statement of a lookup, the handler without a cache, and the service.
+    /// pgbench with a row of the table and with the statement of a lookup, the handler without a cache, and the
+    /// service.
     async fn misses(&self, requests: &Requests) -> Result<Vec<Variant>> {
         let hashes = requests.distinct.iter().filter_map(|request| match request.expected {
             Expected::Chart(hash) => Some(hash.to_string()),

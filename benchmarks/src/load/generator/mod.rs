@@ -1,4 +1,5 @@
-//! What sends the requests: wrk for ceilings over HTTP, pgbench for those of PostgreSQL, and an open loop for latencies.
+//! What sends the requests: wrk for ceilings over HTTP, pgbench for those of PostgreSQL, and an open loop for
+//! latencies.
 
 mod open_loop;
 mod pgbench;
@@ -31,7 +32,8 @@ pub(crate) struct Sent {
 }
 
 impl ClosedLoop {
-    /// Sends requests for this time. Each number selects other client addresses, and continues in the table of requests.
+    /// Sends requests for this time. Each number selects other client addresses, and continues in the table of
+    /// requests.
     pub(crate) async fn run(&self, seconds: u64, number: usize) -> Result<Sent> {
         match self {
             Self::Wrk(wrk) => wrk.run(seconds, number).await,

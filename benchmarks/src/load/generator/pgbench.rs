@@ -20,7 +20,8 @@ pub(crate) struct Pgbench {
 }
 
 impl Pgbench {
-    /// A generator that selects one of these statements at random for each transaction; each is prepared once per connection.
+    /// A generator that selects one of these statements at random for each transaction; each is prepared once
+    /// per connection.
     pub(crate) fn new(statements: &[String], url: &str, connections: usize, cores: &Cores) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         for (number, statement) in statements.iter().enumerate() {

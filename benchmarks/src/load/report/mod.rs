@@ -57,8 +57,8 @@ impl Report {
         })
     }
 
-    /// Writes the report into a folder, as Markdown and with all rounds as JSON, under names that begin with its date. Returns the path
-    /// of the Markdown.
+    /// Writes the report into a folder, as Markdown and with all rounds as JSON, under names that begin with
+    /// its date. Returns the path of the Markdown.
     pub(crate) fn write(&self, folder: &Path) -> Result<PathBuf> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join(self.date.replace(' ', "-load-").replace(':', "")).with_extension("md");

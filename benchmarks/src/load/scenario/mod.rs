@@ -37,8 +37,8 @@ pub(crate) enum Scenario {
     ListMiss,
     /// Pages 100 to 1,000 of lists, each of which is different
     DeepPages,
-    /// What a page of a Browse site sends: 60 % lookups, 15 % lists, 10 % lookups with If-None-Match, 8 % details, 5 % ROX files,
-    /// 2 % redirects
+    /// What a page of a Browse site sends: 60 % lookups, 15 % lists, 10 % lookups with If-None-Match, 8 %
+    /// details, 5 % ROX files, 2 % redirects
     Browse,
     /// One client that sends a tenth of all requests among 10,000 others
     Abuser,
@@ -183,8 +183,9 @@ impl Requests {
 }
 
 impl Clients {
-    /// Other clients for each round, from 1: the service remembers in memory whom it has refused. The first range of addresses is left to
-    /// wrk. A scenario with 1,000,000 clients has the same ones again after 15 rounds.
+    /// Other clients for each round, from 1: the service remembers in memory whom it has refused. The first
+    /// range of addresses is left to wrk. A scenario with 1,000,000 clients has the same ones again after 15
+    /// rounds.
     pub(crate) fn in_round(self, round: u32) -> Self {
         let clients = self.addresses + 1;
         let rounds = (ADDRESS_RANGES - 1) * ADDRESSES_PER_ROUND / clients;

@@ -31,7 +31,8 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Starts the server with a catalogue of this size, which is generated if the cache folder does not have it.
+    /// Starts the server with a catalogue of this size, which is generated if the cache folder does not have
+    /// it.
     pub(crate) async fn open(charts: u64, cores: &Cores) -> Result<Self> {
         let folder = cache_folder()?.join(format!("load/charts-{charts}"));
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;

@@ -19,7 +19,8 @@ impl SearchNode {
     /// Where searches of the index are sent.
     pub(crate) const SEARCH_PATH: &str = "/indexes/chartsets/search";
 
-    /// Starts a node and fills it from the catalogue. `None` if Meilisearch is not installed: no package registry has it.
+    /// Starts a node and fills it from the catalogue. `None` if Meilisearch is not installed: no package
+    /// registry has it.
     pub(crate) fn start(
         programs: &ServicePrograms,
         catalogue: &Catalogue,

@@ -1,4 +1,5 @@
-//! What is measured: servers of their own on free ports of the loopback address, pinned to the cores of the servers.
+//! What is measured: servers of their own on free ports of the loopback address, pinned to the cores of the
+//! servers.
 
 mod catalogue;
 mod meilisearch;

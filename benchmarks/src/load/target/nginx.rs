@@ -30,8 +30,8 @@ const HEADERS_OF_NGINX: &[&str] = &[
     "server",
 ];
 
-/// What every configuration has in common: one worker per core of the servers, no access log, connections that stay open, and
-/// the limit of the service, 240 requests a minute for each client, as nginx counts them.
+/// What every configuration has in common: one worker per core of the servers, no access log, connections that
+/// stay open, and the limit of the service, 240 requests a minute for each client, as nginx counts them.
 const COMMON: &str = r"daemon off;
 pid nginx.pid;
 error_log error.log error;

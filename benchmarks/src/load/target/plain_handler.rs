@@ -1,5 +1,6 @@
-//! What a team would write without this project: a plain axum handler that reads a chart with sqlx and returns it as JSON, with
-//! neither cache nor limits. It returns the same bytes as the service. It runs as a process of its own, `load plain-handler`.
+//! What a team would write without this project: a plain axum handler that reads a chart with sqlx and returns
+//! it as JSON, with neither cache nor limits. It returns the same bytes as the service. It runs as a process of
+//! its own, `load plain-handler`.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;

@@ -41,7 +41,8 @@ impl RecordingProxy {
         &self.url
     }
 
-    /// The searches that a service behind this proxy sends to Meilisearch for these queries, one for each, in order.
+    /// The searches that a service behind this proxy sends to Meilisearch for these queries, one for each, in
+    /// order.
     pub(super) async fn searches_of(
         &self,
         service: &Service,

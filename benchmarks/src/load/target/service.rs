@@ -20,7 +20,8 @@ pub(crate) struct ServicePrograms {
 /// How the service is run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServiceForm {
-    /// Without Redis, and so with limits in memory. The service has no switch that turns limits off; this is the form that costs least.
+    /// Without Redis, and so with limits in memory. The service has no switch that turns limits off; this is
+    /// the form that costs least.
     pub(crate) local_window: bool,
     /// With next to no memory for responses, so that few are cached.
     pub(crate) small_cache: bool,

@@ -69,8 +69,8 @@ async fn isolated_cluster_node_does_not_count_as_listening() {
     };
     let slot = node.cli(&["CLUSTER", "KEYSLOT", CHANNEL]);
 
-    // The state of a node in a minority: it replies but accepts no commands. A node that misses slots is in it as
-    // well.
+    // The state of a node in a minority: it replies but accepts no commands. A node that misses slots is in it
+    // as well.
     node.cli(&["CLUSTER", "DELSLOTS", &slot]);
     eventually(async || node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:fail")).await;
     assert_eq!(node.cli(&["PING"]), "PONG");

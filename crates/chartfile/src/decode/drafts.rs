@@ -12,8 +12,8 @@ use crate::{IsStored, Refusal, RefusedChart, rox_file};
 /// The charts of one file, indexable or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecodedFile {
-    /// The indexable charts, at least one, in the order of the file. Each note hash once: if a file contains the same
-    /// notes twice, the first chart is used.
+    /// The indexable charts, at least one, in the order of the file. Each note hash once: if a file contains
+    /// the same notes twice, the first chart is used.
     pub charts: Vec<ChartDraft>,
     /// The charts that cannot be indexed.
     pub refused: Vec<RefusedChart>,

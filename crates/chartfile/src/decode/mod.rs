@@ -17,20 +17,21 @@ use crate::panic_guard::catch_panic;
 use crate::text_encoding::{self, Text};
 use crate::{ChartFormat, IsStored, Refusal};
 
-/// The maximum size of a chart file: 16 MiB. The largest real ones, with a storyboard or 100,000 notes, have a few MiB,
-/// and the decoder needs up to fifty times the size of the file in memory.
+/// The maximum size of a chart file: 16 MiB. The largest real ones, with a storyboard or 100,000 notes, have a
+/// few MiB, and the decoder needs up to fifty times the size of the file in memory.
 pub const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Decodes a chart file and encodes the ROX file of every chart in it. Refuses a file without an indexable chart.
+/// Decodes a chart file and encodes the ROX file of every chart in it. Refuses a file without an indexable
+/// chart.
 ///
-/// Text that is not UTF-8 is converted from the encoding that its byte order mark or its bytes indicate; the notes do
-/// not depend on the encoding. Never panics: a panic of the decoder is a refusal.
+/// Text that is not UTF-8 is converted from the encoding that its byte order mark or its bytes indicate; the
+/// notes do not depend on the encoding. Never panics: a panic of the decoder is a refusal.
 pub fn decode(format: ChartFormat, bytes: &[u8]) -> Result<DecodedFile, Refusal> {
     decode_skipping_stored_rox(format, bytes, &|_| false)
 }
 
-/// Decodes a chart file like [`decode`], but encodes only the ROX files that are not stored yet: encoding and verifying
-/// them is half of the work.
+/// Decodes a chart file like [`decode`], but encodes only the ROX files that are not stored yet: encoding and
+/// verifying them is half of the work.
 pub fn decode_skipping_stored_rox(
     format: ChartFormat,
     bytes: &[u8],
@@ -44,8 +45,9 @@ pub fn decode_skipping_stored_rox(
         Text::Detected(text) => {
             let detected = decode_text(format, &text, is_stored);
             drop(text);
-            // In some encodings a byte of a character equals the backslash of a simfile. Decoding with a replacement
-            // character for each invalid byte determines the notes; the detected encoding only adds the metadata.
+            // In some encodings a byte of a character equals the backslash of a simfile. Decoding with a
+            // replacement character for each invalid byte determines the notes; the detected encoding only adds
+            // the metadata.
             let lossy = String::from_utf8_lossy(bytes);
             match decode_text(format, &lossy, &|_| true) {
                 Ok(reference) if !detected.as_ref().is_ok_and(|file| has_all_charts(file, &reference)) => {

@@ -9,8 +9,8 @@ use crate::{Refusal, repairs};
 /// The only mode of the first game that is indexed.
 const MODE: u8 = 3;
 
-/// The limit for times and lengths, negative ones included: 12 days, in microseconds. The decoder subtracts 32-bit
-/// milliseconds; within this limit the result is right, and a result that wrapped around is beyond it.
+/// The limit for times and lengths, negative ones included: 12 days, in microseconds. The decoder subtracts
+/// 32-bit milliseconds; within this limit the result is right, and a result that wrapped around is beyond it.
 const MAX_TIME_US: u64 = (1 << 30) * 1000;
 
 /// The chart of the file, before validation.

@@ -1,7 +1,8 @@
 //! Limits on the time and memory that decoding one file can take, checked before the decoder runs.
 //!
-//! The decoder is linear in its input, apart from a few quadratic cases for which a hostile file of a few MiB could take
-//! hours. Each function names its cases. The limits are at least twenty times what any known real file needs.
+//! The decoder is linear in its input, apart from a few quadratic cases for which a hostile file of a few MiB
+//! could take hours. Each function names its cases. The limits are at least twenty times what any known real
+//! file needs.
 
 use rox::formats::sm::msd::{Tag, tokenize};
 use rox::formats::sm::types::{SmNote, SmNoteType};
@@ -14,15 +15,15 @@ const MAX_CHARTS: usize = 300;
 /// The maximum number of notes of all charts of a simfile together, of which the decoder holds several copies.
 const MAX_SIMFILE_NOTES: usize = 2_000_000;
 
-/// The maximum number of tags and parameters of a simfile, each of which the tokenizer stores as a string. Real ones
-/// have a few thousand.
+/// The maximum number of tags and parameters of a simfile, each of which the tokenizer stores as a string. Real
+/// ones have a few thousand.
 const MAX_SIMFILE_PARAMETERS: usize = 500_000;
 
 /// The maximum number of steps of a quadratic case: about a second.
 const MAX_STEPS: usize = 100_000_000;
 
-/// The maximum number of nodes of a YAML file, each of which the parser stores as an event of about 100 bytes. A chart
-/// of 100,000 notes has about a million.
+/// The maximum number of nodes of a YAML file, each of which the parser stores as an event of about 100 bytes.
+/// A chart of 100,000 notes has about a million.
 const MAX_YAML_NODES: usize = 3_000_000;
 
 /// The maximum nesting depth of flow collections in a YAML file. Charts have one level.
@@ -39,8 +40,8 @@ pub(super) fn tokenize_simfile(text: &str) -> Result<Vec<Tag>, Refusal> {
     Ok(tokenize(text))
 }
 
-/// Checks a simfile: the decoder copies the timing of the song for each chart, and searches the list of fake regions for
-/// each row of notes.
+/// Checks a simfile: the decoder copies the timing of the song for each chart, and searches the list of fake
+/// regions for each row of notes.
 pub(super) fn check_simfile(tags: &[Tag]) -> Result<(), Refusal> {
     let named = |name: &'static str| tags.iter().filter(move |tag| tag.name == name);
     let charts = named("NOTES").count().max(named("NOTEDATA").count());
@@ -90,8 +91,8 @@ pub(super) fn check_open_holds(notes: &[SmNote]) -> Result<(), Refusal> {
     if steps > MAX_STEPS { Err(Refusal::LimitExceeded { what: "open long notes" }) } else { Ok(()) }
 }
 
-/// Checks a YAML file: each node takes memory, each token takes time for each level of nested flow collections, and each
-/// alias repeats the node that it refers to.
+/// Checks a YAML file: each node takes memory, each token takes time for each level of nested flow collections,
+/// and each alias repeats the node that it refers to.
 pub(super) fn check_yaml(text: &str) -> Result<(), Refusal> {
     let (mut nodes, mut depth, mut deepest) = (0_usize, 0_usize, 0_usize);
     for byte in text.bytes() {
@@ -119,8 +120,8 @@ pub(super) fn check_yaml(text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Counts `mark` where YAML may read an anchor or an alias: at the start of a word. Plain text that looks like one is
-/// counted, too, which only a chart of several MiB with stars in its names would notice.
+/// Counts `mark` where YAML may read an anchor or an alias: at the start of a word. Plain text that looks like
+/// one is counted, too, which only a chart of several MiB with stars in its names would notice.
 fn count_marks(text: &str, mark: u8) -> usize {
     let starts_word = |pair: &&[u8]| {
         pair[1] == mark

@@ -1,8 +1,8 @@
 //! Computes the preview of a chart: its notes and its timing as JSON (docs/formats/preview.md), and its density
 //! curve.
 //!
-//! Both depend only on what a ROX file stores, so that a stored ROX file gives identical bytes. It stores all BPM points
-//! and scroll speeds that the decoder reads: microseconds, 32-bit floats, and beats per measure.
+//! Both depend only on what a ROX file stores, so that a stored ROX file gives identical bytes. It stores all
+//! BPM points and scroll speeds that the decoder reads: microseconds, 32-bit floats, and beats per measure.
 //!
 //! `golden/chart_preview_v1.json` in this crate has test vectors for other implementations.
 
@@ -55,8 +55,8 @@ pub enum ColumnNumber {
     Start(u32),
     /// Makes the note before it a long note: its negative duration.
     Duration(i64),
-    /// Makes the note before it a long note of 0 ms, which occurs since times are rounded: -0, which only JSON numbers
-    /// with a sign of their own distinguish from 0.
+    /// Makes the note before it a long note of 0 ms, which occurs since times are rounded: -0, which only JSON
+    /// numbers with a sign of their own distinguish from 0.
     NoDuration(f64),
 }
 

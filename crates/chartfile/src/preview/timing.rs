@@ -6,7 +6,8 @@ use chart_index_domain::round_to_thousandths;
 use rox::{RoxChart, TimingPoint};
 use serde::Serialize;
 
-/// The maximum number of BPM points. Files that animate with them have tens of thousands, which only the game can show.
+/// The maximum number of BPM points. Files that animate with them have tens of thousands, which only the game
+/// can show.
 const MAX_BPM_POINTS: usize = 2_000;
 
 /// The maximum number of scroll speeds: a change every 45 ms of three minutes.
@@ -42,8 +43,8 @@ impl<'a> Timeline<'a> {
         Self { points: &chart.timing_points, first_us, length_ms }
     }
 
-    /// The BPM points. The first also applies before its time. Points without a measure (a BPM that is infinite or not
-    /// above 0) are left out. If there are too many, those stay that apply for the longest time.
+    /// The BPM points. The first also applies before its time. Points without a measure (a BPM that is infinite
+    /// or not above 0) are left out. If there are too many, those stay that apply for the longest time.
     pub(super) fn bpm_points(&self) -> Vec<BpmPoint> {
         let points = self.points.iter().filter_map(|point| match *point {
             TimingPoint::Bpm { time_us, bpm, signature } => {
@@ -60,9 +61,9 @@ impl<'a> Timeline<'a> {
         points.into_iter().map(point).collect()
     }
 
-    /// The scroll speeds: none if the speed is constant from the first note on, otherwise each change. Before the first
-    /// the factor is 1. If there are too many, each is the mean of an equal part of the chart, so that notes keep their
-    /// distances at a larger scale.
+    /// The scroll speeds: none if the speed is constant from the first note on, otherwise each change. Before
+    /// the first the factor is 1. If there are too many, each is the mean of an equal part of the chart, so
+    /// that notes keep their distances at a larger scale.
     pub(super) fn scroll_points(&self) -> Vec<ScrollPoint> {
         let points = self.points.iter().filter_map(|point| match *point {
             TimingPoint::Sv { time_us, scroll_speed } if scroll_speed.is_finite() => {
@@ -81,8 +82,8 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// The points in the order of their times, without those that never apply: after the end, replaced at the same time,
-    /// or replaced before the first note.
+    /// The points in the order of their times, without those that never apply: after the end, replaced at the
+    /// same time, or replaced before the first note.
     fn effective<T>(&self, points: impl Iterator<Item = (i64, T)>) -> Vec<(i64, T)> {
         let mut effective: Vec<(i64, T)> = Vec::new();
         for (time_ms, value) in points.take_while(|(time_ms, _)| *time_ms <= i64::from(self.length_ms)) {

@@ -1,9 +1,9 @@
 //! Repairs: what the games play and the decoder rejects or misreads.
 //!
-//! `tests/chartfile/repairs.rs` has one test input for each row, under the name in the first column, and compares it
-//! with a file that needs no repair. A file that needs none is decoded unchanged, so a repair never changes the note
-//! hash of a chart that has one without it, `end time of zero` aside. "Required" means that without the repair the chart
-//! is refused and has no hash.
+//! `tests/chartfile/repairs.rs` has one test input for each row, under the name in the first column, and
+//! compares it with a file that needs no repair. A file that needs none is decoded unchanged, so a repair never
+//! changes the note hash of a chart that has one without it, `end time of zero` aside. "Required" means that
+//! without the repair the chart is refused and has no hash.
 //!
 //! | Name | Format | In the file | Read as | Why | Note hash |
 //! |---|---|---|---|---|---|

@@ -1,12 +1,12 @@
 //! Negative BPMs, stops and delays, which the decoder rejects, converted to what the game plays.
 //!
 //! The rules are those of StepMania 5 (commit d55acb1). For `.sm` files, `SMLoader::ProcessBPMsAndStops` in
-//! `src/NotesLoaderSM.cpp` replaces every stretch in which time runs backwards by a warp; negative values were the way
-//! to write warps before `#WARPS` existed. For `.ssc` files, `ProcessBPMs`, `ProcessStops` and `ProcessDelays` in
-//! `src/NotesLoaderSSC.cpp` ignore entries that are not positive.
+//! `src/NotesLoaderSM.cpp` replaces every stretch in which time runs backwards by a warp; negative values were
+//! the way to write warps before `#WARPS` existed. For `.ssc` files, `ProcessBPMs`, `ProcessStops` and
+//! `ProcessDelays` in `src/NotesLoaderSSC.cpp` ignore entries that are not positive.
 //!
-//! An example at 120 BPM, two beats a second. The stop of -1 s at beat 3 jumps back to where time was at beat 1, so that
-//! beats 3 to 5 play in no time and the notes between them are skipped:
+//! An example at 120 BPM, two beats a second. The stop of -1 s at beat 3 jumps back to where time was at beat
+//! 1, so that beats 3 to 5 play in no time and the notes between them are skipped:
 //!
 //! ```text
 //! #BPMS:0=120; #STOPS:3=-1;            #BPMS:0=120; #WARPS:3=2;
@@ -59,8 +59,8 @@ pub(super) fn repair_ssc(tags: &mut [Tag]) -> bool {
     bpms || stops || delays
 }
 
-/// Removes entries from every tag with this name. A `#BPMS` tag without other entries is left unchanged: an empty one
-/// would give a chart the timing of its song.
+/// Removes entries from every tag with this name. A `#BPMS` tag without other entries is left unchanged: an
+/// empty one would give a chart the timing of its song.
 fn remove_where(tags: &mut [Tag], name: &str, remove: impl Fn(f64) -> bool) -> bool {
     let mut changed = false;
     for tag in tags.iter_mut().filter(|tag| tag.name == name) {
@@ -99,8 +99,8 @@ fn set(tags: &mut Vec<Tag>, name: &str, value: String) {
     }
 }
 
-/// Subtracts the stops before the first beat from the offset, as the game does: they only move the notes against the
-/// audio.
+/// Subtracts the stops before the first beat from the offset, as the game does: they only move the notes
+/// against the audio.
 fn move_offset(tags: &mut Vec<Tag>, seconds: f64) {
     if seconds != 0.0 {
         let offset = tags.iter().rfind(|tag| tag.name == "OFFSET");
@@ -109,7 +109,8 @@ fn move_offset(tags: &mut Vec<Tag>, seconds: f64) {
     }
 }
 
-/// Timing by row, in which a later change replaces an earlier one. The game rounds every change to a row, 1/48 of a beat.
+/// Timing by row, in which a later change replaces an earlier one. The game rounds every change to a row, 1/48
+/// of a beat.
 #[derive(Default)]
 struct Timing {
     bpms: BTreeMap<i64, f64>,

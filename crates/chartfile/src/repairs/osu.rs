@@ -6,8 +6,8 @@ use rox::formats::{RomanisedNames, osu};
 
 use crate::Refusal;
 
-/// Replaces an empty title or artist by the romanised one: an empty `TitleUnicode` hides `Title`, which the decoder then
-/// reports as the romanised title only.
+/// Replaces an empty title or artist by the romanised one: an empty `TitleUnicode` hides `Title`, which the
+/// decoder then reports as the romanised title only.
 pub(crate) fn fill_empty_names(chart: &mut RoxChart, names: &RomanisedNames) {
     let metadata = &mut chart.metadata;
     for (name, romanised) in [(&mut metadata.title, &names.title), (&mut metadata.artist, &names.artist)] {
@@ -19,8 +19,8 @@ pub(crate) fn fill_empty_names(chart: &mut RoxChart, names: &RomanisedNames) {
     }
 }
 
-/// Moves notes that lie outside the playfield into its outermost columns, as the game does. An x of exactly 512, the
-/// right edge, is common in files that were written by hand or by converters.
+/// Moves notes that lie outside the playfield into its outermost columns, as the game does. An x of exactly
+/// 512, the right edge, is common in files that were written by hand or by converters.
 pub(crate) fn clamp_columns(chart: &mut RoxChart, text: &str) -> Result<(), Refusal> {
     if chart.notes.iter().all(|note| note.column < chart.key_count) {
         return Ok(());

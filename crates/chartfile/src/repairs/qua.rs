@@ -14,8 +14,8 @@ pub(crate) struct RepairedText<'a> {
     pub(crate) keys: Option<u8>,
 }
 
-/// Rewrites time signatures given as numbers, and modes other than 4 and 7 keys. Refuses a mode that the game does not
-/// have.
+/// Rewrites time signatures given as numbers, and modes other than 4 and 7 keys. Refuses a mode that the game
+/// does not have.
 pub(crate) fn repair_text(text: &str) -> Result<RepairedText<'_>, Refusal> {
     if !text.contains("Signature:") && !text.contains("Mode:") {
         return Ok(RepairedText { text: Cow::Borrowed(text), keys: None });

@@ -1,16 +1,17 @@
 //! Rows of notes with more or fewer cells than the chart has columns, and keysounds within rows.
 //!
-//! The rules are those of StepMania 5 (commit d55acb1), `LoadFromSMNoteDataStringWithPlayer` in `src/NoteDataUtil.cpp`: a
-//! cell may be followed by the number of a keysound, `1[23]`, which is only played; cells beyond the last column are
-//! ignored, and columns beyond the last cell are empty.
+//! The rules are those of StepMania 5 (commit d55acb1), `LoadFromSMNoteDataStringWithPlayer` in
+//! `src/NoteDataUtil.cpp`: a cell may be followed by the number of a keysound, `1[23]`, which is only played;
+//! cells beyond the last column are ignored, and columns beyond the last cell are empty.
 //!
-//! A chart of which at least half of the rows have another width is not repaired. It is a chart of another step type, of
-//! which the game would play a part. Neither is one with cells in braces that [`super::stepf2_notes`] does not know.
+//! A chart of which at least half of the rows have another width is not repaired. It is a chart of another step
+//! type, of which the game would play a part. Neither is one with cells in braces that [`super::stepf2_notes`]
+//! does not know.
 
 use rox::formats::sm::msd::Tag;
 
-/// Gives every row of a `#NOTES` tag, in the parameters from `first_measure` on, as many cells as the chart has columns.
-/// Reports whether anything changed. A chart with rows of the right width only is left unchanged.
+/// Gives every row of a `#NOTES` tag, in the parameters from `first_measure` on, as many cells as the chart has
+/// columns. Reports whether anything changed. A chart with rows of the right width only is left unchanged.
 pub(super) fn repair_widths(notes: &mut Tag, first_measure: usize, columns: u8) -> bool {
     let columns = usize::from(columns);
     // Measures with a colon are in several parameters, and no row has a colon.

@@ -29,7 +29,8 @@ pub(crate) fn repair_tags(format: ChartFormat, tags: &mut Vec<Tag>) -> Option<St
     repaired.then(|| tag_text::to_text(tags))
 }
 
-/// Repairs the measures of one chart, which start at parameter `first_measure`. Reports whether anything changed.
+/// Repairs the measures of one chart, which start at parameter `first_measure`. Reports whether anything
+/// changed.
 fn repair_notes(notes: &mut Tag, first_measure: usize, columns: Option<u8>) -> bool {
     let attributes = stepf2_notes::replace_attributes(notes, first_measure);
     columns.is_some_and(|columns| rows::repair_widths(notes, first_measure, columns)) || attributes

@@ -1,21 +1,22 @@
 //! Notes with attributes, as `StepF2` and games derived from it write them.
 //!
 //! The StepMania wiki describes the format, page "Note Types", section "`StepF2` Notes"
-//! (<https://github.com/stepmania/stepmania/wiki/Note-Types#stepf2-notes>). A cell of a row is one character, or
-//! `{note|attribute|fake|reserved}`:
+//! (<https://github.com/stepmania/stepmania/wiki/Note-Types#stepf2-notes>). A cell of a row is one character,
+//! or `{note|attribute|fake|reserved}`:
 //!
 //! - the attribute affects only how the note is displayed (`n` normal, `v` vanish, `s` sudden, `h` hidden);
 //! - a note whose fake flag is `1` is not judged;
 //! - the notes `S`, `V` and `H` are taps with a display attribute;
-//! - the notes `X`, `Y` and `Z` (long notes: `x`, `y` and `z`) belong to charts for several players and are not supported,
-//!   except for fake ones, which no one plays.
+//! - the notes `X`, `Y` and `Z` (long notes: `x`, `y` and `z`) belong to charts for several players and are not
+//!   supported, except for fake ones, which no one plays.
 
 use rox::formats::sm::msd::Tag;
 
-/// Replaces cells with attributes by plain ones in the parameters of a `#NOTES` tag from `first_measure` on. Reports
-/// whether there were any.
+/// Replaces cells with attributes by plain ones in the parameters of a `#NOTES` tag from `first_measure` on.
+/// Reports whether there were any.
 ///
-/// A cell whose meaning is unknown is left unchanged: the decoder then rejects the chart because the row is too wide.
+/// A cell whose meaning is unknown is left unchanged: the decoder then rejects the chart because the row is too
+/// wide.
 pub(super) fn replace_attributes(notes: &mut Tag, first_measure: usize) -> bool {
     let mut replaced = false;
     for measures in notes.params.iter_mut().skip(first_measure).filter(|measures| measures.contains('{')) {
@@ -43,8 +44,9 @@ fn plain_measures(measures: &str) -> Option<String> {
     replaced.then_some(text)
 }
 
-/// The plain note of the cell at the start of `text`, and the length of the cell in bytes. A cell with its four parts is
-/// wider than any row that the decoder accepts, so a chart that has one is never decoded without this repair.
+/// The plain note of the cell at the start of `text`, and the length of the cell in bytes. A cell with its four
+/// parts is wider than any row that the decoder accepts, so a chart that has one is never decoded without this
+/// repair.
 fn parse_cell(text: &str) -> Option<(char, usize)> {
     const MAX_BYTES: usize = 32;
     let end = text.bytes().take(MAX_BYTES).position(|byte| byte == b'}')?;

@@ -1,5 +1,5 @@
-//! Tests with real charts. The charts belong to their creators and are not part of the project, so these tests are
-//! ignored by default. `CHARTS_DIR` names the folder, by default `../shared/charts` next to the workspace.
+//! Tests with real charts. The charts belong to their creators and are not part of the project, so these tests
+//! are ignored by default. `CHARTS_DIR` names the folder, by default `../shared/charts` next to the workspace.
 
 use std::env;
 use std::path::{Path, PathBuf};

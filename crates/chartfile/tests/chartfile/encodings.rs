@@ -58,14 +58,15 @@ fn utf_16_is_decoded_in_both_byte_orders() {
     }
 }
 
-/// In Shift-JIS the second byte of some characters equals a backslash, which in a simfile escapes the next character.
+/// In Shift-JIS the second byte of some characters equals a backslash, which in a simfile escapes the next
+/// character.
 #[test]
 fn backslash_as_second_byte_does_not_escape() {
     let text = simfile("夜明けの表", "灯火のソ");
     let chart = only(ChartFormat::Sm, &encoded(&text, SHIFT_JIS));
     assert_eq!((chart.metadata.title.as_str(), chart.metadata.artist.as_str()), ("夜明けの表", "灯火のソ"));
-    // On one line, the text decoded as UTF-8 loses the stop. Charts keep the hash of that reading, which they had before
-    // encodings were detected.
+    // On one line, the text decoded as UTF-8 loses the stop. Charts keep the hash of that reading, which they
+    // had before encodings were detected.
     let one_line = simfile("夜明けの表;#STOPS:0.5=1", "灯火");
     let without = only(ChartFormat::Sm, simfile("a", "b").as_bytes());
     assert_eq!(only(ChartFormat::Sm, &encoded(&one_line, SHIFT_JIS)).hash, without.hash);

@@ -142,7 +142,8 @@ fn main_bpm_applies_for_the_longest_time() {
         (format!("0,{slow}\n3000,{fast}"), 5000, [100.0, 200.0, 200.0]),
         // Total time counts: 100 for 1 + 2 s, 200 for 2 s.
         (format!("0,{slow}\n2000,{fast}\n4000,{slow}"), 6000, [100.0, 100.0, 200.0]),
-        // The first point applies before its time; time before the first note and after the last does not count.
+        // The first point applies before its time; time before the first note and after the last does not
+        // count.
         (format!("4000,{slow}\n4500,{fast}"), 5000, [100.0, 100.0, 200.0]),
         (format!("-90000,{fast}\n900,{slow}\n5000,{fast}\n90000,{fast}"), 5000, [100.0, 100.0, 200.0]),
         // Of several points at the same time the last one applies.

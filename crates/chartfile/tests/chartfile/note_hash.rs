@@ -32,8 +32,8 @@ fn chart() -> impl Strategy<Value = (u8, Vec<TimedNote>)> {
     (4_u8..=7).prop_flat_map(|keys| (Just(keys), notes(keys)))
 }
 
-/// A chart that every format can represent: times in whole milliseconds, without overlapping notes. Generated column by
-/// column from gaps and lengths.
+/// A chart that every format can represent: times in whole milliseconds, without overlapping notes. Generated
+/// column by column from gaps and lengths.
 fn playable() -> impl Strategy<Value = (u8, Vec<(i64, u8, Option<i64>)>)> {
     let column = vec((2..2_000_i64, option::weighted(0.3, 1..3_000_i64)), 0..12);
     (prop_oneof![Just(4_u8), Just(7)], vec(column, 7))

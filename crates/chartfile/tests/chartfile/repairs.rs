@@ -1,5 +1,5 @@
-//! Repairs of files that the games play and the decoder rejects or misreads: a test input for each row of the table in
-//! `src/repairs/mod.rs`, and edge cases.
+//! Repairs of files that the games play and the decoder rejects or misreads: a test input for each row of the
+//! table in `src/repairs/mod.rs`, and edge cases.
 
 use chart_index_chartfile::{ChartFormat, DecodedFile, decode};
 use chart_index_domain::{ChartDraft, ChartMetadata, ChartNumbers, NoteHash, PublicSource};

@@ -10,8 +10,8 @@ use crate::ReadError;
 
 /// A point in the history of the catalogue: all changes of transactions before this one are applied.
 ///
-/// A checkpoint is a transaction id of PostgreSQL, not a sequence number of a change: sequence numbers can become visible
-/// out of order. It never decreases.
+/// A checkpoint is a transaction id of PostgreSQL, not a sequence number of a change: sequence numbers can
+/// become visible out of order. It never decreases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Checkpoint(pub u64);
 
@@ -21,10 +21,11 @@ impl fmt::Display for Checkpoint {
     }
 }
 
-/// Identifies the history that a checkpoint belongs to: a digest of the random tokens of the last changes before it.
+/// Identifies the history that a checkpoint belongs to: a digest of the random tokens of the last changes
+/// before it.
 ///
-/// A database that is restored to an earlier state assigns the transaction ids and sequence numbers of lost changes
-/// again, to changes with other tokens.
+/// A database that is restored to an earlier state assigns the transaction ids and sequence numbers of lost
+/// changes again, to changes with other tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HistoryDigest(pub u64);
 
@@ -48,8 +49,8 @@ impl FromStr for HistoryDigest {
 pub struct RecordedCheckpoint {
     /// The changes that are applied to the index.
     pub checkpoint: Checkpoint,
-    /// The history of the checkpoint. `None` if there is no change yet, or if a version that did not record it wrote the
-    /// index.
+    /// The history of the checkpoint. `None` if there is no change yet, or if a version that did not record it
+    /// wrote the index.
     pub history: Option<HistoryDigest>,
 }
 
@@ -62,8 +63,8 @@ impl From<Checkpoint> for RecordedCheckpoint {
 /// The changes after a checkpoint, which an index has not applied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UnappliedChanges {
-    /// When the oldest one was made, in Unix epoch milliseconds; `None` if there is none. 0 for a checkpoint of another
-    /// history: changes of any age may be missing.
+    /// When the oldest one was made, in Unix epoch milliseconds; `None` if there is none. 0 for a checkpoint of
+    /// another history: changes of any age may be missing.
     pub oldest_ms: Option<i64>,
     /// How many there are, up to [`MAX_COUNT`](Self::MAX_COUNT).
     pub count: u64,

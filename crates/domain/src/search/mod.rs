@@ -56,8 +56,8 @@ impl Engine {
     }
 }
 
-/// Identifies a state of the data of a search engine. For the same generation of an engine, every replica returns the same
-/// pages. Whether a later generation is greater, or only different, depends on the engine.
+/// Identifies a state of the data of a search engine. For the same generation of an engine, every replica
+/// returns the same pages. Whether a later generation is greater, or only different, depends on the engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u64);
 
@@ -67,15 +67,15 @@ impl fmt::Display for Generation {
     }
 }
 
-/// Identifies the database of the catalogue and its timeline. It differs after a restore from a dump or to a point in time,
-/// and after a failover: the catalogue may be in an earlier state then.
+/// Identifies the database of the catalogue and its timeline. It differs after a restore from a dump or to a
+/// point in time, and after a failover: the catalogue may be in an earlier state then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DatabaseIdentity(pub u64);
 
 /// A search engine over the listed chartsets.
 ///
-/// For the same catalogue, all engines return the same order and total for every query, with the exception of free text,
-/// for which an engine may tolerate typing errors.
+/// For the same catalogue, all engines return the same order and total for every query, with the exception of
+/// free text, for which an engine may tolerate typing errors.
 #[async_trait]
 pub trait SearchIndex: Send + Sync {
     /// Which engine this is, for metrics, cache keys and responses.

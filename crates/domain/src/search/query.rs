@@ -6,11 +6,12 @@ use crate::{KeyCount, SourceKind, text};
 
 /// A query of the chartset list: filters, order and page. The default is the whole catalogue, newest first.
 ///
-/// Different queries serialise differently, because responses are cached by the serialised query. Numbers are finite.
+/// Different queries serialise differently, because responses are cached by the serialised query. Numbers are
+/// finite.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SearchQuery {
-    /// Free text: every word must match in title, artist, creator or tags. Trimmed, never empty. A text without letters
-    /// and digits matches nothing ([`SearchQuery::matches_nothing`]).
+    /// Free text: every word must match in title, artist, creator or tags. Trimmed, never empty. A text without
+    /// letters and digits matches nothing ([`SearchQuery::matches_nothing`]).
     pub text: Option<String>,
     /// Chartsets with any of these key counts; all if empty.
     pub keys: KeySet,
@@ -33,8 +34,8 @@ pub struct SearchQuery {
 }
 
 impl SearchQuery {
-    /// Whether the query matches no chartset of any catalogue: the text has no letter or digit (docs/api.md, "Chartset
-    /// list").
+    /// Whether the query matches no chartset of any catalogue: the text has no letter or digit (docs/api.md,
+    /// "Chartset list").
     #[must_use]
     pub fn matches_nothing(&self) -> bool {
         self.text.as_deref().is_some_and(|text| text::words(text).is_empty())
@@ -98,7 +99,8 @@ pub enum Sort {
     Length,
     /// Highest peak density.
     Density,
-    /// Quality of the text match, then time of the last change. Without a text, [`Sort::Updated`] is used instead.
+    /// Quality of the text match, then time of the last change. Without a text, [`Sort::Updated`] is used
+    /// instead.
     Relevance,
 }
 

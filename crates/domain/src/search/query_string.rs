@@ -192,13 +192,13 @@ fn number(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
 
 /// Parses a decimal number of seconds and rounds it to whole milliseconds.
 fn milliseconds(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
-    // Adding to the exponent of the text is exact. Multiplying the parsed number is not: 64.1 s would become less than
-    // 64,100 ms.
+    // Adding to the exponent of the text is exact. Multiplying the parsed number is not: 64.1 s would become
+    // less than 64,100 ms.
     decimal(parameter, value, 3).map(f64::round)
 }
 
-/// Parses a decimal number, times a power of ten. An exponent is accepted, as in the numbers of JSON: clients write `1e-7` by
-/// default for a parameter whose type is a number.
+/// Parses a decimal number, times a power of ten. An exponent is accepted, as in the numbers of JSON: clients
+/// write `1e-7` by default for a parameter whose type is a number.
 fn decimal(parameter: &'static str, value: &str, power: i32) -> Result<f64, ParameterError> {
     let (mantissa, exponent) = value.split_once(['e', 'E']).unwrap_or((value, "0"));
     let plain = mantissa.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
@@ -210,8 +210,8 @@ fn decimal(parameter: &'static str, value: &str, power: i32) -> Result<f64, Para
     Ok(number.clamp(0.0, MAX_NUMBER) + 0.0)
 }
 
-/// The maximum of BPM, seconds and density; larger ones are clamped. Larger than any number of a chart, and exact as an
-/// integer.
+/// The maximum of BPM, seconds and density; larger ones are clamped. Larger than any number of a chart, and
+/// exact as an integer.
 pub const MAX_NUMBER: f64 = 1e12;
 
 fn bounds(

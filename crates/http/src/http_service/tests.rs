@@ -77,8 +77,9 @@ fn rate_limiter(limit: u32, trusted_proxies: &str) -> HttpRateLimiter {
     HttpRateLimiter::new(Limiter::new(config, RedisConnection::disabled()), trusted_proxies.parse().unwrap())
 }
 
-/// Repeats requests until the subscriber of this thread has seen what they record. If another test registers the call site of an
-/// event or a span while the subscriber is set, tracing-core may regard it as disabled, until it asks the subscribers again.
+/// Repeats requests until the subscriber of this thread has seen what they record. If another test registers
+/// the call site of an event or a span while the subscriber is set, tracing-core may regard it as disabled,
+/// until it asks the subscribers again.
 async fn wait_until_recorded(mut is_recorded: impl AsyncFnMut() -> bool) {
     for _ in 0..1_000 {
         tracing::callsite::rebuild_interest_cache();

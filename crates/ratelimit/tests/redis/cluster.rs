@@ -73,7 +73,8 @@ async fn dead_node_does_not_slow_requests_and_recovers() {
     while limiter.connection().state() != ConnectionState::Unavailable {
         assert!(next_takes().await < MAX_WAIT);
     }
-    // It stays unavailable for all nodes until every node replies; requests do not wait for attempts to reconnect.
+    // It stays unavailable for all nodes until every node replies; requests do not wait for attempts to
+    // reconnect.
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(2) {
         assert!(next_takes().await < MAX_WAIT);
@@ -89,8 +90,8 @@ async fn dead_node_does_not_slow_requests_and_recovers() {
 async fn isolated_cluster_node_does_not_count_as_connected() {
     let cluster = RedisCluster::start();
     let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl2:"), cluster.config()).await;
-    // The state of a node in a minority: it replies but accepts no commands. A node without all slots is in it as
-    // well.
+    // The state of a node in a minority: it replies but accepts no commands. A node without all slots is in it
+    // as well.
     let node = &cluster.nodes[1];
     let slots = node.cli(&["CLUSTER", "SLOTS"]);
     let own = slots.lines().collect::<Vec<_>>().windows(4).find_map(|lines| {

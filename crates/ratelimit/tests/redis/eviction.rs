@@ -21,7 +21,8 @@ const IDLE: Duration = Duration::from_secs(3);
 /// Reads of the cache, per second and for each request of the clients in a burst.
 const READS_PER_SECOND: usize = 10_000;
 const READS_PER_REQUEST: usize = 20;
-/// A window that has just begun counts like any response that was read once, so it may lose its first admissions.
+/// A window that has just begun counts like any response that was read once, so it may lose its first
+/// admissions.
 const TOLERATED: usize = LIMIT as usize / 20;
 /// Admissions are timed where they are sent, so two that are a window apart in Redis may be a second closer.
 const SHORTEST_WINDOW: Duration = Duration::from_secs(7);
@@ -53,7 +54,8 @@ async fn eviction_admits_no_client_more_often() {
         }
         cache.read_until(READS_PER_SECOND, Instant::now() + IDLE).await;
     }
-    // What was in Redis when the clients began has been replaced more than once: it has room for 7,000 responses.
+    // What was in Redis when the clients began has been replaced more than once: it has room for 7,000
+    // responses.
     assert!(evictions(&server) - before > 10_000);
     for replica in &replicas {
         assert_eq!(replica.counts().by_local_window, 0, "Redis decides");

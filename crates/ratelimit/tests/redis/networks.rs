@@ -44,8 +44,8 @@ async fn adversary(replicas: &[Limiter], history: &History, mut random: Rng, unt
     }
 }
 
-/// A refusal by the network does not count for the address, an admission counts in both windows, and neither admits
-/// more than its limit or refuses below it.
+/// A refusal by the network does not count for the address, an admission counts in both windows, and neither
+/// admits more than its limit or refuses below it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn addresses_and_networks_have_exact_windows() {
     const WINDOW: Duration = Duration::from_millis(600);

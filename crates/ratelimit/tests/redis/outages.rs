@@ -18,7 +18,8 @@ fn minute() -> LimiterConfig {
     config(LIMIT, Duration::from_mins(1), "rl2:")
 }
 
-/// Sends requests one after the other. Returns the number of admitted ones, and the duration of the slowest one.
+/// Sends requests one after the other. Returns the number of admitted ones, and the duration of the slowest
+/// one.
 async fn send(limiter: &Limiter, client: u32, times: usize) -> (usize, Duration) {
     let (mut admitted, mut longest) = (0, Duration::ZERO);
     for _ in 0..times {

@@ -252,7 +252,8 @@ async fn invalid_header_counts_as_empty() {
     let mut invalid: Vec<Vec<u8>> =
         headers.map(|(head, count)| [header(head, count, now), slots.clone()].concat()).to_vec();
     let valid = ring(40, 0, &[now; 20]);
-    // Too short or too long by less than a slot; too short by whole slots, so that the header points behind the end.
+    // Too short or too long by less than a slot; too short by whole slots, so that the header points behind the
+    // end.
     invalid.extend([&valid[..valid.len() - 1], &[valid.as_slice(), b"x"].concat()].map(<[u8]>::to_vec));
     invalid.push(valid[..ring_length(19)].to_vec());
     invalid.extend([vec![0; 81], vec![255; 83], vec![0; 10_000], vec![255; 9_998]]);

@@ -13,8 +13,9 @@ const RESPONSE_BYTES: usize = 2_000;
 const RESPONSES: f64 = 200_000.0;
 /// A cached list expires after an hour.
 const RESPONSE_TTL_MS: u64 = 3_600_000;
-/// The interval of a batch of requests. Short, because nothing is evicted between two batches of inserts: a window that has just
-/// begun, and is a candidate for eviction, would meanwhile count many admissions, which are lost with it.
+/// The interval of a batch of requests. Short, because nothing is evicted between two batches of inserts: a
+/// window that has just begun, and is a candidate for eviction, would meanwhile count many admissions, which
+/// are lost with it.
 const BATCH: Duration = Duration::from_millis(2);
 
 /// A server with 16 MB at most and this eviction policy.

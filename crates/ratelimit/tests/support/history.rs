@@ -44,14 +44,14 @@ impl History {
             .collect()
     }
 
-    /// Checks the decisions on one address against its admissions in Redis: Redis has every admission and no other, no
-    /// window has more than the limit, and at every refusal the window was full.
+    /// Checks the decisions on one address against its admissions in Redis: Redis has every admission and no
+    /// other, no window has more than the limit, and at every refusal the window was full.
     pub(crate) fn verify(&self, address: ClientAddress, admitted_us: &[u64], limit: usize, window: Duration) {
         self.verify_all(address, &[(admitted_us, limit)], window);
     }
 
-    /// Like [`verify`](Self::verify), with the admissions of the address first and those of its network second: at
-    /// every refusal, one of the windows was full.
+    /// Like [`verify`](Self::verify), with the admissions of the address first and those of its network second:
+    /// at every refusal, one of the windows was full.
     pub(crate) fn verify_all(&self, address: ClientAddress, logged: &[(&[u64], usize)], window: Duration) {
         let window_us = u64::try_from(window.as_micros()).unwrap();
         let decisions = self.decisions_on(address);
@@ -72,8 +72,8 @@ impl History {
     }
 }
 
-/// Whether the window was full at some time between command and reply. A window only empties between admissions, so
-/// the times to look at are that of the command and those of the admissions.
+/// Whether the window was full at some time between command and reply. A window only empties between
+/// admissions, so the times to look at are that of the command and those of the admissions.
 fn is_justified(refusal: &Recorded, admitted_us: &[u64], limit: usize, window_us: u64) -> bool {
     let pending = refusal.sent_us..=refusal.received_us;
     let times = admitted_us.iter().copied().filter(|at| pending.contains(at)).chain([refusal.sent_us]);
@@ -82,8 +82,8 @@ fn is_justified(refusal: &Recorded, admitted_us: &[u64], limit: usize, window_us
         .any(|time| admitted_us.iter().filter(|at| **at <= time && **at + window_us > time).count() >= limit)
 }
 
-/// The times of all admissions by key, from the append-only file of a server: each is a `SET` of a whole value or a
-/// `SETRANGE` of a slot, with the time from the clock of Redis. Redis writes the file before it replies.
+/// The times of all admissions by key, from the append-only file of a server: each is a `SET` of a whole value
+/// or a `SETRANGE` of a slot, with the time from the clock of Redis. Redis writes the file before it replies.
 pub(crate) fn admissions(server_directory: &Path) -> HashMap<String, Vec<u64>> {
     let file = std::fs::read(server_directory.join("appendonlydir/appendonly.aof.1.incr.aof")).unwrap();
     let (mut rest, now_us) = (file.as_slice(), now_us());

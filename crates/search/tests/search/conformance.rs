@@ -1,12 +1,13 @@
 //! All engines return the same pages.
 //!
-//! For random catalogues and query strings, the PostgreSQL engine is compared with a reference implementation, which
-//! never sees the query string, and Meilisearch with the PostgreSQL engine: the same chartsets in the same order, and
-//! the same total. Only with free text may Meilisearch differ:
+//! For random catalogues and query strings, the PostgreSQL engine is compared with a reference implementation,
+//! which never sees the query string, and Meilisearch with the PostgreSQL engine: the same chartsets in the
+//! same order, and the same total. Only with free text may Meilisearch differ:
 //!
 //! - it also finds words with typos, and phrases across the end of a name;
 //! - by relevance, each engine has its own order;
-//! - it rejects a text of more than ten words, part of a creator's name above 117 bytes, and ascending relevance.
+//! - it rejects a text of more than ten words, part of a creator's name above 117 bytes, and ascending
+//!   relevance.
 //!
 //! The environment variables `CONFORMANCE_QUERIES` and `CONFORMANCE_CHARTSETS` set the numbers.
 

@@ -126,7 +126,8 @@ async fn waiting_for_a_permit_is_part_of_the_timeout() {
     config.probe_interval = Duration::from_hours(1);
     let engine = MeilisearchEngine::connect(config, Arc::new(Changes::default())).await.unwrap();
     server.freeze();
-    // Each search that starts later may get the permit when the one before times out, just before it times out itself.
+    // Each search that starts later may get the permit when the one before times out, just before it times out
+    // itself.
     let start = Instant::now();
     let searches = (0..4).map(|number| {
         let engine = &engine;

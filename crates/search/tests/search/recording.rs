@@ -1,7 +1,7 @@
 //! Records exchanges with a Meilisearch server, and replays them where there is none.
 //!
-//! `make record-search` runs the tests of `recorded_exchanges` against a real server, through a proxy that records
-//! every request and response. Otherwise the same tests run against the recorded exchanges.
+//! `make record-search` runs the tests of `recorded_exchanges` against a real server, through a proxy that
+//! records every request and response. Otherwise the same tests run against the recorded exchanges.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -83,8 +83,8 @@ pub(crate) async fn replay(exchanges: Vec<Exchange>, check: impl AsyncFnOnce(&No
     assert!(remaining.is_empty(), "never requested: {remaining:?}");
 }
 
-/// Serves exchanges by method and path, any number of times, and returns the URL. A search takes a while, so that
-/// several are in flight at once.
+/// Serves exchanges by method and path, any number of times, and returns the URL. A search takes a while, so
+/// that several are in flight at once.
 pub(crate) async fn serve_repeatedly(exchanges: Vec<Exchange>) -> String {
     serve(Arc::new(Repeater { exchanges }) as Arc<dyn Responder>).await
 }

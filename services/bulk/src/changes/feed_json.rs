@@ -16,7 +16,8 @@ pub(crate) struct ChangesBody<'a> {
     has_more: bool,
 }
 
-/// The latest change of a chart or chartset. A tombstone has neither a record nor any other field of what is gone.
+/// The latest change of a chart or chartset. A tombstone has neither a record nor any other field of what is
+/// gone.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Change)]
 #[serde(rename_all = "camelCase")]

@@ -22,7 +22,8 @@ use crate::BulkState;
 /// Typical size of a change: a third of them are chartsets, with 1 KB for each of their charts.
 const TYPICAL_BYTES: usize = 2_048;
 
-/// `GET /api/changes`. Pages are not cached here: a mirror reads each once, and they would displace what others read.
+/// `GET /api/changes`. Pages are not cached here: a mirror reads each once, and they would displace what others
+/// read.
 #[utoipa::path(
     get,
     path = "/api/changes",

@@ -14,8 +14,8 @@ pub(crate) struct FeedPageRequest {
 }
 
 impl FeedPageRequest {
-    /// Parses a query string, by the rules of lists: numbers out of range are clamped, an empty value is that of an absent
-    /// parameter.
+    /// Parses a query string, by the rules of lists: numbers out of range are clamped, an empty value is that
+    /// of an absent parameter.
     pub(crate) fn parse(query_string: &str) -> Result<Self, ParameterError> {
         let [after, limit] = parse_integers(query_string, ["after", "limit"])?;
         let limit = limit.map_or(DEFAULT_LIMIT, |limit| {

@@ -1,5 +1,5 @@
-//! Range requests (RFC 9110, section 14): one range of bytes. A request for several is answered with the whole file, as the
-//! RFC allows.
+//! Range requests (RFC 9110, section 14): one range of bytes. A request for several is answered with the whole
+//! file, as the RFC allows.
 
 use axum::http::header::{IF_RANGE, RANGE};
 use axum::http::request::Parts;

@@ -1,6 +1,7 @@
 //! The hash filters in memory.
 //!
-//! Not in the response cache: a filter has a megabyte for each million charts, is immutable, and there are two at most.
+//! Not in the response cache: a filter has a megabyte for each million charts, is immutable, and there are two
+//! at most.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use chart_index_domain::ExportName;
 
-/// The file that an export locks, so that another one does not take its folder for that of an export that was killed.
+/// The file that an export locks, so that another one does not take its folder for that of an export that was
+/// killed.
 const LOCK: &str = ".lock";
 /// The name of the folder until the export is complete. No name of an export begins with a dot.
 const PARTIAL: &str = ".partial";

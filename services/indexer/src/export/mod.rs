@@ -1,8 +1,8 @@
 //! `chart-indexer export`: writes the catalogue to files, from one snapshot.
 //!
-//! An export is a folder, named by its time and sequence, with a manifest and the files that it describes. It is written
-//! under a temporary name and renamed at the end: a folder with the name of an export is complete. Rows are read in pages,
-//! so the memory does not depend on the size of the catalogue.
+//! An export is a folder, named by its time and sequence, with a manifest and the files that it describes. It
+//! is written under a temporary name and renamed at the end: a folder with the name of an export is complete.
+//! Rows are read in pages, so the memory does not depend on the size of the catalogue.
 
 mod digest_writer;
 mod export_folder;
@@ -22,8 +22,8 @@ use self::export_folder::ExportFolder;
 use crate::clock::now_ms;
 use crate::report::{Progress, plural};
 
-/// The level of the compression: 48 MB of generated chartsets take 8.8 MB at level 3, 8.0 MB at this one, and 7.8 MB at level 12,
-/// which takes twice as long.
+/// The level of the compression: 48 MB of generated chartsets take 8.8 MB at level 3, 8.0 MB at this one, and
+/// 7.8 MB at level 12, which takes twice as long.
 const COMPRESSION_LEVEL: i32 = 9;
 
 #[derive(Debug)]

@@ -27,7 +27,8 @@ pub(crate) struct HashFilter {
 }
 
 impl HashFilter {
-    /// Builds the filter of these keys, of which each may be given several times. The same keys give the same bytes.
+    /// Builds the filter of these keys, of which each may be given several times. The same keys give the same
+    /// bytes.
     ///
     /// # Errors
     /// The construction failed. Its library retries with a thousand seeds.
@@ -149,7 +150,8 @@ mod tests {
         for length in [0, 3, 43, 44, bytes.len() - 1] {
             assert!(HashFilter::from_bytes(&bytes[..length]).is_err(), "{length}");
         }
-        // Each field that decides where a reader looks: magic, version, segment length, segment count length, length.
+        // Each field that decides where a reader looks: magic, version, segment length, segment count length,
+        // length.
         for position in [0, 4, 32, 36, 40] {
             let mut damaged = bytes.clone();
             damaged[position] ^= 1;

@@ -1,5 +1,5 @@
-//! `chart-indexer filter`: the hash filter, with which clients tell without a request which charts the index does not know
-//! (docs/formats/hash-filter.md).
+//! `chart-indexer filter`: the hash filter, with which clients tell without a request which charts the index
+//! does not know (docs/formats/hash-filter.md).
 
 mod format;
 

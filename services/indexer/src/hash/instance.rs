@@ -80,8 +80,8 @@ impl Instance {
         Ok(Self { client, endpoint })
     }
 
-    /// The body of the chart lookup of each hash, in their order, of at most [`MAX_HASHES`]. Waits as long as the instance asks
-    /// for.
+    /// The body of the chart lookup of each hash, in their order, of at most [`MAX_HASHES`]. Waits as long as
+    /// the instance asks for.
     ///
     /// # Errors
     /// The instance is unreachable, or its response is not that of a chart index.

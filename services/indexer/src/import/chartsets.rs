@@ -78,7 +78,8 @@ impl Import<'_> {
         };
         let outcome = retry_store_call(&self.stop, put).await?;
         if let ImportOutcome::Stored(put) = &outcome
-            // An attempt that lost its connection may have stored the chartset, so that the retry finds it unchanged.
+            // An attempt that lost its connection may have stored the chartset, so that the retry finds it
+            // unchanged.
             && (put.effect != PutEffect::Unchanged || attempts > 1)
         {
             let charts = chartset.draft.charts.iter().map(|chart| chart.hash);

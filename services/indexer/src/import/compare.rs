@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use chart_index_domain::{ChartNumbers, ChartRecord};
 use chart_index_store::StoredNumbers;
 
-/// The largest ratio by which numbers may differ. JSON numbers with more than 15 digits may be read with an error of their
-/// last bit.
+/// The largest ratio by which numbers may differ. JSON numbers with more than 15 digits may be read with an
+/// error of their last bit.
 const ROUNDING: f64 = 1e-12;
 
 /// # Errors

@@ -1,9 +1,9 @@
 //! `chart-indexer import`: fills the index from an export.
 //!
-//! Both files are compared with the manifest before anything is written. Then the charts are stored with their ROX files,
-//! which does not make them known, and then the chartsets, one transaction each. Numbers, previews and note hashes are
-//! computed from the ROX files, as an ingest does. What is stored already is passed over, so an import that was
-//! interrupted continues when it is run again.
+//! Both files are compared with the manifest before anything is written. Then the charts are stored with their
+//! ROX files, which does not make them known, and then the chartsets, one transaction each. Numbers, previews
+//! and note hashes are computed from the ROX files, as an ingest does. What is stored already is passed over,
+//! so an import that was interrupted continues when it is run again.
 
 mod chartsets;
 mod compare;
@@ -30,8 +30,8 @@ use crate::report::{Progress, plural};
 /// Imports the export in this folder, and prints what changed.
 ///
 /// # Errors
-/// The export is incomplete, damaged or inconsistent, the store or the cache failed, or the hash filter could not be built.
-/// A damaged file is found before anything is written.
+/// The export is incomplete, damaged or inconsistent, the store or the cache failed, or the hash filter could
+/// not be built. A damaged file is found before anything is written.
 pub(crate) async fn import(store: &Store, cache: &CacheInvalidator, folder: &Path) -> Result<()> {
     let export = ExportFiles::open(folder)?;
     let export = Arc::new(tokio::task::spawn_blocking(move || export.verify()).await??);

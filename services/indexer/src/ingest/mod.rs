@@ -1,8 +1,9 @@
 //! `chart-indexer ingest`: decodes inputs on all cores and stores several song folders concurrently.
 //!
-//! Decoded inputs are processed in their order, so that of two inputs with the same chartset every run chooses the same
-//! one, and decoding does not run far ahead of PostgreSQL. Each song folder is stored in one transaction, so that an
-//! interrupted ingest leaves only complete chartsets. Unchanged inputs are not decoded, see [`crate::fingerprint`].
+//! Decoded inputs are processed in their order, so that of two inputs with the same chartset every run chooses
+//! the same one, and decoding does not run far ahead of PostgreSQL. Each song folder is stored in one
+//! transaction, so that an interrupted ingest leaves only complete chartsets. Unchanged inputs are not decoded,
+//! see [`crate::fingerprint`].
 
 mod outcome;
 mod reader;
@@ -61,13 +62,14 @@ pub(crate) enum Completion {
     Interrupted,
 }
 
-/// Ingests all inputs at the paths and prints a summary. Without a store, decodes everything and stores nothing. Cached
-/// responses of the charts of all added and updated chartsets are invalidated, even if the ingest fails or is
-/// interrupted, and its changes are in the change feed. The sampler decides which inputs have a span.
+/// Ingests all inputs at the paths and prints a summary. Without a store, decodes everything and stores
+/// nothing. Cached responses of the charts of all added and updated chartsets are invalidated, even if the
+/// ingest fails or is interrupted, and its changes are in the change feed. The sampler decides which inputs
+/// have a span.
 ///
 /// # Errors
-/// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, the cache
-/// could not be invalidated, or the hash filter could not be built.
+/// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, the
+/// cache could not be invalidated, or the hash filter could not be built.
 pub(crate) async fn ingest(
     store: Option<Store>,
     cache: CacheInvalidator,
@@ -208,7 +210,8 @@ impl Ingest {
             InputContent::Decoded(folders) => {
                 let refused = folders.iter().filter(|folder| folder.is_refused()).count() as u64;
                 let (folders, duplicates) = self.split_duplicates(index, folders);
-                // An input with duplicates is decoded again in the next run: the chosen one may be gone by then.
+                // An input with duplicates is decoded again in the next run: the chosen one may be gone by
+                // then.
                 let fingerprint = fingerprint.filter(|_| duplicates.is_empty());
                 let writer = self.writer.clone();
                 let store = async move {
@@ -246,8 +249,8 @@ impl Ingest {
         InputReport { chartsets, refused, refused_chartsets, fingerprint }
     }
 
-    /// Claims the chartsets of an input. Returns its song folders, without the drafts of chartsets that another input has
-    /// claimed, and a line of the report about each of these.
+    /// Claims the chartsets of an input. Returns its song folders, without the drafts of chartsets that another
+    /// input has claimed, and a line of the report about each of these.
     fn split_duplicates(
         &mut self,
         index: usize,
@@ -267,8 +270,8 @@ impl Ingest {
         (remaining, duplicates)
     }
 
-    /// Claims a chartset for the input at `index`, from which this run then ingests it. Returns the input that has claimed
-    /// it before, if there is one.
+    /// Claims a chartset for the input at `index`, from which this run then ingests it. Returns the input that
+    /// has claimed it before, if there is one.
     fn claim_chartset(&mut self, id: ChartsetId, index: usize) -> Option<usize> {
         match self.claims.entry(id) {
             Entry::Occupied(claimed) => Some(*claimed.get()),

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::song_folder::RefusedFile;
 
-/// What an ingest stored and refused of an input, as recorded in [`InputFingerprint::outcome`]. If the input is unchanged
-/// in a later run, its `InputReport` is made from it.
+/// What an ingest stored and refused of an input, as recorded in [`InputFingerprint::outcome`]. If the input is
+/// unchanged in a later run, its `InputReport` is made from it.
 ///
 /// [`InputFingerprint::outcome`]: chart_index_store::InputFingerprint::outcome
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -21,8 +21,8 @@ pub(super) struct RecordedOutcome {
 }
 
 impl RecordedOutcome {
-    /// Sets `removed` of each chartset, and returns whether the store has them all. `stored` maps id and content fingerprint
-    /// to `removed`.
+    /// Sets `removed` of each chartset, and returns whether the store has them all. `stored` maps id and
+    /// content fingerprint to `removed`.
     pub(super) fn confirm(&mut self, stored: &HashMap<(ChartsetId, [u8; 32]), bool>) -> bool {
         let mut all = true;
         for chartset in &mut self.chartsets {

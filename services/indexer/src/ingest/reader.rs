@@ -190,8 +190,8 @@ impl Reader {
         Some(Candidate { position, outcome, fingerprint: is_new.then_some(recorded) })
     }
 
-    /// Marks candidates as unchanged if the store still has their chartsets as recorded: another input or library may have
-    /// stored them since.
+    /// Marks candidates as unchanged if the store still has their chartsets as recorded: another input or
+    /// library may have stored them since.
     async fn confirm(
         &self,
         store: &Store,

@@ -25,8 +25,8 @@ pub(super) struct Writer {
     pub(super) stop: CancellationToken,
 }
 
-/// What to report of an input, either after storing it or, if it is unchanged, from its [`RecordedOutcome`]. The
-/// [`ChartsetOutcome`] of each chartset is in its line.
+/// What to report of an input, either after storing it or, if it is unchanged, from its [`RecordedOutcome`].
+/// The [`ChartsetOutcome`] of each chartset is in its line.
 #[derive(Default)]
 pub(super) struct InputReport {
     pub(super) chartsets: Vec<ChartsetLine>,
@@ -93,7 +93,8 @@ impl Writer {
             put => put?,
         };
         self.stored_this_run.extend(draft);
-        // An attempt that lost its connection may have stored the chartset, so that the retry finds it unchanged.
+        // An attempt that lost its connection may have stored the chartset, so that the retry finds it
+        // unchanged.
         if put.effect != PutEffect::Unchanged || attempts > 1 {
             // The receiver outlives the ingest.
             let _ = self

@@ -1,7 +1,7 @@
 //! The commands `sync`, `rebuild` and `verify --search`, which keep Meilisearch nodes in sync with PostgreSQL.
 //!
-//! Each node is independent: it has its own index with its own checkpoint, and its own writers. Three locks per node
-//! coordinate these. They are advisory locks of PostgreSQL, keyed by the URL of the node:
+//! Each node is independent: it has its own index with its own checkpoint, and its own writers. Three locks per
+//! node coordinate these. They are advisory locks of PostgreSQL, keyed by the URL of the node:
 //!
 //! | Lock | Held by | For | So that |
 //! |---|---|---|---|
@@ -19,20 +19,21 @@
 //!
 //! # Why no change is lost, and none is overwritten by an older one
 //!
-//! - A pass acquires `Write` before it reads the checkpoint of the live index, the changes and the chartsets. It releases
-//!   `Write` after its last task has succeeded and the checkpoint is set. So everything that it writes was read under the
-//!   same lock.
-//! - A rebuild acquires `Write`, applies all changes up to the current transaction horizon to the new index, and swaps the
-//!   indexes, all under this lock. Horizons never decrease, so the checkpoint of the new index is at least that of the
-//!   old one. The next pass reads the checkpoint of the new index and continues from it.
+//! - A pass acquires `Write` before it reads the checkpoint of the live index, the changes and the chartsets.
+//!   It releases `Write` after its last task has succeeded and the checkpoint is set. So everything that it
+//!   writes was read under the same lock.
+//! - A rebuild acquires `Write`, applies all changes up to the current transaction horizon to the new index,
+//!   and swaps the indexes, all under this lock. Horizons never decrease, so the checkpoint of the new index is
+//!   at least that of the old one. The next pass reads the checkpoint of the new index and continues from it.
 //! - A process that dies releases its locks with its connection, but may leave tasks in the queue of the node.
-//!   Meilisearch processes tasks in order, so those of the next writer come after them. If one of them is the swap of a
-//!   rebuild, the next pass may have read the checkpoint of the old index, which is lower or equal, and applies some
-//!   changes a second time. That is harmless: chartsets are always written in their current state, and a checkpoint is
-//!   set after everything that it covers.
-//! - A process that loses its connection has lost its locks. It checks them before every write request, and once a second
-//!   otherwise, and ends. Only a request that was already in flight cannot be prevented, since Meilisearch has no
-//!   conditional writes. If it arrived after those of the next writer, `verify --search` would find the difference.
+//!   Meilisearch processes tasks in order, so those of the next writer come after them. If one of them is the
+//!   swap of a rebuild, the next pass may have read the checkpoint of the old index, which is lower or equal,
+//!   and applies some changes a second time. That is harmless: chartsets are always written in their current
+//!   state, and a checkpoint is set after everything that it covers.
+//! - A process that loses its connection has lost its locks. It checks them before every write request, and
+//!   once a second otherwise, and ends. Only a request that was already in flight cannot be prevented, since
+//!   Meilisearch has no conditional writes. If it arrived after those of the next writer, `verify --search`
+//!   would find the difference.
 
 mod checkpoints;
 mod node;

@@ -10,8 +10,8 @@ use chart_index_store::{NodeLocks, NodeRole, Store};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-/// Maximum number of batches in flight. Meilisearch processes all queued batches together, in little more time than one of
-/// them, while the next ones are read from PostgreSQL.
+/// Maximum number of batches in flight. Meilisearch processes all queued batches together, in little more time
+/// than one of them, while the next ones are read from PostgreSQL.
 const MAX_BATCHES_IN_FLIGHT: usize = 8;
 
 /// A node, with the locks that this process holds on it.

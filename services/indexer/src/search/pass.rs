@@ -10,7 +10,8 @@ use chart_index_store::Changes;
 
 use crate::search::node::{Batches, Node, Written};
 
-/// Maximum number of outbox rows in a pass, except for larger transactions. A rebuild waits for at most one pass.
+/// Maximum number of outbox rows in a pass, except for larger transactions. A rebuild waits for at most one
+/// pass.
 const ROWS_PER_PASS: u32 = 4_000;
 const BATCH_SIZE: usize = 1_000;
 
@@ -45,8 +46,9 @@ pub(crate) async fn pass(node: &Node, target: Target, from: RecordedCheckpoint) 
     Ok(Pass { written, quarantined, recorded: next, is_last, committed, has_running_transactions })
 }
 
-/// Writes the changed chartsets in their current state, which is at least as new as the changes. Applying the same changes
-/// again is harmless. Returns what was written, and the number of chartsets whose documents the node rejected.
+/// Writes the changed chartsets in their current state, which is at least as new as the changes. Applying the
+/// same changes again is harmless. Returns what was written, and the number of chartsets whose documents the
+/// node rejected.
 async fn apply(node: &Node, target: Target, changes: &Changes) -> Result<(Written, u64)> {
     if changes.chartsets.is_empty() {
         return Ok((Written::default(), 0));

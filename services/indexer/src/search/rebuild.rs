@@ -41,8 +41,8 @@ async fn rebuild_one(store: &Store, writer: &IndexWriter) -> Result<()> {
 
 /// Rebuilds the index of a node on which this process does not hold [`NodeRole::Write`].
 ///
-/// If it is interrupted, the live index is either the complete old one or the complete new one. After an error the caller
-/// must drop the locks.
+/// If it is interrupted, the live index is either the complete old one or the complete new one. After an error
+/// the caller must drop the locks.
 pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result<()> {
     ensure!(
         node.locks.try_acquire(NodeRole::Rebuild).await?,
@@ -50,7 +50,8 @@ pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result
     );
     let (start, sets) = node.locks.while_held(fill(node, progress)).await??;
     progress.finish();
-    // First most changes made in the meantime, while `sync` still follows the live index; then the rest under its lock.
+    // First most changes made in the meantime, while `sync` still follows the live index; then the rest under
+    // its lock.
     let checkpoint = node.locks.while_held(catch_up(node, Target::Rebuild, start)).await??;
     let checkpoint = node.with_write_lock(swap(node, checkpoint)).await?;
     node.locks.release(NodeRole::Rebuild).await?;
@@ -83,8 +84,8 @@ async fn fill(node: &Node, progress: &mut Progress) -> Result<(RecordedCheckpoin
     Ok((checkpoint, written.put))
 }
 
-/// Applies the last changes to the new index, compares it with PostgreSQL, and swaps it with the live index. Needs the lock
-/// [`NodeRole::Write`].
+/// Applies the last changes to the new index, compares it with PostgreSQL, and swaps it with the live index.
+/// Needs the lock [`NodeRole::Write`].
 async fn swap(node: &Node, from: RecordedCheckpoint) -> Result<Checkpoint> {
     let checkpoint = catch_up(node, Target::Rebuild, from).await?.checkpoint;
     check(node, checkpoint).await?;
@@ -97,8 +98,9 @@ async fn swap(node: &Node, from: RecordedCheckpoint) -> Result<Checkpoint> {
     Ok(checkpoint)
 }
 
-/// Compares the new index, which is at `checkpoint`, with PostgreSQL: the exact number of chartsets, and all attributes of
-/// some samples. Chartsets that changed since the checkpoint, and those that the node rejected, are ignored on both sides.
+/// Compares the new index, which is at `checkpoint`, with PostgreSQL: the exact number of chartsets, and all
+/// attributes of some samples. Chartsets that changed since the checkpoint, and those that the node rejected,
+/// are ignored on both sides.
 async fn check(node: &Node, checkpoint: Checkpoint) -> Result<()> {
     let mut differing = Vec::new();
     for sample in 0..SAMPLES {

@@ -49,8 +49,8 @@ struct Follower {
     pruned_at: Option<Instant>,
 }
 
-/// Applies all changes to all nodes. With `follow`, continues for ever and retries nodes that fail. The sampler decides
-/// which passes have a span.
+/// Applies all changes to all nodes. With `follow`, continues for ever and retries nodes that fail. The sampler
+/// decides which passes have a span.
 ///
 /// # Errors
 /// Without `follow`: a node failed. The other nodes are up to date.
@@ -189,7 +189,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Runs a pass on the live index. First rebuilds the index of a node that has none, or one with an older format.
+    /// Runs a pass on the live index. First rebuilds the index of a node that has none, or one with an older
+    /// format.
     async fn run_pass(&self, node: &Node) -> Result<Pass> {
         loop {
             match self.observe_pass(node).await? {

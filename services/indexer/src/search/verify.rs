@@ -1,5 +1,5 @@
-//! `chart-indexer verify --search`: compares the chartsets and settings of every live index with PostgreSQL and this
-//! version.
+//! `chart-indexer verify --search`: compares the chartsets and settings of every live index with PostgreSQL and
+//! this version.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
@@ -23,7 +23,8 @@ const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between checks whether `sync` has applied them.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Compares all nodes with PostgreSQL and prints the differences. Chartsets that change during the check are ignored.
+/// Compares all nodes with PostgreSQL and prints the differences. Chartsets that change during the check are
+/// ignored.
 ///
 /// # Errors
 /// There are differences, or a node cannot be read. All nodes are checked.
@@ -96,8 +97,9 @@ async fn scan(node: &Node) -> Result<(u64, BTreeSet<ChartsetId>)> {
     Ok((count, suspects))
 }
 
-/// Compares the suspects again while no other process writes to the index, together with all chartsets that the index is
-/// behind with, and the number of chartsets. Gives a running `sync` up to [`SYNC_TIMEOUT`] to catch up.
+/// Compares the suspects again while no other process writes to the index, together with all chartsets that the
+/// index is behind with, and the number of chartsets. Gives a running `sync` up to [`SYNC_TIMEOUT`] to catch
+/// up.
 async fn recheck(
     node: &Node,
     since: &CatalogueSnapshot,

@@ -50,7 +50,8 @@ impl ApiDocs {
     }
 }
 
-/// `GET /docs`. Its links lead to the newest chart of the instance, or to the samples while that cannot be read.
+/// `GET /docs`. Its links lead to the newest chart of the instance, or to the samples while that cannot be
+/// read.
 pub(crate) async fn docs(
     State(docs): State<Arc<ApiDocs>>,
     check: RateLimitCheck,

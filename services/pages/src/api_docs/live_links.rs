@@ -1,7 +1,7 @@
 //! Links that send the requests of examples: to a chart and a chartset that the instance has.
 //!
-//! The examples of docs/api.md are those of the sample library, which an instance need not have. Their text stays: the
-//! responses that it shows are those of the samples.
+//! The examples of docs/api.md are those of the sample library, which an instance need not have. Their text
+//! stays: the responses that it shows are those of the samples.
 
 use chart_index_domain::{ChartsetId, NoteHash};
 

@@ -7,8 +7,8 @@ use super::reference::Example;
 
 /// The HTML of a text of a document or of CHANGELOG.md.
 ///
-/// Headings have the anchors that forges make. Links to files of the repository become plain text. An example of a
-/// GET is followed by a link that sends it. Raw HTML is shown as text.
+/// Headings have the anchors that forges make. Links to files of the repository become plain text. An example
+/// of a GET is followed by a link that sends it. Raw HTML is shown as text.
 pub(crate) fn to_html(text: &str) -> String {
     let mut page = String::with_capacity(2 * text.len());
     let events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES).collect();

@@ -1,9 +1,9 @@
-//! The pages for authors of clients: the API reference, the formats, the OpenAPI document, and what each problem
-//! means.
+//! The pages for authors of clients: the API reference, the formats, the OpenAPI document, and what each
+//! problem means.
 //!
-//! Their words are those of docs/api.md and docs/formats, which are embedded: the pages and the documents cannot
-//! differ. All of it is rendered once, when the service starts, apart from the links of `/docs` to charts of the
-//! instance.
+//! Their words are those of docs/api.md and docs/formats, which are embedded: the pages and the documents
+//! cannot differ. All of it is rendered once, when the service starts, apart from the links of `/docs` to
+//! charts of the instance.
 
 mod docs_page;
 mod handlers;

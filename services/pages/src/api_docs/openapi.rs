@@ -69,8 +69,8 @@ fn tags() -> [Tag; 3] {
 
 type Schemas = BTreeMap<String, RefOr<Schema>>;
 
-/// Makes one object of each schema that flattens another into itself, as its JSON is one, and removes schemas that nothing
-/// else refers to.
+/// Makes one object of each schema that flattens another into itself, as its JSON is one, and removes schemas
+/// that nothing else refers to.
 fn merge_flattened(schemas: &mut Schemas) {
     let all = schemas.clone();
     let mut parts = Vec::new();

@@ -262,7 +262,8 @@ fn autoscaler<'a>(objects: &Objects<'a>, deployment: &str) -> Option<&'a Value> 
     })
 }
 
-/// For all replicas that autoscalers permit, one more of each during a rollout, and four commands of chart-indexer.
+/// For all replicas that autoscalers permit, one more of each during a rollout, and four commands of
+/// chart-indexer.
 fn postgresql_has_enough_connections(objects: &Objects) -> Vec<String> {
     const OF_INDEXERS: u64 = 4 * 10;
     const RESERVED: u64 = 10;

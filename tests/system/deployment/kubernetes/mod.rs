@@ -1,4 +1,5 @@
-//! Invariants of `k8s/`, on the objects that each overlay is rendered to, and changes that have to violate them.
+//! Invariants of `k8s/`, on the objects that each overlay is rendered to, and changes that have to violate
+//! them.
 
 mod flows;
 mod invariants;

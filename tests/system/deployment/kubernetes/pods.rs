@@ -98,7 +98,8 @@ pub(super) fn memory_is_limited_and_cpu_is_not(objects: &Objects) -> Vec<String>
     violations
 }
 
-/// Whether the memory limit leaves room for the cache of a replica and for what the alert `ChartIndexMemory` permits.
+/// Whether the memory limit leaves room for the cache of a replica and for what the alert `ChartIndexMemory`
+/// permits.
 fn has_room_for(limits: &Value, cache: Option<u64>) -> bool {
     match (bytes(&limits["memory"]), cache) {
         (Some(limit), Some(cache)) => cache == 0 || limit > cache + (512 << 20),
@@ -153,7 +154,8 @@ fn probe_problem(container: &Value, probe: &Value, expected: Option<&Value>) -> 
     if numbers { None } else { Some("no period") }
 }
 
-/// The process drains itself: `DRAIN_DELAY_MS`, then `SHUTDOWN_GRACE_MS`, and 5 s more. A hook would delay the signal.
+/// The process drains itself: `DRAIN_DELAY_MS`, then `SHUTDOWN_GRACE_MS`, and 5 s more. A hook would delay the
+/// signal.
 pub(super) fn pods_have_time_to_drain(objects: &Objects) -> Vec<String> {
     let mut violations = Vec::new();
     for workload in objects.workloads() {

@@ -37,7 +37,8 @@ fn has_port(workload: &Workload, wanted: &Value) -> bool {
     ports.into_iter().any(|port| port["name"] == *wanted && port["containerPort"].is_u64())
 }
 
-/// `/api/charts`, the change feed and exports to lookup, the rest of the API and `/go` to browse, everything else to pages, without headers by which clients would choose what is traced.
+/// `/api/charts`, the change feed and exports to lookup, the rest of the API and `/go` to browse, everything
+/// else to pages, without headers by which clients would choose what is traced.
 pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
     let Some(route) = objects.find("HTTPRoute", "chart-index") else { return vec!["no route".to_owned()] };
     let rule = |paths: &[&str], service: &str| {

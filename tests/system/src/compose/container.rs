@@ -1,4 +1,5 @@
-//! One container: a program of this machine in the namespace of its service, with the files that the compose file mounts.
+//! One container: a program of this machine in the namespace of its service, with the files that the compose
+//! file mounts.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -226,7 +227,8 @@ impl Container {
         self.folder.join("log")
     }
 
-    /// Makes these names resolve, and no others: the name server of the container is at 127.0.0.11, as in Docker.
+    /// Makes these names resolve, and no others: the name server of the container is at 127.0.0.11, as in
+    /// Docker.
     pub(super) fn set_names(&mut self, hosts: &str) {
         let path = self.folder.join("names");
         std::fs::write(&path, hosts).expect("a file");

@@ -1,5 +1,5 @@
-//! What the images of a compose file contribute: entry points, users and programs. The programs are those of this machine,
-//! in Debian's versions.
+//! What the images of a compose file contribute: entry points, users and programs. The programs are those of
+//! this machine, in Debian's versions.
 
 use std::path::{Path, PathBuf};
 
@@ -81,8 +81,8 @@ impl Image {
         }
     }
 
-    /// The words of the program: entry point and command, each replaced by that of the compose file if it has one. A new
-    /// entry point discards the command of the image.
+    /// The words of the program: entry point and command, each replaced by that of the compose file if it has
+    /// one. A new entry point discards the command of the image.
     pub(super) fn program(
         &self,
         entrypoint: Option<&Vec<String>>,

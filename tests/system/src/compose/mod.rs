@@ -1,8 +1,8 @@
-//! Runs the services of docker-compose.yml without a container engine: each in a network namespace of its own, as the user
-//! and with the environment, command line and files that the compose file names.
+//! Runs the services of docker-compose.yml without a container engine: each in a network namespace of its own,
+//! as the user and with the environment, command line and files that the compose file names.
 //!
-//! What differs from an engine: the programs and the root filesystem are those of this machine, without limits on memory and
-//! CPU time. Needs root, iproute2, dnsmasq and the overlay filesystem.
+//! What differs from an engine: the programs and the root filesystem are those of this machine, without limits
+//! on memory and CPU time. Needs root, iproute2, dnsmasq and the overlay filesystem.
 
 mod container;
 mod description;
@@ -35,8 +35,8 @@ const REDIS_ADMINISTRATOR: &str = "drill";
 /// Time between two health checks while a service starts. Engines wait for the `interval` of the check.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A compose project whose services run in network namespaces. Dropping the value ends all of its processes and deletes its
-/// namespaces and files.
+/// A compose project whose services run in network namespaces. Dropping the value ends all of its processes and
+/// deletes its namespaces and files.
 #[derive(Debug)]
 pub struct ComposeProject {
     // Dropped in this order: no process is left when the namespaces and files are deleted.
@@ -66,8 +66,8 @@ impl Drop for ProjectFolder {
 }
 
 impl ComposeProject {
-    /// Runs a test on a thread in the host namespace of a project with these services, which are not started yet. The
-    /// variables are those that the compose file interpolates.
+    /// Runs a test on a thread in the host namespace of a project with these services, which are not started
+    /// yet. The variables are those that the compose file interpolates.
     pub fn run(services: &[&str], variables: &[(&str, &str)], test: impl AsyncFnOnce(Self) + Send) {
         Self::remove_leftovers_once();
         std::thread::scope(|scope| {
@@ -114,7 +114,8 @@ impl ComposeProject {
         Self { containers: containers.collect(), networks, _folder: folder }
     }
 
-    /// Starts all services in the order of their dependencies, and waits until each is healthy or has completed.
+    /// Starts all services in the order of their dependencies, and waits until each is healthy or has
+    /// completed.
     pub async fn up(&self) {
         let mut done = BTreeSet::new();
         while done.len() < self.containers.len() {
@@ -209,7 +210,8 @@ impl ComposeProject {
         self.container(service).borrow().signal("CONT");
     }
 
-    /// Loses all packets between these services, without any response to the sender. Other connections are not affected.
+    /// Loses all packets between these services, without any response to the sender. Other connections are not
+    /// affected.
     pub fn partition(&self, services: &[&str]) {
         self.networks.set_partitioned(services, true);
     }
@@ -304,8 +306,8 @@ impl ComposeProject {
     }
 }
 
-/// The compose file with its variables replaced, and its folder. `COMPOSE_FILE` may name another file. Secrets are generated
-/// in a folder of the project.
+/// The compose file with its variables replaced, and its folder. `COMPOSE_FILE` may name another file. Secrets
+/// are generated in a folder of the project.
 fn document(secrets: &Path, variables: &[(&str, &str)]) -> (Value, PathBuf) {
     let file = std::env::var_os("COMPOSE_FILE");
     let file = file.map_or_else(|| workspace_root().join("docker-compose.yml"), PathBuf::from);

@@ -13,7 +13,8 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// How the names of all namespaces and folders begin; the process id of the owner follows.
 const PREFIX: &str = "chart-index-drill-";
 
-/// The addresses of clients: the host namespace accepts all of 198.18.0.0/16, a range for benchmarks (RFC 2544).
+/// The addresses of clients: the host namespace accepts all of 198.18.0.0/16, a range for benchmarks
+/// (RFC 2544).
 const CLIENTS: &str = "198.18.0.0/16";
 
 /// The namespaces of a project. Dropping the value deletes them.
@@ -97,8 +98,8 @@ impl Networks {
         }
     }
 
-    /// The commands that configure the namespace of a service. Neighbours are permanent: without ARP, packets to a service
-    /// that does not respond are lost without an error, as they are behind a router.
+    /// The commands that configure the namespace of a service. Neighbours are permanent: without ARP, packets
+    /// to a service that does not respond are lost without an error, as they are behind a router.
     fn commands_of(&self, service: &str, networks: &BTreeMap<String, Network>) -> Vec<String> {
         let mut commands = vec!["link set lo up".to_owned()];
         for interface in self.interfaces.iter().filter(|interface| interface.service == service) {
@@ -164,8 +165,8 @@ impl Networks {
         );
     }
 
-    /// Separates these services from each other, or ends that: packets between isolated ports of a bridge are lost, without
-    /// any response. Both remain connected to all others.
+    /// Separates these services from each other, or ends that: packets between isolated ports of a bridge are
+    /// lost, without any response. Both remain connected to all others.
     pub(super) fn set_partitioned(&self, services: &[&str], partitioned: bool) {
         let state = if partitioned { "on" } else { "off" };
         let ports = self.interfaces.iter().filter(|interface| services.contains(&interface.service.as_str()));

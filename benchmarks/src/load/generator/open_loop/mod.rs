@@ -1,5 +1,6 @@
-//! Open loop: request number `n` starts `n / rate` seconds after the first one, however long responses take, and its latency is
-//! measured from that moment. rlt runs the workers; its own rate limit leaves out starts that it missed, and is not used.
+//! Open loop: request number `n` starts `n / rate` seconds after the first one, however long responses take,
+//! and its latency is measured from that moment. rlt runs the workers; its own rate limit leaves out starts
+//! that it missed, and is not used.
 
 mod pacer;
 mod recorder;

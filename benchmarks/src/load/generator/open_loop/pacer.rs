@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use rustix::thread::{Timespec, nanosleep};
 use tokio::sync::Semaphore;
 
-/// Requests that are due within this time are released together, so that a high rate costs no wake-up for each of them.
+/// Requests that are due within this time are released together, so that a high rate costs no wake-up for each
+/// of them.
 const STEP: Duration = Duration::from_micros(100);
 
 /// The longest sleep: the end of the load is noticed after it.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
 
-/// Adds a permit to a semaphore for each request that is due. It sleeps in a thread of its own, since timers of tokio are up to a
-/// millisecond late.
+/// Adds a permit to a semaphore for each request that is due. It sleeps in a thread of its own, since timers of
+/// tokio are up to a millisecond late.
 #[derive(Debug)]
 pub(super) struct Pacer {
     start: Instant,
@@ -24,7 +25,8 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// Starts the pacer; the first request is due at the time that is returned. It ends when the semaphore has no other owner.
+    /// Starts the pacer; the first request is due at the time that is returned. It ends when the semaphore has
+    /// no other owner.
     pub(super) fn spawn(rate: u32, due: Arc<Semaphore>) -> Instant {
         let start = Instant::now();
         let pacer = Self { start, rate, due, released: 0 };

@@ -95,7 +95,8 @@ impl Recorder {
         })
     }
 
-    /// Verifies and records a response; returns its status, 0 for an error. Those of the warm-up are verified only.
+    /// Verifies and records a response; returns its status, 0 for an error. Those of the warm-up are verified
+    /// only.
     pub(super) fn record(
         &mut self,
         request: &Request,

@@ -6,6 +6,7 @@ mod citations;
 mod decisions;
 mod errors;
 mod layout;
+mod line_lengths;
 mod links;
 mod log_messages;
 mod note_hash;

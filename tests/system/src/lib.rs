@@ -6,7 +6,8 @@
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
     clippy::expect_used,
-    reason = "a test harness panics if it cannot start something"
+    clippy::print_stderr,
+    reason = "a test harness panics if it cannot start something, and prints how long starts take"
 )]
 
 mod compose;

@@ -19,8 +19,9 @@ use crate::instructions::InstructionCount;
 use crate::latency::LatencyResult;
 
 const LEGEND: &str = "\
-If all rounds of a target are void, its figures are those of the void rounds: requests per second are then a lower bound (`>=`), and
-latencies are marked with `void`. \"void\" also counts the void rounds. \":1\" is the ratio to the first target.\n";
+If all rounds of a target are void, its figures are those of the void rounds: requests per second are then a
+lower bound (`>=`), and latencies are marked with `void`. \"void\" also counts the void rounds. \":1\" is the ratio
+to the first target.\n";
 
 /// The results of a run, and what they depend on.
 #[derive(Debug, Serialize)]
@@ -79,7 +80,7 @@ impl Report {
         let sections = [
             ("Requests per second and CPU time", self.comparisons.iter().map(comparison_table).collect()),
             (
-                "Latencies\n\nFrom the intended start of each request",
+                "Latencies\n\nFrom the intended start of each request.",
                 self.latencies.iter().map(latency_table).collect(),
             ),
             ("Instructions per request of the service", tables::instruction_table(&self.instructions)),

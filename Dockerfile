@@ -1,7 +1,7 @@
 # One image with both programs. `make image` builds it; docs/operations/install.md describes it.
 #
-# BASE_BUILD needs Rust and a C compiler. BASE_RUNTIME needs glibc, at least of the version of BASE_BUILD, libgcc_s, and
-# certificate authorities.
+# BASE_BUILD needs Rust and a C compiler. BASE_RUNTIME needs glibc, at least of the version of BASE_BUILD,
+# libgcc_s, and certificate authorities.
 ARG BASE_BUILD=docker.io/library/rust:1.95.0-slim-bookworm
 ARG BASE_RUNTIME=gcr.io/distroless/cc-debian12:nonroot
 
@@ -9,8 +9,9 @@ FROM ${BASE_BUILD} AS build
 WORKDIR /src
 COPY . .
 ENV CARGO_PROFILE_RELEASE_DEBUG=none CARGO_PROFILE_RELEASE_STRIP=symbols
-# Dependencies that an earlier build compiled are not compiled again. The files of the workspace are new to Cargo, which
-# compares times: one that is older than the cache, such as that of an earlier release, would count as unchanged.
+# Dependencies that an earlier build compiled are not compiled again. The files of the workspace are new to
+# Cargo, which compares times: one that is older than the cache, such as that of an earlier release, would count
+# as unchanged.
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,id=chart-index-target,target=/src/target,sharing=locked \
     find . -path ./target -prune -o -type f -exec touch {} + && \

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Creates the API keys of this folder on the node MEILISEARCH_URL, unless it has them. The master key is in the file
-# MASTER_KEY_FILE. Each key has a fixed uid, so its value is the same on every node and after a loss of all data:
-# HMAC-SHA256 of the uid by the master key, in hexadecimal.
+# Creates the API keys of this folder on the node MEILISEARCH_URL, unless it has them. The master key is in the
+# file MASTER_KEY_FILE. Each key has a fixed uid, so its value is the same on every node and after a loss of all
+# data: HMAC-SHA256 of the uid by the master key, in hexadecimal.
 set -eu
 cd "$(dirname "$0")"
 

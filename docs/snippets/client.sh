@@ -5,8 +5,8 @@ base=$1
 cache=$(mktemp -d) # keep it, so that the next run uses it
 trap 'rm -rf "$cache"' EXIT
 
-# get PATH [OPTIONS OF curl]: writes the JSON at a path to $json. Sends the ETag of an earlier response. On 429 and 503 curl
-# waits as long as Retry-After says.
+# get PATH [OPTIONS OF curl]: writes the JSON at a path to $json. Sends the ETag of an earlier response. On 429
+# and 503 curl waits as long as Retry-After says.
 get() {
     path=$1
     shift

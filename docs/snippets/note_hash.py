@@ -4,7 +4,8 @@ import json
 import struct
 import sys
 
-# BLAKE3 without its key and derivation modes: https://github.com/BLAKE3-team/BLAKE3-specs. The package `blake3` is faster.
+# BLAKE3 without its key and derivation modes: https://github.com/BLAKE3-team/BLAKE3-specs. The package `blake3`
+# is faster.
 IV = [0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19]
 PERMUTATION = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8]
 COLUMNS_AND_DIAGONALS = [(0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),

@@ -35,7 +35,8 @@ class Prometheus:
         self.url = url.rstrip("/")
         scrape = self.scrape_interval()
         self.step = max(scrape, math.ceil(length / POINTS))
-        # Steps start at multiples of their length, as those of Grafana, so that a graph does not change as it moves.
+        # Steps start at multiples of their length, as those of Grafana, so that a graph does not change as it
+        # moves.
         self.end = math.floor((end or time.time()) / self.step) * self.step
         self.start = self.end - math.floor(length / self.step) * self.step
         self.variables = {

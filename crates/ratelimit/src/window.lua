@@ -1,6 +1,7 @@
 -- Decides whether requests are within the sliding windows of their keys, and counts those that are.
 --
--- KEYS     for each request the window of its (group, address), and then, if it is limited by its network as well, that of
+-- KEYS     for each request the window of its (group, address), and then, if it is limited by its network as
+-- well, that of
 --          its (group, network)
 -- ARGV[1]  the length of all windows in microseconds
 -- ARGV[2]  the time to live of the keys in milliseconds, which is more than the window
@@ -13,8 +14,8 @@
 --            5  microseconds: if admitted, until the oldest admission of the address leaves the window; if refused, until a
 --               request can be admitted
 --
--- The value of a key is the times of the admissions that still count, t0 being the oldest. A time has 5 bytes: the
--- microseconds of this server's clock modulo 2^40 (12.7 days, far longer than any window), big-endian.
+-- The value of a key is the times of the admissions that still count, t0 being the oldest. A time has 5 bytes:
+-- the microseconds of this server's clock modulo 2^40 (12.7 days, far longer than any window), big-endian.
 --
 -- Up to 16 times are a row, here three of them:
 --
@@ -27,8 +28,8 @@
 --           | head | count | t0 | t6 ... t19 | unused      | t0 ... t5   |
 --                               | slots 0-13 | slots 14-17 | slots 18-23 |
 --
--- Time number i is in slot (head + i) % slots. An admission writes one slot and the header. The length of a value shows
--- whether it is a row or a ring, and how many slots a ring has.
+-- Time number i is in slot (head + i) % slots. An admission writes one slot and the header. The length of a
+-- value shows whether it is a row or a ring, and how many slots a ring has.
 local TIME_BYTES, HEADER_BYTES, CYCLE = 5, 13, 1099511627776
 local ROW_TIMES, ROW_BYTES = 16, '80'
 -- Up to this limit, reading a value as a whole (5 kB) takes less time than a second command.
@@ -39,13 +40,14 @@ local clock = call('TIME')
 local now = (clock[1] * 1000000 + clock[2]) % CYCLE
 local packed_now = pack('>I5', now)
 
--- Decides by one window. A dry run counts nothing, and returns nothing but whether the request would be admitted, or the
--- refusal. Returns
+-- Decides by one window. A dry run counts nothing, and returns nothing but whether the request would be
+-- admitted, or the refusal. Returns
 --   1, remaining, microseconds until the oldest admission leaves the window  if the request is admitted
 --   0, 0,         microseconds until the next request can be admitted        if it is refused
 local function decide(key, limit, is_dry_run)
-  -- Most addresses have no window: then this is the only command. Else it returns the value, which at a limit of 240 has at most
-  -- 1.2 kB. It is an error before Redis 7, and if the value has another type, which counts as empty.
+  -- Most addresses have no window: then this is the only command. Else it returns the value, which at a limit
+  -- of 240 has at most 1.2 kB. It is an error before Redis 7, and if the value has another type, which counts
+  -- as empty.
   local value = nil
   if not is_dry_run and limit <= MAX_LIMIT_READ_AS_A_WHOLE then
     value = pcall('SET', key, packed_now, 'NX', 'GET', 'PX', ttl)
@@ -79,13 +81,15 @@ local function decide(key, limit, is_dry_run)
       return bytes .. range(HEADER_BYTES, HEADER_BYTES + (number - until_end) * TIME_BYTES - 1)
     end
   end
-  -- A corrupt value counts as empty: its length is not that of a window, or its header points outside of the slots.
+  -- A corrupt value counts as empty: its length is not that of a window, or its header points outside of the
+  -- slots.
   if (slots + count) % 1 ~= 0 or is_ring and (head >= slots or count > slots or count < 1) then
     times, is_ring, count = '', false, 0
   end
 
-  -- The age of a time by its number. `times` holds the times from number `first` on: all of a row, and of a ring those
-  -- read so far. Each read of a ring is twice as long as the one before, so that few reads find the oldest that counts.
+  -- The age of a time by its number. `times` holds the times from number `first` on: all of a row, and of a
+  -- ring those read so far. Each read of a ring is twice as long as the one before, so that few reads find the
+  -- oldest that counts.
   local first, read_length = 0, 2
   local function age_of(index)
     if is_ring and (index < first or index >= first + #times / TIME_BYTES) then
@@ -95,22 +99,24 @@ local function decide(key, limit, is_dry_run)
     return (now - unpack_numbers('>I5', times, (index - first) * TIME_BYTES + 1)) % CYCLE
   end
 
-  -- The request is refused if the newest `limit` times are all in the window, whichever limit they were written under.
+  -- The request is refused if the newest `limit` times are all in the window, whichever limit they were written
+  -- under.
   local oldest, age, all, remaining, wait = count - limit, 0, nil, nil, nil
   if oldest >= 0 then
     age = age_of(oldest)
     if age < window then
       return 0, 0, window - age
     elseif age >= CYCLE / 2 then
-      -- A time in the future: the clock of this server was set back, or the value is corrupt. Count all times as now:
-      -- that never admits too many, and ends after one window.
+      -- A time in the future: the clock of this server was set back, or the value is corrupt. Count all times
+      -- as now: that never admits too many, and ends after one window.
       all = string.rep(packed_now, limit)
     end
   end
 
   if not all then
     if is_dry_run then return 1 end
-    -- Skip the times that have left the window, usually none or one since the last admission. Fewer than `limit` remain.
+    -- Skip the times that have left the window, usually none or one since the last admission. Fewer than
+    -- `limit` remain.
     oldest = math.max(oldest + 1, 0)
     while oldest < count do
       age = age_of(oldest)
@@ -141,11 +147,11 @@ local function decide(key, limit, is_dry_run)
   return 0, 0, window
 end
 
--- Decides by the windows of the address and of the network: both must admit the request. `remaining` is the smaller one of
--- both. If both refuse, the longer wait counts.
+-- Decides by the windows of the address and of the network: both must admit the request. `remaining` is the
+-- smaller one of both. If both refuse, the longer wait counts.
 --
--- A request counts in both windows or in neither, so the address makes a dry run before the network counts. What passes
--- the dry run is admitted afterwards: in between, a window can only lose admissions.
+-- A request counts in both windows or in neither, so the address makes a dry run before the network counts.
+-- What passes the dry run is admitted afterwards: in between, a window can only lose admissions.
 local function decide_both(address, network, limit, network_limit)
   local is_admitted, _, address_wait = decide(address, limit, true)
   if is_admitted == 0 then

@@ -1,8 +1,8 @@
 // Computes the note hash, version 1, of chart files (.osu and .qua) in the browser.
 //
-// A chart file gives the same hash as in the index, or a reason why it cannot be told, never another hash. So this
-// follows crates/chartfile to the letter, and refuses what it does not know: YAML is read only in the form in which the
-// game and its tools write it.
+// A chart file gives the same hash as in the index, or a reason why it cannot be told, never another hash. So
+// this follows crates/chartfile to the letter, and refuses what it does not know: YAML is read only in the form
+// in which the game and its tools write it.
 
 import { explained, hashTimedNotes, refuse } from "./note_hash.js";
 

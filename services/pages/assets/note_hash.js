@@ -47,7 +47,8 @@ export function hashOfTimedNotes(keys, notes) {
 }
 
 /**
- * The note hash of canonical notes: start in milliseconds after the first, column, and end, or -1 for a tap. Sorts them.
+ * The note hash of canonical notes: start in milliseconds after the first, column, and end, or -1 for a tap.
+ * Sorts them.
  *
  * @param {number} keys the key count
  * @param {[number, number, number][]} notes

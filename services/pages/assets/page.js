@@ -198,7 +198,8 @@ function startList() {
   });
   history.scrollRestoration = "manual";
   addEventListener("popstate", (event) => {
-    // A link to a part of the page, or back before another list was here: the list that is shown is the right one.
+    // A link to a part of the page, or back before another list was here: the list that is shown is the right
+    // one.
     if (location.pathname + location.search === shown) {
       loading?.abort();
       clearInterval(retryTimer);

@@ -1,4 +1,5 @@
-// "Which chart is this?": hashes chart files in the browser and looks the hashes up. No file leaves the machine.
+// "Which chart is this?": hashes chart files in the browser and looks the hashes up. No file leaves the
+// machine.
 
 const MAX_FILES = 2_000;
 /** The maximum of a batch lookup. */
@@ -10,8 +11,8 @@ const MAX_DEPTH = 8;
 /**
  * Identifies files or folders. One file that the index knows opens the page of its chart; several are listed.
  *
- * @param {HTMLElement} section #which-chart, with the addresses of chart_files.js and hash_filter.js in its data
- * @param {(File | FileSystemEntry)[]} items what was chosen or dropped
+ * @param {HTMLElement} section #which-chart, with the addresses of chart_files.js and hash_filter.js in its
+ * data @param {(File | FileSystemEntry)[]} items what was chosen or dropped
  */
 export async function identify(section, items) {
   const run = {};

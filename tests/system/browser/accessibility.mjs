@@ -1,4 +1,5 @@
-// Every page and state by axe-core (WCAG 2.2 AA and best practices), in themes and widths, and by html-validate.
+// Every page and state by axe-core (WCAG 2.2 AA and best practices), in themes and widths, and by
+// html-validate.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

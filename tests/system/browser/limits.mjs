@@ -1,4 +1,5 @@
-// The page of someone who exceeded the rate limit, and its recovery. `limitedPages` allows three pages in a minute.
+// The page of someone who exceeded the rate limit, and its recovery. `limitedPages` allows three pages in a
+// minute.
 
 import assert from "node:assert/strict";
 

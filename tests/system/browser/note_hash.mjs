@@ -1,4 +1,5 @@
-// blake3.js, note_hash.js and chart_files.js: BLAKE3, the test vectors of note hash and preview, and files compared with the indexer.
+// blake3.js, note_hash.js and chart_files.js: BLAKE3, the test vectors of note hash and preview, and files
+// compared with the indexer.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -12,7 +13,8 @@ import { canonicalNotes, decode } from "../../../services/pages/assets/preview_n
 
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 
-// From test_vectors.json of the BLAKE3 repository: the first 32 bytes of each hash. Byte i of an input is i modulo 251.
+// From test_vectors.json of the BLAKE3 repository: the first 32 bytes of each hash. Byte i of an input is i
+// modulo 251.
 const BLAKE3_VECTORS = {
   0: "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262",
   1: "2d3adedff11b61f14c886e35afa036736dcd87a74d27b5c1510225d0f592e213",

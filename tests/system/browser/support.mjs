@@ -1,4 +1,5 @@
-// A browser on the site of the test run, and users who operate it by mouse, by keyboard alone, or without scripts.
+// A browser on the site of the test run, and users who operate it by mouse, by keyboard alone, or without
+// scripts.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -26,8 +27,8 @@ before(async () => (browser = await launch()));
 after(() => browser.close());
 
 /**
- * Opens a page in a context of its own, and fails if it reports anything: a message on the console, an error, or a violation
- * of the content security policy.
+ * Opens a page in a context of its own, and fails if it reports anything: a message on the console, an error,
+ * or a violation of the content security policy.
  *
  * @param {object} options of the context; `expected` are patterns of messages that a test provokes
  * @param {(page: import("playwright-core").Page) => Promise<void>} run

@@ -2,8 +2,8 @@
 --
 --   wrk -s wrk.lua URL -- REQUESTS CLIENTS NUMBER
 --
--- A line has the fields of a request, separated by tabs: the request line, headers, and after an empty field the body.
--- NUMBER selects the addresses and where in the file to begin. Prints a line of JSON at the end.
+-- A line has the fields of a request, separated by tabs: the request line, headers, and after an empty field
+-- the body. NUMBER selects the addresses and where in the file to begin. Prints a line of JSON at the end.
 local threads = 0
 
 function setup(thread)

@@ -1,5 +1,5 @@
-// Validates custom resources whose types are in an npm package: values by the validators of the package, unknown fields, which
-// these ignore, by its TypeScript types. Runs in the folder of node_modules.
+// Validates custom resources whose types are in an npm package: values by the validators of the package,
+// unknown fields, which these ignore, by its TypeScript types. Runs in the folder of node_modules.
 //
 // Standard input: an array of {module, object}. Prints a line for each error.
 import { readFileSync } from "node:fs";

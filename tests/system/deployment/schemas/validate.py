@@ -22,8 +22,9 @@ from kubernetes_validate import utils
 # The oldest and the newest version that the manifests are for.
 KUBERNETES_VERSIONS = ("1.33", "1.37")
 
-# The packages with types and validators of custom resources, by group. They are generated from the Go types of Gateway
-# API 1.5, CloudNativePG 1.29 and the Prometheus operator 0.91, from which these projects generate their CRDs.
+# The packages with types and validators of custom resources, by group. They are generated from the Go types of
+# Gateway API 1.5, CloudNativePG 1.29 and the Prometheus operator 0.91, from which these projects generate their
+# CRDs.
 PACKAGES = {
     "gateway.networking.k8s.io": "@kubernetes-models/gateway-api",
     "monitoring.coreos.com": "@kubernetes-models/prometheus-operator",

@@ -4,8 +4,9 @@
 #   launch.sh FOLDER UID GID READ_ONLY WORKDIR [NAME=value]... PROGRAM [ARGUMENT]...
 #
 # The root filesystem is that of the machine, with a layer in memory for what is written, and with the mounts of
-# FOLDER/mounts: lines of KIND (folder, bind, tmpfs), SOURCE, TARGET and OPTIONS, separated by tabs. FOLDER/etc/* replace files of /etc. The
-# program has no capabilities and cannot gain any, and it is killed when the thread that started it ends.
+# FOLDER/mounts: lines of KIND (folder, bind, tmpfs), SOURCE, TARGET and OPTIONS, separated by tabs.
+# FOLDER/etc/* replace files of /etc. The program has no capabilities and cannot gain any, and it is killed when
+# the thread that started it ends.
 set -eu
 folder=$1 uid=$2 gid=$3 read_only=$4 workdir=$5
 shift 5

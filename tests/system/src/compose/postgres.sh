@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the entry point of the image `postgres` does: creates the cluster on the first start, and runs the scripts for that.
+# What the entry point of the image `postgres` does: creates the cluster on the first start, and runs the
+# scripts for that.
 set -eu
 user=${POSTGRES_USER:-postgres}
 database=${POSTGRES_DB:-$user}

@@ -53,7 +53,7 @@ impl ChartsetMember {
 /// Serialises as the list item of docs/formats/records.md, "Chartset".
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chartset {
-    /// Stays the same when the charts change (docs/api.md, "Chartsets and ids").
+    /// Stays the same when the charts change (docs/formats/records.md, "Chartsets and ids").
     pub id: ChartsetId,
     /// Title of the first chart, in the order of the chartset detail.
     pub title: String,

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartsetRecord {
-    /// Stays the same when the charts change (docs/api.md, "Chartsets and ids").
+    /// Stays the same when the charts change (docs/formats/records.md, "Chartsets and ids").
     pub id: ChartsetId,
     /// When the chartset last changed in the index, in Unix epoch milliseconds. Lists are ordered by it.
     pub updated_at_ms: i64,

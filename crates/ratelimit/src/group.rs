@@ -13,7 +13,7 @@ pub enum Group {
     List,
     /// Chartset details and source redirects.
     Detail,
-    /// Batch lookups and the change feed.
+    /// Batch lookups, the hash filter, the change feed and exports.
     Bulk,
     /// Pages of the web site.
     Page,

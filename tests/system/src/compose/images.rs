@@ -110,7 +110,7 @@ fn variables(variables: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 fn postgres() -> Image {
-    let script = workspace_root().join("tests/src/compose/postgres.sh");
+    let script = workspace_root().join("tests/system/src/compose/postgres.sh");
     Image {
         entrypoint: words("sh /usr/local/bin/docker-entrypoint.sh"),
         command: words("postgres"),

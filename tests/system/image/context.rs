@@ -9,10 +9,11 @@ use crate::buildah::Buildah;
 use crate::run;
 
 /// Files of a checkout that building reads.
-const NEEDED: [&str; 11] = [
+const NEEDED: [&str; 12] = [
     "CHANGELOG.md",
     "Cargo.lock",
     "Cargo.toml",
+    "benchmarks/benches/checks.rs",
     "benchmarks/src/ingest.rs",
     "crates/store/migrations/0001_catalogue.up.sql",
     "crates/store/src/lib.rs",

@@ -1,9 +1,14 @@
-//! More misses than PostgreSQL can handle: they must not displace cached responses.
+//! More requests than the service can handle must not displace others: misses while PostgreSQL hangs, and
+//! request bodies that never arrive.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use chart_index_tests::PrivatePostgres;
+use reqwest::Method;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::*;
 
@@ -62,4 +67,139 @@ async fn miss(client: Client, number: u32) -> u16 {
     let response = client.get_with(&path, &[("x-forwarded-for", &address)]).await;
     assert!(!response.header("retry-after").is_empty(), "{}", response.status);
     response.status.as_u16()
+}
+
+const BATCH: &str = "/api/charts/lookup";
+/// The limit of the group `bulk`.
+const BATCH_LIMIT: usize = 24;
+/// The address that sends slowly.
+const SLOW: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// Maximum time for anything in these tests on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A batch lookup whose body is sent apart from its head. `Expect` makes visible when the service reads the
+/// body (RFC 9110, section 10.1.1).
+struct Upload(TcpStream);
+
+impl Upload {
+    /// Sends the head of a request with a body of this many bytes, and returns the status line of the first
+    /// response: 100 if the service waits for the body.
+    async fn start(service: SocketAddr, bytes: usize) -> (Self, String) {
+        let stream = TcpStream::connect(service).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut upload = Self(stream);
+        let head = format!(
+            "POST {BATCH} HTTP/1.1\r\nHost: test\r\nX-Forwarded-For: {SLOW}\r\n\
+             Content-Type: application/json\r\nContent-Length: {bytes}\r\nExpect: 100-continue\r\n\r\n"
+        );
+        upload.send(&head).await;
+        let status = upload.read_until("\r\n").await;
+        if status.starts_with("HTTP/1.1 100 ") {
+            upload.read_until("\r\n").await;
+        }
+        (upload, status)
+    }
+
+    async fn send(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    async fn read_until(&mut self, end: &str) -> String {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(end.as_bytes()) {
+            bytes.push(timeout(TIMEOUT, self.0.read_u8()).await.expect("a response").unwrap());
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// The rest of what the service sends until it closes the connection.
+    async fn read_to_end(mut self) -> String {
+        let mut text = String::new();
+        timeout(TIMEOUT, self.0.read_to_string(&mut text)).await.expect("the service closes").unwrap();
+        text
+    }
+}
+
+/// A service that trusts the addresses that the test forwards, with an empty database.
+async fn start_behind_proxy() -> (TestDatabase, TestRedis, Service) {
+    let (database, redis) = (TestDatabase::create().await, TestRedis::create());
+    indexer(database.url(), &["migrate"]).succeeded();
+    let variables = [("TRUSTED_PROXIES", "127.0.0.0/8"), ("REDIS_URL", redis.url())];
+    let service =
+        Service::start_with(database.url(), &ServiceOptions { variables: &variables, ..Default::default() });
+    (database, redis, service)
+}
+
+fn batch() -> String {
+    format!("{{\"hashes\":[\"{}\"]}}", "0".repeat(64))
+}
+
+async fn look_up(client: &Client, address: Ipv4Addr) -> Response {
+    let address = address.to_string();
+    let headers = [("content-type", "application/json"), ("x-forwarded-for", address.as_str())];
+    client.send(Method::POST, BATCH, &headers, batch()).await
+}
+
+/// docs/api.md, "Batch lookup": one address with 100 bodies that never arrive takes nothing from others, and
+/// each of them counts against its rate limit.
+#[tokio::test]
+async fn unfinished_bodies_leave_room_for_other_clients() {
+    const UPLOADS: usize = 100;
+    const LOOKUPS: u32 = 200;
+    let (_database, _redis, service) = start_behind_proxy().await;
+    let (mut waiting, mut refused) = (Vec::new(), Vec::new());
+    for _ in 0..UPLOADS {
+        let (mut upload, status) = Upload::start(service.address(), batch().len()).await;
+        if status.starts_with("HTTP/1.1 100 ") {
+            upload.send("{\"hashes\":[").await;
+            waiting.push(upload);
+        } else {
+            refused.push(status);
+        }
+    }
+    let (client, mut succeeded) = (service.client(), 0);
+    for number in 0..LOOKUPS {
+        let response = look_up(&client, Ipv4Addr::from_bits((10 << 24) + number)).await;
+        succeeded += u32::from(response.status == 200);
+    }
+    assert!(succeeded * 100 >= LOOKUPS * 99, "{succeeded} of {LOOKUPS} lookups of other clients");
+    assert_eq!((waiting.len(), refused.len()), (BATCH_LIMIT, UPLOADS - BATCH_LIMIT));
+    assert!(refused.iter().all(|status| status.starts_with("HTTP/1.1 429 ")), "{refused:?}");
+    let response = look_up(&client, SLOW).await;
+    assert_eq!((response.status.as_u16(), response.header("ratelimit-policy")), (429, "\"bulk\";q=24;w=60"));
+}
+
+/// docs/api.md, "Errors": the body has one second, after which the connection is closed.
+#[tokio::test]
+async fn unfinished_body_is_408_after_one_second() {
+    let (_database, _redis, service) = start_behind_proxy().await;
+    let start = Instant::now();
+    let (mut upload, _) = Upload::start(service.address(), batch().len()).await;
+    upload.send("{\"hashes\":[").await;
+    let response = upload.read_to_end().await;
+    let waited = start.elapsed();
+    assert!((1..4).contains(&waited.as_secs()), "{waited:?}");
+    assert!(response.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{response}");
+    for expected in [
+        "\r\nconnection: close\r\n",
+        "\r\ncache-control: no-store\r\n",
+        "\r\ncontent-type: application/problem+json\r\n",
+        "\"type\":\"/problems/request-timeout\"",
+    ] {
+        assert!(response.contains(expected), "{expected}: {response}");
+    }
+}
+
+/// A body may arrive after the head, in several segments.
+#[tokio::test]
+async fn body_in_several_segments_is_accepted() {
+    let (_database, _redis, service) = start_behind_proxy().await;
+    let body = batch();
+    let (mut upload, status) = Upload::start(service.address(), body.len()).await;
+    assert_eq!(status, "HTTP/1.1 100 Continue\r\n");
+    let (first, second) = body.split_at(20);
+    for segment in [first, second] {
+        upload.send(segment).await;
+    }
+    assert_eq!(upload.read_until("\r\n").await, "HTTP/1.1 200 OK\r\n");
 }

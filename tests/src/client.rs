@@ -1,7 +1,11 @@
 //! An HTTP client that returns responses unchanged: it follows no redirects and decodes nothing.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
+use hyper::body::{Body, Bytes, Frame};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
@@ -73,12 +77,20 @@ impl Client {
         path: &str,
         headers: &[(&str, &str)],
     ) -> Result<Response, reqwest::Error> {
-        self.try_send(method, path, headers, String::new()).await
+        self.try_send(method, path, headers, None).await
     }
 
     /// Sends a request with a body.
     pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: String) -> Response {
+        // Without one there is no `Content-Length` either.
+        let body = (!body.is_empty()).then(|| body.into());
         self.try_send(method, path, headers, body).await.expect("the service responds")
+    }
+
+    /// Sends a request with a body that never ends.
+    pub async fn send_endless(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
+        let body = reqwest::Body::wrap(EndlessBody);
+        self.try_send(method, path, headers, Some(body)).await.expect("the service responds")
     }
 
     async fn try_send(
@@ -86,11 +98,10 @@ impl Client {
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
-        body: String,
+        body: Option<reqwest::Body>,
     ) -> Result<Response, reqwest::Error> {
         let mut request = self.http.request(method, format!("{}{path}", self.base));
-        // Without one there is no `Content-Length` either.
-        if !body.is_empty() {
+        if let Some(body) = body {
             request = request.body(body);
         }
         for (name, value) in headers {
@@ -102,6 +113,21 @@ impl Client {
             headers: response.headers().clone(),
             body: response.bytes().await?.to_vec(),
         })
+    }
+}
+
+/// A body of which no byte is ever sent.
+struct EndlessBody;
+
+impl Body for EndlessBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
     }
 }
 

@@ -48,6 +48,9 @@ pub enum ApiError {
     /// The request body ended before its end.
     #[error("incomplete body")]
     IncompleteBody,
+    /// The request body was not complete in time.
+    #[error("request timeout")]
+    RequestTimeout,
     /// The request body is larger than 128 KiB.
     #[error("content too large")]
     ContentTooLarge,
@@ -211,6 +214,7 @@ impl ApiError {
             Self::BadParameter(_) => ErrorType::BadParameter,
             Self::MalformedHash(_) | Self::MalformedHashAt { .. } => ErrorType::MalformedHash,
             Self::MalformedBody(_) | Self::IncompleteBody => ErrorType::MalformedBody,
+            Self::RequestTimeout => ErrorType::RequestTimeout,
             Self::ContentTooLarge => ErrorType::ContentTooLarge,
             Self::UnsupportedMediaType => ErrorType::UnsupportedMediaType,
             Self::NotFound(_) => ErrorType::NotFound,
@@ -254,6 +258,7 @@ impl ApiError {
                 format!("the body is not the expected JSON: line {line}, column {column}").into()
             }
             Self::IncompleteBody => "the body ended early".into(),
+            Self::RequestTimeout => "the body was not complete within one second".into(),
             Self::ContentTooLarge => "the body must not exceed 128 KiB".into(),
             Self::UnsupportedMediaType => "send the body as application/json".into(),
             Self::ChangesLost => {
@@ -454,6 +459,7 @@ mod tests {
             (ApiError::ChangesLost, 410, None, CachePolicy::NoStore),
             (ApiError::MalformedHashAt { parameter: "hashes", index: 7 }, 400, None, CachePolicy::NoStore),
             (ApiError::IncompleteBody, 400, None, CachePolicy::NoStore),
+            (ApiError::RequestTimeout, 408, None, CachePolicy::NoStore),
             (ApiError::ContentTooLarge, 413, None, CachePolicy::NoStore),
             (ApiError::UnsupportedMediaType, 415, None, CachePolicy::NoStore),
             (ApiError::MethodNotAllowed(AllowedMethods::Read), 405, None, CachePolicy::NoStore),

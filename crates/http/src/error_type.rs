@@ -20,6 +20,8 @@ pub enum ErrorType {
     ChangesLost,
     /// The resource does not have this method.
     MethodNotAllowed,
+    /// The request body was not complete in time.
+    RequestTimeout,
     /// The request body is too large.
     ContentTooLarge,
     /// The request body has another media type than the endpoint expects.
@@ -46,13 +48,14 @@ pub enum ErrorType {
 
 impl ErrorType {
     /// Every type, in the order of the enum.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::BadParameter,
         Self::MalformedHash,
         Self::MalformedBody,
         Self::NotFound,
         Self::ChangesLost,
         Self::MethodNotAllowed,
+        Self::RequestTimeout,
         Self::ContentTooLarge,
         Self::UnsupportedMediaType,
         Self::RangeNotSatisfiable,
@@ -76,6 +79,7 @@ impl ErrorType {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::ChangesLost => StatusCode::GONE,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::ContentTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
@@ -100,6 +104,7 @@ impl ErrorType {
             Self::NotFound => "/problems/not-found",
             Self::ChangesLost => "/problems/changes-lost",
             Self::MethodNotAllowed => "/problems/method-not-allowed",
+            Self::RequestTimeout => "/problems/request-timeout",
             Self::ContentTooLarge => "/problems/content-too-large",
             Self::UnsupportedMediaType => "/problems/unsupported-media-type",
             Self::RangeNotSatisfiable => "/problems/range-not-satisfiable",
@@ -124,6 +129,7 @@ impl ErrorType {
             Self::NotFound => "Not found",
             Self::ChangesLost => "The changes were lost",
             Self::MethodNotAllowed => "Method not allowed",
+            Self::RequestTimeout => "The request body took too long",
             Self::ContentTooLarge => "The request body is too large",
             Self::UnsupportedMediaType => "Unsupported media type",
             Self::RangeNotSatisfiable => "The range is beyond the end of the file",

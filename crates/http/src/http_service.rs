@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
-use axum::http::header::CONTENT_LENGTH;
-use axum::http::{Method, StatusCode};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_instrumentation::{Sampler, meter};
 use chart_index_ratelimit::{Group, Limiter};
@@ -30,7 +30,7 @@ use crate::request_telemetry::RequestTelemetry;
 use crate::route_table::{MatchedRoute, RouteTable};
 use crate::{
     AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes,
-    cache_policy, cors, host_header, html_headers, overload_pause,
+    cache_policy, cors, host_header, html_headers, json_request, overload_pause,
 };
 
 /// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones
@@ -71,8 +71,9 @@ struct PrivateListener {
 
 impl HttpService {
     /// The public API. Around its routes are, from the outermost: request id, span, metrics and log; headers of
-    /// all responses; CORS; conversion of panics to errors; request limits; rate limits. Requests without a
-    /// route count against the group `other`.
+    /// all responses; CORS; conversion of panics to errors; request limits; rate limits. A request with a body
+    /// has its rate limit before its body, and its request limits after it. Requests without a route count
+    /// against the group `other`.
     ///
     /// The sampler decides which requests have a span. A trusted proxy that sends `traceparent` decides
     /// instead, unless the sampler is off.
@@ -162,6 +163,7 @@ impl HttpService {
     async fn respond(&self, request: Request, route: Result<MatchedRoute, ApiError>) -> Response {
         let is_public = matches!(self.listener, Listener::Public { .. });
         let is_head = request.method() == Method::HEAD;
+        let has_body = route.as_ref().is_ok_and(|route| route.has_body);
         let error_page = self.error_pages().and_then(|pages| pages.for_request(&request));
         let mut response = if is_public && cors::is_preflight(&request) {
             cors::preflight(allowed_methods(&route))
@@ -171,7 +173,7 @@ impl HttpService {
             // tolerate it.
             let response = AssertUnwindSafe(response).catch_unwind().await;
             let response = response.unwrap_or_else(|panic| Err(panic_error(panic)));
-            response.unwrap_or_else(|error| error_response(error, is_head))
+            response.unwrap_or_else(|error| error_response(error, is_head, has_body))
         };
         if is_public {
             cors::allow_any_origin(&mut response);
@@ -194,7 +196,7 @@ impl HttpService {
     /// Calls the handler, on the public listener within the limits on requests in flight and on time.
     async fn call(
         &self,
-        request: Request,
+        mut request: Request,
         route: Result<MatchedRoute, ApiError>,
     ) -> Result<Response, ApiError> {
         match &self.listener {
@@ -205,6 +207,10 @@ impl HttpService {
             }
             Listener::Public { shared, rate_limiter } => {
                 let group = route.as_ref().map_or(Group::Other, |route| route.group);
+                if route.as_ref().is_ok_and(|route| route.has_body) {
+                    // Boxed, so that the future of requests without a body is no larger.
+                    request = Box::pin(self.receive(shared, rate_limiter, request, group)).await?;
+                }
                 let _permits = shared.limits.try_acquire(group)?;
                 let response =
                     pin!(self.call_within_rate_limit(&shared.routes, rate_limiter, request, route));
@@ -215,6 +221,26 @@ impl HttpService {
                 }
             }
         }
+    }
+
+    /// Receives a request with its body, before it counts as in flight: clients decide how long that takes. The
+    /// rate limit is decided first, so that a body that never arrives counts.
+    async fn receive(
+        &self,
+        shared: &PublicListener,
+        rate_limiter: &HttpRateLimiter,
+        request: Request,
+        group: Group,
+    ) -> Result<Request, ApiError> {
+        // While the group is at its limit, requests are rejected at once and do not count.
+        drop(shared.limits.try_acquire(group)?);
+        let _permit = shared.limits.try_acquire_body()?;
+        let address = rate_limiter.client_address(&request, self.peer);
+        if let Err(error) = request_limits::validate(&request) {
+            return Err(rate_limiter.count_invalid(address, error).await);
+        }
+        rate_limiter.finish(&rate_limiter.prepare(group, address)?).await?;
+        json_request::receive(request, &self.timer).await
     }
 
     /// Calls the handler within the rate limit. The handler may run the check together with its read; if it did
@@ -231,7 +257,8 @@ impl HttpService {
             return Err(rate_limiter.count_invalid(address, error).await);
         }
         let check = match &route {
-            Ok(route) if !route.is_limited => HttpRateLimiter::unlimited(),
+            // With a body, the limit has been decided.
+            Ok(route) if route.has_body || !route.is_limited => HttpRateLimiter::unlimited(),
             Ok(route) => rate_limiter.prepare(route.group, address)?,
             Err(_) => rate_limiter.prepare(Group::Other, address)?,
         };
@@ -268,13 +295,17 @@ where
 
 /// Turns an error outside of the routes into a response, as `axum::Router` would: with a length, and without a
 /// body for HEAD.
-fn error_response(error: ApiError, is_head: bool) -> Response {
+fn error_response(error: ApiError, is_head: bool, has_body: bool) -> Response {
     let mut response = error.into_response();
     if let Some(length) = response.body().size_hint().exact() {
         response.headers_mut().insert(CONTENT_LENGTH, length.into());
     }
     if is_head {
         *response.body_mut() = Body::empty();
+    }
+    if has_body {
+        // It may not have been read to its end (RFC 9112, sections 9.3 and 9.6).
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }

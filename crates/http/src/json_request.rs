@@ -1,23 +1,28 @@
 //! JSON request bodies.
 
+use std::time::Duration;
+
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
-use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
 use crate::ApiError;
+use crate::connection_timer::ConnectionTimer;
 
 /// The maximum size of a request body in bytes (docs/api.md, "Batch lookup").
 const MAX_BYTES: usize = 128 * 1024;
 
-/// Extracts a JSON request body of at most 128 KiB.
+/// The maximum time to receive a request body (docs/api.md, "Batch lookup").
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Extracts the JSON request body of a [`post_route`](crate::Routes::post_route).
 ///
 /// # Errors
 ///
-/// [`ApiError::UnsupportedMediaType`], [`ApiError::ContentTooLarge`], or [`ApiError::MalformedBody`].
+/// [`ApiError::MalformedBody`].
 #[derive(Debug)]
 pub struct JsonRequest<T>(pub T);
 
@@ -25,12 +30,30 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonRequest<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
-        if !has_json_type(request.headers()) {
-            return Err(ApiError::UnsupportedMediaType);
-        }
-        let bytes = read(request.into_body()).await?;
-        serde_json::from_slice(&bytes).map(Self).map_err(ApiError::MalformedBody)
+        // It has been received, so it is in memory and complete.
+        let body = request.into_body().collect().await.map_err(|_| ApiError::IncompleteBody)?;
+        serde_json::from_slice(&body.to_bytes()).map(Self).map_err(ApiError::MalformedBody)
     }
+}
+
+/// Receives a JSON body of at most 128 KiB into memory. Rejects another media type, and a larger
+/// `Content-Length`, before reading the body.
+///
+/// # Errors
+///
+/// [`ApiError::UnsupportedMediaType`], [`ApiError::ContentTooLarge`], [`ApiError::IncompleteBody`], or
+/// [`ApiError::RequestTimeout`].
+pub(crate) async fn receive(request: Request, timer: &ConnectionTimer) -> Result<Request, ApiError> {
+    if !has_json_type(request.headers()) {
+        return Err(ApiError::UnsupportedMediaType);
+    }
+    let (parts, body) = request.into_parts();
+    let body = tokio::select! {
+        biased;
+        body = read(body) => body?,
+        () = timer.after(TIMEOUT) => return Err(ApiError::RequestTimeout),
+    };
+    Ok(Request::from_parts(parts, body.into()))
 }
 
 /// Whether `Content-Type` is `application/json`, whatever its parameters: JSON is UTF-8 (RFC 8259, section
@@ -41,24 +64,29 @@ fn has_json_type(headers: &HeaderMap) -> bool {
     media_type.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// Reads the body. Rejects one with a `Content-Length` above the limit before reading it.
-async fn read(body: Body) -> Result<Bytes, ApiError> {
+async fn read(body: Body) -> Result<Vec<u8>, ApiError> {
     if body.size_hint().lower() > MAX_BYTES as u64 {
         return Err(ApiError::ContentTooLarge);
     }
-    match Limited::new(body, MAX_BYTES).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::ContentTooLarge),
-        // The client closed the connection, or sent a malformed chunk: no one reads the response.
-        Err(_) => Err(ApiError::IncompleteBody),
+    let mut body = Limited::new(body, MAX_BYTES);
+    // Copied: as received, chunks of one byte would take many times their size in memory.
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => bytes.extend_from_slice(frame.data_ref().map_or(&[][..], AsRef::as_ref)),
+            Err(error) if error.is::<LengthLimitError>() => return Err(ApiError::ContentTooLarge),
+            // The client closed the connection, or sent a malformed chunk: no one reads the response.
+            Err(_) => return Err(ApiError::IncompleteBody),
+        }
     }
+    Ok(bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
 
-    use futures_util::stream;
+    use futures_util::{StreamExt, stream};
 
     use super::*;
 
@@ -67,7 +95,8 @@ mod tests {
         if let Some(content_type) = content_type {
             request = request.header(CONTENT_TYPE, content_type);
         }
-        JsonRequest::from_request(request.body(body).unwrap(), &()).await.map(|JsonRequest(value)| value)
+        let request = receive(request.body(body).unwrap(), &ConnectionTimer::default()).await?;
+        JsonRequest::from_request(request, &()).await.map(|JsonRequest(value)| value)
     }
 
     #[tokio::test]
@@ -100,5 +129,22 @@ mod tests {
             let error = extract(Some("application/json"), too_large).await.unwrap_err();
             assert!(matches!(error, ApiError::ContentTooLarge), "{error:?}");
         }
+    }
+    /// A body of two segments, of which the second arrives after this time.
+    fn slow_body(delay: Duration) -> Body {
+        let segments = stream::iter([(Duration::ZERO, "[1,"), (delay, " 2]")]);
+        Body::from_stream(segments.then(async |(delay, segment)| {
+            tokio::time::sleep(delay).await;
+            Ok::<_, Infallible>(segment)
+        }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_has_one_second() {
+        let in_time = slow_body(Duration::from_millis(990));
+        assert_eq!(extract(Some("application/json"), in_time).await.unwrap(), [1, 2]);
+        let too_late = slow_body(Duration::from_millis(1_010));
+        let error = extract(Some("application/json"), too_late).await.unwrap_err();
+        assert!(matches!(error, ApiError::RequestTimeout), "{error:?}");
     }
 }

@@ -21,7 +21,7 @@ pub struct HttpRateLimiter {
 
 /// The rate limit check of a request, which runs once: in [`ResponseCache`](crate::ResponseCache), in the same
 /// Redis round trip as the read of the response, or else after the handler, e.g. if the path was malformed:
-/// every request counts.
+/// every request counts. That of a request with a body runs before the body is received.
 #[derive(Debug, Clone)]
 pub struct RateLimitCheck(Arc<Mutex<Option<PreparedCheck>>>);
 
@@ -58,7 +58,7 @@ impl HttpRateLimiter {
         self.trusted_proxies.contains(peer.0)
     }
 
-    /// The check of a request without a rate limit.
+    /// The check of a request without a rate limit, or whose limit has been decided.
     pub(crate) fn unlimited() -> RateLimitCheck {
         RateLimitCheck(Arc::default())
     }

@@ -1,4 +1,4 @@
-//! Limits on each request: requests in flight, duration, length of the URI, and a valid `Host` header.
+//! Limits on each request: requests in flight, bodies, duration, length of the URI, and a valid `Host` header.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,9 @@ const MAX_URI_BYTES: usize = 8 * 1024;
 pub(crate) struct RequestLimits {
     in_flight: Arc<Semaphore>,
     groups: GroupLimits,
+    /// Bodies being received, each of which takes up to 128 KiB of memory. Not part of the requests in flight,
+    /// which slow clients would use up.
+    bodies: Semaphore,
     /// The maximum duration of a request.
     pub(crate) deadline: Duration,
 }
@@ -30,7 +33,17 @@ impl RequestLimits {
         let max_in_flight = max_in_flight.min(Semaphore::MAX_PERMITS);
         let in_flight = Arc::new(Semaphore::new(max_in_flight));
         observe_in_flight(meter, &in_flight, max_in_flight);
-        Self { in_flight, groups: GroupLimits::new(max_in_flight), deadline: config.request_deadline }
+        Self {
+            in_flight,
+            groups: GroupLimits::new(max_in_flight),
+            bodies: Semaphore::new(max_in_flight),
+            deadline: config.request_deadline,
+        }
+    }
+
+    /// Acquires the permit to receive a body.
+    pub(crate) fn try_acquire_body(&self) -> Result<SemaphorePermit<'_>, ApiError> {
+        self.bodies.try_acquire().map_err(|_| ApiError::Overloaded(Overload::InFlight))
     }
 
     /// Acquires the permits of a request of this group.

@@ -55,6 +55,8 @@ pub(crate) struct MatchedRoute {
     pub(crate) group: Group,
     /// Whether its requests have a rate limit.
     pub(crate) is_limited: bool,
+    /// Whether its requests have a body, which is JSON.
+    pub(crate) has_body: bool,
 }
 
 impl MatchedRoute {
@@ -98,8 +100,8 @@ impl RouteTable {
         let of_path = *found.map_err(|_| ApiError::NotFound(Resource::Endpoint))?.value;
         let index = of_path.of_method(MethodLabel::new(request.method()));
         let index = index.ok_or_else(|| ApiError::MethodNotAllowed(of_path.allowed()))?;
-        let Route { template, group, is_limited, .. } = self.routes[index];
-        Ok(MatchedRoute { index, template, group, is_limited })
+        let Route { template, methods, group, is_limited, .. } = self.routes[index];
+        Ok(MatchedRoute { index, template, group, is_limited, has_body: methods == RouteMethods::Post })
     }
 
     pub(crate) async fn call(&self, route: MatchedRoute, request: Request) -> Response {

@@ -46,7 +46,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// Adds a route for POST. Another route may have the same template, for other methods.
+    /// Adds a route for POST of JSON, see [`JsonRequest`](crate::JsonRequest). Another route may have the same
+    /// template, for other methods.
     #[must_use]
     pub fn post_route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
         self.all.push(Route { template, methods: RouteMethods::Post, group, is_limited: true, handlers });

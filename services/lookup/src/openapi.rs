@@ -83,6 +83,7 @@ impl IntoResponses for BatchResponses {
             ErrorType::BadParameter,
             ErrorType::MalformedHash,
             ErrorType::MalformedBody,
+            ErrorType::RequestTimeout,
             ErrorType::ContentTooLarge,
             ErrorType::UnsupportedMediaType,
         ];

@@ -152,6 +152,9 @@ impl Checked<'_> {
         self.batch(client, BATCH_PATH, &[("content-type", "text/plain")], &one).await;
         let long = format!("{BATCH_PATH}?x={}", "x".repeat(9_000));
         self.batch(client, &long, &[JSON], &one).await;
+        let unfinished = client.send_endless(Method::POST, BATCH_PATH, &[JSON]).await;
+        let status = self.document.check(BATCH, &unfinished);
+        self.statuses.insert((BATCH.to_owned(), status));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The service with test routes.
 
+mod bodies;
 mod log_lines;
 mod metrics;
 mod spans;

@@ -1,6 +1,7 @@
 //! `compose/haproxy.cfg`, run by a real HAProxy. In place of the replicas are servers that return the requests
 //! that they receive.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ const FORGED: &[(&str, &str)] = &[
 /// An HAProxy in front of servers of the test. Dropping the value kills it.
 struct Site {
     haproxy: Child,
+    address: SocketAddr,
     public: Client,
     private: Client,
     /// How many further requests these servers leave without a response.
@@ -46,18 +48,18 @@ impl Site {
         }
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("haproxy.cfg"), config).expect("a configuration");
-        let (public, private) = (free_address(), free_address());
+        let (address, private) = (free_address(), free_address());
         let haproxy = haproxy()
             .args(["-db", "-f", "haproxy.cfg"])
             .current_dir(folder.path())
-            .env("HAPROXY_LISTEN", public.to_string())
+            .env("HAPROXY_LISTEN", address.to_string())
             .env("HAPROXY_PRIVATE_LISTEN", private.to_string())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("haproxy starts");
-        let (public, private) = (Client::new(public), Client::new(private));
-        let site = Self { haproxy, public, private, unanswered, _folder: folder };
+        let (public, private) = (Client::new(address), Client::new(private));
+        let site = Self { haproxy, address, public, private, unanswered, _folder: folder };
         site.wait_until_healthy().await;
         site
     }
@@ -91,7 +93,7 @@ fn haproxy() -> Command {
     Command::new(if debian.is_file() { debian.as_os_str() } else { "haproxy".as_ref() })
 }
 
-/// A server that responds with its name and the request.
+/// A server that responds with its name and the head of the request as soon as it has received that.
 async fn start_replica(name: &'static str, unanswered: Arc<AtomicUsize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -115,7 +117,10 @@ async fn respond(mut stream: TcpStream, name: &'static str, unanswered: Arc<Atom
     }
     let body = format!("{name}\n{}", String::from_utf8_lossy(&request));
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-    stream.write_all((head + &body).as_bytes()).await.ok()
+    stream.write_all((head + &body).as_bytes()).await.ok()?;
+    // A close with unread bytes would reset the connection.
+    stream.shutdown().await.ok()?;
+    stream.read_to_end(&mut request).await.map(drop).ok()
 }
 
 #[test]
@@ -171,6 +176,28 @@ async fn request_without_response_is_sent_again() {
     site.unanswered.store(1, Ordering::SeqCst);
     let response = site.public.try_request(Method::POST, "/api/charts/0", &[]).await;
     assert!(response.is_err() || response.is_ok_and(|response| response.status == 502));
+}
+
+#[tokio::test]
+async fn request_is_forwarded_with_its_body() {
+    let site = Site::start().await;
+    let mut stream = TcpStream::connect(site.address).await.expect("a connection");
+    let head = "POST /api/charts/lookup HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n";
+    let expect = "Expect: 100-continue\r\n\r\n";
+    stream.write_all((head.to_owned() + expect).as_bytes()).await.expect("a head is sent");
+    let mut line = [0; 25];
+    stream.read_exact(&mut line).await.expect("a status");
+    assert_eq!(&line, b"HTTP/1.1 100 Continue\r\n\r\n", "HAProxy waits for the body");
+    stream.write_all(b"[").await.expect("half of the body is sent");
+    // Requests that HAProxy receives later.
+    for _ in 0..20 {
+        site.received("/api/charts/0", &[]).await;
+    }
+    let early = stream.try_read(&mut line).map_err(|error| error.kind());
+    assert_eq!(early, Err(ErrorKind::WouldBlock), "a replica responds to the head");
+    stream.write_all(b"]").await.expect("the other half is sent");
+    stream.read_exact(&mut line).await.expect("a response");
+    assert!(line.starts_with(b"HTTP/1.1 200 OK"), "{line:?}");
 }
 
 #[tokio::test]

@@ -93,7 +93,8 @@ impl Client {
         self.try_send(method, path, headers, Some(body)).await.expect("the service responds")
     }
 
-    async fn try_send(
+    /// Sends a request with a body; an error if there is no complete response.
+    pub async fn try_send(
         &self,
         method: Method,
         path: &str,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use chart_index_system_tests::haproxy_program;
 use chart_index_tests::{Client, free_address, within, workspace_root};
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -49,7 +50,7 @@ impl Site {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("haproxy.cfg"), config).expect("a configuration");
         let (address, private) = (free_address(), free_address());
-        let haproxy = haproxy()
+        let haproxy = Command::new(haproxy_program())
             .args(["-db", "-f", "haproxy.cfg"])
             .current_dir(folder.path())
             .env("HAPROXY_LISTEN", address.to_string())
@@ -87,12 +88,6 @@ impl Drop for Site {
     }
 }
 
-/// `haproxy` on the PATH, or where Debian has it, which is on the PATH of root only.
-fn haproxy() -> Command {
-    let debian = std::path::Path::new("/usr/sbin/haproxy");
-    Command::new(if debian.is_file() { debian.as_os_str() } else { "haproxy".as_ref() })
-}
-
 /// A server that responds with its name and the head of the request as soon as it has received that.
 async fn start_replica(name: &'static str, unanswered: Arc<AtomicUsize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -125,7 +120,7 @@ async fn respond(mut stream: TcpStream, name: &'static str, unanswered: Arc<Atom
 
 #[test]
 fn configuration_is_valid() {
-    let check = haproxy()
+    let check = Command::new(haproxy_program())
         .args(["-c", "-f", "compose/haproxy.cfg"])
         .current_dir(workspace_root())
         .output()

@@ -28,7 +28,7 @@ impl PrivateHaproxy {
         let configuration = configuration(folder.path(), address, replicas, checks);
         std::fs::write(folder.path().join("haproxy.cfg"), configuration).expect("a configuration");
         let log = std::fs::File::create(folder.path().join("log")).expect("a log");
-        let mut child = Command::new(program())
+        let mut child = Command::new(haproxy_program())
             .args(["-db", "-f", "haproxy.cfg"])
             .current_dir(folder.path())
             .stdin(Stdio::null())
@@ -112,7 +112,7 @@ backend replicas
 }
 
 /// `haproxy` on the PATH, or where Debian has it, which is on the PATH of root only.
-fn program() -> &'static str {
+pub fn haproxy_program() -> &'static str {
     let debian = "/usr/sbin/haproxy";
     if Path::new(debian).is_file() { debian } else { "haproxy" }
 }

@@ -12,10 +12,12 @@
 
 mod compose;
 mod haproxy;
+pub mod network;
 mod open_loop;
 mod prometheus;
 
 pub use compose::{ComposeProject, Connection};
-pub use haproxy::PrivateHaproxy;
+pub use haproxy::{PrivateHaproxy, haproxy_program};
+pub use network::Networks;
 pub use open_loop::{Load, LoadOutcome, OpenLoop, Sample, Senders};
 pub use prometheus::{PrivatePrometheus, Rule};

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use super::description::{Healthcheck, Mount, ServiceDescription, Source};
 use super::images::Image;
-use super::network::kill_all;
+use crate::network::kill_processes;
 
 /// Maximum time of a health check.
 const CHECK_TIMEOUT_SECONDS: u32 = 10;
@@ -211,7 +211,7 @@ impl Container {
             let _ = process.kill();
             let _ = process.wait();
         }
-        kill_all(&self.namespace);
+        kill_processes(&self.namespace);
     }
 
     pub(super) fn is_running(&self) -> bool {

@@ -8,7 +8,6 @@ mod container;
 mod description;
 mod images;
 mod interpolation;
-mod network;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +23,7 @@ use serde_json::Value;
 
 use self::container::Container;
 use self::description::Condition;
-use self::network::Networks;
+use crate::network::{self, Networks};
 
 /// Maximum time until a service is healthy, and until a one-shot service ends.
 const START_TIMEOUT: Duration = Duration::from_mins(2);

@@ -17,9 +17,15 @@ const PREFIX: &str = "chart-index-drill-";
 /// (RFC 2544).
 const CLIENTS: &str = "198.18.0.0/16";
 
+/// The namespace of the test process, in [`Networks::deliver`].
+pub const HOST: &str = "";
+
+/// A hardware address that no interface has.
+const LOST: &str = "02:ff:ff:ff:ff:ff";
+
 /// The namespaces of a project. Dropping the value deletes them.
 #[derive(Debug)]
-pub(super) struct Networks {
+pub struct Networks {
     name: String,
     services: Vec<String>,
     interfaces: Vec<Interface>,
@@ -45,13 +51,14 @@ struct Network {
     prefix_length: u8,
 }
 
-pub(super) fn project_name(number: u32) -> String {
+/// A name for the namespaces of a project of this process.
+pub fn project_name(number: u32) -> String {
     format!("{PREFIX}{}-{number}", std::process::id())
 }
 
 impl Networks {
     /// Creates the namespaces of these services, each with the networks that it is on.
-    pub(super) fn create(
+    pub fn create(
         name: &str,
         services: &BTreeMap<String, Vec<String>>,
         subnets: &BTreeMap<String, Option<String>>,
@@ -126,29 +133,30 @@ impl Networks {
         commands
     }
 
-    pub(super) fn namespace(&self, service: &str) -> String {
+    /// The namespace of a service.
+    pub fn namespace(&self, service: &str) -> String {
         format!("{}-{service}", self.name)
     }
 
-    pub(super) fn host(&self) -> String {
+    pub(crate) fn host(&self) -> String {
         format!("{}.host", self.name)
     }
 
     /// Moves this thread into the namespace of the host. Threads that it starts later are there as well.
-    pub(super) fn enter_host(&self) {
+    pub fn enter_host(&self) {
         let namespace = File::open(Path::new("/run/netns").join(self.host())).expect("the namespace");
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
             .expect("the thread may change its namespace");
     }
 
     /// The address of a service on its first network.
-    pub(super) fn address(&self, service: &str) -> Ipv4Addr {
+    pub fn address(&self, service: &str) -> Ipv4Addr {
         let first = self.interfaces.iter().find(|interface| interface.service == service);
         first.unwrap_or_else(|| panic!("no such service: {service}")).address
     }
 
     /// The addresses of the other services that are on a network with this one, with their names.
-    pub(super) fn neighbours(&self, service: &str) -> Vec<(Ipv4Addr, &str)> {
+    pub(crate) fn neighbours(&self, service: &str) -> Vec<(Ipv4Addr, &str)> {
         let own = self.interfaces.iter().filter(|interface| interface.service == service);
         let own: Vec<_> = own.map(|interface| &interface.network).collect();
         let shared = self.interfaces.iter().filter(|interface| own.contains(&&interface.network));
@@ -156,7 +164,7 @@ impl Networks {
     }
 
     /// Connects a service to its networks, or disconnects it: packets to it are lost.
-    pub(super) fn set_connected(&self, service: &str, connected: bool) {
+    pub fn set_connected(&self, service: &str, connected: bool) {
         let state = if connected { "up" } else { "down" };
         let ports = self.interfaces.iter().filter(|interface| interface.service == service);
         batch(
@@ -165,9 +173,25 @@ impl Networks {
         );
     }
 
+    /// Delivers what a service sends to an address to this service, which must have the address as well.
+    /// Without a service the packets are lost, without any response to the sender. Both are on the first
+    /// network.
+    pub fn deliver(&self, from: &str, address: Ipv4Addr, to: Option<&str>) {
+        let hardware = to.map_or_else(|| LOST.to_owned(), |to| hardware_address(self.address(to)));
+        let is_host = from == HOST;
+        let (namespace, device) =
+            if is_host { (self.host(), "bridge0") } else { (self.namespace(from), "eth0") };
+        batch(&namespace, &[format!("neigh replace {address} lladdr {hardware} dev {device} nud permanent")]);
+    }
+
+    /// Gives a further address to a service on the first network.
+    pub fn add_address(&self, service: &str, address: Ipv4Addr) {
+        batch(&self.namespace(service), &[format!("addr add {address}/32 dev eth0")]);
+    }
+
     /// Separates these services from each other, or ends that: packets between isolated ports of a bridge are
     /// lost, without any response. Both remain connected to all others.
-    pub(super) fn set_partitioned(&self, services: &[&str], partitioned: bool) {
+    pub(crate) fn set_partitioned(&self, services: &[&str], partitioned: bool) {
         let state = if partitioned { "on" } else { "off" };
         let ports = self.interfaces.iter().filter(|interface| services.contains(&interface.service.as_str()));
         let commands =
@@ -230,11 +254,11 @@ fn hardware_address(address: Ipv4Addr) -> String {
 }
 
 /// Deletes the namespaces of dead test processes, with the processes in them, and their folders.
-pub(super) fn sweep() {
+pub fn sweep() {
     let namespaces = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     for entry in namespaces.filter(|entry| owner_is_dead(entry.file_name().to_str())) {
         let namespace = entry.file_name().to_str().expect("our name").to_owned();
-        kill_all(&namespace);
+        kill_processes(&namespace);
         delete(&namespace);
     }
     let folders = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
@@ -250,7 +274,7 @@ fn owner_is_dead(name: Option<&str>) -> bool {
 }
 
 /// Kills the processes in a namespace of the drills, and waits until they have ended.
-pub(super) fn kill_all(namespace: &str) {
+pub fn kill_processes(namespace: &str) {
     loop {
         let listed = Command::new("ip").args(["netns", "pids", namespace]).output().expect("ip is installed");
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();

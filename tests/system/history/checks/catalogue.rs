@@ -1,0 +1,92 @@
+//! What was read by several requests or by commands: files, page walks, the mirror and exports.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{MAX_AGE, describe};
+use crate::clients::Request;
+use crate::history::History;
+use crate::lists;
+use crate::mirror::MirrorState;
+use crate::model::{CHARTS, Chart, Moment, SETS};
+use crate::operator::Scope;
+use crate::writers::Export;
+
+pub(super) fn changed_files(history: &History) -> Vec<(Moment, String)> {
+    // What a restore lost may come back from another file.
+    if history.log.faults.iter().any(|fault| fault.scope == Scope::Reset) {
+        return Vec::new();
+    }
+    let mut files: BTreeMap<&Request, (&[u8], &str)> = BTreeMap::new();
+    let mut violations = Vec::new();
+    for exchange in &history.recorded.exchanges {
+        let (Request::Rox(_) | Request::Preview(_), Ok(response)) = (&exchange.request, &exchange.response)
+        else {
+            continue;
+        };
+        if response.status != 200 {
+            continue;
+        }
+        let file = (response.body.as_slice(), response.header("etag"));
+        if *files.entry(&exchange.request).or_insert(file) != file {
+            violations.push((exchange.start, describe(exchange)));
+        }
+    }
+    violations
+}
+
+pub(super) fn wrong_walks(history: &History) -> Vec<(Moment, String)> {
+    let mut violations = Vec::new();
+    for walk in &history.recorded.walks {
+        let from = walk.start.saturating_sub(MAX_AGE);
+        if history.faults(from, walk.end).next().is_some() {
+            continue;
+        }
+        let expected = history.states.within(from, walk.end).iter().map(|state| {
+            let appearances: Vec<_> = (0..SETS).map(|set| history.states.appearances(state, set)).collect();
+            lists::expected(&appearances, &walk.query, &history.names)
+        });
+        let mut expected: Vec<_> = expected.collect();
+        expected.dedup();
+        let [Some(expected)] = expected.as_slice() else { continue };
+        let ids: Vec<_> = expected.iter().map(|set| history.names.id(*set)).collect();
+        if ids != walk.ids {
+            violations.push((walk.start, format!("{:?}: {:?}, expected {ids:?}", walk.query, walk.ids)));
+        }
+    }
+    violations
+}
+pub(super) fn wrong_mirror(history: &History) -> Vec<(Moment, String)> {
+    let is_past_state = |mirror: &MirrorState| {
+        history.states.within(Duration::ZERO, mirror.end).iter().any(|state| {
+            let has_set =
+                |set| history.states.appearances(state, set).contains(&mirror.sets.get(&set).cloned());
+            let has_chart =
+                |chart: Chart| history.states.may_be_known(state, chart, mirror.charts.contains(&chart));
+            (0..SETS).all(has_set) && (0..CHARTS).all(has_chart)
+        })
+    };
+    let wrong = history.mirror.states.iter().filter(|mirror| !is_past_state(mirror));
+    let mut violations: Vec<_> = wrong
+        .map(|mirror| (mirror.end, format!("no past state: {:?}, {:?}", mirror.sets, mirror.charts)))
+        .collect();
+    violations.extend(history.mirror.violations.iter().map(|text| (history.repaired, text.clone())));
+    let resets = history.log.faults.iter().filter(|fault| fault.scope == Scope::Reset).count();
+    if history.mirror.lost > resets {
+        violations
+            .push((history.repaired, format!("{} times 410, but {resets} resets", history.mirror.lost)));
+    }
+    violations
+}
+
+pub(super) fn wrong_exports(history: &History) -> Vec<(Moment, String)> {
+    let is_state = |export: &Export| {
+        history.states.within(export.start, export.end).iter().any(|state| {
+            (0..SETS).all(|set| {
+                history.states.appearances(state, set).contains(&export.records.get(&set).cloned())
+            })
+        })
+    };
+    let wrong = history.log.exports.iter().filter(|export| !is_state(export));
+    wrong.map(|export| (export.start, format!("no state within the command: {:?}", export.records))).collect()
+}

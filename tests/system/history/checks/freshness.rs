@@ -1,0 +1,215 @@
+//! Whether each response is a state of the catalogue that is not too old.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use chart_index_tests::Response;
+use serde_json::Value;
+
+use super::{Check, Expected, MAX_AGE, Violation, describe, reaches};
+use crate::clients::{Exchange, Request};
+use crate::history::History;
+use crate::lists;
+use crate::mirror::content;
+use crate::model::{Chart, Entry, Moment, SETS, Set, State};
+use crate::names::{source_id, versions_in};
+use crate::operator::{FaultEvent, Scope};
+use crate::writers::Outcome;
+
+/// The same of a list while a search node or its sync fails: `SEARCH_MAX_LAG_MS` more.
+const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(35);
+/// The same during an outage of PostgreSQL: longer than a history.
+const MAX_AGE_IN_OUTAGE: Duration = Duration::from_hours(1);
+
+pub(super) fn stale_responses(history: &History) -> Vec<Violation> {
+    history.recorded.exchanges.iter().filter_map(|exchange| stale(history, exchange)).collect()
+}
+
+/// A violation if no state explains the response.
+fn stale(history: &History, exchange: &Exchange) -> Option<Violation> {
+    let response = exchange.response.as_ref().ok()?;
+    if !matches!(response.status.as_u16(), 200 | 302 | 404) {
+        return None;
+    }
+    let json = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
+    let Request::Batch(charts) = &exchange.request else {
+        return stale_part(history, exchange, &exchange.request, response, &json);
+    };
+    // The items of a batch may be of different moments.
+    charts.iter().enumerate().find_map(|(index, chart)| {
+        let item = &json["items"][index];
+        stale_part(history, exchange, &Request::Lookup(*chart), response, item)
+    })
+}
+
+/// The same of a response or an item of a batch.
+fn stale_part(
+    history: &History,
+    exchange: &Exchange,
+    request: &Request,
+    response: &Response,
+    json: &Value,
+) -> Option<Violation> {
+    let is_explained = |state: &&State| explains(history, state, request, response, json);
+    let max_age = max_age(history, exchange);
+    let from = exchange.start.saturating_sub(max_age);
+    if history.states.within(from, exchange.end).iter().any(|state| is_explained(&state)) {
+        return None;
+    }
+    // A search node has each chartset as it was when it was last read: not all of one moment.
+    let is_mixed = match request {
+        Request::List(_) => response.header("x-search-engine") == "meilisearch",
+        _ => request.is_search(),
+    };
+    if is_mixed && is_explained(&&history.states.union(from, exchange.end)) {
+        return None;
+    }
+    let older = history.states.within(Duration::ZERO, exchange.end).iter().rfind(is_explained);
+    let age = match older {
+        Some(state) => format!("like the state at {:.3?}", state.start),
+        None => "like no earlier state".to_owned(),
+    };
+    let text = format!("{}, {request:?} {age}, may be {max_age:?} old", describe(exchange));
+    let is_explained_at = |moment: Moment| is_explained(&&history.states.within(moment, moment)[0]);
+    let expected = if request.is_search() {
+        let mut faults = history.faults(from, exchange.end);
+        let is_open = faults.any(|fault| fault.scope == Scope::Sync);
+        is_open.then_some(Expected::OpenTransactionStopsSync)
+    } else {
+        let is_replaced = history.log.commands.iter().any(|command| {
+            matches!(command.outcome, Outcome::Killed | Outcome::Failed(_))
+                && command.end <= exchange.start
+                && is_about(request, &command.charts)
+                && is_explained_at(command.start.saturating_sub(Duration::from_millis(1)))
+                && is_explained_at(command.end)
+        });
+        is_replaced.then_some(Expected::KilledCommandDoesNotInvalidate)
+    };
+    Some(Violation { check: Check::Freshness, moment: exchange.start, text, expected })
+}
+
+/// Whether a request is about one of these charts.
+fn is_about(request: &Request, charts: &BTreeSet<Chart>) -> bool {
+    match request {
+        Request::Lookup(chart)
+        | Request::Rox(chart)
+        | Request::Preview(chart)
+        | Request::ChartPage(chart) => charts.contains(chart),
+        _ => false,
+    }
+}
+
+fn explains(history: &History, state: &State, request: &Request, response: &Response, json: &Value) -> bool {
+    let History { states, names, .. } = history;
+    let status = response.status.as_u16();
+    match request {
+        Request::Lookup(chart) => is_lookup(history, state, *chart, json),
+        Request::Batch(_) => panic!("its items are checked one by one"),
+        Request::Rox(chart) | Request::Preview(chart) => states.may_be_known(state, *chart, status == 200),
+        Request::ChartPage(chart) => {
+            states.may_be_known(state, *chart, status == 200) && are_possible(history, state, response)
+        }
+        Request::Detail(set) => {
+            let appearance = match status {
+                200 => match content(json, *set, names) {
+                    Ok(content) => Some(content),
+                    Err(_) => return false,
+                },
+                _ => None,
+            };
+            states.appearances(state, *set).contains(&appearance)
+        }
+        Request::Redirect(set) | Request::SetPage(set) => {
+            let is_shown = matches!(status, 200 | 302);
+            states.appearances(state, *set).iter().any(|appearance| appearance.is_some() == is_shown)
+                && are_possible(history, state, response)
+        }
+        Request::List(query) => lists::explains(states, state, query, json, names),
+        Request::ListPage | Request::Feed => are_possible(history, state, response),
+        Request::HashFilter => true,
+    }
+}
+
+/// Whether all sets that a page names may appear as it says.
+fn are_possible(history: &History, state: &State, response: &Response) -> bool {
+    versions_in(&String::from_utf8_lossy(&response.body)).iter().all(|(set, version)| {
+        let mut appearances = history.states.appearances(state, *set).into_iter().flatten();
+        appearances.any(|(possible, _)| possible == *version)
+    })
+}
+
+fn is_lookup(history: &History, state: &State, chart: Chart, json: &Value) -> bool {
+    let is_known = json["status"] == "known";
+    if !history.states.may_be_known(state, chart, is_known) {
+        return false;
+    }
+    if !is_known {
+        return true;
+    }
+    let sources = json["sources"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let sources: Vec<_> = sources.iter().filter_map(|source| source["ref"].as_str()).collect();
+    let title = format!(" {}", json["chart"]["title"].as_str().unwrap_or_default());
+    (0..SETS).all(|set: Set| {
+        let position = sources.iter().position(|source| *source == source_id(set).to_string());
+        let mut appearances = history.states.appearances(state, set).into_iter();
+        appearances.any(|appearance| match (position, appearance) {
+            // The metadata is that of the first source.
+            (Some(0), Some((version, charts))) => {
+                charts.contains(&chart) && versions_in(&title) == [(set, version)]
+            }
+            (Some(_), Some((_, charts))) => charts.contains(&chart),
+            (Some(_), None) => false,
+            (None, appearance) => appearance.is_none_or(|(_, charts)| !charts.contains(&chart)),
+        })
+    })
+}
+
+/// Says so if a response shows a chart or a set that has been removed for longer than 5 s.
+pub(super) fn shows_removed(history: &History, exchange: &Exchange) -> Option<String> {
+    let status = exchange.response.as_ref().ok()?.status.as_u16();
+    let entry = match exchange.request {
+        Request::Lookup(chart) => {
+            let json = exchange.response.as_ref().ok()?.json();
+            (json["status"] == "known").then_some(Entry::ChartRemoval(chart))?
+        }
+        Request::Rox(chart) | Request::Preview(chart) | Request::ChartPage(chart) => {
+            Entry::ChartRemoval(chart)
+        }
+        Request::Detail(set) | Request::Redirect(set) | Request::SetPage(set) => Entry::SetRemoval(set),
+        _ => return None,
+    };
+    if !matches!(status, 200 | 302) {
+        return None;
+    }
+    let from = exchange.start.saturating_sub(MAX_AGE);
+    if !history.states.within(from, exchange.end).iter().all(|state| state.is_removed(entry)) {
+        return None;
+    }
+    let lacks = |scopes: fn(Scope, usize) -> bool| {
+        let mut faults = history.faults(from, exchange.end);
+        faults.any(|fault| {
+            (0..3).any(|replica| reaches(exchange.target, replica) && scopes(fault.scope, replica))
+        })
+    };
+    let lacks_postgres = lacks(|scope, replica| {
+        matches!(scope, Scope::Postgres | Scope::Reset) || scope == Scope::ReplicaPostgres(replica)
+    });
+    let lacks_redis = lacks(|scope, replica| {
+        matches!(scope, Scope::Redis | Scope::RedisReset) || scope == Scope::ReplicaRedis(replica)
+    });
+    let is_without_redis = reaches(exchange.target, 2);
+    let is_allowed = lacks_postgres && (lacks_redis || is_without_redis);
+    (!is_allowed).then(|| format!("{entry:?} is removed: {}", describe(exchange)))
+}
+
+/// The maximum age of a response.
+fn max_age(history: &History, exchange: &Exchange) -> Duration {
+    let from = exchange.start.saturating_sub(MAX_AGE);
+    let age = |fault: &FaultEvent| match fault.scope {
+        Scope::Postgres | Scope::Reset => MAX_AGE_IN_OUTAGE,
+        Scope::ReplicaPostgres(replica) if reaches(exchange.target, replica) => MAX_AGE_IN_OUTAGE,
+        Scope::Search if exchange.request.is_search() => MAX_AGE_OF_SEARCH,
+        _ => MAX_AGE,
+    };
+    history.faults(from, exchange.end).map(age).max().unwrap_or(MAX_AGE)
+}

@@ -1,0 +1,134 @@
+//! Checks a recorded history against the model.
+
+mod catalogue;
+mod freshness;
+mod service;
+
+use std::time::Duration;
+
+use chart_index_tests::Response;
+
+use self::catalogue::{changed_files, wrong_exports, wrong_mirror, wrong_walks};
+use self::freshness::{shows_removed, stale_responses};
+use self::service::{unavailable, wrong_error, wrong_limits};
+use crate::clients::{Exchange, Target};
+use crate::history::History;
+use crate::model::Moment;
+use crate::names::versions_in;
+use crate::operator::FaultEvent;
+
+/// Maximum age of what a replica serves while it reaches PostgreSQL (docs/api.md, "Caching and conditional
+/// requests").
+const MAX_AGE: Duration = Duration::from_secs(5);
+/// How long a fault affects responses after its end.
+const GRACE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Check {
+    /// Every response is a state of the catalogue that is not too old.
+    Freshness,
+    /// A removal takes effect within 5 s on each replica that reaches PostgreSQL or Redis.
+    Removal,
+    /// What was served in the last minute is served while PostgreSQL is unavailable.
+    Availability,
+    /// ROX files and previews never change.
+    Immutability,
+    /// Errors have their form, and nothing hangs.
+    Errors,
+    /// No client has more than 240 requests in a minute, and none is refused below that.
+    Limits,
+    /// A page walk returns each set once.
+    Walks,
+    /// A mirror is a past state, and ends equal to the index.
+    Mirror,
+    /// An export is the state at one moment of its command.
+    Exports,
+    /// Everything agrees once all faults have ended.
+    Ending,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Violation {
+    pub(crate) check: Check,
+    pub(crate) moment: Moment,
+    pub(crate) text: String,
+    /// Why it is known, if it is.
+    pub(crate) expected: Option<Expected>,
+}
+
+/// What the design does not guarantee yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Expected {
+    /// After a change or a start of PostgreSQL, what was cached before is not served during an outage.
+    CachedResponsesAreLostByChanges,
+    /// No node applies changes while a transaction is open in any database of the server. Lists are up to
+    /// `SEARCH_MAX_LAG_MS` old before PostgreSQL answers them.
+    OpenTransactionStopsSync,
+    /// A command that is killed between its commit and the invalidation leaves replicas stale, also after it is
+    /// repeated.
+    KilledCommandDoesNotInvalidate,
+    /// A rate limit check that a replica no longer waits for counts when Redis receives it: once a partition
+    /// ends, or a frozen server continues.
+    LateChecksCount,
+}
+
+/// All violations in the order of their checks and times.
+pub(crate) fn check(history: &History) -> Vec<Violation> {
+    let mut violations = stale_responses(history);
+    violations.extend(unavailable(history));
+    violations.extend(wrong_limits(history));
+    let exchanges = &history.recorded.exchanges;
+    let of_exchanges = |find: fn(&History, &Exchange) -> Option<String>| -> Vec<_> {
+        exchanges.iter().filter_map(|exchange| Some((exchange.start, find(history, exchange)?))).collect()
+    };
+    for (check, found) in [
+        (Check::Removal, of_exchanges(shows_removed)),
+        (Check::Errors, of_exchanges(wrong_error)),
+        (Check::Immutability, changed_files(history)),
+        (Check::Walks, wrong_walks(history)),
+        (Check::Mirror, wrong_mirror(history)),
+        (Check::Exports, wrong_exports(history)),
+        (
+            Check::Ending,
+            history.ending.violations.iter().map(|text| (history.repaired, text.clone())).collect(),
+        ),
+    ] {
+        let violation = |(moment, text)| Violation { check, moment, text, expected: None };
+        violations.extend(found.into_iter().map(violation));
+    }
+    violations.sort_by_key(|violation| (violation.check, violation.moment));
+    violations
+}
+
+impl History {
+    /// The faults that affect what happens between two moments.
+    fn faults(&self, from: Moment, to: Moment) -> impl Iterator<Item = &FaultEvent> {
+        self.log
+            .faults
+            .iter()
+            .filter(move |fault| fault.start <= to && fault.end.is_none_or(|end| end + GRACE >= from))
+    }
+}
+
+/// Whether a replica may have handled the request.
+fn reaches(target: Target, replica: usize) -> bool {
+    target == Target::Haproxy || target == Target::Replica(replica)
+}
+
+fn describe(exchange: &Exchange) -> String {
+    let Exchange { target, request, start, end, response } = exchange;
+    let response = match response {
+        Ok(Response { status, headers, body }) => {
+            let engine =
+                headers.get("x-search-engine").and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let body = String::from_utf8_lossy(body);
+            if body.starts_with('<') {
+                format!("{status} with {:?}", versions_in(&body))
+            } else {
+                format!("{status} {engine} {}", body.chars().take(700).collect::<String>())
+            }
+        }
+        Err(error) => error.clone(),
+    };
+    format!("{target:?} {request:?} from {start:.3?} to {end:.3?}: {response}")
+}

@@ -1,0 +1,146 @@
+//! Errors, availability and rate limits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::{Check, Expected, GRACE, MAX_AGE, Violation, describe};
+use crate::clients::{Exchange, LimitedRequest, Request, Target};
+use crate::history::History;
+use crate::model::{Appearance, Moment, SETS, State};
+use crate::operator::{FaultEvent, Scope};
+
+/// Responses of the last minute are served during an outage.
+const RECENT: Duration = Duration::from_mins(1);
+/// `REQUEST_DEADLINE_MS`, and a second for a busy machine.
+const DEADLINE: Duration = Duration::from_secs(6);
+/// `timeout server` of HAProxy, with a retry.
+const DEADLINE_OF_HAPROXY: Duration = Duration::from_secs(12);
+/// Requests per window of a client.
+const LIMIT: usize = 240;
+const WINDOW: Duration = Duration::from_mins(1);
+
+pub(super) fn wrong_error(history: &History, exchange: &Exchange) -> Option<String> {
+    let Exchange { target, start, end, .. } = *exchange;
+    let is_target_up = !history.faults(start, end).any(|fault| match fault.scope {
+        Scope::Replica(replica) => target == Target::Replica(replica),
+        Scope::Haproxy => target == Target::Haproxy,
+        _ => false,
+    });
+    let deadline = if target == Target::Haproxy { DEADLINE_OF_HAPROXY } else { DEADLINE };
+    if end.saturating_sub(start) > deadline && is_target_up {
+        return Some(format!("took longer than {deadline:?}: {}", describe(exchange)));
+    }
+    let Ok(response) = &exchange.response else { return is_target_up.then(|| describe(exchange)) };
+    let code = response.status.as_u16();
+    if code >= 400 && response.header("content-type") != "application/problem+json" {
+        return Some(format!("no problem details: {}", describe(exchange)));
+    }
+    if code == 503 && response.header("retry-after").is_empty() {
+        return Some(format!("no Retry-After: {}", describe(exchange)));
+    }
+    let is_disturbed = history.faults(start.saturating_sub(GRACE), end).next().is_some();
+    if (code >= 500 && !is_disturbed) || code == 429 {
+        return Some(format!("without a fault: {}", describe(exchange)));
+    }
+    None
+}
+
+pub(super) fn unavailable(history: &History) -> Vec<Violation> {
+    // When a replica last gave each response.
+    let mut served: BTreeMap<(Target, &Request), Moment> = BTreeMap::new();
+    let mut violations = Vec::new();
+    let mut exchanges: Vec<_> = history.recorded.exchanges.iter().collect();
+    exchanges.sort_by_key(|exchange| exchange.end);
+    for exchange in exchanges {
+        let Exchange { target, request, start, end, .. } = exchange;
+        let Target::Replica(replica) = *target else { continue };
+        let status = exchange.response.as_ref().map_or(0, |response| response.status.as_u16());
+        let outage = history.faults(*start, *end).find(|fault| {
+            matches!(fault.scope, Scope::Postgres) || fault.scope == Scope::ReplicaPostgres(replica)
+        });
+        let last = served.get(&(*target, request));
+        if let (Some(outage), Some(last), 503) = (outage, last, status) {
+            let is_recent = *last + RECENT >= outage.start;
+            let is_restarted = history
+                .faults(*last, *end)
+                .any(|fault| fault.scope == Scope::Replica(replica) && fault.name.starts_with("Kill"));
+            if is_recent && !is_restarted && request.is_cached() {
+                let text = format!("served at {last:.3?}, then {}", describe(exchange));
+                let expected = may_be_unreachable(history, request, last.saturating_sub(MAX_AGE), *end)
+                    .then_some(Expected::CachedResponsesAreLostByChanges);
+                violations.push(Violation { check: Check::Availability, moment: *start, text, expected });
+            }
+        }
+        if status == 200 {
+            served.insert((*target, request), *end);
+        }
+    }
+    violations
+}
+
+/// Whether something between two moments may have made a cached response unreachable: a start of PostgreSQL,
+/// for a chart a change of its chartsets, for all others any change, since their keys contain the generation of
+/// the catalogue.
+fn may_be_unreachable(history: &History, request: &Request, from: Moment, to: Moment) -> bool {
+    let is_start = |fault: &FaultEvent| {
+        matches!(fault.scope, Scope::Postgres | Scope::Reset)
+            && fault.end.is_some_and(|end| (from..=to).contains(&end))
+    };
+    if history.log.faults.iter().any(is_start) {
+        return true;
+    }
+    let states = history.states.within(from, to);
+    let (Request::Lookup(chart) | Request::Rox(chart) | Request::Preview(chart)) = request else {
+        return states.len() > 1;
+    };
+    let of_chart = |state: &State| -> Vec<BTreeSet<Appearance>> {
+        let contains = |appearances: &BTreeSet<Appearance>| {
+            appearances.iter().flatten().any(|(_, charts)| charts.contains(chart))
+        };
+        (0..SETS).map(|set| history.states.appearances(state, set)).filter(contains).collect()
+    };
+    states.iter().any(|state| of_chart(state) != of_chart(&states[0]))
+}
+
+pub(super) fn wrong_limits(history: &History) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for replicas in [&[0, 1][..], &[2]] {
+        let of_group = |request: &&LimitedRequest| matches!(request.target, Target::Replica(replica) if replicas.contains(&replica));
+        let requests: Vec<_> = history.recorded.limited.iter().filter(of_group).copied().collect();
+        let is_disturbed = |from: Moment, to: Moment| {
+            history.faults(from, to).any(|fault| match fault.scope {
+                Scope::Redis | Scope::RedisReset => replicas != [2],
+                Scope::ReplicaRedis(replica) | Scope::Replica(replica) => replicas.contains(&replica),
+                _ => false,
+            })
+        };
+        let mut add = |moment, text, expected| {
+            violations.push(Violation { check: Check::Limits, moment, text, expected });
+        };
+        let admitted: Vec<_> = requests.iter().filter(|request| request.status == Some(200)).collect();
+        for (index, first) in admitted.iter().enumerate() {
+            let end = first.start + WINDOW;
+            let count = admitted[index..].iter().filter(|request| request.end <= end).count();
+            // During an outage each replica counts on its own.
+            if count > LIMIT && !is_disturbed(first.start.saturating_sub(WINDOW), end) {
+                let text = format!("{count} requests to replicas {replicas:?} within {WINDOW:?}");
+                add(first.start, text, None);
+            }
+        }
+        for refused in requests.iter().filter(|request| request.status == Some(429)) {
+            let is_counted = |request: &&LimitedRequest| {
+                request.status != Some(429)
+                    && request.end + WINDOW >= refused.start
+                    && request.start <= refused.end
+            };
+            let counted = requests.iter().filter(is_counted).count();
+            if counted < LIMIT {
+                let text = format!("refused by {:?} after {counted} requests", refused.target);
+                let expected = is_disturbed(refused.start.saturating_sub(WINDOW), refused.end)
+                    .then_some(Expected::LateChecksCount);
+                add(refused.start, text, expected);
+            }
+        }
+    }
+    violations
+}

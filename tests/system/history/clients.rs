@@ -1,0 +1,341 @@
+//! The clients of a history: random requests to the replicas and through HAProxy, page walks, a client that
+//! exceeds its limit, and what they received.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use chart_index_tests::{Client, Random, Response};
+use reqwest::Method;
+
+use crate::model::{CHARTS, Chart, Moment, SETS, Set};
+use crate::names::{self, Names};
+
+/// Index of a replica, or HAProxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Target {
+    Replica(usize),
+    Haproxy,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Request {
+    Lookup(Chart),
+    Rox(Chart),
+    Preview(Chart),
+    Detail(Set),
+    Redirect(Set),
+    List(Query),
+    Batch(Vec<Chart>),
+    HashFilter,
+    ChartPage(Chart),
+    SetPage(Set),
+    ListPage,
+    Feed,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Query {
+    pub(crate) filter: Filter,
+    pub(crate) sort: Sort,
+    pub(crate) page: usize,
+    pub(crate) per_page: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Filter {
+    All,
+    Keys(u32),
+    BpmMin(u32),
+    LengthMax(u32),
+    Word(&'static str),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sort {
+    Updated,
+    Title,
+    Bpm,
+    Length,
+}
+
+/// A request and what came back.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) target: Target,
+    pub(crate) request: Request,
+    pub(crate) start: Moment,
+    pub(crate) end: Moment,
+    pub(crate) response: Result<Response, String>,
+}
+
+/// All pages of a list, one after the other.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    pub(crate) query: Query,
+    pub(crate) start: Moment,
+    pub(crate) end: Moment,
+    /// The ids of the items of all pages.
+    pub(crate) ids: Vec<String>,
+}
+
+/// A request of the client that exceeds its limit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LimitedRequest {
+    pub(crate) target: Target,
+    pub(crate) start: Moment,
+    pub(crate) end: Moment,
+    /// The status of the response.
+    pub(crate) status: Option<u16>,
+}
+
+/// What all clients record.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    pub(crate) exchanges: Vec<Exchange>,
+    pub(crate) walks: Vec<Walk>,
+    pub(crate) limited: Vec<LimitedRequest>,
+}
+
+/// What the clients share.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    start: Instant,
+    names: Arc<Names>,
+    replicas: Vec<Client>,
+    /// Each has an address of its own.
+    proxied: Vec<Client>,
+    recorded: Mutex<Recorded>,
+    stopped: AtomicBool,
+}
+
+/// Concurrent readers.
+const READERS: u64 = 6;
+/// Clients of HAProxy.
+const PROXIED_CLIENTS: u32 = 32;
+/// Longer than any deadline of the service or of HAProxy: a request that takes longer hangs.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Time between two requests of the client that exceeds its limit: 6.7 a second, 400 in a window.
+const LIMITED_INTERVAL: Duration = Duration::from_millis(150);
+/// Addresses that replicas take for those of clients (RFC 5737).
+const LIMITED_ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
+
+impl Request {
+    fn path(&self, names: &Names) -> String {
+        match self {
+            Self::Lookup(chart) => format!("/api/charts/{}", names.hash(*chart)),
+            Self::Rox(chart) => format!("/api/charts/{}/rox", names.hash(*chart)),
+            Self::Preview(chart) => format!("/api/charts/{}/preview", names.hash(*chart)),
+            Self::Detail(set) => format!("/api/chartsets/{}", names.id(*set)),
+            Self::Redirect(set) => format!("/go/chartset/{}", names.id(*set)),
+            Self::List(query) => query.path(),
+            Self::Batch(_) => "/api/charts/lookup".to_owned(),
+            Self::HashFilter => "/api/charts/filter".to_owned(),
+            Self::ChartPage(chart) => format!("/charts/{}", names.hash(*chart)),
+            Self::SetPage(set) => format!("/chartsets/{}", names.id(*set)),
+            Self::ListPage => "/".to_owned(),
+            Self::Feed => "/feed.atom".to_owned(),
+        }
+    }
+
+    /// Whether responses are cached, so that they are served while PostgreSQL is unavailable.
+    pub(crate) const fn is_cached(&self) -> bool {
+        !matches!(self, Self::Batch(_) | Self::HashFilter)
+    }
+
+    /// Whether Meilisearch may answer it.
+    pub(crate) const fn is_search(&self) -> bool {
+        matches!(self, Self::List(_) | Self::ListPage | Self::Feed)
+    }
+
+    fn random(random: &mut Random) -> Self {
+        // A few entries are requested often.
+        let few = random.one_in(2);
+        let chart = random.below(if few { 4 } else { CHARTS });
+        let set = random.below(if few { 3 } else { SETS });
+        match random.below(20) {
+            0..=4 => Self::Lookup(chart),
+            5 | 6 => Self::Rox(chart),
+            7 => Self::Preview(chart),
+            8..=10 => Self::Detail(set),
+            11 => Self::Redirect(set),
+            12..=14 => Self::List(Query::random(random, 60)),
+            15 => Self::Batch((0..10).map(|_| random.below(CHARTS)).collect()),
+            16 => Self::ChartPage(chart),
+            17 => Self::SetPage(set),
+            18 => Self::ListPage,
+            _ if few => Self::HashFilter,
+            _ => Self::Feed,
+        }
+    }
+}
+
+impl Query {
+    fn random(random: &mut Random, per_page: usize) -> Self {
+        let filter = match random.below(5) {
+            0 => Filter::All,
+            1 => Filter::Keys(4 + random.below(4)),
+            2 => Filter::BpmMin(100 + 10 * random.below(4)),
+            3 => Filter::LengthMax(70 + 10 * random.below(3)),
+            _ => Filter::Word(names::word(random.below(SETS))),
+        };
+        let sort = *random.pick(&[Sort::Updated, Sort::Title, Sort::Bpm, Sort::Length]);
+        Self { filter, sort, page: 1, per_page }
+    }
+
+    fn path(&self) -> String {
+        let Self { filter, sort, page, per_page } = self;
+        let filter = match filter {
+            Filter::All => String::new(),
+            Filter::Keys(keys) => format!("keys={keys}&"),
+            Filter::BpmMin(bpm) => format!("bpmMin={bpm}&"),
+            Filter::LengthMax(seconds) => format!("lengthMax={seconds}&"),
+            Filter::Word(word) => format!("q={word}&"),
+        };
+        let sort = match sort {
+            Sort::Updated => "updated",
+            Sort::Title => "title",
+            Sort::Bpm => "bpm",
+            Sort::Length => "length",
+        };
+        format!("/api/chartsets?{filter}sort={sort}&page={page}&perPage={per_page}")
+    }
+}
+
+impl Clients {
+    pub(crate) fn new(
+        start: Instant,
+        names: Arc<Names>,
+        replicas: &[SocketAddr],
+        haproxy: SocketAddr,
+    ) -> Arc<Self> {
+        let first = Ipv4Addr::new(198, 18, 0, 1).to_bits();
+        let proxied = (0..PROXIED_CLIENTS)
+            .map(|number| Client::with_local_address(haproxy, Ipv4Addr::from_bits(first + number)));
+        Arc::new(Self {
+            start,
+            names,
+            replicas: replicas.iter().map(|address| Client::new(*address)).collect(),
+            proxied: proxied.collect(),
+            recorded: Mutex::default(),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    /// Starts all clients. They end after [`stop`](Self::stop).
+    pub(crate) fn spawn(self: &Arc<Self>, seed: u64) -> Vec<tokio::task::JoinHandle<()>> {
+        let mut tasks: Vec<_> = (0..READERS)
+            .map(|number| tokio::spawn(Arc::clone(self).read(Random::new(seed.wrapping_mul(31) + number))))
+            .collect();
+        tasks.push(tokio::spawn(Arc::clone(self).walk(Random::new(seed ^ 0x77))));
+        tasks.push(tokio::spawn(Arc::clone(self).exceed_limit([0, 1], LIMITED_ADDRESSES[0])));
+        tasks.push(tokio::spawn(Arc::clone(self).exceed_limit([2, 2], LIMITED_ADDRESSES[1])));
+        tasks
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn recorded(&self) -> std::sync::MutexGuard<'_, Recorded> {
+        self.recorded.lock().expect("no client panicked")
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    async fn read(self: Arc<Self>, mut random: Random) {
+        while !self.is_stopped() {
+            let request = Request::random(&mut random);
+            let target = match random.below(5) {
+                replica @ 0..=2 => Target::Replica(replica as usize),
+                _ => Target::Haproxy,
+            };
+            self.send(target, request, &mut random).await;
+            tokio::time::sleep(Duration::from_millis((10 + random.below(60)).into())).await;
+        }
+    }
+
+    async fn walk(self: Arc<Self>, mut random: Random) {
+        while !self.is_stopped() {
+            let mut query = Query::random(&mut random, 3);
+            query.sort = *random.pick(&[Sort::Title, Sort::Bpm, Sort::Length]);
+            let target = Target::Replica(random.below(3) as usize);
+            let (start, mut ids) = (self.start.elapsed(), Vec::new());
+            let is_complete = loop {
+                let Some(page) = self.send(target, Request::List(query.clone()), &mut random).await else {
+                    break false;
+                };
+                let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+                if items.is_empty() {
+                    break true;
+                }
+                ids.extend(items.iter().filter_map(|item| item["id"].as_str()).map(str::to_owned));
+                query.page += 1;
+            };
+            if is_complete {
+                let walk = Walk { query, start, end: self.start.elapsed(), ids };
+                self.recorded().walks.push(walk);
+            }
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    }
+
+    /// Sends more requests than the limit allows to these replicas in turn.
+    async fn exceed_limit(self: Arc<Self>, replicas: [usize; 2], address: &'static str) {
+        let path = Request::Lookup(0).path(&self.names);
+        for number in 0.. {
+            if self.is_stopped() {
+                return;
+            }
+            let (replica, start) = (replicas[number % 2], self.start.elapsed());
+            let headers = [("x-forwarded-for", address)];
+            let request = self.replicas[replica].try_request(Method::GET, &path, &headers);
+            let response = tokio::time::timeout(TIMEOUT, request).await;
+            let status = response.ok().and_then(Result::ok).map(|response| response.status.as_u16());
+            let (target, end) = (Target::Replica(replica), self.start.elapsed());
+            self.recorded().limited.push(LimitedRequest { target, start, end, status });
+            tokio::time::sleep(LIMITED_INTERVAL).await;
+        }
+    }
+
+    /// Sends a request and records it; the JSON of a 200.
+    pub(crate) async fn send(
+        &self,
+        target: Target,
+        request: Request,
+        random: &mut Random,
+    ) -> Option<serde_json::Value> {
+        let client = match target {
+            Target::Replica(replica) => &self.replicas[replica],
+            Target::Haproxy => random.pick(&self.proxied),
+        };
+        let address = format!("10.{}.{}.1", random.below(16), random.below(256));
+        let headers = [("x-forwarded-for", address.as_str()), ("content-type", "application/json")];
+        let (start, path) = (self.start.elapsed(), request.path(&self.names));
+        let response = tokio::time::timeout(TIMEOUT, async {
+            match &request {
+                Request::Batch(charts) => {
+                    let hashes: Vec<_> = charts.iter().map(|chart| self.names.hash(*chart)).collect();
+                    let body = serde_json::json!({ "hashes": hashes }).to_string();
+                    client.try_send(Method::POST, &path, &headers, Some(body.into())).await
+                }
+                _ => client.try_request(Method::GET, &path, &headers[..1]).await,
+            }
+        });
+        let response = match response.await {
+            Ok(response) => response.map_err(|error| format!("{error:?}")),
+            Err(_) => Err("timeout".to_owned()),
+        };
+        let end = self.start.elapsed();
+        let page = match (&request, &response) {
+            (Request::List(_), Ok(response)) if response.status == 200 => Some(response.json()),
+            _ => None,
+        };
+        self.recorded().exchanges.push(Exchange { target, request, start, end, response });
+        page
+    }
+}

@@ -1,0 +1,175 @@
+//! What must hold once all faults have ended: replicas, mirror, search nodes and an imported export agree.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chart_index_tests::Client;
+use reqwest::Method;
+
+use crate::history::World;
+use crate::mirror::content;
+use crate::model::{Appearance, SETS};
+use crate::system::{REPLICAS, WRITERS, database_url, http_status};
+
+/// Until then the replicas must have noticed that all servers are available again.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Until then the search nodes must have all changes.
+const SYNC_TIMEOUT: Duration = Duration::from_mins(1);
+const COPY: &str = "chart_index_copy";
+
+/// What was found at the end of a history.
+#[derive(Debug, Default)]
+pub(crate) struct Ending {
+    pub(crate) violations: Vec<String>,
+    /// The time that the slowest replica needed to agree with the model.
+    pub(crate) recovery: Duration,
+}
+
+/// Compares everything that should be equal now.
+pub(crate) async fn finish(world: &World, replicas: &[SocketAddr]) -> Ending {
+    let mut ending = Ending::default();
+    for (replica, address) in REPLICAS.iter().zip(replicas) {
+        let start = Instant::now();
+        loop {
+            let Err(difference) = compare_with_model(world, &Client::new(*address)).await else { break };
+            if start.elapsed() > RECOVERY_TIMEOUT {
+                ending.violations.push(format!("{replica} after {RECOVERY_TIMEOUT:?}: {difference}"));
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        ending.recovery = ending.recovery.max(start.elapsed());
+    }
+    tokio::task::block_in_place(|| verify(world, &mut ending));
+    if let Err(violation) = compare_with_copy(world).await {
+        ending.violations.push(violation);
+    }
+    ending
+}
+
+/// Compares the details of all sets with the model.
+async fn compare_with_model(world: &World, client: &Client) -> Result<(), String> {
+    let states = world.model().states();
+    let known = |set| states.appearances(states.last(), set);
+    for set in 0..SETS {
+        let path = format!("/api/chartsets/{}", world.names.id(set));
+        let address = format!("10.98.{}.1", world.now().subsec_millis() % 256);
+        let headers = [("x-forwarded-for", address.as_str())];
+        let response = client.try_request(Method::GET, &path, &headers).await;
+        let response = response.map_err(|error| error.to_string())?;
+        let appearance: Appearance = match response.status.as_u16() {
+            200 => Some(content(&response.json(), set, &world.names)?),
+            404 => None,
+            code => return Err(format!("{path}: {code}")),
+        };
+        if !known(set).contains(&appearance) {
+            return Err(format!("{path}: {appearance:?}, expected {:?}", known(set)));
+        }
+    }
+    Ok(())
+}
+
+/// Runs the checks of `chart-indexer`.
+fn verify(world: &World, ending: &mut Ending) {
+    let run = |arguments: &[&str]| {
+        let output = world.system().indexer(world.programs(), WRITERS[0], arguments).output();
+        let output = output.expect("it starts");
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        (output.status.success(), text.concat())
+    };
+    // What lost its number in a fault gets one from the next command that writes.
+    let (is_ok, text) = run(&["filter"]);
+    if !is_ok {
+        ending.violations.push(format!("filter: {text}"));
+    }
+    let (is_ok, text) = run(&["verify"]);
+    if !is_ok || !text.contains(", 0 findings") {
+        ending.violations.push(format!("verify: {text}"));
+    }
+    if world.system().has_meilisearch {
+        if world.model().has_resets() {
+            let (is_ok, text) = run(&["rebuild"]);
+            if !is_ok {
+                ending.violations.push(format!("rebuild: {text}"));
+            }
+            world.system().start_process("sync");
+        }
+        let start = Instant::now();
+        loop {
+            let (is_ok, text) = run(&["verify", "--search"]);
+            if is_ok {
+                break;
+            }
+            if start.elapsed() > SYNC_TIMEOUT {
+                ending.violations.push(format!("verify --search after {SYNC_TIMEOUT:?}: {text}"));
+                break;
+            }
+            thread::sleep(Duration::from_millis(500));
+        }
+    }
+}
+
+/// Imports an export into another database, whose responses must be the same bytes. Compares replicas that have
+/// cached nothing.
+async fn compare_with_copy(world: &World) -> Result<(), String> {
+    let replicas = tokio::task::block_in_place(|| -> Result<[SocketAddr; 2], String> {
+        let mut system = world.system();
+        let exports = system.exports();
+        let folder = exports.to_str().expect("a readable path");
+        let printed = system.run_indexer(world.programs(), &["export", folder, "--rox"]);
+        let (export, _) = printed.split_once(": ").ok_or("no path of the export")?;
+        system.postgres.psql("postgres", &format!("CREATE DATABASE {COPY} TEMPLATE template0"));
+        let url = database_url(COPY);
+        for arguments in [&["migrate"][..], &["import", export]] {
+            let arguments = [&["--database-url", url.as_str()], arguments].concat();
+            let mut command = system.indexer(world.programs(), WRITERS[0], &arguments);
+            let output = command.env_remove("REDIS_URL").output().expect("it starts");
+            if !output.status.success() {
+                return Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
+            }
+        }
+        let databases = [(WRITERS[0], "chart_index"), (WRITERS[1], COPY)];
+        Ok(databases.map(|(writer, database)| system.start_replica(world.programs(), writer, database)))
+    })?;
+    let start = Instant::now();
+    while replicas.iter().any(|replica| http_status(*replica, "/api/chartsets") != Some(200)) {
+        if start.elapsed() > RECOVERY_TIMEOUT {
+            return Err("the imported index does not respond".to_owned());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let clients = replicas.map(Client::new);
+    let lists = ["/api/chartsets?sort=title&perPage=60", "/api/chartsets?sort=bpm&perPage=60&keys=4"];
+    let details = world.names.ids.iter().map(|id| format!("/api/chartsets/{id}"));
+    let charts = world
+        .names
+        .hashes
+        .iter()
+        .flat_map(|hash| ["", "/rox", "/preview"].map(|suffix| format!("/api/charts/{hash}{suffix}")));
+    let mut differences = BTreeMap::new();
+    for path in lists.into_iter().map(str::to_owned).chain(details).chain(charts) {
+        if let Some(difference) = difference(&clients, &path).await? {
+            differences.insert(path, difference);
+        }
+    }
+    match differences.first_key_value() {
+        None => Ok(()),
+        Some(first) => {
+            Err(format!("{} responses differ in the imported index: {first:?}", differences.len()))
+        }
+    }
+}
+
+/// The responses of two indexes, unless they are the same.
+async fn difference(clients: &[Client; 2], path: &str) -> Result<Option<[String; 2]>, String> {
+    let mut responses = [String::new(), String::new()];
+    for (client, text) in clients.iter().zip(&mut responses) {
+        let address = format!("10.99.{}.1", fastrand::u8(..));
+        let response = client.try_request(Method::GET, path, &[("x-forwarded-for", &address)]).await;
+        let response = response.map_err(|error| format!("{path}: {error}"))?;
+        *text = format!("{} {}", response.status, String::from_utf8_lossy(&response.body));
+    }
+    Ok((responses[0] != responses[1]).then_some(responses))
+}

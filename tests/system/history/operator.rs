@@ -1,0 +1,256 @@
+//! The operator of a history: injects faults, and does what docs/operations/recovery.md says afterwards.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::history::World;
+use crate::model::{Moment, Reset};
+use crate::plan::Fault;
+use crate::postgres::query;
+use crate::system::{NODES, REPLICAS, database_url};
+
+/// How far a standby may be behind while it is connected.
+const STANDBY_LAG: Duration = Duration::from_secs(2);
+/// Maximum time for a standby to connect.
+const STANDBY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A fault, from its beginning until everything that it affected works again.
+#[derive(Debug, Clone)]
+pub(crate) struct FaultEvent {
+    pub(crate) name: String,
+    /// What it affects.
+    pub(crate) scope: Scope,
+    pub(crate) start: Moment,
+    /// `None` if it has not ended.
+    pub(crate) end: Option<Moment>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// PostgreSQL is unavailable for all.
+    Postgres,
+    /// The database was set back, and was unavailable meanwhile.
+    Reset,
+    Redis,
+    /// Redis has lost its keys, and was perhaps unavailable.
+    RedisReset,
+    Replica(usize),
+    /// HAProxy, or its connection to a replica.
+    Haproxy,
+    /// A replica does not reach PostgreSQL.
+    ReplicaPostgres(usize),
+    ReplicaRedis(usize),
+    /// Search nodes or their `sync`.
+    Search,
+    /// A writer does not reach a server.
+    Writer,
+    /// A transaction is open.
+    Sync,
+}
+
+#[derive(Debug)]
+pub(crate) struct Operator {
+    world: Arc<World>,
+    transaction: Option<Child>,
+    restore_points: u32,
+}
+
+impl Operator {
+    pub(crate) fn new(world: Arc<World>) -> Self {
+        Self { world, transaction: None, restore_points: 0 }
+    }
+
+    /// Injects a fault and ends it.
+    pub(crate) fn inject(&mut self, fault: &Fault) {
+        let index = {
+            let mut log = self.world.log();
+            let (name, start) = (format!("{fault:?}"), self.world.now());
+            log.faults.push(FaultEvent { name, scope: scope(fault), start, end: None });
+            log.faults.len() - 1
+        };
+        match fault {
+            Fault::Kill("redis", duration) => {
+                let name = self.world.system().redis();
+                self.kill(name, *duration);
+            }
+            Fault::Kill(name, duration) => self.kill(name, *duration),
+            Fault::Freeze("redis", duration) => {
+                let name = self.world.system().redis();
+                self.freeze(name, *duration);
+            }
+            Fault::Freeze(name, duration) => self.freeze(name, *duration),
+            Fault::Separate(first, second, duration) => {
+                self.world.system().set_separated(first, second, true);
+                self.wait(*duration);
+                self.world.system().set_separated(first, second, false);
+            }
+            Fault::CrashPostgres(duration) => {
+                self.world.system().postgres.kill();
+                self.wait(*duration);
+                self.world.system().postgres.restart();
+            }
+            Fault::FreezePostgres(duration) => {
+                self.world.system().postgres.set_frozen(true);
+                self.wait(*duration);
+                self.world.system().postgres.set_frozen(false);
+            }
+            Fault::PromotePostgres(lag) => self.promote(*lag),
+            Fault::RestorePostgres(age) => self.restore(*age),
+            Fault::FlushRedis => self.world.system().flush_redis(),
+            Fault::FailOverRedis => self.world.system().promote_redis(),
+            Fault::RestoreNode(node, age) => self.restore_node(node, *age),
+            Fault::OpenTransaction(duration) => self.open_transaction(*duration),
+        }
+        let mut end = self.world.now();
+        if let Fault::OpenTransaction(duration) = fault {
+            end += *duration;
+        }
+        self.world.log().faults[index].end = Some(end);
+    }
+
+    /// Waits, until the history ends at most.
+    fn wait(&self, duration: Duration) {
+        self.world.pause(duration);
+    }
+
+    fn kill(&self, name: &str, duration: Duration) {
+        self.world.system().kill_process(name);
+        self.wait(duration);
+        self.world.system().start_process(name);
+    }
+
+    fn freeze(&self, name: &str, duration: Duration) {
+        self.world.system().set_frozen(name, true);
+        self.wait(duration);
+        self.world.system().set_frozen(name, false);
+    }
+
+    fn promote(&self, lag: Duration) {
+        wait_for_standby();
+        let start = self.world.now();
+        if !lag.is_zero() {
+            self.world.system().set_separated("postgres-1", "postgres-2", true);
+        }
+        let separated = self.world.now();
+        self.wait(lag);
+        let killed = self.world.now();
+        self.world.system().promote_postgres();
+        let end = self.world.now();
+        let until = if lag.is_zero() { killed } else { separated };
+        let point = (start.saturating_sub(STANDBY_LAG), until);
+        self.world.model().reset(Reset { start: killed, end, point });
+        self.after_reset();
+    }
+
+    fn restore(&mut self, age: Duration) {
+        self.restore_points += 1;
+        let name = format!("point-{}", self.restore_points);
+        let before = self.world.now();
+        if self.world.system().postgres.create_restore_point(&name).is_err() {
+            return;
+        }
+        let point = (before, self.world.now());
+        self.wait(age);
+        let start = self.world.now();
+        self.world.system().postgres.restore(&name);
+        self.world.model().reset(Reset { start, end: self.world.now(), point });
+        self.after_reset();
+    }
+
+    /// "Restored to a point in time, or failed over": rebuilds the search nodes. The writers ingest and remove
+    /// anyway.
+    fn after_reset(&self) {
+        self.world.system().postgres.back_up();
+        if self.world.system().has_meilisearch {
+            let mut command = self.world.system().indexer(self.world.programs(), "sync", &["rebuild"]);
+            let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+            self.world.system().start_process("sync");
+        }
+    }
+
+    fn restore_node(&self, node: &str, age: Duration) {
+        let files = self.world.system().files(node).to_path_buf();
+        let (data, copied) = (files.join("data"), files.join("copied"));
+        self.world.system().kill_process(node);
+        copy(&data, &copied);
+        self.world.system().start_process(node);
+        self.wait(age);
+        self.world.system().kill_process(node);
+        let _ = std::fs::remove_dir_all(&data);
+        std::fs::rename(&copied, &data).expect("the data is put back");
+        self.world.system().start_process(node);
+    }
+
+    fn open_transaction(&mut self, duration: Duration) {
+        self.close_transaction();
+        let statements =
+            format!("BEGIN; CREATE TEMPORARY TABLE held (id int); SELECT pg_sleep({})", duration.as_secs());
+        let child = Command::new("psql")
+            .args(["-X", "-q", "-d", &database_url("postgres"), "-c", &statements])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        self.transaction = child.ok();
+    }
+
+    fn close_transaction(&mut self) {
+        let Some(mut child) = self.transaction.take() else { return };
+        let sessions =
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN; CREATE %'";
+        let _ = query(&database_url("postgres"), sessions);
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    /// Starts what does not run.
+    pub(crate) fn repair(&mut self) {
+        self.close_transaction();
+        let names: Vec<_> = self.world.system().processes().collect();
+        for name in names {
+            self.world.system().start_process(name);
+        }
+    }
+}
+
+fn wait_for_standby() {
+    let start = Instant::now();
+    let streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
+    while query(&database_url("postgres"), streaming).as_deref() != Ok("1") {
+        assert!(start.elapsed() < STANDBY_TIMEOUT, "the standby does not connect");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").args(["-a", "--sparse=always"]).args([from, to]).status();
+    assert!(status.is_ok_and(|status| status.success()), "{} is copied", from.display());
+}
+
+fn scope(fault: &Fault) -> Scope {
+    let replica = |name: &str| REPLICAS.iter().position(|replica| *replica == name);
+    match fault {
+        Fault::CrashPostgres(_) | Fault::FreezePostgres(_) => Scope::Postgres,
+        Fault::PromotePostgres(_) | Fault::RestorePostgres(_) => Scope::Reset,
+        Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
+        Fault::Freeze("redis", _) => Scope::Redis,
+        Fault::RestoreNode(..) => Scope::Search,
+        Fault::OpenTransaction(_) => Scope::Sync,
+        Fault::Kill("haproxy", _) | Fault::Freeze("haproxy", _) | Fault::Separate("haproxy", ..) => {
+            Scope::Haproxy
+        }
+        Fault::Kill(name, _) | Fault::Freeze(name, _) => match replica(name) {
+            Some(replica) => Scope::Replica(replica),
+            None => Scope::Search,
+        },
+        Fault::Separate(first, second, _) => match (replica(first), *second) {
+            (Some(replica), "postgres") => Scope::ReplicaPostgres(replica),
+            (Some(replica), "redis") => Scope::ReplicaRedis(replica),
+            (_, second) if NODES.contains(&second) || *first == "sync" => Scope::Search,
+            _ => Scope::Writer,
+        },
+    }
+}

@@ -1,0 +1,218 @@
+//! What happens in a history: the operations of two writers and the faults, all from a seed.
+
+use std::time::Duration;
+
+use chart_index_tests::Random;
+
+use crate::model::{CHARTS, Chart, SETS, Set};
+use crate::system::{NODES, REPLICAS, WRITERS};
+
+/// Who performs a step. The steps of an actor follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Actor {
+    /// Index of a writer.
+    Writer(usize),
+    /// Injects the faults.
+    Operator,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) actor: Actor,
+    /// Time after the previous step of the actor.
+    pub(crate) pause: Duration,
+    pub(crate) action: Action,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    /// A command of a writer, after changes of its library.
+    Command(Command, Disturbance),
+    Fault(Fault),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Command {
+    Ingest(Vec<Change>),
+    RemoveChart(Chart),
+    RestoreChart(Chart),
+    RemoveSet(Set),
+    RestoreSet(Set),
+    Export,
+    Filter,
+    Rebuild,
+}
+
+/// A change of a library.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// The folder of a set has these charts, and a new title.
+    WriteFolder(Set, Vec<Chart>),
+    /// An archive with the same id as the folder.
+    WriteArchive(Set, Vec<Chart>),
+    DeleteFolder(Set),
+}
+
+/// What happens to a command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Disturbance {
+    None,
+    KillAfter(Duration),
+    FreezeAfter(Duration, Duration),
+}
+
+/// Faults with a duration end after it; a process that was killed is then started again.
+#[derive(Debug, Clone)]
+pub(crate) enum Fault {
+    Kill(&'static str, Duration),
+    Freeze(&'static str, Duration),
+    Separate(&'static str, &'static str, Duration),
+    CrashPostgres(Duration),
+    FreezePostgres(Duration),
+    /// The standby receives nothing for this time, then it is promoted.
+    PromotePostgres(Duration),
+    /// A restore to the state this long before.
+    RestorePostgres(Duration),
+    FlushRedis,
+    FailOverRedis,
+    /// The node gets the data that it had this long before.
+    RestoreNode(&'static str, Duration),
+    /// A transaction in another database stays open.
+    OpenTransaction(Duration),
+}
+
+/// Generates the steps of a history of this length. Steps that have not begun at its end are left out.
+pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Vec<Step> {
+    let mut random = Random::new(seed);
+    let mut steps = Vec::new();
+    for (index, _) in WRITERS.iter().enumerate() {
+        let mut time = Duration::ZERO;
+        while time < length {
+            let pause = milliseconds(&mut random, 100, 1500);
+            let command = command(&mut random, index, has_meilisearch);
+            let disturbance = disturbance(&mut random);
+            steps.push(Step {
+                actor: Actor::Writer(index),
+                pause,
+                action: Action::Command(command, disturbance),
+            });
+            // A command takes about this long at least.
+            time += pause + Duration::from_millis(100);
+        }
+    }
+    let mut time = Duration::ZERO;
+    while time < length {
+        let pause = milliseconds(&mut random, 1000, 8000);
+        let fault = fault(&mut random, has_meilisearch);
+        time += pause + Duration::from_secs(1);
+        steps.push(Step { actor: Actor::Operator, pause, action: Action::Fault(fault) });
+    }
+    steps
+}
+
+fn milliseconds(random: &mut Random, from: u32, to: u32) -> Duration {
+    Duration::from_millis((from + random.below(to - from)).into())
+}
+
+/// One of the sets that a writer owns.
+fn set(random: &mut Random, writer: usize) -> Set {
+    let writers = u32::try_from(WRITERS.len()).expect("few writers");
+    random.below(SETS / writers) * writers + u32::try_from(writer).expect("few writers")
+}
+
+/// One of the charts whose removals a writer owns. Sets of both writers contain it.
+fn removable_chart(random: &mut Random, writer: usize) -> Chart {
+    let writers = u32::try_from(WRITERS.len()).expect("few writers");
+    // The first half is never removed.
+    (CHARTS / 2 + random.below(CHARTS / 4) * writers + u32::try_from(writer).expect("few writers"))
+        .min(CHARTS - 1)
+}
+
+/// The charts of a set: most are shared with others.
+pub(crate) fn charts(random: &mut Random) -> Vec<Chart> {
+    let mut charts: Vec<Chart> = (0..=random.below(4)).map(|_| random.below(CHARTS)).collect();
+    charts.sort_unstable();
+    charts.dedup();
+    charts
+}
+
+fn command(random: &mut Random, writer: usize, has_meilisearch: bool) -> Command {
+    match random.below(24) {
+        0..=2 => Command::RemoveChart(removable_chart(random, writer)),
+        3 | 4 => Command::RestoreChart(removable_chart(random, writer)),
+        5 | 6 => Command::RemoveSet(set(random, writer)),
+        7 => Command::RestoreSet(set(random, writer)),
+        8 => Command::Export,
+        9 => Command::Filter,
+        10 if has_meilisearch => Command::Rebuild,
+        11 => Command::Ingest(Vec::new()),
+        _ => Command::Ingest((0..=random.below(3)).map(|_| change(random, writer)).collect()),
+    }
+}
+
+fn change(random: &mut Random, writer: usize) -> Change {
+    let set = set(random, writer);
+    match random.below(8) {
+        0 => Change::WriteArchive(set, charts(random)),
+        1 => Change::DeleteFolder(set),
+        _ => Change::WriteFolder(set, charts(random)),
+    }
+}
+
+fn disturbance(random: &mut Random) -> Disturbance {
+    let delay = milliseconds(random, 10, 500);
+    match random.below(8) {
+        0 | 1 => Disturbance::KillAfter(delay),
+        2 => Disturbance::FreezeAfter(delay, milliseconds(random, 500, 4000)),
+        _ => Disturbance::None,
+    }
+}
+
+fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
+    let duration = milliseconds(random, 500, 10_000);
+    let [replica, node, writer] = [&REPLICAS[..], &NODES, &WRITERS].map(|names| *random.pick(names));
+    let kind = random.below(if has_meilisearch { 22 } else { 17 });
+    match kind {
+        0 => Fault::Kill(replica, duration),
+        1 => Fault::Freeze(replica, duration),
+        2 | 3 => Fault::CrashPostgres(duration),
+        4 | 5 => Fault::FreezePostgres(duration),
+        6 => Fault::PromotePostgres(milliseconds(random, 0, 6000)),
+        7 => Fault::RestorePostgres(milliseconds(random, 2000, 8000)),
+        8 => Fault::FlushRedis,
+        9 => Fault::FailOverRedis,
+        10 => Fault::Freeze("redis", duration),
+        11 => Fault::Kill("redis", duration),
+        12 => Fault::OpenTransaction(Duration::from_mins(1)),
+        13 => Fault::Separate(replica, "postgres", duration),
+        14 => Fault::Separate(REPLICAS[random.below(2) as usize], "redis", duration * 4),
+        15 => Fault::Separate(writer, if random.one_in(2) { "postgres" } else { "redis" }, duration),
+        16 => match random.below(3) {
+            0 => Fault::Kill("haproxy", duration),
+            1 => Fault::Freeze("haproxy", duration),
+            _ => Fault::Separate("haproxy", replica, duration),
+        },
+        17 => Fault::Kill(node, duration),
+        18 => Fault::Freeze(node, duration),
+        19 => Fault::RestoreNode(node, milliseconds(random, 2000, 8000)),
+        20 if random.one_in(2) => Fault::Freeze("sync", duration),
+        20 => Fault::Kill("sync", duration),
+        _ => match random.below(3) {
+            0 => Fault::Separate("sync", "postgres", duration),
+            1 => Fault::Separate("sync", node, duration),
+            _ => Fault::Separate(replica, node, duration),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seed_determines_the_steps() {
+        let steps = |seed| format!("{:?}", generate(seed, Duration::from_mins(1), true));
+        assert_eq!(steps(1), steps(1));
+        assert_ne!(steps(1), steps(2));
+    }
+}

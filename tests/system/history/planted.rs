@@ -1,0 +1,196 @@
+//! Planted faults: changes of the code that make the system wrong, each of which a history must find.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use chart_index_tests::{PrivateMeilisearch, workspace_root};
+
+use crate::history::Options;
+use crate::{checks, history, plan, report};
+
+/// A text that occurs once in a file, and what replaces it.
+#[derive(Debug)]
+struct PlantedFault {
+    name: &'static str,
+    file: &'static str,
+    original: &'static str,
+    replacement: &'static str,
+    needs_meilisearch: bool,
+}
+
+/// A fault must be found within this time, its build excluded.
+const TIMEOUT: Duration = Duration::from_mins(10);
+
+const fn fault(
+    name: &'static str,
+    file: &'static str,
+    original: &'static str,
+    replacement: &'static str,
+) -> PlantedFault {
+    PlantedFault { name, file, original, replacement, needs_meilisearch: false }
+}
+
+const FAULTS: [PlantedFault; 14] = [
+    fault(
+        "an ingest invalidates nothing",
+        "services/indexer/src/cache_invalidation.rs",
+        "self.0.invalidate(&keys(charts), timeout).await",
+        "self.0.invalidate(&keys(&charts[..0]), timeout).await",
+    ),
+    fault(
+        "replicas ignore invalidations",
+        "crates/cache/src/invalidation_listener.rs",
+        "Some(keys) => cache.invalidate(&keys),",
+        "Some(keys) => cache.invalidate(&keys[..0]),",
+    ),
+    fault(
+        "the generation does not move",
+        "crates/store/src/catalogue_watch.rs",
+        "generation.store(read.0, Ordering::Release);",
+        "if lock(last_read).is_none() {\n generation.store(read.0, Ordering::Release);\n }",
+    ),
+    fault(
+        "the key of a page lacks its filter",
+        "crates/cache/src/key.rs",
+        ".update(normalised_query);",
+        ".update(&normalised_query[..normalised_query.len().min(12)]);",
+    ),
+    fault(
+        "a limit of 241",
+        "crates/ratelimit/src/window_script.rs",
+        "command.arg(limit.get()).arg(network_limit);",
+        "command.arg(limit.get() + 1).arg(network_limit);",
+    ),
+    fault(
+        "the feed skips a sequence",
+        "services/bulk/src/changes/feed_json.rs",
+        "next, has_more: page.is_full }",
+        "next: next + 1, has_more: page.is_full }",
+    ),
+    fault(
+        "exports and the feed contain removed charts",
+        "crates/store/src/chartset_records.rs",
+        " AND chartset.shown AND chart.removed_at_ms IS NULL\"",
+        " AND chartset.shown\"",
+    ),
+    fault(
+        "ROX files of removed charts are served",
+        "crates/store/src/lookups.rs",
+        "\"chart.removed_at_ms IS NULL AND EXISTS (",
+        "\"EXISTS (",
+    ),
+    fault(
+        "removals do not derive chartsets",
+        "crates/store/src/removal.rs",
+        "derive_chartsets_with(&mut transaction, hash, now_ms).await?;",
+        "if !removed {\n derive_chartsets_with(&mut transaction, hash, now_ms).await?;\n }",
+    ),
+    fault(
+        "charts are unknown during an outage",
+        "services/lookup/src/handlers.rs",
+        "let Some(known) = store.chart(hash).await? else",
+        "let Some(known) = store.chart(hash).await.unwrap_or_default() else",
+    ),
+    fault(
+        "a 503 has no Retry-After",
+        "crates/http/src/error.rs",
+        "Self::Unavailable(_) => Some(HeaderValue::from_static(\"5\")),",
+        "Self::Unavailable(_) => None,",
+    ),
+    fault(
+        "an ingest keeps the old charts of a chartset",
+        "crates/store/src/put_chartset_sql.rs",
+        "SELECT added, removed, array(SELECT chart_hash FROM dropped) AS dropped_hashes FROM written\"",
+        "SELECT added, removed, '{}'::bytea[] AS dropped_hashes FROM written\"",
+    ),
+    fault(
+        "totals are cached across changes",
+        "crates/store/src/total_cache.rs",
+        "format!(\"{generation:?} {filter:?}\")",
+        "format!(\"{filter:?}\", generation = generation)",
+    ),
+    PlantedFault {
+        needs_meilisearch: true,
+        ..fault(
+            "search nodes keep deleted chartsets",
+            "services/indexer/src/search/pass.rs",
+            "let delete = ids.iter().copied().filter(|id| !shown.contains(id)).collect();",
+            "let delete = ids.iter().copied().filter(|id| !shown.contains(id)).take(0).collect();",
+        )
+    },
+];
+
+/// Plants each fault whose name contains the text, and runs histories until one finds it. Returns whether all
+/// were found.
+pub(crate) fn run(options: &Options, filter: &str) -> bool {
+    let folder = workspace_root().join("target/planted-faults");
+    let source = copy_of_sources(&folder);
+    let has_meilisearch = PrivateMeilisearch::program().is_some();
+    let mut all_found = true;
+    for fault in FAULTS.iter().filter(|fault| fault.name.contains(filter)) {
+        if fault.needs_meilisearch && !has_meilisearch {
+            println!("SKIPPED, needs Meilisearch: {}", fault.name);
+            continue;
+        }
+        let file = source.join(fault.file);
+        let original = fs::read_to_string(&file).expect("a file");
+        assert_eq!(original.matches(fault.original).count(), 1, "{}: {}", fault.file, fault.original);
+        fs::write(&file, original.replace(fault.original, fault.replacement)).expect("a file");
+        let programs = build(&source, &folder);
+        fs::write(&file, original).expect("a file");
+        let start = Instant::now();
+        let found = find(&Options { programs: Some(programs), ..options.clone() });
+        let elapsed = start.elapsed().as_secs();
+        match &found {
+            Some(found) => println!("FOUND after {elapsed} s, {found}: {}", fault.name),
+            None => println!("NOT FOUND within {elapsed} s: {}", fault.name),
+        }
+        all_found &= found.is_some();
+    }
+    all_found
+}
+
+/// Runs histories until one has an unexpected violation. Returns a description of it.
+fn find(options: &Options) -> Option<String> {
+    let start = Instant::now();
+    for seed in options.seed.. {
+        let options = Options { seed, ..options.clone() };
+        let steps = plan::generate(seed, options.length, PrivateMeilisearch::program().is_some());
+        let violations = checks::check(&history::run(&options, &steps));
+        let unexpected = report::unexpected(&violations);
+        if !unexpected.is_empty() {
+            return Some(format!("seed {seed}, {unexpected:?}"));
+        }
+        if start.elapsed() > TIMEOUT {
+            return None;
+        }
+    }
+    None
+}
+
+/// A copy of the files of the repository, in which faults can be planted.
+fn copy_of_sources(folder: &Path) -> PathBuf {
+    let source = folder.join("source");
+    fs::create_dir_all(&source).expect("a folder");
+    let script =
+        "git ls-files --cached --others --exclude-standard -z | xargs -0 cp --parents --update -t \"$0\"";
+    let status = Command::new("sh").args(["-c", script]).arg(&source).current_dir(workspace_root()).status();
+    assert!(status.is_ok_and(|status| status.success()), "the sources are copied");
+    source
+}
+
+/// Builds the programs. Returns their folder.
+fn build(source: &Path, folder: &Path) -> PathBuf {
+    let target = folder.join("target");
+    let packages = ["-p", "chart-index-server", "-p", "chart-index-indexer"];
+    let status = Command::new("cargo")
+        .args(["build", "--quiet", "--locked", "--bins"])
+        .args(packages)
+        .current_dir(source)
+        .env("CARGO_TARGET_DIR", &target)
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "the programs are built");
+    target.join("debug")
+}

@@ -1,0 +1,267 @@
+//! The writers of a history: each changes its library and runs commands of `chart-indexer`, one at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::process::{Child, Command as Program};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chart_index_tests::Library;
+
+use crate::history::World;
+use crate::model::{Chart, Entry, Moment, Set, Version};
+use crate::names::{self, source_id};
+use crate::plan::{Change, Command, Disturbance};
+use crate::postgres::query;
+use crate::system::{WRITERS, database_url};
+
+/// A command that takes longer is killed: it waits for a server that is unavailable.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(40);
+/// How long the sessions of a killed command may last.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// A writer with its library.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    world: Arc<World>,
+    index: usize,
+    library: Library,
+    folders: BTreeMap<Set, Version>,
+    archives: BTreeMap<Set, Version>,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(crate) struct CommandEvent {
+    pub(crate) words: String,
+    pub(crate) start: Moment,
+    pub(crate) end: Moment,
+    pub(crate) outcome: Outcome,
+    /// The charts that it may change.
+    pub(crate) charts: BTreeSet<Chart>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Succeeded,
+    /// The entry is not in the index: nothing was changed.
+    NotFound,
+    /// It may have taken effect.
+    Failed(String),
+    Killed,
+}
+
+/// An export that was written during a history, with the versions and charts that it contains.
+#[derive(Debug)]
+pub(crate) struct Export {
+    pub(crate) start: Moment,
+    pub(crate) end: Moment,
+    pub(crate) records: BTreeMap<Set, (Version, Vec<Chart>)>,
+}
+
+impl Writer {
+    pub(crate) fn new(world: Arc<World>, index: usize) -> Self {
+        Self { world, index, library: Library::new(), folders: BTreeMap::new(), archives: BTreeMap::new() }
+    }
+
+    pub(crate) fn run(&mut self, command: &Command, disturbance: Disturbance) {
+        match command {
+            Command::Ingest(changes) => {
+                for change in changes {
+                    self.apply(change);
+                }
+                self.ingest(disturbance);
+            }
+            Command::RemoveChart(chart) => self.mark(Entry::ChartRemoval(*chart), true, disturbance),
+            Command::RestoreChart(chart) => self.mark(Entry::ChartRemoval(*chart), false, disturbance),
+            Command::RemoveSet(set) => self.mark(Entry::SetRemoval(*set), true, disturbance),
+            Command::RestoreSet(set) => self.mark(Entry::SetRemoval(*set), false, disturbance),
+            Command::Export => self.export(disturbance),
+            Command::Filter => drop(self.execute(&["filter"], BTreeSet::new(), disturbance)),
+            Command::Rebuild => drop(self.execute(&["rebuild"], BTreeSet::new(), disturbance)),
+        }
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::WriteFolder(set, charts) => self.write_folder(*set, charts),
+            Change::WriteArchive(set, charts) => {
+                let version = self.write(*set, charts, "new");
+                let archive = format!("alpha/{} set.osz", source_id(*set));
+                if self.archives.insert(*set, version).is_some() {
+                    self.library.delete(&archive);
+                }
+                self.library.pack(&format!("alpha/{} new", source_id(*set)), &archive);
+            }
+            Change::DeleteFolder(set) => {
+                if self.folders.remove(set).is_some() {
+                    self.library.delete(&format!("alpha/{} set", source_id(*set)));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn write_folder(&mut self, set: Set, charts: &[Chart]) {
+        if self.folders.contains_key(&set) {
+            self.library.delete(&format!("alpha/{} set", source_id(set)));
+        }
+        let version = self.write(set, charts, "set");
+        self.folders.insert(set, version);
+    }
+
+    fn write(&self, set: Set, charts: &[Chart], name: &str) -> Version {
+        let version = self.world.model().add_version(charts.to_vec());
+        for chart in charts {
+            let path = format!("alpha/{} {name}/{chart}.osu", source_id(set));
+            self.library.osu(&path, names::spec(set, version, *chart));
+        }
+        version
+    }
+
+    pub(crate) fn ingest(&mut self, disturbance: Disturbance) {
+        let sets: BTreeSet<Set> = self.folders.keys().chain(self.archives.keys()).copied().collect();
+        if sets.is_empty() {
+            return;
+        }
+        let (start, mut charts) = (self.world.now(), BTreeSet::new());
+        for set in &sets {
+            // A folder takes precedence over an archive.
+            let version = *self.folders.get(set).or_else(|| self.archives.get(set)).expect("it is in one");
+            let mut model = self.world.model();
+            if !model.has_version(*set, version, start) {
+                charts.extend(model.possible_charts(*set, start));
+                charts.extend(model.charts(version));
+            }
+            model.begin_set(*set, version, start);
+        }
+        let outcome = self.execute(&["ingest", &self.library.argument()], charts, disturbance);
+        if outcome == Outcome::Succeeded {
+            let end = self.world.now();
+            for set in sets {
+                self.world.model().complete(Entry::Set(set), end);
+            }
+        }
+    }
+
+    /// Removes or restores an entry.
+    fn mark(&self, entry: Entry, removed: bool, disturbance: Disturbance) {
+        let verb = if removed { "remove" } else { "restore" };
+        self.world.model().begin_removal(entry, removed, self.world.now());
+        let names = &self.world.names;
+        let outcome = match entry {
+            Entry::ChartRemoval(chart) => {
+                self.execute(&[verb, "chart", names.hash(chart)], [chart].into(), disturbance)
+            }
+            Entry::SetRemoval(set) | Entry::Set(set) => {
+                let charts = self.world.model().possible_charts(set, self.world.now());
+                self.execute(&[verb, "chartset", names.id(set)], charts, disturbance)
+            }
+        };
+        match outcome {
+            Outcome::Succeeded => self.world.model().complete(entry, self.world.now()),
+            Outcome::NotFound => self.world.model().cancel_removal(entry),
+            Outcome::Failed(_) | Outcome::Killed => (),
+        }
+    }
+
+    fn export(&self, disturbance: Disturbance) {
+        let folder = self.world.system().exports();
+        let folder = folder.to_str().expect("a readable path");
+        let start = self.world.now();
+        let (outcome, printed) =
+            self.execute_and_read(&["export", folder, "--rox"], BTreeSet::new(), disturbance);
+        if outcome != Outcome::Succeeded {
+            return;
+        }
+        let (path, _) = printed.split_once(": ").expect("the path of the export");
+        let records = crate::mirror::records_of_export(std::path::Path::new(path), &self.world.names);
+        let export = Export { start, end: self.world.now(), records };
+        self.world.log().exports.push(export);
+    }
+
+    fn execute(&self, arguments: &[&str], charts: BTreeSet<Chart>, disturbance: Disturbance) -> Outcome {
+        self.execute_and_read(arguments, charts, disturbance).0
+    }
+
+    /// Runs a command that may change these charts. Returns its output as well.
+    fn execute_and_read(
+        &self,
+        arguments: &[&str],
+        charts: BTreeSet<Chart>,
+        disturbance: Disturbance,
+    ) -> (Outcome, String) {
+        let writer = WRITERS[self.index];
+        let mut command = self.world.system().indexer(self.world.programs(), writer, arguments);
+        let start = self.world.now();
+        let (outcome, printed) = self.wait(&mut command, disturbance);
+        let words = format!("{writer}: {} ({disturbance:?})", arguments.join(" "));
+        let end = self.world.now();
+        self.world.log().commands.push(CommandEvent { words, start, end, outcome: outcome.clone(), charts });
+        if matches!(outcome, Outcome::Killed | Outcome::Failed(_)) {
+            self.wait_for_sessions();
+        }
+        (outcome, printed)
+    }
+
+    fn wait(&self, command: &mut Program, disturbance: Disturbance) -> (Outcome, String) {
+        let writer = WRITERS[self.index];
+        let mut child = command.spawn().expect("nsenter is installed");
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let stdout = thread::spawn(move || read(stdout));
+        let stderr = thread::spawn(move || read(stderr));
+        let start = Instant::now();
+        let mut disturbance = Some(disturbance);
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("a state") {
+                break status.code();
+            }
+            let elapsed = start.elapsed();
+            match disturbance {
+                Some(Disturbance::KillAfter(delay)) if elapsed >= delay => self.kill(&mut child),
+                Some(Disturbance::FreezeAfter(delay, duration)) if elapsed >= delay => {
+                    self.world.system().signal_writer(writer, "STOP");
+                    thread::sleep(duration);
+                    self.world.system().signal_writer(writer, "CONT");
+                    disturbance = None;
+                }
+                _ if elapsed >= COMMAND_TIMEOUT => self.kill(&mut child),
+                _ => thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        let (stdout, stderr) = (stdout.join().expect("it is read"), stderr.join().expect("it is read"));
+        let outcome = match status {
+            None => Outcome::Killed,
+            Some(0) => Outcome::Succeeded,
+            Some(_) if stderr.contains("is not in the index") => Outcome::NotFound,
+            Some(_) => Outcome::Failed(stderr.lines().last().unwrap_or_default().to_owned()),
+        };
+        (outcome, stdout)
+    }
+
+    fn kill(&self, child: &mut Child) {
+        self.world.system().signal_writer(WRITERS[self.index], "KILL");
+        // nsenter becomes the program: it is the process in the namespace.
+        let _ = child.kill();
+    }
+
+    /// Waits until PostgreSQL has ended the sessions of a command that did not succeed: what follows is not
+    /// concurrent with it.
+    fn wait_for_sessions(&self) {
+        let address = self.world.system().address(WRITERS[self.index]);
+        let count = format!("SELECT count(*) FROM pg_stat_activity WHERE client_addr = '{address}'");
+        let start = Instant::now();
+        while start.elapsed() < SESSION_TIMEOUT {
+            if query(&database_url("postgres"), &count).as_deref() == Ok("0") {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn read(source: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    let _ = source.map(|mut source| source.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -5,7 +5,7 @@ SHELL := /bin/bash
 # The library that `make run` serves: make run CHARTS=DIR
 CHARTS ?= samples
 
-.PHONY: help run dashboards test test-system test-full load load-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
+.PHONY: help run dashboards test test-system test-full history load load-full record-search lint fmt bench bench-micro catalogue image sbom up down clean
 
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
@@ -26,7 +26,13 @@ test-full: ## Run the long forms of the tests, with release builds: hours
 	cargo build --release --locked --workspace --bins
 	@scripts/test-system --test telemetry --test indexer --bin chart-indexer --test api_docs --test browser --test image --test rollout -- --ignored --show-output long_
 	@scripts/test-system --test drills -- --ignored --show-output --test-threads=1 long_
+	@scripts/test-system --bin history -- --ignored --show-output --test-threads=1 long_
 	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test-system --test overload --test recovery -- --ignored --show-output long_
+
+history: ## Check random histories of operations and faults over the whole system (options: HISTORY)
+	@scripts/servers install postgres redis haproxy ip faketime
+	cargo build --locked --workspace --bins
+	"$(or $(CARGO_TARGET_DIR),target)/debug/history" $(HISTORY)
 
 load: ## Load-test the service side by side with nginx and others, under five minutes (options: LOAD)
 load-full: ## The same with 1,000,000 charts and all scenarios, about 45 minutes, the first time an hour (options: LOAD)

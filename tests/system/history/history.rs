@@ -148,33 +148,9 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
         start,
         Arc::clone(&mirror_stopped),
     ));
-    let mut operator = Operator::new(Arc::clone(&world));
     tokio::task::block_in_place(|| {
-        thread::scope(|scope| {
-            let ends = Instant::now() + options.length;
-            let mut actors = Vec::new();
-            for (index, writer) in writers.iter_mut().enumerate() {
-                let world = &world;
-                actors.push(scope.spawn(move || {
-                    perform(world, steps, Actor::Writer(index), |action| match action {
-                        Action::Command(command, disturbance) => writer.run(command, *disturbance),
-                        Action::Fault(_) => (),
-                    });
-                }));
-            }
-            actors.push(scope.spawn(|| {
-                perform(&world, steps, Actor::Operator, |action| match action {
-                    Action::Fault(fault) => operator.inject(fault),
-                    Action::Command(..) => (),
-                });
-            }));
-            // A history that was shortened may end early.
-            while !actors.iter().all(ScopedJoinHandle::is_finished) && Instant::now() < ends {
-                world.pause(Duration::from_millis(100));
-            }
-            world.pause(REST.min(ends.saturating_duration_since(Instant::now())));
-            world.stop();
-        });
+        let mut operator = Operator::new(Arc::clone(&world));
+        perform_all(&world, &mut writers, &mut operator, steps, options.length);
         operator.repair();
         for writer in &mut writers {
             writer.ingest(Disturbance::None);
@@ -203,6 +179,40 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     let states = world.model().states();
     let log = std::mem::take(&mut *world.log());
     History { states, names, log, recorded, mirror: followed, repaired, ending }
+}
+
+/// Performs the steps of all actors until the end of the history.
+fn perform_all(
+    world: &World,
+    writers: &mut [Writer],
+    operator: &mut Operator,
+    steps: &[Step],
+    length: Duration,
+) {
+    let end = Instant::now() + length;
+    thread::scope(|scope| {
+        let mut actors = Vec::new();
+        for (index, writer) in writers.iter_mut().enumerate() {
+            actors.push(scope.spawn(move || {
+                perform(world, steps, Actor::Writer(index), |action| match action {
+                    Action::Command(command, disturbance) => writer.run(command, *disturbance),
+                    Action::Fault(_) => (),
+                });
+            }));
+        }
+        actors.push(scope.spawn(|| {
+            perform(world, steps, Actor::Operator, |action| match action {
+                Action::Fault(fault) => operator.inject(fault),
+                Action::Command(..) => (),
+            });
+        }));
+        // A history that was shortened may end early.
+        while !actors.iter().all(ScopedJoinHandle::is_finished) && Instant::now() < end {
+            world.pause(Duration::from_millis(100));
+        }
+        world.pause(REST.min(end.saturating_duration_since(Instant::now())));
+        world.stop();
+    });
 }
 
 /// Performs the steps of an actor until the end of the history.

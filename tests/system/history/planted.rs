@@ -103,7 +103,7 @@ const FAULTS: [PlantedFault; 14] = [
         "an ingest keeps the old charts of a chartset",
         "crates/store/src/put_chartset_sql.rs",
         "SELECT added, removed, array(SELECT chart_hash FROM dropped) AS dropped_hashes FROM written\"",
-        "SELECT added, removed, '{}'::bytea[] AS dropped_hashes FROM written\"",
+        "SELECT added, removed, '{{}}'::bytea[] AS dropped_hashes FROM written\"",
     ),
     fault(
         "totals are cached across changes",

@@ -79,8 +79,8 @@ pub(super) fn unavailable(history: &History) -> Vec<Violation> {
 }
 
 /// Whether something between two moments may have made a cached response unreachable: a start of PostgreSQL,
-/// for a chart a change of its chartsets, for all others any change, since their keys contain the generation of
-/// the catalogue.
+/// for a chart a change of its chartsets or a command that invalidates it, for all others any change, since
+/// their keys contain the generation of the catalogue.
 fn may_be_unreachable(history: &History, request: &Request, from: Moment, to: Moment) -> bool {
     let is_start = |fault: &FaultEvent| {
         matches!(fault.scope, Scope::Postgres | Scope::Reset)
@@ -99,7 +99,12 @@ fn may_be_unreachable(history: &History, request: &Request, from: Moment, to: Mo
         };
         (0..SETS).map(|set| history.states.appearances(state, set)).filter(contains).collect()
     };
-    states.iter().any(|state| of_chart(state) != of_chart(&states[0]))
+    let is_invalidated = history
+        .log
+        .commands
+        .iter()
+        .any(|command| command.start <= to && command.end >= from && command.charts.contains(chart));
+    is_invalidated || states.iter().any(|state| of_chart(state) != of_chart(&states[0]))
 }
 
 pub(super) fn wrong_limits(history: &History) -> Vec<Violation> {

@@ -1,22 +1,23 @@
-//! Measures reads that the memory of the cache answers: `cargo bench -p chart-index-cache --bench memory_hits`.
+//! Measures reads that the memory of the cache answers:
+//! `cargo bench -p chart-index-benchmarks --bench memory_hits`.
 //!
-//! The cache receives invalidations from a Redis server of the benchmark's own, as a replica does. It holds
-//! 10,000 responses of 700 bytes and 10,000 unknown hashes. `hot` reads one of them, `all` reads them in turn,
-//! so that most reads miss the caches of the processor.
+//! The cache holds 10,000 responses of 700 bytes and 10,000 unknown hashes. `hot` reads one of them, `all`
+//! reads them in turn, so that most reads miss the caches of the processor. In the group `after_changes`,
+//! 65,536 other charts have changed since the responses were read.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::convert::Infallible;
 use std::hint::black_box;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chart_index_cache::{
-    Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, CatalogueStatus, CatalogueStatusSource,
-    Lifetimes, LifetimesByKind, MemoryLookup, Representation,
+    Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Lifetimes, MemoryLookup, RecentChanges,
+    Representation,
 };
-use chart_index_domain::NoteHash;
-use chart_index_domain::search::{DatabaseIdentity, Generation};
-use chart_index_redis::testing::RedisServer;
+use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position};
 use criterion::Criterion;
 use tokio::runtime::Runtime;
 
@@ -31,15 +32,18 @@ fn main() {
         .measurement_time(Duration::from_secs(2))
         .configure_from_args();
     let runtime = Runtime::new().unwrap();
-    let server = RedisServer::start(&[]);
-    let cache = runtime.block_on(filled(&server));
-    lookups(&mut criterion, &cache);
+    let changes = Arc::new(RecentChanges::new());
+    poll(&changes, 0..0);
+    let cache = runtime.block_on(filled(&changes));
+    lookups(&mut criterion, &cache, "get_from_memory");
     reads(&mut criterion, &runtime, &cache);
+    poll(&changes, 2 * KEYS..2 * KEYS + 65_536);
+    lookups(&mut criterion, &cache, "after_changes");
     criterion.final_summary();
 }
 
-fn lookups(criterion: &mut Criterion, cache: &Cache<Infallible>) {
-    let mut group = criterion.benchmark_group("get_from_memory");
+fn lookups(criterion: &mut Criterion, cache: &Cache<Infallible>, name: &str) {
+    let mut group = criterion.benchmark_group(name);
     for (name, keys) in [
         ("hot", vec![key(0)]),
         ("all", (0..KEYS).map(key).collect()),
@@ -78,39 +82,39 @@ fn reads(criterion: &mut Criterion, runtime: &Runtime, cache: &Cache<Infallible>
 async fn read(cache: &Cache<Infallible>, reads: u64) -> Duration {
     let (key, start) = (key(0), Instant::now());
     for _ in 0..reads {
-        black_box(cache.get_or_fill(key, || async { panic!("it is cached") }).await.unwrap());
+        black_box(cache.get_or_fill(key, unexpected_fill).await.unwrap());
     }
     start.elapsed()
 }
 
-/// A cache that receives invalidations, and whose entries do not become stale.
-async fn filled(server: &RedisServer) -> Cache<Infallible> {
+async fn unexpected_fill() -> Result<CachedResponse, Infallible> {
+    panic!("it is cached")
+}
+
+/// A cache whose entries do not become stale.
+async fn filled(changes: &Arc<RecentChanges>) -> Cache<Infallible> {
     let day = Duration::from_hours(24);
-    let lifetimes =
-        Lifetimes { recheck_after: day, stale_after: day, revalidate_after: day, expire_after: day };
-    // Read in the future: entries stay current even if the machine is too busy to receive invalidations for a
-    // while.
-    let catalogue = CatalogueStatus {
-        generation: Generation(1),
-        database: DatabaseIdentity(1),
-        read_at: Instant::now() + day,
-    };
     let config = CacheConfig {
-        catalogue: Some(CatalogueStatusSource::new(move || Some(catalogue))),
-        lifetimes: LifetimesByKind { lookup: lifetimes, ..LifetimesByKind::default() },
-        invalidations: server.patient_config(),
+        changes: Some(Arc::clone(changes)),
+        lifetimes: Lifetimes { stale_after: day, expire_after: day },
         ..CacheConfig::default()
     };
-    let cache = Cache::new(config, CacheConnections::disabled()).unwrap();
-    // What was read before the cache listens is read again.
-    while !cache.is_listening() || cache.get_from_memory(&key(0)) == MemoryLookup::Miss {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        cache.get_or_fill(key(0), || async { Ok(response(0)) }).await.unwrap();
-    }
-    for number in 1..2 * KEYS {
+    let cache = Cache::new(config, CacheConnections::disabled());
+    for number in 0..2 * KEYS {
         cache.get_or_fill(key(number), move || async move { Ok(response(number)) }).await.unwrap();
     }
     cache
+}
+
+/// Applies a poll in which these charts have changed. It is from the future, so that it is the last one.
+fn poll(changes: &RecentChanges, charts: Range<u32>) {
+    let position = Position { origin: Origin(1), sequence: charts.end.into() };
+    let entities = charts.map(|number| {
+        let entity = Entity::Chart(hash(number));
+        CatalogueChange { sequence: number.into(), entity, is_removal: false }
+    });
+    let poll = CataloguePoll { position, oldest_pending: None, changes: Some(entities.collect()) };
+    changes.apply(poll, Instant::now() + Duration::from_hours(24));
 }
 
 /// A body for the first half of the keys; the others are unknown.
@@ -127,5 +131,9 @@ fn compressed() -> Representation {
 }
 
 fn key(number: u32) -> CacheKey {
-    CacheKey::lookup(NoteHash::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes()))
+    CacheKey::lookup(hash(number))
+}
+
+fn hash(number: u32) -> NoteHash {
+    NoteHash::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes())
 }

@@ -147,7 +147,7 @@ def hits():
 
 
 def memory():
-    """Size, evictions, fills, invalidations."""
+    """Size, evictions, recent changes, fills."""
     pool = "chart_index_pool"
     return [
         graph(
@@ -159,15 +159,20 @@ def memory():
                 "{{instance}} limit": metric("chart_index_cache_size_limit_bytes"),
             },
         ),
-        graph("Entries", "Cached responses.", "none", {"{{instance}}": metric("chart_index_cache_entries")}),
         graph(
-            "Evictions and invalidations",
-            "Entries per second that made room for others, and keys per second that were invalidated.",
-            "ops",
+            "Entries and recent changes",
+            "Cached responses, and the charts and chartsets whose last change a replica remembers.",
+            "none",
             {
-                "{{instance}} evictions": rate("chart_index_cache_evictions_total"),
-                "{{instance}} invalidations": rate("chart_index_cache_invalidations_total"),
+                "{{instance}} entries": metric("chart_index_cache_entries"),
+                "{{instance}} changes": metric("chart_index_cache_recent_changes"),
             },
+        ),
+        graph(
+            "Evictions",
+            "Entries per second that made room for others.",
+            "ops",
+            {"{{instance}}": rate("chart_index_cache_evictions_total")},
         ),
         graph(
             "Fills by outcome",

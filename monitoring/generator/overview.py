@@ -8,6 +8,7 @@ SERVER_ERROR = 'http_response_status_code=~"5.."'
 POSTGRESQL = f"avg({metric('chart_index_postgresql_available')})"
 REDIS = f"avg({metric('chart_index_redis_connected')})"
 MEILISEARCH = f"avg({metric('chart_index_search_node_usable')})"
+CONFIRMED = f"avg({metric('chart_index_cache_confirmed')})"
 
 
 def first_row():
@@ -24,8 +25,7 @@ def first_row():
         ),
         state(
             "PostgreSQL",
-            "Whether the replicas have read the generation of the catalogue within the last 5 seconds. "
-            "Down: cached responses only.",
+            "Whether the replicas have polled the catalogue within the last 5 seconds. Down: cached responses only.",
             POSTGRESQL,
             "ChartIndexPostgresqlUnavailable",
         ),
@@ -44,12 +44,12 @@ def first_row():
             "ChartIndexSearchNodeUnusable",
         ),
         state(
-            "Invalidations",
-            "Whether the replicas receive cache invalidations. No: cached responses are revalidated once a second. "
-            "No data where Redis is not configured.",
-            f"avg({metric('chart_index_cache_listening')})",
-            "ChartIndexInvalidationsNotReceived",
-            texts=("Received", "Not received", "Partly"),
+            "Cache",
+            "Whether the replicas can show that cached responses are current. No: they are read again before they "
+            "are used, or PostgreSQL is unavailable.",
+            CONFIRMED,
+            "ChartIndexCacheUnconfirmed",
+            texts=("Confirmed", "Unconfirmed", "Partly"),
         ),
         number(
             "Server errors",
@@ -91,6 +91,6 @@ def dependencies():
             "PostgreSQL": POSTGRESQL,
             "Redis": REDIS,
             "Meilisearch": MEILISEARCH,
-            "Invalidations": f"avg({metric('chart_index_cache_listening')})",
+            "Cache confirmed": CONFIRMED,
         },
     )

@@ -62,19 +62,19 @@ def now():
             f"max({metric(PENDING)})",
         ),
         number(
-            "Outbox",
-            "Changes in PostgreSQL that a node still needs.",
+            "Changes to sync",
+            "The most changes that a node of the indexer lacks.",
             "none",
             rising(1000, 10000),
-            f"max({metric('chart_index_outbox_changes')})",
+            f"max({metric('chart_index_sync_pending_changes')})",
         ),
         number(
             "Oldest change",
-            "Age of the oldest change that a node still needs.",
+            "Age of the oldest change that a node of the indexer lacks.",
             "s",
             rising(LAG_LIMIT, 300),
-            f"max({metric('chart_index_outbox_oldest_age_seconds')})",
-            alert="ChartIndexOutboxAge",
+            f"max({metric('chart_index_sync_lag_seconds')})",
+            alert="ChartIndexSyncLag",
         ),
         number(
             "Since the last sync",
@@ -155,7 +155,7 @@ def index():
         ),
         graph(
             "Pending changes by node",
-            "Changes after the checkpoint of a node, up to a bound.",
+            "Changes after the position of a node, up to a bound.",
             "none",
             {f"{{{{{NODE}}}}}": f"max by ({NODE}) ({metric(PENDING)})"},
         ),
@@ -177,22 +177,20 @@ def index():
 
 
 def sync():
-    """chart-indexer sync --follow."""
-    outbox = "chart_index_outbox_changes"
+    """chart-indexer follow."""
+    changes = f"max({metric('chart_index_sync_pending_changes')})"
     return [
-        graph(
-            "Changes in the outbox", "Changes that a node still needs.", "none", {"changes": f"max({metric(outbox)})"}
-        ),
+        graph("Changes to sync", "The most changes that a node lacks.", "none", {"changes": changes}),
         graph(
             "Age of the oldest change",
             "0 while the nodes have all changes.",
             "s",
-            {"age": f"max({metric('chart_index_outbox_oldest_age_seconds')})"},
+            {"age": f"max({metric('chart_index_sync_lag_seconds')})"},
             limit=LAG_LIMIT,
         ),
         graph(
-            "Changes without a place in the feed",
-            "Age of the oldest change that is not in /api/changes yet.",
+            "Changes without a number",
+            "Age of the oldest change that is not in the change feed yet.",
             "s",
             {"age": f"max({metric('chart_index_change_feed_oldest_age_seconds')})"},
             limit=LAG_LIMIT,

@@ -170,7 +170,7 @@ async fn lost_changes_are_410() {
             (&json!("/problems/changes-lost"), &json!("after"))
         );
     }
-    index.database.psql("UPDATE change_feed SET origin = 'another server'");
+    index.database.psql("UPDATE change_feed SET origin = 0");
     index.library.osu("alpha/15 new/c.osu", ChartSpec { keys: 5, set_id: 15, ..ChartSpec::default() });
     index.ingest();
     let after_gap = page(&index, &format!("?after={last}")).await;

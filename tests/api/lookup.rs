@@ -131,7 +131,7 @@ async fn ingesting_again_updates_only_checked_at_ms() {
     let path = format!("/api/charts/{}", chart.note_hash());
     let mut before = index.get(&path).await.json();
     assert!(index.ingest().contains("0 chartsets added, 1 unchanged, 0 updated"));
-    // Checks do not invalidate cached responses, so this uses a new replica.
+    // A check is no change, so this uses a new replica.
     let fresh = Service::start(index.database.url());
     let mut after = fresh.client().get(&path).await.json();
     let checked = |response: &mut serde_json::Value| response["sources"][0]["checkedAtMs"].take().as_i64();

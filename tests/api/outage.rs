@@ -145,6 +145,29 @@ async fn cached_responses_are_served_without_postgresql() {
     outage.assert_recovers().await;
 }
 
+/// Also if the catalogue changed in the last seconds, as it does all the time while an ingest runs.
+#[tokio::test]
+async fn cached_responses_outlive_a_change_before_an_outage() {
+    let mut outage = Outage::new().await;
+    let lists = (1..=10).flat_map(|number| {
+        [format!("/api/chartsets?bpmMin={number}"), format!("/?bpmMin={number}")].map(|path| (path, 200))
+    });
+    outage.paths.extend(lists);
+    outage.assert_cached().await;
+    let library = Library::new();
+    let spec = ChartSpec::numbered(2);
+    library.osu("alpha/2 two/a.osu", spec.clone());
+    indexer(outage.postgres.url(), &["ingest", &library.argument()]).succeeded();
+    let client = outage.service.client();
+    let lookup = format!("/api/charts/{}", spec.note_hash());
+    within(CHANGE_TIMEOUT, async || (client.get(&lookup).await.json()["status"] == "known").then_some(()))
+        .await;
+    outage.postgres.freeze();
+    outage.assert_serves_cached().await;
+    outage.postgres.thaw();
+    outage.assert_recovers().await;
+}
+
 /// A request with a stale cached response waits for PostgreSQL at most half a second.
 #[tokio::test]
 async fn cached_responses_are_served_while_postgresql_hangs() {

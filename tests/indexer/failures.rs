@@ -1,12 +1,10 @@
 //! Ingest when PostgreSQL rejects a chartset or is unavailable, and when it is interrupted.
 
-use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chart_index_tests::{PrivatePostgres, TestRedis, within};
+use chart_index_tests::{PrivatePostgres, RunningIndexer, within};
 
 use super::*;
 
@@ -39,7 +37,7 @@ async fn ingest_survives_a_restart_of_postgresql() {
     let database = Database(TestDatabase::create_on(server.url()));
     database.run(&["migrate"]);
     let library = many_sets();
-    let child = database.start_ingest(&library, &[]);
+    let child = database.start_ingest(&library);
     server.kill();
     server.restart();
     let run = finish(child);
@@ -54,7 +52,7 @@ async fn interrupted_ingest_leaves_complete_chartsets() {
     for signal in ["INT", "TERM"] {
         let database = Database::new().await;
         let library = many_sets();
-        let child = database.start_ingest(&library, &[]);
+        let child = database.start_ingest(&library);
         send(&child, signal);
         let run = finish(child);
         assert_eq!(run.code, Some(130), "{signal}: {}", run.stderr);
@@ -76,7 +74,7 @@ async fn ingest_can_be_interrupted_during_an_outage() {
     let database = Database(TestDatabase::create_on(server.url()));
     database.run(&["migrate"]);
     let library = many_sets();
-    let mut child = database.start_ingest(&library, &[]);
+    let mut child = database.start_ingest(&library);
     server.kill();
     let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(stderr.any(|line| line.contains("retrying in")));
@@ -85,69 +83,34 @@ async fn ingest_can_be_interrupted_during_an_outage() {
     assert_eq!(code.code(), Some(130));
 }
 
+/// The changes of an ingest that was interrupted have numbers, and its charts are in the hash filter.
 #[tokio::test]
-async fn interrupted_ingest_invalidates_stored_charts() {
+async fn interrupted_ingest_builds_the_hash_filter() {
     let database = Database::new().await;
-    let redis = TestRedis::create();
-    let library = many_sets();
-    let messages = Messages::subscribe(redis.url());
-    let child = database.start_ingest(&library, &[("REDIS_URL", redis.url())]);
+    let child = database.start_ingest(&many_sets());
     send(&child, "TERM");
     assert_eq!(finish(child).code, Some(130));
-    let stored = database.0.psql("SELECT encode(chart_hash, 'hex') FROM chartset_charts");
-    let stored: HashSet<String> = stored.lines().map(str::to_owned).collect();
-    assert!(!stored.is_empty());
-    within(Duration::from_secs(5), async || messages.contain_all(&stored).then_some(())).await;
+    database.assert_complete();
 }
 
-/// Receives all messages that are published in Redis.
-struct Messages {
-    subscriber: Child,
-    received: Arc<Mutex<Vec<u8>>>,
-}
-
-impl Messages {
-    fn subscribe(url: &str) -> Self {
-        let mut command = Command::new("redis-cli");
-        let mut subscriber =
-            command.args(["-u", url, "PSUBSCRIBE", "*"]).stdout(Stdio::piped()).spawn().unwrap();
-        let mut output = BufReader::new(subscriber.stdout.take().unwrap());
-        // Three lines confirm the subscription.
-        for _ in 0..3 {
-            output.read_line(&mut String::new()).unwrap();
-        }
-        let received = Arc::new(Mutex::new(Vec::new()));
-        let messages = Self { subscriber, received: received.clone() };
-        std::thread::spawn(move || {
-            let mut buffer = [0; 8 << 10];
-            while let Ok(length @ 1..) = output.read(&mut buffer) {
-                received.lock().unwrap().extend_from_slice(&buffer[..length]);
-            }
-        });
-        messages
-    }
-
-    /// Whether every one of these hashes is in a message.
-    fn contain_all(&self, hashes: &HashSet<String>) -> bool {
-        let bytes = |hash: &String| -> Vec<u8> {
-            (0..32).map(|at| u8::from_str_radix(&hash[2 * at..2 * at + 2], 16).unwrap()).collect()
-        };
-        let mut missing: HashSet<Vec<u8>> = hashes.iter().map(bytes).collect();
-        for window in self.received.lock().unwrap().windows(32) {
-            missing.remove(window);
-        }
-        missing.is_empty()
-    }
-}
-
-impl Drop for Messages {
-    fn drop(&mut self) {
-        let _ = self.subscriber.kill();
-        let _ = self.subscriber.wait();
-    }
+#[tokio::test]
+async fn follow_completes_a_killed_ingest() {
+    let database = Database::new().await;
+    let child = database.start_ingest(&many_sets());
+    send(&child, "KILL");
+    assert_eq!(finish(child).code, None);
+    let mut follow = RunningIndexer::start(&mut indexer_command(database.0.url(), &["follow"]));
+    // Before the first pause it numbers what was left, and builds the filter.
+    within(TIMEOUT, async || (database.0.psql("SELECT count(*) FROM hash_filters") != "0").then_some(()))
+        .await;
+    database.assert_complete();
+    follow.terminate();
+    assert_eq!(follow.wait(), Some(130));
 }
 
 const SETS: u32 = 1_000;
+/// A timeout that no passing test reaches.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 fn many_sets() -> Library {
     let library = Library::new();
@@ -161,15 +124,22 @@ fn many_sets() -> Library {
 
 impl Database {
     /// Starts an ingest and waits until it has stored the first chartset.
-    fn start_ingest(&self, library: &Library, variables: &[(&str, &str)]) -> Child {
+    fn start_ingest(&self, library: &Library) -> Child {
         let child = indexer_command(self.0.url(), &["ingest", &library.argument()])
-            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         while self.0.psql("SELECT count(*) FROM chartsets") == "0" {}
         child
+    }
+
+    /// Fails unless all changes have numbers, and the last hash filter contains all charts.
+    fn assert_complete(&self) {
+        assert_eq!(self.0.psql("SELECT count(*) FROM pending_changes"), "0");
+        let filter = self.0.psql("SELECT hashes FROM hash_filters ORDER BY sequence DESC LIMIT 1");
+        assert_eq!(filter, self.0.psql("SELECT count(*) FROM charts"));
+        assert!(self.run(&["verify"]).contains(", 0 findings"));
     }
 }
 

@@ -5,6 +5,7 @@ mod backfill;
 mod duplicates;
 mod exports;
 mod failures;
+mod follow;
 mod hash;
 mod hash_lookup;
 mod metrics;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::freshness::Freshness;
+use crate::freshness::{Freshness, Timestamps};
 use crate::metrics::{FillOutcome, Read};
-use crate::read_start::ReadStart;
 use crate::read_through::ReadThrough;
 use crate::redis_writes::QueuedWrite;
 use crate::{Cache, CacheKey, CachedResponse, FillError};
@@ -14,7 +13,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
     ///
     /// Keys that are not fresh in memory are read from Redis with one command, and what Redis does not have by
     /// one call of `fill`, which gets the positions of these keys and returns their responses in this order.
-    /// They fill the same entries as [`get_or_fill`](Self::get_or_fill), and changes invalidate them alike.
+    /// They fill the same entries as [`get_or_fill`](Self::get_or_fill).
     ///
     /// A batch does not share fills with other requests. It has a concurrency limit of its own
     /// ([`CacheConfig::max_batch_fills`](crate::CacheConfig::max_batch_fills)), and it stops when this future
@@ -68,10 +67,9 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         if !self.redis.connection(first.kind()).is_configured() {
             return;
         }
-        let starts = self.start_reads(&wanted);
         let records = self.redis.get_many(&wanted).await;
-        for (((&position, key), record), start) in positions.iter().zip(wanted).zip(records).zip(starts) {
-            let inserted = self.insert_record(key, record, start);
+        for ((&position, key), record) in positions.iter().zip(wanted).zip(records) {
+            let inserted = self.insert_record(key, record);
             let usable =
                 inserted.filter(|(_, freshness)| matches!(freshness, Freshness::Fresh | Freshness::Stale));
             responses[position] = usable.map(|(response, _)| response);
@@ -98,13 +96,13 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             self.metrics.shed.add(1);
             return self.fall_back(&wanted, positions, responses, FillError::Overloaded);
         };
-        let starts = self.start_reads(&wanted);
+        let start = self.start_read();
         match self.run_batch(&wanted, fill(positions.to_vec())).await {
             Ok(read) => {
                 for (&position, response) in positions.iter().zip(&read) {
                     responses[position] = Some(response.clone());
                 }
-                self.insert_many(&wanted, read, &starts);
+                self.insert_many(&wanted, read, start);
                 Ok(())
             }
             Err(error) => self.fall_back(&wanted, positions, responses, error),
@@ -157,28 +155,17 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         self: &Arc<Self>,
         keys: &[CacheKey],
         responses: Vec<CachedResponse>,
-        starts: &[ReadStart],
+        timestamps: Timestamps,
     ) {
         let mut writes = Vec::with_capacity(keys.len());
-        for ((&key, response), &start) in keys.iter().zip(responses).zip(starts) {
+        for (&key, response) in keys.iter().zip(responses) {
             self.metrics.count(key.kind(), Read::Filled);
             let response = self.memory.reuse(&key, response);
             let mut shard = self.fills.shard(&key);
-            if self.insert(&mut shard, key, response.clone(), start.timestamps(), start.invalidations) {
-                writes.push(QueuedWrite { key, response, start });
+            if self.insert_read(&mut shard, key, response.clone(), timestamps) {
+                writes.push(QueuedWrite { key, response, timestamps });
             }
         }
-        if let Some(kind) = writes.first().map(|write| write.key.kind())
-            && !self.redis.is_unavailable(kind)
-        {
-            self.write_to_redis(kind, writes);
-        }
-    }
-
-    /// Reads of these keys that start now.
-    fn start_reads(&self, keys: &[CacheKey]) -> Vec<ReadStart> {
-        let start = self.read_start(0);
-        let of_key = |key| ReadStart { invalidations: self.fills.shard(key).invalidations, ..start };
-        keys.iter().map(of_key).collect()
+        self.write_to_redis(writes);
     }
 }

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use redis::RedisError;
-use tokio_util::task::AbortOnDropHandle;
+use futures_util::TryFutureExt;
 
 use crate::fills::FillSource;
 use crate::metrics::Observed;
 use crate::read_through::ReadThrough;
 use crate::{
-    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, FillError, MemoryLookup,
-    Representation, invalidation_listener, metrics,
+    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, FillError, Filled,
+    MemoryLookup, Representation, metrics,
 };
 
 /// A read-through cache of responses in front of the store.
@@ -21,31 +20,15 @@ use crate::{
 /// Clones share everything. `E` is the error of fills.
 pub struct Cache<E> {
     pub(crate) inner: Arc<ReadThrough<E>>,
-    /// Aborted with the last clone.
-    listener: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
 impl<E: Send + Sync + 'static> Cache<E> {
-    /// An empty cache. Starts to listen for invalidations in the background.
-    ///
-    /// # Errors
-    ///
-    /// [`CacheConfig::invalidations`] is invalid, e.g. a certificate does not parse.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a Tokio runtime, if [`CacheConfig::invalidations`] has an endpoint.
-    pub fn new(config: CacheConfig, connections: CacheConnections) -> Result<Self, RedisError> {
-        let redis = config.invalidations.clone();
-        let nodes = redis.node_clients()?;
-        let channel = crate::invalidation_message::channel(&config.key_prefix);
+    /// An empty cache.
+    #[must_use]
+    pub fn new(config: CacheConfig, connections: CacheConnections) -> Self {
         let inner = Arc::new(ReadThrough::new(config, connections));
         metrics::observe(&inner);
-        let listener = (!nodes.is_empty()).then(|| {
-            let listener = invalidation_listener::run(Arc::clone(&inner), nodes, redis, channel);
-            Arc::new(AbortOnDropHandle::new(tokio::spawn(listener)))
-        });
-        Ok(Self { inner, listener })
+        Self { inner }
     }
 
     /// Returns the response from memory, from Redis, or from the fill.
@@ -54,29 +37,31 @@ impl<E: Send + Sync + 'static> Cache<E> {
     /// Concurrent requests for the key share its outcome, including an error; the next request after an error
     /// tries again. If the fill fails, or more fills are in flight than [`CacheConfig::max_fills`], an older
     /// response is returned if there is one.
-    pub async fn get_or_fill<F, Fut>(&self, key: CacheKey, fill: F) -> Result<CachedResponse, FillError<E>>
+    pub async fn get_or_fill<F, Fut, R>(&self, key: CacheKey, fill: F) -> Result<CachedResponse, FillError<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Into<Filled> + 'static,
     {
         self.get_or_fill_from(FillSource::RedisThenStore, key, fill).await
     }
 
     /// Like [`get_or_fill`](Self::get_or_fill), without the read of Redis, even if Redis holds the response:
     /// for the second key of a request, whose one round trip was for the first.
-    pub async fn get_or_fill_skipping_redis_read<F, Fut>(
+    pub async fn get_or_fill_skipping_redis_read<F, Fut, R>(
         &self,
         key: CacheKey,
         fill: F,
     ) -> Result<CachedResponse, FillError<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Into<Filled> + 'static,
     {
         self.get_or_fill_from(FillSource::Store(None), key, fill).await
     }
 
-    async fn get_or_fill_from<F, Fut>(
+    async fn get_or_fill_from<F, Fut, R>(
         &self,
         source: FillSource,
         key: CacheKey,
@@ -84,8 +69,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
     ) -> Result<CachedResponse, FillError<E>>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Into<Filled> + 'static,
     {
+        let fill = || fill().map_ok(Into::into);
         match self.get_from_memory(&key) {
             MemoryLookup::Fresh(response) => Ok(response),
             MemoryLookup::Stale(response) => {
@@ -100,16 +87,6 @@ impl<E: Send + Sync + 'static> Cache<E> {
     #[must_use]
     pub fn get_from_memory(&self, key: &CacheKey) -> MemoryLookup {
         self.inner.get(key)
-    }
-
-    /// Refreshes a stale response in a task of its own, from Redis and then from the store, unless a fill for
-    /// it is in flight or failed within the last second.
-    pub fn refresh_in_background<F, Fut>(&self, key: CacheKey, fill: F)
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
-    {
-        self.inner.refresh(key, FillSource::RedisThenStore, fill);
     }
 
     /// The gzip representation of a body from this cache. `compress` is called when it is first needed; the
@@ -133,18 +110,11 @@ impl<E: Send + Sync + 'static> Cache<E> {
         gzip
     }
 
-    /// The time since the response in memory was read from the store, or `None` if memory does not have it. An
-    /// age above [`Lifetimes::revalidate_after`](crate::Lifetimes::revalidate_after) means that the store does
-    /// not respond.
+    /// The time since the response in memory was read, if it has to be read again before it is served: a
+    /// request that got it nevertheless got it because the store did not respond.
     #[must_use]
     pub fn age(&self, key: &CacheKey) -> Option<Duration> {
         self.inner.age(key)
-    }
-
-    /// Whether this replica receives invalidations now.
-    #[must_use]
-    pub fn is_listening(&self) -> bool {
-        self.inner.is_listening()
     }
 
     /// Counters since the start, and the current state.
@@ -156,7 +126,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
 
 impl<E> Clone for Cache<E> {
     fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), listener: self.listener.clone() }
+        Self { inner: Arc::clone(&self.inner) }
     }
 }
 

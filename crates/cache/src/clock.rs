@@ -1,20 +1,26 @@
 //! The clock of the cache.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The clock that entries age by. Tests can advance it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Clock {
-    origin: Instant,
     ahead_ms: Arc<AtomicU64>,
 }
 
-impl Default for Clock {
-    fn default() -> Self {
-        Self { origin: Instant::now(), ahead_ms: Arc::default() }
-    }
+/// When [`real_ms`] starts.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Starts [`real_ms`], unless it has started.
+pub(crate) fn start() {
+    LazyLock::force(&START);
+}
+
+/// The time of an instant in milliseconds since the first call, which tests do not advance.
+pub(crate) fn real_ms(instant: Instant) -> u64 {
+    millis(instant.saturating_duration_since(*START))
 }
 
 impl Clock {
@@ -24,7 +30,7 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Now {
-        let real_ms = millis(self.origin.elapsed());
+        let real_ms = real_ms(Instant::now());
         Now { real_ms, coarse: CoarseInstant::from_millis(real_ms + self.ahead_ms.load(Ordering::Relaxed)) }
     }
 
@@ -38,7 +44,7 @@ impl Clock {
 /// The time of one read of the clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
-    /// Milliseconds since the start, without those that a test added.
+    /// See [`real_ms`].
     pub(crate) real_ms: u64,
     /// The time that entries age by.
     pub(crate) coarse: CoarseInstant,

@@ -1,21 +1,19 @@
 //! Fills: how they start, what their requests wait for, and how they complete.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chart_index_instrumentation::{child_span, set_current_as_parent};
 use chart_index_permits::Announced;
 use tracing::{Instrument, Span, debug_span, field};
 
-use crate::freshness::Freshness;
+use crate::freshness::{Freshness, Timestamps};
 use crate::metrics::{FillOutcome, Read};
-use crate::read_start::ReadStart;
 use crate::read_through::ReadThrough;
 use crate::redis_record::Record;
 use crate::redis_tier::NewRecord;
 use crate::redis_writes::QueuedWrite;
 use crate::single_flight::{Completed, FillHandle, FillResult, Origin, Waiter};
-use crate::{CacheKey, CachedResponse, FillError, Kind};
+use crate::{CacheKey, CachedResponse, FillError, Filled, Kind};
 
 /// Where a response that is not in memory is read from.
 #[derive(Debug)]
@@ -49,7 +47,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     ) -> FillResult<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+        Fut: Future<Output = Result<Filled, E>> + Send + 'static,
     {
         let kind = key.kind();
         let Some(_waiting) = self.limits.try_acquire_waiter(kind) else {
@@ -88,7 +86,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
                 Completed { outcome: Ok(older), origin: Origin::Older }
             }
             (Ok(failed), None) => failed,
-            // The older response was invalidated during the wait.
+            // The older response has expired during the wait.
             (Err(_), None) => waiter.completed().await,
         }
     }
@@ -119,7 +117,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, source: FillSource, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+        Fut: Future<Output = Result<Filled, E>> + Send + 'static,
     {
         if !self.failed_recently(&key)
             && let Joined::Fill(mut waiter) = self.join_or_start(key, source, Purpose::Refresh, fill)
@@ -142,23 +140,23 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     ) -> Joined<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+        Fut: Future<Output = Result<Filled, E>> + Send + 'static,
     {
         let (handle, outcome, span) = {
             let mut shard = self.fills.shard(&key);
-            if let Some(waiter) = shard.join(&key) {
+            if let Some(waiter) = shard.join(&key, |version| self.may_join(&key, version)) {
                 return Joined::Fill(waiter);
             }
             if let Some((response, Freshness::Fresh)) = self.get_any(&key) {
                 return Joined::Cached(response);
             }
             let span = fill_span(key.kind());
-            let (handle, outcome) = self.fills.start(&mut shard, key, span.clone());
+            let version = self.rules.changes.version();
+            let (handle, outcome) = self.fills.start(&mut shard, key, version, span.clone());
             (handle, outcome, span)
         };
-        let start = self.read_start(handle.invalidations);
         let this = Arc::clone(self);
-        let fill = async move { this.run(key, (source, purpose), start, handle, fill).await };
+        let fill = async move { this.run(key, (source, purpose), handle, fill).await };
         Joined::Fill(Waiter::with_fill(outcome, fill.instrument(span)))
     }
 
@@ -167,12 +165,11 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         self: &Arc<Self>,
         key: CacheKey,
         (source, purpose): (FillSource, Purpose),
-        start: ReadStart,
         handle: FillHandle<E>,
         fill: F,
     ) where
         F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<CachedResponse, E>>,
+        Fut: Future<Output = Result<Filled, E>>,
     {
         let free_permit = match purpose {
             Purpose::Request => None,
@@ -185,9 +182,9 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             FillSource::Store(announced) => announced,
             FillSource::RedisThenStore => {
                 let record = self.redis.get(&key).await;
-                if let Some((response, Freshness::Fresh)) = self.insert_record(key, record, start) {
+                if let Some((response, Freshness::Fresh)) = self.insert_record(key, record) {
                     record_outcome(FillOutcome::of(&response));
-                    handle.complete(Completed { outcome: Ok(response), origin: Origin::Redis }, |_| true);
+                    handle.complete(Completed { outcome: Ok(response), origin: Origin::Redis }, |_| ());
                     return;
                 }
                 None
@@ -201,9 +198,9 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             self.metrics.shed.add(1);
             return self.fail(key, FillError::Overloaded, handle);
         };
-        let start = self.read_start(start.invalidations);
+        let start = self.start_read();
         match self.read_store(key.kind(), fill()).await {
-            Ok(response) => self.complete(key, response, start, handle),
+            Ok(filled) => self.complete(key, filled, start, handle),
             Err(error) => self.fail(key, error, handle),
         }
     }
@@ -212,15 +209,15 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     async fn read_store(
         &self,
         kind: Kind,
-        fill: impl Future<Output = Result<CachedResponse, E>>,
-    ) -> FillResult<E> {
+        fill: impl Future<Output = Result<Filled, E>>,
+    ) -> Result<Filled, FillError<E>> {
         let mut timer = self.metrics.start_fill(kind);
         let outcome = match tokio::time::timeout(self.fill_timeout, fill).await {
             Ok(read) => read.map_err(|error| FillError::Failed(Arc::new(error))),
             Err(_) => Err(FillError::TimedOut),
         };
         timer.outcome = match &outcome {
-            Ok(response) => FillOutcome::of(response),
+            Ok(filled) => FillOutcome::of(&filled.response),
             Err(FillError::TimedOut) => FillOutcome::Timeout,
             Err(_) => FillOutcome::Error,
         };
@@ -233,28 +230,30 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     fn complete(
         self: &Arc<Self>,
         key: CacheKey,
-        response: CachedResponse,
-        start: ReadStart,
+        Filled { response, position }: Filled,
+        start: Timestamps,
         handle: FillHandle<E>,
     ) {
         let response = self.memory.reuse(&key, response);
-        let timestamps = start.timestamps();
-        let completed = Completed { outcome: Ok(response.clone()), origin: Origin::Store };
-        let inserted = handle.complete(completed, |shard| {
-            self.insert(shard, key, response.clone(), timestamps, start.invalidations)
+        let version = position.map_or(start.version, |position| {
+            // Of another origin, it is unknown, which is lower than any other version.
+            start.version.min(self.rules.changes.version_of(position))
         });
-        if inserted && !self.redis.is_unavailable(key.kind()) {
-            self.write_to_redis(key.kind(), [QueuedWrite { key, response, start }]);
+        let timestamps = Timestamps { version, ..start };
+        let completed = Completed { outcome: Ok(response.clone()), origin: Origin::Store };
+        let is_latest =
+            handle.complete(completed, |shard| self.insert_read(shard, key, response.clone(), timestamps));
+        if is_latest {
+            self.write_to_redis([QueuedWrite { key, response, timestamps }]);
         }
     }
 
-    /// Writes responses of one kind to Redis in the background.
-    pub(crate) fn write_to_redis(
-        self: &Arc<Self>,
-        kind: Kind,
-        writes: impl IntoIterator<Item = QueuedWrite>,
-    ) {
-        let pushed = self.redis.writes(kind).push(writes);
+    /// Writes responses to Redis in the background.
+    pub(crate) fn write_to_redis(self: &Arc<Self>, writes: impl IntoIterator<Item = QueuedWrite>) {
+        if self.redis.is_unavailable() {
+            return;
+        }
+        let pushed = self.redis.writes.push(writes);
         self.metrics.dropped_writes.add(pushed.dropped as u64);
         if let Some(mut writer) = pushed.writer {
             let this = Arc::clone(self);
@@ -262,20 +261,20 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             tokio::spawn(async move {
                 while let Some(writes) = writer.next() {
                     let records: Vec<_> = writes.into_iter().map(|write| this.new_record(write)).collect();
-                    this.redis.insert(this.redis.connection(kind), &records).await;
+                    this.redis.write(&records).await;
                 }
             });
         }
     }
 
     fn new_record(&self, write: QueuedWrite) -> NewRecord {
-        let QueuedWrite { key, response, start } = write;
-        let ttl = self.freshness.jittered(&key, self.lifetimes.get(key.kind()).revalidate_after);
-        let generation = start.generation.map(|current| current.generation);
-        let database = start.generation.map(|current| current.database);
-        let record = Record { response, read_unix_ms: start.unix_ms, generation, database };
-        let age = Duration::from_millis(self.clock.now().real_ms - start.now.real_ms);
-        NewRecord { key, record, ttl, age }
+        let QueuedWrite { key, response, timestamps } = write;
+        let age = self.clock.now().coarse.since(timestamps.read_at);
+        let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let read_unix_ms = self.clock.unix_ms().saturating_sub(age_ms);
+        let position = self.rules.changes.position_of(timestamps.version);
+        let ttl = self.rules.jittered(&key, self.rules.lifetimes.expire_after);
+        NewRecord { key, record: Record { response, read_unix_ms, position }, ttl }
     }
 
     /// Completes a fill that failed: with an older response, or with the error if there is none.
@@ -287,7 +286,6 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             if has_fallback {
                 shard.record_failure(key, self.clock.now().coarse);
             }
-            false
         });
     }
 }

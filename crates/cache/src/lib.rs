@@ -5,38 +5,45 @@
 //!   caller provides, which reads the store. Fills are single-flight: concurrent requests for one key share one
 //!   fill. [`Cache::get_or_fill_rate_limited`] combines this with the rate limit in one round trip to Redis.
 //! - [`CacheKey`] names a response, [`CachedResponse`] is its value.
-//! - [`Invalidator`] removes responses that have changed from Redis, and from the memory of every replica.
+//! - [`RecentChanges`] has the last known position of the catalogue, and what has changed up to it.
 //!
 //! The store is the source of truth. Each tier may be lost, corrupted or unavailable at any time: that costs
 //! time, and never makes a response wrong.
 //!
+//! # Currency
+//!
+//! The changes of the catalogue are numbered (docs/formats/change-feed.md). An entry records the last position
+//! that was known when its read from the store began, and [`RecentChanges`] the last change of each chart and
+//! chartset. Nothing is removed from a tier when something changes. When an entry is read, it is
+//!
+//! - *current*, if what it shows has no later change: its chart or chartset, or anything for lists and pages;
+//! - *changed*, if that has one, or *removed*, if an operator has removed it; for lists and pages, if an
+//!   operator has removed anything;
+//! - *unknown*, if neither can be shown: its position is of another server of the catalogue, or too old, or the
+//!   catalogue could not be polled for three seconds, or a change in it had no number for two.
+//!
+//! So, while the store responds, a change is in force on a replica five seconds after its commit, whatever
+//! happens to Redis, and whatever order reads, changes and writes of records come in.
+//!
 //! # Freshness
 //!
-//! By the [`Lifetimes`] of its kind, an entry is
+//! An entry is
 //!
 //! 1. *fresh* (RFC 9111, section 4.2): served as it is;
-//! 2. *stale*, after `stale_after` or `recheck_after`: served, and refreshed in the background, like
-//!    `stale-while-revalidate` (RFC 5861, section 3);
-//! 3. *due for revalidation*, after `revalidate_after`: read again before the response, and served if that
-//!    fails, like `stale-if-error` (RFC 5861, section 4);
-//! 4. *expired*, after `expire_after`: never served.
+//! 2. *stale*: served, and refreshed in the background, like `stale-while-revalidate` (RFC 5861, section 3);
+//! 3. *due for revalidation*: read again before the response, and served if that fails, like `stale-if-error`
+//!    (RFC 5861, section 4). To revalidate means a full new read here, without a condition;
+//! 4. *expired*: never served.
 //!
-//! To revalidate means a full new read here, without a condition.
+//! | Entry | Charts, chartsets, redirects | Lists and pages |
+//! |---|---|---|
+//! | current | fresh, and stale after [`Lifetimes::stale_after`] | the same |
+//! | changed | due for revalidation | fresh for 1 s, then stale, and due for revalidation after 2 s |
+//! | removed | expired | as if changed, and expired after 2 s |
+//! | unknown | fresh for 3 s, then due for revalidation | as if changed |
 //!
-//! # Invalidation
-//!
-//! A change takes effect before that: the [`Invalidator`] replaces the entry in Redis at once, and publishes a
-//! message, on which every replica removes the entry from its memory. The lifetimes only limit the effect of
-//! messages that are lost.
-//!
-//! A replica notices within two seconds that it no longer receives messages. Until it does again, it serves
-//! nothing that it has not checked within the last three seconds, either by reading that response again, or by
-//! the generation of the whole catalogue (see [`CacheConfig::catalogue`]). So, while the store is available,
-//! every change takes effect on all replicas within five seconds, whatever happens to Redis.
-//!
-//! A fill that was started before a change does not bring the old response back: it is cached only if its key
-//! was not invalidated in the meantime. In memory a counter shows that, in Redis a marker under the key, which
-//! the script that inserts responses does not overwrite.
+//! Every entry expires after [`Lifetimes::expire_after`]. The clocks of replicas differ: a record from Redis is
+//! at least 3 s old.
 //!
 //! # When the store is slow or unavailable
 //!
@@ -44,56 +51,36 @@
 //! requests that wait for them, have concurrency limits of their own, besides that of all requests. Above these
 //! limits an older response is served if there is one; otherwise the request fails at once with
 //! [`FillError::Overloaded`].
-//!
-//! # When the store is restored
-//!
-//! A store that was restored from a backup, or whose standby took over, may be in an earlier state, and assigns
-//! the numbers of lost changes again. Entries record the generation of the catalogue and the database that they
-//! were read from ([`CatalogueStatus`]). Those of another database are due for revalidation, in memory as in
-//! Redis, unless the catalogue is in their generation.
-//!
-//! # When Redis loses data
-//!
-//! Redis may lose the marker of a change while a fill from before the change is in flight: by eviction,
-//! `FLUSHALL`, or a failover to a replica that lags. Or it may restart from a snapshot from before the change.
-//! Then it holds an old response for up to [`Lifetimes::revalidate_after`]; the first read after
-//! [`Lifetimes::stale_after`] still gets it, and refreshes it. For this reason the Redis of this cache should
-//! not write snapshots.
 
 mod batch_reads;
 mod cache;
 mod clock;
 mod config;
-mod database_tracker;
 mod fill_error;
 mod fill_limits;
 mod fills;
 mod freshness;
-mod generation;
-mod invalidation_listener;
-mod invalidation_message;
-mod invalidator;
 mod key;
 mod memory_tier;
 mod metrics;
 mod rate_limited_reads;
-mod read_start;
 mod read_through;
+mod recent_changes;
 mod redis_record;
 mod redis_tier;
 mod redis_writes;
 mod response;
 mod single_flight;
 mod stats;
-mod subscription;
+mod sync;
+mod version;
 
 pub use cache::Cache;
 pub use clock::Clock;
-pub use config::{CacheConfig, CacheConnections, Lifetimes, LifetimesByKind};
+pub use config::{CacheConfig, CacheConnections, Lifetimes};
 pub use fill_error::FillError;
-pub use generation::{CatalogueStatus, CatalogueStatusSource};
-pub use invalidator::{InvalidationError, Invalidator};
 pub use key::{CacheKey, Kind};
 pub use rate_limited_reads::Admission;
-pub use response::{CachedBody, CachedResponse, MemoryLookup, Representation};
+pub use recent_changes::RecentChanges;
+pub use response::{CachedBody, CachedResponse, Filled, MemoryLookup, Representation};
 pub use stats::CacheStats;

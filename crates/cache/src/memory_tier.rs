@@ -27,7 +27,7 @@ pub(crate) struct MemoryTier {
 }
 
 /// [`Timestamps`] as bytes.
-type PackedTimestamps = [u8; 11];
+type PackedTimestamps = [u8; 12];
 
 type Region<Value> = Cache<CacheKey, Value, ByteWeighter, RandomState, CountEvictions<Value>>;
 
@@ -126,17 +126,18 @@ impl MemoryTier {
         CachedResponse::Found(cached.unwrap_or(body))
     }
 
+    /// The timestamps of the entry of a key, without counting as a use of it.
+    pub(crate) fn timestamps(&self, key: &CacheKey) -> Option<Timestamps> {
+        let found = self.found.peek(key).map(|entry| entry.timestamps);
+        found.or_else(|| self.not_found.peek(key).map(Timestamps::from_bytes))
+    }
+
     /// Updates the accounted size of a body that was compressed after its insertion, if it is still cached. The
     /// caller must not replace the entry concurrently.
     pub(crate) fn update_size(&self, key: CacheKey, body: &CachedBody) {
         if let Some(entry) = self.found.peek(&key).filter(|entry| entry.body.is_clone_of(body)) {
             self.found.insert(key, FoundEntry { bytes: entry.body.size(), ..entry });
         }
-    }
-
-    pub(crate) fn remove(&self, key: &CacheKey) {
-        self.found.remove(key);
-        self.not_found.remove(key);
     }
 
     /// The maximum of bytes in use.
@@ -182,7 +183,7 @@ mod tests {
     use chart_index_domain::NoteHash;
 
     use super::*;
-    use crate::generation::LocalGenerationId;
+    use crate::version::Version;
     use crate::{Clock, Representation};
 
     fn key(number: u32) -> CacheKey {
@@ -191,7 +192,7 @@ mod tests {
 
     fn timestamps() -> Timestamps {
         let now = Clock::default().now().coarse;
-        Timestamps { read_at: now, checked_at: now, generation: LocalGenerationId::UNKNOWN }
+        Timestamps { read_at: now, version: Version::UNKNOWN }
     }
 
     #[test]
@@ -218,9 +219,8 @@ mod tests {
         let (bytes, found, _) = memory.size();
         assert!(bytes <= 3 << 20 && found > 400, "{found} in {bytes} bytes");
         assert_eq!(memory.evictions(), 10_000 - found as u64);
-        memory.remove(&key(9_999));
         memory.insert(key(9_998), CachedResponse::NotFound, timestamps());
-        assert_eq!(memory.evictions(), 10_000 - found as u64, "neither removals nor replacements count");
+        assert_eq!(memory.evictions(), 10_000 - found as u64, "replacements do not count");
     }
 
     #[test]
@@ -245,8 +245,6 @@ mod tests {
         assert_eq!(memory.size().0, before, "replaced by one that is not compressed");
         memory.update_size(key(1), &body);
         assert_eq!(memory.size().0, before, "the entry has another body");
-        memory.remove(&key(1));
-        assert_eq!(memory.size().0, 0);
     }
 
     #[test]
@@ -278,7 +276,5 @@ mod tests {
         assert_eq!((memory.get(&key(1)).unwrap().0, memory.size().2), (found, 0));
         memory.insert(key(1), CachedResponse::NotFound, timestamps());
         assert_eq!((memory.get(&key(1)).unwrap().0, memory.size().1), (CachedResponse::NotFound, 0));
-        memory.remove(&key(1));
-        assert!(memory.get(&key(1)).is_none());
     }
 }

@@ -114,7 +114,6 @@ const OUTCOME: &str = "chart_index.outcome";
 pub(crate) struct CacheMetrics {
     reads: [[AtomicU64; Read::ALL.len()]; Kind::ALL.len()],
     fill_durations: [[BoundHistogram<f64>; FillOutcome::ALL.len()]; Kind::ALL.len()],
-    pub(crate) invalidations: Count,
     pub(crate) fills: Count,
     pub(crate) failed_fills: Count,
     pub(crate) shed: Count,
@@ -152,7 +151,6 @@ impl CacheMetrics {
         Self {
             reads: array::from_fn(|_| Default::default()),
             fill_durations,
-            invalidations: Count::default(),
             fills: Count::default(),
             failed_fills: Count::default(),
             shed: Count::default(),
@@ -240,15 +238,13 @@ pub(crate) fn observe<C: Observed>(cache: &Arc<C>) {
             })
             .build();
     }
-    for &(name, unit, description, value) in COUNTERS {
-        let cache = cache.clone();
-        let counter = meter.u64_observable_counter(name).with_unit(unit).with_description(description);
-        counter
-            .with_callback(move |observer| {
-                observe_value(&cache, value, |value| observer.observe(value, &[]));
-            })
-            .build();
-    }
+    let (name, unit, description, value) = EVICTIONS;
+    let counter = meter.u64_observable_counter(name).with_unit(unit).with_description(description);
+    counter
+        .with_callback(move |observer| {
+            observe_value(&cache, value, |value| observer.observe(value, &[]));
+        })
+        .build();
 }
 
 /// Name, unit, description and value of an instrument without labels.
@@ -260,17 +256,16 @@ const GAUGES: &[Instrument] = &[
     ("chart_index.cache.entries", "{entry}", "Entries in memory", |stats| {
         (stats.found_entries + stats.not_found_entries) as u64
     }),
-    ("chart_index.cache.listening", "", "Whether invalidations are received", |stats| {
-        stats.is_listening.into()
+    ("chart_index.cache.confirmed", "", "Whether entries can be shown to be current", |stats| {
+        stats.is_confirmed.into()
+    }),
+    ("chart_index.cache.recent_changes", "{entity}", "Entities whose last change is known", |stats| {
+        stats.recent_changes as u64
     }),
 ];
 
-const COUNTERS: &[Instrument] = &[
-    ("chart_index.cache.evictions", "{entry}", "Entries that made room for others", |stats| stats.evictions),
-    ("chart_index.cache.invalidations", "{key}", "Invalidated keys that were received", |stats| {
-        stats.invalidations
-    }),
-];
+const EVICTIONS: Instrument =
+    ("chart_index.cache.evictions", "{entry}", "Entries that made room for others", |stats| stats.evictions);
 
 fn observe_value<C: Observed>(cache: &Weak<C>, value: fn(&CacheStats) -> u64, observe: impl FnOnce(u64)) {
     if let Some(cache) = cache.upgrade() {

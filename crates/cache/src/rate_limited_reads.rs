@@ -2,12 +2,12 @@
 
 use chart_index_permits::Announced;
 use chart_index_ratelimit::{Decision, Limiter, PreparedCheck};
+use futures_util::TryFutureExt;
 
 use crate::fills::FillSource;
 use crate::freshness::Freshness;
-use crate::read_start::ReadStart;
 use crate::redis_record::Record;
-use crate::{Cache, CacheKey, CachedResponse, FillError, Kind, MemoryLookup};
+use crate::{Cache, CacheKey, CachedResponse, FillError, Filled, Kind, MemoryLookup};
 
 /// The outcome of a rate-limited read.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
     ///
     /// Writes to Redis after a fill happen in the background. A refused request reads nothing from the store.
     /// While Redis is unavailable, the limiter uses its local window, and the fill starts at once.
-    pub async fn get_or_fill_rate_limited<F, Fut>(
+    pub async fn get_or_fill_rate_limited<F, Fut, R>(
         &self,
         limiter: &Limiter,
         check: PreparedCheck,
@@ -41,18 +41,18 @@ impl<E: Send + Sync + 'static> Cache<E> {
     ) -> Admission<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Into<Filled> + 'static,
     {
         let cached = self.get_from_memory(&key);
-        if cached == MemoryLookup::Miss
-            && let Some(start) = self.inner.start_read(&key)
-        {
+        let fill = || fill().map_ok(Into::into);
+        if cached == MemoryLookup::Miss && !self.inner.is_in_flight(&key) {
             let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
                 return Admission::Admitted(self.inner.shed(&key));
             };
             // Boxed, as below: futures of hits and of rejections are small, since what is larger is only needed
             // by others.
-            return Box::pin(self.check_and_read(limiter, check, key, fill, (start, announced))).await;
+            return Box::pin(self.check_and_read(limiter, check, key, fill, announced)).await;
         }
         let decision = limiter.decide(check).await;
         if !decision.is_admitted() {
@@ -61,7 +61,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
         let response = match cached {
             MemoryLookup::Fresh(response) => Ok(response),
             MemoryLookup::Stale(response) => {
-                self.refresh_in_background(key, fill);
+                self.inner.refresh(key, FillSource::RedisThenStore, fill);
                 Ok(response)
             }
             // A fill is in flight.
@@ -78,18 +78,18 @@ impl<E: Send + Sync + 'static> Cache<E> {
         check: PreparedCheck,
         key: CacheKey,
         fill: F,
-        (start, announced): (ReadStart, Announced),
+        announced: Announced,
     ) -> Admission<E>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, E>> + Send + 'static,
+        Fut: Future<Output = Result<Filled, E>> + Send + 'static,
     {
         let (decision, record) = self.ask_redis(limiter, check, &key).await;
         if !decision.is_admitted() {
             return Admission::Refused(decision);
         }
         let inner = &self.inner;
-        let response = match inner.insert_record(key, record, start) {
+        let response = match inner.insert_record(key, record) {
             Some((response, Freshness::Fresh)) => Ok(response),
             Some((response, Freshness::Stale)) => {
                 inner.refresh(key, FillSource::Store(None), fill);

@@ -1,19 +1,19 @@
-//! The two tiers: lookups, insertion, invalidation.
+//! The two tiers: lookups and insertion.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fill_limits::FillLimits;
-use crate::freshness::{Freshness, FreshnessTracker, Timestamps};
+use crate::freshness::{FRESH_IF_UNKNOWN, Freshness, FreshnessRules, Timestamps};
 use crate::memory_tier::MemoryTier;
 use crate::metrics::{CacheMetrics, Observed, Read};
-use crate::read_start::ReadStart;
 use crate::redis_record::Record;
 use crate::redis_tier::RedisTier;
 use crate::single_flight::{Shard, SingleFlight};
+use crate::version::Version;
 use crate::{
-    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, Clock, LifetimesByKind,
-    MemoryLookup,
+    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, Clock, MemoryLookup,
 };
 
 /// The two tiers, and the fills behind them.
@@ -21,9 +21,8 @@ pub(crate) struct ReadThrough<E> {
     pub(crate) memory: MemoryTier,
     pub(crate) redis: RedisTier,
     pub(crate) fills: Arc<SingleFlight<E>>,
-    pub(crate) freshness: FreshnessTracker,
+    pub(crate) rules: FreshnessRules,
     pub(crate) clock: Clock,
-    pub(crate) lifetimes: LifetimesByKind,
     pub(crate) fallback_timeout: Duration,
     pub(crate) fill_timeout: Duration,
     pub(crate) limits: FillLimits,
@@ -37,9 +36,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
             limits: FillLimits::new(&config),
             redis: RedisTier::new(connections, config.key_prefix),
             fills: Arc::new(SingleFlight::new()),
-            freshness: FreshnessTracker::new(config.catalogue),
+            rules: FreshnessRules::new(config.changes, config.lifetimes),
             clock: config.clock,
-            lifetimes: config.lifetimes,
             fallback_timeout: config.fallback_timeout,
             fill_timeout: config.fill_timeout,
             metrics: CacheMetrics::new(),
@@ -62,26 +60,29 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         lookup
     }
 
-    pub(crate) fn read_start(&self, invalidations: u64) -> ReadStart {
-        let generation = self.freshness.generations.current();
-        ReadStart { now: self.clock.now(), unix_ms: self.clock.unix_ms(), generation, invalidations }
+    /// What is known now, for a read of the store that starts after this call.
+    pub(crate) fn start_read(&self) -> Timestamps {
+        Timestamps { read_at: self.clock.now().coarse, version: self.rules.changes.version() }
     }
 
-    /// Starts a read outside of a fill; `None` if a fill is in flight, which should be joined instead.
-    pub(crate) fn start_read(&self, key: &CacheKey) -> Option<ReadStart> {
-        let start = self.read_start(0);
-        let shard = self.fills.shard(key);
-        (!shard.is_in_flight(key)).then(|| ReadStart { invalidations: shard.invalidations, ..start })
+    /// Whether a request that comes now may join a fill that started at this version.
+    pub(crate) fn may_join(&self, key: &CacheKey, version: Version) -> bool {
+        self.rules.may_join(key, version, self.clock.now())
     }
 
-    /// Inserts a response that Redis may have into memory with its age, and counts the read.
+    /// Whether a fill is in flight that should be joined.
+    pub(crate) fn is_in_flight(&self, key: &CacheKey) -> bool {
+        let version = self.fills.shard(key).in_flight_version(key);
+        version.is_some_and(|version| self.may_join(key, version))
+    }
+
+    /// Inserts a response that Redis may have into memory, and counts the read.
     pub(crate) fn insert_record(
         &self,
         key: CacheKey,
         record: Option<Record>,
-        start: ReadStart,
     ) -> Option<(CachedResponse, Freshness)> {
-        let inserted = record.map(|record| self.insert_found_record(key, record, start));
+        let inserted = record.map(|record| self.insert_found_record(key, record));
         if self.redis.connection(key.kind()).is_configured() {
             let read = match inserted {
                 Some((_, Freshness::Fresh)) => Read::RedisHit,
@@ -93,52 +94,66 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         inserted
     }
 
-    fn insert_found_record(
-        &self,
-        key: CacheKey,
-        record: Record,
-        start: ReadStart,
-    ) -> (CachedResponse, Freshness) {
-        let age = Duration::from_millis(start.unix_ms.saturating_sub(record.read_unix_ms));
-        let generation = self.freshness.generations.local_id_of(record.generation);
-        let now = start.now.coarse;
-        let checked_at = self.freshness.record_checked_at(record.database, start.now);
-        let timestamps = Timestamps { read_at: now.before(age), checked_at, generation };
+    /// Inserts a record, unless memory has an entry that is at least as good, which is returned instead.
+    fn insert_found_record(&self, key: CacheKey, record: Record) -> (CachedResponse, Freshness) {
+        let now = self.clock.now();
+        let age = Duration::from_millis(self.clock.unix_ms().saturating_sub(record.read_unix_ms));
+        let version =
+            record.position.map_or(Version::UNKNOWN, |position| self.rules.changes.version_of(position));
+        // The clock of the replica that read it may be ahead. So only its version makes it fresh.
+        let timestamps = Timestamps { read_at: now.coarse.before(age.max(FRESH_IF_UNKNOWN)), version };
+        let freshness = self.rules.freshness(&key, timestamps, now);
         let response = self.memory.reuse(&key, record.response);
-        let mut shard = self.fills.shard(&key);
-        self.insert(&mut shard, key, response.clone(), timestamps, start.invalidations);
-        let lifetimes = self.lifetimes.get(key.kind());
-        let freshness = self.freshness.freshness(&key, timestamps, lifetimes, start.now);
+        let _shard = self.fills.shard(&key);
+        if let Some((cached, cached_timestamps)) = self.memory.get(&key) {
+            let cached_freshness = self.rules.freshness(&key, cached_timestamps, now);
+            let is_as_good = match cached_freshness.cmp(&freshness) {
+                Less => true,
+                // One of them may be served if the store does not respond.
+                Equal => freshness != Freshness::MustRevalidate || cached_timestamps.version >= version,
+                Greater => false,
+            };
+            if is_as_good {
+                return (cached, cached_freshness);
+            }
+        }
+        if freshness != Freshness::Expired {
+            self.memory.insert(key, response.clone(), timestamps);
+        }
         (response, freshness)
     }
 
-    /// Inserts a response into memory, unless its key was invalidated after the read started.
-    pub(crate) fn insert(
+    /// Inserts a response that was read from the store, unless memory has one whose read began later. Returns
+    /// whether it has none.
+    pub(crate) fn insert_read(
         &self,
-        shard: &mut Shard<E>,
+        _shard: &mut Shard<E>,
         key: CacheKey,
         response: CachedResponse,
         timestamps: Timestamps,
-        invalidations: u64,
     ) -> bool {
-        let is_valid = shard.invalidations == invalidations;
-        if is_valid {
+        let began_later = |cached: Timestamps| {
+            !cached.read_at.since(timestamps.read_at).is_zero()
+                || cached.read_at == timestamps.read_at && cached.version > timestamps.version
+        };
+        let is_latest = !self.memory.timestamps(&key).is_some_and(began_later);
+        if is_latest {
             self.memory.insert(key, response, timestamps);
         }
-        is_valid
+        is_latest
     }
 
     /// The entry in memory, whatever its freshness.
     pub(crate) fn get_any(&self, key: &CacheKey) -> Option<(CachedResponse, Freshness)> {
         let (response, timestamps) = self.memory.get(key)?;
-        let lifetimes = self.lifetimes.get(key.kind());
-        Some((response, self.freshness.freshness(key, timestamps, lifetimes, self.clock.now())))
+        Some((response, self.rules.freshness(key, timestamps, self.clock.now())))
     }
 
-    /// The time since the entry in memory was read from the store.
+    /// The time since the entry in memory was read from the store, if it must be revalidated.
     pub(crate) fn age(&self, key: &CacheKey) -> Option<Duration> {
-        let (_, timestamps) = self.memory.get(key)?;
-        Some(self.clock.now().coarse.since(timestamps.read_at))
+        let (timestamps, now) = (self.memory.timestamps(key)?, self.clock.now());
+        let must_revalidate = self.rules.freshness(key, timestamps, now) == Freshness::MustRevalidate;
+        must_revalidate.then(|| now.coarse.since(timestamps.read_at))
     }
 
     /// The response to serve if a read fails.
@@ -152,37 +167,10 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         self.fills.shard(key).failed_recently(key, now)
     }
 
-    /// Removes entries from memory, and keeps reads in flight from bringing them back.
-    pub(crate) fn invalidate(&self, keys: &[CacheKey]) {
-        self.metrics.invalidations.add(keys.len() as u64);
-        for key in keys {
-            let mut shard = self.fills.shard(key);
-            shard.invalidate(key);
-            self.memory.remove(key);
-        }
-    }
-
     /// Updates the accounted size of a body that was compressed after it was cached.
     pub(crate) fn update_size(&self, key: &CacheKey, body: &CachedBody) {
         let _shard = self.fills.shard(key);
         self.memory.update_size(*key, body);
-    }
-
-    /// Starts to listen for invalidations. Everything that was read before must be revalidated: invalidations
-    /// may have been missed.
-    pub(crate) fn start_listening(&self) {
-        self.freshness.start_listening(self.clock.now());
-        self.fills.invalidate_all();
-    }
-
-    /// Records that invalidations are still received.
-    pub(crate) fn confirm_listening(&self) {
-        self.freshness.confirm_listening(self.clock.now());
-    }
-
-    /// Whether invalidations are received now.
-    pub(crate) fn is_listening(&self) -> bool {
-        self.freshness.is_listening(self.clock.now())
     }
 }
 
@@ -203,8 +191,8 @@ impl<E: Send + Sync + 'static> Observed for ReadThrough<E> {
             search_fills_in_flight,
             shed: metrics.shed.get(),
             dropped_writes: metrics.dropped_writes.get(),
-            invalidations: metrics.invalidations.get(),
-            is_listening: self.is_listening(),
+            is_confirmed: self.rules.changes.is_confirmed(self.clock.now()),
+            recent_changes: self.rules.changes.len(),
             bytes,
             max_bytes: self.memory.max_bytes(),
             found_entries,

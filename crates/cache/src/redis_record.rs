@@ -2,12 +2,12 @@
 //!
 //! | Bytes | Meaning |
 //! |---|---|
-//! | 1 | version of the format: 3; a record of another version is a miss |
+//! | 1 | version of the format: 4; a record of another version is a miss |
 //! | 1 | 0: not found, 1: found |
 //! | 1 | kind: the letter in the key |
 //! | 8 | start of the read from the store: Unix milliseconds, little-endian |
-//! | 8 | generation of the catalogue at that time, little-endian; 0 if unknown |
-//! | 8 | identity of the database, likewise |
+//! | 8 | origin of the position up to which the read sees all changes, likewise; 0 if unknown |
+//! | 8 | sequence of this position, likewise |
 //! | 1 | length of the tag |
 //! | | tag, then body |
 //! | 8 | checksum: the first bytes of the BLAKE3 hash of the Redis key, a zero byte, and all of the above |
@@ -16,7 +16,7 @@
 //! forgery by a client that may write to Redis.
 
 use bytes::Bytes;
-use chart_index_domain::search::{DatabaseIdentity, Generation};
+use chart_index_domain::{Origin, Position};
 
 use crate::{CacheKey, CachedResponse};
 
@@ -26,13 +26,11 @@ pub(crate) struct Record {
     pub(crate) response: CachedResponse,
     /// When the read from the store started, in Unix milliseconds by the clock of the replica that read.
     pub(crate) read_unix_ms: u64,
-    /// The generation of the catalogue at that time, which is the same on every replica.
-    pub(crate) generation: Option<Generation>,
-    /// The database that the response was read from.
-    pub(crate) database: Option<DatabaseIdentity>,
+    /// The read sees every change up to this position.
+    pub(crate) position: Option<Position>,
 }
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 const HEADER: usize = 28;
 const CHECKSUM: usize = 8;
 
@@ -46,8 +44,8 @@ impl Record {
         let mut value = Vec::with_capacity(HEADER + tag.len() + body.len() + CHECKSUM);
         value.extend([VERSION, found, key.kind() as u8]);
         value.extend(self.read_unix_ms.to_le_bytes());
-        value.extend(self.generation.map_or(0, |generation| generation.0).to_le_bytes());
-        value.extend(self.database.map_or(0, |database| database.0).to_le_bytes());
+        value.extend(self.position.map_or(0, |position| position.origin.0).to_le_bytes());
+        value.extend(self.position.map_or(0, |position| position.sequence).to_le_bytes());
         value.push(u8::try_from(tag.len()).ok()?);
         value.extend_from_slice(tag);
         value.extend_from_slice(body);
@@ -62,8 +60,8 @@ impl Record {
         let (header, rest) = content.split_first_chunk::<HEADER>()?;
         let [VERSION, found, kind, numbers @ .., tag_bytes] = *header else { return None };
         let (numbers, _) = numbers.as_chunks();
-        let [time, generation, database] = *numbers else { return None };
-        let (generation, database) = (u64::from_le_bytes(generation), u64::from_le_bytes(database));
+        let [time, origin, sequence] = *numbers else { return None };
+        let (origin, sequence) = (Origin(u64::from_le_bytes(origin)), u64::from_le_bytes(sequence));
         if kind != key.kind() as u8 || checksum(redis_key, content) != expected {
             return None;
         }
@@ -77,8 +75,7 @@ impl Record {
         Some(Self {
             response,
             read_unix_ms: u64::from_le_bytes(time),
-            generation: (generation != 0).then_some(Generation(generation)),
-            database: (database != 0).then_some(DatabaseIdentity(database)),
+            position: (origin.0 != 0).then_some(Position { origin, sequence }),
         })
     }
 }
@@ -100,16 +97,15 @@ mod tests {
     const KEY: CacheKey = CacheKey::lookup(NoteHash::from_bytes([3; 32]));
 
     fn records() -> [Record; 3] {
-        let record = |response, generation: Option<u64>, database: Option<u64>| Record {
+        let record = |response, position: Option<(u64, u64)>| Record {
             response,
             read_unix_ms: 1_790_000_000_000,
-            generation: generation.map(Generation),
-            database: database.map(DatabaseIdentity),
+            position: position.map(|(origin, sequence)| Position { origin: Origin(origin), sequence }),
         };
         [
-            record(CachedResponse::NotFound, None, None),
-            record(CachedResponse::found("", ""), Some(1), Some(2)),
-            record(CachedResponse::found(vec![7; 300], "0123456789abcdef"), Some(u64::MAX), None),
+            record(CachedResponse::NotFound, None),
+            record(CachedResponse::found("", ""), Some((1, 0))),
+            record(CachedResponse::found(vec![7; 300], "0123456789abcdef"), Some((u64::MAX, 2))),
         ]
     }
 
@@ -126,7 +122,7 @@ mod tests {
         for record in records() {
             let mut value = record.encode(&KEY, "k").unwrap();
             let content = value.len() - CHECKSUM;
-            value[0] = 2;
+            value[0] = 3;
             let sum = checksum("k", &value[..content]);
             value[content..].copy_from_slice(&sum);
             assert_eq!(Record::decode(&KEY, "k", &value), None);

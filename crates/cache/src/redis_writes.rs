@@ -5,9 +5,10 @@
 //! a response is written at once.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use crate::read_start::ReadStart;
+use crate::freshness::Timestamps;
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::{CacheKey, CachedResponse};
 
 /// The maximum number of responses that are queued or being written. When Redis or this process falls behind, a
@@ -22,11 +23,10 @@ const MAX_BYTES: usize = 256 * 1_024;
 pub(crate) struct QueuedWrite {
     pub(crate) key: CacheKey,
     pub(crate) response: CachedResponse,
-    /// When its read from the store started.
-    pub(crate) start: ReadStart,
+    pub(crate) timestamps: Timestamps,
 }
 
-/// The writes over one connection, of which one at a time is in flight.
+/// The writes, of which one at a time is in flight.
 #[derive(Debug, Default)]
 pub(crate) struct WriteQueue(Mutex<WriteQueueState>);
 
@@ -111,13 +111,14 @@ mod tests {
 
     use super::*;
     use crate::Clock;
+    use crate::version::Version;
 
     fn write(number: u8, bytes: usize) -> QueuedWrite {
-        let start = ReadStart { now: Clock::default().now(), unix_ms: 0, generation: None, invalidations: 0 };
+        let timestamps = Timestamps { read_at: Clock::default().now().coarse, version: Version::UNKNOWN };
         QueuedWrite {
             key: CacheKey::lookup(NoteHash::from_bytes([number; 32])),
             response: CachedResponse::found(vec![0; bytes], ""),
-            start,
+            timestamps,
         }
     }
 

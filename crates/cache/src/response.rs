@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use chart_index_domain::Position;
 
 /// The cacheable part of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,13 +37,28 @@ impl CachedResponse {
     }
 }
 
+/// What a fill has read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filled {
+    /// The response.
+    pub response: CachedResponse,
+    /// The position of the data that was read, if they may lag behind the catalogue; `None` if they were read
+    /// from the catalogue itself.
+    pub position: Option<Position>,
+}
+
+impl From<CachedResponse> for Filled {
+    fn from(response: CachedResponse) -> Self {
+        Self { response, position: None }
+    }
+}
+
 /// What memory has for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryLookup {
     /// To be served as it is.
     Fresh(CachedResponse),
-    /// A response to serve, and to refresh with
-    /// [`Cache::refresh_in_background`](crate::Cache::refresh_in_background).
+    /// To be served, and refreshed in the background.
     Stale(CachedResponse),
     /// No response that may be served without asking Redis or the store.
     Miss,

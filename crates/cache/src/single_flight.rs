@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use tokio::sync::watch;
 use tracing::Span;
 
 use crate::clock::CoarseInstant;
+use crate::sync::{Mutex, MutexGuard, PoisonError};
+use crate::version::Version;
 use crate::{CacheKey, CachedResponse, FillError};
 
 pub(crate) type FillResult<E> = Result<CachedResponse, FillError<E>>;
@@ -60,9 +62,6 @@ pub(crate) struct SingleFlight<E> {
 
 /// The fills of some of the keys.
 pub(crate) struct Shard<E> {
-    /// The number of invalidations so far. A read that started at a lower count is not cached. The keys of the
-    /// shard share the count: that another key was invalidated costs an additional read now and then.
-    pub(crate) invalidations: u64,
     in_flight: HashMap<CacheKey, InFlight<E>, RandomState>,
     /// When a read of the key last failed, for keys that have an older response to serve.
     failures: HashMap<CacheKey, CoarseInstant, RandomState>,
@@ -71,6 +70,8 @@ pub(crate) struct Shard<E> {
 
 struct InFlight<E> {
     id: u64,
+    /// The last known version when it started.
+    version: Version,
     outcome: OutcomeReceiver<E>,
     span: Span,
 }
@@ -83,14 +84,8 @@ const MANY_FAILURES: usize = 64;
 
 impl<E> SingleFlight<E> {
     pub(crate) fn new() -> Self {
-        let shard = || {
-            Mutex::new(Shard {
-                invalidations: 0,
-                in_flight: HashMap::default(),
-                failures: HashMap::default(),
-                next_id: 0,
-            })
-        };
+        let shard =
+            || Mutex::new(Shard { in_flight: HashMap::default(), failures: HashMap::default(), next_id: 0 });
         Self { shards: (0..SHARDS).map(|_| shard()).collect() }
     }
 
@@ -98,49 +93,33 @@ impl<E> SingleFlight<E> {
         self.shards[usize::from(key.spread()) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Invalidates every key: no request joins a fill that is in flight now, and its response is not cached.
-    pub(crate) fn invalidate_all(&self) {
-        for shard in &self.shards {
-            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.invalidations += 1;
-            shard.in_flight.clear();
-        }
-    }
-
-    /// Starts a fill with this span for a key that has none in flight.
+    /// Starts a fill with this span. It replaces one in flight that may not be [joined](Shard::join) any more.
     pub(crate) fn start(
         self: &Arc<Self>,
         shard: &mut Shard<E>,
         key: CacheKey,
+        version: Version,
         span: Span,
     ) -> (FillHandle<E>, OutcomeReceiver<E>) {
         let (sender, receiver) = watch::channel(None);
         let id = shard.next_id;
         shard.next_id += 1;
-        shard.in_flight.insert(key, InFlight { id, outcome: receiver.clone(), span });
-        let invalidations = shard.invalidations;
-        let handle = FillHandle { fills: Arc::clone(self), key, id, invalidations, outcome: sender };
-        (handle, receiver)
+        shard.in_flight.insert(key, InFlight { id, version, outcome: receiver.clone(), span });
+        (FillHandle { fills: Arc::clone(self), key, id, outcome: sender }, receiver)
     }
 }
 
 impl<E> Shard<E> {
-    /// Joins the fill in flight for a key, if there is one.
-    pub(crate) fn join(&self, key: &CacheKey) -> Option<Waiter<E>> {
-        let fill = self.in_flight.get(key)?;
+    /// Joins the fill in flight for a key, if there is one that started at a version which may be joined.
+    pub(crate) fn join(&self, key: &CacheKey, may_join: impl FnOnce(Version) -> bool) -> Option<Waiter<E>> {
+        let fill = self.in_flight.get(key).filter(|fill| may_join(fill.version))?;
         let joined_span = (!fill.span.is_disabled()).then(|| fill.span.clone());
         Some(Waiter { own_fill: None, joined_span, outcome: fill.outcome.clone() })
     }
 
-    pub(crate) fn is_in_flight(&self, key: &CacheKey) -> bool {
-        self.in_flight.contains_key(key)
-    }
-
-    /// Invalidates a key: no request joins a fill that is in flight for it now, and its response is not cached.
-    pub(crate) fn invalidate(&mut self, key: &CacheKey) {
-        self.invalidations += 1;
-        self.in_flight.remove(key);
-        self.failures.remove(key);
+    /// The version at which the fill in flight for a key started.
+    pub(crate) fn in_flight_version(&self, key: &CacheKey) -> Option<Version> {
+        self.in_flight.get(key).map(|fill| fill.version)
     }
 
     /// Whether a read of this key failed within the last second.
@@ -163,19 +142,17 @@ pub(crate) struct FillHandle<E> {
     fills: Arc<SingleFlight<E>>,
     key: CacheKey,
     id: u64,
-    /// [`Shard::invalidations`] at the start.
-    pub(crate) invalidations: u64,
     outcome: watch::Sender<Option<Completed<E>>>,
 }
 
 impl<E> FillHandle<E> {
-    /// Completes the fill. Calls `insert` with the locked shard before another fill for the key can
-    /// start; returns what that returns, whether the response was cached.
-    pub(crate) fn complete(
+    /// Completes the fill. Calls `insert` with the locked shard before another fill for the key can start, and
+    /// returns what that returns.
+    pub(crate) fn complete<Inserted>(
         self,
         completed: Completed<E>,
-        insert: impl FnOnce(&mut Shard<E>) -> bool,
-    ) -> bool {
+        insert: impl FnOnce(&mut Shard<E>) -> Inserted,
+    ) -> Inserted {
         let fills = Arc::clone(&self.fills);
         let inserted = {
             let mut shard = fills.shard(&self.key);

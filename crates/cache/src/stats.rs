@@ -17,10 +17,10 @@ pub struct CacheStats {
     pub shed: u64,
     /// Responses that were not written to Redis because too many writes were in flight.
     pub dropped_writes: u64,
-    /// Keys whose invalidation was received.
-    pub invalidations: u64,
-    /// Whether invalidations are received now.
-    pub is_listening: bool,
+    /// Whether entries can be shown to be current, see [Currency](crate#currency).
+    pub is_confirmed: bool,
+    /// The entities in [`RecentChanges`](crate::RecentChanges).
+    pub recent_changes: usize,
     /// The bytes of memory in use.
     pub bytes: u64,
     /// [`CacheConfig::bytes`](crate::CacheConfig::bytes).

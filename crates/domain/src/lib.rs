@@ -10,6 +10,7 @@
 //! - [`DensityCurve`] is the shape of a chart; [`ListedCharts`], [`ChartPage`] and [`SimilarChart`] are what
 //!   pages show;
 //! - [`ChartDraft`] and [`ChartsetDraft`] are what an ingest passes to the store;
+//! - [`Position`] is how far in the change feed something is;
 //! - [`limits`] bounds the size of a chartset;
 //! - [`search`] has the query of the chartset list, and the trait that search engines implement;
 //! - [`hex`] encodes and decodes hexadecimal;
@@ -25,6 +26,7 @@ mod export;
 pub mod hex;
 mod identity;
 pub mod limits;
+mod position;
 mod read_error;
 mod schemas;
 pub mod search;
@@ -45,5 +47,6 @@ pub use identity::{
     NoteHash,
 };
 pub use limits::ChartsetTooLarge;
+pub use position::{CatalogueChange, CataloguePoll, Entity, Origin, Position};
 pub use read_error::ReadError;
 pub use source::{Confidence, MalformedSourceRef, Source, SourceKind, SourceRef, UnknownSourceKind};

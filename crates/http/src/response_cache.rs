@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError};
+use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError, Filled};
 use chart_index_domain::ReadError;
 
 use crate::text_body::compressed;
@@ -49,7 +49,7 @@ impl ResponseCache {
     ///
     /// [`ApiError::RateLimited`]. If there is no stale response to serve: the error of the fill,
     /// [`ApiError::Unavailable`] if the fill timed out, [`ApiError::Overloaded`] if too many are in flight.
-    pub async fn read<F, Fut>(
+    pub async fn read<F, Fut, R>(
         &self,
         check: &RateLimitCheck,
         key: CacheKey,
@@ -57,7 +57,8 @@ impl ResponseCache {
     ) -> Result<CachedResponse, ApiError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
+        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
+        R: Into<Filled> + 'static,
     {
         let Some(check) = check.take() else {
             // An earlier read of this request, of another key, passed the check and then failed.
@@ -70,7 +71,8 @@ impl ResponseCache {
         }
     }
 
-    /// The time since a response in memory was read from the store, see [`Cache::age`].
+    /// The time since a response in memory was read, if it is served because the store does not respond, see
+    /// [`Cache::age`].
     #[must_use]
     pub fn age(&self, key: &CacheKey) -> Option<Duration> {
         self.cache.age(key)
@@ -104,7 +106,7 @@ impl ResponseCache {
     /// # Errors
     ///
     /// As for [`ResponseCache::read`].
-    pub async fn read_json<F, Fut>(
+    pub async fn read_json<F, Fut, R>(
         &self,
         check: &RateLimitCheck,
         key: CacheKey,
@@ -113,7 +115,8 @@ impl ResponseCache {
     ) -> Result<Option<JsonBody>, ApiError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
+        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
+        R: Into<Filled> + 'static,
     {
         Ok(self.read_text(check, key, request, fill).await?.map(JsonBody::from))
     }
@@ -124,7 +127,7 @@ impl ResponseCache {
     /// # Errors
     ///
     /// As for [`ResponseCache::read`].
-    pub async fn read_text<F, Fut>(
+    pub async fn read_text<F, Fut, R>(
         &self,
         check: &RateLimitCheck,
         key: CacheKey,
@@ -133,7 +136,8 @@ impl ResponseCache {
     ) -> Result<Option<TextBody>, ApiError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<CachedResponse, ReadError>> + Send + 'static,
+        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
+        R: Into<Filled> + 'static,
     {
         let CachedResponse::Found(cached) = self.read(check, key, fill).await? else { return Ok(None) };
         let body = TextBody::from_cached(cached.clone());

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::io::tcp::TcpSettings;
-use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisResult, TlsCertificates};
+use redis::io::tcp::socket2::TcpKeepalive;
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates};
 
 /// The address of one Redis server with its credentials: `redis://[user:password@]host:port[/database]`, or
 /// `rediss://` for TLS.
@@ -20,12 +21,6 @@ impl FromStr for RedisUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.into_connection_info().map(|info| Self(Box::new(info))).map_err(|_| InvalidRedisUrl)
-    }
-}
-
-impl RedisUrl {
-    pub(crate) fn connection_info(&self) -> &ConnectionInfo {
-        &self.0
     }
 }
 
@@ -87,45 +82,8 @@ impl RedisConfig {
         })
     }
 
-    /// One client for each configured server or node, for subscriptions.
-    ///
-    /// # Errors
-    ///
-    /// An address is invalid, e.g. its certificate does not parse.
-    pub fn node_clients(&self) -> RedisResult<Vec<redis::Client>> {
-        self.install_tls_provider();
-        match &self.endpoint {
-            RedisEndpoint::None => Ok(Vec::new()),
-            RedisEndpoint::Single(url) => Ok(vec![self.server_client(url)?]),
-            RedisEndpoint::Cluster(urls) => urls.iter().map(|url| self.server_client(url)).collect(),
-        }
-    }
-
-    /// A client for the cluster node at this address, with the credentials and the TLS settings of the
-    /// endpoint.
-    ///
-    /// # Errors
-    ///
-    /// No endpoint is configured, or a certificate does not parse.
-    pub fn client_at(&self, host: &str, port: u16) -> RedisResult<redis::Client> {
-        let url = match &self.endpoint {
-            RedisEndpoint::Single(url) => Some(url),
-            RedisEndpoint::Cluster(urls) => urls.first(),
-            RedisEndpoint::None => None,
-        };
-        let url = url.ok_or((ErrorKind::InvalidClientConfig, "no redis is configured"))?;
-        let host = host.to_owned();
-        let address = match url.0.addr().clone() {
-            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
-                ConnectionAddr::TcpTls { host, port, insecure, tls_params }
-            }
-            _ => ConnectionAddr::Tcp(host, port),
-        };
-        self.server_client(&RedisUrl(Box::new(ConnectionInfo::clone(&url.0).set_addr(address))))
-    }
-
-    pub(crate) fn server_client(&self, url: &RedisUrl) -> RedisResult<redis::Client> {
-        let address = with_nodelay(url);
+    fn server_client(&self, url: &RedisUrl) -> RedisResult<redis::Client> {
+        let address = with_tcp_settings(url);
         if uses_tls(url) {
             redis::Client::build_with_tls(address, self.certificates())
         } else {
@@ -134,8 +92,8 @@ impl RedisConfig {
     }
 
     fn cluster_client(&self, urls: &[RedisUrl]) -> RedisResult<ClusterClient> {
-        let mut builder = ClusterClientBuilder::new(urls.iter().map(with_nodelay))
-            .tcp_settings(nodelay())
+        let mut builder = ClusterClientBuilder::new(urls.iter().map(with_tcp_settings))
+            .tcp_settings(tcp_settings())
             .connection_timeout(self.connect_timeout)
             .response_timeout(self.connect_timeout)
             // Every command has its own deadline, after which it is dropped and not retried.
@@ -179,6 +137,10 @@ impl fmt::Debug for RedisConfig {
     }
 }
 
+/// How long what was sent, and a probe of an idle connection, may stay unacknowledged by the kernel of the
+/// server.
+const PEER_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Opens connections to a server or a cluster.
 pub(crate) enum Client {
     Single(Box<redis::Client>),
@@ -189,13 +151,15 @@ fn uses_tls(url: &RedisUrl) -> bool {
     matches!(url.0.addr(), ConnectionAddr::TcpTls { .. })
 }
 
-/// With Nagle's algorithm, a small command would wait for the acknowledgement of the one before it.
-fn nodelay() -> TcpSettings {
-    TcpSettings::default().set_nodelay(true)
+/// With Nagle's algorithm, a small command would wait for the acknowledgement of the one before it. The others
+/// end a connection whose server has vanished, whether something was sent to it or not.
+fn tcp_settings() -> TcpSettings {
+    let keepalive = TcpKeepalive::new().with_time(PEER_TIMEOUT).with_interval(PEER_TIMEOUT);
+    TcpSettings::default().set_nodelay(true).set_keepalive(keepalive).set_user_timeout(PEER_TIMEOUT)
 }
 
-fn with_nodelay(url: &RedisUrl) -> ConnectionInfo {
-    ConnectionInfo::clone(&url.0).set_tcp_settings(nodelay())
+pub(crate) fn with_tcp_settings(url: &RedisUrl) -> ConnectionInfo {
+    ConnectionInfo::clone(&url.0).set_tcp_settings(tcp_settings())
 }
 
 #[cfg(test)]

@@ -21,9 +21,6 @@ pub enum CommandError {
     /// Redis replied with an error, e.g. because it is out of memory.
     #[error("redis replied with an error")]
     ErrorReply(#[source] RedisError),
-    /// A reply of another type than the command has, or fewer replies than commands.
-    #[error("unexpected reply from redis")]
-    UnexpectedReply,
 }
 
 impl CommandError {
@@ -32,7 +29,7 @@ impl CommandError {
         match self {
             Self::Unavailable | Self::Disconnected(_) => ErrorType::Unavailable,
             Self::TimedOut => ErrorType::Timeout,
-            Self::ErrorReply(_) | Self::UnexpectedReply => ErrorType::Error,
+            Self::ErrorReply(_) => ErrorType::Error,
         }
     }
 

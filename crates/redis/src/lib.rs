@@ -2,7 +2,7 @@
 //!
 //! - [`RedisConnection`] is for commands that a request waits for. All requests share its multiplexed
 //!   connection, and every command has a deadline. While Redis is unavailable, commands fail at once.
-//! - [`RedisPool`] is for commands in the background, on connections that may be idle for minutes.
+//! - [`RedisPool`] is for commands that should not share that connection.
 //! - [`RedisArguments`] reads the settings `REDIS_URL` and `REDIS_CLUSTER_URLS`.
 //!
 //! Both work with one server or with a Redis Cluster. The feature `testing` adds servers for tests.
@@ -25,4 +25,4 @@ pub use config::{InvalidRedisUrl, RedisConfig, RedisEndpoint, RedisUrl};
 pub use connection::RedisConnection;
 pub use connection_state::ConnectionState;
 pub use error::CommandError;
-pub use pool::{RedisPool, ReplicatedWrite, Replication};
+pub use pool::RedisPool;

@@ -11,9 +11,9 @@ use crate::connection_state::SharedConnection;
 use crate::{CommandError, ConnectionState};
 
 /// The commands of a [`RedisConnection`](crate::RedisConnection).
-pub(crate) const REQUEST_COMMANDS: &[&str] = &["GET", "MGET", "EVALSHA", "EVAL"];
+pub(crate) const REQUEST_COMMANDS: &[&str] = &["GET", "EVALSHA", "EVAL"];
 /// The commands of a [`RedisPool`](crate::RedisPool).
-pub(crate) const BACKGROUND_COMMANDS: &[&str] = &["SET", "DEL", "PUBLISH", "WAIT", PIPELINE];
+pub(crate) const POOL_COMMANDS: &[&str] = &["MGET", "SET", PIPELINE];
 /// The name of several commands that are sent together.
 const PIPELINE: &str = "PIPELINE";
 

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::Slot;
-use redis::{AsyncConnectionConfig, Cmd, ErrorKind, RedisResult, ServerErrorKind, Value};
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisResult, ServerErrorKind, Value};
 
 use crate::RedisConfig;
 use crate::config::Client;
@@ -68,11 +68,7 @@ impl Multiplexed {
             Self::Single(_) => vec![redis::cmd("PING")],
             Self::Cluster(_, keys) => keys.iter().map(|key| redis::cmd("EXISTS").arg(*key).clone()).collect(),
         };
-        let replies = join_all(commands.iter().map(|command| {
-            let mut this = self.clone();
-            async move { this.run(command).await }
-        }));
-        replies.await.into_iter().try_for_each(|reply| reply.map(drop))
+        self.run_all(&commands).await?.into_iter().try_for_each(|reply| reply?.extract_error().map(drop))
     }
 
     /// Sends one command. An error reply is an `Err`.
@@ -82,6 +78,26 @@ impl Multiplexed {
             Self::Cluster(connection, _) => connection.req_packed_command(command).await,
         };
         reply.and_then(Value::extract_error)
+    }
+
+    /// Sends several commands. An error reply is a [`Value::ServerError`] or an inner error; the outer error is
+    /// that of all commands.
+    pub(crate) async fn run_all(&mut self, commands: &[Cmd]) -> RedisResult<Vec<RedisResult<Value>>> {
+        match self {
+            Self::Single(connection) => {
+                let mut pipeline = Pipeline::with_capacity(commands.len());
+                for command in commands {
+                    pipeline.add_command(command.clone());
+                }
+                let replies = connection.req_packed_commands(&pipeline, 0, pipeline.len()).await?;
+                Ok(replies.into_iter().map(Ok).collect())
+            }
+            Self::Cluster(connection, _) => Ok(join_all(commands.iter().map(|command| {
+                let mut connection = connection.clone();
+                async move { connection.req_packed_command(command).await }
+            }))
+            .await),
+        }
     }
 }
 

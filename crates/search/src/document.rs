@@ -131,7 +131,7 @@ pub(crate) mod tests {
         let reference = SourceRef::from_number(5).unwrap();
         indexed.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
         indexed.keywords.romanised_names = vec!["Sora".into()];
-        assert_eq!(FORMAT, 2);
+        assert_eq!(FORMAT, 3);
         insta::assert_json_snapshot!(serde_json::to_value(ChartsetDocument::new(&indexed)).unwrap(), @r#"
         {
           "artist1": "x61",

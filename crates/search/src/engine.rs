@@ -2,18 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{
-    CatalogueChanges, ChartsetPage, Checkpoint, Engine, Generation, SearchIndex, SearchQuery,
-};
+use chart_index_domain::search::{CatalogueChanges, ChartsetPage, Engine, SearchIndex, SearchQuery};
 use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::metrics::NodeObservation;
+use crate::node_health::Usable;
 use crate::page_search::PageSearch;
 use crate::search_node::SearchNode;
 use crate::{SearchConfig, SearchError, UnsupportedQuery, metrics};
@@ -22,10 +20,11 @@ const OPERATION: &str = "search chartsets";
 
 /// Searches the nodes. Clones share connections and probes, which end with the last clone.
 ///
-/// Every page comes from a single node. A process prefers the same node as long as it can be used, so that
-/// consecutive pages fit together; each process prefers a random one, so that replicas spread over the nodes. A
-/// node is not searched while it is unavailable or busy, has no index or one of another format, or lags behind
-/// the catalogue by more than the configured time.
+/// Every page comes from a single node, and has the position of that node. Of the nodes that can be searched
+/// the one with the least lag is, where a short lag counts as none. Among equals a process prefers the same
+/// node, so that consecutive pages fit together; each process prefers a random one, so that replicas spread
+/// over the nodes. A node is not searched while it is unavailable or busy, has no index or one of another
+/// format, or lags behind the catalogue by more than the configured time.
 ///
 /// A search fails with [`ReadError::Unavailable`] when no node can be searched, and with
 /// [`ReadError::Unsupported`] and an [`UnsupportedQuery`] as its source for the few queries that Meilisearch
@@ -40,8 +39,6 @@ struct SharedEngine {
     config: SearchConfig,
     /// In the order of preference of this process.
     nodes: Vec<SearchNode>,
-    /// The newest checkpoint that was returned as a generation. It never decreases, whichever node is searched.
-    newest: AtomicU64,
     changes: Arc<dyn CatalogueChanges>,
 }
 
@@ -66,7 +63,7 @@ impl MeilisearchEngine {
         }
         let first = fastrand::usize(..nodes.len());
         nodes.rotate_left(first);
-        let shared = Arc::new(SharedEngine { config, nodes, newest: AtomicU64::new(0), changes });
+        let shared = Arc::new(SharedEngine { config, nodes, changes });
         metrics::observe_nodes(observations(&shared));
         join_all((0..shared.nodes.len()).map(|node| shared.probe(node))).await;
         let probes = (0..shared.nodes.len())
@@ -98,34 +95,30 @@ async fn probe_repeatedly(shared: Arc<SharedEngine>, node: usize) {
 
 impl SharedEngine {
     async fn probe(&self, node: usize) {
-        let newest = Checkpoint(self.newest.load(Ordering::Acquire));
-        self.nodes[node].probe(self.changes.as_ref(), self.config.max_lag, newest).await;
+        self.nodes[node].probe(self.changes.as_ref(), self.config.max_lag).await;
     }
 
-    /// The nodes that can be searched for that generation, in order of preference.
-    fn usable(&self, generation: Generation) -> impl Iterator<Item = (&SearchNode, Checkpoint)> {
+    /// The nodes that can be searched, in order of preference.
+    fn usable(&self) -> Vec<(&SearchNode, Usable)> {
         let now = Instant::now();
-        let usable =
-            self.nodes.iter().filter_map(move |node| Some((node, node.health().usable_checkpoint(now)?)));
-        usable.filter(move |(_, checkpoint)| checkpoint.0 >= generation.0)
+        let usable = self.nodes.iter().filter_map(|node| Some((node, node.health().usable(now)?)));
+        let mut usable: Vec<_> = usable.collect();
+        usable.sort_by_key(|(_, usable)| usable.lag);
+        usable
     }
 
     /// Reads a page from the preferred node, or from the next one if the connection fails. After any other
     /// error no second node is searched: if one is busy or slow, the others must not get its load as well.
-    async fn search(
-        &self,
-        search: &PageSearch<'_>,
-        generation: Generation,
-    ) -> Result<ChartsetPage, ReadError> {
+    async fn search(&self, search: &PageSearch<'_>) -> Result<ChartsetPage, ReadError> {
         let deadline = Instant::now() + self.config.search_timeout;
         let mut failure: ReadError = unavailable(SearchError::NoUsableNode);
-        for (node, _) in self.usable(generation) {
+        for (node, usable) in self.usable() {
             if search.needs_contains_filter() && !node.health().accepts_contains_filter() {
                 failure = unsupported(UnsupportedQuery::ContainsFilterOff);
                 continue;
             }
             match node.search(search, deadline).await {
-                Ok(page) => return Ok(page),
+                Ok(page) => return Ok(ChartsetPage { position: Some(usable.position), ..page }),
                 Err(error) => {
                     let is_disconnected = error.is_disconnected();
                     failure = unavailable(error);
@@ -145,24 +138,13 @@ impl SearchIndex for MeilisearchEngine {
         Engine::Meilisearch
     }
 
-    /// The checkpoint of the preferred node; unchanged while no node can be searched.
-    fn generation(&self) -> Generation {
-        let newest = Generation(self.shared.newest.load(Ordering::Acquire));
-        match self.shared.usable(newest).next() {
-            Some((_, Checkpoint(checkpoint))) => {
-                Generation(self.shared.newest.fetch_max(checkpoint, Ordering::AcqRel).max(checkpoint))
-            }
-            None => newest,
-        }
-    }
-
-    async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
+    async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         if query.matches_nothing() {
             // For a text without words Meilisearch would list everything.
-            return Ok(ChartsetPage { items: Vec::new(), total: 0 });
+            return Ok(ChartsetPage { items: Vec::new(), total: 0, position: None });
         }
         let search = PageSearch::new(query).map_err(unsupported)?;
-        self.shared.search(&search, generation).await
+        self.shared.search(&search).await
     }
 }
 

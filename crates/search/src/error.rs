@@ -69,16 +69,12 @@ pub enum SearchError {
         /// The number of documents that Meilisearch reports as indexed or deleted.
         done: usize,
     },
-    /// No node can be searched: each is unavailable, busy, lagging, without a usable index, or older than the
-    /// requested generation.
+    /// No node can be searched: each is unavailable, busy, lagging, or without a usable index.
     #[error("no Meilisearch node can be searched")]
     NoUsableNode,
     /// The search timed out and had waited for a permit of the concurrency limit for most of that time.
     #[error("too many searches in flight")]
     AtCapacity,
-    /// The rebuilt index is older than the live one, which it would replace.
-    #[error("the rebuilt index is older than the live one")]
-    OutdatedRebuild,
 }
 
 impl SearchError {

@@ -2,32 +2,22 @@
 
 use std::num::ParseIntError;
 
-use chart_index_domain::ChartsetId;
-use chart_index_domain::search::{Checkpoint, HistoryDigest, RecordedCheckpoint};
+use chart_index_domain::{ChartsetId, Origin, Position};
 use serde::{Deserialize, Serialize};
 
 /// The version of the documents and settings that this program reads and writes. It increases with every change
 /// of either, and so of the list item in the documents. An index of another format is not searched and has to
 /// be rebuilt.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// The state of an index, stored beside it in the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexState {
-    /// The changes of the catalogue that have been applied to the index.
-    pub checkpoint: Checkpoint,
-    /// The history of the catalogue at the checkpoint; `None` where it was not recorded.
-    pub history: Option<HistoryDigest>,
+    /// The position in the change feed up to which the index has all changes. Not known (0) if the format is
+    /// not [`FORMAT`].
+    pub position: Position,
     /// The version of its documents and settings: [`FORMAT`] if this program can search it.
     pub format: u32,
-}
-
-impl IndexState {
-    /// The position in the history of the catalogue from which the next changes are applied.
-    #[must_use]
-    pub const fn recorded(&self) -> RecordedCheckpoint {
-        RecordedCheckpoint { checkpoint: self.checkpoint, history: self.history }
-    }
 }
 
 /// One of the two indexes of a node.
@@ -51,28 +41,31 @@ pub struct Quarantined {
 /// The id of the document with the [`IndexState`] in a state index.
 pub(crate) const STATE_ID: &str = "state";
 
-/// The document with the state of an index. Checkpoint and history are text: Meilisearch stores JSON numbers
-/// with 53 bits.
+/// The document with the state of an index. The position is text: Meilisearch stores JSON numbers with 53 bits.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StateDocument {
     id: String,
-    checkpoint: String,
-    /// Older versions of this program ignore this attribute and do not write it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    history: Option<String>,
+    #[serde(default)]
+    origin: String,
+    #[serde(default)]
+    sequence: String,
     format: u32,
 }
 
 impl StateDocument {
-    pub(crate) fn new(state: IndexState) -> Self {
-        let IndexState { checkpoint, history, format } = state;
-        let history = history.map(|history| history.to_string());
-        Self { id: STATE_ID.to_owned(), checkpoint: checkpoint.to_string(), history, format }
+    /// The state of an index in the format [`FORMAT`].
+    pub(crate) fn new(position: Position) -> Self {
+        let Position { origin, sequence } = position;
+        let id = STATE_ID.to_owned();
+        Self { id, origin: origin.to_string(), sequence: sequence.to_string(), format: FORMAT }
     }
 
     pub(crate) fn parse(self) -> Result<IndexState, ParseIntError> {
-        let checkpoint = Checkpoint(self.checkpoint.parse()?);
-        let history = self.history.map(|history| history.parse()).transpose()?;
-        Ok(IndexState { checkpoint, history, format: self.format })
+        let format = self.format;
+        if format != FORMAT {
+            return Ok(IndexState { position: Position { origin: Origin(0), sequence: 0 }, format });
+        }
+        let position = Position { origin: self.origin.parse()?, sequence: self.sequence.parse()? };
+        Ok(IndexState { position, format })
     }
 }

@@ -5,9 +5,9 @@
 //! - [`MeilisearchEngine`] reads each page from one node. It skips nodes that are unavailable, busy, lagging
 //!   too far, or that have an index of another format.
 //!
-//! The checkpoint of an index is stored in the node, in a small index that is swapped together with the
-//! documents. A node that lost its data, or was restored from an old snapshot, therefore has an old checkpoint
-//! and is brought up to date.
+//! The position of an index in the change feed is stored in the node, in a small index that is swapped together
+//! with the documents. A node that lost its data, or was restored from an old snapshot, therefore has an old
+//! position and is brought up to date.
 //!
 //! # Exactness
 //!
@@ -43,6 +43,7 @@ mod engine;
 mod error;
 mod filter;
 mod index_state;
+mod lag;
 mod metrics;
 mod node;
 mod node_health;
@@ -64,6 +65,7 @@ pub use difference::{Difference, DifferenceKind};
 pub use engine::MeilisearchEngine;
 pub use error::SearchError;
 pub use index_state::{FORMAT, IndexState, Quarantined, Target};
+pub use lag::Lag;
 pub use page_search::UnsupportedQuery;
 pub use settings::SettingDifference;
 pub use writer::{Applied, IndexBatch, IndexWriter};

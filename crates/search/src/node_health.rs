@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use chart_index_domain::search::{Checkpoint, UnappliedChanges};
+use chart_index_domain::Position;
 use tokio::time::Instant;
 
 use crate::transport::TransportError;
-use crate::{FORMAT, IndexState, SearchError};
+use crate::{FORMAT, IndexState, Lag, SearchError};
 
 /// After this number of consecutive failures a node is not searched until a probe succeeds.
 const MAX_FAILURES: u32 = 3;
 /// How long a busy node is not searched when its response has no `Retry-After`.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// A lag below this counts as none: a change takes about this long from its commit to the index.
+const SHORT_LAG: Duration = Duration::from_secs(2);
 
 /// The health of a node. A node that was never probed cannot be searched.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,12 +24,23 @@ pub(crate) struct NodeHealth {
     busy_until: Option<Instant>,
 }
 
+/// A node that can be searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Usable {
+    /// The position that the index has at least.
+    pub(crate) position: Position,
+    /// Its lag; zero if it is short.
+    pub(crate) lag: Duration,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProbeResult {
     pub(crate) state: Option<IndexState>,
-    /// The changes that the index lacks; `None` if they were never read.
-    pub(crate) unapplied: Option<UnappliedChanges>,
-    /// Whether the oldest change that the node has not applied is older than the permitted lag.
+    /// The lag when it was last read; `None` if it was never read.
+    pub(crate) lag: Option<Lag>,
+    /// The age of the oldest change at that time. It does not grow while the changes cannot be read.
+    pub(crate) age: Duration,
+    /// Whether this age was above the permitted lag.
     pub(crate) lags: bool,
     /// Whether the feature `containsFilter` is on; `None` where the API key may not read the features.
     pub(crate) contains_filter: Option<bool>,
@@ -43,15 +56,30 @@ impl ProbeResult {
             Some(_) => None,
         }
     }
+
+    /// The position of the index, in terms of the server that the changes were read from, as long as the same
+    /// server numbered the changes of the index then.
+    fn position(&self) -> Option<Position> {
+        let position = self.state?.position;
+        let read_from = self.lag.filter(|lag| lag.position.origin == position.origin);
+        let origin = read_from.map_or(position.origin, |lag| lag.unapplied.origin);
+        Some(Position { origin, sequence: position.sequence })
+    }
 }
 
 impl NodeHealth {
-    /// The checkpoint of the index, if the node can be searched now.
-    pub(crate) fn usable_checkpoint(&self, now: Instant) -> Option<Checkpoint> {
+    /// Whether the node can be searched now, and with which lag.
+    pub(crate) fn usable(&self, now: Instant) -> Option<Usable> {
         let probe = self.last_probe.filter(|probe| probe.problem().is_none())?;
         let is_busy = self.busy_until.is_some_and(|until| until > now);
-        let state = probe.state.filter(|_| !is_busy && self.consecutive_failures < MAX_FAILURES)?;
-        Some(state.checkpoint)
+        let position = probe.position().filter(|_| !is_busy && self.consecutive_failures < MAX_FAILURES)?;
+        let lag = if probe.age < SHORT_LAG { Duration::ZERO } else { probe.age };
+        Some(Usable { position, lag })
+    }
+
+    /// The result of the last probe that succeeded.
+    pub(crate) const fn last_probe(&self) -> Option<ProbeResult> {
+        self.last_probe
     }
 
     /// Whether to send filters with `CONTAINS`. If the features are unknown they are sent: a node without the
@@ -70,16 +98,10 @@ impl NodeHealth {
         self.last_probe.is_some_and(|probe| probe.contains_filter.is_none())
     }
 
-    /// Whether the node lagged at the last probe.
-    pub(crate) fn lags(&self) -> bool {
-        self.last_probe.is_some_and(|probe| probe.lags)
-    }
-
-    /// The changes that the index lacked at the last probe; `None` if the node is unavailable since, or has no
-    /// index.
-    pub(crate) fn unapplied(&self) -> Option<UnappliedChanges> {
+    /// The lag at the last probe; `None` if the node is unavailable since, or has no index.
+    pub(crate) fn lag(&self) -> Option<Lag> {
         let is_available = self.consecutive_failures < MAX_FAILURES;
-        self.last_probe.filter(|_| is_available).and_then(|probe| probe.unapplied)
+        self.last_probe.filter(|_| is_available).and_then(|probe| probe.lag)
     }
 
     /// Records a probe that succeeded: earlier failures no longer count.
@@ -122,12 +144,21 @@ fn is_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use chart_index_domain::Origin;
+    use chart_index_domain::search::UnappliedChanges;
+
     use super::*;
 
-    const STATE: IndexState = IndexState { checkpoint: Checkpoint(7), history: None, format: FORMAT };
+    const POSITION: Position = Position { origin: Origin(1), sequence: 7 };
+    const STATE: IndexState = IndexState { position: POSITION, format: FORMAT };
+    const LAG: Lag = Lag {
+        position: POSITION,
+        unapplied: UnappliedChanges { origin: Origin(2), oldest_ms: None, count: 0 },
+    };
     const HEALTHY: ProbeResult = ProbeResult {
         state: Some(STATE),
-        unapplied: Some(UnappliedChanges { oldest_ms: None, count: 0 }),
+        lag: Some(LAG),
+        age: Duration::ZERO,
         lags: false,
         contains_filter: Some(true),
     };
@@ -159,9 +190,36 @@ mod tests {
             (ProbeResult { contains_filter: None, ..HEALTHY }, true),
         ] {
             let mut health = NodeHealth::default();
-            assert_eq!(health.usable_checkpoint(Instant::now()), None);
+            assert_eq!(health.usable(Instant::now()), None);
             health.record_probe(probe);
-            assert_eq!(health.usable_checkpoint(Instant::now()).is_some(), is_usable, "{probe:?}");
+            assert_eq!(health.usable(Instant::now()).is_some(), is_usable, "{probe:?}");
+        }
+    }
+
+    #[test]
+    fn position_has_the_origin_of_the_server_that_was_asked() {
+        let at = |origin, sequence| Position { origin: Origin(origin), sequence };
+        let state = |position| Some(IndexState { position, ..STATE });
+        for (probe, expected) in [
+            (HEALTHY, at(2, 7)),
+            (ProbeResult { state: state(at(1, 9)), ..HEALTHY }, at(2, 9)),
+            (ProbeResult { state: state(at(3, 9)), ..HEALTHY }, at(3, 9)),
+            (ProbeResult { lag: None, ..HEALTHY }, at(1, 7)),
+        ] {
+            let mut health = NodeHealth::default();
+            health.record_probe(probe);
+            let usable = health.usable(Instant::now());
+            assert_eq!(usable.map(|usable| usable.position), Some(expected), "{probe:?}");
+        }
+    }
+
+    #[test]
+    fn short_lag_counts_as_none() {
+        for (age_ms, expected_ms) in [(0, 0), (1_999, 0), (2_000, 2_000), (7_000, 7_000)] {
+            let mut health = NodeHealth::default();
+            health.record_probe(ProbeResult { age: Duration::from_millis(age_ms), ..HEALTHY });
+            let lag = health.usable(Instant::now()).map(|usable| usable.lag);
+            assert_eq!(lag, Some(Duration::from_millis(expected_ms)));
         }
     }
 
@@ -189,15 +247,15 @@ mod tests {
             health.record_search_failure(&error_response(500, None), now);
             health.record_search();
         }
-        assert!(health.usable_checkpoint(now).is_some());
+        assert!(health.usable(now).is_some());
         for is_usable in [true, true, false] {
             health.record_search_failure(&timeout(), now);
-            assert_eq!(health.usable_checkpoint(now).is_some(), is_usable);
+            assert_eq!(health.usable(now).is_some(), is_usable);
         }
         health.record_probe(HEALTHY);
-        assert!(health.usable_checkpoint(now).is_some());
+        assert!(health.usable(now).is_some());
         health.record_search_failure(&unreachable(TransportError::Disconnected("reset".into())), now);
-        assert_eq!(health.usable_checkpoint(now), None);
+        assert_eq!(health.usable(now), None);
     }
 
     #[test]
@@ -207,8 +265,8 @@ mod tests {
             let mut health = healthy();
             health.record_search_failure(&error_response(503, retry_after), now);
             health.record_probe(HEALTHY);
-            assert_eq!(health.usable_checkpoint(now + Duration::from_millis(seconds * 1_000 - 1)), None);
-            assert!(health.usable_checkpoint(now + Duration::from_secs(seconds)).is_some());
+            assert_eq!(health.usable(now + Duration::from_millis(seconds * 1_000 - 1)), None);
+            assert!(health.usable(now + Duration::from_secs(seconds)).is_some());
         }
     }
 
@@ -216,6 +274,6 @@ mod tests {
     fn rejected_queries_do_not_count_as_failures() {
         let mut health = healthy();
         (0..10).for_each(|_| health.record_search_failure(&error_response(400, None), Instant::now()));
-        assert!(health.usable_checkpoint(Instant::now()).is_some());
+        assert!(health.usable(Instant::now()).is_some());
     }
 }

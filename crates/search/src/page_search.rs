@@ -140,7 +140,7 @@ impl<'a> PageSearch<'a> {
     }
 
     /// Runs the search on one node: two nodes may have different states. A page at `reverse_from_offset` or
-    /// beyond is read from the end of the list where the end is nearer.
+    /// beyond is read from the end of the list where the end is nearer. The page has no position.
     pub(crate) async fn run(
         &self,
         node: &Node,
@@ -152,7 +152,7 @@ impl<'a> PageSearch<'a> {
         }
         let total = self.request(node, Window::Total).await?.total_hits;
         if total <= page.offset() {
-            return Ok(ChartsetPage { items: Vec::new(), total });
+            return Ok(ChartsetPage { items: Vec::new(), total, position: None });
         }
         if let Some(window) = Window::from_end(page, total) {
             let mut response = self.request(node, window).await?;
@@ -223,7 +223,7 @@ impl<'a> PageSearch<'a> {
         } else if !positions.is_sorted_by(|a, b| a.is_before(b, self.query.direction)) {
             return Err(SearchError::invalid_response(OPERATION, "the page is out of order"));
         }
-        Ok(ChartsetPage { items, total })
+        Ok(ChartsetPage { items, total, position: None })
     }
 }
 

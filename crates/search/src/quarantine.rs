@@ -1,7 +1,7 @@
 //! Chartsets that a node rejects because their documents are too large.
 //!
 //! They are left out of the index, so that one chartset does not block all others. The node itself stores them:
-//! the state index, which also has the checkpoint, gets a document for each. Writing a chartset is tried again
+//! the state index, which also has the position, gets a document for each. Writing a chartset is tried again
 //! when it changes, and by every rebuild.
 
 use std::collections::HashSet;
@@ -53,7 +53,7 @@ impl IndexWriter {
     }
 
     /// Updates the quarantine after a batch: adds the chartsets that were rejected, and removes those that were
-    /// written. Call it before setting the checkpoint that covers the batch.
+    /// written. Call it before setting the position that covers the batch.
     pub async fn record_quarantine(
         &self,
         target: Target,

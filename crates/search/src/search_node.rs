@@ -1,9 +1,9 @@
 //! [`SearchNode`]: searches one node, within a concurrency limit, and probes its health.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use chart_index_domain::search::{CatalogueChanges, ChartsetPage, Checkpoint};
+use chart_index_domain::search::{CatalogueChanges, ChartsetPage};
 use opentelemetry::KeyValue;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::node_health::{NodeHealth, ProbeResult};
 use crate::page_search::PageSearch;
 use crate::transport::TransportError;
-use crate::{NodeConfig, SearchConfig, SearchError, Target, metrics};
+use crate::{FORMAT, Lag, NodeConfig, SearchConfig, SearchError, Target, metrics};
 
 /// A node that is searched: its connection, its concurrency limit and its health.
 #[derive(Debug)]
@@ -46,12 +46,12 @@ impl SearchNode {
     /// What the metrics report of the node.
     pub(crate) fn observation(&self) -> NodeObservation {
         let health = self.health();
-        let unapplied = health.unapplied();
+        let lag = health.lag();
         NodeObservation {
             label: self.label.clone(),
-            is_usable: health.usable_checkpoint(Instant::now()).is_some(),
-            lag: unapplied.map(|changes| changes.oldest_ms.map_or(Duration::ZERO, age)),
-            pending_changes: unapplied.map(|changes| changes.count),
+            is_usable: health.usable(Instant::now()).is_some(),
+            lag: lag.map(|lag| lag.age()),
+            pending_changes: lag.map(|lag| lag.unapplied.count),
         }
     }
 
@@ -89,9 +89,9 @@ impl SearchNode {
     fn record_failure(&self, error: &SearchError) {
         let now = Instant::now();
         let mut health = self.lock();
-        let was_usable = health.usable_checkpoint(now).is_some();
+        let was_usable = health.usable(now).is_some();
         health.record_search_failure(error, now);
-        let is_usable = health.usable_checkpoint(now).is_some();
+        let is_usable = health.usable(now).is_some();
         drop(health);
         if was_usable && !is_usable {
             let error: &dyn std::error::Error = error;
@@ -99,11 +99,11 @@ impl SearchNode {
         }
     }
 
-    /// Probes the node and records its health. `newest` is the newest checkpoint that was returned as a
-    /// generation. Ends in bounded time, even if connections to the node or to PostgreSQL go silent.
-    pub(crate) async fn probe(&self, changes: &dyn CatalogueChanges, max_lag: Duration, newest: Checkpoint) {
+    /// Probes the node and records its health. Ends in bounded time, even if connections to the node or to
+    /// PostgreSQL go silent.
+    pub(crate) async fn probe(&self, changes: &dyn CatalogueChanges, max_lag: Duration) {
         let before = self.health();
-        match self.probe_result(changes, max_lag, newest).await {
+        match self.probe_result(changes, max_lag, before.last_probe()).await {
             Ok(probe) => {
                 self.lock().record_probe(probe);
                 self.log_change(before, probe.problem(), None);
@@ -119,38 +119,35 @@ impl SearchNode {
         &self,
         changes: &dyn CatalogueChanges,
         max_lag: Duration,
-        newest: Checkpoint,
+        before: Option<ProbeResult>,
     ) -> Result<ProbeResult, SearchError> {
         let features = self.node.read_features().await?;
         let contains_filter = features.map(|features| features.get("containsFilter") == Some(&true));
-        let Some(mut state) = self.node.read_state(Target::Live).await? else {
-            return Ok(ProbeResult { state: None, unapplied: None, lags: false, contains_filter });
-        };
-        let unapplied = timeout(self.search_timeout, changes.unapplied(state.recorded())).await;
-        // PostgreSQL is unavailable: assume that nothing has changed since the last probe.
-        let Ok(Ok(unapplied)) = unapplied else {
-            let before = self.health();
-            let (unapplied, lags) = (before.unapplied(), before.lags());
-            return Ok(ProbeResult { state: Some(state), unapplied, lags, contains_filter });
-        };
-        if unapplied.oldest_ms.is_none() {
-            // The node has applied all changes, so it is at least as new as any checkpoint that was returned.
-            state.checkpoint = state.checkpoint.max(newest);
-        }
-        let lags = unapplied.oldest_ms.is_some_and(|changed_at_ms| age(changed_at_ms) > max_lag);
-        Ok(ProbeResult { state: Some(state), unapplied: Some(unapplied), lags, contains_filter })
+        let state = self.node.read_state(Target::Live).await?;
+        let unknown = ProbeResult { state, lag: None, age: Duration::ZERO, lags: false, contains_filter };
+        let Some(state) = state.filter(|state| state.format == FORMAT) else { return Ok(unknown) };
+        let lag = Lag::read(changes, state.position, before.and_then(|before| before.lag));
+        Ok(match (timeout(self.search_timeout, lag).await, before) {
+            (Ok(Ok(lag)), _) => {
+                let age = lag.age();
+                ProbeResult { lag: Some(lag), age, lags: age > max_lag, ..unknown }
+            }
+            // PostgreSQL is unavailable: assume that nothing has changed since the last probe.
+            (_, Some(before)) => ProbeResult { state: Some(state), contains_filter, ..before },
+            (_, None) => unknown,
+        })
     }
 
     /// Logs when the node comes into use or goes out of use, and at the first probe why it is not in use.
     fn log_change(&self, before: NodeHealth, problem: Option<&'static str>, error: Option<&SearchError>) {
         let (now, after) = (Instant::now(), self.health());
-        let (node, was_usable) = (&self.node.config.url, before.usable_checkpoint(now).is_some());
+        let (node, was_usable) = (&self.node.config.url, before.usable(now).is_some());
         if after.hides_features() && !before.hides_features() {
             tracing::warn!(%node, "the API key may not read the experimental features of a search node");
         }
         let error = error.map(|error| error as &dyn std::error::Error);
         match problem {
-            None if !was_usable && after.usable_checkpoint(now).is_some() => {
+            None if !was_usable && after.usable(now).is_some() => {
                 tracing::info!(%node, "search node in use");
             }
             Some(reason) if was_usable || before.is_unknown() => {
@@ -163,10 +160,4 @@ impl SearchNode {
     fn lock(&self) -> MutexGuard<'_, NodeHealth> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The age of an instant in Unix epoch milliseconds; zero if it is in the future of this clock.
-fn age(at_ms: i64) -> Duration {
-    let at = Duration::from_millis(u64::try_from(at_ms).unwrap_or(0));
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(at)
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use chart_index_domain::ChartsetId;
-use chart_index_domain::search::{IndexedChartset, RecordedCheckpoint};
+use chart_index_domain::search::IndexedChartset;
+use chart_index_domain::{ChartsetId, Position};
 use meilisearch_sdk::client::SwapIndexes;
 use meilisearch_sdk::documents::{DocumentsQuery, DocumentsResults};
 use meilisearch_sdk::errors::Error as SdkError;
@@ -24,7 +24,7 @@ use crate::settings::SettingDifference;
 use crate::tasks::check_count;
 use crate::transport::Transport;
 use crate::upload::{DOCUMENTS_PER_REQUEST, PUT, Upload};
-use crate::{FORMAT, IndexState, NodeConfig, NodeUrl, Quarantined, SearchError, Target, settings};
+use crate::{IndexState, NodeConfig, NodeUrl, Quarantined, SearchError, Target, settings};
 
 /// The statuses of finished tasks.
 const FINISHED: [&str; 3] = ["succeeded", "failed", "canceled"];
@@ -54,7 +54,7 @@ pub struct Applied {
 /// Writes to the index of one node. Clones share its connections.
 ///
 /// The [`IndexState`] is stored in the node, in a small index beside the index of chartsets: a node that lost
-/// its data, or was restored from an old snapshot, has an old checkpoint.
+/// its data, or was restored from an old snapshot, has an old position.
 #[derive(Debug, Clone)]
 pub struct IndexWriter {
     pub(crate) node: Node,
@@ -105,18 +105,12 @@ impl IndexWriter {
         Ok(Applied { rejected })
     }
 
-    /// Sets the checkpoint of the index, and its format to [`FORMAT`]. Call it after all changes up to the
-    /// checkpoint were applied.
-    pub async fn set_checkpoint(
-        &self,
-        target: Target,
-        recorded: impl Into<RecordedCheckpoint>,
-    ) -> Result<(), SearchError> {
-        const OPERATION: &str = "set the checkpoint of an index";
-        let RecordedCheckpoint { checkpoint, history } = recorded.into();
-        let document = StateDocument::new(IndexState { checkpoint, history, format: FORMAT });
+    /// Sets the position of the index, and its format to [`FORMAT`](crate::FORMAT). Call it after all changes
+    /// up to the position were applied.
+    pub async fn set_position(&self, target: Target, position: Position) -> Result<(), SearchError> {
+        const OPERATION: &str = "set the position of an index";
         let index = self.node.client.index(self.node.state_uid(target));
-        let document = [document];
+        let document = [StateDocument::new(position)];
         let task = retry(async || {
             let sent = index.add_or_replace(&document, Some(PRIMARY_KEY)).await;
             sent.map_err(SearchError::from_sdk(OPERATION))
@@ -136,18 +130,12 @@ impl IndexWriter {
     }
 
     /// Swaps the rebuilt index and its state with the live ones, atomically, and deletes the old index. Every
-    /// search sees one or the other.
+    /// search sees one or the other. The live index may be of another catalogue, so positions are not compared:
+    /// it is not written to from the last changes to the rebuilt one on.
     ///
     /// # Errors
-    /// [`SearchError::OutdatedRebuild`] when the rebuilt index has no checkpoint, or an earlier one than the
-    /// live index.
+    /// Also when there is no rebuilt index.
     pub async fn finish_rebuild(&self) -> Result<(), SearchError> {
-        let live = self.node.read_state(Target::Live).await?;
-        let rebuilt = self.node.read_state(Target::Rebuild).await?.ok_or(SearchError::OutdatedRebuild)?;
-        // A repeated swap, after the response to the first one was lost, would restore the old index.
-        if live.is_some_and(|live| live.checkpoint > rebuilt.checkpoint) {
-            return Err(SearchError::OutdatedRebuild);
-        }
         self.swap().await?;
         self.delete_rebuild().await
     }

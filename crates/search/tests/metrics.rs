@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use chart_index_domain::ReadError;
 use chart_index_domain::search::{
-    CatalogueChanges, Direction, Generation, PageRequest, RecordedCheckpoint, SearchIndex, SearchQuery, Sort,
-    UnappliedChanges,
+    CatalogueChanges, Direction, PageRequest, SearchIndex, SearchQuery, Sort, UnappliedChanges,
 };
+use chart_index_domain::{Origin, Position, ReadError};
 use chart_index_search::{MeilisearchEngine, NodeConfig, SearchConfig};
 use chart_index_tests::{RecordedTelemetry, within};
 use opentelemetry::trace::SpanKind;
@@ -28,10 +27,10 @@ struct ThreeChanges;
 
 #[async_trait]
 impl CatalogueChanges for ThreeChanges {
-    async fn unapplied(&self, _: RecordedCheckpoint) -> Result<UnappliedChanges, ReadError> {
+    async fn unapplied(&self, _: Position) -> Result<UnappliedChanges, ReadError> {
         let oldest = SystemTime::now() - Duration::from_secs(10);
         let oldest_ms = i64::try_from(oldest.duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
-        Ok(UnappliedChanges { oldest_ms: Some(oldest_ms), count: 3 })
+        Ok(UnappliedChanges { origin: Origin(7), oldest_ms: Some(oldest_ms), count: 3 })
     }
 }
 
@@ -60,7 +59,7 @@ async fn request_has_a_duration_and_a_client_span() {
     let engine = engine(&[&serve_repeatedly(recorded("search")).await]).await;
     assert_eq!(operations(&telemetry, "probe", None), Some(2), "reads features and state");
     let request = tracing::info_span!("request");
-    let page = engine.search(&query(), Generation(0)).instrument(request.clone()).await.unwrap();
+    let page = engine.search(&query()).instrument(request.clone()).await.unwrap();
     assert_eq!(page.total, 7);
     assert_eq!(operations(&telemetry, "search", None), Some(1));
     let spans = telemetry.spans();
@@ -71,7 +70,7 @@ async fn request_has_a_duration_and_a_client_span() {
 
     assert_eq!(operations(&telemetry, "search", Some("timeout")), Some(0));
     let query = query();
-    let search = timeout(Duration::from_millis(1), engine.search(&query, Generation(0)));
+    let search = timeout(Duration::from_millis(1), engine.search(&query));
     assert!(search.await.is_err(), "the response takes longer");
     assert_eq!(operations(&telemetry, "search", Some("timeout")), Some(1));
 }

@@ -1,5 +1,5 @@
--- The schema: charts, chartsets, the table behind lists, ingest, the outbox of the search indexes, the change
--- feed, hash filters. Times are milliseconds since the Unix epoch.
+-- The schema: charts, chartsets, the table behind lists, ingest, the change feed, hash filters. Times are
+-- milliseconds since the Unix epoch.
 
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
 
@@ -223,51 +223,6 @@ CREATE TABLE ingest_fingerprints (
     outcome         text NOT NULL
 );
 
--- Outbox of the search indexes --------------------------------------------------------------------------------
-
--- Which chartsets changed, written in the transaction of the change. Sequences are assigned before the rows
--- become visible, so readers do not go by them: they read up to the oldest running transaction (transaction_id
--- < pg_snapshot_xmin(pg_current_snapshot())), and thus miss no row that is committed late.
-CREATE TABLE search_changes (
-    sequence       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    chartset_id    text COLLATE "C" NOT NULL,
-    changed_at_ms  bigint NOT NULL,
-    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    -- A random value. An index records a digest of the tokens of the last changes that it contains: a database
-    -- that is restored to an earlier state assigns the same transaction ids and sequences to other changes.
-    token          bigint NOT NULL DEFAULT hashtextextended(gen_random_uuid()::text, 0)
-);
-
--- Readers take whole transactions, in the order of their ids.
-CREATE INDEX search_changes_by_transaction ON search_changes (transaction_id);
-
--- Notifies `chart-indexer sync --follow`. PostgreSQL commits transactions with notifications one at a time,
--- including their flush to disk. Of the transactions that run concurrently, only the one with the lock
--- notifies, so the others commit in parallel. The reader that is notified finds their rows, or sees that they
--- are still running.
-CREATE FUNCTION notify_search_changes() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF pg_try_advisory_xact_lock(7105212083226935401) THEN
-        NOTIFY search_changes;
-    END IF;
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER search_changes_notify AFTER INSERT ON search_changes
-    FOR EACH STATEMENT EXECUTE FUNCTION notify_search_changes();
-
--- The cluster whose transaction ids the outbox contains. After a restore into another cluster, which the
--- identifier shows, the outbox starts the next epoch, so that no checkpoint of an earlier epoch is valid. Rows
--- of transactions below pruned_below are deleted.
-CREATE TABLE search_outbox (
-    only_row     boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    cluster      bigint NOT NULL,
-    epoch        integer NOT NULL DEFAULT 0 CHECK (epoch BETWEEN 0 AND 32767),
-    pruned_below xid8 NOT NULL DEFAULT '0'
-);
-INSERT INTO search_outbox (cluster) SELECT system_identifier FROM pg_control_system();
-
 -- Change feed (docs/api.md, "Changes") ------------------------------------------------------------------------
 
 -- Charts and chartsets that may have changed and have no sequence in the feed yet, written by the triggers
@@ -275,9 +230,13 @@ INSERT INTO search_outbox (cluster) SELECT system_identifier FROM pg_control_sys
 -- same chart do not wait for each other here.
 CREATE TABLE pending_changes (
     -- A note hash, or the 8 bytes of a chartset id.
-    entity        bytea NOT NULL CHECK (octet_length(entity) IN (8, 32)),
-    changed_at_ms bigint NOT NULL DEFAULT (extract(epoch FROM now()) * 1000)::bigint
+    entity         bytea NOT NULL CHECK (octet_length(entity) IN (8, 32)),
+    changed_at_ms  bigint NOT NULL DEFAULT (extract(epoch FROM now()) * 1000)::bigint,
+    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+
+-- Reads begin at change_feed.pending_from, above the deleted rows that are not vacuumed yet.
+CREATE INDEX pending_changes_by_transaction ON pending_changes (transaction_id);
 
 -- The feed: the latest change of each chart and chartset; its row moves to a new sequence with each change.
 -- Sequences are assigned after the commit of a change, by one transaction at a time, so a reader that has seen
@@ -286,16 +245,22 @@ CREATE TABLE catalogue_changes (
     sequence      bigint PRIMARY KEY,
     changed_at_ms bigint NOT NULL,
     change        text NOT NULL CHECK (change IN ('added', 'updated', 'removed')),
-    entity        bytea NOT NULL UNIQUE CHECK (octet_length(entity) IN (8, 32))
+    entity        bytea NOT NULL UNIQUE CHECK (octet_length(entity) IN (8, 32)),
+    -- Whether an operator has removed the chartset, the chart, or a chartset that contains the chart, and it
+    -- was not removed at its previous sequence.
+    is_removal    boolean NOT NULL DEFAULT false CHECK (change = 'removed' OR NOT is_removal)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 
--- Identifies the server that assigns sequences: the cluster, the start of its server, and the table. It changes
--- with a failover, a restore from any kind of backup, and a restart. Each of them may have lost sequences that
--- readers have seen, so the feed continues after a gap: a reader with a lost sequence is in the gap, and gets
--- an error.
-CREATE FUNCTION change_feed_origin() RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT format('%s %s %s', system_identifier, extract(epoch FROM pg_postmaster_start_time()),
-                  'catalogue_changes'::regclass::oid)
+-- Search indexes follow chartsets only.
+CREATE INDEX catalogue_changes_of_chartsets ON catalogue_changes (sequence) WHERE octet_length(entity) = 8;
+
+-- Identifies the server that assigns sequences: a digest of the cluster, the start of its server, and the
+-- table. It changes with a failover, a restore from any kind of backup, and a restart. Each of them may have
+-- lost sequences that readers have seen, so the feed continues after a gap: a reader with a lost sequence is in
+-- the gap, and gets an error.
+CREATE FUNCTION change_feed_origin() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT hashtextextended(format('%s %s %s', system_identifier, extract(epoch FROM pg_postmaster_start_time()),
+                                   'catalogue_changes'::regclass::oid), 0)
     FROM pg_control_system()
 $$;
 
@@ -303,15 +268,38 @@ $$;
 CREATE TABLE change_feed (
     only_row      boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     last_sequence bigint NOT NULL CHECK (last_sequence BETWEEN 0 AND 9007199254740991),
-    origin        text NOT NULL
+    origin        bigint NOT NULL,
+    -- No pending change has a lower transaction id, as long as the origin is this one: after a restore,
+    -- transaction ids may begin again.
+    pending_from  xid8 NOT NULL DEFAULT '0'
 );
 INSERT INTO change_feed (last_sequence, origin) VALUES (0, change_feed_origin());
 
--- No sequence between these two was assigned here.
+-- No sequence between these two was assigned here. The origin assigned those up to the first one.
 CREATE TABLE change_feed_gaps (
     last_before bigint PRIMARY KEY,
-    first_after bigint NOT NULL CHECK (first_after > last_before + 1)
+    first_after bigint NOT NULL CHECK (first_after > last_before + 1),
+    origin      bigint NOT NULL
 );
+
+-- The transaction id at which reads of pending_changes begin.
+CREATE FUNCTION pending_changes_from() RETURNS xid8 LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN origin = change_feed_origin() THEN pending_from ELSE '0' END FROM change_feed
+$$;
+
+-- The origin that assigned a sequence of the feed, and the sequences above it up to the next gap.
+CREATE FUNCTION change_feed_origin_of(at_sequence bigint) RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT coalesce(
+        (SELECT origin FROM change_feed_gaps WHERE last_before >= at_sequence ORDER BY last_before LIMIT 1), origin
+    ) FROM change_feed
+$$;
+
+-- Whether the change with this sequence was lost: it is above the last one, or in a gap.
+CREATE FUNCTION is_lost_sequence(lost_sequence bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT last_sequence < lost_sequence OR EXISTS (
+        SELECT FROM change_feed_gaps WHERE last_before < lost_sequence AND first_after > lost_sequence
+    ) FROM change_feed
+$$;
 
 CREATE FUNCTION record_chart_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,120 +1,100 @@
-//! Follows the generation of the catalogue.
+//! Follows the catalogue for a replica: polls what has changed.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use chart_index_domain::search::{DatabaseIdentity, Generation};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use chart_index_domain::CataloguePoll;
+use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Store;
 use crate::metrics::observe_availability;
 
-/// PostgreSQL counts as available for this time after a read.
-const AVAILABLE_AFTER_READ: Duration = Duration::from_secs(5);
+/// PostgreSQL counts as available for this time after a poll.
+const AVAILABLE_AFTER_POLL: Duration = Duration::from_secs(5);
 
-/// The last known generation of the catalogue, polled at an interval. Clones share it.
-///
-/// A value cached under a generation is invalid as soon as the next generation is read, so at most one interval
-/// after a change. While PostgreSQL is unavailable the generation does not change, so cached values stay valid.
+/// Polls the catalogue at an interval. Clones share the task, which ends with the last of them.
 #[derive(Clone)]
 pub struct CatalogueWatch {
-    generation: Arc<AtomicU64>,
-    last_read: LastRead,
-    /// Aborted with the last clone.
+    last: Arc<LastPoll>,
     _task: Option<Arc<AbortOnDropHandle<()>>>,
 }
 
-type LastRead = Arc<Mutex<Option<CatalogueRead>>>;
-
-/// The result of a successful read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CatalogueRead {
-    /// Differs after every change of the catalogue.
-    pub generation: Generation,
-    /// The database it was read from: another one after a restore, a failover or a change of the address.
-    pub database: DatabaseIdentity,
-    /// When the read began.
-    pub read_at: std::time::Instant,
+#[derive(Debug, Default)]
+struct LastPoll {
+    sequence: AtomicU64,
+    at: Mutex<Option<Instant>>,
 }
 
 impl CatalogueWatch {
-    /// A watch that never reads the generation, for programs that cache nothing.
+    /// A watch that never polls, for programs that cache nothing.
     #[must_use]
     pub fn disabled() -> Self {
-        Self { generation: Arc::default(), last_read: LastRead::default(), _task: None }
+        Self { last: Arc::default(), _task: None }
     }
 
-    /// Reads the generation once, waiting up to `interval` for it, and then once per interval.
-    ///
-    /// Until the first read succeeds the generation is a random number, so that nothing cached by another
-    /// process counts as current.
+    /// Polls once, waiting up to `interval` for it, and then once per interval. Calls `on_poll` with each
+    /// result and the time at which the poll began.
     ///
     /// # Panics
     ///
     /// Outside of a Tokio runtime.
-    pub async fn start(store: &Store, interval: Duration) -> Self {
-        let (generation, last_read) = (Arc::new(AtomicU64::new(fastrand::u64(..))), LastRead::default());
-        let watched = Arc::downgrade(&last_read);
-        observe_availability(move || watched.upgrade().map(|last_read| is_recent(&last_read)));
-        let _ = tokio::time::timeout(interval, refresh(store, &generation, &last_read)).await;
-        let refreshing =
-            refresh_periodically(store.clone(), Arc::clone(&generation), last_read.clone(), interval);
-        let task = Some(Arc::new(AbortOnDropHandle::new(tokio::spawn(refreshing))));
-        Self { generation, last_read, _task: task }
+    pub async fn start(
+        store: &Store,
+        interval: Duration,
+        on_poll: impl Fn(CataloguePoll, Instant) + Send + Sync + 'static,
+    ) -> Self {
+        let last = Arc::<LastPoll>::default();
+        let watched = Arc::downgrade(&last);
+        observe_availability(move || watched.upgrade()?.is_recent());
+        let poll = {
+            let (store, last) = (store.clone(), Arc::clone(&last));
+            async move || poll(&store, &last, &on_poll).await
+        };
+        let _ = tokio::time::timeout(interval, poll()).await;
+        let task = tokio::spawn(async move {
+            let mut ticks = interval_at(tokio::time::Instant::now() + interval, interval);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                poll().await;
+            }
+        });
+        Self { last, _task: Some(Arc::new(AbortOnDropHandle::new(task))) }
     }
 
-    /// The last successful read; `None` before the first one.
+    /// The last sequence of the change feed when it was last polled; 0 before that.
     #[must_use]
-    pub fn last_read(&self) -> Option<CatalogueRead> {
-        *lock(&self.last_read)
-    }
-
-    /// The generation that was last read.
-    #[must_use]
-    pub fn generation(&self) -> Generation {
-        Generation(self.generation.load(Ordering::Acquire))
+    pub fn sequence(&self) -> u64 {
+        self.last.sequence.load(Ordering::Relaxed)
     }
 }
 
 impl fmt::Debug for CatalogueWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CatalogueWatch").field(&self.generation()).finish()
+        f.debug_tuple("CatalogueWatch").field(&self.last).finish()
     }
 }
 
-async fn refresh_periodically(
-    store: Store,
-    generation: Arc<AtomicU64>,
-    last_read: LastRead,
-    interval: Duration,
-) {
-    let mut ticks = interval_at(Instant::now() + interval, interval);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        refresh(&store, &generation, &last_read).await;
+impl LastPoll {
+    /// Whether PostgreSQL counts as available; `None` before the first poll.
+    fn is_recent(&self) -> Option<bool> {
+        let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        at.map(|at| at.elapsed() < AVAILABLE_AFTER_POLL)
     }
 }
 
-async fn refresh(store: &Store, generation: &AtomicU64, last_read: &LastRead) {
-    let read_at = std::time::Instant::now();
-    match store.generation_and_database().await {
-        Ok((read, database)) => {
-            generation.store(read.0, Ordering::Release);
-            *lock(last_read) = Some(CatalogueRead { generation: read, database, read_at });
+async fn poll(store: &Store, last: &LastPoll, on_poll: &(impl Fn(CataloguePoll, Instant) + Sync)) {
+    let began = Instant::now();
+    match store.poll_catalogue(last.sequence.load(Ordering::Relaxed)).await {
+        Ok(poll) => {
+            last.sequence.store(poll.position.sequence, Ordering::Relaxed);
+            *last.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(began);
+            on_poll(poll, began);
         }
         // Requests report an outage; this task only misses changes.
-        Err(error) => tracing::debug!(%error, "reading the generation of the catalogue failed"),
+        Err(error) => tracing::debug!(%error, "polling the catalogue failed"),
     }
-}
-
-fn is_recent(last_read: &Mutex<Option<CatalogueRead>>) -> bool {
-    lock(last_read).is_some_and(|read| read.read_at.elapsed() < AVAILABLE_AFTER_READ)
-}
-
-fn lock(last_read: &Mutex<Option<CatalogueRead>>) -> MutexGuard<'_, Option<CatalogueRead>> {
-    last_read.lock().unwrap_or_else(PoisonError::into_inner)
 }

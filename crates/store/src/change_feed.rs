@@ -2,25 +2,32 @@
 //! (docs/formats/change-feed.md).
 //!
 //! Triggers on the tables of the catalogue record in `pending_changes` what may have changed, in the
-//! transaction of the change. [`Store::assign_sequences`] takes the committed rows, compares the catalogue with
-//! the feed, and writes the differences to `catalogue_changes` with the next sequences. Sequences are assigned
-//! after the commit of a change, by one transaction at a time, so a reader that continues from a sequence never
-//! misses a change that is committed late. Nothing is lost if a process ends at any point: the rows stay
-//! pending.
+//! transaction of the change. [`Store::assign_sequences`] takes the committed rows and moves the entries of
+//! these charts and chartsets in `catalogue_changes` to the next sequences. What is not known and was never
+//! in the feed gets a tombstone: it may have been read between two changes that have no sequence. Sequences
+//! are assigned after the commit of a change, by one transaction at a time, so a reader that continues from a
+//! sequence never misses a change that is committed late. Nothing is lost if a process ends at any point: the
+//! rows stay pending.
+//!
+//! Deleted rows stay in table and index until a vacuum. No one reads them: an assignment records in
+//! `change_feed.pending_from` a transaction id below which no pending row can appear any more, and reads begin
+//! there (the function `pending_changes_from`). It is the oldest transaction that was running, or that of the
+//! last row that was taken.
 //!
 //! A failover or a restore may lose sequences that readers have seen. The feed records the origin of the last
-//! one (the function `change_feed_origin`: cluster, start of the server, table). With another origin it
-//! continues after a gap, at the milliseconds since 2020 times 1,024. This is above all lost sequences, since a
-//! server assigns fewer than a million a second, and for 270 years below 2^53, up to which JSON numbers are
-//! exact. A lost sequence is therefore in the gap, or above the last sequence. A gap of constant size would not
-//! suffice: a server that is restored to a time before the gap would assign the same sequences again.
+//! one ([`Origin`]; the function `change_feed_origin`: cluster, start of the server, table). With another
+//! origin it continues after a gap, at the milliseconds since 2020 times 1,024. This is above all lost
+//! sequences, since a server assigns fewer than a million a second, and for 270 years below 2^53, up to which
+//! JSON numbers are exact. A lost sequence is therefore in the gap, or above the last sequence. A gap of
+//! constant size would not suffice: a server that is restored to a time before the gap would assign the same
+//! sequences again.
 
-use chart_index_domain::ReadError;
+use chart_index_domain::{Origin, Position, ReadError};
 use sqlx::Connection;
 
 use crate::lookups::is_known;
 use crate::pooled_connection::PooledConnection;
-use crate::{Backlog, Store, StoreError};
+use crate::{Store, StoreError};
 
 /// Maximum number of pending rows that one transaction takes.
 const BATCH_ROWS: i64 = 10_000;
@@ -28,8 +35,25 @@ const BATCH_ROWS: i64 = 10_000;
 /// Minimum size of a gap, for a server whose clock is behind.
 const MIN_GAP: i64 = 1 << 32;
 
-/// Waits for other processes that assign sequences. A statement after it sees theirs.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(7105212083226935402)";
+/// Begins a transaction that waits for other processes that assign sequences. A statement after it sees theirs.
+///
+/// A process that stops, or that PostgreSQL cannot reach, must not keep the others from it.
+const BEGIN: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '1s';
+                     SELECT pg_advisory_xact_lock(7105212083226935402)";
+
+/// The changes that have no sequence yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Their number, up to [`Backlog::MAX_CHANGES`].
+    pub changes: u64,
+    /// When the first of them was made, in Unix epoch milliseconds; `None` without changes.
+    pub oldest_ms: Option<i64>,
+}
+
+impl Backlog {
+    /// The number up to which changes are counted, which bounds the time of the query.
+    pub const MAX_CHANGES: u64 = 1_000_000;
+}
 
 /// The result of a transaction of [`Store::assign_sequences`]: pending rows, and new entries of the feed.
 #[derive(Debug, sqlx::FromRow)]
@@ -44,9 +68,12 @@ impl Store {
     ///
     /// Several processes may call it at once. A call that fails or is cancelled has committed complete batches.
     pub async fn assign_sequences(&self) -> Result<u64, StoreError> {
-        let mut assigned = 0;
+        let (mut assigned, mut is_first) = (0, true);
         loop {
-            let batch = self.run_once("assign sequences", Self::assign_batch).await?;
+            let batch =
+                self.run_once("assign sequences", |connection| Self::assign_batch(connection, is_first));
+            let batch = batch.await?;
+            is_first = false;
             assigned += batch.assigned.unsigned_abs();
             if batch.taken < BATCH_ROWS {
                 return Ok(assigned);
@@ -54,15 +81,21 @@ impl Store {
         }
     }
 
-    async fn assign_batch(mut connection: PooledConnection) -> Result<AssignedBatch, sqlx::Error> {
-        let mut transaction = connection.begin().await?;
-        sqlx::query(LOCK).execute(&mut *transaction).await?;
+    /// The first of several batches writes nothing if there is nothing to take.
+    async fn assign_batch(
+        mut connection: PooledConnection,
+        is_first: bool,
+    ) -> Result<AssignedBatch, sqlx::Error> {
+        let mut transaction = connection.begin_with(BEGIN).await?;
         // One statement and therefore one snapshot: a change that it does not see stays pending.
         let batch = sqlx::query_as(concat!(
             "WITH taken AS (
                  DELETE FROM pending_changes
-                 WHERE ctid = ANY (ARRAY(SELECT ctid FROM pending_changes LIMIT $1))
-                 RETURNING entity, changed_at_ms
+                 WHERE ctid = ANY (ARRAY(
+                     SELECT ctid FROM pending_changes WHERE transaction_id >= pending_changes_from()
+                     ORDER BY transaction_id LIMIT $1
+                 ))
+                 RETURNING entity, changed_at_ms, transaction_id
              ), changed AS (
                  SELECT entity, max(changed_at_ms) AS changed_at_ms FROM taken GROUP BY entity
              ), compared AS (
@@ -78,7 +111,7 @@ impl Store {
                         END AS is_known
                  FROM changed LEFT JOIN catalogue_changes AS previous ON previous.entity = changed.entity
              ), feed AS (
-                 SELECT last_sequence,
+                 SELECT last_sequence, origin,
                         CASE WHEN origin = change_feed_origin() THEN last_sequence
                              ELSE greatest(
                                  last_sequence + $2::bigint,
@@ -90,52 +123,86 @@ impl Store {
                         entity, changed_at_ms,
                         CASE WHEN NOT is_known THEN 'removed'
                              WHEN previous <> 'removed' THEN 'updated'
-                             ELSE 'added' END AS change
+                             ELSE 'added' END AS change,
+                        NOT is_known AND previous IS DISTINCT FROM 'removed' AND CASE octet_length(entity)
+                            WHEN 32 THEN EXISTS (
+                                SELECT FROM charts WHERE hash = entity AND removed_at_ms IS NOT NULL
+                            ) OR EXISTS (
+                                SELECT FROM chartset_charts AS member
+                                    JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+                                WHERE member.chart_hash = entity AND chartset.removed_at_ms IS NOT NULL
+                            )
+                            ELSE EXISTS (
+                                SELECT FROM chartsets
+                                WHERE id = encode(entity, 'hex') AND removed_at_ms IS NOT NULL
+                            )
+                        END AS is_removal
                  FROM compared, feed
-                 WHERE is_known OR previous <> 'removed'
              ), written AS (
-                 INSERT INTO catalogue_changes AS entry (sequence, entity, changed_at_ms, change)
-                 SELECT sequence, entity, changed_at_ms, change FROM numbered
+                 INSERT INTO catalogue_changes AS entry (sequence, entity, changed_at_ms, change, is_removal)
+                 SELECT sequence, entity, changed_at_ms, change, is_removal FROM numbered
                  ON CONFLICT (entity) DO UPDATE SET
-                     sequence = excluded.sequence, changed_at_ms = excluded.changed_at_ms, change = excluded.change
+                     sequence = excluded.sequence, changed_at_ms = excluded.changed_at_ms,
+                     change = excluded.change, is_removal = excluded.is_removal
              ), range AS (
                  SELECT min(sequence) AS first, max(sequence) AS last FROM numbered
              ), gap AS (
-                 INSERT INTO change_feed_gaps (last_before, first_after)
-                 SELECT feed.last_sequence, range.first FROM feed, range
+                 INSERT INTO change_feed_gaps (last_before, first_after, origin)
+                 SELECT feed.last_sequence, range.first, feed.origin FROM feed, range
                  WHERE range.first > feed.last_sequence + 1
+             ), below AS (
+                 SELECT count(*) AS taken, CASE
+                            WHEN count(*) < $1 THEN pg_snapshot_xmin(pg_current_snapshot())
+                            ELSE least(pg_snapshot_xmin(pg_current_snapshot()), max(transaction_id))
+                        END AS pending_from
+                 FROM taken
              ), advanced AS (
-                 UPDATE change_feed SET last_sequence = range.last, origin = change_feed_origin()
-                 FROM range WHERE range.last IS NOT NULL
+                 UPDATE change_feed SET
+                     last_sequence = coalesce(range.last, change_feed.last_sequence),
+                     origin = CASE WHEN range.last IS NULL THEN change_feed.origin ELSE change_feed_origin() END,
+                     pending_from = below.pending_from
+                 FROM range, below WHERE below.taken > 0 OR NOT $3
              )
-             SELECT (SELECT count(*) FROM taken) AS taken, (SELECT count(*) FROM numbered) AS assigned"
+             SELECT below.taken, (SELECT count(*) FROM numbered) AS assigned FROM below"
         ))
         .bind(BATCH_ROWS)
         .bind(MIN_GAP)
+        .bind(is_first)
         .fetch_one(&mut *transaction)
         .await?;
         transaction.commit().await?;
         Ok(batch)
     }
 
-    /// Returns the sequence of the latest change; 0 before the first one.
-    pub async fn last_sequence(&self) -> Result<u64, ReadError> {
-        self.short_read("read the last sequence", |mut connection| async move {
-            let last: i64 = sqlx::query_scalar("SELECT last_sequence FROM change_feed")
-                .fetch_one(&mut *connection)
-                .await?;
-            Ok(last.unsigned_abs())
-        })
-        .await
+    /// Returns the position of the server: the last sequence, and the origin of those that it assigns.
+    pub async fn position(&self) -> Result<Position, ReadError> {
+        self.read_position("SELECT last_sequence, change_feed_origin() FROM change_feed").await
     }
 
-    /// Returns the backlog of changes without a sequence, for monitoring. A chart or chartset may have several.
+    /// Returns the position of the feed: the last sequence, and the origin that assigned it. What is read
+    /// afterwards contains every change up to it.
+    pub async fn feed_position(&self) -> Result<Position, ReadError> {
+        self.read_position("SELECT last_sequence, origin FROM change_feed").await
+    }
+
+    async fn read_position(&self, statement: &'static str) -> Result<Position, ReadError> {
+        let row: (i64, i64) = self
+            .short_read("read the position of the feed", |mut connection| async move {
+                sqlx::query_as(statement).fetch_one(&mut *connection).await
+            })
+            .await?;
+        Ok(position(row.0, row.1))
+    }
+
+    /// Returns the changes without a sequence, for monitoring. A chart or chartset may have several.
     pub async fn pending_changes(&self) -> Result<Backlog, ReadError> {
         let (changes, oldest_ms): (i64, Option<i64>) = self
             .long_read("read pending changes", |mut connection| async move {
                 sqlx::query_as(
-                    "SELECT count(*), min(changed_at_ms)
-                     FROM (SELECT changed_at_ms FROM pending_changes LIMIT $1) AS pending",
+                    "SELECT count(*), min(changed_at_ms) FROM (
+                         SELECT changed_at_ms FROM pending_changes WHERE transaction_id >= pending_changes_from()
+                         LIMIT $1
+                     ) AS pending",
                 )
                 .bind(Backlog::MAX_CHANGES.cast_signed())
                 .fetch_one(&mut *connection)
@@ -144,4 +211,9 @@ impl Store {
             .await?;
         Ok(Backlog { changes: changes.unsigned_abs(), oldest_ms })
     }
+}
+
+/// A position from the columns of PostgreSQL, which has signed numbers only.
+pub(crate) const fn position(sequence: i64, origin: i64) -> Position {
+    Position { origin: Origin(origin.cast_unsigned()), sequence: sequence.unsigned_abs() }
 }

@@ -56,9 +56,20 @@ pub struct FeedEntry {
 pub struct FeedPage {
     /// In the order of their sequences.
     pub entries: Vec<FeedEntry>,
-    /// Whether the page has as many entries as requested, or as fit. Later changes may move entries of a full
-    /// page to the end of the feed, but add none to it.
-    pub is_full: bool,
+    /// Why it has no further entries.
+    pub end: PageEnd,
+}
+
+/// Why a page has no further entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageEnd {
+    /// It has as many entries as requested, or as fit. Later changes may move entries of the page to the end of
+    /// the feed, but add none to it.
+    Full,
+    /// The next chartset has a change without a sequence.
+    Pending,
+    /// The feed has no further entries.
+    EndOfFeed,
 }
 
 /// The feed does not continue from a sequence.
@@ -79,13 +90,15 @@ struct FeedRow {
     changed_at_ms: i64,
     change: String,
     entity: Vec<u8>,
+    is_pending: bool,
 }
 
 impl Store {
     /// Returns up to `limit` entries after a sequence.
     ///
-    /// The records of chartsets are read in the snapshot of the entries. A chartset that was removed since its
-    /// last entry is returned as removed; a later entry will report the removal again.
+    /// The records of chartsets are read in the snapshot of the entries. The page ends before an entry whose
+    /// chartset has changed again, without a sequence yet: a failover could lose that change, and the reader
+    /// would not learn of the loss.
     ///
     /// # Errors
     /// [`FeedError::Lost`] if the change with this sequence was lost.
@@ -102,34 +115,30 @@ impl Store {
     ) -> Result<Option<FeedPage>, sqlx::Error> {
         let mut snapshot =
             connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
-        if is_lost(&mut snapshot, after).await? {
+        let is_lost = sqlx::query_scalar("SELECT is_lost_sequence($1)").bind(after);
+        if is_lost.fetch_one(&mut *snapshot).await? {
             return Ok(None);
         }
-        let rows: Vec<FeedRow> = sqlx::query_as(
-            "SELECT sequence, changed_at_ms, change, entity FROM catalogue_changes
-             WHERE sequence > $1 ORDER BY sequence LIMIT $2",
+        let mut rows: Vec<FeedRow> = sqlx::query_as(
+            "SELECT sequence, changed_at_ms, change, entity,
+                    octet_length(entity) = 8 AND change <> 'removed' AND entity IN (
+                        SELECT entity FROM pending_changes WHERE transaction_id >= pending_changes_from()
+                    ) AS is_pending
+             FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence LIMIT $2",
         )
         .bind(after)
         .bind(i64::from(limit))
         .fetch_all(&mut *snapshot)
         .await?;
-        let has_limit = rows.len() >= limit as usize;
+        let mut end = if rows.len() >= limit as usize { PageEnd::Full } else { PageEnd::EndOfFeed };
+        if let Some(pending) = rows.iter().position(|row| row.is_pending) {
+            rows.truncate(pending);
+            end = PageEnd::Pending;
+        }
         let (entries, is_cut) = entries(&mut snapshot, rows).await?;
         snapshot.commit().await?;
-        Ok(Some(FeedPage { entries, is_full: has_limit || is_cut }))
+        Ok(Some(FeedPage { entries, end: if is_cut { PageEnd::Full } else { end } }))
     }
-}
-
-/// Whether a server whose changes were lost assigned this sequence.
-async fn is_lost(connection: &mut PgConnection, after: i64) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar(
-        "SELECT last_sequence < $1 OR EXISTS (
-             SELECT FROM change_feed_gaps WHERE last_before < $1 AND first_after > $1
-         ) FROM change_feed",
-    )
-    .bind(after)
-    .fetch_one(connection)
-    .await
 }
 
 /// Converts rows to entries, up to the maximum size of a page. Returns whether rows were left out.
@@ -189,8 +198,9 @@ impl FeedRow {
     ) -> Result<FeedEntry, sqlx::Error> {
         let change = match &*self.change {
             "removed" => FeedChange::Removed,
-            // It was removed later; that change has no sequence yet.
-            _ if id.is_some() && record.is_none() => FeedChange::Removed,
+            _ if id.is_some() && record.is_none() => {
+                return Err(corrupt("an entry of a chartset without a record"));
+            }
             "added" => FeedChange::Added,
             "updated" => FeedChange::Updated,
             other => return Err(corrupt(format!("unknown change {other:?}"))),

@@ -176,6 +176,10 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
         return true;
     }
     let Some(code) = sqlstate(error) else { return false };
+    // idle_in_transaction_session_timeout: the process was stopped.
+    if code == "25P03" {
+        return true;
+    }
     // Classes: connection exceptions, transaction conflicts, insufficient resources, and operator intervention,
     // which includes statement_timeout, shutdown and start-up.
     ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class))

@@ -21,7 +21,7 @@ pub struct ImportedChartset {
 }
 
 /// What [`Store::import_chartset`] did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
     /// The chartset is stored: it was written, or was the same before.
     Stored(PutOutcome),
@@ -92,8 +92,7 @@ impl Store {
                 if stored.checked_at_ms < chartset.checked_at_ms {
                     self.record_check(chartset, fingerprint).await?;
                 }
-                let effect = PutEffect::Unchanged;
-                return Ok(ImportOutcome::Stored(PutOutcome { effect, removed, dropped_charts: Vec::new() }));
+                return Ok(ImportOutcome::Stored(PutOutcome { effect: PutEffect::Unchanged, removed }));
             }
         }
         let times = StoredTimes::imported(chartset.updated_at_ms, chartset.checked_at_ms, now_ms);

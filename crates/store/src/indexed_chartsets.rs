@@ -3,26 +3,22 @@
 
 use std::collections::HashSet;
 
-use chart_index_domain::search::{Checkpoint, IndexedChartset};
-use chart_index_domain::{ChartsetId, ReadError};
+use chart_index_domain::search::IndexedChartset;
+use chart_index_domain::{ChartsetId, Position, ReadError};
+use sqlx::PgConnection;
 
 use crate::Store;
 use crate::column_values::parse_chartset_id;
 use crate::derived_columns::{KeywordColumns, ListedColumns, keyword_columns, listed_columns};
-use crate::outbox_state::Position;
 
-/// The number of shown chartsets that an index at a checkpoint must contain. All values are of one snapshot.
+/// The number of shown chartsets that an index at a position must contain. All values are of one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownCount {
-    /// Number of shown chartsets that have not changed since the checkpoint.
+    /// Number of shown chartsets that have not changed after the position.
     pub unchanged: u64,
     /// The chartsets that have changed since, shown or not.
     pub changed: Vec<ChartsetId>,
 }
-
-/// A snapshot of the catalogue, for [`Store::changed_since`].
-#[derive(Debug, Clone)]
-pub struct CatalogueSnapshot(String);
 
 #[derive(sqlx::FromRow)]
 struct IndexedRow {
@@ -42,27 +38,28 @@ impl IndexedRow {
     }
 }
 
+/// The ids of the chartsets that have changed after the sequence `$1`, with a sequence or without.
+macro_rules! changed_chartsets {
+    () => {
+        "SELECT encode(entity, 'hex') AS id FROM catalogue_changes
+         WHERE sequence > $1 AND octet_length(entity) = 8
+         UNION
+         SELECT encode(entity, 'hex') FROM pending_changes
+         WHERE transaction_id >= pending_changes_from() AND octet_length(entity) = 8"
+    };
+}
+
 impl Store {
     /// Returns the current state of the chartsets with these ids that are shown, in the order of the ids.
     pub async fn indexed_chartsets(&self, ids: &[ChartsetId]) -> Result<Vec<IndexedChartset>, ReadError> {
-        let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.long_read("read chartsets to index", |mut connection| async move {
-            let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
-                "SELECT id, updated_at_ms, ",
-                listed_columns!(),
-                ", ",
-                keyword_columns!(),
-                " FROM chartsets WHERE id = ANY($1) AND shown ORDER BY id"
-            ))
-            .bind(ids)
-            .fetch_all(&mut *connection)
-            .await?;
-            rows.into_iter().map(IndexedRow::parse).collect()
+            read_indexed(&mut connection, ids).await
         })
         .await
     }
 
-    /// Returns the next shown chartsets in the order of their ids. Empty after the last.
+    /// Returns the next shown chartsets in the order of their ids, except for those with changes that have no
+    /// sequence yet. Empty after the last.
     pub async fn indexed_chartsets_after(
         &self,
         after: Option<ChartsetId>,
@@ -74,7 +71,9 @@ impl Store {
                 listed_columns!(),
                 ", ",
                 keyword_columns!(),
-                " FROM chartsets WHERE id > $1 AND shown ORDER BY id LIMIT $2"
+                " FROM chartsets WHERE id > $1 AND shown AND decode(id, 'hex') NOT IN (
+                      SELECT entity FROM pending_changes WHERE transaction_id >= pending_changes_from()
+                  ) ORDER BY id LIMIT $2"
             ))
             // The empty text sorts before every id.
             .bind(after.map(|id| id.to_string()).unwrap_or_default())
@@ -86,19 +85,18 @@ impl Store {
         .await
     }
 
-    /// Counts the shown chartsets for a comparison with an index at this checkpoint.
-    pub async fn shown_count(&self, since: Checkpoint) -> Result<ShownCount, ReadError> {
+    /// Counts the shown chartsets for a comparison with an index at this position.
+    pub async fn shown_count(&self, since: Position) -> Result<ShownCount, ReadError> {
         self.long_read("count chartsets", |mut connection| async move {
-            let (unchanged, changed): (i64, Vec<String>) = sqlx::query_as(
-                "WITH changed AS MATERIALIZED (
-                     SELECT DISTINCT chartset_id AS id FROM search_changes
-                     WHERE transaction_id >= $1::text::xid8
-                 )
+            let (unchanged, changed): (i64, Vec<String>) = sqlx::query_as(concat!(
+                "WITH changed AS MATERIALIZED (",
+                changed_chartsets!(),
+                ")
                  SELECT (SELECT count(*) FROM chartsets WHERE shown)
                         - (SELECT count(*) FROM chartsets JOIN changed USING (id) WHERE shown),
-                        (SELECT coalesce(array_agg(id), '{}') FROM changed)",
-            )
-            .bind(Position::from(since).transaction_id.to_string())
+                        (SELECT coalesce(array_agg(id), '{}') FROM changed)"
+            ))
+            .bind(since.sequence.cast_signed())
             .fetch_one(&mut *connection)
             .await?;
             let changed = changed.iter().map(|id| parse_chartset_id(id)).collect::<Result<_, _>>()?;
@@ -107,30 +105,20 @@ impl Store {
         .await
     }
 
-    /// Takes a snapshot.
-    pub async fn snapshot(&self) -> Result<CatalogueSnapshot, ReadError> {
-        self.long_read("read the current snapshot", |mut connection| async move {
-            let snapshot = sqlx::query_scalar("SELECT pg_current_snapshot()::text");
-            snapshot.fetch_one(&mut *connection).await.map(CatalogueSnapshot)
-        })
-        .await
-    }
-
-    /// Returns which of the chartsets have changed since the snapshot.
+    /// Returns which of the chartsets have changed after the position.
     pub async fn changed_since(
         &self,
-        snapshot: &CatalogueSnapshot,
+        since: Position,
         ids: &[ChartsetId],
     ) -> Result<HashSet<ChartsetId>, ReadError> {
         let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
         self.long_read("read changed chartsets", |mut connection| async move {
-            let changed: Vec<String> = sqlx::query_scalar(
-                "SELECT DISTINCT chartset_id FROM search_changes
-                 WHERE transaction_id >= pg_snapshot_xmin($1::text::pg_snapshot)
-                   AND NOT pg_visible_in_snapshot(transaction_id, $1::text::pg_snapshot)
-                   AND chartset_id = ANY($2)",
-            )
-            .bind(&snapshot.0)
+            let changed: Vec<String> = sqlx::query_scalar(concat!(
+                "SELECT id FROM (",
+                changed_chartsets!(),
+                ") AS changed WHERE id = ANY($2)"
+            ))
+            .bind(since.sequence.cast_signed())
             .bind(ids)
             .fetch_all(&mut *connection)
             .await?;
@@ -138,4 +126,23 @@ impl Store {
         })
         .await
     }
+}
+
+/// Reads the current state of the chartsets with these ids that are shown, in the order of the ids.
+pub(crate) async fn read_indexed(
+    connection: &mut PgConnection,
+    ids: &[ChartsetId],
+) -> Result<Vec<IndexedChartset>, sqlx::Error> {
+    let ids: Vec<String> = ids.iter().map(ChartsetId::to_string).collect();
+    let rows: Vec<IndexedRow> = sqlx::query_as(concat!(
+        "SELECT id, updated_at_ms, ",
+        listed_columns!(),
+        ", ",
+        keyword_columns!(),
+        " FROM chartsets WHERE id = ANY($1) AND shown ORDER BY id"
+    ))
+    .bind(ids)
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(IndexedRow::parse).collect()
 }

@@ -11,7 +11,6 @@
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | last checks and digests, so that an ingest skips unchanged files |
 //! | `hash_filters` | hash filter | the last two filters as they are served |
-//! | `search_changes`, `search_outbox` | change; one row | the outbox of the search indexes |
 //! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: changes without and with a sequence |
 //! | `change_feed`, `change_feed_gaps` | one row; gap | the last sequence of the feed, and the ranges that were never assigned |
 //!
@@ -23,11 +22,12 @@
 //! (`tests/store/statements.rs`); column lists that several statements share are macros.
 
 mod arguments;
+mod catalogue_poll;
 mod catalogue_watch;
 mod change_feed;
 mod change_feed_check;
 mod change_feed_pages;
-mod changes_listener;
+mod chartset_changes;
 mod chartset_records;
 mod circuit_breaker;
 mod column_values;
@@ -40,7 +40,6 @@ mod derive;
 mod derived_columns;
 mod error;
 mod export_snapshot;
-mod generation;
 mod hash_filters;
 mod import;
 mod incremental_ingest;
@@ -52,10 +51,6 @@ mod metrics;
 mod migration;
 mod newest_chart;
 mod node_locks;
-mod outbox;
-mod outbox_backlog;
-mod outbox_maintenance;
-mod outbox_state;
 mod packs;
 mod page_reads;
 mod pooled_connection;
@@ -82,10 +77,11 @@ mod updated_times;
 mod verify;
 
 pub use arguments::DatabaseArguments;
-pub use catalogue_watch::{CatalogueRead, CatalogueWatch};
+pub use catalogue_watch::CatalogueWatch;
+pub use change_feed::Backlog;
 pub use change_feed_check::FeedMismatch;
-pub use change_feed_pages::{FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage};
-pub use changes_listener::ChangesListener;
+pub use change_feed_pages::{FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd};
+pub use chartset_changes::{ChangesError, ChartsetChanges};
 pub use chartset_records::CheckedRecord;
 pub use config::StoreConfig;
 pub use content_fingerprint::content_fingerprint;
@@ -95,12 +91,9 @@ pub use export_snapshot::{ExportSnapshot, SnapshotSize};
 pub use hash_filters::{HashFilterState, NewHashFilter};
 pub use import::{ImportOutcome, ImportedChartset, StoredNumbers};
 pub use incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedChartset};
-pub use indexed_chartsets::{CatalogueSnapshot, ShownCount};
+pub use indexed_chartsets::ShownCount;
 pub use lookups::KnownChart;
 pub use node_locks::{NodeLocks, NodeRole};
-pub use outbox::{Changes, ChangesError};
-pub use outbox_backlog::Backlog;
-pub use outbox_state::RebuildReason;
 pub use postgres_search::PostgresSearch;
 pub use preview_backfill::PreviewState;
 pub use put_chartset::{PutEffect, PutOutcome};

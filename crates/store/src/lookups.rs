@@ -8,7 +8,7 @@ use chart_index_domain::{
 };
 
 use crate::Store;
-use crate::column_values::{parse_hash, parse_source};
+use crate::column_values::parse_source;
 use crate::rows::{MemberRow, checked_at_ms, member_columns};
 
 /// A chart that is known, as a lookup returns it.
@@ -166,20 +166,6 @@ impl Store {
             connection.release();
             let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
             Ok(chartset_detail(id, occurrences))
-        })
-        .await
-    }
-
-    /// Returns the hashes of all charts in the chartset, including removed ones.
-    pub async fn chart_hashes(&self, id: ChartsetId) -> Result<Vec<NoteHash>, ReadError> {
-        self.short_read("read charts of chartset", |mut connection| async move {
-            let hashes: Vec<Vec<u8>> =
-                sqlx::query_scalar("SELECT chart_hash FROM chartset_charts WHERE chartset_id = $1")
-                    .bind(id.to_string())
-                    .fetch_all(&mut *connection)
-                    .await?;
-            connection.release();
-            hashes.iter().map(|hash| parse_hash(hash)).collect()
         })
         .await
     }

@@ -130,7 +130,7 @@ pub(crate) fn observe_pool(name: PoolName, pool: &Arc<ConnectionPool>, max_conne
 pub(crate) fn observe_availability(is_available: impl Fn() -> Option<bool> + Send + Sync + 'static) {
     meter()
         .u64_observable_gauge("chart_index.postgresql.available")
-        .with_description("Whether the generation of the catalogue was read within the last 5 seconds")
+        .with_description("Whether the catalogue was polled within the last 5 seconds")
         .with_callback(move |observer| {
             if let Some(is_available) = is_available() {
                 observer.observe(is_available.into(), &[]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{ChartsetPage, Engine, Generation, ListItem, SearchIndex, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, Engine, ListItem, SearchIndex, SearchQuery};
 use chart_index_permits::NoPermit;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row};
@@ -12,10 +12,9 @@ use sqlx::{FromRow, Postgres, QueryBuilder, Row};
 use crate::column_values::parse_chartset_id;
 use crate::derived_columns::ListedColumns;
 use crate::error::{corrupt, read_error};
-use crate::generation::GenerationRow;
 use crate::pooled_connection::PooledConnection;
-use crate::search_sql::{push_page, push_total_with_generation};
-use crate::total_cache::{Total, TotalCache, TotalKey};
+use crate::search_sql::{push_page, push_total_with_state};
+use crate::total_cache::{CatalogueState, Total, TotalCache, TotalKey};
 use crate::{CatalogueWatch, Store};
 
 /// Maximum offset of a page that is read together with its total. For higher offsets the total is counted
@@ -36,20 +35,21 @@ pub struct PostgresSearch {
 #[derive(sqlx::FromRow)]
 struct TotalRow {
     #[sqlx(flatten)]
-    generation: GenerationRow,
+    state: CatalogueState,
     total: i64,
 }
 
 impl PostgresSearch {
-    /// Creates a search engine over the catalogue of the store, with the generation of the watch.
+    /// Creates a search engine over the catalogue of the store. The watch shows when cached totals are
+    /// outdated.
     #[must_use]
     pub fn new(store: Store, watch: CatalogueWatch) -> Self {
         Self { store, watch, totals: Arc::default() }
     }
 
     /// Returns a page. Of concurrent searches with the same filter, one counts the total.
-    async fn page(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
-        let key = TotalKey::new(query, generation);
+    async fn page(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
+        let key = TotalKey::new(query, self.watch.sequence());
         let (page, total) = match self.totals.0.get_value_or_guard_async(&key).await {
             Ok(cached) => self.page_with_total(query, cached).await?,
             Err(guard) => {
@@ -89,7 +89,7 @@ impl PostgresSearch {
     }
 
     async fn count(&self, query: &SearchQuery) -> Result<Total, ReadError> {
-        let rows = self.fetch(|statement| push_total_with_generation(statement, query)).await?;
+        let rows = self.fetch(|statement| push_total_with_state(statement, query)).await?;
         parse_total(&rows).map_err(decode_error)
     }
 
@@ -103,7 +103,7 @@ impl PostgresSearch {
         let total = parse_total(&rows).map_err(decode_error)?;
         let items = rows.iter().filter_map(|row| parse_item(row).transpose());
         let items = items.collect::<Result<_, _>>().map_err(decode_error)?;
-        Ok((ChartsetPage { items, total: total.count }, total))
+        Ok((ChartsetPage { items, total: total.count, position: None }, total))
     }
 
     /// Runs a statement on a connection of the pool. A search that waits for the count of another search holds
@@ -122,7 +122,7 @@ impl PostgresSearch {
 fn parse_total(rows: &[PgRow]) -> Result<Total, sqlx::Error> {
     let row = TotalRow::from_row(rows.first().ok_or(sqlx::Error::RowNotFound)?)?;
     let count = u64::try_from(row.total).map_err(corrupt)?;
-    Ok(Total { count, generation: row.generation.generation() })
+    Ok(Total { count, state: row.state })
 }
 
 fn decode_error(error: sqlx::Error) -> ReadError {
@@ -143,18 +143,13 @@ impl SearchIndex for PostgresSearch {
         Engine::Postgres
     }
 
-    fn generation(&self) -> Generation {
-        self.watch.generation()
-    }
-
-    /// The page is always current, whichever generation is requested. Above
-    /// [`StoreConfig::max_searches`](crate::StoreConfig) in flight, searches wait. Those that would wait too
-    /// long fail with [`ReadError::Overloaded`].
-    async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError> {
+    /// Above [`StoreConfig::max_searches`](crate::StoreConfig) in flight, searches wait. Those that would wait
+    /// too long fail with [`ReadError::Overloaded`].
+    async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         let permit = self.store.searches().acquire().await;
         let overloaded =
             |error: NoPermit| ReadError::Overloaded { operation: OPERATION, source: error.into() };
         let _permit = permit.map_err(overloaded)?;
-        self.page(query, generation).await
+        self.page(query).await
     }
 }

@@ -63,8 +63,8 @@ impl Store {
         .await
     }
 
-    /// Stores the previews and density curves of stored charts. Returns the charts that had none or a different
-    /// one.
+    /// Stores the previews and density curves of stored charts, and records the charts that had none or a
+    /// different one as changed. Returns these.
     pub async fn put_previews(
         &self,
         previews: &[(NoteHash, ChartPreview)],
@@ -83,8 +83,12 @@ impl Store {
                      INSERT INTO chart_previews AS preview (hash, json) SELECT hash, json FROM given
                      ON CONFLICT (hash) DO UPDATE SET json = excluded.json WHERE preview.json <> excluded.json
                      RETURNING hash
+                 ), changed AS (
+                     SELECT hash FROM updated UNION SELECT hash FROM written
+                 ), recorded AS (
+                     INSERT INTO pending_changes (entity) SELECT hash FROM changed
                  )
-                 SELECT hash FROM updated UNION SELECT hash FROM written",
+                 SELECT hash FROM changed",
             )
             .bind(hash_bytes(previews.iter().map(|(hash, _)| hash)))
             .bind(previews.iter().map(|(_, preview)| &preview.curve.as_bytes()[..]).collect::<Vec<_>>())

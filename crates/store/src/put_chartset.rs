@@ -24,14 +24,12 @@ const OPERATION: &str = "put chartset";
 const MAX_ATTEMPTS: u32 = 8;
 
 /// The result of [`Store::put_chartset`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PutOutcome {
     /// What changed in the database.
     pub effect: PutEffect,
     /// Whether the chartset is removed from the index: its rows are up to date, but it is not shown.
     pub removed: bool,
-    /// The charts that the chartset no longer contains.
-    pub dropped_charts: Vec<NoteHash>,
 }
 
 /// What [`Store::put_chartset`] changed.
@@ -60,8 +58,7 @@ impl Store {
     ///
     /// The first file ingested with a note hash decides the numbers and the ROX bytes. A folder with unchanged
     /// content only updates the path and the time of the last check. Charts that the folder no longer contains
-    /// leave the chartset. Removed charts and chartsets stay removed. Every change adds a row to the outbox
-    /// `search_changes` in the same transaction.
+    /// leave the chartset. Removed charts and chartsets stay removed.
     pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
         for _ in 0..MAX_ATTEMPTS {
             if let Some(outcome) = self.put_folder(draft, StoredTimes::now(now_ms)).await? {
@@ -98,17 +95,14 @@ impl Store {
             let now_ms = folder.times.now_ms;
             let checked = record_unchanged(&mut connection, &[folder.expected()], now_ms).await?;
             if let Some(UnchangedChartset { removed, .. }) = checked.first().copied() {
-                let effect = PutEffect::Unchanged;
-                return Ok(Some(PutOutcome { effect, removed, dropped_charts: Vec::new() }));
+                return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed }));
             }
         }
         let mut transaction = connection.begin_with(removal_lock::begin_ingest_statement(id)).await?;
         let Some(upserted) = folder.write(&mut transaction).await? else { return Ok(None) };
         let effect = if upserted.added { PutEffect::Added } else { PutEffect::Updated };
-        // Before the commit, so that an error means that nothing changed.
-        let dropped_charts = upserted.dropped_charts()?;
         transaction.commit().await?;
-        Ok(Some(PutOutcome { effect, removed: upserted.removed, dropped_charts }))
+        Ok(Some(PutOutcome { effect, removed: upserted.removed }))
     }
 }
 

@@ -10,7 +10,7 @@ use chart_index_domain::{
 };
 use sqlx::PgConnection;
 
-use crate::column_values::{parse_hash, source_columns};
+use crate::column_values::source_columns;
 use crate::derived_columns::DerivedColumns;
 use crate::error::corrupt;
 use crate::rows::{ChartRow, chart_columns};
@@ -32,14 +32,6 @@ pub(crate) struct CanonicalChart {
 pub(crate) struct Upserted {
     pub(crate) added: bool,
     pub(crate) removed: bool,
-    dropped_hashes: Vec<Vec<u8>>,
-}
-
-impl Upserted {
-    /// The charts that the chartset no longer contains.
-    pub(crate) fn dropped_charts(&self) -> Result<Vec<NoteHash>, sqlx::Error> {
-        self.dropped_hashes.iter().map(|hash| parse_hash(hash)).collect()
-    }
 }
 
 /// Whether the chartset is stored with this content.
@@ -148,7 +140,7 @@ fn new_chart_columns(parameters: &mut Parameters, charts: &[&ChartDraft], rox_fi
     columns
 }
 
-/// Writes the row of a chartset, its charts and its row in the outbox, and deletes the charts that it no longer
+/// Writes the row of a chartset, its charts and its pending changes, and deletes the charts that it no longer
 /// contains. Returns `None` if the chartset is stored with this content already.
 ///
 /// It is one statement because the overhead of several would exceed their work.
@@ -164,7 +156,6 @@ pub(crate) async fn upsert_chartset(
     let mut parameters = Parameters::default();
     let placeholders = UpsertPlaceholders {
         id: parameters.bind(draft.id.to_string()),
-        now: parameters.bind(times.now_ms),
         updated: parameters.bind(times.updated_at_ms),
         checked: parameters.bind(times.checked_at_ms),
         is_import: parameters.bind(times.is_import),
@@ -181,7 +172,6 @@ pub(crate) async fn upsert_chartset(
 /// The placeholders of [`upsert_statement`].
 struct UpsertPlaceholders {
     id: Placeholder,
-    now: Placeholder,
     updated: Placeholder,
     checked: Placeholder,
     is_import: Placeholder,
@@ -193,7 +183,7 @@ struct UpsertPlaceholders {
 }
 
 fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
-    let UpsertPlaceholders { id, now, updated, checked, is_import, path, chartset, hashes, member, tags } =
+    let UpsertPlaceholders { id, updated, checked, is_import, path, chartset, hashes, member, tags } =
         placeholders;
     format!(
         "WITH written AS (
@@ -207,12 +197,9 @@ fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
                         ELSE chartset.content_fingerprint <> excluded.content_fingerprint END
              -- xmax is 0 in a row that was inserted, not updated.
              RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed
-         ), change AS (
-             INSERT INTO search_changes (chartset_id, changed_at_ms) SELECT id, {now} FROM written
          ), dropped AS (
              DELETE FROM chartset_charts AS member USING written
              WHERE member.chartset_id = written.id AND member.chart_hash <> ALL ({hashes})
-             RETURNING member.chart_hash
          ), stored_member AS (
              INSERT INTO chartset_charts (chartset_id, chart_hash, tags, {member_names})
              SELECT written.id, hash, ({all_tags})[tags_end - tag_count + 1:tags_end], {member_names}
@@ -220,7 +207,7 @@ fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
                            AS member (hash, tag_count, tags_end, {member_names})
              ON CONFLICT (chartset_id, chart_hash) DO UPDATE SET tags = excluded.tags, {member_assignments}
          )
-         SELECT added, removed, array(SELECT chart_hash FROM dropped) AS dropped_hashes FROM written",
+         SELECT added, removed FROM written",
         chartset_names = chartset.names(),
         chartset_values = chartset.values(),
         chartset_assignments = chartset.excluded_assignments(),

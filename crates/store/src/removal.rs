@@ -91,15 +91,12 @@ impl Store {
             Some(was_removed) if was_removed == removed => return Ok(RemovalOutcome::Unchanged),
             Some(_) => (),
         }
-        sqlx::query(
-            "WITH change AS (INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ($1, $3))
-             UPDATE chartsets SET removed_at_ms = $2, updated_at_ms = $3 WHERE id = $1",
-        )
-        .bind(id.to_string())
-        .bind(removed.then_some(now_ms))
-        .bind(now_ms)
-        .execute(&mut *transaction)
-        .await?;
+        sqlx::query("UPDATE chartsets SET removed_at_ms = $2, updated_at_ms = $3 WHERE id = $1")
+            .bind(id.to_string())
+            .bind(removed.then_some(now_ms))
+            .bind(now_ms)
+            .execute(&mut *transaction)
+            .await?;
         transaction.commit().await?;
         Ok(RemovalOutcome::Changed)
     }
@@ -149,11 +146,8 @@ async fn update_derived(
     let (mut columns, mut parameters) = (Columns::default(), Parameters::default());
     let (id, now) = (parameters.bind(id.to_string()), parameters.bind(now_ms));
     derived.add_to(&mut columns, &mut parameters);
-    let statement = format!(
-        "WITH change AS (INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ({id}, {now}))
-         UPDATE chartsets SET updated_at_ms = {now}, {} WHERE id = {id}",
-        columns.assignments()
-    );
+    let statement =
+        format!("UPDATE chartsets SET updated_at_ms = {now}, {} WHERE id = {id}", columns.assignments());
     // Safe: it consists of constants and placeholders.
     sqlx::query_with(AssertSqlSafe(statement), parameters.into_arguments()?).execute(connection).await?;
     Ok(())

@@ -6,7 +6,7 @@ use chart_index_tests::TestDatabase;
 use serde_json::Value;
 use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
 
-use crate::search_sql::{push_page, push_total_with_generation};
+use crate::search_sql::{push_page, push_total_with_state};
 use crate::{Store, StoreConfig};
 
 const CHARTSETS: u64 = 5_000;
@@ -73,7 +73,7 @@ impl Catalogue {
     /// Returns the plan of the statement for a total.
     async fn count_plan(&self, query: &SearchQuery) -> Plan {
         let mut statement = QueryBuilder::new("EXPLAIN (FORMAT JSON) ");
-        push_total_with_generation(&mut statement, query);
+        push_total_with_state(&mut statement, query);
         plan(statement, &mut self.connection().await).await
     }
 }

@@ -5,7 +5,6 @@ use chart_index_domain::{KeyCount, text};
 use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
 use crate::derived_columns::listed_columns;
-use crate::generation::generation_row;
 use crate::sql_text::{contains_pattern, replace_nul};
 use crate::text_search::tsquery;
 
@@ -18,7 +17,16 @@ const MAX_TESTED_MATCHES: u64 = 300;
 /// index of the sort, so few would be too far apart.
 const MAX_SORTED_MATCHES: u64 = 5_000;
 
-/// Appends the statement for a page: its rows, the total and the generation, all of one snapshot.
+/// The subquery for a [`CatalogueState`](crate::total_cache::CatalogueState).
+macro_rules! catalogue_state {
+    () => {
+        "(SELECT origin, last_sequence, pending, newest_pending FROM change_feed, (
+              SELECT count(*) AS pending, max(transaction_id)::text::bigint AS newest_pending FROM pending_changes
+              WHERE transaction_id >= pending_changes_from()
+          ) AS pending_changes)"
+    };
+}
+/// Appends the statement for a page: its rows, the total and the state of the catalogue, all of one snapshot.
 ///
 /// It counts if no total is given. Separate subqueries for the count and the page have separate plans: the page
 /// is read from the index of its sort up to its end. The page is found by id and sort key; only its own rows
@@ -26,8 +34,8 @@ const MAX_SORTED_MATCHES: u64 = 5_000;
 pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, total: Option<u64>) {
     let order = Order::new(query);
     let slice = Slice::new(query.page, total);
-    sql.push("SELECT newest, sum, token, total, chartset.id, ").push(listed_columns!());
-    sql.push(" FROM ").push(generation_row!()).push(" AS generation CROSS JOIN ");
+    sql.push("SELECT state.*, total, chartset.id, ").push(listed_columns!());
+    sql.push(" FROM ").push(catalogue_state!()).push(" AS state CROSS JOIN ");
     match total {
         Some(total) => _ = sql.push("(SELECT ").push_bind(bigint(total)).push(" AS total) AS counted"),
         None => push_total(sql, query),
@@ -96,11 +104,9 @@ fn filters_before_sorting(query: &SearchQuery, total: Option<u64>) -> bool {
     query.creator.is_some() && total.is_some_and(|total| total <= MAX_SORTED_MATCHES)
 }
 
-/// Appends the statement for the total and the generation, both of one snapshot.
-pub(crate) fn push_total_with_generation(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
-    sql.push("SELECT newest, sum, token, total FROM ")
-        .push(generation_row!())
-        .push(" AS generation CROSS JOIN ");
+/// Appends the statement for the total and the state of the catalogue, both of one snapshot.
+pub(crate) fn push_total_with_state(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
+    sql.push("SELECT state.*, total FROM ").push(catalogue_state!()).push(" AS state CROSS JOIN ");
     push_total(sql, query);
 }
 

@@ -5,7 +5,7 @@
 pub(crate) struct StoredTimes {
     pub(crate) updated_at_ms: i64,
     pub(crate) checked_at_ms: i64,
-    /// The current time, for the outbox and for new charts.
+    /// The current time, for changes and for new charts.
     pub(crate) now_ms: i64,
     /// Whether the times come from another index: if so, a stored chartset is replaced only if it is not newer.
     pub(crate) is_import: bool,

@@ -2,23 +2,34 @@
 
 use std::fmt;
 
-use chart_index_domain::search::{Direction, Generation, PageRequest, SearchQuery, Sort};
+use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort};
 use quick_cache::sync::Cache;
 
 /// Maximum number of cached totals. An entry takes about 100 bytes.
 const CAPACITY: usize = 4_096;
 
-/// A total, and the generation of the catalogue in which it was counted.
+/// A total, and the state of the catalogue in which it was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Total {
     pub(crate) count: u64,
-    pub(crate) generation: Generation,
+    pub(crate) state: CatalogueState,
+}
+
+/// The position of the change feed, and the changes without a sequence. It differs after every change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct CatalogueState {
+    origin: i64,
+    last_sequence: i64,
+    /// The number of changes without a sequence, and the newest transaction of one. Both, since a transaction
+    /// may be committed after one with a higher id.
+    pending: i64,
+    newest_pending: Option<i64>,
 }
 
 /// Totals by filter.
 ///
 /// A count reads every chartset that matches; a page reads only those before its end. A cached total is used if
-/// the statement that reads the page finds the generation in which it was counted.
+/// the statement that reads the page finds the state in which it was counted.
 pub(crate) struct TotalCache(pub(crate) Cache<TotalKey, Total>);
 
 impl Default for TotalCache {
@@ -33,20 +44,20 @@ impl fmt::Debug for TotalCache {
     }
 }
 
-/// The key of a cached total: the filter of a query, and the generation that the caller requested, so that
-/// earlier totals are no longer found after a change.
+/// The key of a cached total: the filter of a query, and the last sequence of the change feed that the caller
+/// knows, so that earlier totals are no longer found after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TotalKey([u8; 32]);
 
 impl TotalKey {
-    pub(crate) fn new(query: &SearchQuery, generation: Generation) -> Self {
+    pub(crate) fn new(query: &SearchQuery, sequence: u64) -> Self {
         let filter = SearchQuery {
             sort: Sort::default(),
             direction: Direction::default(),
             page: PageRequest::default(),
             ..query.clone()
         };
-        Self(*blake3::hash(format!("{generation:?} {filter:?}").as_bytes()).as_bytes())
+        Self(*blake3::hash(format!("{sequence} {filter:?}").as_bytes()).as_bytes())
     }
 }
 
@@ -56,7 +67,7 @@ mod tests {
 
     fn key(query_string: &str) -> TotalKey {
         let query = chart_index_domain::search::parse_query_string(query_string).unwrap();
-        TotalKey::new(&query, Generation(1))
+        TotalKey::new(&query, 1)
     }
 
     #[test]
@@ -90,8 +101,8 @@ mod tests {
     }
 
     #[test]
-    fn generations_have_different_keys() {
+    fn sequences_have_different_keys() {
         let query = SearchQuery::default();
-        assert_ne!(TotalKey::new(&query, Generation(1)), TotalKey::new(&query, Generation(2)));
+        assert_ne!(TotalKey::new(&query, 1), TotalKey::new(&query, 2));
     }
 }

@@ -61,7 +61,7 @@ pub(crate) async fn detail(
     ChartsetIdParam(id): ChartsetIdParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let key = CacheKey::detail(id, state.watch.generation());
+    let key = CacheKey::detail(id);
     let store = state.store.clone();
     let body = state.cache.read_json(&check, key, &headers, move || read_detail(store, id)).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;
@@ -87,7 +87,7 @@ pub(crate) async fn redirect(
     check: RateLimitCheck,
     ChartsetIdParam(id): ChartsetIdParam,
 ) -> Result<Response, ApiError> {
-    let key = CacheKey::source(id, state.watch.generation());
+    let key = CacheKey::source(id);
     let store = state.store.clone();
     let cached = state.cache.read(&check, key, move || read_source(store, id)).await?;
     let source = cached_source(&cached).ok_or(ApiError::NotFound(Resource::SourcePage))?;

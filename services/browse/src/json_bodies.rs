@@ -91,18 +91,18 @@ mod tests {
             [detail(), without_source()].map(|detail| ListItem::new(&detail.chartset).unwrap());
         let expected =
             format!(r#"{{"items":[{},{}],"total":62,"page":2,"perPage":60}}"#, one.as_str(), other.as_str());
-        let page = ChartsetPage { items: vec![one, other], total: 62 };
+        let page = ChartsetPage { items: vec![one, other], total: 62, position: None };
         let body = ListBody::new(&page, PageRequest::clamped(2, 500));
         assert_eq!(serde_json::to_string(&body).unwrap(), expected);
         assert!((expected.len()..expected.len() + 96).contains(&body.capacity()));
-        let longest = ChartsetPage { items: Vec::new(), total: u64::MAX };
+        let longest = ChartsetPage { items: Vec::new(), total: u64::MAX, position: None };
         let body = ListBody::new(&longest, PageRequest::clamped(i64::MAX, 60));
         assert!(serde_json::to_string(&body).unwrap().len() <= body.capacity());
     }
 
     #[test]
     fn page_past_the_last_is_empty_with_the_true_total() {
-        let page = ChartsetPage { items: Vec::new(), total: 62 };
+        let page = ChartsetPage { items: Vec::new(), total: 62, position: None };
         insta::assert_snapshot!(pretty(&ListBody::new(&page, PageRequest::clamped(9, 30))), @r#"
         {
           "items": [],

@@ -13,7 +13,7 @@ use axum::routing::get;
 use chart_index_domain::Chartset;
 use chart_index_http::{ResponseCache, Routes};
 use chart_index_ratelimit::Group;
-use chart_index_store::{CatalogueWatch, Store};
+use chart_index_store::Store;
 use utoipa::OpenApi;
 
 use crate::json_bodies::{DetailBody, ListBody};
@@ -25,10 +25,8 @@ pub use source_pages::{InvalidSourcePage, SourcePage, SourcePages};
 pub struct BrowseState {
     /// The engines that list chartsets.
     pub engines: SearchEngines,
-    /// For details, sources and the generation of the catalogue.
+    /// For details and sources.
     pub store: Store,
-    /// The generation of the catalogue, which is part of the cache keys of details.
-    pub watch: CatalogueWatch,
     /// Checks rate limits and caches responses.
     pub cache: ResponseCache,
     /// Where chartsets are redirected to.

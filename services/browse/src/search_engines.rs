@@ -17,21 +17,16 @@
 //! exactly. The rate limit is checked once per request. A request above it, or one that finds too many fills in
 //! flight ([`ApiError::Overloaded`]), fails without trying the fallback: that would only move the load.
 //!
-//! Both engines return the same list, but not at the same moment, so their pages never share a cache entry. The
-//! key of a page is made of the name of the engine, the parsed query and the engine's generation:
-//!
-//! ```text
-//! /api/chartsets?sort=title&page=2   meilisearch at checkpoint 5012   ("meilisearch", {sort: title, page: 2, …}), 5012
-//! the same request                   postgres at generation 5013      ("postgres",    {sort: title, page: 2, …}), 5013
-//! ```
+//! Both engines return the same list, but not at the same moment, so their pages never share a cache entry: the
+//! key of a page is made of the name of the engine and the parsed query.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_cache::{CacheKey, CachedResponse, Filled};
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{ChartsetPage, Engine, Generation, SearchIndex, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, Engine, SearchIndex, SearchQuery};
 use chart_index_http::{ApiError, JsonBody, RateLimitCheck, RequestHeaders, ResponseCache, TextBody};
 
 use crate::json_bodies::ListBody;
@@ -88,18 +83,18 @@ impl SearchEngines {
     ) -> Result<ListPage, ApiError> {
         let search = Search {
             engine: Arc::clone(engine),
-            generation: engine.generation(),
             is_fallback: role == Role::Fallback,
             query: Arc::clone(query),
             metrics: Arc::clone(&self.metrics),
         };
         let name = format.with_name(search.cache_name()?, search.is_fallback);
-        let key = F::cache_key(&name, search.generation);
+        let key = F::cache_key(&name);
         let fill = {
             let format = Arc::clone(format);
             move || async move {
                 let page = search.find_page(&search.query).await?;
-                format.render(search, page).await
+                let position = page.position;
+                Ok(Filled { response: format.render(search, page).await?, position })
             }
         };
         let body = read.cache.read_text(read.check, key, read.headers, fill).await?;
@@ -143,7 +138,6 @@ pub struct ListPage {
 /// A search that a [`PageFormat`] renders, and may use to find further pages.
 pub struct Search {
     engine: Arc<dyn SearchIndex>,
-    generation: Generation,
     /// Whether the primary engine failed, and this is the fallback.
     pub is_fallback: bool,
     /// The query of the page that is rendered.
@@ -154,7 +148,7 @@ pub struct Search {
 impl Search {
     /// Returns a page of the same engine, for this or another query.
     pub async fn find_page(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
-        let found = self.engine.search(query, self.generation);
+        let found = self.engine.search(query);
         self.metrics.observe(self.engine.engine(), found).await
     }
 
@@ -167,7 +161,7 @@ impl Search {
 /// A form in which a page of the list is cached and sent.
 pub trait PageFormat: Send + Sync + 'static {
     /// The cache key of a page with this name.
-    fn cache_key(name: &[u8], generation: Generation) -> CacheKey;
+    fn cache_key(name: &[u8]) -> CacheKey;
 
     /// Adds to the name what else the body depends on.
     fn with_name(&self, name: Vec<u8>, _is_fallback: bool) -> Vec<u8> {
@@ -185,8 +179,8 @@ pub trait PageFormat: Send + Sync + 'static {
 pub(crate) struct JsonFormat;
 
 impl PageFormat for JsonFormat {
-    fn cache_key(name: &[u8], generation: Generation) -> CacheKey {
-        CacheKey::list(name, generation)
+    fn cache_key(name: &[u8]) -> CacheKey {
+        CacheKey::list(name)
     }
 
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
@@ -212,15 +206,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn engines_and_generations_never_share_a_cache_entry() {
+    fn engines_never_share_a_cache_entry() {
         let query = parse_query_string("sort=title&page=2").unwrap();
         let same = parse_query_string("page=2&sort=title&order=asc&ignored=1").unwrap();
-        let key = |engine, query, generation| {
-            CacheKey::list(&cache_name(engine, query).unwrap(), Generation(generation))
-        };
-        let cached = key(Engine::Meilisearch, &query, 5_012);
-        assert_eq!(cached, key(Engine::Meilisearch, &same, 5_012), "an equal query in other words");
-        assert_ne!(cached, key(Engine::Meilisearch, &query, 5_013));
-        assert_ne!(cached, key(Engine::Postgres, &query, 5_012));
+        let key = |engine, query| CacheKey::list(&cache_name(engine, query).unwrap());
+        let cached = key(Engine::Meilisearch, &query);
+        assert_eq!(cached, key(Engine::Meilisearch, &same), "an equal query in other words");
+        assert_ne!(cached, key(Engine::Postgres, &query));
     }
 }

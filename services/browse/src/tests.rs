@@ -8,9 +8,7 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
-use chart_index_domain::search::{
-    ChartsetPage, Engine, Generation, ListItem, SearchIndex, SearchQuery, Sort,
-};
+use chart_index_domain::search::{ChartsetPage, Engine, ListItem, SearchIndex, SearchQuery, Sort};
 use chart_index_domain::{
     Chart, ChartNumbers, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, Confidence, KeyCount,
     NOTE_HASH_VERSION, NoteHash, PublicSource, ReadError, Source, SourceKind, SourceRef,
@@ -109,16 +107,13 @@ impl SearchIndex for FakeEngine {
         self.engine
     }
 
-    fn generation(&self) -> Generation {
-        Generation::default()
-    }
-
-    async fn search(&self, query: &SearchQuery, _: Generation) -> Result<ChartsetPage, ReadError> {
+    async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         self.queries.lock().unwrap().push(query.clone());
         if !self.is_available {
             return Err(ReadError::Unavailable { operation: "search chartsets", source: "test".into() });
         }
-        Ok(ChartsetPage { items: vec![ListItem::new(&detail().chartset).unwrap()], total: 1 })
+        let items = vec![ListItem::new(&detail().chartset).unwrap()];
+        Ok(ChartsetPage { items, total: 1, position: None })
     }
 }
 
@@ -129,13 +124,7 @@ async fn get(engines: &SearchEngines, path: &str) -> Response {
     };
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
-    let state = BrowseState {
-        engines: engines.clone(),
-        store,
-        watch: CatalogueWatch::disabled(),
-        cache: unlimited(),
-        source_pages,
-    };
+    let state = BrowseState { engines: engines.clone(), store, cache: unlimited(), source_pages };
     let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
     let limits = RequestLimitConfig {
         request_deadline: Duration::from_secs(5),
@@ -212,5 +201,5 @@ fn unlimited() -> ResponseCache {
     let redis = chart_index_redis::RedisConnection::disabled();
     let limiting =
         HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
-    ResponseCache::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap())
+    ResponseCache::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()))
 }

@@ -11,7 +11,7 @@ use axum::http::Request;
 use chart_index_browse::{BrowseState, SearchEngines, SourcePages, routes};
 use chart_index_cache::{Cache, CacheConfig, CacheConnections};
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{ChartsetPage, Engine, Generation, SearchIndex, SearchQuery, Sort};
+use chart_index_domain::search::{ChartsetPage, Engine, SearchIndex, SearchQuery, Sort};
 use chart_index_http::{HttpRateLimiter, HttpService, RequestLimitConfig, ResponseCache};
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
@@ -30,16 +30,12 @@ impl SearchIndex for FakeMeilisearch {
         Engine::Meilisearch
     }
 
-    fn generation(&self) -> Generation {
-        Generation::default()
-    }
-
-    async fn search(&self, query: &SearchQuery, _: Generation) -> Result<ChartsetPage, ReadError> {
+    async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         let (operation, source) = ("search chartsets", "test".into());
         match query.sort {
             Sort::Length => Err(ReadError::Unsupported { operation, source }),
             Sort::Density => Err(ReadError::Unavailable { operation, source }),
-            _ => Ok(ChartsetPage { items: Vec::new(), total: 0 }),
+            _ => Ok(ChartsetPage { items: Vec::new(), total: 0, position: None }),
         }
     }
 }
@@ -47,12 +43,11 @@ impl SearchIndex for FakeMeilisearch {
 fn state(store: &Store) -> BrowseState {
     let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
     let limiter = HttpRateLimiter::new(limiter, TrustedProxies::default());
-    let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap();
+    let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled());
     let postgres = PostgresSearch::new(store.clone(), CatalogueWatch::disabled());
     BrowseState {
         engines: SearchEngines::with_fallback(Arc::new(FakeMeilisearch), Arc::new(postgres)),
         store: store.clone(),
-        watch: CatalogueWatch::disabled(),
         cache: ResponseCache::new(limiter, cache),
         source_pages: SourcePages {
             alpha_source_page: "https://alpha.example/sets".parse().unwrap(),

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::retry_store_call;
-use crate::cache_invalidation::CacheInvalidator;
+use crate::change_feed;
 use crate::report::{Progress, plural};
 
 /// Number of charts whose previews are looked up in one query.
@@ -28,29 +28,28 @@ const BATCH_ROX_BYTES: u64 = 4 * 1024 * 1024;
 /// Computes the previews that are missing, or all of them, and stores those that are missing or differ.
 ///
 /// # Errors
-/// A ROX file is missing or wrong, after all others are done; or the store or the cache failed.
-pub(crate) async fn backfill(store: &Store, cache: &CacheInvalidator, full: bool) -> Result<()> {
+/// A ROX file is missing or wrong, after all others are done; or the store failed.
+pub(crate) async fn backfill(store: &Store, full: bool) -> Result<()> {
     let charts = store.stored_chart_count().await?;
     let mut run = Backfill {
         store,
-        cache,
         stop: CancellationToken::new(),
         progress: Progress::new(charts),
         written: 0,
         present: 0,
         failed: 0,
-        not_invalidated: Vec::new(),
     };
+    let _numbering = change_feed::assign_in_background(store);
     let result = run.run(full).await;
     run.progress.finish();
+    change_feed::assign(store).await?;
     result?;
-    let Backfill { written, present, failed, not_invalidated, .. } = run;
+    let Backfill { written, present, failed, .. } = run;
     writeln!(
         std::io::stdout(),
         "{} written, {present} up to date, {failed} failed",
         plural(written, "preview")
     )?;
-    cache.invalidate_previews(&not_invalidated).await?;
     if failed > 0 {
         bail!("no preview of {}: `chart-indexer verify` checks the ROX files", plural(failed, "chart"));
     }
@@ -59,15 +58,12 @@ pub(crate) async fn backfill(store: &Store, cache: &CacheInvalidator, full: bool
 
 struct Backfill<'a> {
     store: &'a Store,
-    cache: &'a CacheInvalidator,
     /// Never cancelled: an interrupted run is dropped.
     stop: CancellationToken,
     progress: Progress,
     written: u64,
     present: u64,
     failed: u64,
-    /// The charts whose cached responses could not be invalidated yet.
-    not_invalidated: Vec<NoteHash>,
 }
 
 impl Backfill<'_> {
@@ -106,10 +102,6 @@ impl Backfill<'_> {
         self.written += changed.len() as u64;
         self.present += (computed.len() - changed.len()) as u64;
         self.progress.advance_by(batch.len() as u64);
-        self.not_invalidated.extend(changed);
-        if self.cache.try_invalidate_previews(&self.not_invalidated).await {
-            self.not_invalidated.clear();
-        }
         Ok(())
     }
 }

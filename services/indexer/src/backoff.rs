@@ -16,13 +16,9 @@ const STORE_CALL: ExponentialBuilder = exponential(Duration::from_millis(100), D
     .with_total_delay(Some(Duration::from_secs(30)))
     .with_jitter();
 
-/// Restarts of `sync --follow` for a node that failed.
+/// Restarts of `follow` for a node that failed.
 pub(crate) const NODE_RESTART: ExponentialBuilder =
     exponential(Duration::from_secs(1), Duration::from_secs(30));
-
-/// Polls for the end of transactions that are still running.
-pub(crate) const RUNNING_TRANSACTIONS: ExponentialBuilder =
-    exponential(Duration::from_millis(50), Duration::from_secs(1));
 
 const fn exponential(min: Duration, max: Duration) -> ExponentialBuilder {
     ExponentialBuilder::new().with_min_delay(min).with_max_delay(max).without_max_times()
@@ -80,11 +76,11 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_maximum_without_end() {
-        let mut pauses = Pauses::new(RUNNING_TRANSACTIONS);
+        let mut pauses = Pauses::new(NODE_RESTART);
         for _ in 0..2 {
-            let milliseconds: Vec<u128> = (0..8).map(|_| pauses.next().as_millis()).collect();
-            assert_eq!(milliseconds, [50, 100, 200, 400, 800, 1_000, 1_000, 1_000]);
-            assert_eq!((0..200).map(|_| pauses.next()).last(), Some(Duration::from_secs(1)));
+            let seconds: Vec<u64> = (0..8).map(|_| pauses.next().as_secs()).collect();
+            assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30, 30]);
+            assert_eq!((0..200).map(|_| pauses.next()).last(), Some(Duration::from_secs(30)));
             pauses.reset();
         }
     }

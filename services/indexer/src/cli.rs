@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use chart_index_domain::{ChartsetId, NoteHash};
-use chart_index_redis::RedisArguments;
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseArguments, DatabaseUrl, Store, StoreConfig};
 use chart_index_telemetry::{LogConfig, OtlpConfig};
@@ -21,8 +20,6 @@ use crate::{hash, search};
 pub(crate) struct Cli {
     #[command(flatten, next_help_heading = "Connections")]
     pub(crate) store: StoreArguments,
-    #[command(flatten, next_help_heading = "Connections")]
-    pub(crate) redis: RedisArguments,
     #[command(flatten, next_help_heading = "Log")]
     pub(crate) logging: LogConfig,
     #[command(flatten, next_help_heading = "OpenTelemetry")]
@@ -35,15 +32,16 @@ impl Cli {
     /// # Errors
     /// The command lacks a setting, or settings contradict each other.
     pub(crate) fn check(&self) -> Result<()> {
-        self.redis.check()?;
         if !matches!(self.command, Command::Ingest { dry_run: true, .. } | Command::Hash { .. }) {
             self.store.url()?;
         }
         match &self.command {
             Command::Sync { meilisearch, .. }
             | Command::Rebuild { meilisearch, .. }
-            | Command::Verify { search: true, meilisearch } => search::nodes(meilisearch).map(drop),
-            Command::Verify { search: false, meilisearch } => Ok(meilisearch.nodes().map(drop)?),
+            | Command::Verify { search: true, meilisearch } => search::check_nodes(meilisearch),
+            Command::Follow { meilisearch, .. } | Command::Verify { search: false, meilisearch } => {
+                Ok(meilisearch.nodes().map(drop)?)
+            }
             _ => Ok(()),
         }
     }
@@ -91,9 +89,10 @@ impl Command {
     /// The address on which the command serves its metrics, if there is one.
     pub(crate) const fn metrics_listen(&self) -> Option<SocketAddr> {
         match self {
-            Self::Ingest { metrics, .. } | Self::Sync { metrics, .. } | Self::Rebuild { metrics, .. } => {
-                metrics.metrics_listen
-            }
+            Self::Ingest { metrics, .. }
+            | Self::Follow { metrics, .. }
+            | Self::Sync { metrics, .. }
+            | Self::Rebuild { metrics, .. } => metrics.metrics_listen,
             _ => None,
         }
     }
@@ -160,14 +159,25 @@ pub(crate) enum Command {
         #[command(subcommand)]
         entry: Entry,
     },
-    /// Update the search index of every Meilisearch node from PostgreSQL
+    /// Number changes, update all Meilisearch nodes and build the hash filter, for as long as it runs
+    ///
+    /// Run one permanently, with or without Meilisearch nodes. It numbers all changes that have no number yet,
+    /// such as those of a command that was killed. It creates the index of a node that has none. Nodes are
+    /// independent: one that fails is retried and does not delay the others.
+    Follow {
+        #[command(flatten)]
+        meilisearch: MeilisearchArguments,
+        #[command(flatten)]
+        metrics: MetricsArguments,
+    },
+    /// Update the search index of every Meilisearch node from PostgreSQL once
     ///
     /// Creates the index of a node that has none. Nodes are independent: one that fails does not delay the
     /// others.
     Sync {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,
-        /// Keep running: apply changes as they happen, and retry nodes that fail
+        /// Deprecated, use `chart-indexer follow`, which does the same
         #[arg(long)]
         follow: bool,
         #[command(flatten)]
@@ -217,7 +227,7 @@ pub(crate) enum Command {
     },
     /// Build the hash filter if a chart has changed since the last one
     ///
-    /// `ingest`, `import`, `restore` and `sync --follow` build it as well.
+    /// `ingest`, `import`, `restore` and `follow` build it as well.
     Filter,
     /// Check that every ROX file decodes to its note hash, that every preview, every chartset and the change
     /// feed match their charts, and that the hash filter contains every chart

@@ -2,13 +2,13 @@
 
 mod backfill;
 mod backoff;
-mod cache_invalidation;
 mod change_feed;
 mod cli;
 mod clock;
 mod export;
 mod filter;
 mod fingerprint;
+mod follow;
 mod hash;
 mod import;
 mod ingest;
@@ -27,10 +27,10 @@ use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use chart_index_store::Store;
 use chart_index_telemetry::{Telemetry, shutdown_signal};
 use tokio::runtime::Runtime;
 
-use crate::cache_invalidation::CacheInvalidator;
 use crate::cli::{Cli, Command};
 use crate::export::ExportOptions;
 use crate::ingest::{Completion, IngestOptions};
@@ -45,8 +45,8 @@ const EXPORT_INTERRUPTED: &str = "no export was written";
 /// Printed when `import` is interrupted.
 const IMPORT_INTERRUPTED: &str =
     "the chartsets imported so far are complete; run the command again to continue";
-/// Printed when `sync` is interrupted.
-const SYNC_INTERRUPTED: &str = "the next run continues from the last checkpoint";
+/// Printed when `sync` or `follow` is interrupted.
+const SYNC_INTERRUPTED: &str = "the next run continues where this one ended";
 /// Printed when `rebuild` is interrupted.
 const REBUILD_INTERRUPTED: &str =
     "the live index is complete; run rebuild again, it starts from the beginning";
@@ -85,14 +85,13 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     };
     let sampler = telemetry.sampler();
     let store = || cli.store.store();
-    let cache = || CacheInvalidator::new(&cli.redis);
     match cli.command {
         Command::Migrate { revert: false } => store()?.migrate().await?,
         Command::Migrate { revert: true } => store()?.revert_last().await?,
         Command::Ingest { paths, report, full, dry_run, .. } => {
             let store = if dry_run { None } else { Some(store()?) };
             let options = IngestOptions { paths, report, full };
-            let completion = Box::pin(ingest::ingest(store, cache()?, options, sampler)).await?;
+            let completion = Box::pin(ingest::ingest(store, options, sampler)).await?;
             if completion == Completion::Interrupted {
                 writeln!(
                     std::io::stderr(),
@@ -105,28 +104,34 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let mut output = BufWriter::new(std::io::stdout().lock());
             hash::hash(&paths, lookup.as_ref(), &mut output).await?;
         }
-        Command::Remove { entry } => removal::remove(&store()?, &cache()?, entry).await?,
-        Command::Restore { entry } => removal::restore(&store()?, &cache()?, entry).await?,
-        Command::Sync { meilisearch, follow, .. } => {
+        Command::Remove { entry } => removal::remove(&store()?, entry).await?,
+        Command::Restore { entry } => removal::restore(&store()?, entry).await?,
+        Command::Follow { meilisearch, .. } | Command::Sync { meilisearch, follow: true, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);
-            return until_signalled(search::sync(&store, writers, follow, sampler), SYNC_INTERRUPTED).await;
+            return until_signalled(follow::follow(&store, writers, sampler), SYNC_INTERRUPTED, None).await;
+        }
+        Command::Sync { meilisearch, follow: false, .. } => {
+            let (store, writers) = (store()?, search::writers(&meilisearch)?);
+            return until_signalled(search::sync(&store, writers, sampler), SYNC_INTERRUPTED, None).await;
         }
         Command::Rebuild { meilisearch, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);
-            return until_signalled(Box::pin(search::rebuild(&store, &writers)), REBUILD_INTERRUPTED).await;
+            return until_signalled(Box::pin(search::rebuild(&store, &writers)), REBUILD_INTERRUPTED, None)
+                .await;
         }
         Command::Backfill { full } => {
-            let (store, cache) = (store()?, cache()?);
-            return until_signalled(backfill::backfill(&store, &cache, full), BACKFILL_INTERRUPTED).await;
+            let store = store()?;
+            let work = backfill::backfill(&store, full);
+            return until_signalled(work, BACKFILL_INTERRUPTED, Some(&store)).await;
         }
         Command::Export { directory, rox } => {
             let (store, options) = (store()?, ExportOptions { directory, rox });
-            return until_signalled(export::export(&store, &options), EXPORT_INTERRUPTED).await;
+            return until_signalled(export::export(&store, &options), EXPORT_INTERRUPTED, None).await;
         }
         Command::Import { export } => {
-            let (store, cache) = (store()?, cache()?);
-            let work = Box::pin(import::import(&store, &cache, &export));
-            return until_signalled(work, IMPORT_INTERRUPTED).await;
+            let store = store()?;
+            let work = Box::pin(import::import(&store, &export));
+            return until_signalled(work, IMPORT_INTERRUPTED, Some(&store)).await;
         }
         Command::Filter => filter::filter(&store()?).await?,
         Command::Verify { search: true, meilisearch } => {
@@ -138,14 +143,19 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
 }
 
 /// Runs `work`, which may be cancelled at any await point, until it ends, or until SIGTERM or SIGINT is
-/// received: then prints `interrupted`.
-async fn until_signalled(work: impl Future<Output = Result<()>>, interrupted: &str) -> Result<ExitCode> {
+/// received: then prints `interrupted`, and completes what it has written to the store, if it does.
+async fn until_signalled(
+    work: impl Future<Output = Result<()>>,
+    interrupted: &str,
+    written_to: Option<&Store>,
+) -> Result<ExitCode> {
     let signalled = shutdown_signal().context("cannot listen for signals")?;
     tokio::select! {
-        result = work => result.map(|()| ExitCode::SUCCESS),
-        () = signalled => {
-            writeln!(std::io::stderr(), "interrupted: {interrupted}")?;
-            Ok(ExitCode::from(INTERRUPTED))
-        }
+        result = work => return result.map(|()| ExitCode::SUCCESS),
+        () = signalled => writeln!(std::io::stderr(), "interrupted: {interrupted}")?,
     }
+    if let Some(store) = written_to {
+        filter::build_after_interruption(store).await;
+    }
+    Ok(ExitCode::from(INTERRUPTED))
 }

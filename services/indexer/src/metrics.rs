@@ -1,4 +1,4 @@
-//! The metrics of `ingest` and `sync` (docs/operations/metrics.md, "Indexer").
+//! The metrics of `ingest`, `sync` and `follow` (docs/operations/metrics.md, "Indexer").
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -166,12 +166,12 @@ fn observe_last_success<'a>(meter: &Meter, nodes: impl Iterator<Item = (&'a &'a 
 pub(crate) struct BacklogGauges(Mutex<Option<Backlog>>);
 
 impl BacklogGauges {
-    /// The backlog of the node that lags most.
-    pub(crate) fn of_outbox(meter: &Meter) -> Arc<Self> {
+    /// The changes that the node lacks that lags most.
+    pub(crate) fn of_nodes(meter: &Meter) -> Arc<Self> {
         Self::new(
             meter,
-            ("chart_index.outbox.changes", "Changes in the outbox that a node lacks"),
-            ("chart_index.outbox.oldest_age", "Age of the oldest change in the outbox that a node lacks"),
+            ("chart_index.sync.pending_changes", "Changes that a node lacks"),
+            ("chart_index.sync.lag", "Age of the oldest change that a node lacks; 0 without one"),
         )
     }
 
@@ -344,17 +344,17 @@ mod tests {
     }
 
     #[test]
-    fn outbox_has_no_value_while_it_is_unknown() {
+    fn backlog_has_no_value_while_it_is_unknown() {
         let metrics = Metrics::new();
-        let gauges = BacklogGauges::of_outbox(&metrics.meter());
-        assert_eq!(metrics.samples("chart_index_outbox"), Vec::<String>::new());
+        let gauges = BacklogGauges::of_nodes(&metrics.meter());
+        assert_eq!(metrics.samples("chart_index_sync"), Vec::<String>::new());
         gauges.set(Some(Backlog { changes: 7, oldest_ms: Some(now_ms() - 90_000) }));
-        assert_eq!(metrics.value("chart_index_outbox_changes"), 7.0);
-        let age = metrics.value("chart_index_outbox_oldest_age_seconds");
+        assert_eq!(metrics.value("chart_index_sync_pending_changes"), 7.0);
+        let age = metrics.value("chart_index_sync_lag_seconds");
         assert!((90.0..100.0).contains(&age), "{age}");
         gauges.set(Some(Backlog { changes: 0, oldest_ms: None }));
-        assert_eq!(metrics.value("chart_index_outbox_oldest_age_seconds"), 0.0);
+        assert_eq!(metrics.value("chart_index_sync_lag_seconds"), 0.0);
         gauges.set(None);
-        assert_eq!(metrics.samples("chart_index_outbox"), Vec::<String>::new());
+        assert_eq!(metrics.samples("chart_index_sync"), Vec::<String>::new());
     }
 }

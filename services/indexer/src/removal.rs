@@ -5,7 +5,6 @@ use std::io::Write;
 use anyhow::{Result, bail};
 use chart_index_store::{RemovalOutcome, Store};
 
-use crate::cache_invalidation::CacheInvalidator;
 use crate::change_feed;
 use crate::cli::Entry;
 use crate::clock::now_ms;
@@ -14,13 +13,13 @@ use crate::filter::{self, Due};
 /// Removes an entry from the index.
 ///
 /// # Errors
-/// The entry is not in the index, or the store or the cache failed.
-pub(crate) async fn remove(store: &Store, cache: &CacheInvalidator, entry: Entry) -> Result<()> {
+/// The entry is not in the index, or the store failed.
+pub(crate) async fn remove(store: &Store, entry: Entry) -> Result<()> {
     let outcome = match entry {
         Entry::Chart { hash } => store.remove_chart(hash, now_ms()).await?,
         Entry::Chartset { id } => store.remove_chartset(id, now_ms()).await?,
     };
-    invalidate(store, cache, entry).await?;
+    // Even if nothing changed: an earlier run may have been interrupted before it did.
     change_feed::assign(store).await?;
     print_outcome(entry, outcome, "removed", "was already removed")
 }
@@ -28,26 +27,15 @@ pub(crate) async fn remove(store: &Store, cache: &CacheInvalidator, entry: Entry
 /// Restores a removed entry.
 ///
 /// # Errors
-/// The entry is not in the index, the store or the cache failed, or the hash filter could not be built.
-pub(crate) async fn restore(store: &Store, cache: &CacheInvalidator, entry: Entry) -> Result<()> {
+/// The entry is not in the index, the store failed, or the hash filter could not be built.
+pub(crate) async fn restore(store: &Store, entry: Entry) -> Result<()> {
     let outcome = match entry {
         Entry::Chart { hash } => store.restore_chart(hash, now_ms()).await?,
         Entry::Chartset { id } => store.restore_chartset(id, now_ms()).await?,
     };
-    invalidate(store, cache, entry).await?;
     change_feed::assign(store).await?;
     filter::build(store, Due::AnyChange).await?;
     print_outcome(entry, outcome, "restored", "was not removed")
-}
-
-/// Invalidates cached responses, even if nothing changed: an earlier run may have been interrupted before it
-/// did.
-async fn invalidate(store: &Store, cache: &CacheInvalidator, entry: Entry) -> Result<()> {
-    let charts = match entry {
-        Entry::Chart { hash } => vec![hash],
-        Entry::Chartset { id } => store.chart_hashes(id).await?,
-    };
-    cache.invalidate_and_confirm(&charts).await
 }
 
 fn print_outcome(entry: Entry, outcome: RemovalOutcome, done: &str, already: &str) -> Result<()> {

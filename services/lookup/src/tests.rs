@@ -53,8 +53,5 @@ fn response_cache() -> ResponseCache {
     let redis = chart_index_redis::RedisConnection::disabled();
     let rate_limiter =
         HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
-    ResponseCache::new(
-        rate_limiter,
-        Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap(),
-    )
+    ResponseCache::new(rate_limiter, Cache::new(CacheConfig::default(), CacheConnections::disabled()))
 }

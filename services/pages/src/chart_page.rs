@@ -34,7 +34,7 @@ pub(crate) async fn chart(
         return Ok(see_other(&format!("/charts/{hash}")));
     }
     let name = [b"chart ", hash.as_bytes().as_slice()].concat();
-    let key = CacheKey::page(&name, state.watch.generation());
+    let key = CacheKey::page(&name);
     let fill = {
         let state = Arc::clone(&state);
         move || async move { read(&state, hash).await }

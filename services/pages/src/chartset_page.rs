@@ -29,7 +29,7 @@ pub(crate) async fn chartset(
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let name = [b"chartset ", id.as_bytes().as_slice()].concat();
-    let key = CacheKey::page(&name, state.watch.generation());
+    let key = CacheKey::page(&name);
     let fill = {
         let state = Arc::clone(&state);
         move || async move { read(&state, id).await }

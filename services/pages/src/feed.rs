@@ -7,7 +7,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use chart_index_browse::{ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::search::{ChartsetPage, Generation, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, SearchQuery};
 use chart_index_domain::{ChartsetId, ReadError};
 use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, RequestHeaders, TextBody};
 
@@ -35,8 +35,8 @@ pub(crate) async fn feed(
 struct AtomFormat(Arc<PagesState>);
 
 impl PageFormat for AtomFormat {
-    fn cache_key(name: &[u8], generation: Generation) -> CacheKey {
-        CacheKey::page(&[b"feed ", name].concat(), generation)
+    fn cache_key(name: &[u8]) -> CacheKey {
+        CacheKey::page(&[b"feed ", name].concat())
     }
 
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {

@@ -37,7 +37,7 @@ use axum::routing::get;
 use chart_index_browse::{SearchEngines, SourcePages};
 use chart_index_http::{ResponseCache, Routes};
 use chart_index_ratelimit::Group;
-use chart_index_store::{CatalogueWatch, Store};
+use chart_index_store::Store;
 
 pub use settings::{InvalidPublicUrl, PagesSettings, PublicUrl};
 
@@ -47,8 +47,6 @@ pub struct PagesState {
     pub engines: SearchEngines,
     /// For details, charts and packs.
     pub store: Store,
-    /// The generation of the catalogue, which is part of the cache keys of pages.
-    pub watch: CatalogueWatch,
     /// Checks rate limits and caches responses.
     pub cache: ResponseCache,
     /// Where charts can be downloaded.

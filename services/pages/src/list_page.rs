@@ -11,7 +11,7 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use chart_index_browse::{ListPage, ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::search::{ChartsetPage, Generation, ParameterError, SearchQuery, Sort};
+use chart_index_domain::search::{ChartsetPage, ParameterError, SearchQuery, Sort};
 use chart_index_domain::{ChartsetId, ReadError};
 use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, RequestHeaders, TextBody};
 
@@ -113,8 +113,8 @@ struct HtmlFormat {
 }
 
 impl PageFormat for HtmlFormat {
-    fn cache_key(name: &[u8], generation: Generation) -> CacheKey {
-        CacheKey::page(name, generation)
+    fn cache_key(name: &[u8]) -> CacheKey {
+        CacheKey::page(name)
     }
 
     fn with_name(&self, mut name: Vec<u8>, is_fallback: bool) -> Vec<u8> {

@@ -31,7 +31,7 @@ pub(crate) async fn pack(
 ) -> Result<Response, ApiError> {
     let number = text.parse().ok().and_then(SourceRef::from_number);
     let pack = number.filter(|pack| pack.as_str() == text).ok_or(ApiError::NotFound(Resource::Pack))?;
-    let key = CacheKey::page(&[b"pack ", text.as_bytes()].concat(), state.watch.generation());
+    let key = CacheKey::page(&[b"pack ", text.as_bytes()].concat());
     let fill = {
         let state = Arc::clone(&state);
         move || async move { read(&state, pack).await }

@@ -6,7 +6,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use chart_index_browse::{ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::search::{ChartsetPage, Generation, PageRequest, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, PageRequest, SearchQuery};
 use chart_index_domain::{ChartsetId, ReadError};
 use chart_index_http::{ApiError, RateLimitCheck, RequestHeaders, Resource, TextBody};
 
@@ -63,8 +63,8 @@ impl Choice {
 struct ChoiceFormat;
 
 impl PageFormat for ChoiceFormat {
-    fn cache_key(name: &[u8], generation: Generation) -> CacheKey {
-        CacheKey::page(&[b"choice ", name].concat(), generation)
+    fn cache_key(name: &[u8]) -> CacheKey {
+        CacheKey::page(&[b"choice ", name].concat())
     }
 
     async fn render(&self, _search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use chart_index_browse::{BrowseState, SearchEngines};
 use chart_index_bulk::BulkState;
-use chart_index_cache::{Cache, CacheConfig, CacheConnections, CatalogueStatus, CatalogueStatusSource};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections, RecentChanges};
 use chart_index_domain::search::Engine;
 use chart_index_http::{
     HttpRateLimiter, HttpService, ResponseCache, Routes, Server, ServerConfig, Worker, WorkerThreads,
@@ -17,7 +17,7 @@ use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
 use chart_index_pages::PagesState;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
-use chart_index_redis::{RedisConfig, RedisConnection};
+use chart_index_redis::{RedisConfig, RedisConnection, RedisPool};
 use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
 use chart_index_telemetry::Telemetry;
@@ -34,8 +34,8 @@ use crate::{metrics, open_file_limit};
 /// Maximum time to close the private listener and the connections to PostgreSQL at exit.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often the generation of the catalogue is read: how long lists and details may be out of date.
-const GENERATION_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the catalogue is polled for changes.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until `shutdown` completes, the drain delay is over and the requests in flight are finished.
 ///
@@ -84,8 +84,8 @@ pub(crate) async fn run(
 /// The parts of the server, connected.
 struct App {
     store: Store,
-    /// Connections for readiness checks and for following changes: the generation of the catalogue, and the lag
-    /// of Meilisearch nodes. They do not wait for requests.
+    /// Connections for readiness checks and for following changes: polls of the catalogue, and the lag of
+    /// Meilisearch nodes. They do not wait for requests.
     monitoring: Store,
     readiness: Readiness,
     workers: Vec<Worker>,
@@ -101,13 +101,18 @@ impl App {
         let store = Store::new(&arguments.store.config()?);
         let monitoring = store.monitoring();
         let readiness = Readiness::new(monitoring.clone());
+        let changes = Arc::new(RecentChanges::new());
+        let on_poll = {
+            let changes = Arc::clone(&changes);
+            move |poll, began| changes.apply(poll, began)
+        };
         // An error is not fatal: the server also starts without PostgreSQL, and `/readyz` repeats the check.
         let (watch, _) =
-            tokio::join!(CatalogueWatch::start(&monitoring, GENERATION_INTERVAL), readiness.check());
+            tokio::join!(CatalogueWatch::start(&monitoring, POLL_INTERVAL, on_poll), readiness.check());
         let redis = RedisConfig::new(arguments.redis.endpoint());
-        let cache = connect_cache(arguments, &redis, &watch)?;
-        let engines = connect_engines(arguments, &store, &monitoring, &watch).await?;
-        let routes = routes(arguments, engines, &store, &watch, &cache);
+        let cache = connect_cache(arguments, &redis, changes)?;
+        let engines = connect_engines(arguments, &store, &monitoring, watch).await?;
+        let routes = routes(arguments, engines, &store, &cache);
         let public = HttpService::public(routes, &arguments.request_limits, telemetry.sampler());
         let workers = workers(threads, &public, cache.rate_limiter().limiter(), &redis)?;
         let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
@@ -154,12 +159,12 @@ const INVALID_REDIS: &str = "REDIS_URL or REDIS_CLUSTER_URLS is invalid";
 fn connect_cache(
     arguments: &ServeArguments,
     redis: &RedisConfig,
-    watch: &CatalogueWatch,
+    changes: Arc<RecentChanges>,
 ) -> anyhow::Result<ResponseCache> {
     let connect = |name| RedisConnection::connect(name, redis.clone()).context(INVALID_REDIS);
-    let connections = CacheConnections { main: connect("main")?, rox: connect("rox")? };
-    let cache_config = cache_config(arguments, redis.clone(), watch);
-    let cache = Cache::new(cache_config, connections.clone()).context(INVALID_REDIS)?;
+    let pool = RedisPool::new(redis).context(INVALID_REDIS)?;
+    let connections = CacheConnections { main: connect("main")?, rox: connect("rox")?, pool };
+    let cache = Cache::new(cache_config(arguments, changes), connections.clone());
 
     let config = LimiterConfig { limits: arguments.rate_limits.limits(), ..LimiterConfig::default() };
     let limiter = Limiter::new(config, connections.main);
@@ -167,7 +172,7 @@ fn connect_cache(
     Ok(ResponseCache::new(rate_limiter, cache))
 }
 
-fn cache_config(arguments: &ServeArguments, redis: RedisConfig, watch: &CatalogueWatch) -> CacheConfig {
+fn cache_config(arguments: &ServeArguments, changes: Arc<RecentChanges>) -> CacheConfig {
     let limits = &arguments.request_limits;
     CacheConfig {
         bytes: arguments.cache.cache_bytes.get(),
@@ -176,8 +181,7 @@ fn cache_config(arguments: &ServeArguments, redis: RedisConfig, watch: &Catalogu
         max_fills: arguments.cache.max_fills_in_flight,
         max_waiting_requests: eighths(3, limits.max_requests_in_flight),
         max_waiting_lists: eighths(1, limits.max_requests_in_flight),
-        catalogue: Some(catalogue_status(watch)),
-        invalidations: redis,
+        changes: Some(changes),
         ..CacheConfig::default()
     }
 }
@@ -189,23 +193,14 @@ fn eighths(number: u64, max_requests_in_flight: NonZeroU32) -> NonZeroUsize {
     usize::try_from(share).ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Reports the generation of the catalogue to the cache.
-fn catalogue_status(watch: &CatalogueWatch) -> CatalogueStatusSource {
-    let watch = watch.clone();
-    CatalogueStatusSource::new(move || {
-        let read = watch.last_read()?;
-        Some(CatalogueStatus { generation: read.generation, database: read.database, read_at: read.read_at })
-    })
-}
-
 /// Meilisearch with PostgreSQL as the fallback if there are nodes, else PostgreSQL alone.
 async fn connect_engines(
     arguments: &ServeArguments,
     store: &Store,
     monitoring: &Store,
-    watch: &CatalogueWatch,
+    watch: CatalogueWatch,
 ) -> anyhow::Result<SearchEngines> {
-    let postgres = Arc::new(PostgresSearch::new(store.clone(), watch.clone()));
+    let postgres = Arc::new(PostgresSearch::new(store.clone(), watch));
     let nodes = arguments.meilisearch.nodes()?;
     if nodes.is_empty() {
         tracing::info!(engine = Engine::Postgres.as_str(), "search engine selected");
@@ -225,7 +220,6 @@ fn routes(
     arguments: &ServeArguments,
     engines: SearchEngines,
     store: &Store,
-    watch: &CatalogueWatch,
     cache: &ResponseCache,
 ) -> Routes {
     let mut routes = Routes::new(cache.rate_limiter());
@@ -237,7 +231,6 @@ fn routes(
         let state = BrowseState {
             engines: engines.clone(),
             store: store.clone(),
-            watch: watch.clone(),
             cache: cache.clone(),
             source_pages: arguments.source_pages.clone(),
         };
@@ -247,7 +240,6 @@ fn routes(
         let state = PagesState {
             engines,
             store: store.clone(),
-            watch: watch.clone(),
             cache: cache.clone(),
             source_pages: arguments.source_pages.clone(),
             settings: arguments.pages.clone(),

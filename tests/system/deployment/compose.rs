@@ -91,7 +91,7 @@ fn services_are_checked_and_start_in_order() {
     for (name, dependencies) in [
         ("meilisearch-keys", ["meilisearch"].as_slice()),
         ("migrate", &["postgres"]),
-        ("ingest", &["migrate", "redis"]),
+        ("ingest", &["migrate"]),
         ("sync", &["meilisearch-keys", "migrate"]),
         ("lookup-1", &["migrate", "redis"]),
         ("browse-2", &["migrate", "redis"]),

@@ -43,7 +43,6 @@ const OPTIONAL: &[(&str, &str, &str)] = &[
     ("RATE_LIMIT_PAGE", "", "docs/api.md names the default"),
     ("RATE_LIMIT_ROX", "", "docs/api.md names the default"),
     ("REDIS_CLUSTER_URLS", "", "REDIS_URL is set"),
-    ("REDIS_URL", "migrate", "invalidates nothing"),
     ("REQUEST_DEADLINE_MS", "", "the reverse proxies are configured for the default"),
     ("RUST_LOG", "", "the default logs what operators need"),
     ("SEARCH_MAX_LAG_MS", "", "the default is that of the service level objective"),
@@ -96,7 +95,7 @@ fn settings(program: &str, command: &str) -> BTreeSet<String> {
 fn all_settings(program: &str) -> BTreeSet<String> {
     let commands: &[&str] = match program {
         "chart-index" => &["serve"],
-        _ => &["migrate", "ingest", "sync", "rebuild", "verify"],
+        _ => &["migrate", "ingest", "follow", "sync", "rebuild", "verify"],
     };
     commands.iter().flat_map(|command| settings(program, command)).collect()
 }

@@ -22,13 +22,7 @@ use super::{promtool_with_input, read};
 const WITHOUT_DATA: &[(&str, &str)] = &[];
 
 /// What only exists with Meilisearch nodes: the beginnings of the names of metrics.
-const OF_MEILISEARCH: &[&str] = &[
-    "chart_index_change_feed_",
-    "chart_index_search_node_",
-    "chart_index_sync_",
-    "chart_index_outbox_",
-    "slo:search_lag",
-];
+const OF_MEILISEARCH: &[&str] = &["chart_index_search_node_", "chart_index_sync_", "slo:search_lag"];
 
 /// Maximum time until every expression returns data.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -41,13 +35,13 @@ pub(crate) struct Loaded {
     service: Service,
     client: Client,
     pub(crate) prometheus: PrivatePrometheus,
-    /// `sync --follow`.
-    follower: Option<Child>,
+    /// `chart-indexer follow`.
+    follower: Child,
     _servers: (TestRedis, Option<PrivateMeilisearch>),
 }
 
 impl Loaded {
-    /// Starts everything; without a Meilisearch node there is no `sync --follow`.
+    /// Starts everything, with the Meilisearch node if there is one.
     pub(crate) async fn start(meilisearch: Option<PrivateMeilisearch>) -> Self {
         let (postgres, redis) = (PrivatePostgres::start(), TestRedis::create());
         let library = Library::new();
@@ -62,7 +56,7 @@ impl Loaded {
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(postgres.url(), &options);
         let mut targets = vec![("chart-index", service.private_address())];
-        let follower = node.map(|node| follow(postgres.url(), &node, &mut targets));
+        let follower = follow(postgres.url(), node.as_deref(), &mut targets);
         let prometheus = PrivatePrometheus::start(&targets).await;
         let client = service.client();
         Self { postgres, service, client, prometheus, follower, _servers: (redis, meilisearch) }
@@ -100,19 +94,17 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        if let Some(follower) = &mut self.follower {
-            let _ = follower.kill();
-            let _ = follower.wait();
-        }
+        let _ = self.follower.kill();
+        let _ = self.follower.wait();
     }
 }
 
-/// Starts `sync --follow` and adds it to the targets.
-fn follow(database_url: &str, node: &str, targets: &mut Vec<(&str, SocketAddr)>) -> Child {
+/// Starts `chart-indexer follow` and adds it to the targets.
+fn follow(database_url: &str, node: Option<&str>, targets: &mut Vec<(&str, SocketAddr)>) -> Child {
     let address = free_address();
     targets.push(("chart-indexer", address));
-    let mut command = indexer_command(database_url, &["sync", "--follow"]);
-    command.env("MEILISEARCH_URL", node).env("METRICS_LISTEN", address.to_string());
+    let mut command = indexer_command(database_url, &["follow"]);
+    command.envs(node.map(|node| ("MEILISEARCH_URL", node))).env("METRICS_LISTEN", address.to_string());
     command.stdout(Stdio::null()).spawn().expect("chart-indexer starts")
 }
 

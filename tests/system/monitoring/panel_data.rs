@@ -34,10 +34,8 @@ const WITHOUT_DATA: &[(&str, &str, Reason)] = &[
     ("service", "Firing alerts", Reason::Never),
 ];
 
-/// Parts of queries about nodes of Meilisearch and `sync --follow`, which have no data without a node.
+/// Parts of queries about nodes of Meilisearch, which have no data without a node.
 const OF_MEILISEARCH: &[&str] = &[
-    "chart_index_change_feed_",
-    "chart_index_outbox_",
     "chart_index_search_node_",
     "chart_index_sync_",
     r#"db_system_name="meilisearch""#,

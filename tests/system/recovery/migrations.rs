@@ -36,7 +36,7 @@ const ADDITIVE_MIGRATIONS: [&str; 5] = [
      SELECT pg_sleep(0.2)",
     "ALTER TABLE shown_chartsets ADD COLUMN added bigint;
      SELECT pg_sleep(0.2)",
-    "ALTER TABLE search_changes ADD COLUMN added uuid NOT NULL DEFAULT gen_random_uuid();
+    "ALTER TABLE pending_changes ADD COLUMN added uuid NOT NULL DEFAULT gen_random_uuid();
      SELECT pg_sleep(0.2)",
     "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
      SELECT max(version) + 1, 'added', true, '\\x00', 0 FROM _sqlx_migrations",
@@ -149,8 +149,7 @@ async fn long_old_version_serves_during_the_migration() {
     }
     // The old indexer still works, and all replicas serve what it stores.
     let added = catalogue.library.osu("alpha/9000 set/a.osu", chart(9_000)).note_hash();
-    IndexerRun::run(old.indexer(database.url(), &["ingest", &library]).env("REDIS_URL", redis.url()))
-        .succeeded();
+    IndexerRun::run(&mut old.indexer(database.url(), &["ingest", &library])).succeeded();
     for replica in &replicas {
         let path = format!("/api/charts/{added}");
         let is_known = async || (replica.client().get(&path).await.json()["status"] == "known").then_some(());

@@ -74,18 +74,16 @@ impl Programs {
         self.folder.as_ref().map(|folder| folder.join("chart-index"))
     }
 
-    /// A command of `chart-indexer` on a database, without Redis, not started.
+    /// A command of `chart-indexer` on a database, not started.
     pub(crate) fn indexer(&self, database_url: &str, arguments: &[&str]) -> Command {
-        let mut command = match &self.folder {
+        match &self.folder {
             None => indexer_command(database_url, arguments),
             Some(folder) => {
                 let mut command = Command::new(folder.join("chart-indexer"));
                 command.args(arguments).env("DATABASE_URL", database_url);
                 command
             }
-        };
-        command.env_remove("REDIS_URL");
-        command
+        }
     }
 }
 

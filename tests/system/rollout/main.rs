@@ -6,13 +6,12 @@
     reason = "a test panics if its set-up fails, and prints what it measured"
 )]
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use chart_index_system_tests::{OpenLoop, PrivateHaproxy};
 use chart_index_tests::{
-    ChartSpec, IndexerRun, Library, PrivatePostgres, ReplicaAddresses, Service, ServiceOptions, TestDatabase,
-    TestRedis, indexer_command, paths_of_all_kinds, within,
+    ChartSpec, Library, PrivatePostgres, ReplicaAddresses, Service, ServiceOptions, TestDatabase, TestRedis,
+    indexer, paths_of_all_kinds, within,
 };
 use tokio::sync::Mutex;
 
@@ -25,8 +24,6 @@ const CHARTS: u32 = 40;
 
 /// Held by tests that keep the processors busy. With late checks replicas are mostly idle.
 static BUSY: Mutex<()> = Mutex::const_new(());
-
-static SITES: AtomicU32 = AtomicU32::new(0);
 
 /// A rollout: replicas are terminated in turn and restarted, under load.
 struct Rollout {
@@ -137,14 +134,10 @@ struct Site {
 impl Site {
     async fn start(database_url: &str, rollout: &Rollout) -> Self {
         let (redis, library) = (TestRedis::create(), Library::new());
-        // Invalidations reach the subscribers of all databases of a Redis server, so each site has charts of
-        // its own.
-        let first = CHARTS * SITES.fetch_add(1, Ordering::Relaxed) + 1;
         let write = |number| library.osu(&format!("alpha/{number} set/a.osu"), ChartSpec::numbered(number));
-        let hashes = (first..first + CHARTS).map(|number| write(number).note_hash()).collect();
+        let hashes = (1..=CHARTS).map(|number| write(number).note_hash()).collect();
         for arguments in [&["migrate"][..], &["ingest", &library.argument()]] {
-            let mut command = indexer_command(database_url, arguments);
-            IndexerRun::run(command.env("REDIS_URL", redis.url())).succeeded();
+            indexer(database_url, arguments).succeeded();
         }
         let addresses = [ReplicaAddresses::choose(), ReplicaAddresses::choose()];
         let replicas =

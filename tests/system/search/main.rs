@@ -1,4 +1,5 @@
-//! `chart-indexer sync`, `rebuild` and `verify --search` with real programs, PostgreSQL and Meilisearch.
+//! `chart-indexer sync`, `follow`, `rebuild` and `verify --search` with real programs, PostgreSQL and
+//! Meilisearch.
 //!
 //! They need a `meilisearch` on the PATH and are ignored by default. `make test-system` runs them if there is
 //! one.

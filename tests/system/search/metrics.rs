@@ -1,4 +1,4 @@
-//! The metrics of `sync --follow`, at `/metrics`.
+//! The metrics of `follow`, at `/metrics`.
 #![expect(clippy::float_cmp, reason = "counts have exact representations")]
 
 use std::time::Duration;
@@ -17,11 +17,11 @@ async fn wait_for(follower: &RunningIndexer, metric: &str, is_expected: impl Fn(
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
-async fn follow_reports_passes_documents_and_the_outbox() {
+async fn follow_reports_passes_documents_and_lag() {
     let catalogue = Catalogue::synced(10).await;
     let url = catalogue.node_urls();
     let node = format!("chart_index_search_node=\"{}\"", url.trim_start_matches("http://"));
-    let mut follower = RunningIndexer::start(&mut catalogue.command(&["sync", "--follow"]));
+    let mut follower = RunningIndexer::start(&mut catalogue.command(&["follow"]));
     let last_success = format!("chart_index_sync_last_success_seconds{{{node}}}");
     wait_for(&follower, &last_success, |time| time > 0.0).await;
     let passes = |outcome| {
@@ -37,20 +37,20 @@ async fn follow_reports_passes_documents_and_the_outbox() {
     // A chartset that is removed before its pass is only deleted.
     wait_for(&follower, &documents("delete"), |count| count == 1.0).await;
     wait_for(&follower, &documents("put"), |count| count >= 11.0).await;
-    wait_for(&follower, "chart_index_outbox_changes", |count| count == 0.0).await;
-    assert_eq!(follower.metric("chart_index_outbox_oldest_age_seconds").await, Some(0.0));
+    wait_for(&follower, "chart_index_sync_pending_changes", |count| count == 0.0).await;
+    assert_eq!(follower.metric("chart_index_sync_lag_seconds").await, Some(0.0));
 
     catalogue.nodes[0].kill();
     for number in 20..23 {
         catalogue.write_set(number, "new");
     }
     catalogue.ingest();
-    wait_for(&follower, "chart_index_outbox_changes", |count| count == 3.0).await;
-    wait_for(&follower, "chart_index_outbox_oldest_age_seconds", |age| age > 1.0).await;
+    wait_for(&follower, "chart_index_sync_pending_changes", |count| count == 3.0).await;
+    wait_for(&follower, "chart_index_sync_lag_seconds", |age| age > 1.0).await;
     wait_for(&follower, &passes("error"), |count| count >= 1.0).await;
     let failed_at = follower.metric(&last_success).await;
     catalogue.nodes[0].restart();
-    wait_for(&follower, "chart_index_outbox_changes", |count| count == 0.0).await;
+    wait_for(&follower, "chart_index_sync_pending_changes", |count| count == 0.0).await;
     assert!(follower.metric(&last_success).await > failed_at);
 
     follower.terminate();

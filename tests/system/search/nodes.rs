@@ -43,7 +43,7 @@ async fn follow_resumes_when_a_node_recovers() {
     catalogue.write_sets(5, "");
     catalogue.ingest();
     catalogue.run(&["sync"]);
-    let mut follower = catalogue.start(&["sync", "--follow"]);
+    let mut follower = catalogue.start(&["follow"]);
     catalogue.nodes[1].kill();
     catalogue.write_sets(10, "changed");
     catalogue.ingest();

@@ -29,7 +29,7 @@ async fn too_large_chartset_is_quarantined_and_reported() {
     assert_only_difference(&catalogue, &large);
 
     let sync = catalogue.try_run(&["sync"]);
-    assert!(sync.stdout.contains(": 0 written, 0 deleted, "), "the checkpoint advanced: {}", sync.stdout);
+    assert!(sync.stdout.contains(": 0 written, 0 deleted, "), "the position advanced: {}", sync.stdout);
     assert!(!sync.stderr.contains(&large), "it is not retried: {}", sync.stderr);
     catalogue.write_set(8, "after");
     catalogue.ingest();

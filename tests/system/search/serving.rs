@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use chart_index_tests::{Client, Response, Service, ServiceOptions, within};
+use chart_index_tests::{Client, PrivatePostgres, Response, Service, ServiceOptions, within};
 
 use crate::support::Catalogue;
 
@@ -94,6 +94,38 @@ async fn lagging_node_is_not_searched() {
         (list(&client, &query).await.header("x-search-engine") == "meilisearch").then_some(())
     };
     within(DETECTION, caught_up).await;
+}
+
+/// A database that is restored to an earlier point has lower numbers: a running replica searches the node again
+/// as soon as it is rebuilt.
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn node_is_searched_again_after_a_restore_and_a_rebuild() {
+    let server = PrivatePostgres::start();
+    let catalogue = Catalogue::on(&server);
+    catalogue.write_sets(5, "");
+    catalogue.ingest();
+    let backup = server.stop_and_copy();
+    server.restart();
+    catalogue.write_sets(8, "lost");
+    catalogue.ingest();
+    catalogue.run(&["sync"]);
+    let service = serve(&catalogue);
+    let client = service.client();
+    wait_for_engine(&client, "", "meilisearch").await;
+
+    server.stop_and_restore(&backup);
+    server.restart();
+    let mut number = 0;
+    let mut is_searched = async |engine: &str, total| {
+        number += 1;
+        let page = client.get(&format!("/api/chartsets?densityMin=0.{number:05}")).await;
+        let is_engine = page.status == 200 && page.header("x-search-engine") == engine;
+        (is_engine && page.json()["total"] == total).then_some(())
+    };
+    within(DETECTION, async || is_searched("postgres", 5).await).await;
+    catalogue.run(&["rebuild"]);
+    within(DETECTION, async || is_searched("meilisearch", 5).await).await;
 }
 
 /// No page fails, is empty or is unsorted during rebuilds with 50 requests per second.

@@ -10,7 +10,7 @@ mod support;
 mod reads;
 /// Spans of fills, and their links.
 mod spans;
-/// Memory, fills in flight, invalidations.
+/// Memory, fills in flight, what is known of the catalogue.
 mod state;
 
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CachedResponse, FillError};
@@ -18,9 +18,9 @@ use chart_index_tests::RecordedTelemetry;
 
 use crate::support::Down;
 
-/// A cache without Redis.
+/// A cache without Redis and without polls.
 fn memory_only(config: CacheConfig) -> Cache<Down> {
-    Cache::new(config, CacheConnections::disabled()).unwrap()
+    Cache::new(config, CacheConnections::disabled())
 }
 
 /// A fill that never ends.

@@ -1,15 +1,13 @@
-//! Memory, fills in flight, invalidations.
+//! Memory, fills in flight, what is known of the catalogue.
 
 use std::pin::pin;
-use std::time::Duration;
 
-use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, Invalidator};
-use chart_index_domain::search::Generation;
+use chart_index_cache::{CacheConfig, CacheKey, CachedResponse};
 use chart_index_redis::testing::RedisServer;
 use chart_index_tests::RecordedTelemetry;
 use futures_util::poll;
 
-use crate::support::{Down, Replica, eventually, key};
+use crate::support::{Down, Replica, key};
 use crate::{hanging, memory_only};
 
 #[tokio::test]
@@ -42,7 +40,7 @@ async fn fills_in_flight_are_reported_by_pool() {
         })
     };
     assert_eq!(in_flight(), [0, 0]);
-    let list = CacheKey::list(b"", Generation(1));
+    let list = CacheKey::list(b"");
     let mut fills = [key(1), key(2), list].map(|key| Box::pin(cache.get_or_fill(key, hanging)));
     for fill in &mut fills {
         assert!(poll!(pin!(fill)).is_pending());
@@ -51,15 +49,15 @@ async fn fills_in_flight_are_reported_by_pool() {
 }
 
 #[tokio::test]
-async fn invalidations_are_counted_while_listening() {
+async fn knowledge_of_the_catalogue_is_reported() {
     let telemetry = RecordedTelemetry::start();
-    let mut server = RedisServer::start(&[]);
-    let _replica = Replica::patient(&server).await;
+    let server = RedisServer::start(&[]);
+    let replica = Replica::starting(&server.config(), CacheConfig::default());
     let value = |name: &str| telemetry.value(&format!("chart_index.cache.{name}"), &[]).unwrap();
-    assert_eq!((value("listening"), value("invalidations")), (1, 0));
-    let invalidator = Invalidator::new(&server.patient_config(), CacheConfig::KEY_PREFIX).unwrap();
-    invalidator.invalidate(&[key(1), key(2), key(3)], Duration::from_secs(20)).await.unwrap();
-    eventually(async || value("invalidations") == 3).await;
-    server.kill();
-    eventually(async || value("listening") == 0).await;
+    let known = || ["confirmed", "recent_changes"].map(value);
+    assert_eq!(known(), [0, 0]);
+    replica.poll(2, &[1, 2]);
+    assert_eq!(known(), [1, 2]);
+    replica.poll_pending(2);
+    assert_eq!(known(), [0, 2]);
 }

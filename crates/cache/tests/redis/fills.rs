@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, FillError, MemoryLookup, Representation};
-use chart_index_domain::search::Generation;
 use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
 use futures_util::poll;
@@ -52,7 +51,11 @@ async fn dropped_request_does_not_cancel_the_fill() {
     let cache = replica.cache.clone();
     let client = tokio::spawn(async move { cache.get_or_fill(key(1), || fill).await });
     started.notified().await;
-    let mut waiting = pin!(replica.cache.get_or_fill(key(1), async || panic!("a fill is in flight")));
+    let mut waiting = pin!(
+        replica
+            .cache
+            .get_or_fill(key(1), async || -> Result<CachedResponse, Down> { panic!("a fill is in flight") })
+    );
     assert!(poll!(&mut waiting).is_pending());
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
@@ -82,7 +85,7 @@ async fn panicking_fill_is_an_error_and_is_retried() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let outcomes = join_all((0..10).map(|_| {
-        replica.cache.get_or_fill(key(1), || async {
+        replica.cache.get_or_fill(key(1), async || -> Result<CachedResponse, Down> {
             tokio::task::yield_now().await;
             panic!("a defect in a fill")
         })
@@ -111,8 +114,8 @@ async fn old_response_is_served_only_while_the_store_fails() {
     let replica = Replica::patient(&server).await;
     let store = Store::default();
     replica.read(key(1), &store).await;
-    redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
-    replica.clock.advance(Duration::from_hours(2));
+    replica.poll_pending(1);
+    replica.clock.advance(Duration::from_mins(20));
     store.update();
     store.set_down(true);
     for _ in 0..50 {
@@ -123,8 +126,7 @@ async fn old_response_is_served_only_while_the_store_fails() {
     replica.clock.advance(Duration::from_secs(2));
     assert_eq!(replica.read(key(1), &store).await, version(1));
     store.set_down(true);
-    redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
-    replica.clock.advance(Duration::from_hours(25));
+    replica.clock.advance(Duration::from_hours(2));
     let outcome = replica.cache.get_or_fill(key(1), move || store.read()).await;
     assert!(matches!(outcome, Err(FillError::Failed(_))), "the older response has expired");
 }
@@ -134,8 +136,8 @@ async fn hanging_store_falls_back_to_an_older_response() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     replica.read(key(1), &Store::default()).await;
-    redis::cmd("FLUSHALL").exec_async(&mut server.connection().await).await.unwrap();
-    replica.clock.advance(Duration::from_hours(2));
+    replica.poll_pending(1);
+    replica.clock.advance(Duration::from_mins(20));
     let hanging = || replica.cache.get_or_fill(key(1), std::future::pending::<Result<CachedResponse, Down>>);
     let started = tokio::time::Instant::now();
     for _ in 0..20 {
@@ -152,7 +154,7 @@ async fn limited(server: &RedisServer, max_fills: usize, max_waiting_requests: u
         fill_permit_timeout: Duration::from_millis(250),
         ..CacheConfig::default()
     };
-    Replica::with(server.config(), server, config).await
+    Replica::with(server.config(), config).await
 }
 
 #[tokio::test]
@@ -253,7 +255,7 @@ async fn fills_above_the_limit_are_shed_but_hits_are_not() {
     assert_eq!(replica.read(key(1), &store).await, version(0));
     assert_eq!((replica.cache.stats().fills, replica.cache.stats().shed), (5, 1));
 
-    let list = CacheKey::list(b"", Generation(1));
+    let list = CacheKey::list(b"");
     assert_eq!(replica.read(list, &store).await, version(0), "lists have permits of their own");
     join_all(in_flight).await;
     assert_eq!(replica.read(key(20), &store).await, version(0), "the permits are free again");
@@ -273,8 +275,9 @@ async fn requests_above_the_limit_do_not_wait_for_a_fill() {
     for number in [10, 20] {
         assert!(matches!(hanging(&replica, key(number)).await, Err(FillError::Overloaded)));
     }
-    // After `revalidate_after`, a response is served only if the store cannot be read.
-    replica.clock.advance(Duration::from_hours(2));
+    // It is served only if the store cannot be read.
+    replica.poll_pending(1);
+    replica.clock.advance(Duration::from_secs(10));
     assert_eq!(replica.read(key(1), &store).await, version(0));
     assert_eq!(store.reads(), 1);
     assert!(started.elapsed() < Duration::from_millis(500), "at once: {:?}", started.elapsed());

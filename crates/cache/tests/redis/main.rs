@@ -7,12 +7,12 @@ mod support;
 
 /// Reads of many responses at once.
 mod batches;
+/// Changes of the catalogue, and entries from before them.
+mod changes;
 /// A Redis Cluster of three nodes.
 mod cluster;
 /// Single-flight fills, their limits and timeouts.
 mod fills;
-/// Invalidation of both tiers, and of fills in flight.
-mod invalidation;
 /// Redis killed, frozen, restarted or flushed, while the store works or fails.
 mod outages;
 /// The number of commands and round trips.

@@ -1,6 +1,6 @@
 //! Large numbers of unknown hashes.
 
-use chart_index_cache::{CacheConfig, CachedResponse};
+use chart_index_cache::CachedResponse;
 use chart_index_redis::testing::RedisServer;
 use futures_util::StreamExt;
 
@@ -27,14 +27,11 @@ async fn read_all(replica: &Replica, numbers: std::ops::Range<u64>, store: &Stor
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_hashes_are_cached_and_evict_no_known_one() {
     let server = RedisServer::start(&[]);
-    // Memory alone has to hold them: Redis is flushed between the passes, and entries are not rechecked there.
-    let mut config = CacheConfig::default();
-    config.lifetimes.lookup.recheck_after = config.lifetimes.lookup.stale_after;
-    let replica = Replica::with(server.patient_config(), &server, config).await;
+    let replica = Replica::patient(&server).await;
     let (known, unknown) = (Store::default(), Store::default());
     read_all(&replica, 0..KNOWN, &known).await;
     read_all(&replica, KNOWN..KNOWN + UNKNOWN, &unknown).await;
-    // Asynchronously: while Redis does not respond, no invalidations are received and entries are read again.
+    // Memory alone has to hold them.
     redis::cmd("FLUSHALL").arg("ASYNC").exec_async(&mut server.connection().await).await.unwrap();
     read_all(&replica, KNOWN..KNOWN + UNKNOWN, &unknown).await;
     read_all(&replica, 0..KNOWN, &known).await;

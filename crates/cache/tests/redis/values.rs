@@ -60,7 +60,7 @@ async fn is_replaced(server: &RedisServer, number: u64, what: &str) {
 }
 
 #[tokio::test]
-async fn record_ttl_is_revalidate_after_plus_or_minus_a_tenth() {
+async fn record_ttl_is_an_hour_plus_or_minus_a_tenth() {
     let server = RedisServer::start(&[]);
     let _ = record(&server).await;
     let left: i64 = cmd("PTTL").arg(redis_key(1)).query_async(&mut server.connection().await).await.unwrap();

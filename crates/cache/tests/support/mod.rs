@@ -5,21 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use chart_index_cache::{Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock};
-use chart_index_domain::NoteHash;
+use chart_index_cache::{
+    Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock, RecentChanges,
+};
+use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position};
 use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig};
 use chart_index_redis::testing::{RedisServer, wait_for_state};
-use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection};
+use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection, RedisPool};
 use tokio::time::{Instant, sleep};
 
 /// How long a request may wait for Redis, plus a margin for a busy machine.
 pub(crate) const MAX_WAIT: Duration = Duration::from_millis(50 + 150);
-/// How soon a change takes effect on all replicas.
-pub(crate) const TAKES_EFFECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// The error of a store that is down.
-#[derive(Debug, thiserror::Error)]
-#[error("the store is down")]
+#[derive(Debug)]
 pub(crate) struct Down;
 
 /// A store with the same version for every key, which counts its reads.
@@ -31,7 +30,6 @@ struct StoreState {
     reads: AtomicU64,
     version: AtomicU64,
     down: AtomicBool,
-    removed: AtomicBool,
 }
 
 impl Store {
@@ -47,9 +45,6 @@ impl Store {
         if self.0.down.load(Ordering::Relaxed) {
             return Err(Down);
         }
-        if self.0.removed.load(Ordering::Relaxed) {
-            return Ok(CachedResponse::NotFound);
-        }
         Ok(version(self.0.version.load(Ordering::Relaxed)))
     }
 
@@ -59,10 +54,6 @@ impl Store {
 
     pub(crate) fn update(&self) {
         self.0.version.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn remove(&self) {
-        self.0.removed.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn set_down(&self, down: bool) {
@@ -84,44 +75,62 @@ pub(crate) struct Replica {
     pub(crate) limiter: Limiter,
     pub(crate) connections: CacheConnections,
     pub(crate) clock: Clock,
+    pub(crate) changes: Arc<RecentChanges>,
 }
 
 impl Replica {
-    /// A replica that is connected and listens for invalidations.
+    /// A replica that is connected and has polled.
     pub(crate) async fn connected(server: &RedisServer) -> Self {
-        Self::with(server.config(), server, CacheConfig::default()).await
+        Self::with(server.config(), CacheConfig::default()).await
     }
 
     /// A replica with long timeouts, for tests of what Redis replies, which a slow machine must not fail.
     pub(crate) async fn patient(server: &RedisServer) -> Self {
-        Self::with(server.patient_config(), server, CacheConfig::default()).await
+        Self::with(server.patient_config(), CacheConfig::default()).await
     }
 
-    pub(crate) async fn with(redis: RedisConfig, server: &RedisServer, config: CacheConfig) -> Self {
-        let replica = Self::starting(&redis, server, config);
+    pub(crate) async fn with(redis: RedisConfig, config: CacheConfig) -> Self {
+        let replica = Self::starting(&redis, config);
         for connection in [&replica.connections.main, &replica.connections.rox] {
             wait_for_state(connection, ConnectionState::Connected).await;
         }
-        replica.wait_until_listening().await;
+        replica.poll(1, &[]);
         replica
     }
 
-    /// A replica that does not wait for its connections.
-    pub(crate) fn starting(redis: &RedisConfig, server: &RedisServer, config: CacheConfig) -> Self {
+    /// A replica that does not wait for its connections, and has not polled.
+    pub(crate) fn starting(redis: &RedisConfig, config: CacheConfig) -> Self {
         let connect = |name| RedisConnection::connect(name, redis.clone()).unwrap();
-        let connections = CacheConnections { main: connect("main"), rox: connect("rox") };
-        let clock = config.clock.clone();
-        let config = CacheConfig { invalidations: server.config(), ..config };
-        let cache = Cache::new(config, connections.clone()).unwrap();
+        let pool = RedisPool::new(redis).unwrap();
+        let connections = CacheConnections { main: connect("main"), rox: connect("rox"), pool };
+        let (clock, changes) = (config.clock.clone(), Arc::new(RecentChanges::new()));
+        let config = CacheConfig { changes: Some(Arc::clone(&changes)), ..config };
+        let cache = Cache::new(config, connections.clone());
         let limiter = Limiter::new(LimiterConfig::default(), connections.main.clone());
-        Self { cache, limiter, connections, clock }
+        Self { cache, limiter, connections, clock, changes }
     }
 
-    /// Waits until it receives invalidations.
-    pub(crate) async fn wait_until_listening(&self) {
-        eventually(async || self.cache.is_listening()).await;
-        // Entries from the same clock tick would have to be revalidated.
-        self.clock.advance(Duration::from_millis(20));
+    /// Polls the catalogue, in which these charts have changed.
+    pub(crate) fn poll(&self, sequence: u64, charts: &[u64]) {
+        poll(&self.changes, sequence, charts);
+    }
+
+    /// Polls the catalogue, from which an operator has removed this chart.
+    pub(crate) fn poll_removal(&self, sequence: u64, chart: u64) {
+        let removal = CatalogueChange { sequence, entity: Entity::Chart(hash(chart)), is_removal: true };
+        let changes = Some(vec![removal]);
+        apply(&self.changes, CataloguePoll { changes, ..polled(ORIGIN, sequence, &[]) });
+    }
+
+    /// Finds a change that no sequence is assigned to, so that no entry can be shown to be current.
+    pub(crate) fn poll_pending(&self, sequence: u64) {
+        let oldest_pending = Some(Duration::from_secs(10));
+        apply(&self.changes, CataloguePoll { oldest_pending, ..polled(ORIGIN, sequence, &[]) });
+    }
+
+    /// Polls another server of the catalogue.
+    pub(crate) fn poll_other_origin(&self, sequence: u64) {
+        apply(&self.changes, polled(Origin(2), sequence, &[]));
     }
 
     /// Reads a key through this replica.
@@ -129,6 +138,29 @@ impl Replica {
         let store = store.clone();
         self.cache.get_or_fill(key, || store.read()).await.unwrap()
     }
+}
+
+/// The server of the catalogue.
+pub(crate) const ORIGIN: Origin = Origin(1);
+
+/// Applies a poll in which these charts have changed.
+pub(crate) fn poll(changes: &RecentChanges, sequence: u64, charts: &[u64]) {
+    apply(changes, polled(ORIGIN, sequence, charts));
+}
+
+fn polled(origin: Origin, sequence: u64, charts: &[u64]) -> CataloguePoll {
+    let changed = |&number: &u64| {
+        let entity = Entity::Chart(hash(number));
+        CatalogueChange { sequence, entity, is_removal: false }
+    };
+    let charts = charts.iter().map(changed);
+    let position = Position { origin, sequence };
+    CataloguePoll { position, oldest_pending: None, changes: Some(charts.collect()) }
+}
+
+/// Applies a poll from the future: it is the last one for the rest of the test, however slow that is.
+fn apply(changes: &RecentChanges, poll: CataloguePoll) {
+    changes.apply(poll, std::time::Instant::now() + Duration::from_hours(1));
 }
 
 /// Waits for a condition, and returns how long that took; fails after 20 s.

@@ -5,16 +5,14 @@ mod list_item;
 mod query;
 mod query_string;
 
-use std::fmt;
-
-pub use changes::{CatalogueChanges, Checkpoint, HistoryDigest, RecordedCheckpoint, UnappliedChanges};
+pub use changes::{CatalogueChanges, UnappliedChanges};
 pub use list_item::ListItem;
 pub use query::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
 pub use query_string::{MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, parse_integers, parse_query_string};
 
 use async_trait::async_trait;
 
-use crate::{Chartset, Keywords, ReadError};
+use crate::{Chartset, Keywords, Position, ReadError};
 
 /// One page of the chartset list, with the total of all pages.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +21,8 @@ pub struct ChartsetPage {
     pub items: Vec<ListItem>,
     /// The exact number of chartsets that match the query.
     pub total: u64,
+    /// The position that the data of the engine had at least; `None` if it searched the catalogue itself.
+    pub position: Option<Position>,
 }
 
 /// A chartset in the form in which a search engine with its own documents indexes it.
@@ -56,22 +56,6 @@ impl Engine {
     }
 }
 
-/// Identifies a state of the data of a search engine. For the same generation of an engine, every replica
-/// returns the same pages. Whether a later generation is greater, or only different, depends on the engine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Generation(pub u64);
-
-impl fmt::Display for Generation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Identifies the database of the catalogue and its timeline. It differs after a restore from a dump or to a
-/// point in time, and after a failover: the catalogue may be in an earlier state then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct DatabaseIdentity(pub u64);
-
 /// A search engine over the listed chartsets.
 ///
 /// For the same catalogue, all engines return the same order and total for every query, with the exception of
@@ -81,13 +65,9 @@ pub trait SearchIndex: Send + Sync {
     /// Which engine this is, for metrics, cache keys and responses.
     fn engine(&self) -> Engine;
 
-    /// The last known generation; does no I/O. A search that starts now sees this generation or a newer one.
-    fn generation(&self) -> Generation;
-
-    /// Returns a page of the matching chartsets, from this generation or a newer one.
+    /// Returns a page of the matching chartsets.
     ///
-    /// # Errors
-    /// [`ReadError::Unavailable`] if the engine is unavailable or can no longer serve the generation;
-    /// [`ReadError::Unsupported`] if it cannot run this query.
-    async fn search(&self, query: &SearchQuery, generation: Generation) -> Result<ChartsetPage, ReadError>;
+    /// # Errors [`ReadError::Unavailable`] if the engine is unavailable; [`ReadError::Unsupported`] if it
+    /// cannot run this query.
+    async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError>;
 }

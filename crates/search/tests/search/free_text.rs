@@ -1,6 +1,6 @@
 //! Free text and parts of creator names, on a real node.
 
-use chart_index_domain::search::{Direction, Generation, IndexedChartset, SearchIndex, SearchQuery, Sort};
+use chart_index_domain::search::{Direction, IndexedChartset, SearchIndex, SearchQuery, Sort};
 use chart_index_search::MeilisearchEngine;
 
 use crate::support::{Server, fill, ids, slow_engine, titled};
@@ -8,7 +8,7 @@ use crate::support::{Server, fill, ids, slow_engine, titled};
 async fn found(engine: &MeilisearchEngine, text: &str) -> Vec<u64> {
     let (sort, direction) = (Sort::Updated, Direction::Ascending);
     let query = SearchQuery { text: Some(text.into()), sort, direction, ..SearchQuery::default() };
-    let page = engine.search(&query, Generation::default()).await.unwrap();
+    let page = engine.search(&query).await.unwrap();
     assert_eq!(page.total, page.items.len() as u64);
     ids(&page)
 }
@@ -132,7 +132,7 @@ async fn parts_of_creator_names_match_exactly() {
         ("mapper58, mapper57", vec![]),
     ] {
         let query = SearchQuery { creator: Some(creator.into()), ..SearchQuery::default() };
-        let page = engine.search(&query, Generation::default()).await.unwrap();
+        let page = engine.search(&query).await.unwrap();
         let mut numbers = ids(&page);
         numbers.sort_unstable();
         assert_eq!(numbers, expected, "{creator:?}");
@@ -147,7 +147,7 @@ async fn best_match_comes_first() {
     let (server, engine) = engine_with_titles(&titles).await;
     let text = Some("night".into());
     let query = SearchQuery { text, sort: Sort::Relevance, ..SearchQuery::default() };
-    let order = ids(&engine.search(&query, Generation::default()).await.unwrap());
+    let order = ids(&engine.search(&query).await.unwrap());
     assert_eq!((order[0], order.last().copied(), order.len()), (3, Some(4), 4), "{order:?}");
     server.close().await;
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use chart_index_domain::ReadError;
-use chart_index_domain::search::{Checkpoint, Generation, SearchIndex, SearchQuery};
+use chart_index_domain::search::{SearchIndex, SearchQuery};
+use chart_index_domain::{Origin, Position, ReadError};
 use chart_index_search::{
     IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target, UnsupportedQuery,
 };
@@ -14,16 +14,17 @@ use chart_index_tests::PrivateMeilisearch;
 use futures_util::future::join_all;
 
 use crate::support::{
-    Changes, config, engine, engine_with, fill, first_page, ids, numbered, titled, titles, until,
+    Changes, SERVER, config, engine, engine_with, fill, first_page, ids, numbered, position, rebuild, titled,
+    titles, until,
 };
 
 /// A search timeout that is not reached.
 const LONG_TIMEOUT: Duration = Duration::from_secs(5);
 
-async fn node(title: &str, checkpoint: u64) -> (PrivateMeilisearch, NodeConfig) {
+async fn node(title: &str, sequence: u64) -> (PrivateMeilisearch, NodeConfig) {
     let server = PrivateMeilisearch::start();
     let config = config(&server);
-    fill(&config, &[titled(1, title)], checkpoint).await;
+    fill(&config, &[titled(1, title)], sequence).await;
     (server, config)
 }
 
@@ -83,12 +84,10 @@ async fn lagging_node_is_skipped() {
     for _ in 0..10 {
         assert_eq!(titles(&first_page(&engine).await.unwrap())[0], "current");
     }
-    assert_eq!(engine.generation(), Generation(7));
     let without_other = engine_with(&[&behind], Changes::complete_from(6), LONG_TIMEOUT).await;
     assert!(matches!(first_page(&without_other).await, Err(ReadError::Unavailable { .. })));
-    IndexWriter::new(&behind).unwrap().set_checkpoint(Target::Live, Checkpoint(6)).await.unwrap();
+    IndexWriter::new(&behind).unwrap().set_position(Target::Live, position(6)).await.unwrap();
     until("it caught up", async || first_page(&without_other).await.is_ok()).await;
-    assert_eq!(without_other.generation(), Generation(6));
 }
 
 #[tokio::test]
@@ -152,13 +151,47 @@ async fn waiting_for_a_permit_is_part_of_the_timeout() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
-async fn node_older_than_the_generation_is_skipped() {
-    let (_server, config) = node("only", 5).await;
-    let engine = engine(&[&config]).await;
-    assert_eq!(engine.generation(), Generation(5));
-    let query = SearchQuery::default();
-    assert_eq!(ids(&engine.search(&query, Generation(5)).await.unwrap()), [1]);
-    assert!(matches!(engine.search(&query, Generation(6)).await, Err(ReadError::Unavailable { .. })));
+async fn node_with_the_least_lag_is_preferred() {
+    let (_behind_server, behind) = node("behind", 5).await;
+    let (_current_server, current) = node("current", 6).await;
+    let changes = Changes::complete_from(6);
+    changes.oldest_age_ms.store(1, Ordering::SeqCst);
+    // Which of them it prefers is random.
+    let preferred = loop {
+        let engine = engine_with(&[&behind, &current], Arc::clone(&changes), LONG_TIMEOUT).await;
+        if titles(&first_page(&engine).await.unwrap())[0] == "behind" {
+            break engine;
+        }
+    };
+    changes.oldest_age_ms.store(10_000, Ordering::SeqCst);
+    until("the other is searched", async || titles(&first_page(&preferred).await.unwrap())[0] == "current")
+        .await;
+    IndexWriter::new(&behind).unwrap().set_position(Target::Live, position(6)).await.unwrap();
+    until("it caught up", async || titles(&first_page(&preferred).await.unwrap())[0] == "behind").await;
+}
+
+/// A node that is restored to an older state is used as far as it does not lag too much, and one that was
+/// rebuilt from a database of another server at once, although its number is lower.
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn node_with_an_earlier_position_is_used_again() {
+    let (_server, config) = node("before", 50).await;
+    let changes = Changes::complete_from(0);
+    let engine = engine_with(&[&config], Arc::clone(&changes), LONG_TIMEOUT).await;
+    let found = async || {
+        let page = first_page(&engine).await.ok()?;
+        Some((titles(&page).remove(0), page.position.unwrap()))
+    };
+    assert_eq!(found().await, Some(("before".to_owned(), position(50))));
+    let writer = IndexWriter::new(&config).unwrap();
+    for (title, origin, expected) in [("restored", SERVER, position(5)), ("rebuilt", Origin(8), position(4))]
+    {
+        changes.complete_from.store(60, Ordering::SeqCst);
+        until("it lags", async || first_page(&engine).await.is_err()).await;
+        rebuild(&writer, &[titled(1, title)], Position { origin, ..expected }).await;
+        changes.complete_from.store(0, Ordering::SeqCst);
+        until("it is used again", async || found().await == Some((title.to_owned(), expected))).await;
+    }
 }
 
 #[tokio::test]
@@ -168,10 +201,8 @@ async fn node_without_an_index_is_skipped() {
     let config = config(&server);
     let engine = engine(&[&config]).await;
     assert!(matches!(first_page(&engine).await, Err(ReadError::Unavailable { .. })));
-    assert_eq!(engine.generation(), Generation(0));
     fill(&config, &numbered(2), 3).await;
     until("the index is found", async || first_page(&engine).await.is_ok()).await;
-    assert_eq!(engine.generation(), Generation(3));
 }
 
 #[tokio::test]
@@ -187,11 +218,11 @@ async fn without_contains_filter_only_creators_are_unsupported() {
     assert!(request.send().await.unwrap().status().is_success());
     let engine = engine(&[&config]).await;
     let creator = SearchQuery { creator: Some("creator 2".into()), ..SearchQuery::default() };
-    let error = engine.search(&creator, Generation::default()).await.unwrap_err();
+    let error = engine.search(&creator).await.unwrap_err();
     let ReadError::Unsupported { source, .. } = error else { panic!("{error}") };
     assert_eq!(source.downcast_ref(), Some(&UnsupportedQuery::ContainsFilterOff));
     assert_eq!(ids(&first_page(&engine).await.unwrap()), [2, 1]);
     IndexWriter::new(&config).unwrap().apply_settings().await.unwrap();
-    until("the feature is seen", async || engine.search(&creator, Generation::default()).await.is_ok()).await;
-    assert_eq!(ids(&engine.search(&creator, Generation::default()).await.unwrap()), [2]);
+    until("the feature is seen", async || engine.search(&creator).await.is_ok()).await;
+    assert_eq!(ids(&engine.search(&creator).await.unwrap()), [2]);
 }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chart_index_domain::search::{
-    Bounds, ChartsetPage, Checkpoint, Direction, Generation, HistoryDigest, PageRequest, RecordedCheckpoint,
-    SearchIndex, SearchQuery, Sort,
+    Bounds, ChartsetPage, Direction, PageRequest, SearchIndex, SearchQuery, Sort,
 };
-use chart_index_domain::{KeyCount, ReadError};
+use chart_index_domain::{KeyCount, Origin, Position, ReadError};
 use chart_index_search::{
-    Applied, FORMAT, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError,
-    Target, UnsupportedQuery,
+    Applied, FORMAT, IndexBatch, IndexState, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig,
+    SearchError, Target, UnsupportedQuery,
 };
 use chart_index_tests::PrivateMeilisearch;
 use futures_util::future::join_all;
@@ -20,7 +19,7 @@ use crate::recording::{
     CONNECTION_CLOSED, Exchange, record, record_or_replay, record_or_replay_with, recorded, recording,
     replay, send,
 };
-use crate::support::{Changes, fill, id, ids, numbered, rebuild, titled};
+use crate::support::{Changes, fill, id, ids, numbered, position, rebuild, titled};
 
 /// An engine that probes its nodes only once.
 async fn engine(config: &NodeConfig) -> MeilisearchEngine {
@@ -54,14 +53,14 @@ pub(crate) fn finding_query() -> SearchQuery {
 }
 
 async fn search(config: &NodeConfig, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
-    engine(config).await.search(query, Generation(41)).await
+    engine(config).await.search(query).await
 }
 
 #[tokio::test]
 async fn search_with_filter_text_and_sort() {
     record_or_replay("search", filled, async |config| {
         let page = search(config, &finding_query()).await.unwrap();
-        assert_eq!((ids(&page), page.total), (vec![4, 3, 2], 7));
+        assert_eq!((ids(&page), page.total, page.position), (vec![4, 3, 2], 7, Some(position(41))));
         // The recorder sorts the fields of JSON objects.
         let item: Value = serde_json::from_str(page.items[0].as_str()).unwrap();
         assert_eq!(item, json!(titled(4, "Title 4").chartset));
@@ -73,7 +72,7 @@ async fn search_with_filter_text_and_sort() {
 async fn search_that_finds_nothing() {
     record_or_replay("nothing_found", filled, async |config| {
         let page = search(config, &query()).await.unwrap();
-        assert_eq!(page, ChartsetPage { items: Vec::new(), total: 0 });
+        assert_eq!((page.items.len(), page.total), (0, 0));
     })
     .await;
 }
@@ -83,7 +82,7 @@ async fn page_past_the_last_has_the_true_total() {
     record_or_replay("past_the_last", filled, async |config| {
         let query = SearchQuery { page: PageRequest::clamped(i64::MAX, 60), ..SearchQuery::default() };
         let page = search(config, &query).await.unwrap();
-        assert_eq!(page, ChartsetPage { items: Vec::new(), total: 7 });
+        assert_eq!((page.items.len(), page.total), (0, 7));
     })
     .await;
 }
@@ -166,8 +165,10 @@ async fn unknown_features_are_not_used() {
     for exchange in exchanges.iter_mut().filter(|exchange| exchange.reads_features()) {
         exchange.response.body = json!({ "metrics": false });
     }
-    replay(exchanges, async |config| rebuild(&IndexWriter::new(config).unwrap(), &numbered(2), 42).await)
-        .await;
+    replay(exchanges, async |config| {
+        rebuild(&IndexWriter::new(config).unwrap(), &numbered(2), position(42)).await;
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -187,7 +188,7 @@ async fn missing_index_is_an_error_of_writes() {
 }
 
 #[tokio::test]
-async fn applies_changes_and_a_checkpoint() {
+async fn applies_changes_and_a_position() {
     record_or_replay("apply", filled, apply_changes).await;
 }
 
@@ -195,11 +196,9 @@ async fn apply_changes(config: &NodeConfig) {
     let writer = IndexWriter::new(config).unwrap();
     let put = [titled(2, "宙の旋律 \"new\" title")];
     writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[id(1), id(99)] }).await.unwrap();
-    let recorded =
-        RecordedCheckpoint { checkpoint: Checkpoint(u64::MAX), history: Some(HistoryDigest(0xa1)) };
-    writer.set_checkpoint(Target::Live, recorded).await.unwrap();
-    let state = writer.read_state().await.unwrap().unwrap();
-    assert_eq!((state.recorded(), state.format), (recorded, FORMAT));
+    let position = Position { origin: Origin(u64::MAX), sequence: (1 << 53) - 1 };
+    writer.set_position(Target::Live, position).await.unwrap();
+    assert_eq!(writer.read_state().await.unwrap(), Some(IndexState { position, format: FORMAT }));
     assert_eq!(writer.compare(Target::Live, &[id(1), id(2)], &put).await.unwrap(), []);
     assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
 }
@@ -304,7 +303,7 @@ async fn rebuild_and_swap() {
         "rebuild",
         async |_| {},
         async |config| {
-            rebuild(&IndexWriter::new(config).unwrap(), &numbered(2), 42).await;
+            rebuild(&IndexWriter::new(config).unwrap(), &numbered(2), position(42)).await;
         },
     )
     .await;
@@ -343,7 +342,7 @@ async fn busy_node_is_not_searched_until_retry_after() {
         let start = Instant::now();
         let mut errors = Vec::new();
         for _ in 0..20 {
-            let error = engine.search(&finding_query(), Generation(41)).await.unwrap_err();
+            let error = engine.search(&finding_query()).await.unwrap_err();
             let ReadError::Unavailable { source, .. } = error else { panic!("{error}") };
             errors.push(source.downcast::<SearchError>().unwrap());
         }

@@ -16,7 +16,7 @@ pub(crate) fn expected(entries: &[Entry], query: &RandomQuery) -> ChartsetPage {
     let offset = usize::try_from(query.page.offset()).unwrap();
     let page = found.iter().skip(offset).take(query.page.size() as usize);
     let items = page.map(|set| ListItem::new(&set.chartset).unwrap()).collect();
-    ChartsetPage { items, total: found.len() as u64 }
+    ChartsetPage { items, total: found.len() as u64, position: None }
 }
 
 fn matches(indexed: &IndexedChartset, query: &RandomQuery) -> bool {

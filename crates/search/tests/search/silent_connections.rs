@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{Generation, SearchIndex};
+use chart_index_domain::search::SearchIndex;
 use chart_index_search::{MeilisearchEngine, NodeConfig, SearchConfig, SearchError};
 use futures_util::future::join_all;
 
@@ -32,12 +32,12 @@ async fn engine(urls: &[&str], changes: &Arc<Changes>) -> MeilisearchEngine {
 }
 
 async fn succeeds(engine: &MeilisearchEngine) -> bool {
-    engine.search(&finding_query(), Generation::default()).await.is_ok()
+    engine.search(&finding_query()).await.is_ok()
 }
 
 /// Whether the node is not searched until a probe succeeds.
 async fn is_out_of_use(engine: &MeilisearchEngine) -> bool {
-    match engine.search(&finding_query(), Generation::default()).await {
+    match engine.search(&finding_query()).await {
         Err(ReadError::Unavailable { source, .. }) => {
             matches!(source.downcast_ref(), Some(SearchError::NoUsableNode))
         }
@@ -94,7 +94,7 @@ async fn silent_node_is_skipped_until_it_recovers() {
 
 /// The changes are read from PostgreSQL, whose connections may go silent as well.
 #[tokio::test]
-async fn silent_change_log_does_not_block_probes() {
+async fn silent_change_feed_does_not_block_probes() {
     let proxy = Proxy::start(&serve_repeatedly(recorded("search")).await).await;
     let changes = Arc::new(Changes::default());
     let engine = engine(&[&proxy.url], &changes).await;

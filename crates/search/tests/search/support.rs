@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use chart_index_domain::search::{
-    CatalogueChanges, ChartsetPage, Checkpoint, Generation, IndexedChartset, RecordedCheckpoint, SearchIndex,
-    SearchQuery, UnappliedChanges,
+    CatalogueChanges, ChartsetPage, IndexedChartset, SearchIndex, SearchQuery, UnappliedChanges,
 };
-use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, ReadError};
+use chart_index_domain::{Chartset, ChartsetId, KeyCount, Keywords, Origin, Position, ReadError};
 use chart_index_search::{
     ApiKey, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, NodeUrl, SearchConfig, Target,
 };
@@ -61,11 +60,21 @@ fn node_config(url: &str, key: Option<ApiKey>) -> NodeConfig {
     config
 }
 
-/// A change log in which every checkpoint below a bound lacks an old change. It can fail or go silent.
+/// The server that [`Changes`] is the feed of.
+pub(crate) const SERVER: Origin = Origin(7);
+
+/// A position that [`SERVER`] numbered.
+pub(crate) const fn position(sequence: u64) -> Position {
+    Position { origin: SERVER, sequence }
+}
+
+/// A change feed in which every position below a bound lacks an old change. It can fail or go silent.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// A node with this checkpoint has applied all changes.
+    /// A node at this position has applied all changes.
     pub(crate) complete_from: AtomicU64,
+    /// The age of the oldest change that other nodes lack; 0 for the beginning of Unix time.
+    pub(crate) oldest_age_ms: AtomicU64,
     /// Whether every call fails.
     pub(crate) unavailable: AtomicBool,
     /// Whether calls never return.
@@ -76,8 +85,8 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    pub(crate) fn complete_from(checkpoint: u64) -> Arc<Self> {
-        Arc::new(Self { complete_from: checkpoint.into(), ..Self::default() })
+    pub(crate) fn complete_from(sequence: u64) -> Arc<Self> {
+        Arc::new(Self { complete_from: sequence.into(), ..Self::default() })
     }
 
     /// Waits for a call that began after this one.
@@ -89,7 +98,7 @@ impl Changes {
 
 #[async_trait]
 impl CatalogueChanges for Changes {
-    async fn unapplied(&self, recorded: RecordedCheckpoint) -> Result<UnappliedChanges, ReadError> {
+    async fn unapplied(&self, position: Position) -> Result<UnappliedChanges, ReadError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         if self.silent.load(Ordering::SeqCst) {
             self.pending_calls.fetch_add(1, Ordering::SeqCst);
@@ -98,15 +107,18 @@ impl CatalogueChanges for Changes {
         if self.unavailable.load(Ordering::SeqCst) {
             return Err(ReadError::Unavailable { operation: "test", source: "test".into() });
         }
-        let complete_from = self.complete_from.load(Ordering::SeqCst);
-        if recorded.checkpoint.0 < complete_from {
-            return Ok(UnappliedChanges {
-                oldest_ms: Some(1_000),
-                count: complete_from - recorded.checkpoint.0,
-            });
-        }
-        Ok(UnappliedChanges::default())
+        let count = self.complete_from.load(Ordering::SeqCst).saturating_sub(position.sequence);
+        let oldest_ms = (count > 0).then(|| match self.oldest_age_ms.load(Ordering::SeqCst) {
+            0 => 0,
+            age_ms => now_ms() - i64::try_from(age_ms).unwrap(),
+        });
+        Ok(UnappliedChanges { origin: SERVER, oldest_ms, count })
     }
+}
+
+fn now_ms() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(elapsed.as_millis()).unwrap()
 }
 
 /// An engine with a short probe interval.
@@ -114,7 +126,7 @@ pub(crate) async fn engine(nodes: &[&NodeConfig]) -> MeilisearchEngine {
     engine_with(nodes, Arc::default(), Duration::from_secs(5)).await
 }
 
-/// An engine with a short probe interval, a change log and a search timeout.
+/// An engine with a short probe interval, a change feed and a search timeout.
 pub(crate) async fn engine_with(
     nodes: &[&NodeConfig],
     changes: Arc<Changes>,
@@ -135,24 +147,24 @@ pub(crate) async fn slow_engine(node: &NodeConfig) -> MeilisearchEngine {
 }
 
 /// Builds a live index of the chartsets.
-pub(crate) async fn fill(config: &NodeConfig, sets: &[IndexedChartset], checkpoint: u64) -> IndexWriter {
+pub(crate) async fn fill(config: &NodeConfig, sets: &[IndexedChartset], sequence: u64) -> IndexWriter {
     let writer = IndexWriter::new(config).unwrap();
-    rebuild(&writer, sets, checkpoint).await;
+    rebuild(&writer, sets, position(sequence)).await;
     writer
 }
 
-pub(crate) async fn rebuild(writer: &IndexWriter, sets: &[IndexedChartset], checkpoint: u64) {
+pub(crate) async fn rebuild(writer: &IndexWriter, sets: &[IndexedChartset], position: Position) {
     writer.begin_rebuild().await.unwrap();
     for put in sets.chunks(10_000) {
         writer.apply(Target::Rebuild, &IndexBatch { put, delete: &[] }).await.unwrap();
     }
-    writer.set_checkpoint(Target::Rebuild, Checkpoint(checkpoint)).await.unwrap();
+    writer.set_position(Target::Rebuild, position).await.unwrap();
     writer.finish_rebuild().await.unwrap();
 }
 
 /// The first page of the whole catalogue, most recently updated first.
 pub(crate) async fn first_page(engine: &MeilisearchEngine) -> Result<ChartsetPage, ReadError> {
-    engine.search(&SearchQuery::default(), Generation::default()).await
+    engine.search(&SearchQuery::default()).await
 }
 
 /// Waits until a condition holds.

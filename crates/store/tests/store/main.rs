@@ -1,11 +1,12 @@
 //! Tests of the store with a real PostgreSQL.
 #![expect(clippy::unwrap_used, reason = "a test fails if its setup does")]
 
+mod catalogue_poll;
 mod change_feed;
+mod chartset_changes;
 mod chartset_records;
 mod concurrent_ingest;
 mod connections;
-mod generation;
 mod half_open_connections;
 mod incremental_ingest;
 mod ingest;
@@ -13,7 +14,6 @@ mod lookups;
 mod migrations;
 mod node_locks;
 mod outage;
-mod outbox;
 mod page_reads;
 mod removal;
 mod search_filters;

@@ -73,19 +73,26 @@ async fn a_half_open_connection_ends_the_wait() {
 }
 
 #[tokio::test]
-async fn a_listener_replaces_a_half_open_connection() {
+async fn a_role_has_one_holder_until_its_connection_ends() {
     let catalogue = Catalogue::create().await;
-    let proxy = Proxy::start(catalogue.database.url()).await;
-    let mut listener = Store::new(&config(proxy.url())).changes_listener();
-    let start = Instant::now();
-    listener.changed(TIMEOUT).await;
-    proxy.silence_open_connections();
-    // Notifies once after reconnecting.
-    listener.changed(TIMEOUT).await;
-    assert!(start.elapsed() < TIMEOUT, "{:?}", start.elapsed());
-    let change = "INSERT INTO search_changes (chartset_id, changed_at_ms) VALUES ('0000000000000001', 1)";
-    let start = Instant::now();
-    let _ = catalogue.database.psql(change);
-    listener.changed(TIMEOUT).await;
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    let (store, node) = (&catalogue.store, catalogue.database.url());
+    let first = store.node_locks(node).await.unwrap();
+    let second = store.node_locks(node).await.unwrap();
+    assert!(first.try_acquire(NodeRole::Sync).await.unwrap());
+    assert!(!second.try_acquire(NodeRole::Sync).await.unwrap());
+    assert!(second.try_acquire(NodeRole::Rebuild).await.unwrap(), "another role");
+    let elsewhere = store.node_locks("http://elsewhere:7700").await.unwrap();
+    assert!(elsewhere.try_acquire(NodeRole::Sync).await.unwrap(), "another node");
+    first.release(NodeRole::Sync).await.unwrap();
+    assert!(second.try_acquire(NodeRole::Sync).await.unwrap());
+
+    second.check().await.unwrap();
+    let _ = catalogue.database.psql(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+    );
+    let forever = std::future::pending::<()>();
+    assert!(tokio::time::timeout(TIMEOUT, second.while_held(forever)).await.unwrap().is_err());
+    assert!(second.check().await.is_err());
+    first.acquire(NodeRole::Sync).await.unwrap();
 }

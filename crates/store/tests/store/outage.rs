@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{Generation, SearchIndex, SearchQuery};
+use chart_index_domain::search::{SearchIndex, SearchQuery};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use chart_index_tests::{Proxy, within};
 
@@ -28,7 +28,7 @@ async fn assert_every_read_is_unavailable(store: &Store) {
         Box::pin(store.rox(hash(1))),
         Box::pin(store.chartset(id(1))),
         Box::pin(store.public_source(id(1))),
-        search.search(&query, Generation::default()),
+        search.search(&query),
         Box::pin(store.check_schema()),
     );
     assert!(unavailable(&chart) && unavailable(&rox) && unavailable(&set));
@@ -197,7 +197,7 @@ async fn reads_survive_lost_prepared_statements() {
     let _ = catalogue.database.psql(
         "CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql
              AS 'BEGIN EXECUTE ''DEALLOCATE ALL''; RETURN NEW; END';
-         CREATE TRIGGER forget BEFORE INSERT ON search_changes FOR EACH ROW EXECUTE FUNCTION forget()",
+         CREATE TRIGGER forget BEFORE INSERT ON pending_changes FOR EACH ROW EXECUTE FUNCTION forget()",
     );
     store.put_chartset(&folder(2, [chart(2)]), 2).await.unwrap();
     assert!(store.chart(hash(1)).await.unwrap().is_some());

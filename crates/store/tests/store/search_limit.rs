@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use chart_index_domain::search::{Bounds, Generation, SearchIndex, SearchQuery};
+use chart_index_domain::search::{Bounds, SearchIndex, SearchQuery};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use chart_index_tests::within;
 use tokio::task::JoinSet;
@@ -36,7 +36,7 @@ async fn searches_leave_connections_to_lookups() {
         // All different, so that no two share a count.
         let length_ms = Bounds { min: Some(f64::from(number)), max: None };
         let query = SearchQuery { length_ms, ..SearchQuery::default() };
-        searches.spawn(async move { search.search(&query, Generation::default()).await });
+        searches.spawn(async move { search.search(&query).await });
     }
     let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
     within(Duration::from_secs(2), async || (catalogue.database.psql(waiting) == "3").then_some(())).await;

@@ -1,20 +1,18 @@
 //! Pages whose total is cached, read from both ends of the list, with changes in between.
 
-use chart_index_domain::search::{
-    ChartsetPage, Direction, Generation, PageRequest, SearchIndex, SearchQuery, Sort,
-};
+use chart_index_domain::search::{ChartsetPage, Direction, PageRequest, SearchIndex, SearchQuery, Sort};
 use chart_index_store::{CatalogueWatch, PostgresSearch};
 
 use crate::support::{Catalogue, chart, folder, hash, id, ids, titled};
 
-/// An engine that keeps its cached totals, since its generation never changes.
+/// An engine that keeps its cached totals, since it never learns of a change.
 fn engine(catalogue: &Catalogue) -> PostgresSearch {
     PostgresSearch::new(catalogue.store.clone(), CatalogueWatch::disabled())
 }
 
 async fn page(engine: &PostgresSearch, query: &SearchQuery, number: i64, size: i64) -> ChartsetPage {
     let query = SearchQuery { page: PageRequest::clamped(number, size), ..query.clone() };
-    engine.search(&query, Generation::default()).await.unwrap()
+    engine.search(&query).await.unwrap()
 }
 
 /// Sets 1 to 11 with ties: every three have the same title, artist and time of the last change.

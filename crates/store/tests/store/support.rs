@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use chart_index_domain::search::{ChartsetPage, Generation, ListItem, SearchIndex, SearchQuery};
+use chart_index_domain::search::{ChartsetPage, ListItem, SearchIndex, SearchQuery};
 use chart_index_domain::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, ChartsetDraft, ChartsetId, DensityCurve, KeyCount,
     NoteHash, PublicSource, SourceKind, SourceRef,
@@ -39,16 +39,14 @@ impl Catalogue {
     }
 
     pub(crate) async fn search(&self, query: &SearchQuery) -> ChartsetPage {
-        PostgresSearch::new(self.store.clone(), CatalogueWatch::disabled())
-            .search(query, Generation::default())
-            .await
-            .unwrap()
+        PostgresSearch::new(self.store.clone(), CatalogueWatch::disabled()).search(query).await.unwrap()
     }
 
-    /// Returns the outbox as `id@time`, oldest first.
-    pub(crate) fn changes(&self) -> Vec<String> {
-        let changes = "SELECT chartset_id || '@' || changed_at_ms FROM search_changes ORDER BY sequence";
-        self.database.psql(changes).lines().map(str::to_owned).collect()
+    /// Returns the chartsets with changes that have no sequence yet, one for each change, oldest first.
+    pub(crate) fn changes(&self) -> Vec<ChartsetId> {
+        let changes =
+            "SELECT encode(entity, 'hex') FROM pending_changes WHERE octet_length(entity) = 8 ORDER BY ctid";
+        self.database.psql(changes).lines().map(|id| id.parse().unwrap()).collect()
     }
 
     /// Returns the last change and the last check of a chartset.

@@ -1,7 +1,7 @@
 //! The JSON body of a page of the change feed (docs/api.md, "Changes").
 
 use chart_index_domain::{ChartsetId, ChartsetRecord, NoteHash};
-use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedPage};
+use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedPage, PageEnd};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -59,7 +59,8 @@ enum ChangeName {
 impl<'a> ChangesBody<'a> {
     pub(crate) fn new(page: &'a FeedPage, after: u64) -> Self {
         let next = page.entries.last().map_or(after, |entry| entry.sequence);
-        Self { items: page.entries.iter().map(ChangeItem::new).collect(), next, has_more: page.is_full }
+        let items = page.entries.iter().map(ChangeItem::new).collect();
+        Self { items, next, has_more: page.end != PageEnd::EndOfFeed }
     }
 }
 
@@ -92,14 +93,17 @@ mod tests {
                 entry(FeedEntity::Chart(hash), FeedChange::Removed),
                 entry(FeedEntity::Chartset(id, None), FeedChange::Removed),
             ],
-            is_full: false,
+            end: PageEnd::EndOfFeed,
         };
         insta::assert_snapshot!(
             serde_json::to_string(&ChangesBody::new(&page, 3)).unwrap(),
             @r#"{"items":[{"sequence":5,"kind":"chart","chartHash":"0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f","change":"removed","changedAtMs":7},{"sequence":5,"kind":"chartset","id":"0a0a0a0a0a0a0a0a","change":"removed","changedAtMs":7}],"next":5,"hasMore":false}"#
         );
-        let empty = FeedPage { entries: Vec::new(), is_full: false };
+        let empty = FeedPage { entries: Vec::new(), end: PageEnd::EndOfFeed };
         let body = serde_json::to_string(&ChangesBody::new(&empty, 3)).unwrap();
         assert_eq!(body, r#"{"items":[],"next":3,"hasMore":false}"#);
+        let pending = FeedPage { end: PageEnd::Pending, ..empty };
+        let body = serde_json::to_string(&ChangesBody::new(&pending, 3)).unwrap();
+        assert_eq!(body, r#"{"items":[],"next":3,"hasMore":true}"#);
     }
 }

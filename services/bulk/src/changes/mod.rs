@@ -10,7 +10,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{ApiError, CachePolicy, JsonBody, RateLimitCheck, RequestHeaders};
-use chart_index_store::{FeedError, Store};
+use chart_index_store::{FeedError, PageEnd, Store};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
@@ -62,6 +62,9 @@ async fn read_page(
     })?;
     let body = ChangesBody::new(&page, request.after);
     let body = JsonBody::render_sized(&body, page.entries.len() * TYPICAL_BYTES)?;
-    let policy = if page.is_full { CachePolicy::FullFeedPage } else { CachePolicy::FeedTail };
+    let policy = match page.end {
+        PageEnd::Full => CachePolicy::FullFeedPage,
+        PageEnd::Pending | PageEnd::EndOfFeed => CachePolicy::FeedTail,
+    };
     Ok(body.into_response(headers, policy))
 }

@@ -23,8 +23,10 @@ const MANY_CHANGES: u64 = 1_000;
 const MANY_PERCENT: u64 = 1;
 /// A filter of this age is due after any change.
 const MAX_AGE: Duration = Duration::from_hours(1);
-/// How often `sync --follow` checks whether a filter is due.
+/// How often `follow` checks whether a filter is due.
 const INTERVAL: Duration = Duration::from_mins(1);
+/// Timeout of [`build_after_interruption`]: the process must end soon, even during an outage.
+const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// When a new filter is built, if there is one already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +59,19 @@ pub(crate) async fn filter(store: &Store) -> Result<()> {
 /// PostgreSQL is unavailable for longer than store calls are retried, or the filter could not be built.
 pub(crate) async fn build(store: &Store, due: Due) -> Result<Option<NewHashFilter>> {
     build_if_due(store, due).await.context("cannot build the hash filter")
+}
+
+/// Numbers the last changes of a command that was interrupted or failed, and builds the filter. Makes one short
+/// attempt, and prints what is left to do if it fails.
+pub(crate) async fn build_after_interruption(store: &Store) {
+    let built = tokio::time::timeout(INTERRUPTED_TIMEOUT, build(store, Due::AnyChange)).await;
+    if !matches!(built, Ok(Ok(_))) {
+        let _ = writeln!(
+            std::io::stderr(),
+            "the last changes are stored, but may lack numbers or be missing in the hash filter: the next \
+             command that writes, or `chart-indexer follow`, adds them"
+        );
+    }
 }
 
 async fn build_if_due(store: &Store, due: Due) -> Result<Option<NewHashFilter>> {

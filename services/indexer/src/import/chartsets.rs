@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use chart_index_domain::{ChartsetRecord, NoteHash};
-use chart_index_store::{ImportOutcome, ImportedChartset, PutEffect, StoreError};
-use futures_util::stream::{self, StreamExt};
+use chart_index_store::ImportedChartset;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
@@ -57,36 +57,15 @@ impl Import<'_> {
     async fn store_batch(&mut self, batch: Vec<ExportLine>) -> Result<()> {
         let chartsets = batch.into_iter().map(imported).collect::<Result<Vec<_>>>()?;
         let this = &*self;
-        let mut puts =
-            stream::iter(chartsets).map(|chartset| this.store_chartset(chartset)).buffer_unordered(WRITERS);
-        let mut outcomes = Vec::new();
-        while let Some(outcome) = puts.next().await {
-            outcomes.push(outcome?);
-        }
-        drop(puts);
-        for outcome in &outcomes {
+        let put = async |chartset: ImportedChartset| {
+            retry_store_call(&this.stop, || this.store.import_chartset(&chartset, now_ms())).await
+        };
+        let puts = stream::iter(chartsets).map(put).buffer_unordered(WRITERS);
+        let outcomes: Vec<_> = puts.try_collect().await?;
+        for outcome in outcomes {
             self.counts.add(outcome);
         }
         Ok(())
-    }
-
-    async fn store_chartset(&self, chartset: ImportedChartset) -> Result<ImportOutcome, StoreError> {
-        let mut attempts = 0;
-        let put = || {
-            attempts += 1;
-            self.store.import_chartset(&chartset, now_ms())
-        };
-        let outcome = retry_store_call(&self.stop, put).await?;
-        if let ImportOutcome::Stored(put) = &outcome
-            // An attempt that lost its connection may have stored the chartset, so that the retry finds it
-            // unchanged.
-            && (put.effect != PutEffect::Unchanged || attempts > 1)
-        {
-            let charts = chartset.draft.charts.iter().map(|chart| chart.hash);
-            // The receiver outlives the import.
-            let _ = self.changed.send(charts.chain(put.dropped_charts.iter().copied()).collect());
-        }
-        Ok(outcome)
     }
 }
 

@@ -18,40 +18,35 @@ use std::sync::Arc;
 use anyhow::Result;
 use chart_index_domain::NoteHash;
 use chart_index_store::{ImportOutcome, PutEffect, Store};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::export_files::ExportFiles;
-use crate::cache_invalidation::CacheInvalidator;
-use crate::change_feed::BackgroundAssignment;
+use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::report::{Progress, plural};
 
 /// Imports the export in this folder, and prints what changed.
 ///
 /// # Errors
-/// The export is incomplete, damaged or inconsistent, the store or the cache failed, or the hash filter could
-/// not be built. A damaged file is found before anything is written.
-pub(crate) async fn import(store: &Store, cache: &CacheInvalidator, folder: &Path) -> Result<()> {
+/// The export is incomplete, damaged or inconsistent, the store failed, or the hash filter could not be built.
+/// A damaged file is found before anything is written.
+pub(crate) async fn import(store: &Store, folder: &Path) -> Result<()> {
     let export = ExportFiles::open(folder)?;
     let export = Arc::new(tokio::task::spawn_blocking(move || export.verify()).await??);
-    let invalidation = cache.clone().start_background_task();
-    let assignment = BackgroundAssignment::start(Some(store.clone()));
+    let _numbering = change_feed::assign_in_background(store);
     let mut import = Import {
         store,
         stop: CancellationToken::new(),
-        changed: invalidation.sender(),
         progress: Progress::new(export.manifest().charts + export.manifest().chartsets),
         other_files: HashSet::new(),
         counts: Counts::default(),
     };
     let result = import.run(&export).await;
-    let Import { changed, progress, counts, other_files, .. } = import;
-    drop(changed);
+    let Import { progress, counts, other_files, .. } = import;
     progress.finish();
-    // Also after an error, so that what was stored before it becomes visible.
-    invalidation.finish().await?;
-    assignment.finish(result.is_err()).await?;
+    if result.is_err() {
+        filter::build_after_interruption(store).await;
+    }
     result?;
     filter::build(store, Due::AnyChange).await?;
     writeln!(std::io::stdout(), "{}", counts.summary())?;
@@ -66,8 +61,6 @@ struct Import<'a> {
     store: &'a Store,
     /// Never cancelled: an interrupted import is dropped.
     stop: CancellationToken,
-    /// Sends changed charts to the cache invalidation.
-    changed: mpsc::UnboundedSender<Vec<NoteHash>>,
     progress: Progress,
     /// Charts that are stored here with another ROX file than in the export.
     other_files: HashSet<NoteHash>,
@@ -92,7 +85,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, outcome: &ImportOutcome) {
+    fn add(&mut self, outcome: ImportOutcome) {
         match outcome {
             ImportOutcome::Newer => self.newer += 1,
             ImportOutcome::Stored(put) => {

@@ -30,8 +30,7 @@ use self::outcome::{RecordedOutcome, StoredChartset};
 use self::reader::{InputContent, ReadInput, Reader, StoredHashes};
 use self::writer::{InputReport, Writer};
 use crate::backoff::retry_store_call;
-use crate::cache_invalidation::{BackgroundInvalidation, CacheInvalidator};
-use crate::change_feed::BackgroundAssignment;
+use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::fingerprint::Fingerprinter;
 use crate::library::{self, Input};
@@ -63,16 +62,14 @@ pub(crate) enum Completion {
 }
 
 /// Ingests all inputs at the paths and prints a summary. Without a store, decodes everything and stores
-/// nothing. Cached responses of the charts of all added and updated chartsets are invalidated, even if the
-/// ingest fails or is interrupted, and its changes are in the change feed. The sampler decides which inputs
-/// have a span.
+/// nothing. Its changes are in the change feed and in the hash filter, even if the ingest fails or is
+/// interrupted, as long as PostgreSQL is available. The sampler decides which inputs have a span.
 ///
 /// # Errors
-/// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, the
-/// cache could not be invalidated, or the hash filter could not be built.
+/// A path cannot be read, the report cannot be written, the store failed, PostgreSQL rejected a chartset, or
+/// the hash filter could not be built.
 pub(crate) async fn ingest(
     store: Option<Store>,
-    cache: CacheInvalidator,
     options: IngestOptions,
     sampler: Sampler,
 ) -> Result<Completion> {
@@ -84,22 +81,19 @@ pub(crate) async fn ingest(
             .context("cannot use the database (if it is new, run `chart-indexer migrate`)")?;
     }
     let mut report = Report::new(inputs.len() as u64, options.report.as_deref())?;
-    let invalidation = cache.start_background_task();
-    let assignment = BackgroundAssignment::start(store.clone());
-    let ingest = Ingest::new(store.clone(), inputs, &invalidation, options.full, sampler);
+    let _numbering = store.as_ref().map(change_feed::assign_in_background);
+    let ingest = Ingest::new(store.clone(), inputs, options.full, sampler);
     let completion = ingest.run(&mut report).await;
-    report.finish()?;
-    report.print_summary(&mut std::io::stdout().lock())?;
-    let invalidated = invalidation.finish().await;
-    let assigned = assignment.finish(!matches!(completion, Ok(Completion::All))).await;
-    let completion = completion?;
-    invalidated?;
-    assigned?;
-    if completion == Completion::All
-        && let Some(store) = &store
-    {
-        filter::build(store, Due::AnyChange).await?;
+    let reported = report.finish().and_then(|()| Ok(report.print_summary(&mut std::io::stdout().lock())?));
+    if let Some(store) = &store {
+        if let Ok(Completion::All) = completion {
+            filter::build(store, Due::AnyChange).await?;
+        } else {
+            filter::build_after_interruption(store).await;
+        }
     }
+    let completion = completion?;
+    reported?;
     if completion == Completion::All && report.failed() > 0 {
         bail!("PostgreSQL rejected {}", plural(report.failed() as u64, "chartset"));
     }
@@ -132,13 +126,7 @@ struct Ingest {
 }
 
 impl Ingest {
-    fn new(
-        store: Option<Store>,
-        inputs: Vec<Input>,
-        invalidation: &BackgroundInvalidation,
-        full: bool,
-        sampler: Sampler,
-    ) -> Self {
+    fn new(store: Option<Store>, inputs: Vec<Input>, full: bool, sampler: Sampler) -> Self {
         let (stored_this_run, stop) = (StoredHashes::default(), CancellationToken::new());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let fingerprinter = if store.is_some() { Fingerprinter::for_this_program().ok() } else { None };
@@ -152,7 +140,7 @@ impl Ingest {
             stop: stop.clone(),
             sampler,
         };
-        let writer = Writer { store, stored_this_run, changed: invalidation.sender(), stop: stop.clone() };
+        let writer = Writer { store, stored_this_run, stop: stop.clone() };
         Self {
             reader: Arc::new(reader),
             writer,

@@ -1,8 +1,7 @@
 //! Stores decoded song folders, one transaction each.
 
-use chart_index_domain::{ChartsetDraft, NoteHash};
+use chart_index_domain::ChartsetDraft;
 use chart_index_store::{InputFingerprint, PutEffect, Store, StoreError};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
@@ -19,8 +18,6 @@ pub(super) struct Writer {
     pub(super) store: Option<Store>,
     /// The charts stored by this run.
     pub(super) stored_this_run: StoredHashes,
-    /// Sends changed charts to the cache invalidation.
-    pub(super) changed: mpsc::UnboundedSender<Vec<NoteHash>>,
     /// Cancels retries of store calls.
     pub(super) stop: CancellationToken,
 }
@@ -80,12 +77,7 @@ impl Writer {
     async fn store_draft(&self, draft: &ChartsetDraft) -> Result<ChartsetLine, StoreError> {
         let line = ChartsetLine::new(ChartsetOutcome::Read, draft.path.clone(), draft.id, draft.charts.len());
         let Some(store) = &self.store else { return Ok(line) };
-        let mut attempts = 0;
-        let put = || {
-            attempts += 1;
-            store.put_chartset(draft, now_ms())
-        };
-        let put = match retry_store_call(&self.stop, put).await {
+        let put = match retry_store_call(&self.stop, || store.put_chartset(draft, now_ms())).await {
             Err(error) if error.is_rejected() => {
                 let reason = Some(error_chain(&error));
                 return Ok(ChartsetLine { outcome: ChartsetOutcome::Failed, reason, ..line });
@@ -93,14 +85,6 @@ impl Writer {
             put => put?,
         };
         self.stored_this_run.extend(draft);
-        // An attempt that lost its connection may have stored the chartset, so that the retry finds it
-        // unchanged.
-        if put.effect != PutEffect::Unchanged || attempts > 1 {
-            // The receiver outlives the ingest.
-            let _ = self
-                .changed
-                .send(draft.charts.iter().map(|chart| chart.hash).chain(put.dropped_charts).collect());
-        }
         Ok(ChartsetLine { outcome: put.effect.into(), removed: put.removed, ..line })
     }
 }

@@ -1,72 +1,75 @@
-//! The commands `sync`, `rebuild` and `verify --search`, which keep Meilisearch nodes in sync with PostgreSQL.
+//! The commands `sync`, `rebuild` and `verify --search`, and the part of `follow` that keeps Meilisearch nodes
+//! in sync with PostgreSQL.
 //!
-//! Each node is independent: it has its own index with its own checkpoint, and its own writers. Three locks per
-//! node coordinate these. They are advisory locks of PostgreSQL, keyed by the URL of the node:
+//! Each node is independent: it has its own index with its own position in the change feed, and its own
+//! writers. Three locks per node coordinate these. They are advisory locks of PostgreSQL, keyed by the URL of
+//! the node:
 //!
 //! | Lock | Held by | For | So that |
 //! |---|---|---|---|
-//! | `Sync` | `sync` | its whole run | only one process follows the catalogue |
+//! | `Sync` | `sync`, `follow` | its whole run | only one process follows the catalogue |
 //! | `Rebuild` | `rebuild` | its whole run | only one process fills the new index |
-//! | `Write` | `sync` | one pass | only one process writes to the live index |
+//! | `Write` | `sync`, `follow` | one pass | only one process writes to the live index |
 //! | `Write` | `rebuild` | the last changes and the swap | only one process writes to the live index |
 //!
-//! `sync --follow` therefore continues while a rebuild fills the new index:
+//! `follow` therefore continues while a rebuild fills the new index:
 //!
 //! ```text
-//! sync     ── pass ── pass ── pass ── pass ─┐ waits for Write ┌─ pass on the new index ──
+//! follow   ── pass ── pass ── pass ── pass ─┐ waits for Write ┌─ pass on the new index ──
 //! rebuild  ── fill the new index ── catch up ── Write: catch up, check, swap ─┘
 //! ```
 //!
 //! # Why no change is lost, and none is overwritten by an older one
 //!
-//! - A pass acquires `Write` before it reads the checkpoint of the live index, the changes and the chartsets.
-//!   It releases `Write` after its last task has succeeded and the checkpoint is set. So everything that it
-//!   writes was read under the same lock.
-//! - A rebuild acquires `Write`, applies all changes up to the current transaction horizon to the new index,
-//!   and swaps the indexes, all under this lock. Horizons never decrease, so the checkpoint of the new index is
-//!   at least that of the old one. The next pass reads the checkpoint of the new index and continues from it.
+//! - A pass acquires `Write` before it reads the position of the live index, the changes and the chartsets. It
+//!   releases `Write` after its last task has succeeded and the position is set. So everything that it writes
+//!   was read under the same lock.
+//! - A rebuild acquires `Write`, applies all changes that have numbers to the new index, and swaps the indexes,
+//!   all under this lock. Numbers only increase, so the position of the new index is at least that of the old
+//!   one, unless the old one is of another feed. The next pass reads the position of the new index and
+//!   continues from it.
 //! - A process that dies releases its locks with its connection, but may leave tasks in the queue of the node.
 //!   Meilisearch processes tasks in order, so those of the next writer come after them. If one of them is the
-//!   swap of a rebuild, the next pass may have read the checkpoint of the old index, which is lower or equal,
-//!   and applies some changes a second time. That is harmless: chartsets are always written in their current
-//!   state, and a checkpoint is set after everything that it covers.
+//!   swap of a rebuild, the next pass may have read the position of the old index, which is lower or equal, and
+//!   applies some changes a second time. That is harmless: chartsets are always written in their state in the
+//!   feed or a later one, and a position is set after everything that it covers.
+//! - A rebuild numbers all changes after it has read the last chartset. So an index has no change without a
+//!   number, and if PostgreSQL loses one that it has, in a failover or a restore, its position is lost as well.
+//!   A pass that failed may have written changes after the position: `follow` makes sure that they are not lost
+//!   before it runs the next one.
 //! - A process that loses its connection has lost its locks. It checks them before every write request, and
 //!   once a second otherwise, and ends. Only a request that was already in flight cannot be prevented, since
 //!   Meilisearch has no conditional writes. If it arrived after those of the next writer, `verify --search`
 //!   would find the difference.
 
-mod checkpoints;
 mod node;
-mod outbox_watch;
 mod pass;
 mod rebuild;
 mod sync;
 mod verify;
 
 pub(crate) use rebuild::rebuild;
-pub(crate) use sync::sync;
+pub(crate) use sync::{Follower, NodePosition, sync};
 pub(crate) use verify::verify;
 
 use anyhow::{Context, Result, ensure};
-use chart_index_search::{IndexWriter, MeilisearchArguments, NodeConfig};
+use chart_index_search::{IndexWriter, MeilisearchArguments};
 
-/// The nodes, at least one.
+/// Checks that the arguments name a node.
 ///
 /// # Errors
 /// No node is configured, or the numbers of nodes and keys do not match.
-pub(crate) fn nodes(arguments: &MeilisearchArguments) -> Result<Vec<NodeConfig>> {
+pub(crate) fn check_nodes(arguments: &MeilisearchArguments) -> Result<()> {
     let nodes = arguments.nodes()?;
     ensure!(!nodes.is_empty(), "no Meilisearch node: set MEILISEARCH_URL or --meilisearch-url");
-    Ok(nodes)
+    Ok(())
 }
 
 /// A writer for each node.
 ///
 /// # Errors
-/// Those of [`nodes`], or the system has no root certificates for a node with TLS.
+/// The numbers of nodes and keys do not match, or the system has no root certificates for a node with TLS.
 pub(crate) fn writers(arguments: &MeilisearchArguments) -> Result<Vec<IndexWriter>> {
-    nodes(arguments)?
-        .iter()
-        .map(|node| IndexWriter::new(node).with_context(|| node.url.to_string()))
-        .collect()
+    let nodes = arguments.nodes()?;
+    nodes.iter().map(|node| IndexWriter::new(node).with_context(|| node.url.to_string())).collect()
 }

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use anyhow::{Result, bail, ensure};
-use chart_index_domain::ChartsetId;
-use chart_index_domain::search::{Checkpoint, RecordedCheckpoint};
+use chart_index_domain::{ChartsetId, Position};
 use chart_index_search::{IndexWriter, Target};
 use chart_index_store::{NodeRole, Store};
 
@@ -52,22 +51,17 @@ pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result
     progress.finish();
     // First most changes made in the meantime, while `sync` still follows the live index; then the rest under
     // its lock.
-    let checkpoint = node.locks.while_held(catch_up(node, Target::Rebuild, start)).await??;
-    let checkpoint = node.with_write_lock(swap(node, checkpoint)).await?;
+    let position = node.locks.while_held(catch_up(node, Target::Rebuild, start)).await??;
+    let position = node.with_write_lock(swap(node, position)).await?;
     node.locks.release(NodeRole::Rebuild).await?;
-    node.print(format_args!("rebuilt with {}, checkpoint {checkpoint}", plural(sets, "chartset")))
+    node.print(format_args!("rebuilt with {}, position {position}", plural(sets, "chartset")))
 }
 
-/// Fills a new index with all listed chartsets. Returns its checkpoint and the number of chartsets.
-async fn fill(node: &Node, progress: &mut Progress) -> Result<(RecordedCheckpoint, u64)> {
-    if node.store.start_outbox_epoch().await? {
-        node.print(format_args!(
-            "the database was restored into another PostgreSQL cluster: all nodes must be rebuilt"
-        ))?;
-    }
+/// Fills a new index with all listed chartsets. Returns its position and the number of chartsets.
+async fn fill(node: &Node, progress: &mut Progress) -> Result<(Position, u64)> {
     node.writer.begin_rebuild().await?;
-    // Read before the first chartset, so that all later changes come after this checkpoint.
-    let checkpoint = node.store.current_checkpoint().await?;
+    // Read before the first chartset, so that all later changes come after this position.
+    let position = node.store.feed_position().await?;
     let mut batches = Batches::new(node, Target::Rebuild);
     let mut after = None;
     loop {
@@ -80,28 +74,24 @@ async fn fill(node: &Node, progress: &mut Progress) -> Result<(RecordedCheckpoin
     }
     let (written, rejected) = batches.finish().await?;
     node.writer.record_quarantine(Target::Rebuild, &[], &[], &rejected).await?;
-    node.writer.set_checkpoint(Target::Rebuild, checkpoint).await?;
-    Ok((checkpoint, written.put))
+    node.writer.set_position(Target::Rebuild, position).await?;
+    Ok((position, written.put))
 }
 
 /// Applies the last changes to the new index, compares it with PostgreSQL, and swaps it with the live index.
 /// Needs the lock [`NodeRole::Write`].
-async fn swap(node: &Node, from: RecordedCheckpoint) -> Result<Checkpoint> {
-    let checkpoint = catch_up(node, Target::Rebuild, from).await?.checkpoint;
-    check(node, checkpoint).await?;
+async fn swap(node: &Node, from: Position) -> Result<Position> {
+    let position = catch_up(node, Target::Rebuild, from).await?;
+    check(node, position).await?;
     node.locks.check().await?;
-    // An index of this catalogue cannot be ahead of its horizon: the live one belongs to another catalogue.
-    if node.writer.read_state().await?.is_some_and(|live| live.checkpoint > checkpoint) {
-        node.writer.set_checkpoint(Target::Live, Checkpoint::default()).await?;
-    }
     node.writer.finish_rebuild().await?;
-    Ok(checkpoint)
+    Ok(position)
 }
 
-/// Compares the new index, which is at `checkpoint`, with PostgreSQL: the exact number of chartsets, and all
-/// attributes of some samples. Chartsets that changed since the checkpoint, and those that the node rejected,
-/// are ignored on both sides.
-async fn check(node: &Node, checkpoint: Checkpoint) -> Result<()> {
+/// Compares the new index, which is at `position`, with PostgreSQL: the exact number of chartsets, and all
+/// attributes of some samples. Chartsets that changed after the position, and those that the node rejected, are
+/// ignored on both sides.
+async fn check(node: &Node, position: Position) -> Result<()> {
     let mut differing = Vec::new();
     for sample in 0..SAMPLES {
         let start = ChartsetId::from_bytes((u64::MAX / SAMPLES * sample).to_be_bytes());
@@ -109,7 +99,7 @@ async fn check(node: &Node, checkpoint: Checkpoint) -> Result<()> {
         let ids: Vec<ChartsetId> = sets.iter().map(|set| set.chartset.id).collect();
         differing.extend(node.writer.compare(Target::Rebuild, &ids, &sets).await?);
     }
-    let shown = node.store.shown_count(checkpoint).await?;
+    let shown = node.store.shown_count(position).await?;
     let changed: HashSet<ChartsetId> = shown.changed.iter().copied().collect();
     let quarantined = node.writer.read_quarantined(Target::Rebuild).await?.into_iter().map(|set| set.id);
     let quarantined: HashSet<ChartsetId> = quarantined.filter(|id| !changed.contains(id)).collect();

@@ -1,84 +1,70 @@
-//! `chart-indexer sync`: applies the changes of the catalogue to all nodes, once or continuously.
+//! `chart-indexer sync`, which applies the changes of the catalogue to all nodes once, and the part of `follow`
+//! that does so all the time.
 
 use std::convert::Infallible;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use chart_index_domain::search::Checkpoint;
+use chart_index_domain::Position;
 use chart_index_instrumentation::{Sampler, meter};
 use chart_index_search::{FORMAT, IndexWriter, Target};
-use chart_index_store::{ChangesListener, NodeRole, Store};
+use chart_index_store::{ChangesError, NodeRole, Store};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, Span, field};
 
-use crate::backoff::{NODE_RESTART, Pauses, RUNNING_TRANSACTIONS};
+use crate::backoff::{NODE_RESTART, Pauses};
 use crate::change_feed;
-use crate::clock::now_ms;
-use crate::filter;
-use crate::metrics::{BacklogGauges, NodeMetrics};
+use crate::metrics::NodeMetrics;
 use crate::report::Progress;
-use crate::search::checkpoints::Checkpoints;
 use crate::search::node::{Node, Written};
-use crate::search::outbox_watch;
-use crate::search::pass::{Pass, pass};
+use crate::search::pass::{CHANGES_PER_PASS, Pass, apply, changes_after};
 use crate::search::rebuild::rebuild_node;
 
-/// Minimum pause between passes, so that changes made at about the same time are written together.
-const MIN_PASS_INTERVAL: Duration = Duration::from_millis(100);
-/// Maximum wait for a notification. After that, changes whose notification was lost are found.
-const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a single `sync` waits for running transactions that delay changes committed before it started.
-const TRANSACTIONS_TIMEOUT: Duration = Duration::from_mins(1);
-/// How often old tasks and changes are deleted.
+/// Maximum time between two passes. The node may have been restored to an earlier state meanwhile.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// How often old tasks are deleted.
 const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
-/// How long tasks and changes are retained.
+/// How long tasks are retained.
 const RETENTION: Duration = Duration::from_hours(24);
 
+/// The position of the index of a node, while it is known. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NodePosition(Arc<Mutex<Option<Position>>>);
+
+impl NodePosition {
+    pub(crate) fn get(&self) -> Option<Position> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, position: Position) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(position);
+    }
+}
+
 /// Applies the changes of the catalogue to one node.
-struct Follower {
+pub(crate) struct Follower {
     store: Store,
     writer: IndexWriter,
-    /// The index of the node in `checkpoints`.
-    number: usize,
-    checkpoints: Arc<Checkpoints>,
+    position: NodePosition,
     metrics: NodeMetrics,
     sampler: Sampler,
     pruned_at: Option<Instant>,
+    /// The positions before and after the changes of the last pass, unless it succeeded.
+    unfinished: Option<(Position, Position)>,
 }
 
-/// Applies all changes to all nodes. With `follow`, continues for ever and retries nodes that fail. The sampler
-/// decides which passes have a span.
+/// Applies all changes to all nodes. The sampler decides which passes have a span.
 ///
 /// # Errors
-/// Without `follow`: a node failed. The other nodes are up to date.
-pub(crate) async fn sync(
-    store: &Store,
-    writers: Vec<IndexWriter>,
-    follow: bool,
-    sampler: Sampler,
-) -> Result<()> {
-    let listener = follow.then(|| store.changes_listener());
-    let _feed = listener.clone().map(|listener| follow_change_feed(store, listener));
-    if !follow {
-        change_feed::assign(store).await?;
-    }
-    let checkpoints = Arc::new(Checkpoints::of_nodes(writers.len()));
-    let _watch = follow.then(|| watch_outbox(store, &checkpoints));
-    let _filter = follow.then(|| AbortOnDropHandle::new(tokio::spawn(filter::follow(store.clone()))));
-    let addresses: Vec<&str> = writers.iter().map(|writer| writer.node_url().address()).collect();
-    let metrics = NodeMetrics::of_nodes(&meter(), &addresses);
+/// A node failed. The other nodes are up to date.
+pub(crate) async fn sync(store: &Store, writers: Vec<IndexWriter>, sampler: Sampler) -> Result<()> {
     let mut nodes = JoinSet::new();
-    for (number, (writer, metrics)) in writers.into_iter().zip(metrics).enumerate() {
-        let (store, checkpoints, listener) = (store.clone(), checkpoints.clone(), listener.clone());
-        let mut follower = Follower { store, writer, number, checkpoints, metrics, sampler, pruned_at: None };
+    for mut follower in Follower::of_nodes(store, writers, sampler) {
         nodes.spawn(async move {
-            match listener {
-                Some(listener) => Box::pin(follower.follow(listener)).await,
-                None => Box::pin(follower.sync_once()).await.map_err(|error| follower.print_error(&error)),
-            }
+            Box::pin(follower.sync_once()).await.map_err(|error| follower.print_error(&error))
         });
     }
     let (count, mut failed) = (nodes.len(), 0);
@@ -89,17 +75,22 @@ pub(crate) async fn sync(
     Ok(())
 }
 
-fn follow_change_feed(store: &Store, listener: ChangesListener) -> AbortOnDropHandle<Infallible> {
-    let gauges = BacklogGauges::of_change_feed(&meter());
-    AbortOnDropHandle::new(tokio::spawn(change_feed::follow(store.clone(), listener, gauges)))
-}
-
-fn watch_outbox(store: &Store, checkpoints: &Arc<Checkpoints>) -> AbortOnDropHandle<Infallible> {
-    let watch = outbox_watch::watch(store.clone(), checkpoints.clone(), BacklogGauges::of_outbox(&meter()));
-    AbortOnDropHandle::new(tokio::spawn(watch))
-}
-
 impl Follower {
+    pub(crate) fn of_nodes(store: &Store, writers: Vec<IndexWriter>, sampler: Sampler) -> Vec<Self> {
+        let addresses: Vec<&str> = writers.iter().map(|writer| writer.node_url().address()).collect();
+        let metrics = NodeMetrics::of_nodes(&meter(), &addresses);
+        let new = |(writer, metrics)| {
+            let (store, position) = (store.clone(), NodePosition::default());
+            Self { store, writer, position, metrics, sampler, pruned_at: None, unfinished: None }
+        };
+        writers.into_iter().zip(metrics).map(new).collect()
+    }
+
+    /// The position of the index, which the follower updates.
+    pub(crate) fn position(&self) -> NodePosition {
+        self.position.clone()
+    }
+
     fn print_error(&self, error: &anyhow::Error) {
         let _ = writeln!(std::io::stderr(), "{}: {error:#}", self.writer.node_url());
     }
@@ -111,33 +102,29 @@ impl Follower {
             node.locks.try_acquire(NodeRole::Sync).await?,
             "another process is already syncing this node"
         );
-        let (start, mut written) = (Instant::now(), Written::default());
-        let (mut goal, mut pauses) = (None, Pauses::new(RUNNING_TRANSACTIONS));
+        let mut written = Written::default();
         loop {
-            let pass = self.run_pass(&node).await?;
-            written += pass.written;
-            let goal = *goal.get_or_insert(pass.committed);
-            if !pass.is_last {
-                continue;
+            change_feed::assign(&self.store).await?;
+            let goal = self.store.feed_position().await?;
+            loop {
+                let pass = self.run_pass(&node).await?;
+                written += pass.written;
+                if pass.position.sequence >= goal.sequence {
+                    print_written(&node, written, pass.position)?;
+                    return self.prune_tasks().await;
+                }
+                if pass.is_last {
+                    break;
+                }
             }
-            let checkpoint = pass.recorded.checkpoint;
-            if checkpoint >= goal {
-                print_written(&node, written, checkpoint)?;
-                return self.finish_pass(&node, checkpoint).await;
-            }
-            ensure!(
-                start.elapsed() < TRANSACTIONS_TIMEOUT,
-                "timed out: changes are delayed by a running transaction in PostgreSQL"
-            );
-            tokio::time::sleep(pauses.next()).await;
         }
     }
 
-    /// Applies changes until the program ends.
-    async fn follow(&mut self, mut listener: ChangesListener) -> Result<(), ()> {
+    /// Applies changes as they get numbers. Never returns.
+    pub(crate) async fn follow(mut self, mut numbers: watch::Receiver<u64>) -> Infallible {
         let mut pauses = Pauses::new(NODE_RESTART);
         loop {
-            let Err(error) = Box::pin(self.follow_until_error(&mut listener, &mut pauses)).await;
+            let Err(error) = Box::pin(self.follow_until_error(&mut numbers, &mut pauses)).await;
             let pause = pauses.next();
             self.print_error(&error);
             tokio::time::sleep(pause).await;
@@ -146,7 +133,7 @@ impl Follower {
 
     async fn follow_until_error(
         &mut self,
-        listener: &mut ChangesListener,
+        numbers: &mut watch::Receiver<u64>,
         restarts: &mut Pauses,
     ) -> Result<Infallible> {
         let node = Node::connect(&self.store, &self.writer).await?;
@@ -154,7 +141,7 @@ impl Follower {
             node.print(format_args!("another process is already syncing this node, waiting for it to end"))?;
             node.locks.acquire(NodeRole::Sync).await?;
         }
-        let (mut written, mut pauses) = (Written::default(), Pauses::new(RUNNING_TRANSACTIONS));
+        let mut written = Written::default();
         loop {
             let pass = self.run_pass(&node).await?;
             restarts.reset();
@@ -162,36 +149,27 @@ impl Follower {
             if !pass.is_last {
                 continue;
             }
-            let checkpoint = pass.recorded.checkpoint;
             if written != Written::default() {
-                print_written(&node, std::mem::take(&mut written), checkpoint)?;
-                pauses.reset();
+                print_written(&node, std::mem::take(&mut written), pass.position)?;
             }
-            self.finish_pass(&node, checkpoint).await?;
-            tokio::time::sleep(MIN_PASS_INTERVAL).await;
-            let is_settled = !pass.has_running_transactions && checkpoint == pass.committed;
-            listener.changed(if is_settled { NOTIFICATION_TIMEOUT } else { pauses.next() }).await;
+            self.prune_tasks().await?;
+            // Returns at once if there was a new number during the pass.
+            let _ = tokio::time::timeout(MAX_PAUSE, numbers.changed()).await;
         }
     }
 
-    /// Records the checkpoint of the node, and once per [`PRUNE_INTERVAL`] deletes old tasks and changes.
-    async fn finish_pass(&mut self, node: &Node, checkpoint: Checkpoint) -> Result<()> {
-        self.checkpoints.set(self.number, checkpoint);
-        if self.pruned_at.is_some_and(|at| at.elapsed() < PRUNE_INTERVAL) {
-            return Ok(());
-        }
-        self.pruned_at = Some(Instant::now());
-        node.writer.prune_tasks(RETENTION).await?;
-        if let Some(applied) = self.checkpoints.lowest() {
-            let retention_ms = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
-            node.store.prune_changes(applied, now_ms() - retention_ms).await?;
+    /// Deletes old tasks of the node, once per [`PRUNE_INTERVAL`].
+    async fn prune_tasks(&mut self) -> Result<()> {
+        if self.pruned_at.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL) {
+            self.pruned_at = Some(Instant::now());
+            self.writer.prune_tasks(RETENTION).await?;
         }
         Ok(())
     }
 
     /// Runs a pass on the live index. First rebuilds the index of a node that has none, or one with an older
     /// format.
-    async fn run_pass(&self, node: &Node) -> Result<Pass> {
+    async fn run_pass(&mut self, node: &Node) -> Result<Pass> {
         loop {
             match self.observe_pass(node).await? {
                 Ok(pass) => return Ok(pass),
@@ -204,9 +182,9 @@ impl Follower {
     }
 
     /// Runs a pass in a span, and records it. A pass that finds that a rebuild is needed is not recorded.
-    async fn observe_pass(&self, node: &Node) -> Result<Result<Pass, &'static str>> {
+    async fn observe_pass(&mut self, node: &Node) -> Result<Result<Pass, &'static str>> {
         let (start, span) = (Instant::now(), self.pass_span());
-        let result = node.with_write_lock(try_pass(node)).instrument(span.clone()).await;
+        let result = node.with_write_lock(self.try_pass(node)).instrument(span.clone()).await;
         match &result {
             Ok(Ok(Pass { written: Written { put, deleted }, quarantined, .. })) => {
                 self.metrics.record_pass(start.elapsed(), *put, *deleted, *quarantined);
@@ -236,24 +214,53 @@ impl Follower {
             "otel.status_code" = field::Empty,
         )
     }
-}
 
-/// Runs a pass, or returns why the live index has to be rebuilt first.
-///
-/// # Errors
-/// Among others, the index has a newer format. It is not rebuilt: two versions of this program would alternate.
-async fn try_pass(node: &Node) -> Result<Result<Pass, &'static str>> {
-    match node.writer.read_state().await? {
-        None => Ok(Err("no index")),
-        Some(state) if state.format > FORMAT => {
-            bail!("the index has a newer format; to downgrade, run `chart-indexer rebuild` of this version")
+    /// Runs a pass, or returns why the live index has to be rebuilt first.
+    ///
+    /// # Errors
+    /// Among others, the index has a newer format. It is not rebuilt: two versions of this program would
+    /// alternate.
+    async fn try_pass(&mut self, node: &Node) -> Result<Result<Pass, &'static str>> {
+        let position = match node.writer.read_state().await? {
+            None => return Ok(Err("no index")),
+            Some(state) if state.format > FORMAT => {
+                bail!(
+                    "the index has a newer format; to downgrade, run `chart-indexer rebuild` of this version"
+                )
+            }
+            Some(state) if state.format < FORMAT => return Ok(Err("the index has an older format")),
+            Some(state) => state.position,
+        };
+        let position = self.lost_position(node, position).await?.unwrap_or(position);
+        self.position.set(position);
+        let changes = changes_after(&self.store, position, CHANGES_PER_PASS).await?;
+        self.unfinished = Some((position, changes.next));
+        let pass = apply(node, Target::Live, position, &changes).await?;
+        self.unfinished = None;
+        self.position.set(pass.position);
+        Ok(Ok(pass))
+    }
+
+    /// A pass that failed may have written some of its changes. If PostgreSQL has lost these since, in a
+    /// failover or a restore, the index needs a rebuild: then sets its position to that of the lost changes,
+    /// from which the feed does not continue, and returns it. Without this, the index would have the lost
+    /// changes at a position before them.
+    async fn lost_position(&mut self, node: &Node, current: Position) -> Result<Option<Position>> {
+        let Some((_, lost)) = self.unfinished.filter(|(from, _)| *from == current) else { return Ok(None) };
+        match self.store.chartset_changes(lost, 0).await {
+            Err(ChangesError::RebuildNeeded { .. }) => {
+                node.locks.check().await?;
+                node.writer.set_position(Target::Live, lost).await?;
+                self.unfinished = None;
+                Ok(Some(lost))
+            }
+            Err(ChangesError::Read(error)) => Err(error.into()),
+            Ok(_) => Ok(None),
         }
-        Some(state) if state.format < FORMAT => Ok(Err("the index has an older format")),
-        Some(state) => pass(node, Target::Live, state.recorded()).await.map(Ok),
     }
 }
 
-fn print_written(node: &Node, written: Written, checkpoint: Checkpoint) -> Result<()> {
+fn print_written(node: &Node, written: Written, position: Position) -> Result<()> {
     let Written { put, deleted } = written;
-    node.print(format_args!("{put} written, {deleted} deleted, checkpoint {checkpoint}"))
+    node.print(format_args!("{put} written, {deleted} deleted, position {position}"))
 }

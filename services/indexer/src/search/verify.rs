@@ -6,12 +6,13 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use chart_index_domain::ChartsetId;
+use chart_index_domain::{ChartsetId, Position};
 use chart_index_search::{Difference, DifferenceKind, FORMAT, IndexWriter, Target};
-use chart_index_store::{CatalogueSnapshot, NodeRole, Store};
+use chart_index_store::{NodeRole, Store};
 
 use crate::report::{Progress, plural};
 use crate::search::node::Node;
+use crate::search::pass::changes_after;
 use crate::search::rebuild::unchanged_count;
 
 /// Chartsets that are compared per query.
@@ -47,9 +48,9 @@ pub(crate) async fn verify(store: &Store, writers: &[IndexWriter]) -> Result<()>
 /// Compares a node and returns the number of differences.
 async fn verify_node(store: &Store, writer: &IndexWriter) -> Result<usize> {
     let node = Node::connect(store, writer).await?;
-    let start = store.snapshot().await?;
+    let start = store.feed_position().await?;
     let (count, suspects) = scan(&node).await?;
-    let mut findings = recheck(&node, &start, suspects).await?;
+    let mut findings = recheck(&node, start, suspects).await?;
     mark_rejected(&node, &mut findings).await?;
     let settings = writer.find_setting_differences().await?;
     for setting in &settings {
@@ -102,7 +103,7 @@ async fn scan(node: &Node) -> Result<(u64, BTreeSet<ChartsetId>)> {
 /// up.
 async fn recheck(
     node: &Node,
-    since: &CatalogueSnapshot,
+    since: Position,
     mut suspects: BTreeSet<ChartsetId>,
 ) -> Result<Vec<Difference>> {
     let start = Instant::now();
@@ -131,9 +132,9 @@ async fn is_synced(node: &Node) -> Result<bool> {
 async fn recheck_locked(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<(Vec<Difference>, bool)> {
     let state = node.writer.read_state().await?.context("no index: run `chart-indexer rebuild`")?;
     ensure!(state.format == FORMAT, "the index has another format: run `chart-indexer rebuild`");
-    // Fails if the checkpoint belongs to another history.
-    node.store.changes(state.recorded(), 1).await?;
-    let shown = node.store.shown_count(state.checkpoint).await?;
+    // Fails if the index has to be rebuilt.
+    changes_after(&node.store, state.position, 0).await?;
+    let shown = node.store.shown_count(state.position).await?;
     suspects.extend(&shown.changed);
     let findings = compare_all(node, suspects).await?;
     let missing = findings.iter().filter(|finding| finding.kind == DifferenceKind::Missing);

@@ -57,7 +57,7 @@ pub(crate) async fn docs(
     check: RateLimitCheck,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let key = CacheKey::page(b"docs", docs.pages.watch.generation());
+    let key = CacheKey::page(b"docs");
     let fill = {
         let (html, pages) = (Arc::clone(&docs.docs), Arc::clone(&docs.pages));
         move || async move {

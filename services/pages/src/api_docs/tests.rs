@@ -19,20 +19,18 @@ use super::*;
 fn templates() -> BTreeSet<&'static str> {
     let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
     let limiting = HttpRateLimiter::new(limiter, TrustedProxies::default());
-    let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled()).unwrap();
+    let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled());
     let cache = ResponseCache::new(limiting, cache);
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
-    let watch = CatalogueWatch::disabled();
     let lookup = chart_index_lookup::routes(LookupState {
         store: store.clone(),
         cache: cache.clone(),
         background: Handle::current(),
     });
     let browse = chart_index_browse::routes(BrowseState {
-        engines: SearchEngines::new(Arc::new(PostgresSearch::new(store.clone(), watch.clone()))),
+        engines: SearchEngines::new(Arc::new(PostgresSearch::new(store.clone(), CatalogueWatch::disabled()))),
         store: store.clone(),
-        watch,
         cache: cache.clone(),
         source_pages: SourcePages {
             alpha_source_page: "https://alpha.example/sets".parse().unwrap(),

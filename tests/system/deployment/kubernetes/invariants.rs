@@ -64,6 +64,7 @@ const OBJECTS: &[&str] = &[
     "Namespace chart-index",
     "NetworkPolicy chart-index-from-gateway",
     "NetworkPolicy chart-index-from-prometheus",
+    "NetworkPolicy chart-index-to-redis",
     "NetworkPolicy chart-indexer-from-prometheus",
     "NetworkPolicy default-deny",
     "NetworkPolicy dns",

@@ -9,7 +9,7 @@ use super::objects::{Objects, Workload, array, name, text};
 /// Secrets that operators or the component `postgres` create: docs/operations/kubernetes.md.
 const SECRETS: &[&str] = &["meilisearch", "postgres-app", "redis"];
 
-/// The files that each workload of the programs reads secrets from.
+/// The files that each workload of the programs reads secrets from: jobs the first, and only replicas the last.
 const SECRET_SETTINGS: &[&str] = &["DATABASE_URL_FILE", "MEILISEARCH_API_KEY_FILE", "REDIS_URL_FILE"];
 
 pub(super) fn services_select_pods(objects: &Objects) -> Vec<String> {
@@ -107,7 +107,12 @@ pub(super) fn secrets_are_files(objects: &Objects) -> Vec<String> {
 }
 
 fn missing_settings(objects: &Objects, workload: &Workload) -> Vec<String> {
-    let wanted = if workload.object["kind"] == "Job" { &SECRET_SETTINGS[..1] } else { SECRET_SETTINGS };
+    let is_replica = objects.replicas().iter().any(|replica| replica.title() == workload.title());
+    let wanted = match &workload.object["kind"] {
+        kind if kind == "Job" => &SECRET_SETTINGS[..1],
+        _ if is_replica => SECRET_SETTINGS,
+        _ => &SECRET_SETTINGS[..2],
+    };
     let mut missing = Vec::new();
     for container in workload.containers() {
         let variables = objects.variables(container);

@@ -1,0 +1,477 @@
+//! What has changed in the catalogue lately: shows which entries are current.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::mem;
+use std::time::{Duration, Instant};
+
+use ahash::RandomState;
+use chart_index_domain::{CatalogueChange, CataloguePoll, Origin, Position};
+
+use crate::CacheKey;
+use crate::clock::{self, Now, real_ms};
+use crate::key::{EntityName, name_of};
+use crate::sync::{AtomicU64, Ordering, PoisonError, RwLock, RwLockReadGuard};
+use crate::version::Version;
+
+/// The last known position of the catalogue, and what has changed up to it.
+///
+/// It knows the last changes of at least 65,536 entities, and up to twice as many, in at most 16 MB. Of entries
+/// from before that it cannot show that they are current.
+pub struct RecentChanges {
+    /// The last known [`Version`].
+    current: AtomicU64,
+    /// Until when entries can be shown to be current, by [`real_ms`]; zero if they cannot.
+    confirmed_until_ms: AtomicU64,
+    changes: RwLock<Changes>,
+}
+
+/// Whether an entry has the state of the catalogue that is known now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Currency {
+    /// It has, apart from changes of the last seconds.
+    Current,
+    /// What it shows has changed since; for lists and pages, something in the catalogue has.
+    Changed,
+    /// An operator has removed what it shows since; for lists and pages, something in the catalogue.
+    Removed,
+    /// It cannot be shown.
+    Unknown,
+}
+
+/// How long a poll shows what is current. Together with [`MAX_PENDING`] this makes up the five seconds within
+/// which a removal is in force (docs/api.md, "ROX file").
+const MAX_SILENCE: Duration = Duration::from_secs(3);
+/// The maximum age of a change that a poll found without a sequence.
+const MAX_PENDING: Duration = Duration::from_secs(2);
+
+impl RecentChanges {
+    /// Without a poll, nothing is known.
+    #[must_use]
+    pub fn new() -> Self {
+        clock::start();
+        Self {
+            current: AtomicU64::new(Version::UNKNOWN.bits()),
+            confirmed_until_ms: AtomicU64::new(0),
+            changes: RwLock::default(),
+        }
+    }
+
+    /// Applies a poll that began at this time. Each poll must ask for the changes after the last one that was
+    /// applied. One that arrives late adds what it found.
+    pub fn apply(&self, poll: CataloguePoll, began: Instant) {
+        let began_ms = real_ms(began);
+        let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
+        let is_late = began_ms < changes.last_poll_ms;
+        if is_late && changes.origin != Some(poll.position.origin) {
+            return;
+        }
+        changes.apply(poll.position, poll.changes);
+        // In this order, and read in the opposite one: the confirmation applies to the new version only.
+        self.current.store(changes.version.bits(), Ordering::Release);
+        if !is_late {
+            changes.last_poll_ms = began_ms;
+            let is_confirmed = poll.oldest_pending.is_none_or(|age| age <= MAX_PENDING);
+            let until_ms = began_ms + u64::try_from(MAX_SILENCE.as_millis()).unwrap_or(0);
+            self.confirmed_until_ms.store(if is_confirmed { until_ms } else { 0 }, Ordering::Release);
+        }
+    }
+
+    /// Whether an entry is current, whose read began at this version. For a version that is the last known one,
+    /// as those of most entries are, it only reads atomics.
+    pub(crate) fn currency(&self, key: &CacheKey, version: Version, now: Now) -> Currency {
+        let if_unchanged = if self.is_confirmed(now) { Currency::Current } else { Currency::Unknown };
+        let current = self.version();
+        if !version.has_origin_of(current) {
+            return Currency::Unknown;
+        }
+        if version >= current {
+            return if_unchanged;
+        }
+        let changes = self.read();
+        if !version.has_origin_of(changes.version) {
+            return Currency::Unknown;
+        }
+        let Some(entity) = key.entity() else {
+            let is_removal = changes.last_removal > version.sequence();
+            return if is_removal { Currency::Removed } else { Currency::Changed };
+        };
+        let last = changes.last_change(entity);
+        if last.removal > version.sequence() {
+            Currency::Removed
+        } else if last.change > version.sequence() {
+            Currency::Changed
+        } else if version.sequence() < changes.floor {
+            Currency::Unknown
+        } else {
+            if_unchanged
+        }
+    }
+
+    /// Whether entries can be shown to be current.
+    pub(crate) fn is_confirmed(&self, now: Now) -> bool {
+        now.real_ms < self.confirmed_until_ms.load(Ordering::Acquire)
+    }
+
+    /// The last known version. A read that begins now sees all of its changes.
+    pub(crate) fn version(&self) -> Version {
+        Version::from_bits(self.current.load(Ordering::Acquire))
+    }
+
+    /// The version of a position; [`Version::UNKNOWN`] if that is of another origin than the last known one.
+    pub(crate) fn version_of(&self, position: Position) -> Version {
+        let changes = self.read();
+        let is_known = changes.origin == Some(position.origin);
+        if is_known { changes.version.at(position.sequence) } else { Version::UNKNOWN }
+    }
+
+    /// The position of a version, if it is of the last known origin.
+    pub(crate) fn position_of(&self, version: Version) -> Option<Position> {
+        let changes = self.read();
+        let origin = changes.origin.filter(|_| version.has_origin_of(changes.version))?;
+        Some(Position { origin, sequence: version.sequence() })
+    }
+
+    /// The number of changes that are known.
+    pub(crate) fn len(&self) -> usize {
+        let changes = self.read();
+        changes.newer.entities.len() + changes.older.entities.len()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Changes> {
+        self.changes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for RecentChanges {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for RecentChanges {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RecentChanges").field("version", &self.version()).finish_non_exhaustive()
+    }
+}
+
+/// The changes of one origin.
+struct Changes {
+    origin: Option<Origin>,
+    /// The last known version: all changes from [`floor`](Self::floor) up to it are known.
+    version: Version,
+    /// When the last poll began, by [`real_ms`].
+    last_poll_ms: u64,
+    floor: u64,
+    /// The sequence of the last removal.
+    last_removal: u64,
+    newer: Half,
+    older: Half,
+}
+
+/// The last changes of some entities. When the newer half is full, it replaces the older one.
+#[derive(Default)]
+struct Half {
+    entities: HashMap<EntityName, LastChange, RandomState>,
+    /// The highest sequence.
+    last: u64,
+}
+
+/// The sequences of the last change and the last removal of an entity; 0 if there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct LastChange {
+    change: u64,
+    removal: u64,
+}
+
+impl LastChange {
+    fn max(self, other: Self) -> Self {
+        Self { change: self.change.max(other.change), removal: self.removal.max(other.removal) }
+    }
+}
+
+/// The maximum number of entities in a half.
+const HALF: usize = 65_536;
+
+impl Changes {
+    fn apply(&mut self, position: Position, changes: Option<Vec<CatalogueChange>>) {
+        let is_known_origin = self.origin == Some(position.origin);
+        self.origin = Some(position.origin);
+        self.version = if is_known_origin {
+            self.version.max(self.version.at(position.sequence))
+        } else {
+            self.version.at_next_origin(position.sequence)
+        };
+        let Some(changes) = changes else { return self.clear(self.version.sequence()) };
+        if !is_known_origin {
+            self.last_removal = 0;
+            let first = changes.first().map(|change| change.sequence.saturating_sub(1));
+            self.clear(first.unwrap_or(position.sequence));
+        }
+        for CatalogueChange { sequence, entity, is_removal } in changes {
+            let removal = if is_removal { sequence } else { 0 };
+            self.last_removal = removal.max(self.last_removal);
+            self.insert(name_of(entity), LastChange { change: sequence, removal });
+        }
+    }
+
+    /// Forgets all changes. Those up to this sequence remain unknown.
+    fn clear(&mut self, floor: u64) {
+        self.newer.clear();
+        self.older.clear();
+        self.floor = floor;
+    }
+
+    fn insert(&mut self, entity: EntityName, change: LastChange) {
+        if self.newer.entities.len() == HALF {
+            mem::swap(&mut self.newer, &mut self.older);
+            self.floor = self.floor.max(self.newer.last);
+            self.newer.clear();
+        }
+        let last = self.newer.entities.entry(entity).or_default();
+        *last = change.max(*last);
+        self.newer.last = change.change.max(self.newer.last);
+    }
+
+    fn last_change(&self, entity: &EntityName) -> LastChange {
+        let change_in = |half: &Half| half.entities.get(entity).copied().unwrap_or_default();
+        change_in(&self.newer).max(change_in(&self.older))
+    }
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self {
+            origin: None,
+            version: Version::UNKNOWN,
+            last_poll_ms: 0,
+            floor: 0,
+            last_removal: 0,
+            newer: Half::default(),
+            older: Half::default(),
+        }
+    }
+}
+
+impl Half {
+    fn clear(&mut self) {
+        self.entities.clear();
+        self.last = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chart_index_domain::{ChartsetId, Entity, NoteHash};
+
+    use super::*;
+    use crate::Clock;
+
+    const ORIGIN: Origin = Origin(1);
+
+    fn chart(number: u64) -> Entity {
+        Entity::Chart(NoteHash::from_bytes(*blake3::hash(&number.to_le_bytes()).as_bytes()))
+    }
+
+    fn lookup(number: u64) -> CacheKey {
+        let Entity::Chart(hash) = chart(number) else { unreachable!() };
+        CacheKey::lookup(hash)
+    }
+
+    fn position(origin: Origin, sequence: u64) -> Position {
+        Position { origin, sequence }
+    }
+
+    fn poll(sequence: u64, changes: Option<&[(u64, Entity)]>) -> CataloguePoll {
+        let change_of = |&(sequence, entity): &_| CatalogueChange { sequence, entity, is_removal: false };
+        let changes = changes.map(|changes| changes.iter().map(change_of).collect());
+        CataloguePoll { position: position(ORIGIN, sequence), oldest_pending: None, changes }
+    }
+
+    fn now_after(by: Duration) -> Now {
+        let now = Clock::default().now();
+        Now { real_ms: now.real_ms + u64::try_from(by.as_millis()).unwrap(), ..now }
+    }
+
+    fn currency(changes: &RecentChanges, number: u64, version: Version) -> Currency {
+        changes.currency(&lookup(number), version, now_after(Duration::ZERO))
+    }
+
+    /// What is known after a first poll with sequence 10, and this version.
+    fn known() -> (RecentChanges, Version) {
+        let changes = RecentChanges::new();
+        changes.apply(poll(10, Some(&[])), Instant::now());
+        let version = changes.version();
+        (changes, version)
+    }
+
+    #[test]
+    fn only_changed_entities_change() {
+        let (changes, version) = known();
+        let set = ChartsetId::from_bytes([7; 8]);
+        changes.apply(poll(13, Some(&[(11, chart(1)), (13, Entity::Chartset(set))])), Instant::now());
+        let later = version.at(11);
+        let Entity::Chart(hash) = chart(1) else { unreachable!() };
+        for (key, version, expected) in [
+            (CacheKey::lookup(hash), version, Currency::Changed),
+            (CacheKey::rox(hash), version, Currency::Changed),
+            (CacheKey::preview(hash), version, Currency::Changed),
+            (CacheKey::lookup(hash), later, Currency::Current),
+            (lookup(2), version, Currency::Current),
+            (CacheKey::detail(set), later, Currency::Changed),
+            (CacheKey::source(set), later, Currency::Changed),
+            (CacheKey::source(set), version.at(13), Currency::Current),
+            (CacheKey::list(b""), later, Currency::Changed),
+            (CacheKey::page(b""), later, Currency::Changed),
+            (CacheKey::list(b""), version.at(13), Currency::Current),
+            // From a replica whose poll was later.
+            (CacheKey::lookup(hash), version.at(20), Currency::Current),
+            (CacheKey::list(b""), version.at(20), Currency::Current),
+        ] {
+            assert_eq!(
+                changes.currency(&key, version, now_after(Duration::ZERO)),
+                expected,
+                "{key:?} {version:?}"
+            );
+        }
+        assert_eq!(changes.len(), 2);
+    }
+
+    #[test]
+    fn removals_are_told_from_changes() {
+        let (changes, version) = known();
+        let removal = CatalogueChange { sequence: 11, entity: chart(1), is_removal: true };
+        changes.apply(CataloguePoll { changes: Some(vec![removal]), ..poll(11, None) }, Instant::now());
+        let of = |key: CacheKey| changes.currency(&key, version, now_after(Duration::ZERO));
+        assert_eq!([of(lookup(1)), of(lookup(2))], [Currency::Removed, Currency::Current]);
+        assert_eq!(of(CacheKey::list(b"")), Currency::Removed, "it may contain the chart");
+        let after = version.at(11);
+        changes.apply(poll(12, Some(&[(12, chart(1))])), Instant::now());
+        assert_eq!(currency(&changes, 1, after), Currency::Changed, "restored");
+        assert_eq!(currency(&changes, 1, version), Currency::Removed, "from before");
+        let list = changes.currency(&CacheKey::list(b""), after, now_after(Duration::ZERO));
+        assert_eq!(list, Currency::Changed);
+    }
+
+    #[test]
+    fn nothing_is_current_without_recent_polls() {
+        let changes = RecentChanges::new();
+        assert_eq!(currency(&changes, 1, Version::UNKNOWN), Currency::Unknown, "no poll");
+        assert_eq!(changes.version_of(position(ORIGIN, 1)), Version::UNKNOWN);
+        let (changes, version) = known();
+        let silence = |by| changes.currency(&lookup(1), version, now_after(by));
+        assert_eq!(silence(Duration::from_millis(2_900)), Currency::Current);
+        assert_eq!(silence(Duration::from_secs(3)), Currency::Unknown);
+        changes.apply(poll(11, Some(&[(11, chart(1))])), Instant::now());
+        assert_eq!(silence(Duration::from_mins(1)), Currency::Changed, "that is known without polls");
+
+        let poll_with = |pending| {
+            let oldest_pending = Some(Duration::from_millis(pending));
+            changes.apply(CataloguePoll { oldest_pending, ..poll(11, Some(&[])) }, Instant::now());
+            currency(&changes, 2, version)
+        };
+        assert_eq!(poll_with(2_000), Currency::Current);
+        assert_eq!(poll_with(2_001), Currency::Unknown);
+        assert_eq!(poll_with(0), Currency::Current);
+    }
+
+    #[test]
+    fn versions_of_another_origin_are_unknown() {
+        let (changes, first) = known();
+        let other = Origin(2);
+        changes.apply(CataloguePoll { position: position(other, 9), ..poll(9, Some(&[])) }, Instant::now());
+        assert_eq!(currency(&changes, 1, first), Currency::Unknown);
+        assert_eq!(currency(&changes, 1, first.at(1_000)), Currency::Unknown, "whatever its sequence");
+        assert_eq!(changes.version_of(position(ORIGIN, 9)), Version::UNKNOWN);
+        assert_eq!(changes.position_of(first), None);
+        let second = changes.version_of(position(other, 9));
+        assert_eq!(currency(&changes, 1, second), Currency::Current);
+        assert_eq!(changes.position_of(second), Some(position(other, 9)));
+        assert_eq!(currency(&changes, 1, second.at(8)), Currency::Unknown, "from before the first poll");
+        // The first origin is a new one when it returns: its changes were missed in the meantime.
+        changes.apply(poll(10, Some(&[])), Instant::now());
+        assert_eq!(currency(&changes, 1, first), Currency::Unknown);
+        assert_eq!(currency(&changes, 1, changes.version()), Currency::Current);
+    }
+
+    #[test]
+    fn first_poll_may_have_changes() {
+        let changes = RecentChanges::new();
+        changes.apply(poll(10, Some(&[(6, chart(1)), (10, chart(2))])), Instant::now());
+        let version = changes.version();
+        for (number, sequence, expected) in [
+            (3, 4, Currency::Unknown),
+            (3, 5, Currency::Current),
+            (1, 5, Currency::Changed),
+            (1, 6, Currency::Current),
+        ] {
+            assert_eq!(currency(&changes, number, version.at(sequence)), expected, "{number} at {sequence}");
+        }
+    }
+
+    #[test]
+    fn too_many_changes_leave_older_versions_unknown() {
+        let (changes, version) = known();
+        changes.apply(poll(11, Some(&[(11, chart(1))])), Instant::now());
+        changes.apply(poll(90_000, None), Instant::now());
+        assert_eq!(currency(&changes, 1, version.at(89_999)), Currency::Unknown);
+        assert_eq!(currency(&changes, 1, version.at(90_000)), Currency::Current);
+        assert_eq!(changes.len(), 0);
+    }
+
+    #[test]
+    fn late_poll_adds_what_it_found() {
+        let (changes, version) = known();
+        let (earlier, later) = (Instant::now(), Instant::now() + Duration::from_secs(1));
+        changes.apply(poll(12, Some(&[(12, chart(1))])), later);
+        changes.apply(poll(11, Some(&[(11, chart(1)), (11, chart(2))])), earlier);
+        assert_eq!(changes.version(), version.at(12), "versions never decrease");
+        assert_eq!(currency(&changes, 1, version.at(11)), Currency::Changed);
+        assert_eq!(currency(&changes, 2, version), Currency::Changed);
+        let in_3_s = now_after(Duration::from_millis(3_500));
+        assert_eq!(
+            changes.currency(&lookup(3), version, in_3_s),
+            Currency::Current,
+            "as the later poll says"
+        );
+        changes.apply(poll(11, None), earlier);
+        assert_eq!(currency(&changes, 1, version.at(11)), Currency::Unknown, "the later changes are lost");
+        let other = position(Origin(2), 20);
+        changes.apply(CataloguePoll { position: other, ..poll(20, None) }, earlier);
+        assert_eq!(changes.version(), version.at(12), "a later poll did not reach this origin");
+    }
+
+    #[test]
+    fn oldest_half_is_dropped() {
+        let (changes, version) = known();
+        let half = u64::try_from(HALF).unwrap();
+        let mut sequence = 10;
+        for _ in 0..5 {
+            for _ in 0..half / 8_192 {
+                let found: Vec<_> =
+                    (sequence + 1..=sequence + 8_192).map(|number| (number, chart(number))).collect();
+                sequence += 8_192;
+                changes.apply(poll(sequence, Some(&found)), Instant::now());
+            }
+        }
+        assert_eq!(changes.len(), 2 * HALF);
+        let floor = sequence - 2 * half;
+        assert_eq!(currency(&changes, floor + 1, version.at(floor)), Currency::Changed, "the oldest known");
+        assert_eq!(currency(&changes, 1, version.at(floor)), Currency::Current);
+        assert_eq!(currency(&changes, 1, version.at(floor - 1)), Currency::Unknown);
+        assert_eq!(currency(&changes, floor + 1, version.at(sequence)), Currency::Current);
+
+        // An entity whose change was dropped, but which has changed again.
+        changes.apply(poll(sequence + 1, Some(&[(sequence + 1, chart(floor + 1))])), Instant::now());
+        assert_eq!(currency(&changes, floor + 1, version.at(floor + 1)), Currency::Changed);
+
+        let known = changes.read();
+        let bytes = |half: &Half| {
+            // hashbrown has a byte for each bucket, and fills seven of eight.
+            let buckets = (half.entities.capacity() * 8 / 7).next_power_of_two();
+            buckets * (size_of::<(EntityName, LastChange)>() + 1)
+        };
+        let total = bytes(&known.newer) + bytes(&known.older);
+        assert!((8_000_000..16_000_000).contains(&total), "{total} bytes");
+    }
+}

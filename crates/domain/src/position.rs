@@ -1,0 +1,91 @@
+//! Positions in the change feed, by which everything that follows the catalogue knows how far it is
+//! (docs/formats/change-feed.md).
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::{ChartsetId, NoteHash};
+
+/// Identifies the server that numbers changes, from its start on: another one may be in an earlier state of the
+/// catalogue, and number other changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Origin(pub u64);
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for Origin {
+    type Err = ParseIntError;
+
+    /// Reads the 16 hexadecimal digits that [`fmt::Display`] writes.
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        u64::from_str_radix(text, 16).map(Self)
+    }
+}
+
+/// A position in the change feed: every change up to this sequence is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Position {
+    /// The server that numbers changes at this position.
+    pub origin: Origin,
+    /// The number of the last change, below 2^53; 0 before the first one.
+    pub sequence: u64,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.sequence.fmt(f)
+    }
+}
+
+/// What the change feed has an entry of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Entity {
+    /// A chart.
+    Chart(NoteHash),
+    /// A chartset.
+    Chartset(ChartsetId),
+}
+
+/// What has changed since an earlier poll of the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CataloguePoll {
+    /// The last number, and the server that the poll reached.
+    pub position: Position,
+    /// The age of the oldest change that has no number yet; `None` if there is none.
+    pub oldest_pending: Option<Duration>,
+    /// The last change of each entity with a number above that of the earlier poll, in the order of the
+    /// numbers. `None` if there are too many: any may have changed.
+    pub changes: Option<Vec<CatalogueChange>>,
+}
+
+/// The last change of an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogueChange {
+    /// The number of the change.
+    pub sequence: u64,
+    /// What has changed.
+    pub entity: Entity,
+    /// Whether an operator has removed it, or a chartset that contains the chart, and it was not removed at its
+    /// previous number.
+    pub is_removal: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origin_round_trips_through_text() {
+        for origin in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef].map(Origin) {
+            assert_eq!(origin.to_string().len(), 16);
+            assert_eq!(origin.to_string().parse(), Ok(origin));
+        }
+        assert!("x".parse::<Origin>().is_err());
+    }
+}

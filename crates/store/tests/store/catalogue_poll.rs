@@ -1,0 +1,165 @@
+//! Polls: what has changed since the last one, and what has no sequence yet.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use chart_index_domain::{CataloguePoll, Entity};
+use chart_index_store::CatalogueWatch;
+
+use crate::support::{Catalogue, OpenTransaction, chart, folder, hash, id};
+
+/// Longer than anything that a test waits for.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+impl Catalogue {
+    async fn poll(&self, after: u64) -> CataloguePoll {
+        self.store.poll_catalogue(after).await.unwrap()
+    }
+}
+
+fn entities(poll: &CataloguePoll) -> Vec<Entity> {
+    poll.changes.iter().flatten().map(|change| change.entity).collect()
+}
+
+#[tokio::test]
+async fn entities_with_later_sequences_are_returned() {
+    let catalogue = Catalogue::create().await;
+    let empty = catalogue.poll(0).await;
+    assert_eq!((empty.position.sequence, empty.oldest_pending, empty.changes), (0, None, Some(vec![])));
+    assert_eq!(empty.position, catalogue.store.position().await.unwrap());
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    catalogue.store.assign_sequences().await.unwrap();
+    let first = catalogue.poll(0).await;
+    assert_eq!(first.position.sequence, 2);
+    let changed = [Entity::Chart(hash(1)), Entity::Chartset(id(1))];
+    assert!(changed.iter().all(|entity| entities(&first).contains(entity)), "{first:?}");
+    catalogue.store.remove_chartset(id(1), 20).await.unwrap();
+    catalogue.store.assign_sequences().await.unwrap();
+    let second = catalogue.poll(2).await;
+    assert_eq!(
+        second.changes.as_deref().unwrap().iter().map(|change| change.sequence).collect::<Vec<_>>(),
+        [3, 4]
+    );
+    assert_eq!(catalogue.poll(4).await.changes, Some(vec![]));
+    assert_eq!(catalogue.poll(u64::MAX).await.changes, Some(vec![]), "of another origin");
+}
+
+#[tokio::test]
+async fn removals_of_operators_are_marked() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    let mut after = 0;
+    let mut changes = async || {
+        store.assign_sequences().await.unwrap();
+        let poll = catalogue.poll(after).await;
+        after = poll.position.sequence;
+        let changes = poll.changes.unwrap().into_iter();
+        let mut changes: Vec<_> =
+            changes.map(|change| (format!("{:?}", change.entity), change.is_removal)).collect();
+        changes.sort();
+        changes
+    };
+    let (first, second) = (format!("{:?}", Entity::Chart(hash(1))), format!("{:?}", Entity::Chart(hash(2))));
+    let set = format!("{:?}", Entity::Chartset(id(1)));
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    assert!(changes().await.iter().all(|change| !change.1));
+    // It is in no set any more.
+    catalogue.put(&folder(1, [chart(1)]), 20).await;
+    assert!(changes().await.contains(&(second, false)));
+    store.remove_chart(hash(1), 30).await.unwrap();
+    assert_eq!(changes().await, [(first.clone(), true), (set.clone(), false)]);
+    // It stays removed.
+    let mut renamed = chart(1);
+    renamed.metadata.title.push('x');
+    catalogue.put(&folder(1, [renamed]), 35).await;
+    assert!(changes().await.contains(&(first.clone(), false)));
+    store.restore_chart(hash(1), 40).await.unwrap();
+    assert_eq!(changes().await, [(first.clone(), false), (set.clone(), false)]);
+    store.remove_chartset(id(1), 50).await.unwrap();
+    assert_eq!(changes().await, [(first, true), (set, true)]);
+}
+
+#[tokio::test]
+async fn many_changes_are_not_listed() {
+    let catalogue = Catalogue::create().await;
+    let add = |from: u32, to: u32| {
+        let _ = catalogue.database.psql(&format!(
+            "INSERT INTO catalogue_changes (sequence, changed_at_ms, change, entity)
+             SELECT number, 1, 'added', decode(lpad(to_hex(number), 16, '0'), 'hex')
+             FROM generate_series({from}, {to}) AS number;
+             UPDATE change_feed SET last_sequence = {to}"
+        ));
+    };
+    add(1, 10_000);
+    assert_eq!(entities(&catalogue.poll(0).await).len(), 10_000);
+    add(10_001, 10_001);
+    let poll = catalogue.poll(0).await;
+    assert_eq!((poll.position.sequence, poll.changes), (10_001, None));
+    assert_eq!(entities(&catalogue.poll(1).await).len(), 10_000);
+}
+
+/// Also of a change that became visible below the last one that has a sequence.
+#[tokio::test]
+async fn pending_changes_have_an_age() {
+    let catalogue = Catalogue::create().await;
+    let mut early = OpenTransaction::begin(catalogue.database.url());
+    early.run("INSERT INTO pending_changes (entity, changed_at_ms) VALUES ('\\x0000000000000001', 1)");
+    catalogue.put(&folder(2, [chart(1)]), 10).await;
+    assert!(catalogue.poll(0).await.oldest_pending.unwrap() < TIMEOUT);
+    catalogue.store.assign_sequences().await.unwrap();
+    assert_eq!(catalogue.poll(0).await.oldest_pending, None);
+    early.commit();
+    assert!(catalogue.poll(0).await.oldest_pending.unwrap() > TIMEOUT);
+    catalogue.store.assign_sequences().await.unwrap();
+    assert_eq!(catalogue.poll(0).await.oldest_pending, None);
+}
+
+/// A restored database may assign transaction ids again, below those that were taken.
+#[tokio::test]
+async fn pending_changes_of_another_origin_are_found() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    catalogue.store.assign_sequences().await.unwrap();
+    let _ = catalogue.database.psql("UPDATE change_feed SET origin = 0, pending_from = '1000000000000'");
+    let before = catalogue.poll(0).await.position;
+    catalogue.store.remove_chart(hash(1), 20).await.unwrap();
+    assert!(catalogue.poll(0).await.oldest_pending.is_some());
+    assert_eq!(catalogue.store.assign_sequences().await.unwrap(), 2);
+    let after = catalogue.poll(before.sequence).await;
+    assert_eq!(
+        (after.oldest_pending, after.position.origin),
+        (None, before.origin),
+        "it is that of the server"
+    );
+    assert_eq!(entities(&after).len(), 2);
+}
+
+#[tokio::test]
+async fn a_watch_passes_on_each_poll() {
+    let catalogue = Catalogue::create().await;
+    let polls = Arc::new(Mutex::new(Vec::new()));
+    let on_poll = {
+        let polls = Arc::clone(&polls);
+        move |poll: CataloguePoll, began| polls.lock().unwrap().push((poll, began))
+    };
+    let before = Instant::now();
+    let interval = Duration::from_millis(50);
+    let watch = CatalogueWatch::start(&catalogue.store, interval * 400, on_poll.clone()).await;
+    let (first, began) = polls.lock().unwrap().pop().unwrap();
+    assert!(before <= began && began <= Instant::now());
+    assert_eq!((first, watch.sequence()), (catalogue.poll(0).await, 0));
+
+    let watch = CatalogueWatch::start(&catalogue.store, interval, on_poll).await;
+    catalogue.put(&folder(1, [chart(1)]), 1).await;
+    catalogue.store.assign_sequences().await.unwrap();
+    while watch.sequence() < 2 {
+        assert!(before.elapsed() < TIMEOUT);
+        tokio::task::yield_now().await;
+    }
+    let is_passed_on = || polls.lock().unwrap().iter().any(|(poll, _)| entities(poll).len() == 2);
+    while !is_passed_on() {
+        assert!(before.elapsed() < TIMEOUT);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(CatalogueWatch::disabled().sequence(), 0);
+}

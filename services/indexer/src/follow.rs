@@ -1,0 +1,73 @@
+//! `chart-indexer follow`: numbers changes, applies them to the search nodes, and builds the hash filter, for
+//! as long as it runs.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use anyhow::Result;
+use chart_index_domain::ReadError;
+use chart_index_instrumentation::{Sampler, meter};
+use chart_index_search::{IndexWriter, Lag};
+use chart_index_store::{Backlog, Store};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::metrics::BacklogGauges;
+use crate::search::{Follower, NodePosition};
+use crate::{change_feed, filter};
+
+/// How often the gauges are set.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Follows the catalogue with any number of search nodes. Each is independent, and retried when it fails. The
+/// sampler decides which passes have a span. Never returns without an error.
+///
+/// # Errors
+/// A task panicked.
+pub(crate) async fn follow(store: &Store, writers: Vec<IndexWriter>, sampler: Sampler) -> Result<()> {
+    let (last_number, numbers) = watch::channel(0);
+    let followers = Follower::of_nodes(store, writers, sampler);
+    let positions = followers.iter().map(Follower::position).collect();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(change_feed::follow(store.clone(), last_number));
+    tasks.spawn(filter::follow(store.clone()));
+    tasks.spawn(set_gauges(store.clone(), positions));
+    for follower in followers {
+        tasks.spawn(follower.follow(numbers.clone()));
+    }
+    match tasks.join_next().await {
+        Some(ended) => match ended? {},
+        None => Ok(()),
+    }
+}
+
+/// Sets the gauges of the changes without a number and, with nodes, of the changes that these lack. They have
+/// no value while PostgreSQL is unavailable: the passes report it, which fail as well.
+async fn set_gauges(store: Store, positions: Vec<NodePosition>) -> Infallible {
+    let feed = BacklogGauges::of_change_feed(&meter());
+    let nodes = BacklogGauges::of_nodes(&meter());
+    let mut lags = vec![None; positions.len()];
+    loop {
+        feed.set(store.pending_changes().await.ok());
+        nodes.set(greatest_backlog(&store, &positions, &mut lags).await.unwrap_or_default());
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// The changes that the node lacks that lags most; `None` while no position is known. A node that was not
+/// reached since the start has no position, and no last success either.
+async fn greatest_backlog(
+    store: &Store,
+    positions: &[NodePosition],
+    lags: &mut [Option<Lag>],
+) -> Result<Option<Backlog>, ReadError> {
+    for (position, lag) in positions.iter().zip(&mut *lags) {
+        if let Some(position) = position.get() {
+            *lag = Some(Lag::read(store, position, *lag).await?);
+        }
+    }
+    let known = || lags.iter().flatten().map(|lag| lag.unapplied);
+    let changes = known().map(|unapplied| unapplied.count).max();
+    let oldest_ms = known().filter_map(|unapplied| unapplied.oldest_ms).min();
+    Ok(changes.map(|changes| Backlog { changes, oldest_ms }))
+}

@@ -70,6 +70,8 @@ mod redis_record;
 mod redis_tier;
 mod redis_writes;
 mod response;
+#[cfg(all(test, feature = "shuttle"))]
+mod shuttle_tests;
 mod single_flight;
 mod stats;
 mod sync;

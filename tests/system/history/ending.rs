@@ -11,7 +11,7 @@ use reqwest::Method;
 use crate::history::World;
 use crate::mirror::content;
 use crate::model::{Appearance, SETS};
-use crate::system::{REPLICAS, WRITERS, database_url, http_status};
+use crate::system::{FOLLOW, REPLICAS, WRITERS, database_url, http_status};
 
 /// Until then the replicas must have noticed that all servers are available again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -94,7 +94,7 @@ fn verify(world: &World, ending: &mut Ending) {
             if !is_ok {
                 ending.violations.push(format!("rebuild: {text}"));
             }
-            world.system().start_process("sync");
+            world.system().start_process(FOLLOW);
         }
         let start = Instant::now();
         loop {
@@ -125,7 +125,7 @@ async fn compare_with_copy(world: &World) -> Result<(), String> {
         for arguments in [&["migrate"][..], &["import", export]] {
             let arguments = [&["--database-url", url.as_str()], arguments].concat();
             let mut command = system.indexer(world.programs(), WRITERS[0], &arguments);
-            let output = command.env_remove("REDIS_URL").output().expect("it starts");
+            let output = command.output().expect("it starts");
             if !output.status.success() {
                 return Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
             }

@@ -91,18 +91,18 @@ fn seed_of_now() -> u64 {
     now.expect("after 1970").as_secs()
 }
 
-/// Runs a history and reports it. Returns whether nothing unexpected was found.
+/// Runs a history and reports it. Returns whether no check is violated.
 fn run(options: &Options, shrink: bool) -> bool {
     let steps = plan::generate(options.seed, options.length, PrivateMeilisearch::program().is_some());
     let history = history::run(options, &steps);
     let violations = checks::check(&history);
     report::print(options, &history, &violations);
-    let unexpected = report::unexpected(&violations);
-    if shrink && !unexpected.is_empty() {
+    let violated = report::violated(&violations);
+    if shrink && !violated.is_empty() {
         let performed = history.log.performed.iter().map(|index| steps[*index].clone());
-        report::shrink(options, performed.collect(), &unexpected);
+        report::shrink(options, performed.collect(), &violated);
     }
-    unexpected.is_empty()
+    violated.is_empty()
 }
 
 #[cfg(test)]

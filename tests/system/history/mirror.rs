@@ -40,6 +40,8 @@ pub(crate) struct MirrorState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     More,
+    /// The next change waits for its number.
+    Pending,
     End,
     /// Changes were lost: the mirror started again.
     Lost,
@@ -71,7 +73,11 @@ impl Mirror {
             self.apply(item)?;
         }
         self.next = page["next"].as_u64().ok_or("no next")?;
-        Ok(if page["hasMore"] == true { Step::More } else { Step::End })
+        Ok(match page["hasMore"] == true {
+            true if self.next == after => Step::Pending,
+            true => Step::More,
+            false => Step::End,
+        })
     }
 
     fn apply(&mut self, item: &Value) -> Result<(), String> {
@@ -133,7 +139,7 @@ pub(crate) async fn follow(
                 Ok(state) => followed.states.push(state),
                 Err(violation) => followed.violations.push(violation),
             },
-            Ok(Step::Unavailable) => (),
+            Ok(Step::Pending | Step::Unavailable) => (),
             Err(violation) => followed.violations.push(violation),
         }
         tokio::time::sleep(PAUSE).await;

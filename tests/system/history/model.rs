@@ -164,22 +164,6 @@ impl Model {
         *last.expect("a command that has begun") = Some(end);
     }
 
-    /// The charts that a set may have now.
-    pub(crate) fn possible_charts(&self, set: Set, now: Moment) -> BTreeSet<Chart> {
-        let versions = self.sets[set as usize].possible(now, &self.resets).into_iter().flatten();
-        versions.flat_map(|version| self.charts[&version].clone()).collect()
-    }
-
-    /// Whether a set certainly has this version.
-    pub(crate) fn has_version(&self, set: Set, version: Version, now: Moment) -> bool {
-        self.sets[set as usize].possible(now, &self.resets) == [Some(version)].into()
-    }
-
-    /// The charts of a version.
-    pub(crate) fn charts(&self, version: Version) -> &[Chart] {
-        &self.charts[&version]
-    }
-
     /// The last command that wrote this had no effect.
     pub(crate) fn cancel_removal(&mut self, entry: Entry) {
         self.removals(entry).writes.pop();

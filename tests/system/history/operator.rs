@@ -10,7 +10,7 @@ use crate::history::World;
 use crate::model::{Moment, Reset};
 use crate::plan::Fault;
 use crate::postgres::query;
-use crate::system::{NODES, REPLICAS, database_url};
+use crate::system::{FOLLOW, NODES, REPLICAS, database_url};
 
 /// How far a standby may be behind while it is connected.
 const STANDBY_LAG: Duration = Duration::from_secs(2);
@@ -43,12 +43,10 @@ pub(crate) enum Scope {
     /// A replica does not reach PostgreSQL.
     ReplicaPostgres(usize),
     ReplicaRedis(usize),
-    /// Search nodes or their `sync`.
+    /// Search nodes, or what they follow.
     Search,
-    /// A writer does not reach a server.
-    Writer,
-    /// A transaction is open.
-    Sync,
+    /// A writer does not reach PostgreSQL, or a transaction is open: this affects no response.
+    Nothing,
 }
 
 #[derive(Debug)]
@@ -165,9 +163,9 @@ impl Operator {
     fn after_reset(&self) {
         self.world.system().postgres.back_up();
         if self.world.system().has_meilisearch {
-            let mut command = self.world.system().indexer(self.world.programs(), "sync", &["rebuild"]);
+            let mut command = self.world.system().indexer(self.world.programs(), FOLLOW, &["rebuild"]);
             let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-            self.world.system().start_process("sync");
+            self.world.system().start_process(FOLLOW);
         }
     }
 
@@ -238,7 +236,7 @@ fn scope(fault: &Fault) -> Scope {
         Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
         Fault::Freeze("redis", _) => Scope::Redis,
         Fault::RestoreNode(..) => Scope::Search,
-        Fault::OpenTransaction(_) => Scope::Sync,
+        Fault::OpenTransaction(_) => Scope::Nothing,
         Fault::Kill("haproxy", _) | Fault::Freeze("haproxy", _) | Fault::Separate("haproxy", ..) => {
             Scope::Haproxy
         }
@@ -249,8 +247,8 @@ fn scope(fault: &Fault) -> Scope {
         Fault::Separate(first, second, _) => match (replica(first), *second) {
             (Some(replica), "postgres") => Scope::ReplicaPostgres(replica),
             (Some(replica), "redis") => Scope::ReplicaRedis(replica),
-            (_, second) if NODES.contains(&second) || *first == "sync" => Scope::Search,
-            _ => Scope::Writer,
+            (_, second) if NODES.contains(&second) || *first == FOLLOW => Scope::Search,
+            _ => Scope::Nothing,
         },
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chart_index_tests::Random;
 
 use crate::model::{CHARTS, Chart, SETS, Set};
-use crate::system::{NODES, REPLICAS, WRITERS};
+use crate::system::{FOLLOW, NODES, REPLICAS, WRITERS};
 
 /// Who performs a step. The steps of an actor follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +171,7 @@ fn disturbance(random: &mut Random) -> Disturbance {
 fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
     let duration = milliseconds(random, 500, 10_000);
     let [replica, node, writer] = [&REPLICAS[..], &NODES, &WRITERS].map(|names| *random.pick(names));
-    let kind = random.below(if has_meilisearch { 22 } else { 17 });
+    let kind = random.below(if has_meilisearch { 22 } else { 19 });
     match kind {
         0 => Fault::Kill(replica, duration),
         1 => Fault::Freeze(replica, duration),
@@ -186,22 +186,22 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
         12 => Fault::OpenTransaction(Duration::from_mins(1)),
         13 => Fault::Separate(replica, "postgres", duration),
         14 => Fault::Separate(REPLICAS[random.below(2) as usize], "redis", duration * 4),
-        15 => Fault::Separate(writer, if random.one_in(2) { "postgres" } else { "redis" }, duration),
+        15 => Fault::Separate(writer, "postgres", duration),
         16 => match random.below(3) {
             0 => Fault::Kill("haproxy", duration),
             1 => Fault::Freeze("haproxy", duration),
             _ => Fault::Separate("haproxy", replica, duration),
         },
-        17 => Fault::Kill(node, duration),
-        18 => Fault::Freeze(node, duration),
-        19 => Fault::RestoreNode(node, milliseconds(random, 2000, 8000)),
-        20 if random.one_in(2) => Fault::Freeze("sync", duration),
-        20 => Fault::Kill("sync", duration),
-        _ => match random.below(3) {
-            0 => Fault::Separate("sync", "postgres", duration),
-            1 => Fault::Separate("sync", node, duration),
-            _ => Fault::Separate(replica, node, duration),
+        17 if random.one_in(2) => Fault::Freeze(FOLLOW, duration),
+        17 => Fault::Kill(FOLLOW, duration),
+        18 => Fault::Separate(FOLLOW, "postgres", duration),
+        19 => match random.below(3) {
+            0 => Fault::Kill(node, duration),
+            1 => Fault::Freeze(node, duration),
+            _ => Fault::RestoreNode(node, milliseconds(random, 2000, 8000)),
         },
+        20 => Fault::Separate(FOLLOW, node, duration),
+        _ => Fault::Separate(replica, node, duration),
     }
 }
 

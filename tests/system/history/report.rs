@@ -15,10 +15,9 @@ const CONTEXT: Duration = Duration::from_secs(10);
 /// Histories that are run to find a shorter one.
 const TRIES: usize = 10;
 
-/// The checks with violations that are not expected.
-pub(crate) fn unexpected(violations: &[Violation]) -> BTreeSet<Check> {
-    let unexpected = violations.iter().filter(|violation| violation.expected.is_none());
-    unexpected.map(|violation| violation.check).collect()
+/// The checks with violations.
+pub(crate) fn violated(violations: &[Violation]) -> BTreeSet<Check> {
+    violations.iter().map(|violation| violation.check).collect()
 }
 
 pub(crate) fn print(options: &Options, history: &History, violations: &[Violation]) {
@@ -39,13 +38,9 @@ pub(crate) fn print(options: &Options, history: &History, violations: &[Violatio
     }
     let mut by_check: BTreeMap<_, Vec<&Violation>> = BTreeMap::new();
     for violation in violations {
-        by_check.entry((violation.check, violation.expected)).or_default().push(violation);
+        by_check.entry(violation.check).or_default().push(violation);
     }
-    for ((check, expected), violations) in by_check {
-        if let Some(expected) = expected {
-            println!("  {check:?}: {}, expected: {expected:?}", violations.len());
-            continue;
-        }
+    for (check, violations) in by_check {
         println!("  {check:?}: {}", violations.len());
         for violation in violations.iter().take(EXAMPLES) {
             println!("    at {:.3?}: {}", violation.moment, violation.text);
@@ -90,7 +85,7 @@ pub(crate) fn shrink(options: &Options, performed: Vec<Step>, checks: &BTreeSet<
         }
         let kept = shortest.iter().enumerate().filter(|(index, _)| index / size != part);
         let candidate: Vec<_> = kept.map(|(_, step)| step.clone()).collect();
-        let found = unexpected(&checks::check(&history::run(options, &candidate)));
+        let found = violated(&checks::check(&history::run(options, &candidate)));
         println!("  try {number}: {} steps: {found:?}", candidate.len());
         if found.is_disjoint(checks) {
             part += 1;

@@ -19,6 +19,8 @@ use crate::process::{Process, in_namespace};
 pub(crate) const REPLICAS: [&str; 3] = ["replica-1", "replica-2", "replica-3"];
 pub(crate) const WRITERS: [&str; 2] = ["writer-1", "writer-2"];
 pub(crate) const NODES: [&str; 2] = ["meilisearch-1", "meilisearch-2"];
+/// `chart-indexer follow`.
+pub(crate) const FOLLOW: &str = "follow";
 const POSTGRES: [&str; 2] = ["postgres-1", "postgres-2"];
 const REDIS: [&str; 2] = ["redis-1", "redis-2"];
 
@@ -164,14 +166,10 @@ impl System {
             }
             self.add(name, words, &variables);
         }
-        if let Some(nodes) = nodes {
-            let words = [&path(&program_in(programs, "chart-indexer")), "sync", "--follow"];
-            self.add(
-                "sync",
-                words.map(str::to_owned).to_vec(),
-                &[nodes, ("DATABASE_URL", database_url("chart_index"))],
-            );
-        }
+        let words = vec![path(&program_in(programs, "chart-indexer")), "follow".to_owned()];
+        let mut variables = vec![("DATABASE_URL", database_url("chart_index"))];
+        variables.extend(nodes);
+        self.add(FOLLOW, words, &variables);
         std::fs::write(self.folder.0.join("haproxy.cfg"), self.haproxy_configuration()).expect("a file");
         let words = [haproxy_program(), "-db", "-f", &path(&self.folder.0.join("haproxy.cfg"))];
         self.add("haproxy", words.map(str::to_owned).to_vec(), &[]);
@@ -316,8 +314,7 @@ impl System {
             (POSTGRES_ADDRESS, POSTGRES[self.postgres.primary()]),
             (REDIS_ADDRESS, REDIS[self.redis_primary]),
         ];
-        let clients = [HOST, "sync"].into_iter().chain(REPLICAS).chain(WRITERS);
-        for client in clients.filter(|client| self.has_meilisearch || *client != "sync") {
+        for client in [HOST, FOLLOW].into_iter().chain(REPLICAS).chain(WRITERS) {
             for (address, primary) in primaries {
                 let pairs = [(client, primary), (primary, client)];
                 let is_separated =
@@ -332,7 +329,7 @@ impl System {
         let program = program_in(programs, "chart-indexer").to_str().expect("a readable path").to_owned();
         let words: Vec<_> = [program].into_iter().chain(arguments.iter().map(ToString::to_string)).collect();
         let mut command = in_namespace(&self.networks.namespace(writer), &words);
-        command.env("DATABASE_URL", database_url("chart_index")).env("REDIS_URL", redis_url());
+        command.env("DATABASE_URL", database_url("chart_index"));
         if self.has_meilisearch {
             command.env("MEILISEARCH_URL", self.node_urls());
         }
@@ -391,8 +388,8 @@ impl System {
 }
 
 fn create_networks(name: &str, has_meilisearch: bool) -> Networks {
-    let search = NODES.iter().chain(&["sync"]).filter(|_| has_meilisearch);
-    let services = REPLICAS.iter().chain(&WRITERS).chain(&POSTGRES).chain(&REDIS).chain(&["haproxy"]);
+    let search = NODES.iter().filter(|_| has_meilisearch);
+    let services = REPLICAS.iter().chain(&WRITERS).chain(&POSTGRES).chain(&REDIS).chain(&["haproxy", FOLLOW]);
     let networks = |service: &&str| ((*service).to_owned(), vec!["all".to_owned()]);
     let subnets = [("all".to_owned(), Some(SUBNET.to_owned()))].into();
     let services = services.chain(search).map(networks).collect();

@@ -38,8 +38,6 @@ pub(crate) struct CommandEvent {
     pub(crate) start: Moment,
     pub(crate) end: Moment,
     pub(crate) outcome: Outcome,
-    /// The charts that it may change.
-    pub(crate) charts: BTreeSet<Chart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,8 +76,8 @@ impl Writer {
             Command::RemoveSet(set) => self.mark(Entry::SetRemoval(*set), true, disturbance),
             Command::RestoreSet(set) => self.mark(Entry::SetRemoval(*set), false, disturbance),
             Command::Export => self.export(disturbance),
-            Command::Filter => drop(self.execute(&["filter"], BTreeSet::new(), disturbance)),
-            Command::Rebuild => drop(self.execute(&["rebuild"], BTreeSet::new(), disturbance)),
+            Command::Filter => drop(self.execute(&["filter"], disturbance)),
+            Command::Rebuild => drop(self.execute(&["rebuild"], disturbance)),
         }
     }
 
@@ -124,18 +122,13 @@ impl Writer {
         if sets.is_empty() {
             return;
         }
-        let (start, mut charts) = (self.world.now(), BTreeSet::new());
+        let start = self.world.now();
         for set in &sets {
             // A folder takes precedence over an archive.
             let version = *self.folders.get(set).or_else(|| self.archives.get(set)).expect("it is in one");
-            let mut model = self.world.model();
-            if !model.has_version(*set, version, start) {
-                charts.extend(model.possible_charts(*set, start));
-                charts.extend(model.charts(version));
-            }
-            model.begin_set(*set, version, start);
+            self.world.model().begin_set(*set, version, start);
         }
-        let outcome = self.execute(&["ingest", &self.library.argument()], charts, disturbance);
+        let outcome = self.execute(&["ingest", &self.library.argument()], disturbance);
         if outcome == Outcome::Succeeded {
             let end = self.world.now();
             for set in sets {
@@ -150,12 +143,9 @@ impl Writer {
         self.world.model().begin_removal(entry, removed, self.world.now());
         let names = &self.world.names;
         let outcome = match entry {
-            Entry::ChartRemoval(chart) => {
-                self.execute(&[verb, "chart", names.hash(chart)], [chart].into(), disturbance)
-            }
+            Entry::ChartRemoval(chart) => self.execute(&[verb, "chart", names.hash(chart)], disturbance),
             Entry::SetRemoval(set) | Entry::Set(set) => {
-                let charts = self.world.model().possible_charts(set, self.world.now());
-                self.execute(&[verb, "chartset", names.id(set)], charts, disturbance)
+                self.execute(&[verb, "chartset", names.id(set)], disturbance)
             }
         };
         match outcome {
@@ -169,8 +159,7 @@ impl Writer {
         let folder = self.world.system().exports();
         let folder = folder.to_str().expect("a readable path");
         let start = self.world.now();
-        let (outcome, printed) =
-            self.execute_and_read(&["export", folder, "--rox"], BTreeSet::new(), disturbance);
+        let (outcome, printed) = self.execute_and_read(&["export", folder, "--rox"], disturbance);
         if outcome != Outcome::Succeeded {
             return;
         }
@@ -180,24 +169,19 @@ impl Writer {
         self.world.log().exports.push(export);
     }
 
-    fn execute(&self, arguments: &[&str], charts: BTreeSet<Chart>, disturbance: Disturbance) -> Outcome {
-        self.execute_and_read(arguments, charts, disturbance).0
+    fn execute(&self, arguments: &[&str], disturbance: Disturbance) -> Outcome {
+        self.execute_and_read(arguments, disturbance).0
     }
 
-    /// Runs a command that may change these charts. Returns its output as well.
-    fn execute_and_read(
-        &self,
-        arguments: &[&str],
-        charts: BTreeSet<Chart>,
-        disturbance: Disturbance,
-    ) -> (Outcome, String) {
+    /// Runs a command. Returns its output as well.
+    fn execute_and_read(&self, arguments: &[&str], disturbance: Disturbance) -> (Outcome, String) {
         let writer = WRITERS[self.index];
         let mut command = self.world.system().indexer(self.world.programs(), writer, arguments);
         let start = self.world.now();
         let (outcome, printed) = self.wait(&mut command, disturbance);
         let words = format!("{writer}: {} ({disturbance:?})", arguments.join(" "));
         let end = self.world.now();
-        self.world.log().commands.push(CommandEvent { words, start, end, outcome: outcome.clone(), charts });
+        self.world.log().commands.push(CommandEvent { words, start, end, outcome: outcome.clone() });
         if matches!(outcome, Outcome::Killed | Outcome::Failed(_)) {
             self.wait_for_sessions();
         }

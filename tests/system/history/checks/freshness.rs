@@ -1,32 +1,26 @@
 //! Whether each response is a state of the catalogue that is not too old.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chart_index_tests::Response;
 use serde_json::Value;
 
-use super::{Check, Expected, MAX_AGE, Violation, describe, reaches};
+use super::{MAX_AGE, describe, reaches};
 use crate::clients::{Exchange, Request};
 use crate::history::History;
 use crate::lists;
 use crate::mirror::content;
-use crate::model::{Chart, Entry, Moment, SETS, Set, State};
+use crate::model::{Chart, Entry, SETS, Set, State};
 use crate::names::{source_id, versions_in};
 use crate::operator::{FaultEvent, Scope};
-use crate::writers::Outcome;
 
 /// The same of a list while a search node or its sync fails: `SEARCH_MAX_LAG_MS` more.
 const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(35);
 /// The same during an outage of PostgreSQL: longer than a history.
 const MAX_AGE_IN_OUTAGE: Duration = Duration::from_hours(1);
 
-pub(super) fn stale_responses(history: &History) -> Vec<Violation> {
-    history.recorded.exchanges.iter().filter_map(|exchange| stale(history, exchange)).collect()
-}
-
-/// A violation if no state explains the response.
-fn stale(history: &History, exchange: &Exchange) -> Option<Violation> {
+/// Says so if no state explains the response.
+pub(super) fn stale(history: &History, exchange: &Exchange) -> Option<String> {
     let response = exchange.response.as_ref().ok()?;
     if !matches!(response.status.as_u16(), 200 | 302 | 404) {
         return None;
@@ -49,7 +43,7 @@ fn stale_part(
     request: &Request,
     response: &Response,
     json: &Value,
-) -> Option<Violation> {
+) -> Option<String> {
     let is_explained = |state: &&State| explains(history, state, request, response, json);
     let max_age = max_age(history, exchange);
     let from = exchange.start.saturating_sub(max_age);
@@ -69,34 +63,7 @@ fn stale_part(
         Some(state) => format!("like the state at {:.3?}", state.start),
         None => "like no earlier state".to_owned(),
     };
-    let text = format!("{}, {request:?} {age}, may be {max_age:?} old", describe(exchange));
-    let is_explained_at = |moment: Moment| is_explained(&&history.states.within(moment, moment)[0]);
-    let expected = if request.is_search() {
-        let mut faults = history.faults(from, exchange.end);
-        let is_open = faults.any(|fault| fault.scope == Scope::Sync);
-        is_open.then_some(Expected::OpenTransactionStopsSync)
-    } else {
-        let is_replaced = history.log.commands.iter().any(|command| {
-            matches!(command.outcome, Outcome::Killed | Outcome::Failed(_))
-                && command.end <= exchange.start
-                && is_about(request, &command.charts)
-                && is_explained_at(command.start.saturating_sub(Duration::from_millis(1)))
-                && is_explained_at(command.end)
-        });
-        is_replaced.then_some(Expected::KilledCommandDoesNotInvalidate)
-    };
-    Some(Violation { check: Check::Freshness, moment: exchange.start, text, expected })
-}
-
-/// Whether a request is about one of these charts.
-fn is_about(request: &Request, charts: &BTreeSet<Chart>) -> bool {
-    match request {
-        Request::Lookup(chart)
-        | Request::Rox(chart)
-        | Request::Preview(chart)
-        | Request::ChartPage(chart) => charts.contains(chart),
-        _ => false,
-    }
+    Some(format!("{}, {request:?} {age}, may be {max_age:?} old", describe(exchange)))
 }
 
 fn explains(history: &History, state: &State, request: &Request, response: &Response, json: &Value) -> bool {
@@ -185,21 +152,12 @@ pub(super) fn shows_removed(history: &History, exchange: &Exchange) -> Option<St
     if !history.states.within(from, exchange.end).iter().all(|state| state.is_removed(entry)) {
         return None;
     }
-    let lacks = |scopes: fn(Scope, usize) -> bool| {
-        let mut faults = history.faults(from, exchange.end);
-        faults.any(|fault| {
-            (0..3).any(|replica| reaches(exchange.target, replica) && scopes(fault.scope, replica))
-        })
-    };
-    let lacks_postgres = lacks(|scope, replica| {
-        matches!(scope, Scope::Postgres | Scope::Reset) || scope == Scope::ReplicaPostgres(replica)
+    let lacks_postgres = history.faults(from, exchange.end).any(|fault| match fault.scope {
+        Scope::Postgres | Scope::Reset => true,
+        Scope::ReplicaPostgres(replica) => reaches(exchange.target, replica),
+        _ => false,
     });
-    let lacks_redis = lacks(|scope, replica| {
-        matches!(scope, Scope::Redis | Scope::RedisReset) || scope == Scope::ReplicaRedis(replica)
-    });
-    let is_without_redis = reaches(exchange.target, 2);
-    let is_allowed = lacks_postgres && (lacks_redis || is_without_redis);
-    (!is_allowed).then(|| format!("{entry:?} is removed: {}", describe(exchange)))
+    (!lacks_postgres).then(|| format!("{entry:?} is removed: {}", describe(exchange)))
 }
 
 /// The maximum age of a response.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use chart_index_tests::Response;
 
 use self::catalogue::{changed_files, wrong_exports, wrong_mirror, wrong_walks};
-use self::freshness::{shows_removed, stale_responses};
+use self::freshness::{shows_removed, stale};
 use self::service::{unavailable, wrong_error, wrong_limits};
 use crate::clients::{Exchange, Target};
 use crate::history::History;
@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) enum Check {
     /// Every response is a state of the catalogue that is not too old.
     Freshness,
-    /// A removal takes effect within 5 s on each replica that reaches PostgreSQL or Redis.
+    /// A removal takes effect within 5 s on each replica that reaches PostgreSQL.
     Removal,
     /// What was served in the last minute is served while PostgreSQL is unavailable.
     Availability,
@@ -52,37 +52,20 @@ pub(crate) struct Violation {
     pub(crate) check: Check,
     pub(crate) moment: Moment,
     pub(crate) text: String,
-    /// Why it is known, if it is.
-    pub(crate) expected: Option<Expected>,
-}
-
-/// What the design does not guarantee yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Expected {
-    /// After a change or a start of PostgreSQL, what was cached before is not served during an outage.
-    CachedResponsesAreLostByChanges,
-    /// No node applies changes while a transaction is open in any database of the server. Lists are up to
-    /// `SEARCH_MAX_LAG_MS` old before PostgreSQL answers them.
-    OpenTransactionStopsSync,
-    /// A command that is killed between its commit and the invalidation leaves replicas stale, also after it is
-    /// repeated.
-    KilledCommandDoesNotInvalidate,
-    /// A rate limit check that a replica no longer waits for counts when Redis receives it: once a partition
-    /// ends, or a frozen server continues.
-    LateChecksCount,
 }
 
 /// All violations in the order of their checks and times.
 pub(crate) fn check(history: &History) -> Vec<Violation> {
-    let mut violations = stale_responses(history);
-    violations.extend(unavailable(history));
-    violations.extend(wrong_limits(history));
+    let mut violations = Vec::new();
     let exchanges = &history.recorded.exchanges;
     let of_exchanges = |find: fn(&History, &Exchange) -> Option<String>| -> Vec<_> {
         exchanges.iter().filter_map(|exchange| Some((exchange.start, find(history, exchange)?))).collect()
     };
     for (check, found) in [
+        (Check::Freshness, of_exchanges(stale)),
         (Check::Removal, of_exchanges(shows_removed)),
+        (Check::Availability, unavailable(history)),
+        (Check::Limits, wrong_limits(history)),
         (Check::Errors, of_exchanges(wrong_error)),
         (Check::Immutability, changed_files(history)),
         (Check::Walks, wrong_walks(history)),
@@ -93,7 +76,7 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
             history.ending.violations.iter().map(|text| (history.repaired, text.clone())).collect(),
         ),
     ] {
-        let violation = |(moment, text)| Violation { check, moment, text, expected: None };
+        let violation = |(moment, text)| Violation { check, moment, text };
         violations.extend(found.into_iter().map(violation));
     }
     violations.sort_by_key(|violation| (violation.check, violation.moment));

@@ -42,8 +42,8 @@
 //! | removed | expired | as if changed, and expired after 2 s |
 //! | unknown | fresh for 3 s, then due for revalidation | as if changed |
 //!
-//! Every entry expires after [`Lifetimes::expire_after`]. The clocks of replicas differ: a record from Redis is
-//! at least 3 s old.
+//! Every entry expires after [`Lifetimes::expire_after`]. The clocks of replicas differ: a record from
+//! Redis is at least 3 s old.
 //!
 //! # When the store is slow or unavailable
 //!

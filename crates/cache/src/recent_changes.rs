@@ -16,8 +16,8 @@ use crate::version::Version;
 
 /// The last known position of the catalogue, and what has changed up to it.
 ///
-/// It knows the last changes of at least 65,536 entities, and up to twice as many, in at most 16 MB. Of entries
-/// from before that it cannot show that they are current.
+/// It knows the last changes of at least 65,536 entities, and up to twice as many, in at most 16 MB. Of
+/// entries from before that it cannot show that they are current.
 pub struct RecentChanges {
     /// The last known [`Version`].
     current: AtomicU64,
@@ -77,8 +77,8 @@ impl RecentChanges {
         }
     }
 
-    /// Whether an entry is current, whose read began at this version. For a version that is the last known one,
-    /// as those of most entries are, it only reads atomics.
+    /// Whether an entry is current, whose read began at this version. For a version that is the last known
+    /// one, as those of most entries are, it only reads atomics.
     pub(crate) fn currency(&self, key: &CacheKey, version: Version, now: Now) -> Currency {
         let if_unchanged = if self.is_confirmed(now) { Currency::Current } else { Currency::Unknown };
         let current = self.version();

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::{ChartsetId, NoteHash};
 
-/// Identifies the server that numbers changes, from its start on: another one may be in an earlier state of the
-/// catalogue, and number other changes.
+/// Identifies the server that numbers changes, from its start on: another one may be in an earlier state of
+/// the catalogue, and number other changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Origin(pub u64);
 
@@ -71,8 +71,8 @@ pub struct CatalogueChange {
     pub sequence: u64,
     /// What has changed.
     pub entity: Entity,
-    /// Whether an operator has removed it, or a chartset that contains the chart, and it was not removed at its
-    /// previous number.
+    /// Whether an operator has removed it, or a chartset that contains the chart, and it was not removed at
+    /// its previous number.
     pub is_removal: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::Store;
 use crate::chartset_records::read_records;
 use crate::column_values::parse_hash;
 use crate::error::corrupt;
-use crate::pooled_connection::PooledConnection;
+use crate::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 
 /// Size of the records of a page after which it ends, in bytes: it is exceeded by at most one chartset.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
@@ -113,8 +113,7 @@ impl Store {
         after: i64,
         limit: u32,
     ) -> Result<Option<FeedPage>, sqlx::Error> {
-        let mut snapshot =
-            connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+        let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
         let is_lost = sqlx::query_scalar("SELECT is_lost_sequence($1)").bind(after);
         if is_lost.fetch_one(&mut *snapshot).await? {
             return Ok(None);

@@ -17,7 +17,7 @@ use crate::Store;
 use crate::change_feed::position;
 use crate::column_values::parse_chartset_id;
 use crate::indexed_chartsets::read_indexed;
-use crate::pooled_connection::PooledConnection;
+use crate::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 
 /// The changes of chartsets that follow a position.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,8 +84,7 @@ impl Store {
         from: Position,
         limit: u32,
     ) -> Result<Option<ChartsetChanges>, sqlx::Error> {
-        let mut snapshot =
-            connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+        let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
         let Some(end) = end_of_feed(&mut snapshot, from).await? else { return Ok(None) };
         let mut rows: Vec<ChangeRow> = sqlx::query_as(
             "SELECT sequence, change_feed_origin_of(sequence) AS origin, encode(entity, 'hex') AS id,

@@ -55,9 +55,7 @@ impl Store {
         let options = self.unlimited_options().clone().options(options);
         let mut connection = self.connect(&options).await?;
         let take = async {
-            sqlx::raw_sql("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                .execute(&mut connection)
-                .await?;
+            sqlx::raw_sql(crate::pooled_connection::BEGIN_SNAPSHOT).execute(&mut connection).await?;
             sqlx::query_as(concat!(
                 "SELECT (SELECT last_sequence FROM change_feed), (SELECT count(*) FROM chartsets WHERE shown),
                         (SELECT count(*) FROM charts AS chart WHERE ",

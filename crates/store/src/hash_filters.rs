@@ -6,7 +6,7 @@ use sqlx::Connection;
 
 use crate::column_values::parse_hash;
 use crate::lookups::is_known;
-use crate::pooled_connection::PooledConnection;
+use crate::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 use crate::{Store, StoreError};
 
 /// Maximum number of charts of the feed in a page.
@@ -145,8 +145,7 @@ async fn read_known_hashes(
     mut connection: PooledConnection,
     mut take: impl FnMut(NoteHash),
 ) -> Result<u64, sqlx::Error> {
-    let mut snapshot =
-        connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+    let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
     let sequence: i64 =
         sqlx::query_scalar("SELECT last_sequence FROM change_feed").fetch_one(&mut *snapshot).await?;
     // One scan, whose rows are streamed: for pages by hash, the tables would be joined again for each page.

@@ -10,6 +10,9 @@ use tokio::time::{Duration, Instant, timeout_at};
 use crate::connection_health::{ConnectionHealth, ping};
 use crate::connection_pool::Pooled;
 
+/// Begins a transaction in which all statements read the same snapshot.
+pub(crate) const BEGIN_SNAPSHOT: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+
 /// Maximum time for which an abandoned statement may run, even if the deadline is later.
 const MAX_RETURN_TIME: Duration = Duration::from_mins(1);
 

@@ -8,7 +8,7 @@ use sqlx::{Connection, PgConnection};
 use crate::derive::{ChartsetRow, derive_columns};
 use crate::derived_columns::{DerivedColumns, derived_columns};
 use crate::lookups::is_known;
-use crate::pooled_connection::PooledConnection;
+use crate::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 use crate::rows::{ChartRow, chart_columns};
 use crate::{Store, StoreError};
 
@@ -113,8 +113,7 @@ impl Store {
         limit: u32,
     ) -> Result<(Vec<ColumnMismatch>, Option<ChartsetId>), sqlx::Error> {
         // One snapshot of chartsets and charts: otherwise a concurrent ingest would look like a mismatch.
-        let mut snapshot =
-            connection.begin_with("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+        let mut snapshot = connection.begin_with(BEGIN_SNAPSHOT).await?;
         let (sets, stored) = stored_columns(&mut snapshot, after, limit).await?;
         let expected = derive_columns(&mut snapshot, &sets).await?;
         snapshot.commit().await?;

@@ -57,6 +57,25 @@ async fn get_all(clients: &[Client], paths: Vec<String>) -> Vec<u16> {
     statuses
 }
 
+/// Also a service that is the only one of its replica, as those of docker-compose.yml are.
+#[tokio::test]
+async fn every_service_follows_the_catalogue() {
+    let database = TestDatabase::create().await;
+    indexer(database.url(), &["migrate"]).succeeded();
+    let services = ["lookup", "browse", "pages", "bulk"].map(|service| {
+        let variables = &[("SERVICES", service)];
+        Service::start_with(database.url(), &ServiceOptions { variables, ..ServiceOptions::default() })
+    });
+    indexer(database.url(), &["ingest", &library().0.argument()]).succeeded();
+    for service in services {
+        let knows_changes = async || {
+            let metrics = String::from_utf8(service.private_client().get("/metrics").await.body).unwrap();
+            metrics.contains("\nchart_index_cache_recent_changes 2\n").then_some(())
+        };
+        within(CHANGE_TIMEOUT, knows_changes).await;
+    }
+}
+
 fn clients(services: &[Service]) -> Vec<Client> {
     services.iter().map(Service::client).collect()
 }

@@ -87,6 +87,8 @@ struct App {
     /// Connections for readiness checks and for following changes: polls of the catalogue, and the lag of
     /// Meilisearch nodes. They do not wait for requests.
     monitoring: Store,
+    /// Polls until it is dropped.
+    _watch: CatalogueWatch,
     readiness: Readiness,
     workers: Vec<Worker>,
     private: HttpService,
@@ -111,13 +113,13 @@ impl App {
             tokio::join!(CatalogueWatch::start(&monitoring, POLL_INTERVAL, on_poll), readiness.check());
         let redis = RedisConfig::new(arguments.redis.endpoint());
         let cache = connect_cache(arguments, &redis, changes)?;
-        let engines = connect_engines(arguments, &store, &monitoring, watch).await?;
+        let engines = connect_engines(arguments, &store, &monitoring, watch.clone()).await?;
         let routes = routes(arguments, engines, &store, &cache);
         let public = HttpService::public(routes, &arguments.request_limits, telemetry.sampler());
         let workers = workers(threads, &public, cache.rate_limiter().limiter(), &redis)?;
         let monitored = health::router(readiness.clone()).merge(metrics::router(telemetry.scrape()));
         let private = HttpService::private(monitored);
-        Ok(Self { store, monitoring, readiness, workers, private })
+        Ok(Self { store, monitoring, _watch: watch, readiness, workers, private })
     }
 
     /// Closes the connections to PostgreSQL.

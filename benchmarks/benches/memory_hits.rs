@@ -113,7 +113,8 @@ fn poll(changes: &RecentChanges, charts: Range<u32>) {
         let entity = Entity::Chart(hash(number));
         CatalogueChange { sequence: number.into(), entity, is_removal: false }
     });
-    let poll = CataloguePoll { position, oldest_pending: None, changes: Some(entities.collect()) };
+    let poll =
+        CataloguePoll { position, oldest_pending: None, changes: entities.collect(), complete_after: 0 };
     changes.apply(poll, Instant::now() + Duration::from_hours(24));
 }
 

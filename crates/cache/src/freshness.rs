@@ -128,8 +128,8 @@ mod tests {
     fn apply(rules: &FreshnessRules, sequence: u64, entities: &[(Entity, bool)]) {
         let position = Position { origin: Origin(1), sequence };
         let change = |&(entity, is_removal): &_| CatalogueChange { sequence, entity, is_removal };
-        let changes = Some(entities.iter().map(change).collect());
-        let poll = CataloguePoll { position, oldest_pending: None, changes };
+        let changes = entities.iter().map(change).collect();
+        let poll = CataloguePoll { position, oldest_pending: None, changes, complete_after: 0 };
         rules.changes.apply(poll, Instant::now() + Duration::from_mins(1));
     }
 

@@ -66,7 +66,7 @@ impl RecentChanges {
         if is_late && changes.origin != Some(poll.position.origin) {
             return;
         }
-        changes.apply(poll.position, poll.changes);
+        changes.apply(poll.position, poll.changes, poll.complete_after);
         // In this order, and read in the opposite one: the confirmation applies to the new version only.
         self.current.store(changes.version.bits(), Ordering::Release);
         if !is_late {
@@ -158,7 +158,7 @@ impl fmt::Debug for RecentChanges {
 /// The changes of one origin.
 struct Changes {
     origin: Option<Origin>,
-    /// The last known version: all changes from [`floor`](Self::floor) up to it are known.
+    /// The last known version: all changes after [`floor`](Self::floor) up to it are known.
     version: Version,
     /// When the last poll began, by [`real_ms`].
     last_poll_ms: u64,
@@ -194,32 +194,26 @@ impl LastChange {
 const HALF: usize = 65_536;
 
 impl Changes {
-    fn apply(&mut self, position: Position, changes: Option<Vec<CatalogueChange>>) {
+    fn apply(&mut self, position: Position, changes: Vec<CatalogueChange>, complete_after: u64) {
         let is_known_origin = self.origin == Some(position.origin);
-        self.origin = Some(position.origin);
+        if !is_known_origin {
+            *self = Self { origin: Some(position.origin), version: self.version, ..Self::default() };
+        }
+        if !is_known_origin || complete_after > self.version.sequence() {
+            // What was missed may contain a removal.
+            self.floor = complete_after.min(position.sequence);
+            self.last_removal = self.floor;
+        }
         self.version = if is_known_origin {
             self.version.max(self.version.at(position.sequence))
         } else {
             self.version.at_next_origin(position.sequence)
         };
-        let Some(changes) = changes else { return self.clear(self.version.sequence()) };
-        if !is_known_origin {
-            self.last_removal = 0;
-            let first = changes.first().map(|change| change.sequence.saturating_sub(1));
-            self.clear(first.unwrap_or(position.sequence));
-        }
         for CatalogueChange { sequence, entity, is_removal } in changes {
             let removal = if is_removal { sequence } else { 0 };
             self.last_removal = removal.max(self.last_removal);
             self.insert(name_of(entity), LastChange { change: sequence, removal });
         }
-    }
-
-    /// Forgets all changes. Those up to this sequence remain unknown.
-    fn clear(&mut self, floor: u64) {
-        self.newer.clear();
-        self.older.clear();
-        self.floor = floor;
     }
 
     fn insert(&mut self, entity: EntityName, change: LastChange) {
@@ -282,10 +276,15 @@ mod tests {
         Position { origin, sequence }
     }
 
-    fn poll(sequence: u64, changes: Option<&[(u64, Entity)]>) -> CataloguePoll {
+    fn poll(sequence: u64, changes: &[(u64, Entity)]) -> CataloguePoll {
         let change_of = |&(sequence, entity): &_| CatalogueChange { sequence, entity, is_removal: false };
-        let changes = changes.map(|changes| changes.iter().map(change_of).collect());
-        CataloguePoll { position: position(ORIGIN, sequence), oldest_pending: None, changes }
+        let changes = changes.iter().map(change_of).collect();
+        CataloguePoll {
+            position: position(ORIGIN, sequence),
+            oldest_pending: None,
+            changes,
+            complete_after: 0,
+        }
     }
 
     fn now_after(by: Duration) -> Now {
@@ -300,7 +299,7 @@ mod tests {
     /// What is known after a first poll with sequence 10, and this version.
     fn known() -> (RecentChanges, Version) {
         let changes = RecentChanges::new();
-        changes.apply(poll(10, Some(&[])), Instant::now());
+        changes.apply(poll(10, &[]), Instant::now());
         let version = changes.version();
         (changes, version)
     }
@@ -309,7 +308,7 @@ mod tests {
     fn only_changed_entities_change() {
         let (changes, version) = known();
         let set = ChartsetId::from_bytes([7; 8]);
-        changes.apply(poll(13, Some(&[(11, chart(1)), (13, Entity::Chartset(set))])), Instant::now());
+        changes.apply(poll(13, &[(11, chart(1)), (13, Entity::Chartset(set))]), Instant::now());
         let later = version.at(11);
         let Entity::Chart(hash) = chart(1) else { unreachable!() };
         for (key, version, expected) in [
@@ -341,12 +340,12 @@ mod tests {
     fn removals_are_told_from_changes() {
         let (changes, version) = known();
         let removal = CatalogueChange { sequence: 11, entity: chart(1), is_removal: true };
-        changes.apply(CataloguePoll { changes: Some(vec![removal]), ..poll(11, None) }, Instant::now());
+        changes.apply(CataloguePoll { changes: vec![removal], ..poll(11, &[]) }, Instant::now());
         let of = |key: CacheKey| changes.currency(&key, version, now_after(Duration::ZERO));
         assert_eq!([of(lookup(1)), of(lookup(2))], [Currency::Removed, Currency::Current]);
         assert_eq!(of(CacheKey::list(b"")), Currency::Removed, "it may contain the chart");
         let after = version.at(11);
-        changes.apply(poll(12, Some(&[(12, chart(1))])), Instant::now());
+        changes.apply(poll(12, &[(12, chart(1))]), Instant::now());
         assert_eq!(currency(&changes, 1, after), Currency::Changed, "restored");
         assert_eq!(currency(&changes, 1, version), Currency::Removed, "from before");
         let list = changes.currency(&CacheKey::list(b""), after, now_after(Duration::ZERO));
@@ -362,12 +361,12 @@ mod tests {
         let silence = |by| changes.currency(&lookup(1), version, now_after(by));
         assert_eq!(silence(Duration::from_millis(2_900)), Currency::Current);
         assert_eq!(silence(Duration::from_secs(3)), Currency::Unknown);
-        changes.apply(poll(11, Some(&[(11, chart(1))])), Instant::now());
+        changes.apply(poll(11, &[(11, chart(1))]), Instant::now());
         assert_eq!(silence(Duration::from_mins(1)), Currency::Changed, "that is known without polls");
 
         let poll_with = |pending| {
             let oldest_pending = Some(Duration::from_millis(pending));
-            changes.apply(CataloguePoll { oldest_pending, ..poll(11, Some(&[])) }, Instant::now());
+            changes.apply(CataloguePoll { oldest_pending, ..poll(11, &[]) }, Instant::now());
             currency(&changes, 2, version)
         };
         assert_eq!(poll_with(2_000), Currency::Current);
@@ -379,7 +378,8 @@ mod tests {
     fn versions_of_another_origin_are_unknown() {
         let (changes, first) = known();
         let other = Origin(2);
-        changes.apply(CataloguePoll { position: position(other, 9), ..poll(9, Some(&[])) }, Instant::now());
+        let missed = CataloguePoll { position: position(other, 9), complete_after: 9, ..poll(9, &[]) };
+        changes.apply(missed, Instant::now());
         assert_eq!(currency(&changes, 1, first), Currency::Unknown);
         assert_eq!(currency(&changes, 1, first.at(1_000)), Currency::Unknown, "whatever its sequence");
         assert_eq!(changes.version_of(position(ORIGIN, 9)), Version::UNKNOWN);
@@ -389,42 +389,50 @@ mod tests {
         assert_eq!(changes.position_of(second), Some(position(other, 9)));
         assert_eq!(currency(&changes, 1, second.at(8)), Currency::Unknown, "from before the first poll");
         // The first origin is a new one when it returns: its changes were missed in the meantime.
-        changes.apply(poll(10, Some(&[])), Instant::now());
+        changes.apply(poll(10, &[]), Instant::now());
         assert_eq!(currency(&changes, 1, first), Currency::Unknown);
         assert_eq!(currency(&changes, 1, changes.version()), Currency::Current);
     }
 
     #[test]
-    fn first_poll_may_have_changes() {
+    fn first_poll_may_lack_the_first_changes() {
         let changes = RecentChanges::new();
-        changes.apply(poll(10, Some(&[(6, chart(1)), (10, chart(2))])), Instant::now());
+        let found = [(6, chart(1)), (10, chart(2))];
+        changes.apply(CataloguePoll { complete_after: 5, ..poll(10, &found) }, Instant::now());
         let version = changes.version();
-        for (number, sequence, expected) in [
-            (3, 4, Currency::Unknown),
-            (3, 5, Currency::Current),
-            (1, 5, Currency::Changed),
-            (1, 6, Currency::Current),
+        for (key, sequence, expected) in [
+            (lookup(3), 4, Currency::Unknown),
+            (lookup(3), 5, Currency::Current),
+            (lookup(1), 4, Currency::Changed),
+            (lookup(1), 5, Currency::Changed),
+            (lookup(1), 6, Currency::Current),
+            // An operator may have removed something before.
+            (CacheKey::list(b""), 4, Currency::Removed),
+            (CacheKey::list(b""), 5, Currency::Changed),
         ] {
-            assert_eq!(currency(&changes, number, version.at(sequence)), expected, "{number} at {sequence}");
+            let currency = changes.currency(&key, version.at(sequence), now_after(Duration::ZERO));
+            assert_eq!(currency, expected, "{key:?} at {sequence}");
         }
     }
 
     #[test]
-    fn too_many_changes_leave_older_versions_unknown() {
+    fn missed_changes_leave_older_versions_unknown() {
         let (changes, version) = known();
-        changes.apply(poll(11, Some(&[(11, chart(1))])), Instant::now());
-        changes.apply(poll(90_000, None), Instant::now());
-        assert_eq!(currency(&changes, 1, version.at(89_999)), Currency::Unknown);
-        assert_eq!(currency(&changes, 1, version.at(90_000)), Currency::Current);
-        assert_eq!(changes.len(), 0);
+        changes.apply(poll(11, &[(11, chart(1))]), Instant::now());
+        let found = CataloguePoll { complete_after: 80_000, ..poll(90_000, &[(90_000, chart(2))]) };
+        changes.apply(found, Instant::now());
+        assert_eq!(currency(&changes, 3, version.at(79_999)), Currency::Unknown);
+        assert_eq!(currency(&changes, 3, version.at(80_000)), Currency::Current);
+        assert_eq!(currency(&changes, 2, version.at(80_000)), Currency::Changed);
+        assert_eq!(currency(&changes, 1, version), Currency::Changed, "that is still known");
     }
 
     #[test]
     fn late_poll_adds_what_it_found() {
         let (changes, version) = known();
         let (earlier, later) = (Instant::now(), Instant::now() + Duration::from_secs(1));
-        changes.apply(poll(12, Some(&[(12, chart(1))])), later);
-        changes.apply(poll(11, Some(&[(11, chart(1)), (11, chart(2))])), earlier);
+        changes.apply(poll(12, &[(12, chart(1))]), later);
+        changes.apply(poll(11, &[(11, chart(1)), (11, chart(2))]), earlier);
         assert_eq!(changes.version(), version.at(12), "versions never decrease");
         assert_eq!(currency(&changes, 1, version.at(11)), Currency::Changed);
         assert_eq!(currency(&changes, 2, version), Currency::Changed);
@@ -434,10 +442,8 @@ mod tests {
             Currency::Current,
             "as the later poll says"
         );
-        changes.apply(poll(11, None), earlier);
-        assert_eq!(currency(&changes, 1, version.at(11)), Currency::Unknown, "the later changes are lost");
         let other = position(Origin(2), 20);
-        changes.apply(CataloguePoll { position: other, ..poll(20, None) }, earlier);
+        changes.apply(CataloguePoll { position: other, ..poll(20, &[]) }, earlier);
         assert_eq!(changes.version(), version.at(12), "a later poll did not reach this origin");
     }
 
@@ -451,7 +457,7 @@ mod tests {
                 let found: Vec<_> =
                     (sequence + 1..=sequence + 8_192).map(|number| (number, chart(number))).collect();
                 sequence += 8_192;
-                changes.apply(poll(sequence, Some(&found)), Instant::now());
+                changes.apply(poll(sequence, &found), Instant::now());
             }
         }
         assert_eq!(changes.len(), 2 * HALF);
@@ -462,7 +468,7 @@ mod tests {
         assert_eq!(currency(&changes, floor + 1, version.at(sequence)), Currency::Current);
 
         // An entity whose change was dropped, but which has changed again.
-        changes.apply(poll(sequence + 1, Some(&[(sequence + 1, chart(floor + 1))])), Instant::now());
+        changes.apply(poll(sequence + 1, &[(sequence + 1, chart(floor + 1))]), Instant::now());
         assert_eq!(currency(&changes, floor + 1, version.at(floor + 1)), Currency::Changed);
 
         let known = changes.read();

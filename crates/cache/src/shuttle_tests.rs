@@ -26,7 +26,7 @@ fn poll(origin: u64, sequence: u64, changed: bool) -> CataloguePoll {
     let position = Position { origin: Origin(origin), sequence };
     let entity = Entity::Chart(CHANGED);
     let change = changed.then_some(CatalogueChange { sequence, entity, is_removal: false });
-    CataloguePoll { position, oldest_pending: None, changes: Some(change.into_iter().collect()) }
+    CataloguePoll { position, oldest_pending: None, changes: change.into_iter().collect(), complete_after: 0 }
 }
 
 /// A store with the number of its reads, and a cache in front of it.

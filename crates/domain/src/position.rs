@@ -59,9 +59,11 @@ pub struct CataloguePoll {
     pub position: Position,
     /// The age of the oldest change that has no number yet; `None` if there is none.
     pub oldest_pending: Option<Duration>,
-    /// The last change of each entity with a number above that of the earlier poll, in the order of the
-    /// numbers. `None` if there are too many: any may have changed.
-    pub changes: Option<Vec<CatalogueChange>>,
+    /// The last change of each entity with a number above [`complete_after`](Self::complete_after), in the
+    /// order of the numbers.
+    pub changes: Vec<CatalogueChange>,
+    /// The number of the earlier poll, or a higher one if too much has changed since.
+    pub complete_after: u64,
 }
 
 /// The last change of an entity.

@@ -9,7 +9,8 @@ use crate::change_feed::position;
 use crate::column_values::parse_hash;
 use crate::pooled_connection::PooledConnection;
 
-/// Maximum number of changed entities that a poll returns.
+/// Maximum number of changed entities that a poll returns. Of a program that has just started, the last ones
+/// show which entries in Redis are current.
 const MAX_CHANGES: usize = 10_000;
 
 #[derive(sqlx::FromRow)]
@@ -25,14 +26,14 @@ struct PollRow {
 
 impl Store {
     /// Returns the position of the server, the age of the oldest change without a sequence, and what has
-    /// changed after a sequence.
+    /// changed after a sequence, up to the last 10,000 entities.
     ///
     /// The age is that of the first pending change by its transaction: one that was committed before it counts
     /// as older, so every change that was committed longer ago is numbered.
     pub async fn poll_catalogue(&self, after: u64) -> Result<CataloguePoll, ReadError> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         self.short_read("poll the catalogue", |mut connection| async move {
-            Self::poll_row(&mut connection, after).await?.parse()
+            Self::poll_row(&mut connection, after).await?.parse(after)
         })
         .await
     }
@@ -56,29 +57,28 @@ impl Store {
                         array_agg(is_removal) AS removals
                  FROM (
                      SELECT sequence, entity, is_removal
-                     FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence LIMIT $2
+                     FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence DESC LIMIT $2
                  ) AS change
              ) AS changed",
         )
         .bind(after)
-        .bind(i64::try_from(MAX_CHANGES + 1).unwrap_or(i64::MAX))
+        .bind(i64::try_from(MAX_CHANGES).unwrap_or(i64::MAX))
         .fetch_one(&mut **connection)
         .await
     }
 }
 
 impl PollRow {
-    fn parse(self) -> Result<CataloguePoll, sqlx::Error> {
+    fn parse(self, after: i64) -> Result<CataloguePoll, sqlx::Error> {
         let position = position(self.last_sequence, self.origin);
         // A clock that was set back makes a change look younger than none.
         let age = |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
         let oldest_pending = self.oldest_pending_ms.map(age);
         let sequences = self.sequences.unwrap_or_default();
-        if sequences.len() > MAX_CHANGES {
-            return Ok(CataloguePoll { position, oldest_pending, changes: None });
-        }
-        let removals = self.removals.unwrap_or_default();
-        let rows = sequences.iter().zip(self.entities.iter().flatten()).zip(removals);
+        let oldest = sequences.last().filter(|_| sequences.len() == MAX_CHANGES);
+        let complete_after = oldest.map_or(after, |oldest| oldest - 1).unsigned_abs();
+        let (entities, removals) = (self.entities.unwrap_or_default(), self.removals.unwrap_or_default());
+        let rows = sequences.iter().zip(&entities).zip(removals).rev();
         let changes = rows.map(|((sequence, entity), is_removal)| {
             Ok(CatalogueChange {
                 sequence: sequence.unsigned_abs(),
@@ -86,8 +86,8 @@ impl PollRow {
                 is_removal,
             })
         });
-        let changes = Some(changes.collect::<Result<_, sqlx::Error>>()?);
-        Ok(CataloguePoll { position, oldest_pending, changes })
+        let changes = changes.collect::<Result<_, sqlx::Error>>()?;
+        Ok(CataloguePoll { position, oldest_pending, changes, complete_after })
     }
 }
 

@@ -275,8 +275,8 @@ async fn change_is_in_force_in_5_s_without_polls() {
     let (store, began) = (Store::default(), Instant::now());
     let position = Position { origin: ORIGIN, sequence: 1 };
     let change = CatalogueChange { sequence: 1, entity: Entity::Chart(hash(1)), is_removal: false };
-    let changes = Some(vec![change]);
-    replica.changes.apply(CataloguePoll { position, oldest_pending: None, changes }, began);
+    let poll = CataloguePoll { position, oldest_pending: None, changes: vec![change], complete_after: 0 };
+    replica.changes.apply(poll, began);
     replica.read(key(1), &store).await;
     store.update();
     eventually(async || replica.read(key(1), &store).await == version(1)).await;

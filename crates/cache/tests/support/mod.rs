@@ -118,7 +118,7 @@ impl Replica {
     /// Polls the catalogue, from which an operator has removed this chart.
     pub(crate) fn poll_removal(&self, sequence: u64, chart: u64) {
         let removal = CatalogueChange { sequence, entity: Entity::Chart(hash(chart)), is_removal: true };
-        let changes = Some(vec![removal]);
+        let changes = vec![removal];
         apply(&self.changes, CataloguePoll { changes, ..polled(ORIGIN, sequence, &[]) });
     }
 
@@ -155,7 +155,7 @@ fn polled(origin: Origin, sequence: u64, charts: &[u64]) -> CataloguePoll {
     };
     let charts = charts.iter().map(changed);
     let position = Position { origin, sequence };
-    CataloguePoll { position, oldest_pending: None, changes: Some(charts.collect()) }
+    CataloguePoll { position, oldest_pending: None, changes: charts.collect(), complete_after: 0 }
 }
 
 /// Applies a poll from the future: it is the last one for the rest of the test, however slow that is.

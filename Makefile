@@ -27,7 +27,7 @@ test-full: ## Run the long forms of the tests, with release builds: hours
 	@scripts/test-system --test telemetry --test indexer --bin chart-indexer --test api_docs --test browser --test image --test rollout -- --ignored --show-output long_
 	@scripts/test-system --test drills -- --ignored --show-output --test-threads=1 long_
 	@scripts/test-system --bin history -- --ignored --show-output --test-threads=1 long_
-	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test-system --test overload --test recovery -- --ignored --show-output long_
+	@PROGRAMS="$(abspath $(or $(CARGO_TARGET_DIR),target))/release" scripts/test-system --test recovery -- --ignored --show-output long_
 
 history: ## Check random histories of operations and faults over the whole system (options: HISTORY)
 	@scripts/servers install postgres redis haproxy ip faketime

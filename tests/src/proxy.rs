@@ -1,10 +1,12 @@
-//! A TCP proxy in front of PostgreSQL that can refuse connections and drop traffic.
+//! A TCP proxy in front of PostgreSQL that can refuse connections, drop traffic and delay it.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, split};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -16,6 +18,7 @@ pub struct Proxy {
     url: String,
     address: SocketAddr,
     target: String,
+    delay: Duration,
     silenced: watch::Sender<u32>,
     messages: Arc<AtomicU64>,
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
@@ -24,6 +27,11 @@ pub struct Proxy {
 impl Proxy {
     /// Starts a proxy in front of the server of a database, `postgres://user@host:port/database`.
     pub async fn start(database_url: &str) -> Self {
+        Self::start_with_delay(database_url, Duration::ZERO).await
+    }
+
+    /// Starts a proxy that passes on what a client sends after this time only.
+    pub async fn start_with_delay(database_url: &str, delay: Duration) -> Self {
         let (credentials, rest) = database_url.rsplit_once('@').expect("a URL with a user");
         let (target, name) = rest.split_once('/').expect("a URL with a database");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -34,6 +42,7 @@ impl Proxy {
             url,
             address,
             target: target.to_owned(),
+            delay,
             silenced,
             messages: Arc::default(),
             running: None,
@@ -74,8 +83,8 @@ impl Proxy {
 
     fn serve(&mut self, listener: TcpListener) {
         let (stop, mut stopped) = oneshot::channel();
-        let (target, silenced, messages) =
-            (self.target.clone(), self.silenced.clone(), Arc::clone(&self.messages));
+        let (target, delay) = (self.target.clone(), self.delay);
+        let (silenced, messages) = (self.silenced.clone(), Arc::clone(&self.messages));
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
@@ -86,7 +95,7 @@ impl Proxy {
                         let client = InspectReader::new(client, move |bytes: &[u8]| {
                             messages.fetch_add(u64::from(!bytes.is_empty()), Ordering::Relaxed);
                         });
-                        connections.spawn(forward(client, target.clone(), silenced.subscribe()));
+                        connections.spawn(forward(client, target.clone(), delay, silenced.subscribe()));
                     }
                     _ = &mut stopped => break,
                 }
@@ -98,14 +107,37 @@ impl Proxy {
 }
 
 async fn forward(
-    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    client: impl AsyncRead + AsyncWrite + Unpin,
     target: String,
+    delay: Duration,
     mut silenced: watch::Receiver<u32>,
 ) {
     // If the server refuses the connection, the client's is closed.
     let Ok(mut server) = TcpStream::connect(target).await else { return };
+    let (mut from_client, mut to_client) = split(client);
+    let (mut from_server, mut to_server) = server.split();
     tokio::select! {
-        _ = copy_bidirectional(&mut client, &mut server) => (),
+        _ = copy_delayed(&mut from_client, &mut to_server, delay) => (),
+        _ = copy(&mut from_server, &mut to_client) => (),
         _ = silenced.changed() => std::future::pending().await,
+    }
+}
+
+/// Copies what is read, each time after the delay.
+async fn copy_delayed(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    delay: Duration,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let length = from.read(&mut buffer).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        to.write_all(&buffer[..length]).await?;
     }
 }

@@ -12,13 +12,12 @@ use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, CONTENT_LENGTH};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, Method};
 use axum::response::{IntoResponse, Response};
 use chart_index_instrumentation::{Sampler, meter};
 use chart_index_ratelimit::{Group, Limiter};
 use futures_util::FutureExt;
 use opentelemetry::metrics::Meter;
-use tokio::time::Instant;
 use tower::{BoxError, Service};
 use tracing::Instrument;
 
@@ -30,7 +29,7 @@ use crate::request_telemetry::RequestTelemetry;
 use crate::route_table::{MatchedRoute, RouteTable};
 use crate::{
     AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes,
-    cache_policy, cors, host_header, html_headers, json_request, overload_pause,
+    cache_policy, cors, host_header, html_headers, json_request,
 };
 
 /// Handles the requests of a listener: its routes, and around them what all requests have in common. Clones
@@ -152,9 +151,6 @@ impl HttpService {
         let span = observation.span().clone();
         let response = pin!(self.respond(request, route));
         let mut response = response.instrument(span).await;
-        if matched.is_some_and(|route| route.group == Group::Lookup) && is_rejection(&response) {
-            overload_pause::record_rejected_lookup(Instant::now());
-        }
         telemetry.finish(observation, &mut response);
         response
     }
@@ -308,13 +304,6 @@ fn error_response(error: ApiError, is_head: bool, has_body: bool) -> Response {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
-}
-
-/// Whether the request was rejected because of overload.
-fn is_rejection(response: &Response) -> bool {
-    let error = || response.extensions().get::<Arc<ApiError>>();
-    response.status() == StatusCode::SERVICE_UNAVAILABLE
-        && error().is_some_and(|error| matches!(**error, ApiError::Overloaded(_)))
 }
 
 /// The methods to name in the response to an OPTIONS request of this route.

@@ -34,7 +34,6 @@ mod json_request;
 mod log_throttle;
 mod method_label;
 pub mod openapi;
-mod overload_pause;
 mod path_params;
 mod peer_connections;
 mod rate_limit;

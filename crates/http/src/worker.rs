@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 
-use crate::{HttpService, overload_pause};
+use crate::HttpService;
 
 /// The service of the connections of one runtime.
 #[derive(Debug, Clone)]
@@ -34,9 +34,6 @@ impl Worker {
 /// Threads with a single-threaded runtime each, one for each core.
 ///
 /// A connection is handled by one thread from its first request to its last (decision 0050).
-///
-/// While a thread rejects many lookups because of overload, it pauses for 100 µs each time before it waits for
-/// events.
 #[derive(Debug)]
 pub struct WorkerThreads {
     threads: Vec<JoinHandle<()>>,
@@ -53,8 +50,7 @@ impl WorkerThreads {
     pub fn start(number: NonZeroUsize) -> io::Result<Self> {
         let mut this = Self { threads: Vec::new(), runtimes: Vec::new(), stop: CancellationToken::new() };
         for number in 0..number.get() {
-            let mut runtime = Builder::new_current_thread();
-            let runtime = runtime.enable_all().on_thread_park(overload_pause::pause_if_due).build()?;
+            let runtime = Builder::new_current_thread().enable_all().build()?;
             this.runtimes.push(runtime.handle().clone());
             let stop = this.stop.clone();
             let thread = thread::Builder::new().name(format!("worker-{number}"));

@@ -18,10 +18,11 @@ use chart_index_redis::RedisConnection;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{CachePolicy, HttpRateLimiter, JsonBody, Overload, RequestHeaders, overload_pause};
+use crate::{CachePolicy, HttpRateLimiter, JsonBody, Overload, RequestHeaders};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -43,7 +44,6 @@ fn routes(rate_limiter: &HttpRateLimiter, entered: Arc<Notify>, release: Arc<Not
         .route(Group::Lookup, "/panic", get(panicking))
         .route(Group::Lookup, "/unavailable", get(unavailable))
         .route(Group::Detail, "/overloaded", get(overloaded))
-        .route(Group::Lookup, "/overloaded/lookup", get(overloaded))
         .route(Group::Lookup, "/endless", get(std::future::pending::<()>))
         .route(Group::List, "/wait", get(wait))
 }
@@ -314,18 +314,6 @@ async fn requests_above_the_concurrency_limit_are_shed() {
     release.notify_one();
     assert_eq!(waiting.await.unwrap().body, b"released");
     assert_eq!(send(&app, "GET", "/large/a", &[]).await.status, 200);
-}
-
-#[tokio::test(start_paused = true)]
-async fn lookups_rejected_because_of_overload_make_a_pause_due() {
-    // Another test on this thread may have rejected some.
-    overload_pause::take_due_pause();
-    for (path, expected) in [("/unavailable", false), ("/overloaded", false), ("/overloaded/lookup", true)] {
-        for _ in 0..2 {
-            send(&app(), "GET", path, &[]).await;
-        }
-        assert_eq!(overload_pause::take_due_pause(), expected, "{path}");
-    }
 }
 
 #[tokio::test]

@@ -4,9 +4,16 @@
 //! its length. [`PermitQueue`] detects this as `CoDel` does (RFC 8289, decision 0034), and then rejects at
 //! once.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(all(test, feature = "shuttle"))]
+mod shuttle_tests;
+
+use std::sync::Arc;
+#[cfg(not(all(test, feature = "shuttle")))]
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+#[cfg(all(test, feature = "shuttle"))]
+use shuttle::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 

@@ -7,7 +7,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
-use std::convert::Infallible;
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use chart_index_cache::{
     Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Lifetimes, MemoryLookup, RecentChanges,
     Representation,
 };
-use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position};
+use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position, ReadError};
 use criterion::Criterion;
 use tokio::runtime::Runtime;
 
@@ -42,7 +41,7 @@ fn main() {
     criterion.final_summary();
 }
 
-fn lookups(criterion: &mut Criterion, cache: &Cache<Infallible>, name: &str) {
+fn lookups(criterion: &mut Criterion, cache: &Cache, name: &str) {
     let mut group = criterion.benchmark_group(name);
     for (name, keys) in [
         ("hot", vec![key(0)]),
@@ -66,7 +65,7 @@ fn lookups(criterion: &mut Criterion, cache: &Cache<Infallible>, name: &str) {
     group.finish();
 }
 
-fn reads(criterion: &mut Criterion, runtime: &Runtime, cache: &Cache<Infallible>) {
+fn reads(criterion: &mut Criterion, runtime: &Runtime, cache: &Cache) {
     criterion.bench_function("get_or_fill/hot", |bencher| {
         bencher.iter_custom(|reads| runtime.block_on(read(cache, reads)));
     });
@@ -79,7 +78,7 @@ fn reads(criterion: &mut Criterion, runtime: &Runtime, cache: &Cache<Infallible>
 }
 
 /// The time of this many reads of one key.
-async fn read(cache: &Cache<Infallible>, reads: u64) -> Duration {
+async fn read(cache: &Cache, reads: u64) -> Duration {
     let (key, start) = (key(0), Instant::now());
     for _ in 0..reads {
         black_box(cache.get_or_fill(key, unexpected_fill).await.unwrap());
@@ -87,12 +86,12 @@ async fn read(cache: &Cache<Infallible>, reads: u64) -> Duration {
     start.elapsed()
 }
 
-async fn unexpected_fill() -> Result<CachedResponse, Infallible> {
+async fn unexpected_fill() -> Result<CachedResponse, ReadError> {
     panic!("it is cached")
 }
 
 /// A cache whose entries do not become stale.
-async fn filled(changes: &Arc<RecentChanges>) -> Cache<Infallible> {
+async fn filled(changes: &Arc<RecentChanges>) -> Cache {
     let day = Duration::from_hours(24);
     let config = CacheConfig {
         changes: Some(Arc::clone(changes)),

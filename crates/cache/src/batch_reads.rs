@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use chart_index_domain::ReadError;
+
 use crate::freshness::{Freshness, Timestamps};
 use crate::metrics::{FillOutcome, Read};
 use crate::read_through::ReadThrough;
-use crate::redis_writes::QueuedWrite;
+use crate::redis_writes::{MAX_QUEUED_OF_BATCHES, QueuedWrite};
 use crate::{Cache, CacheKey, CachedResponse, FillError};
 
-impl<E: Send + Sync + 'static> Cache<E> {
+impl Cache {
     /// Returns the responses of many keys of one kind, in the order of the keys.
     ///
     /// Keys that are not fresh in memory are read from Redis with one command, and what Redis does not have by
@@ -27,10 +29,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
         &self,
         keys: &[CacheKey],
         fill: F,
-    ) -> Result<Vec<CachedResponse>, FillError<E>>
+    ) -> Result<Vec<CachedResponse>, FillError>
     where
         F: FnOnce(Vec<usize>) -> Fut,
-        Fut: Future<Output = Result<Vec<CachedResponse>, E>>,
+        Fut: Future<Output = Result<Vec<CachedResponse>, ReadError>>,
     {
         let inner = &self.inner;
         let mut responses: Vec<_> = keys.iter().map(|key| inner.get_fresh(key)).collect();
@@ -46,7 +48,7 @@ fn positions_of_none(responses: &[Option<CachedResponse>]) -> Vec<usize> {
     responses.iter().enumerate().filter(|(_, response)| response.is_none()).map(|(index, _)| index).collect()
 }
 
-impl<E: Send + Sync + 'static> ReadThrough<E> {
+impl ReadThrough {
     /// The entry in memory if it is fresh. A stale one is read again with the others, since that costs the
     /// batch little.
     fn get_fresh(&self, key: &CacheKey) -> Option<CachedResponse> {
@@ -83,10 +85,10 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         positions: &[usize],
         fill: F,
         responses: &mut [Option<CachedResponse>],
-    ) -> Result<(), FillError<E>>
+    ) -> Result<(), FillError>
     where
         F: FnOnce(Vec<usize>) -> Fut,
-        Fut: Future<Output = Result<Vec<CachedResponse>, E>>,
+        Fut: Future<Output = Result<Vec<CachedResponse>, ReadError>>,
     {
         let wanted: Vec<_> = positions.iter().map(|&position| keys[position]).collect();
         if wanted.is_empty() {
@@ -113,8 +115,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     async fn run_batch(
         &self,
         keys: &[CacheKey],
-        fill: impl Future<Output = Result<Vec<CachedResponse>, E>>,
-    ) -> Result<Vec<CachedResponse>, FillError<E>> {
+        fill: impl Future<Output = Result<Vec<CachedResponse>, ReadError>>,
+    ) -> Result<Vec<CachedResponse>, FillError> {
         let mut timer = self.metrics.start_fill(keys[0].kind());
         match tokio::time::timeout(self.fill_timeout, fill).await {
             Ok(Ok(read)) if read.len() == keys.len() => {
@@ -137,8 +139,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         keys: &[CacheKey],
         positions: &[usize],
         responses: &mut [Option<CachedResponse>],
-        error: FillError<E>,
-    ) -> Result<(), FillError<E>> {
+        error: FillError,
+    ) -> Result<(), FillError> {
         let older: Option<Vec<_>> = keys.iter().map(|key| self.fallback(key)).collect();
         let read = if older.is_some() { Read::Older } else { Read::Error };
         for key in keys {
@@ -166,6 +168,6 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
                 writes.push(QueuedWrite { key, response, timestamps });
             }
         }
-        self.write_to_redis(writes);
+        self.write_to_redis(writes, MAX_QUEUED_OF_BATCHES);
     }
 }

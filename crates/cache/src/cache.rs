@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chart_index_domain::ReadError;
 use futures_util::TryFutureExt;
 
 use crate::fills::FillSource;
@@ -17,12 +18,13 @@ use crate::{
 
 /// A read-through cache of responses in front of the store.
 ///
-/// Clones share everything. `E` is the error of fills.
-pub struct Cache<E> {
-    pub(crate) inner: Arc<ReadThrough<E>>,
+/// Clones share everything.
+#[derive(Clone)]
+pub struct Cache {
+    pub(crate) inner: Arc<ReadThrough>,
 }
 
-impl<E: Send + Sync + 'static> Cache<E> {
+impl Cache {
     /// An empty cache.
     #[must_use]
     pub fn new(config: CacheConfig, connections: CacheConnections) -> Self {
@@ -37,10 +39,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
     /// Concurrent requests for the key share its outcome, including an error; the next request after an error
     /// tries again. If the fill fails, or more fills are in flight than [`CacheConfig::max_fills`], an older
     /// response is returned if there is one.
-    pub async fn get_or_fill<F, Fut, R>(&self, key: CacheKey, fill: F) -> Result<CachedResponse, FillError<E>>
+    pub async fn get_or_fill<F, Fut, R>(&self, key: CacheKey, fill: F) -> Result<CachedResponse, FillError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
         self.get_or_fill_from(FillSource::RedisThenStore, key, fill).await
@@ -52,10 +54,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
         &self,
         key: CacheKey,
         fill: F,
-    ) -> Result<CachedResponse, FillError<E>>
+    ) -> Result<CachedResponse, FillError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
         self.get_or_fill_from(FillSource::Store(None), key, fill).await
@@ -66,10 +68,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
         source: FillSource,
         key: CacheKey,
         fill: F,
-    ) -> Result<CachedResponse, FillError<E>>
+    ) -> Result<CachedResponse, FillError>
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
         let fill = || fill().map_ok(Into::into);
@@ -124,13 +126,7 @@ impl<E: Send + Sync + 'static> Cache<E> {
     }
 }
 
-impl<E> Clone for Cache<E> {
-    fn clone(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
-    }
-}
-
-impl<E: Send + Sync + 'static> fmt::Debug for Cache<E> {
+impl fmt::Debug for Cache {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Cache").field("stats", &self.inner.stats()).finish_non_exhaustive()
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chart_index_domain::ReadError;
 use chart_index_instrumentation::{child_span, set_current_as_parent};
 use chart_index_permits::Announced;
 use tracing::{Instrument, Span, debug_span, field};
@@ -11,7 +12,7 @@ use crate::metrics::{FillOutcome, Read};
 use crate::read_through::ReadThrough;
 use crate::redis_record::Record;
 use crate::redis_tier::NewRecord;
-use crate::redis_writes::QueuedWrite;
+use crate::redis_writes::{MAX_QUEUED, QueuedWrite};
 use crate::single_flight::{Completed, FillHandle, FillResult, Origin, Waiter};
 use crate::{CacheKey, CachedResponse, FillError, Filled, Kind};
 
@@ -31,12 +32,12 @@ enum Purpose {
 }
 
 /// How a request that missed in memory goes on.
-enum Joined<E> {
+enum Joined {
     Cached(CachedResponse),
-    Fill(Waiter<E>),
+    Fill(Waiter),
 }
 
-impl<E: Send + Sync + 'static> ReadThrough<E> {
+impl ReadThrough {
     /// Waits for the fill in flight, or starts one. Falls back to an older response if the fill fails or takes
     /// too long.
     pub(crate) async fn fetch<F, Fut>(
@@ -44,10 +45,10 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         key: CacheKey,
         source: FillSource,
         fill: F,
-    ) -> FillResult<E>
+    ) -> FillResult
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Filled, E>> + Send + 'static,
+        Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
     {
         let kind = key.kind();
         let Some(_waiting) = self.limits.try_acquire_waiter(kind) else {
@@ -66,7 +67,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     }
 
     /// The outcome of a request that may not wait for a fill: an older response or an error.
-    pub(crate) fn shed(&self, key: &CacheKey) -> FillResult<E> {
+    pub(crate) fn shed(&self, key: &CacheKey) -> FillResult {
         self.metrics.shed.add(1);
         let older = self.fallback(key);
         self.metrics.count(key.kind(), if older.is_some() { Read::Older } else { Read::Error });
@@ -74,7 +75,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     }
 
     /// Waits for a fill. Falls back to an older response if it fails or takes too long.
-    async fn wait(&self, key: CacheKey, mut waiter: Waiter<E>) -> Completed<E> {
+    async fn wait(&self, key: CacheKey, mut waiter: Waiter) -> Completed {
         if self.fallback(&key).is_none() {
             return waiter.completed().await;
         }
@@ -97,8 +98,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         &self,
         kind: Kind,
         runs_fill: bool,
-        completed: impl Future<Output = Completed<E>>,
-    ) -> FillResult<E> {
+        completed: impl Future<Output = Completed>,
+    ) -> FillResult {
         let succeeded = if runs_fill { Read::Filled } else { Read::Joined };
         let mut count = self.metrics.count_on_drop(kind, succeeded);
         let Completed { outcome, origin } = completed.await;
@@ -117,7 +118,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, source: FillSource, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Filled, E>> + Send + 'static,
+        Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
     {
         if !self.failed_recently(&key)
             && let Joined::Fill(mut waiter) = self.join_or_start(key, source, Purpose::Refresh, fill)
@@ -137,10 +138,10 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         source: FillSource,
         purpose: Purpose,
         fill: F,
-    ) -> Joined<E>
+    ) -> Joined
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Filled, E>> + Send + 'static,
+        Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
     {
         let (handle, outcome, span) = {
             let mut shard = self.fills.shard(&key);
@@ -165,19 +166,12 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         self: &Arc<Self>,
         key: CacheKey,
         (source, purpose): (FillSource, Purpose),
-        handle: FillHandle<E>,
+        handle: FillHandle,
         fill: F,
     ) where
         F: FnOnce() -> Fut,
-        Fut: Future<Output = Result<Filled, E>>,
+        Fut: Future<Output = Result<Filled, ReadError>>,
     {
-        let free_permit = match purpose {
-            Purpose::Request => None,
-            Purpose::Refresh => match self.limits.try_acquire_fill(key.kind()) {
-                Some(permit) => Some(permit),
-                None => return self.fail(key, FillError::Overloaded, handle),
-            },
-        };
         let announced = match source {
             FillSource::Store(announced) => announced,
             FillSource::RedisThenStore => {
@@ -190,9 +184,9 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
                 None
             }
         };
-        let permit = match free_permit {
-            Some(permit) => Some(permit),
-            None => self.limits.acquire_fill(key.kind(), announced).await,
+        let permit = match purpose {
+            Purpose::Request => self.limits.acquire_fill(key.kind(), announced).await,
+            Purpose::Refresh => self.limits.try_acquire_fill(key.kind()),
         };
         let Some(_permit) = permit else {
             self.metrics.shed.add(1);
@@ -209,8 +203,8 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     async fn read_store(
         &self,
         kind: Kind,
-        fill: impl Future<Output = Result<Filled, E>>,
-    ) -> Result<Filled, FillError<E>> {
+        fill: impl Future<Output = Result<Filled, ReadError>>,
+    ) -> Result<Filled, FillError> {
         let mut timer = self.metrics.start_fill(kind);
         let outcome = match tokio::time::timeout(self.fill_timeout, fill).await {
             Ok(read) => read.map_err(|error| FillError::Failed(Arc::new(error))),
@@ -232,7 +226,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         key: CacheKey,
         Filled { response, position }: Filled,
         start: Timestamps,
-        handle: FillHandle<E>,
+        handle: FillHandle,
     ) {
         let response = self.memory.reuse(&key, response);
         let version = position.map_or(start.version, |position| {
@@ -244,16 +238,20 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
         let is_latest =
             handle.complete(completed, |shard| self.insert_read(shard, key, response.clone(), timestamps));
         if is_latest {
-            self.write_to_redis([QueuedWrite { key, response, timestamps }]);
+            self.write_to_redis([QueuedWrite { key, response, timestamps }], MAX_QUEUED);
         }
     }
 
-    /// Writes responses to Redis in the background.
-    pub(crate) fn write_to_redis(self: &Arc<Self>, writes: impl IntoIterator<Item = QueuedWrite>) {
+    /// Writes responses to Redis in the background, unless so many are queued already.
+    pub(crate) fn write_to_redis(
+        self: &Arc<Self>,
+        writes: impl IntoIterator<Item = QueuedWrite>,
+        max_queued: usize,
+    ) {
         if self.redis.is_unavailable() {
             return;
         }
-        let pushed = self.redis.writes.push(writes);
+        let pushed = self.redis.writes.push(writes, max_queued);
         self.metrics.dropped_writes.add(pushed.dropped as u64);
         if let Some(mut writer) = pushed.writer {
             let this = Arc::clone(self);
@@ -278,7 +276,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     }
 
     /// Completes a fill that failed: with an older response, or with the error if there is none.
-    fn fail(&self, key: CacheKey, error: FillError<E>, handle: FillHandle<E>) {
+    fn fail(&self, key: CacheKey, error: FillError, handle: FillHandle) {
         let older = self.fallback(&key);
         let has_fallback = older.is_some();
         let older = older.map(|older| Completed { outcome: Ok(older), origin: Origin::Older });

@@ -1,5 +1,6 @@
 //! Reads combined with the rate limit in one round trip to Redis.
 
+use chart_index_domain::ReadError;
 use chart_index_permits::Announced;
 use chart_index_ratelimit::{Decision, Limiter, PreparedCheck};
 use futures_util::TryFutureExt;
@@ -11,14 +12,14 @@ use crate::{Cache, CacheKey, CachedResponse, FillError, Filled, Kind, MemoryLook
 
 /// The outcome of a rate-limited read.
 #[derive(Debug)]
-pub enum Admission<E> {
+pub enum Admission {
     /// The request exceeds its limit. Nothing was read from the store.
     Refused(Decision),
     /// The request is within its limit. This is the response.
-    Admitted(Result<CachedResponse, FillError<E>>),
+    Admitted(Result<CachedResponse, FillError>),
 }
 
-impl<E: Send + Sync + 'static> Cache<E> {
+impl Cache {
     /// Checks the rate limit of a request, and returns the response like [`get_or_fill`](Self::get_or_fill),
     /// with at most one round trip to Redis:
     ///
@@ -38,10 +39,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
         check: PreparedCheck,
         key: CacheKey,
         fill: F,
-    ) -> Admission<E>
+    ) -> Admission
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
         let cached = self.get_from_memory(&key);
@@ -79,10 +80,10 @@ impl<E: Send + Sync + 'static> Cache<E> {
         key: CacheKey,
         fill: F,
         announced: Announced,
-    ) -> Admission<E>
+    ) -> Admission
     where
         F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<Filled, E>> + Send + 'static,
+        Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
     {
         let (decision, record) = self.ask_redis(limiter, check, &key).await;
         if !decision.is_admitted() {

@@ -17,10 +17,10 @@ use crate::{
 };
 
 /// The two tiers, and the fills behind them.
-pub(crate) struct ReadThrough<E> {
+pub(crate) struct ReadThrough {
     pub(crate) memory: MemoryTier,
     pub(crate) redis: RedisTier,
-    pub(crate) fills: Arc<SingleFlight<E>>,
+    pub(crate) fills: Arc<SingleFlight>,
     pub(crate) rules: FreshnessRules,
     pub(crate) clock: Clock,
     pub(crate) fallback_timeout: Duration,
@@ -29,7 +29,7 @@ pub(crate) struct ReadThrough<E> {
     pub(crate) metrics: CacheMetrics,
 }
 
-impl<E: Send + Sync + 'static> ReadThrough<E> {
+impl ReadThrough {
     pub(crate) fn new(config: CacheConfig, connections: CacheConnections) -> Self {
         Self {
             memory: MemoryTier::with_capacity(config.bytes),
@@ -127,7 +127,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     /// whether it has none.
     pub(crate) fn insert_read(
         &self,
-        _shard: &mut Shard<E>,
+        _shard: &mut Shard,
         key: CacheKey,
         response: CachedResponse,
         timestamps: Timestamps,
@@ -174,7 +174,7 @@ impl<E: Send + Sync + 'static> ReadThrough<E> {
     }
 }
 
-impl<E: Send + Sync + 'static> Observed for ReadThrough<E> {
+impl Observed for ReadThrough {
     fn metrics(&self) -> &CacheMetrics {
         &self.metrics
     }

@@ -13,7 +13,9 @@ use crate::{CacheKey, CachedResponse};
 
 /// The maximum number of responses that are queued or being written. When Redis or this process falls behind, a
 /// dropped write costs another replica a read; a queue without a limit would cost all requests memory and time.
-const MAX_QUEUED: usize = 1_024;
+pub(crate) const MAX_QUEUED: usize = 1_024;
+/// Up to this number of responses, a batch may queue its own: the rest is for single fills.
+pub(crate) const MAX_QUEUED_OF_BATCHES: usize = MAX_QUEUED / 2;
 /// The maximum number of responses in a write: Redis runs no other command until it is complete.
 const MAX_RESPONSES: usize = 64;
 /// The maximum number of bytes in a write of several responses, for the same reason.
@@ -47,10 +49,14 @@ pub(crate) struct Pushed {
 }
 
 impl WriteQueue {
-    /// Queues responses, up to [`MAX_QUEUED`].
-    pub(crate) fn push(self: &Arc<Self>, responses: impl IntoIterator<Item = QueuedWrite>) -> Pushed {
+    /// Queues responses, up to `max_queued` in total.
+    pub(crate) fn push(
+        self: &Arc<Self>,
+        responses: impl IntoIterator<Item = QueuedWrite>,
+        max_queued: usize,
+    ) -> Pushed {
         let mut state = self.state();
-        let room = MAX_QUEUED.saturating_sub(state.queued.len() + state.in_flight);
+        let room = max_queued.saturating_sub(state.queued.len() + state.in_flight);
         let mut rest = responses.into_iter();
         state.queued.extend(rest.by_ref().take(room));
         let needs_writer = !state.has_writer && !state.queued.is_empty();
@@ -122,6 +128,10 @@ mod tests {
         }
     }
 
+    fn push(queue: &Arc<WriteQueue>, responses: impl IntoIterator<Item = QueuedWrite>) -> Pushed {
+        queue.push(responses, MAX_QUEUED)
+    }
+
     fn sizes(writer: &mut Writer) -> Vec<usize> {
         std::iter::from_fn(|| writer.next()).map(|writes| writes.len()).collect()
     }
@@ -129,19 +139,19 @@ mod tests {
     #[test]
     fn what_is_queued_is_written_together() {
         let queue = Arc::new(WriteQueue::default());
-        let mut writer = queue.push([write(0, 1)]).writer.unwrap();
+        let mut writer = push(&queue, [write(0, 1)]).writer.unwrap();
         assert_eq!(writer.next().unwrap().len(), 1);
-        assert!(queue.push((1..101).map(|number| write(number, 1))).writer.is_none());
+        assert!(push(&queue, (1..101).map(|number| write(number, 1))).writer.is_none());
         assert_eq!(sizes(&mut writer), [64, 36]);
         drop(writer);
-        assert!(queue.push([write(0, 1)]).writer.is_some());
+        assert!(push(&queue, [write(0, 1)]).writer.is_some());
     }
 
     #[test]
     fn writes_are_bounded_in_bytes() {
         let queue = Arc::new(WriteQueue::default());
         let sizes_in_bytes = [100_000, 100_000, 100_000, 1_000_000, 1];
-        let mut writer = queue.push(sizes_in_bytes.map(|bytes| write(0, bytes))).writer.unwrap();
+        let mut writer = push(&queue, sizes_in_bytes.map(|bytes| write(0, bytes))).writer.unwrap();
         assert_eq!(sizes(&mut writer), [2, 1, 1, 1]);
     }
 
@@ -149,20 +159,29 @@ mod tests {
     fn responses_beyond_the_limit_are_dropped() {
         let queue = Arc::new(WriteQueue::default());
         let many = |number| (0..number).map(|_| write(0, 1));
-        let mut writer = queue.push(many(MAX_QUEUED - 1)).writer.unwrap();
+        let mut writer = push(&queue, many(MAX_QUEUED - 1)).writer.unwrap();
         assert_eq!(writer.next().unwrap().len(), MAX_RESPONSES);
-        assert_eq!(queue.push(many(3)).dropped, 2, "those in flight count");
+        assert_eq!(push(&queue, many(3)).dropped, 2, "those in flight count");
         writer.next().unwrap();
-        assert_eq!(queue.push(many(MAX_RESPONSES + 1)).dropped, 1);
+        assert_eq!(push(&queue, many(MAX_RESPONSES + 1)).dropped, 1);
+    }
+
+    #[test]
+    fn batches_leave_room_for_single_fills() {
+        let queue = Arc::new(WriteQueue::default());
+        let batch = || (0..1_000).map(|_| write(0, 1));
+        assert_eq!(queue.push(batch(), MAX_QUEUED_OF_BATCHES).dropped, 1_000 - MAX_QUEUED / 2);
+        assert_eq!(queue.push(batch(), MAX_QUEUED_OF_BATCHES).dropped, 1_000);
+        assert_eq!(push(&queue, [write(0, 1)]).dropped, 0);
     }
 
     #[test]
     fn another_writer_continues_after_a_dropped_one() {
         let queue = Arc::new(WriteQueue::default());
-        let mut writer = queue.push((0..70).map(|number| write(number, 1))).writer.unwrap();
+        let mut writer = push(&queue, (0..70).map(|number| write(number, 1))).writer.unwrap();
         writer.next().unwrap();
         drop(writer);
-        let mut writer = queue.push([write(70, 1)]).writer.unwrap();
+        let mut writer = push(&queue, [write(70, 1)]).writer.unwrap();
         assert_eq!(sizes(&mut writer), [7]);
     }
 }

@@ -3,7 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a function of a test fails the test")]
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,7 +30,7 @@ fn poll(origin: u64, sequence: u64, changed: bool) -> CataloguePoll {
 
 /// A store with the number of its reads, and a cache in front of it.
 struct Replica {
-    cache: Cache<Infallible>,
+    cache: Cache,
     changes: Arc<RecentChanges>,
     version: AtomicU64,
     reads: AtomicU64,

@@ -22,13 +22,14 @@ use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::version::Version;
 use crate::{CacheKey, CachedResponse, FillError};
 
-pub(crate) type FillResult<E> = Result<CachedResponse, FillError<E>>;
+pub(crate) type FillResult = Result<CachedResponse, FillError>;
 /// Receives the outcome; `None` while the fill is in flight.
-type OutcomeReceiver<E> = watch::Receiver<Option<Completed<E>>>;
+type OutcomeReceiver = watch::Receiver<Option<Completed>>;
 
 /// The result of a fill, as all its waiters receive it.
-pub(crate) struct Completed<E> {
-    pub(crate) outcome: FillResult<E>,
+#[derive(Clone)]
+pub(crate) struct Completed {
+    pub(crate) outcome: FillResult,
     /// Where a response is from.
     pub(crate) origin: Origin,
 }
@@ -42,37 +43,31 @@ pub(crate) enum Origin {
     Older,
 }
 
-impl<E> Completed<E> {
-    pub(crate) const fn failed(error: FillError<E>) -> Self {
+impl Completed {
+    pub(crate) const fn failed(error: FillError) -> Self {
         Self { outcome: Err(error), origin: Origin::Store }
-    }
-}
-
-impl<E> Clone for Completed<E> {
-    fn clone(&self) -> Self {
-        Self { outcome: self.outcome.clone(), origin: self.origin }
     }
 }
 
 /// The fills in flight, sharded by key. Shards are locked for short moments, never across an await, and only
 /// for keys that memory cannot serve.
-pub(crate) struct SingleFlight<E> {
-    shards: Box<[Mutex<Shard<E>>]>,
+pub(crate) struct SingleFlight {
+    shards: Box<[Mutex<Shard>]>,
 }
 
 /// The fills of some of the keys.
-pub(crate) struct Shard<E> {
-    in_flight: HashMap<CacheKey, InFlight<E>, RandomState>,
+pub(crate) struct Shard {
+    in_flight: HashMap<CacheKey, InFlight, RandomState>,
     /// When a read of the key last failed, for keys that have an older response to serve.
     failures: HashMap<CacheKey, CoarseInstant, RandomState>,
     next_id: u64,
 }
 
-struct InFlight<E> {
+struct InFlight {
     id: u64,
     /// The last known version when it started.
     version: Version,
-    outcome: OutcomeReceiver<E>,
+    outcome: OutcomeReceiver,
     span: Span,
 }
 
@@ -82,25 +77,25 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The number of failures in a shard above which those that are over are removed.
 const MANY_FAILURES: usize = 64;
 
-impl<E> SingleFlight<E> {
+impl SingleFlight {
     pub(crate) fn new() -> Self {
         let shard =
             || Mutex::new(Shard { in_flight: HashMap::default(), failures: HashMap::default(), next_id: 0 });
         Self { shards: (0..SHARDS).map(|_| shard()).collect() }
     }
 
-    pub(crate) fn shard(&self, key: &CacheKey) -> MutexGuard<'_, Shard<E>> {
+    pub(crate) fn shard(&self, key: &CacheKey) -> MutexGuard<'_, Shard> {
         self.shards[usize::from(key.spread()) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts a fill with this span. It replaces one in flight that may not be [joined](Shard::join) any more.
     pub(crate) fn start(
         self: &Arc<Self>,
-        shard: &mut Shard<E>,
+        shard: &mut Shard,
         key: CacheKey,
         version: Version,
         span: Span,
-    ) -> (FillHandle<E>, OutcomeReceiver<E>) {
+    ) -> (FillHandle, OutcomeReceiver) {
         let (sender, receiver) = watch::channel(None);
         let id = shard.next_id;
         shard.next_id += 1;
@@ -109,9 +104,9 @@ impl<E> SingleFlight<E> {
     }
 }
 
-impl<E> Shard<E> {
+impl Shard {
     /// Joins the fill in flight for a key, if there is one that started at a version which may be joined.
-    pub(crate) fn join(&self, key: &CacheKey, may_join: impl FnOnce(Version) -> bool) -> Option<Waiter<E>> {
+    pub(crate) fn join(&self, key: &CacheKey, may_join: impl FnOnce(Version) -> bool) -> Option<Waiter> {
         let fill = self.in_flight.get(key).filter(|fill| may_join(fill.version))?;
         let joined_span = (!fill.span.is_disabled()).then(|| fill.span.clone());
         Some(Waiter { own_fill: None, joined_span, outcome: fill.outcome.clone() })
@@ -138,20 +133,20 @@ impl<E> Shard<E> {
 
 /// Completes a fill. If it is dropped instead, because the fill panicked, all waiters get
 /// [`FillError::Abandoned`], and the next request starts another fill.
-pub(crate) struct FillHandle<E> {
-    fills: Arc<SingleFlight<E>>,
+pub(crate) struct FillHandle {
+    fills: Arc<SingleFlight>,
     key: CacheKey,
     id: u64,
-    outcome: watch::Sender<Option<Completed<E>>>,
+    outcome: watch::Sender<Option<Completed>>,
 }
 
-impl<E> FillHandle<E> {
+impl FillHandle {
     /// Completes the fill. Calls `insert` with the locked shard before another fill for the key can start, and
     /// returns what that returns.
     pub(crate) fn complete<Inserted>(
         self,
-        completed: Completed<E>,
-        insert: impl FnOnce(&mut Shard<E>) -> Inserted,
+        completed: Completed,
+        insert: impl FnOnce(&mut Shard) -> Inserted,
     ) -> Inserted {
         let fills = Arc::clone(&self.fills);
         let inserted = {
@@ -164,14 +159,14 @@ impl<E> FillHandle<E> {
         inserted
     }
 
-    fn remove_from(&self, shard: &mut Shard<E>) {
+    fn remove_from(&self, shard: &mut Shard) {
         if shard.in_flight.get(&self.key).is_some_and(|fill| fill.id == self.id) {
             shard.in_flight.remove(&self.key);
         }
     }
 }
 
-impl<E> Drop for FillHandle<E> {
+impl Drop for FillHandle {
     fn drop(&mut self) {
         let mut shard = self.fills.shard(&self.key);
         self.remove_from(&mut shard);
@@ -179,11 +174,11 @@ impl<E> Drop for FillHandle<E> {
 }
 
 /// Waits for the outcome of a fill. The waiter of the request that started the fill also runs it.
-pub(crate) struct Waiter<E> {
+pub(crate) struct Waiter {
     own_fill: Option<OwnFill>,
     /// The span of a fill that another request started.
     joined_span: Option<Span>,
-    outcome: OutcomeReceiver<E>,
+    outcome: OutcomeReceiver,
 }
 
 /// A fill that is polled by the request that started it.
@@ -198,11 +193,11 @@ struct OwnFill {
 
 type BoxedFill = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-impl<E> Waiter<E> {
+impl Waiter {
     /// A waiter that runs this fill, which sends its outcome to the receiver. The fill makes no progress until
     /// the waiter is polled or dropped.
     pub(crate) fn with_fill(
-        outcome: OutcomeReceiver<E>,
+        outcome: OutcomeReceiver,
         fill: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let own_fill = OwnFill { future: Some(Box::pin(fill)), runtime: Handle::current() };
@@ -223,7 +218,7 @@ impl<E> Waiter<E> {
     }
 
     /// Waits until the fill has completed.
-    pub(crate) async fn completed(&mut self) -> Completed<E> {
+    pub(crate) async fn completed(&mut self) -> Completed {
         let Self { own_fill, outcome, .. } = self;
         let abandoned = || Completed::failed(FillError::Abandoned);
         let Some(fill) = own_fill else {

@@ -14,24 +14,14 @@ use crate::{ApiError, HttpRateLimiter, JsonBody, Overload, RateLimitCheck, Reque
 #[derive(Debug, Clone)]
 pub struct ResponseCache {
     rate_limiter: HttpRateLimiter,
-    cache: Cache<ReadError>,
+    cache: Cache,
 }
-
-/// A fill panicked, or the process is stopping.
-#[derive(Debug, thiserror::Error)]
-#[error("read was abandoned")]
-struct Abandoned;
-
-/// A fill was stopped because it took too long.
-#[derive(Debug, thiserror::Error)]
-#[error("read timed out")]
-struct TimedOut;
 
 impl ResponseCache {
     /// Combines a rate limiter and a cache. Both should use the same `RedisConnection`: only then can a check
     /// and a read share one round trip.
     #[must_use]
-    pub const fn new(rate_limiter: HttpRateLimiter, cache: Cache<ReadError>) -> Self {
+    pub const fn new(rate_limiter: HttpRateLimiter, cache: Cache) -> Self {
         Self { rate_limiter, cache }
     }
 
@@ -148,16 +138,16 @@ impl ResponseCache {
     }
 }
 
-fn outcome(response: Result<CachedResponse, FillError<ReadError>>) -> Result<CachedResponse, ApiError> {
+fn outcome(response: Result<CachedResponse, FillError>) -> Result<CachedResponse, ApiError> {
     response.map_err(fill_error)
 }
 
-fn fill_error(error: FillError<ReadError>) -> ApiError {
+fn fill_error(error: FillError) -> ApiError {
     match error {
         FillError::Failed(error) => ApiError::from(error),
-        FillError::TimedOut => ApiError::Unavailable(TimedOut.into()),
+        FillError::TimedOut => ApiError::Unavailable(error.into()),
         FillError::Overloaded => ApiError::Overloaded(Overload::Fills),
-        FillError::Abandoned => ApiError::Internal(Abandoned.into()),
+        FillError::Abandoned => ApiError::Internal(error.into()),
     }
 }
 

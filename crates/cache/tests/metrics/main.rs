@@ -14,21 +14,20 @@ mod spans;
 mod state;
 
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CachedResponse, FillError};
+use chart_index_domain::ReadError;
 use chart_index_tests::RecordedTelemetry;
 
-use crate::support::Down;
-
 /// A cache without Redis and without polls.
-fn memory_only(config: CacheConfig) -> Cache<Down> {
+fn memory_only(config: CacheConfig) -> Cache {
     Cache::new(config, CacheConnections::disabled())
 }
 
 /// A fill that never ends.
-async fn hanging() -> Result<CachedResponse, Down> {
+async fn hanging() -> Result<CachedResponse, ReadError> {
     std::future::pending().await
 }
 
-type ReadResult = Result<CachedResponse, FillError<Down>>;
+type ReadResult = Result<CachedResponse, FillError>;
 
 /// The reads of lookups so far, as `tier outcome` and their number.
 fn reads(telemetry: &RecordedTelemetry) -> Vec<(String, f64)> {

@@ -5,11 +5,12 @@ use std::pin::pin;
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CachedResponse, FillError, MemoryLookup};
+use chart_index_domain::ReadError;
 use chart_index_redis::testing::RedisServer;
 use chart_index_tests::RecordedTelemetry;
 use futures_util::poll;
 
-use crate::support::{Down, Replica, Store, eventually, key, version};
+use crate::support::{Replica, Store, eventually, key, version};
 use crate::{ReadResult, assert_reads, hanging, memory_only, reads};
 
 fn fills(telemetry: &RecordedTelemetry, outcome: &str) -> i64 {
@@ -85,7 +86,7 @@ async fn failed_fill_is_an_error_without_an_older_response() {
     let outcome = cache.get_or_fill(key(2), hanging).await;
     assert!(matches!(outcome, Err(FillError::TimedOut)), "{outcome:?}");
     let outcome = cache
-        .get_or_fill(key(3), async || -> Result<CachedResponse, Down> { panic!("a defect in a fill") })
+        .get_or_fill(key(3), async || -> Result<CachedResponse, ReadError> { panic!("a defect in a fill") })
         .await;
     assert!(matches!(outcome, Err(FillError::Abandoned)), "{outcome:?}");
     cache.get_or_fill(key(4), || async { Ok(CachedResponse::NotFound) }).await.unwrap();

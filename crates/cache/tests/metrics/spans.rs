@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_cache::{Admission, Cache, CacheConfig, CachedResponse};
+use chart_index_domain::ReadError;
 use chart_index_ratelimit::Group;
 use chart_index_redis::testing::RedisServer;
 use chart_index_tests::{RecordedSpan, RecordedTelemetry};
@@ -11,21 +12,17 @@ use tokio::sync::Notify;
 use tracing::{Instrument, Span, debug_span, info_span};
 
 use crate::memory_only;
-use crate::support::{Down, Replica, Store, address, eventually, key, version};
+use crate::support::{Replica, Store, address, eventually, key, version};
 
 /// A fill that waits for `release`, with a span of its own like those of the store.
-async fn read_store(release: Arc<Notify>) -> Result<CachedResponse, Down> {
+async fn read_store(release: Arc<Notify>) -> Result<CachedResponse, ReadError> {
     let read = async move { release.notified().await };
     read.instrument(debug_span!("store")).await;
     Ok(version(0))
 }
 
 /// A request for key 1 in a span.
-fn request(
-    cache: &Cache<Down>,
-    release: &Arc<Notify>,
-    span: Span,
-) -> tokio::task::JoinHandle<CachedResponse> {
+fn request(cache: &Cache, release: &Arc<Notify>, span: Span) -> tokio::task::JoinHandle<CachedResponse> {
     let (cache, release) = (cache.clone(), Arc::clone(release));
     let read = async move { cache.get_or_fill(key(1), || read_store(release)).await.unwrap() };
     tokio::spawn(read.instrument(span))

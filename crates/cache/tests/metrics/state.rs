@@ -3,11 +3,12 @@
 use std::pin::pin;
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse};
+use chart_index_domain::ReadError;
 use chart_index_redis::testing::RedisServer;
 use chart_index_tests::RecordedTelemetry;
 use futures_util::poll;
 
-use crate::support::{Down, Replica, key};
+use crate::support::{Replica, key};
 use crate::{hanging, memory_only};
 
 #[tokio::test]
@@ -19,7 +20,7 @@ async fn memory_is_reported() {
     assert_eq!(state(), [4 << 20, 0, 0, 0]);
     let count = 1_000_u32;
     for number in 0..count {
-        let fill = || async { Ok::<_, Down>(CachedResponse::found(vec![0; 6_000], "tag")) };
+        let fill = || async { Ok::<_, ReadError>(CachedResponse::found(vec![0; 6_000], "tag")) };
         cache.get_or_fill(key(number.into()), fill).await.unwrap();
     }
     let [limit, size, entries, evictions] = state();

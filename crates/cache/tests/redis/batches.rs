@@ -8,7 +8,7 @@ use chart_index_redis::testing::{RedisCluster, RedisServer};
 use futures_util::future::join_all;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::support::{Down, Replica, Store, calls, eventually, key, version};
+use crate::support::{Replica, Store, calls, eventually, key, version};
 
 fn keys(numbers: impl IntoIterator<Item = u64>) -> Vec<CacheKey> {
     numbers.into_iter().map(key).collect()
@@ -19,7 +19,7 @@ async fn read(
     replica: &Replica,
     keys: &[CacheKey],
     store: &Store,
-) -> (Result<Vec<CachedResponse>, FillError<Down>>, Option<Vec<usize>>) {
+) -> (Result<Vec<CachedResponse>, FillError>, Option<Vec<usize>>) {
     let asked = Arc::new(Mutex::new(None));
     let fill = async |positions: Vec<usize>| {
         let responses = join_all(positions.iter().map(|_| store.clone().read())).await;

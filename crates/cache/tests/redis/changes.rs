@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, FillError, Filled, MemoryLookup};
-use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, Position};
+use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, Position, ReadError};
 use chart_index_redis::testing::RedisServer;
 use redis::cmd;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::support::{Down, ORIGIN, Replica, Store, eventually, hash, key, redis_key, version};
+use crate::support::{ORIGIN, Replica, Store, eventually, hash, key, redis_key, version};
 
 /// Starts a read of a replica with this response, which continues when it is released.
 async fn read_slowly(
@@ -166,7 +166,7 @@ async fn requests_do_not_join_a_fill_from_before_a_change() {
     replica.poll(2, &[1]);
     assert_eq!(replica.read(key(1), &store).await, version(1));
     let joined =
-        replica.cache.get_or_fill(key(2), async || -> Result<CachedResponse, Down> { panic!("joined") });
+        replica.cache.get_or_fill(key(2), async || -> Result<CachedResponse, ReadError> { panic!("joined") });
     release_unrelated.notify_one();
     assert_eq!((joined.await.unwrap(), unrelated.await.unwrap()), (version(0), version(0)));
     release.notify_one();

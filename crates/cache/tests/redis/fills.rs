@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse, FillError, MemoryLookup, Representation};
+use chart_index_domain::ReadError;
 use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
 use futures_util::poll;
 use tokio::sync::Notify;
 
-use crate::support::{Down, Replica, Store, eventually, key, version};
+use crate::support::{Replica, Store, eventually, key, version};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_misses_share_one_fill_per_replica() {
@@ -51,11 +52,10 @@ async fn dropped_request_does_not_cancel_the_fill() {
     let cache = replica.cache.clone();
     let client = tokio::spawn(async move { cache.get_or_fill(key(1), || fill).await });
     started.notified().await;
-    let mut waiting = pin!(
-        replica
-            .cache
-            .get_or_fill(key(1), async || -> Result<CachedResponse, Down> { panic!("a fill is in flight") })
-    );
+    let mut waiting =
+        pin!(replica.cache.get_or_fill(key(1), async || -> Result<CachedResponse, ReadError> {
+            panic!("a fill is in flight")
+        }));
     assert!(poll!(&mut waiting).is_pending());
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
@@ -85,7 +85,7 @@ async fn panicking_fill_is_an_error_and_is_retried() {
     let server = RedisServer::start(&[]);
     let replica = Replica::patient(&server).await;
     let outcomes = join_all((0..10).map(|_| {
-        replica.cache.get_or_fill(key(1), async || -> Result<CachedResponse, Down> {
+        replica.cache.get_or_fill(key(1), async || -> Result<CachedResponse, ReadError> {
             tokio::task::yield_now().await;
             panic!("a defect in a fill")
         })
@@ -138,7 +138,8 @@ async fn hanging_store_falls_back_to_an_older_response() {
     replica.read(key(1), &Store::default()).await;
     replica.poll_pending(1);
     replica.clock.advance(Duration::from_mins(20));
-    let hanging = || replica.cache.get_or_fill(key(1), std::future::pending::<Result<CachedResponse, Down>>);
+    let hanging =
+        || replica.cache.get_or_fill(key(1), std::future::pending::<Result<CachedResponse, ReadError>>);
     let started = tokio::time::Instant::now();
     for _ in 0..20 {
         assert_eq!(hanging().await.unwrap(), version(0));
@@ -182,8 +183,7 @@ async fn refreshes_leave_permits_to_misses() {
     for number in 1..=20 {
         assert_eq!(replica.read(key(number), &store).await, version(0), "stale");
     }
-    // Runs what was started in the background.
-    tokio::task::yield_now().await;
+    eventually(async || replica.cache.stats().shed == 20).await;
     let mut missing = pin!(replica.read(key(22), &store));
     assert!(poll!(&mut missing).is_pending());
     release.notify_one();
@@ -198,12 +198,9 @@ async fn refreshes_leave_permits_to_misses() {
 }
 
 /// A read of a store that never responds.
-fn hanging(
-    replica: &Replica,
-    key: CacheKey,
-) -> impl Future<Output = Result<CachedResponse, FillError<Down>>> {
+fn hanging(replica: &Replica, key: CacheKey) -> impl Future<Output = Result<CachedResponse, FillError>> {
     let cache = replica.cache.clone();
-    async move { cache.get_or_fill(key, std::future::pending::<Result<CachedResponse, Down>>).await }
+    async move { cache.get_or_fill(key, std::future::pending::<Result<CachedResponse, ReadError>>).await }
 }
 
 #[tokio::test]

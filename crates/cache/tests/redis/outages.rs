@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, MemoryLookup};
+use chart_index_domain::ReadError;
 use chart_index_redis::ConnectionState;
 use chart_index_redis::testing::{RedisServer, wait_for_state};
 use futures_util::future::join_all;
 use redis::cmd;
 use tokio::time::Instant;
 
-use crate::support::{Down, MAX_WAIT, Replica, Store, eventually, key, version};
+use crate::support::{MAX_WAIT, Replica, Store, eventually, key, version};
 
 /// Reads keys one after the other. Returns the duration of the slowest read.
 async fn slowest(replica: &Replica, keys: std::ops::Range<u64>, store: &Store) -> Duration {
@@ -71,7 +72,7 @@ async fn writes_to_a_slow_redis_are_bounded() {
         let store = store.clone();
         replica.cache.get_or_fill_skipping_redis_read(key(number), move || async move {
             let _counted = store.count();
-            Ok::<_, Down>(version(0))
+            Ok::<_, ReadError>(version(0))
         })
     });
     for response in join_all(reads).await {

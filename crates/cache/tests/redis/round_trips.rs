@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::support::{Down, Replica, Store, address, calls, eventually, hash, info, key, version};
+use crate::support::{Replica, Store, address, calls, eventually, hash, info, key, version};
 
 async fn admitted(replica: &Replica, client: u32, key: CacheKey, store: &Store) -> Option<CachedResponse> {
     Some(read(replica, client, key, store).await?.unwrap())
@@ -25,7 +25,7 @@ async fn read(
     client: u32,
     key: CacheKey,
     store: &Store,
-) -> Option<Result<CachedResponse, FillError<Down>>> {
+) -> Option<Result<CachedResponse, FillError>> {
     let store = store.clone();
     let check = replica.limiter.prepare(Group::Lookup, address(client)).ok()?;
     match replica.cache.get_or_fill_rate_limited(&replica.limiter, check, key, || store.read()).await {

@@ -1,10 +1,11 @@
 //! Large numbers of unknown hashes.
 
 use chart_index_cache::CachedResponse;
+use chart_index_domain::ReadError;
 use chart_index_redis::testing::RedisServer;
 use futures_util::StreamExt;
 
-use crate::support::{Down, Replica, Store, key, version};
+use crate::support::{Replica, Store, key, version};
 
 const KNOWN: u64 = 2_000;
 const UNKNOWN: u64 = 200_000;
@@ -17,7 +18,7 @@ async fn read_all(replica: &Replica, numbers: std::ops::Range<u64>, store: &Stor
             let (store, response) = (store.clone(), expected.clone());
             let fill = || async move {
                 let _counted = store.count();
-                Ok::<_, Down>(response)
+                Ok::<_, ReadError>(response)
             };
             assert_eq!(replica.cache.get_or_fill(key(number), fill).await.unwrap(), expected);
         })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chart_index_cache::{
     Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock, RecentChanges,
 };
-use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position};
+use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position, ReadError};
 use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig};
 use chart_index_redis::testing::{RedisServer, wait_for_state};
 use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection, RedisPool};
@@ -16,10 +16,6 @@ use tokio::time::{Instant, sleep};
 
 /// How long a request may wait for Redis, plus a margin for a busy machine.
 pub(crate) const MAX_WAIT: Duration = Duration::from_millis(50 + 150);
-
-/// The error of a store that is down.
-#[derive(Debug)]
-pub(crate) struct Down;
 
 /// A store with the same version for every key, which counts its reads.
 #[derive(Debug, Clone, Default)]
@@ -34,16 +30,16 @@ struct StoreState {
 
 impl Store {
     /// Reads a response, which takes as long as in a database.
-    pub(crate) async fn read(self) -> Result<CachedResponse, Down> {
+    pub(crate) async fn read(self) -> Result<CachedResponse, ReadError> {
         self.0.reads.fetch_add(1, Ordering::Relaxed);
         let response = self.current();
         sleep(Duration::from_millis(5)).await;
         response
     }
 
-    pub(crate) fn current(&self) -> Result<CachedResponse, Down> {
+    pub(crate) fn current(&self) -> Result<CachedResponse, ReadError> {
         if self.0.down.load(Ordering::Relaxed) {
-            return Err(Down);
+            return Err(ReadError::Unavailable { operation: "read", source: "down".into() });
         }
         Ok(version(self.0.version.load(Ordering::Relaxed)))
     }
@@ -71,7 +67,7 @@ pub(crate) fn version(number: u64) -> CachedResponse {
 
 /// A replica: a cache with its own connections and limiter.
 pub(crate) struct Replica {
-    pub(crate) cache: Cache<Down>,
+    pub(crate) cache: Cache,
     pub(crate) limiter: Limiter,
     pub(crate) connections: CacheConnections,
     pub(crate) clock: Clock,

@@ -8,7 +8,6 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CacheKey};
-use chart_index_domain::ReadError;
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{LimiterConfig, Limits};
 use chart_index_redis::RedisConnection;
@@ -27,7 +26,7 @@ fn app() -> HttpService {
     let limiter =
         Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, RedisConnection::disabled());
     let rate_limiter = HttpRateLimiter::new(limiter, "10.0.0.0/8".parse().unwrap());
-    let cache = Cache::<ReadError>::new(CacheConfig::default(), CacheConnections::disabled());
+    let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled());
     let cache = ResponseCache::new(rate_limiter.clone(), cache);
     let checked = async move |check: RateLimitCheck, HashParam(hash): HashParam, headers: RequestHeaders| {
         let fill = async move || Ok(JsonBody::render(&hash.to_string())?.into_cached());

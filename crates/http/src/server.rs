@@ -3,13 +3,11 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::io;
-use std::iter::Cycle;
 use std::net::TcpStream as StdStream;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use std::vec;
 
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
@@ -86,7 +84,8 @@ impl Server {
 
 /// The connections of a listener, each in a task.
 struct Connections {
-    workers: Cycle<vec::IntoIter<Worker>>,
+    /// Each with a reference for every open connection.
+    workers: Vec<(Worker, Arc<()>)>,
     config: ServerConfig,
     tasks: JoinSet<()>,
     shutdown: Shutdown,
@@ -102,7 +101,7 @@ struct Shutdown {
 impl Connections {
     fn new(workers: Vec<Worker>, config: &ServerConfig) -> Self {
         Self {
-            workers: workers.into_iter().cycle(),
+            workers: workers.into_iter().map(|worker| (worker, Arc::default())).collect(),
             config: *config,
             tasks: JoinSet::new(),
             shutdown: Shutdown::default(),
@@ -134,20 +133,28 @@ impl Connections {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Passes a connection to the next worker.
     fn spawn(&mut self, accepted: Accepted) {
-        let Some(Worker { runtime, service }) = self.workers.next() else { return };
+        let Some((Worker { runtime, service }, open)) = with_fewest_connections(&self.workers) else {
+            return;
+        };
         let Accepted { stream, peer, permits } = accepted;
         // The runtime of the worker must be notified when the socket is ready, not this one.
         let Ok(stream) = stream.into_std() else { return };
         let connection = Connection {
             service: service.for_peer(peer),
+            _open: Arc::clone(open),
             permits,
             config: self.config,
             shutdown: self.shutdown.clone(),
         };
-        self.tasks.spawn_on(connection.serve(stream), &runtime);
+        self.tasks.spawn_on(connection.serve(stream), runtime);
     }
+}
+
+/// The worker with the fewest connections: if it were each in turn, the few busy connections that a proxy keeps
+/// could have the same worker.
+fn with_fewest_connections(workers: &[(Worker, Arc<()>)]) -> Option<&(Worker, Arc<()>)> {
+    workers.iter().min_by_key(|(_, open)| Arc::strong_count(open))
 }
 
 fn protocol(config: &ServerConfig, timer: &ConnectionTimer) -> http1::Builder {
@@ -165,6 +172,7 @@ fn protocol(config: &ServerConfig, timer: &ConnectionTimer) -> http1::Builder {
 
 struct Connection {
     service: HttpService,
+    _open: Arc<()>,
     permits: ConnectionPermits,
     config: ServerConfig,
     shutdown: Shutdown,
@@ -172,7 +180,7 @@ struct Connection {
 
 impl Connection {
     async fn serve(self, stream: StdStream) {
-        let Self { service, permits, config, shutdown } = self;
+        let Self { service, _open, permits, config, shutdown } = self;
         let closing = async {
             let accepted_at = Instant::now();
             shutdown.closing.cancelled().await;

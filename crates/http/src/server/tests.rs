@@ -30,6 +30,11 @@ const CONFIG: ServerConfig = ServerConfig {
     shutdown_grace: Duration::from_secs(10),
 };
 
+const LAYERS: RequestLimitConfig = RequestLimitConfig {
+    request_deadline: Duration::from_hours(1),
+    max_requests_in_flight: NonZeroU32::new(16).unwrap(),
+};
+
 /// A server with a route that responds at once, and one that waits to be released.
 struct TestServer {
     address: SocketAddr,
@@ -59,10 +64,6 @@ impl TestServer {
                 "released"
             }
         };
-        let layers = RequestLimitConfig {
-            request_deadline: Duration::from_hours(1),
-            max_requests_in_flight: NonZeroU32::new(16).unwrap(),
-        };
         let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
         let routes = Routes::new(&HttpRateLimiter::new(limiter, trusted_proxies.clone()))
             .route(Group::Lookup, "/", get(async || "response"))
@@ -73,7 +74,7 @@ impl TestServer {
         let (stop, stopping) = oneshot::channel();
         let stopped = tokio::spawn(async move {
             let stopping = async { stopping.await.unwrap_or(()) };
-            let service = HttpService::public(routes, &layers, Sampler::OFF);
+            let service = HttpService::public(routes, &LAYERS, Sampler::OFF);
             let workers = vec![Worker::on_current_runtime(service)];
             Server { listener, workers, config, trusted_proxies, meter }.serve(stopping).await;
         });
@@ -125,6 +126,21 @@ async fn connection_serves_several_requests() {
         let response = read_until(&mut stream, "response").await;
         assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
     }
+}
+
+#[tokio::test]
+async fn worker_with_the_fewest_connections_gets_the_next_one() {
+    let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
+    let routes = Routes::new(&HttpRateLimiter::new(limiter, "".parse().unwrap()));
+    let service = HttpService::public(routes, &LAYERS, Sampler::OFF);
+    let workers = [(); 2].map(|()| (Worker::on_current_runtime(service.clone()), Arc::new(())));
+    let of_first = |open: &Arc<()>| Arc::ptr_eq(open, &workers[0].1);
+    let connect = || Arc::clone(&with_fewest_connections(&workers).unwrap().1);
+    let mut open: Vec<_> = (0..6).map(|_| connect()).collect();
+    assert_eq!(open.iter().filter(|open| of_first(open)).count(), 3);
+    open.retain(of_first);
+    let next: Vec<_> = (0..3).map(|_| connect()).collect();
+    assert!(!next.iter().any(of_first));
 }
 
 #[tokio::test]

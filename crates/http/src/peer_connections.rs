@@ -1,4 +1,4 @@
-//! Limits the connections of each peer address.
+//! Limits the connections of each peer address, and of each IPv6 network.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -6,19 +6,26 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chart_index_ratelimit::{ClientAddress, TrustedProxies};
+use chart_index_ratelimit::{ClientAddress, Network, TrustedProxies, network_limit};
 
 /// Limits the connections per peer, an IPv4 address or an IPv6 /64, so that no single one can use up those of
-/// the listener. Trusted proxies connect on behalf of many clients and are not limited.
+/// the listener. An IPv6 /48 may have as many as 16 peers, as for the rate limits. Trusted proxies connect on
+/// behalf of many clients and are not limited.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerConnections(Arc<SharedPeers>);
 
 #[derive(Debug)]
 struct SharedPeers {
-    max: u32,
+    max: NonZeroU32,
     trusted: TrustedProxies,
-    /// Open connections of each peer that has any.
-    open: Mutex<HashMap<ClientAddress, u32>>,
+    /// Open connections of each peer and network that has any.
+    open: Mutex<HashMap<Counted, u32>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Counted {
+    Peer(ClientAddress),
+    Network(Network),
 }
 
 /// The permit of one connection. Dropping it releases the permit.
@@ -31,10 +38,10 @@ pub(crate) struct PeerPermit {
 
 impl PeerConnections {
     pub(crate) fn new(max: NonZeroU32, trusted: TrustedProxies) -> Self {
-        Self(Arc::new(SharedPeers { max: max.get(), trusted, open: Mutex::default() }))
+        Self(Arc::new(SharedPeers { max, trusted, open: Mutex::default() }))
     }
 
-    /// Acquires a permit for a connection of this peer; `None` if it is at its limit.
+    /// Acquires a permit for a connection of this peer; `None` if it or its network is at its limit.
     pub(crate) fn acquire(&self, peer: IpAddr) -> Option<PeerPermit> {
         let shared = Arc::clone(&self.0);
         if shared.trusted.contains(peer) {
@@ -43,24 +50,37 @@ impl PeerConnections {
         let address = ClientAddress::from(peer);
         {
             let mut open = shared.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let connections = open.entry(address).or_insert(0);
-            if *connections >= shared.max {
+            let has_room =
+                |counted, limit: NonZeroU32| open.get(&counted).is_none_or(|&number| number < limit.get());
+            let network = address.network().map(Counted::Network);
+            if !has_room(Counted::Peer(address), shared.max)
+                || network.is_some_and(|network| !has_room(network, network_limit(shared.max)))
+            {
                 return None;
             }
-            *connections += 1;
+            for counted in counted(address) {
+                *open.entry(counted).or_insert(0) += 1;
+            }
         }
         Some(PeerPermit { shared, counted: Some(address) })
     }
+}
+
+/// What counts a connection of this address.
+fn counted(address: ClientAddress) -> impl Iterator<Item = Counted> {
+    [Some(Counted::Peer(address)), address.network().map(Counted::Network)].into_iter().flatten()
 }
 
 impl Drop for PeerPermit {
     fn drop(&mut self) {
         let Some(address) = self.counted else { return };
         let mut open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(mut connections) = open.entry(address) {
-            *connections.get_mut() -= 1;
-            if *connections.get() == 0 {
-                connections.remove();
+        for counted in counted(address) {
+            if let Entry::Occupied(mut connections) = open.entry(counted) {
+                *connections.get_mut() -= 1;
+                if *connections.get() == 0 {
+                    connections.remove();
+                }
             }
         }
     }
@@ -95,6 +115,19 @@ mod tests {
         let _held = acquire(&peers, "2001:db8:1:2::1").unwrap();
         assert!(acquire(&peers, "2001:db8:1:2:ffff::9").is_none());
         assert!(acquire(&peers, "2001:db8:1:3::1").is_some());
+    }
+
+    #[test]
+    fn ipv6_networks_are_limited_per_48() {
+        let peers = peers(2);
+        let of_network = |subnet: u32| acquire(&peers, &format!("2001:db8:1:{subnet:x}::1"));
+        let mut held: Vec<_> = (0..40).filter_map(of_network).collect();
+        assert_eq!(held.len(), 32);
+        assert!(acquire(&peers, "2001:db8:2::1").is_some());
+        held.pop();
+        assert!(of_network(100).is_some());
+        drop(held);
+        assert!(peers.0.open.lock().unwrap().is_empty());
     }
 
     #[test]

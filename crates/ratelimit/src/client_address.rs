@@ -24,13 +24,14 @@ enum Family {
 /// An IPv6 /48, which providers assign to one site. It contains 65,536 client addresses, and has a limit of its
 /// own (docs/api.md, "Rate limits").
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Network(u64);
+pub struct Network(u64);
 
 const SUBNET_BITS: u32 = 16;
 
 impl ClientAddress {
     /// The network of the address; `None` for IPv4.
-    pub(crate) const fn network(self) -> Option<Network> {
+    #[must_use]
+    pub const fn network(self) -> Option<Network> {
         match self.0 {
             Family::V4(_) => None,
             Family::V6(bits) => Some(Network(bits >> SUBNET_BITS)),

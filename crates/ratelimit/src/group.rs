@@ -64,7 +64,8 @@ pub struct Limits {
 const NETWORK_FACTOR: NonZeroU32 = NonZeroU32::new(16).unwrap();
 
 /// The limit of a network whose addresses have this limit.
-pub(crate) const fn network_limit(limit: NonZeroU32) -> NonZeroU32 {
+#[must_use]
+pub const fn network_limit(limit: NonZeroU32) -> NonZeroU32 {
     limit.saturating_mul(NETWORK_FACTOR)
 }
 

@@ -20,9 +20,9 @@ mod refusal_cache;
 mod trusted_proxies;
 mod window_script;
 
-pub use client_address::ClientAddress;
+pub use client_address::{ClientAddress, Network};
 pub use config::{InvalidWindow, LimiterConfig, Window};
 pub use decision::{Decision, Scope};
-pub use group::{Group, Limits};
+pub use group::{Group, Limits, network_limit};
 pub use limiter::{DecisionCounts, Limiter, PreparedCheck};
 pub use trusted_proxies::{InvalidNetwork, TrustedProxies};

@@ -38,6 +38,10 @@ struct Site {
 
 impl Site {
     async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    async fn start_with(variables: &[(&str, &str)]) -> Self {
         let unanswered = Arc::new(AtomicUsize::new(0));
         let mut config =
             std::fs::read_to_string(workspace_root().join("compose/haproxy.cfg")).expect("a file");
@@ -55,6 +59,7 @@ impl Site {
             .current_dir(folder.path())
             .env("HAPROXY_LISTEN", address.to_string())
             .env("HAPROXY_PRIVATE_LISTEN", private.to_string())
+            .envs(variables.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -135,6 +140,28 @@ async fn clients_cannot_forge_headers_of_proxies() {
     let forwarded: Vec<_> = received.lines().filter(|line| line.contains("forwarded")).collect();
     assert_eq!(forwarded, ["x-forwarded-for: 127.0.0.1"], "{received}");
     assert!(!received.contains("trace"), "{received}");
+}
+
+/// The only client is an IPv4 address, which is its own network.
+#[tokio::test]
+async fn connections_of_clients_and_of_networks_are_limited() {
+    for variable in ["HAPROXY_CONNECTIONS_PER_CLIENT", "HAPROXY_CONNECTIONS_PER_NETWORK"] {
+        let site = Site::start_with(&[(variable, "3")]).await;
+        let mut open = Vec::new();
+        for expected in [true, true, true, false] {
+            let served = first_byte(site.address).await;
+            assert_eq!(served.is_ok(), expected, "{variable}: connection {}", open.len() + 1);
+            open.push(served);
+        }
+    }
+}
+
+/// Opens a connection that stays open, and waits for a response.
+async fn first_byte(address: SocketAddr) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET /api/chartsets HTTP/1.1\r\nHost: test\r\n\r\n").await?;
+    stream.read_u8().await?;
+    Ok(stream)
 }
 
 #[tokio::test]

@@ -8,15 +8,17 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
 use chart_index_domain::hex;
 
-/// Carries the id of a request, in the response and optionally in the request.
+/// Carries the id of a request, in the response and optionally in a request of a trusted proxy.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest id that is accepted from a client or proxy.
+/// The longest id that is accepted from a proxy.
 const MAX_ID_BYTES: usize = 128;
 
-/// The id that the request brings, if it is safe to log, else a new one.
-pub(crate) fn accept_or_generate(request: &Request) -> HeaderValue {
-    request.headers().get(X_REQUEST_ID).filter(|id| is_valid(id)).cloned().unwrap_or_else(generate_id)
+/// The id that a request of a trusted proxy brings, if it is safe to log, else a new one: clients could give
+/// many requests the same id.
+pub(crate) fn accept_or_generate(request: &Request, is_trusted: bool) -> HeaderValue {
+    let id = request.headers().get(X_REQUEST_ID).filter(|id| is_trusted && is_valid(id));
+    id.cloned().unwrap_or_else(generate_id)
 }
 
 /// Whether an id from a request is safe to log.

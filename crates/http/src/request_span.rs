@@ -64,8 +64,13 @@ impl RequestSampler {
         }
     }
 
+    /// Whether the peer is a trusted proxy.
+    pub(crate) fn is_trusted_proxy(&self, peer: PeerAddress) -> bool {
+        self.rate_limiter.is_trusted_proxy(peer)
+    }
+
     fn remote_parent(&self, request: &Request, peer: PeerAddress) -> Option<RemoteParent> {
-        if !self.rate_limiter.is_trusted_proxy(peer) {
+        if !self.is_trusted_proxy(peer) {
             return None;
         }
         RemoteParent::extract(|name| {

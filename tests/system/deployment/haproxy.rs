@@ -23,6 +23,7 @@ const FORGED: &[(&str, &str)] = &[
     ("forwarded", "for=192.0.2.1"),
     ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
     ("tracestate", "a=b"),
+    ("x-request-id", "forged"),
 ];
 
 /// An HAProxy in front of servers of the test. Dropping the value kills it.
@@ -139,7 +140,7 @@ async fn clients_cannot_forge_headers_of_proxies() {
     let received = site.received("/api/chartsets", FORGED).await;
     let forwarded: Vec<_> = received.lines().filter(|line| line.contains("forwarded")).collect();
     assert_eq!(forwarded, ["x-forwarded-for: 127.0.0.1"], "{received}");
-    assert!(!received.contains("trace"), "{received}");
+    assert!(!received.contains("trace") && !received.contains("x-request-id"), "{received}");
 }
 
 /// The only client is an IPv4 address, which is its own network.

@@ -26,6 +26,9 @@ use crate::{CachePolicy, HttpRateLimiter, JsonBody, Overload, RequestHeaders};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
+/// The peer address of requests without a server.
+const PEER: &str = "0.0.0.0";
+
 /// Routes that respond, panic, fail, are overloaded, never complete, and wait to be released.
 fn routes(rate_limiter: &HttpRateLimiter, entered: Arc<Notify>, release: Arc<Notify>) -> Routes {
     let large = async |headers: RequestHeaders| {
@@ -53,7 +56,7 @@ fn app() -> HttpService {
 }
 
 fn limited_app(max_requests_in_flight: u32, entered: Arc<Notify>, release: Arc<Notify>) -> HttpService {
-    let routes = routes(&rate_limiter(240, ""), entered, release);
+    let routes = routes(&rate_limiter(240, PEER), entered, release);
     HttpService::public(routes, &config(max_requests_in_flight), Sampler::OFF)
 }
 
@@ -392,11 +395,14 @@ async fn private_listener_has_no_rate_limits() {
 }
 
 #[tokio::test]
-async fn request_id_is_accepted_or_generated() {
+async fn request_id_of_a_trusted_proxy_is_accepted() {
     let accepted = send(&app(), "GET", "/nothing", &[("x-request-id", "from-the-proxy")]).await;
     assert_eq!(accepted.header("x-request-id"), "from-the-proxy");
-    let replaced = send(&app(), "GET", "/nothing", &[("x-request-id", "not plain")]).await;
-    assert_eq!(replaced.header("x-request-id").len(), 32);
+    let client = app().for_peer(PeerAddress("192.0.2.1".parse().unwrap()));
+    for (app, id) in [(app(), "not plain"), (client, "from-a-client"), (private_app(), "from-a-client")] {
+        let replaced = send(&app, "GET", "/nothing", &[("x-request-id", id)]).await;
+        assert_eq!(replaced.header("x-request-id").len(), 32, "{id}");
+    }
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ async fn log(level: LevelFilter, sampler: Sampler, requests: &[(&str, &str)]) ->
 }
 
 async fn send_all(sampler: Sampler, requests: &[(&str, &str)]) {
-    let routes = routes(&rate_limiter(240, ""), Arc::default(), Arc::default());
+    let routes = routes(&rate_limiter(240, PEER), Arc::default(), Arc::default());
     let app = HttpService::public(routes, &config(8), sampler);
     for (method, path) in requests {
         let headers = [("x-request-id", "one"), ("host", "secret-host"), ("user-agent", "secret-agent")];

@@ -44,7 +44,7 @@ const MIN_CONNECTION_AGE: Duration = Duration::from_millis(500);
 pub struct Server {
     /// Where clients connect.
     pub listener: TcpListener,
-    /// Handle the connections, in turn. There must be at least one.
+    /// Handle the connections: the one with the fewest gets the next. There must be at least one.
     pub workers: Vec<Worker>,
     /// The limits on connections.
     pub config: ServerConfig,

@@ -14,7 +14,7 @@ type Item<'a> = (Set, Version, &'a [Chart]);
 
 /// Whether a page may be the response to a query in this state.
 pub(crate) fn explains(states: &States, state: &State, query: &Query, page: &Value, names: &Names) -> bool {
-    let appearances: Vec<_> = (0..SETS).map(|set| states.appearances(state, set)).collect();
+    let appearances = states.all_appearances(state);
     let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     let Some(sets) = items.iter().map(|item| names.set(item["id"].as_str()?)).collect::<Option<Vec<_>>>()
     else {
@@ -29,7 +29,7 @@ pub(crate) fn explains(states: &States, state: &State, query: &Query, page: &Val
         return false;
     }
     let total = page["total"].as_u64().unwrap_or_default();
-    if let Some(expected) = expected(&appearances, query, names) {
+    if let Some(expected) = expected(appearances, query, names) {
         let first = (query.page - 1) * query.per_page;
         let slice: Vec<_> = expected.iter().skip(first).take(query.per_page).copied().collect();
         let is_same = match query.sort {

@@ -5,6 +5,7 @@
 //! moment.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Time since the start of the history.
@@ -78,6 +79,8 @@ pub(crate) struct State {
     sets: Vec<BTreeSet<Option<Version>>>,
     set_removals: Vec<BTreeSet<bool>>,
     chart_removals: Vec<BTreeSet<bool>>,
+    /// Found when they are first needed.
+    appearances: OnceLock<Vec<BTreeSet<Appearance>>>,
 }
 
 /// The states of a history in their order.
@@ -211,6 +214,7 @@ impl Model {
             sets: self.sets.iter().map(|register| register.possible(moment, &self.resets)).collect(),
             set_removals: removals(&self.set_removals),
             chart_removals: removals(&self.chart_removals),
+            appearances: OnceLock::new(),
         }
     }
 }
@@ -238,7 +242,7 @@ impl States {
     /// What each entry may have been at some moment of an interval, not all at the same one.
     pub(crate) fn union(&self, from: Moment, to: Moment) -> State {
         let states = self.within(from, to);
-        let mut union = states[0].clone();
+        let mut union = State { appearances: OnceLock::new(), ..states[0].clone() };
         for state in &states[1..] {
             for (values, further) in union.sets.iter_mut().zip(&state.sets) {
                 values.extend(further);
@@ -261,8 +265,17 @@ impl States {
         self.charts.get(&version).map_or(&[], Vec::as_slice)
     }
 
+    /// All ways in which each chartset may appear.
+    pub(crate) fn all_appearances<'a>(&self, state: &'a State) -> &'a [BTreeSet<Appearance>] {
+        state.appearances.get_or_init(|| (0..SETS).map(|set| self.find_appearances(state, set)).collect())
+    }
+
     /// All ways in which a chartset may appear.
-    pub(crate) fn appearances(&self, state: &State, set: Set) -> BTreeSet<Appearance> {
+    pub(crate) fn appearances<'a>(&self, state: &'a State, set: Set) -> &'a BTreeSet<Appearance> {
+        &self.all_appearances(state)[set as usize]
+    }
+
+    fn find_appearances(&self, state: &State, set: Set) -> BTreeSet<Appearance> {
         let mut appearances = BTreeSet::new();
         let removals = &state.set_removals[set as usize];
         if removals.contains(&true) {
@@ -297,7 +310,7 @@ impl States {
     pub(crate) fn may_be_known(&self, state: &State, chart: Chart, known: bool) -> bool {
         let contains =
             |appearance: &Appearance| appearance.as_ref().is_some_and(|(_, charts)| charts.contains(&chart));
-        let mut sets = (0..SETS).map(|set| self.appearances(state, set));
+        let mut sets = self.all_appearances(state).iter();
         if known {
             sets.any(|appearances| appearances.iter().any(contains))
         } else {
@@ -372,7 +385,7 @@ mod tests {
         assert!(states.may_be_known(states.last(), 2, true) && !states.may_be_known(states.last(), 2, false));
         model.complete(Entry::ChartRemoval(1), seconds(4));
         let states = model.states();
-        assert_eq!(states.appearances(states.last(), 0), [Some((version, vec![2]))].into());
+        assert_eq!(*states.appearances(states.last(), 0), [Some((version, vec![2]))].into());
         assert!(!states.may_be_known(states.last(), 1, true));
     }
 }

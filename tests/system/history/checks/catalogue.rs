@@ -42,10 +42,10 @@ pub(super) fn wrong_walks(history: &History) -> Vec<(Moment, String)> {
         if history.faults(from, walk.end).next().is_some() {
             continue;
         }
-        let expected = history.states.within(from, walk.end).iter().map(|state| {
-            let appearances: Vec<_> = (0..SETS).map(|set| history.states.appearances(state, set)).collect();
-            lists::expected(&appearances, &walk.query, &history.names)
-        });
+        let expected =
+            history.states.within(from, walk.end).iter().map(|state| {
+                lists::expected(history.states.all_appearances(state), &walk.query, &history.names)
+            });
         let mut expected: Vec<_> = expected.collect();
         expected.dedup();
         let [Some(expected)] = expected.as_slice() else { continue };

@@ -100,8 +100,8 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
 /// Whether all sets that a page names may appear as it says.
 fn are_possible(history: &History, state: &State, response: &Response) -> bool {
     versions_in(&String::from_utf8_lossy(&response.body)).iter().all(|(set, version)| {
-        let mut appearances = history.states.appearances(state, *set).into_iter().flatten();
-        appearances.any(|(possible, _)| possible == *version)
+        let mut appearances = history.states.appearances(state, *set).iter().flatten();
+        appearances.any(|(possible, _)| possible == version)
     })
 }
 
@@ -118,15 +118,15 @@ fn is_lookup(history: &History, state: &State, chart: Chart, json: &Value) -> bo
     let title = format!(" {}", json["chart"]["title"].as_str().unwrap_or_default());
     (0..SETS).all(|set: Set| {
         let position = sources.iter().position(|source| *source == source_id(set).to_string());
-        let mut appearances = history.states.appearances(state, set).into_iter();
+        let mut appearances = history.states.appearances(state, set).iter();
         appearances.any(|appearance| match (position, appearance) {
             // The metadata is that of the first source.
             (Some(0), Some((version, charts))) => {
-                charts.contains(&chart) && versions_in(&title) == [(set, version)]
+                charts.contains(&chart) && versions_in(&title) == [(set, *version)]
             }
             (Some(_), Some((_, charts))) => charts.contains(&chart),
             (Some(_), None) => false,
-            (None, appearance) => appearance.is_none_or(|(_, charts)| !charts.contains(&chart)),
+            (None, appearance) => appearance.as_ref().is_none_or(|(_, charts)| !charts.contains(&chart)),
         })
     })
 }

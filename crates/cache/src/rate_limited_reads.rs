@@ -28,8 +28,8 @@ impl Cache {
     ///   the limiter. A ROX file is read over its own connection.
     /// - If a fill for the response is in flight, Redis is asked for the rate limit only, and the fill is
     ///   joined.
-    /// - If this fill would be rejected because too many others wait for a permit, Redis is not asked:
-    ///   rejecting a request must cost little.
+    /// - If this fill would be rejected because too many others wait for a permit, Redis is asked for the rate
+    ///   limit if there is an older response to serve, else for nothing: rejecting a request must cost little.
     ///
     /// Writes to Redis after a fill happen in the background. A refused request reads nothing from the store.
     /// While Redis is unavailable, the limiter uses its local window, and the fill starts at once.
@@ -49,7 +49,7 @@ impl Cache {
         let fill = || fill().map_ok(Into::into);
         if cached == MemoryLookup::Miss && !self.inner.is_in_flight(&key) {
             let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
-                return Admission::Admitted(self.inner.shed(&key));
+                return Box::pin(self.shed(limiter, check, &key)).await;
             };
             // Boxed, as below: futures of hits and of rejections are small, since what is larger is only needed
             // by others.
@@ -69,6 +69,17 @@ impl Cache {
             MemoryLookup::Miss => Box::pin(self.inner.fetch(key, FillSource::Store(None), fill)).await,
         };
         Admission::Admitted(response)
+    }
+
+    /// An older response within the rate limit, or an error, which does not count.
+    async fn shed(&self, limiter: &Limiter, check: PreparedCheck, key: &CacheKey) -> Admission {
+        if self.inner.fallback(key).is_some() {
+            let decision = limiter.decide(check).await;
+            if !decision.is_admitted() {
+                return Admission::Refused(decision);
+            }
+        }
+        Admission::Admitted(self.inner.shed(key))
     }
 
     /// Asks Redis for the rate limit and the response together, and the store if Redis does not have the

@@ -1,15 +1,16 @@
 //! The number of commands and round trips, as Redis counts them.
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_cache::{Admission, CacheConfig, CacheKey, CachedResponse, FillError};
 use chart_index_ratelimit::{Group, Limiter, LimiterConfig, Limits};
 use chart_index_redis::testing::RedisServer;
-use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt, poll};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -129,6 +130,34 @@ async fn requests_are_rejected_before_they_ask_redis_or_not_at_all() {
     }
     assert_eq!(calls_so_far(&server).await.1 - before.1, 8);
     while in_flight.join_next().await.is_some() {}
+}
+
+/// An error does not count.
+#[tokio::test]
+async fn older_response_under_overload_counts_against_the_limit() {
+    let server = RedisServer::start(&[]);
+    let one = NonZeroUsize::MIN;
+    let config = CacheConfig { max_fills: one, max_waiting_requests: one, ..CacheConfig::default() };
+    let replica = Replica::with(server.patient_config(), config).await;
+    let limits = Limits::all(NonZeroU32::new(2).unwrap());
+    let limiter =
+        Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, replica.connections.main.clone());
+    let (replica, store) = (Replica { limiter, ..replica }, Store::default());
+    replica.read(key(1), &store).await;
+    replica.poll(2, &[1]);
+    let mut slow = pin!(replica.cache.get_or_fill(key(2), std::future::pending::<Result<CachedResponse, _>>));
+    let in_flight = async || {
+        assert!(poll!(&mut slow).is_pending());
+        replica.cache.stats().store_fills_in_flight == 1
+    };
+    eventually(in_flight).await;
+    for _ in 0..10 {
+        let rejected = read(&replica, 1, key(3), &store).await;
+        assert!(matches!(rejected, Some(Err(FillError::Overloaded))), "{rejected:?}");
+    }
+    for expected in [Some(version(0)), Some(version(0)), None] {
+        assert_eq!(admitted(&replica, 1, key(1), &store).await, expected);
+    }
 }
 
 #[tokio::test]

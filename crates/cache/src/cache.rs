@@ -45,35 +45,7 @@ impl Cache {
         Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
-        self.get_or_fill_from(FillSource::RedisThenStore, key, fill).await
-    }
-
-    /// Like [`get_or_fill`](Self::get_or_fill), without the read of Redis, even if Redis holds the response:
-    /// for the second key of a request, whose one round trip was for the first.
-    pub async fn get_or_fill_skipping_redis_read<F, Fut, R>(
-        &self,
-        key: CacheKey,
-        fill: F,
-    ) -> Result<CachedResponse, FillError>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
-        R: Into<Filled> + 'static,
-    {
-        self.get_or_fill_from(FillSource::Store(None), key, fill).await
-    }
-
-    async fn get_or_fill_from<F, Fut, R>(
-        &self,
-        source: FillSource,
-        key: CacheKey,
-        fill: F,
-    ) -> Result<CachedResponse, FillError>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
-        R: Into<Filled> + 'static,
-    {
+        let source = FillSource::RedisThenStore;
         let fill = || fill().map_ok(Into::into);
         match self.get_from_memory(&key) {
             MemoryLookup::Fresh(response) => Ok(response),
@@ -89,6 +61,12 @@ impl Cache {
     #[must_use]
     pub fn get_from_memory(&self, key: &CacheKey) -> MemoryLookup {
         self.inner.get(key)
+    }
+
+    /// The response in memory that may be served because the store does not respond, however stale.
+    #[must_use]
+    pub fn get_older(&self, key: &CacheKey) -> Option<CachedResponse> {
+        self.inner.fallback(key)
     }
 
     /// The gzip representation of a body from this cache. `compress` is called when it is first needed; the

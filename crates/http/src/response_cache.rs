@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError, Filled};
+use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError, Filled, MemoryLookup};
 use chart_index_domain::ReadError;
 
 use crate::text_body::compressed;
@@ -32,8 +32,7 @@ impl ResponseCache {
     }
 
     /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The
-    /// limit and the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`]. A second read
-    /// of the same request does not read Redis.
+    /// limit and the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`].
     ///
     /// # Errors
     ///
@@ -52,7 +51,7 @@ impl ResponseCache {
     {
         let Some(check) = check.take() else {
             // An earlier read of this request, of another key, passed the check and then failed.
-            return outcome(Box::pin(self.cache.get_or_fill_skipping_redis_read(key, fill)).await);
+            return outcome(Box::pin(self.cache.get_or_fill(key, fill)).await);
         };
         let group = check.group();
         match self.cache.get_or_fill_rate_limited(self.rate_limiter.limiter(), check, key, fill).await {
@@ -129,12 +128,31 @@ impl ResponseCache {
         Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
-        let CachedResponse::Found(cached) = self.read(check, key, fill).await? else { return Ok(None) };
+        Ok(self.text(&key, request, self.read(check, key, fill).await?))
+    }
+
+    /// Takes a text body from memory if it may be served without a read of the store.
+    #[must_use]
+    pub fn text_in_memory(&self, key: CacheKey, request: &RequestHeaders) -> Option<TextBody> {
+        match self.cache.get_from_memory(&key) {
+            MemoryLookup::Fresh(cached) | MemoryLookup::Stale(cached) => self.text(&key, request, cached),
+            MemoryLookup::Miss => None,
+        }
+    }
+
+    /// Takes a text body from memory because the store does not respond, however stale it is.
+    #[must_use]
+    pub fn older_text(&self, key: CacheKey, request: &RequestHeaders) -> Option<TextBody> {
+        self.text(&key, request, self.cache.get_older(&key)?)
+    }
+
+    fn text(&self, key: &CacheKey, request: &RequestHeaders, cached: CachedResponse) -> Option<TextBody> {
+        let CachedResponse::Found(cached) = cached else { return None };
         let body = TextBody::from_cached(cached.clone());
         if body.prefers_gzip(request) {
-            self.cache.gzip(&key, &cached, compressed);
+            self.cache.gzip(key, &cached, compressed);
         }
-        Ok(Some(body))
+        Some(body)
     }
 }
 

@@ -138,6 +138,11 @@ impl SearchIndex for MeilisearchEngine {
         Engine::Meilisearch
     }
 
+    fn is_available(&self) -> bool {
+        let now = Instant::now();
+        self.shared.nodes.iter().any(|node| node.health().usable(now).is_some())
+    }
+
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         if query.matches_nothing() {
             // For a text without words Meilisearch would list everything.

@@ -4,18 +4,22 @@
 //! Without nodes PostgreSQL is the only engine. The server connects the engines; the choice between them is
 //! made here alone.
 //!
-//! | Cached page of the primary engine | Search in the primary engine | Response | `X-Search-Engine` |
-//! |---|---|---|---|
-//! | fresh, or stale and refreshed in the background | not awaited | the cached page | primary |
-//! | has to be revalidated | succeeds | the new page | primary |
-//! | has to be revalidated | fails | the cached page | primary |
-//! | none, or expired | succeeds | the new page | primary |
-//! | none, or expired | fails | the page of the fallback: cached in memory, else searched | fallback |
-//! | none, or expired | fails, and so does the fallback, if there is one | 503, or 500 after an internal error | |
+//! The primary engine knows whether one of its nodes can be searched
+//! ([`is_available`](SearchIndex::is_available)), so the engine is chosen before the cache is read. While the
+//! primary engine is available, a page that cannot be read from it is read from the fallback: its node has just
+//! failed, or it cannot run the query exactly. While it is not available:
 //!
-//! A search in Meilisearch fails when no node can be searched, and for the few queries that it cannot run
-//! exactly. The rate limit is checked once per request. A request above it, or one that finds too many fills in
-//! flight ([`ApiError::Overloaded`]), fails without trying the fallback: that would only move the load.
+//! | Page of the primary engine in memory | Page of the fallback | Response | `X-Search-Engine` |
+//! |---|---|---|---|
+//! | fresh, or stale | | that of the primary engine | primary |
+//! | has to be revalidated | cached, or found by a search | that of the fallback | fallback |
+//! | has to be revalidated | cannot be read | that of the primary engine | primary |
+//! | none, or expired | cached, or found by a search | that of the fallback | fallback |
+//! | none, or expired | cannot be read | 503, or 500 after an internal error | |
+//!
+//! The rate limit is checked once per request. A request above it, or one that finds too many fills in flight
+//! for the primary engine ([`ApiError::Overloaded`]), fails without trying the fallback: that would only move
+//! the load.
 //!
 //! Both engines return the same list, but not at the same moment, so their pages never share a cache entry: the
 //! key of a page is made of the name of the engine and the parsed query.
@@ -59,16 +63,48 @@ impl SearchEngines {
         format: &Arc<F>,
     ) -> Result<ListPage, ApiError> {
         let query = Arc::new(query);
-        let page = self.read_page_of(Role::Primary, &self.primary, read, &query, format).await;
-        match (page, &self.fallback) {
-            (Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))), Some(fallback)) => {
+        let Some(fallback) = &self.fallback else {
+            return self.read_page_of(Role::Primary, &self.primary, read, &query, format).await;
+        };
+        if !self.primary.is_available() {
+            return self.read_page_without_primary(fallback, read, &query, format).await;
+        }
+        match self.read_page_of(Role::Primary, &self.primary, read, &query, format).await {
+            Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
                     "falling back to the second search engine"
                 );
                 self.read_page_of(Role::Fallback, fallback, read, &query, format).await
             }
-            (page, _) => page,
+            page => page,
+        }
+    }
+
+    /// Reads a page while the primary engine is not available.
+    async fn read_page_without_primary<F: PageFormat>(
+        &self,
+        fallback: &Arc<dyn SearchIndex>,
+        read: &ListRead<'_>,
+        query: &Arc<SearchQuery>,
+        format: &Arc<F>,
+    ) -> Result<ListPage, ApiError> {
+        let engine = self.primary.engine();
+        let key = F::cache_key(&format.with_name(cache_name(engine, query)?, false));
+        let of_primary = |body| {
+            self.metrics.count_response(engine, Role::Primary);
+            ListPage { engine, body, age: read.cache.age(&key) }
+        };
+        // Before all reads, so that whatever is served counts.
+        read.cache.admit(read.check).await?;
+        if let Some(body) = read.cache.text_in_memory(key, read.headers) {
+            return Ok(of_primary(body));
+        }
+        match self.read_page_of(Role::Fallback, fallback, read, query, format).await {
+            Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_) | ApiError::Overloaded(_))) => {
+                read.cache.older_text(key, read.headers).map(of_primary).ok_or(error)
+            }
+            page => page,
         }
     }
 

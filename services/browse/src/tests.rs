@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,7 +19,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
-use chart_index_cache::{Cache, CacheConfig, CacheConnections};
+use chart_index_cache::{Cache, CacheConfig, CacheConnections, Clock};
 use chart_index_http::{HttpRateLimiter, HttpService, RequestLimitConfig};
 use chart_index_instrumentation::Sampler;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
@@ -88,16 +89,22 @@ pub(crate) fn without_source() -> ChartsetDetail {
     detail
 }
 
-/// An engine with one chartset that records its queries, or one that is unavailable.
+/// An engine with one chartset that records its queries, or whose searches fail.
 struct FakeEngine {
     engine: Engine,
-    is_available: bool,
+    is_known_to_fail: AtomicBool,
+    fails: AtomicBool,
     queries: Mutex<Vec<SearchQuery>>,
 }
 
 impl FakeEngine {
-    fn new(engine: Engine, is_available: bool) -> Arc<Self> {
-        Arc::new(Self { engine, is_available, queries: Mutex::default() })
+    fn new(engine: Engine, succeeds: bool) -> Arc<Self> {
+        let (is_known_to_fail, fails) = (AtomicBool::new(false), AtomicBool::new(!succeeds));
+        Arc::new(Self { engine, is_known_to_fail, fails, queries: Mutex::default() })
+    }
+
+    fn searches(&self) -> usize {
+        self.queries.lock().unwrap().len()
     }
 }
 
@@ -107,9 +114,13 @@ impl SearchIndex for FakeEngine {
         self.engine
     }
 
+    fn is_available(&self) -> bool {
+        !self.is_known_to_fail.load(Ordering::Relaxed)
+    }
+
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         self.queries.lock().unwrap().push(query.clone());
-        if !self.is_available {
+        if self.fails.load(Ordering::Relaxed) {
             return Err(ReadError::Unavailable { operation: "search chartsets", source: "test".into() });
         }
         let items = vec![ListItem::new(&detail().chartset).unwrap()];
@@ -118,13 +129,17 @@ impl SearchIndex for FakeEngine {
 }
 
 async fn get(engines: &SearchEngines, path: &str) -> Response {
+    get_through(&unlimited(Clock::default()), engines, path).await
+}
+
+async fn get_through(cache: &ResponseCache, engines: &SearchEngines, path: &str) -> Response {
     let source_pages = SourcePages {
         alpha_source_page: "https://alpha.example/sets".parse().unwrap(),
         beta_source_page: "https://beta.example/packs".parse().unwrap(),
     };
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
-    let state = BrowseState { engines: engines.clone(), store, cache: unlimited(), source_pages };
+    let state = BrowseState { engines: engines.clone(), store, cache: cache.clone(), source_pages };
     let request = Request::get(path).header("host", "test").body(Body::empty()).unwrap();
     let limits = RequestLimitConfig {
         request_deadline: Duration::from_secs(5),
@@ -155,10 +170,10 @@ async fn list_searches_the_engine_and_names_it() {
 
 #[tokio::test]
 async fn fallback_is_searched_only_when_the_primary_fails() {
-    for (is_available, expected, searches) in [(true, "meilisearch", 0), (false, "postgres", 1)] {
+    for (succeeds, expected, searches) in [(true, "meilisearch", 0), (false, "postgres", 1)] {
         let fallback = FakeEngine::new(Engine::Postgres, true);
         let engines = SearchEngines::with_fallback(
-            FakeEngine::new(Engine::Meilisearch, is_available),
+            FakeEngine::new(Engine::Meilisearch, succeeds),
             Arc::<FakeEngine>::clone(&fallback),
         );
         let response = get(&engines, "/api/chartsets").await;
@@ -166,8 +181,36 @@ async fn fallback_is_searched_only_when_the_primary_fails() {
             (response.status().as_u16(), &response.headers()["x-search-engine"]),
             (200, &expected.parse().unwrap())
         );
-        assert_eq!(fallback.queries.lock().unwrap().len(), searches, "{expected}");
+        assert_eq!(fallback.searches(), searches, "{expected}");
     }
+}
+
+#[tokio::test]
+async fn unavailable_engine_is_not_searched() {
+    let (primary, fallback) =
+        (FakeEngine::new(Engine::Meilisearch, true), FakeEngine::new(Engine::Postgres, true));
+    let engines =
+        SearchEngines::with_fallback(Arc::<FakeEngine>::clone(&primary), Arc::<FakeEngine>::clone(&fallback));
+    let clock = Clock::default();
+    let cache = unlimited(clock.clone());
+    let engine = async |path| {
+        let response = get_through(&cache, &engines, path).await;
+        assert_eq!(response.status(), 200, "{path}");
+        response.headers()["x-search-engine"].to_str().unwrap().to_owned()
+    };
+    for path in ["/api/chartsets", "/api/chartsets?keys=4"] {
+        assert_eq!(engine(path).await, "meilisearch");
+    }
+    primary.is_known_to_fail.store(true, Ordering::Relaxed);
+    assert_eq!(engine("/api/chartsets").await, "meilisearch", "from the cache");
+    assert_eq!(engine("/api/chartsets?keys=5").await, "postgres");
+    assert_eq!(fallback.searches(), 1);
+    clock.advance(Duration::from_secs(10));
+    assert_eq!(engine("/api/chartsets").await, "postgres", "it has to be revalidated");
+    fallback.fails.store(true, Ordering::Relaxed);
+    assert_eq!(engine("/api/chartsets?keys=4").await, "meilisearch", "neither engine responds");
+    assert_eq!(get_through(&cache, &engines, "/api/chartsets?keys=6").await.status(), 503);
+    assert_eq!((primary.searches(), fallback.searches()), (2, 4));
 }
 
 #[tokio::test]
@@ -197,9 +240,12 @@ async fn malformed_id_is_404_without_asking_the_store() {
 }
 
 /// Rate limits far above what a test requests, and a cache in memory alone.
-fn unlimited() -> ResponseCache {
+fn unlimited(clock: Clock) -> ResponseCache {
     let redis = chart_index_redis::RedisConnection::disabled();
     let limiting =
         HttpRateLimiter::new(Limiter::new(LimiterConfig::default(), redis), TrustedProxies::default());
-    ResponseCache::new(limiting, Cache::new(CacheConfig::default(), CacheConnections::disabled()))
+    ResponseCache::new(
+        limiting,
+        Cache::new(CacheConfig { clock, ..CacheConfig::default() }, CacheConnections::disabled()),
+    )
 }

@@ -1,5 +1,7 @@
 //! Redis killed, frozen, restarted or flushed, while the store works or fails.
 
+use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_cache::{CacheConfig, MemoryLookup};
@@ -8,6 +10,7 @@ use chart_index_redis::ConnectionState;
 use chart_index_redis::testing::{RedisServer, wait_for_state};
 use futures_util::future::join_all;
 use redis::cmd;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::support::{MAX_WAIT, Replica, Store, eventually, key, version};
@@ -66,17 +69,24 @@ async fn frozen_redis_costs_one_timeout_and_recovers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_to_a_slow_redis_are_bounded() {
     let server = RedisServer::start(&[]);
-    let (replica, store) = (Replica::patient(&server).await, Store::default());
-    server.freeze();
+    let all = NonZeroUsize::new(1_500).unwrap();
+    let config = CacheConfig { max_fills: all, max_waiting_requests: all, ..CacheConfig::default() };
+    let replica = Replica::with(server.patient_config(), config).await;
+    let release = Arc::new(Semaphore::new(0));
     let reads = (0..1_500).map(|number| {
-        let store = store.clone();
-        replica.cache.get_or_fill_skipping_redis_read(key(number), move || async move {
-            let _counted = store.count();
+        let (cache, release) = (replica.cache.clone(), Arc::clone(&release));
+        let fill = async move || {
+            let _permit = release.acquire().await;
             Ok::<_, ReadError>(version(0))
-        })
+        };
+        tokio::spawn(async move { cache.get_or_fill(key(number), fill).await })
     });
+    let reads: Vec<_> = reads.collect();
+    eventually(async || replica.cache.stats().store_fills_in_flight == 1_500).await;
+    server.freeze();
+    release.add_permits(1_500);
     for response in join_all(reads).await {
-        assert_eq!(response.unwrap(), version(0));
+        assert_eq!(response.unwrap().unwrap(), version(0));
     }
     // A write fails after a second, and makes room.
     let dropped = replica.cache.stats().dropped_writes;

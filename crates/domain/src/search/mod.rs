@@ -65,6 +65,11 @@ pub trait SearchIndex: Send + Sync {
     /// Which engine this is, for metrics, cache keys and responses.
     fn engine(&self) -> Engine;
 
+    /// Whether a search may succeed now, as far as the engine knows without asking anything.
+    fn is_available(&self) -> bool {
+        true
+    }
+
     /// Returns a page of the matching chartsets.
     ///
     /// # Errors [`ReadError::Unavailable`] if the engine is unavailable; [`ReadError::Unsupported`] if it

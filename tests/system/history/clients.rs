@@ -270,7 +270,8 @@ impl Clients {
                     break false;
                 };
                 let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-                if items.is_empty() {
+                // A walk that does not end is complete as well: its sets are more than there are.
+                if items.is_empty() || query.page > SETS as usize {
                     break true;
                 }
                 ids.extend(items.iter().filter_map(|item| item["id"].as_str()).map(str::to_owned));

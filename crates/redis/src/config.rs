@@ -48,6 +48,18 @@ pub enum RedisEndpoint {
     Cluster(Vec<RedisUrl>),
 }
 
+impl RedisEndpoint {
+    /// The number of nodes that are named.
+    #[must_use]
+    pub const fn nodes(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Single(_) => 1,
+            Self::Cluster(urls) => urls.len(),
+        }
+    }
+}
+
 /// The configuration of a [`RedisConnection`](crate::RedisConnection) or a [`RedisPool`](crate::RedisPool).
 #[derive(Clone)]
 pub struct RedisConfig {

@@ -29,6 +29,7 @@ use tokio::time::timeout;
 
 use crate::arguments::{ServeArguments, Service};
 use crate::health::{self, Readiness};
+use crate::open_file_limit::OtherFiles;
 use crate::{metrics, open_file_limit};
 
 /// Maximum time to close the private listener and the connections to PostgreSQL at exit.
@@ -47,7 +48,7 @@ pub(crate) async fn run(
     threads: &WorkerThreads,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let (public_config, private_config) = server_configs(arguments);
+    let (public_config, private_config) = server_configs(arguments, threads.runtimes().len());
     let public = bind("LISTEN", arguments.listen).await?;
     let private = bind("ADMIN_LISTEN", arguments.admin.admin_listen).await?;
     let app = App::build(arguments, telemetry, threads).await?;
@@ -130,10 +131,17 @@ impl App {
 
 /// The settings of the public and the private listener, within the open file limit of the process. The public
 /// listener ends early enough to leave time for the private one within the grace period.
-fn server_configs(arguments: &ServeArguments) -> (ServerConfig, ServerConfig) {
-    let (server, database) = (arguments.server, arguments.store.database_max_connections);
+fn server_configs(arguments: &ServeArguments, threads: usize) -> (ServerConfig, ServerConfig) {
+    let server = arguments.server;
+    let has_nodes = arguments.meilisearch.nodes().is_ok_and(|nodes| !nodes.is_empty());
+    let others = OtherFiles {
+        database: arguments.store.database_max_connections,
+        threads,
+        redis_nodes: arguments.redis.endpoint().nodes(),
+        searches: if has_nodes { arguments.cache.max_fills_in_flight.get() } else { 0 },
+    };
     let max_connections =
-        open_file_limit::clamp_connections(server.max_connections, database, open_file_limit::raise());
+        open_file_limit::clamp_connections(server.max_connections, others, open_file_limit::raise());
     let private_connections = server.max_connections.min(open_file_limit::PRIVATE_CONNECTIONS);
     let close_timeout = CLOSE_TIMEOUT.min(server.shutdown_grace / 2);
     let shutdown_grace = server.shutdown_grace.saturating_sub(close_timeout);

@@ -4,9 +4,29 @@ use std::num::NonZeroU32;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Open files other than connections of the public listener and to PostgreSQL: [`PRIVATE_CONNECTIONS`],
-/// connections to Redis and Meilisearch, those of the runtime, and a margin for reconnects.
-const RESERVED_FILES: u64 = PRIVATE_CONNECTIONS.get() as u64 + 192;
+/// What takes files besides the connections of the public listener.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OtherFiles {
+    /// Connections to PostgreSQL for requests.
+    pub(crate) database: NonZeroU32,
+    /// Threads that handle requests. Each has a connection to every Redis node, and files of its runtime.
+    pub(crate) threads: usize,
+    /// Nodes of Redis. The threads together have six connections more to each.
+    pub(crate) redis_nodes: usize,
+    /// Searches in Meilisearch at a time.
+    pub(crate) searches: usize,
+}
+
+/// The standard streams, listeners, polls of the catalogue, exports, and a margin for reconnects.
+const MARGIN: u64 = 64;
+
+impl OtherFiles {
+    fn number(&self) -> u64 {
+        let by_thread = self.threads.saturating_mul(4 + self.redis_nodes);
+        let others = by_thread.saturating_add(6 * self.redis_nodes).saturating_add(self.searches);
+        u64::from(PRIVATE_CONNECTIONS.get() + self.database.get()) + MARGIN + others as u64
+    }
+}
 
 /// Maximum connections of the private listener, which serves few probes.
 pub(crate) const PRIVATE_CONNECTIONS: NonZeroU32 = NonZeroU32::new(64).unwrap();
@@ -28,11 +48,11 @@ pub(crate) fn raise() -> Option<u64> {
 /// allows.
 pub(crate) fn clamp_connections(
     max_connections: NonZeroU32,
-    database: NonZeroU32,
+    others: OtherFiles,
     open_files: Option<u64>,
 ) -> NonZeroU32 {
     let Some(open_files) = open_files else { return max_connections };
-    let available = open_files.saturating_sub(RESERVED_FILES + u64::from(database.get())).max(1);
+    let available = open_files.saturating_sub(others.number()).max(1);
     let possible = u32::try_from(available).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX);
     if max_connections <= possible {
         return max_connections;
@@ -53,18 +73,20 @@ mod tests {
     #[test]
     fn connections_leave_room_for_other_files() {
         let number = |number| NonZeroU32::new(number).unwrap();
+        // 64 + 16 + 64 + 4 × (4 + 3) + 6 × 3 + 64.
+        let others = OtherFiles { database: number(16), threads: 4, redis_nodes: 3, searches: 64 };
         for (max, open_files, expected) in [
             (8_192, None, 8_192),
             (8_192, Some(1_048_576), 8_192),
-            (8_192, Some(8_192 + 256 + 16), 8_192),
-            (8_192, Some(8_192 + 256 + 15), 8_191),
-            (8_192, Some(1_024), 752),
+            (8_192, Some(8_192 + 254), 8_192),
+            (8_192, Some(8_192 + 253), 8_191),
+            (8_192, Some(1_024), 770),
             (100, Some(1_024), 100),
             (8_192, Some(64), 1),
             (u32::MAX, Some(u64::MAX), u32::MAX),
         ] {
             assert_eq!(
-                clamp_connections(number(max), number(16), open_files),
+                clamp_connections(number(max), others, open_files),
                 number(expected),
                 "{max} {open_files:?}"
             );

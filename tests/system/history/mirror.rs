@@ -147,6 +147,9 @@ pub(crate) async fn follow(
     followed
 }
 
+/// The version and the charts of each chartset.
+pub(crate) type Records = BTreeMap<Set, (Version, Vec<Chart>)>;
+
 /// The version and the charts of a record or a detail, whose charts all have the title of the version.
 pub(crate) fn content(record: &Value, set: Set, names: &Names) -> Result<(Version, Vec<Chart>), String> {
     let charts = record["charts"].as_array().ok_or_else(|| format!("no charts: {record}"))?;
@@ -167,15 +170,15 @@ pub(crate) fn content(record: &Value, set: Set, names: &Names) -> Result<(Versio
     }
 }
 
-/// The records of an export.
-pub(crate) fn records_of_export(folder: &Path, names: &Names) -> BTreeMap<Set, (Version, Vec<Chart>)> {
+/// The records of an export. An error if one is of no version of its chartset.
+pub(crate) fn records_of_export(folder: &Path, names: &Names) -> Result<Records, String> {
     let file = File::open(folder.join("chartsets.ndjson.zst")).expect("chartsets");
     let lines = String::from_utf8(zstd::decode_all(file).expect("a zstd frame")).expect("UTF-8");
     let records = lines.lines().map(|line| {
         let line: Value = serde_json::from_str(line).expect("an object");
         let record = &line["chartset"];
         let set = names.set(record["id"].as_str().unwrap_or_default()).expect("a set of the history");
-        (set, content(record, set, names).expect("a record"))
+        Ok((set, content(record, set, names)?))
     });
     records.collect()
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use chart_index_tests::Library;
 
 use crate::history::World;
+use crate::mirror::{self, Records};
 use crate::model::{Chart, Entry, Moment, Set, Version};
 use crate::names::{self, source_id};
 use crate::plan::{Change, Command, Disturbance};
@@ -55,7 +56,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Export {
     pub(crate) start: Moment,
     pub(crate) end: Moment,
-    pub(crate) records: BTreeMap<Set, (Version, Vec<Chart>)>,
+    pub(crate) records: Result<Records, String>,
 }
 
 impl Writer {
@@ -164,7 +165,7 @@ impl Writer {
             return;
         }
         let (path, _) = printed.split_once(": ").expect("the path of the export");
-        let records = crate::mirror::records_of_export(std::path::Path::new(path), &self.world.names);
+        let records = mirror::records_of_export(std::path::Path::new(path), &self.world.names);
         let export = Export { start, end: self.world.now(), records };
         self.world.log().exports.push(export);
     }

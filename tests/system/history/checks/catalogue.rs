@@ -81,10 +81,9 @@ pub(super) fn wrong_mirror(history: &History) -> Vec<(Moment, String)> {
 
 pub(super) fn wrong_exports(history: &History) -> Vec<(Moment, String)> {
     let is_state = |export: &Export| {
+        let Ok(records) = &export.records else { return false };
         history.states.within(export.start, export.end).iter().any(|state| {
-            (0..SETS).all(|set| {
-                history.states.appearances(state, set).contains(&export.records.get(&set).cloned())
-            })
+            (0..SETS).all(|set| history.states.appearances(state, set).contains(&records.get(&set).cloned()))
         })
     };
     let wrong = history.log.exports.iter().filter(|export| !is_state(export));

@@ -81,9 +81,11 @@ pub(crate) struct Walk {
     pub(crate) ids: Vec<String>,
 }
 
-/// A request of the client that exceeds its limit.
+/// A request of a client that exceeds its limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LimitedRequest {
+    /// Each client has an address of its own.
+    pub(crate) client: u32,
     pub(crate) target: Target,
     pub(crate) start: Moment,
     pub(crate) end: Moment,
@@ -119,8 +121,11 @@ const PROXIED_CLIENTS: u32 = 32;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two requests of the client that exceeds its limit: 6.7 a second, 400 in a window.
 const LIMITED_INTERVAL: Duration = Duration::from_millis(150);
-/// Addresses that replicas take for those of clients (RFC 5737).
-const LIMITED_ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
+/// Time between two clients that exceed their limit as fast as they can. Few faults last for as short as that
+/// takes.
+const BURST_INTERVAL: Duration = Duration::from_secs(8);
+/// Requests of such a client.
+const BURST: usize = 260;
 
 impl Request {
     fn path(&self, names: &Names) -> String {
@@ -230,8 +235,10 @@ impl Clients {
             .map(|number| tokio::spawn(Arc::clone(self).read(Random::new(seed.wrapping_mul(31) + number))))
             .collect();
         tasks.push(tokio::spawn(Arc::clone(self).walk(Random::new(seed ^ 0x77))));
-        tasks.push(tokio::spawn(Arc::clone(self).exceed_limit([0, 1], LIMITED_ADDRESSES[0])));
-        tasks.push(tokio::spawn(Arc::clone(self).exceed_limit([2, 2], LIMITED_ADDRESSES[1])));
+        for (client, replicas) in [(0, [0, 1]), (1, [2, 2])] {
+            tasks.push(tokio::spawn(Arc::clone(self).exceed_limit(replicas, client)));
+        }
+        tasks.push(tokio::spawn(Arc::clone(self).exceed_limit_in_bursts()));
         tasks
     }
 
@@ -286,21 +293,40 @@ impl Clients {
     }
 
     /// Sends more requests than the limit allows to these replicas in turn.
-    async fn exceed_limit(self: Arc<Self>, replicas: [usize; 2], address: &'static str) {
-        let path = Request::Lookup(0).path(&self.names);
+    async fn exceed_limit(self: Arc<Self>, replicas: [usize; 2], client: u32) {
         for number in 0.. {
             if self.is_stopped() {
                 return;
             }
-            let (replica, start) = (replicas[number % 2], self.start.elapsed());
-            let headers = [("x-forwarded-for", address)];
-            let request = self.replicas[replica].try_request(Method::GET, &path, &headers);
-            let response = tokio::time::timeout(TIMEOUT, request).await;
-            let status = response.ok().and_then(Result::ok).map(|response| response.status.as_u16());
-            let (target, end) = (Target::Replica(replica), self.start.elapsed());
-            self.recorded().limited.push(LimitedRequest { target, start, end, status });
+            self.send_limited(client, replicas[number % 2]).await;
             tokio::time::sleep(LIMITED_INTERVAL).await;
         }
+    }
+
+    /// Sends the requests of one client after the other to the replicas that share Redis.
+    async fn exceed_limit_in_bursts(self: Arc<Self>) {
+        for client in 2.. {
+            for number in 0..BURST {
+                if self.is_stopped() {
+                    return;
+                }
+                self.send_limited(client, number % 2).await;
+            }
+            tokio::time::sleep(BURST_INTERVAL).await;
+        }
+    }
+
+    async fn send_limited(&self, client: u32, replica: usize) {
+        let path = Request::Lookup(0).path(&self.names);
+        // An address that replicas take for that of a client (RFC 5737).
+        let address = format!("192.0.2.{client}");
+        let start = self.start.elapsed();
+        let headers = [("x-forwarded-for", address.as_str())];
+        let request = self.replicas[replica].try_request(Method::GET, &path, &headers);
+        let response = tokio::time::timeout(TIMEOUT, request).await;
+        let status = response.ok().and_then(Result::ok).map(|response| response.status.as_u16());
+        let (target, end) = (Target::Replica(replica), self.start.elapsed());
+        self.recorded().limited.push(LimitedRequest { client, target, start, end, status });
     }
 
     /// Sends a request and records it; the JSON of a 200.

@@ -380,7 +380,7 @@ mod tests {
         model.begin_removal(Entry::ChartRemoval(1), true, seconds(3));
         let states = model.states();
         let appearances = states.appearances(states.last(), 0);
-        assert_eq!(appearances, [Some((version, vec![1, 2])), Some((version, vec![2]))].into());
+        assert_eq!(*appearances, [Some((version, vec![1, 2])), Some((version, vec![2]))].into());
         assert!(states.may_be_known(states.last(), 1, true) && states.may_be_known(states.last(), 1, false));
         assert!(states.may_be_known(states.last(), 2, true) && !states.may_be_known(states.last(), 2, false));
         model.complete(Entry::ChartRemoval(1), seconds(4));

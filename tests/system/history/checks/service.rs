@@ -94,40 +94,50 @@ fn may_show_removed(history: &History, request: &Request, from: Moment, to: Mome
 }
 
 pub(super) fn wrong_limits(history: &History) -> Vec<(Moment, String)> {
+    let mut clients: BTreeMap<u32, Vec<LimitedRequest>> = BTreeMap::new();
+    for request in &history.recorded.limited {
+        clients.entry(request.client).or_default().push(*request);
+    }
+    clients.values().flat_map(|requests| wrong_limits_of(history, requests)).collect()
+}
+
+/// The same for the requests of a client, which are to the replicas that share Redis or to the one without.
+fn wrong_limits_of(history: &History, requests: &[LimitedRequest]) -> Vec<(Moment, String)> {
     let mut violations = Vec::new();
-    for replicas in [&[0, 1][..], &[2]] {
-        let of_group = |request: &&LimitedRequest| matches!(request.target, Target::Replica(replica) if replicas.contains(&replica));
-        let requests: Vec<_> = history.recorded.limited.iter().filter(of_group).copied().collect();
-        let is_disturbed = |from: Moment, to: Moment| {
-            history.faults(from, to).any(|fault| match fault.scope {
-                Scope::Redis | Scope::RedisReset => replicas != [2],
-                Scope::ReplicaRedis(replica) | Scope::Replica(replica) => replicas.contains(&replica),
-                _ => false,
-            })
-        };
-        let admitted: Vec<_> = requests.iter().filter(|request| request.status == Some(200)).collect();
-        for (index, first) in admitted.iter().enumerate() {
-            let end = first.start + WINDOW;
-            let count = admitted[index..].iter().filter(|request| request.end <= end).count();
-            // During an outage each replica counts on its own.
-            if count > LIMIT && !is_disturbed(first.start.saturating_sub(WINDOW), end) {
-                let text = format!("{count} requests to replicas {replicas:?} within {WINDOW:?}");
-                violations.push((first.start, text));
-            }
+    let (first_start, first_target) = (requests[0].start, requests[0].target);
+    let is_alone = matches!(first_target, Target::Replica(2));
+    // What happened before the first request of a client is over: nothing was counted.
+    let before = |moment: Moment| moment.saturating_sub(WINDOW).max(first_start);
+    let is_disturbed = |from: Moment, to: Moment| {
+        history.faults(from, to).any(|fault| match fault.scope {
+            Scope::Redis | Scope::RedisReset => !is_alone,
+            Scope::ReplicaRedis(replica) | Scope::Replica(replica) => is_alone == (replica == 2),
+            _ => false,
+        })
+    };
+    let admitted: Vec<_> = requests.iter().filter(|request| request.status == Some(200)).collect();
+    for (index, first) in admitted.iter().enumerate() {
+        let in_window = admitted[index..].iter().take_while(|request| request.end <= first.start + WINDOW);
+        let (count, last) = (in_window.clone().count(), in_window.last());
+        // During an outage each replica counts on its own.
+        if let Some(last) = last.filter(|_| count > LIMIT)
+            && !is_disturbed(before(first.start), last.end)
+        {
+            violations.push((first.start, format!("{count} requests to {first_target:?} within {WINDOW:?}")));
         }
-        for refused in requests.iter().filter(|request| request.status == Some(429)) {
-            let is_counted = |request: &&LimitedRequest| {
-                request.status != Some(429)
-                    && request.end + WINDOW >= refused.start
-                    && request.start <= refused.end
-            };
-            let counted = requests.iter().filter(is_counted).count();
-            // A check that a replica no longer waits for counts when Redis receives it: once a partition ends,
-            // or a frozen server continues.
-            if counted < LIMIT && !is_disturbed(refused.start.saturating_sub(WINDOW), refused.end) {
-                let text = format!("refused by {:?} after {counted} requests", refused.target);
-                violations.push((refused.start, text));
-            }
+    }
+    for refused in requests.iter().filter(|request| request.status == Some(429)) {
+        let is_counted = |request: &&LimitedRequest| {
+            request.status != Some(429)
+                && request.end + WINDOW >= refused.start
+                && request.start <= refused.end
+        };
+        let counted = requests.iter().filter(is_counted).count();
+        // A check that a replica no longer waits for counts when Redis receives it: once a partition ends, or a
+        // frozen server continues.
+        if counted < LIMIT && !is_disturbed(before(refused.start), refused.end) {
+            let text = format!("refused by {:?} after {counted} requests", refused.target);
+            violations.push((refused.start, text));
         }
     }
     violations

@@ -46,7 +46,9 @@ fn stale_part(
 ) -> Option<String> {
     let is_explained = |state: &&State| explains(history, state, request, response, json);
     let max_age = max_age(history, exchange);
-    let from = exchange.start.saturating_sub(max_age);
+    // The replicas have read nothing before the first request.
+    let first = history.recorded.exchanges.first().map_or(Duration::ZERO, |first| first.start);
+    let from = exchange.start.saturating_sub(max_age).max(first.saturating_sub(MAX_AGE));
     if history.states.within(from, exchange.end).iter().any(|state| is_explained(&state)) {
         return None;
     }

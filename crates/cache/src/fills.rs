@@ -242,7 +242,8 @@ impl ReadThrough {
         }
     }
 
-    /// Writes responses to Redis in the background, unless so many are queued already.
+    /// Writes responses to Redis in the background, and drops those for which a queue of `max_queued` has no
+    /// room.
     pub(crate) fn write_to_redis(
         self: &Arc<Self>,
         writes: impl IntoIterator<Item = QueuedWrite>,

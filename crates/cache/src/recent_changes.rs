@@ -16,8 +16,8 @@ use crate::version::Version;
 
 /// The last known position of the catalogue, and what has changed up to it.
 ///
-/// It knows the last changes of at least 65,536 entities, and up to twice as many, in at most 16 MB. Of
-/// entries from before that it cannot show that they are current.
+/// It knows the last changes of up to 131,072 entities, in at most 16 MB; after its first poll, those that the
+/// poll found. Of entries from before that it cannot show that they are current.
 pub struct RecentChanges {
     /// The last known [`Version`].
     current: AtomicU64,

@@ -50,15 +50,13 @@ impl PeerConnections {
         let address = ClientAddress::from(peer);
         {
             let mut open = shared.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let has_room =
-                |counted, limit: NonZeroU32| open.get(&counted).is_none_or(|&number| number < limit.get());
-            let network = address.network().map(Counted::Network);
-            if !has_room(Counted::Peer(address), shared.max)
-                || network.is_some_and(|network| !has_room(network, network_limit(shared.max)))
-            {
+            let is_full = |(counted, limit): (Counted, NonZeroU32)| {
+                open.get(&counted).is_some_and(|&connections| connections >= limit.get())
+            };
+            if counted(address, shared.max).any(is_full) {
                 return None;
             }
-            for counted in counted(address) {
+            for (counted, _) in counted(address, shared.max) {
                 *open.entry(counted).or_insert(0) += 1;
             }
         }
@@ -66,16 +64,17 @@ impl PeerConnections {
     }
 }
 
-/// What counts a connection of this address.
-fn counted(address: ClientAddress) -> impl Iterator<Item = Counted> {
-    [Some(Counted::Peer(address)), address.network().map(Counted::Network)].into_iter().flatten()
+/// What a connection of this address counts for, with the limits where that of a peer is `max`.
+fn counted(address: ClientAddress, max: NonZeroU32) -> impl Iterator<Item = (Counted, NonZeroU32)> {
+    let network = address.network().map(|network| (Counted::Network(network), network_limit(max)));
+    [Some((Counted::Peer(address), max)), network].into_iter().flatten()
 }
 
 impl Drop for PeerPermit {
     fn drop(&mut self) {
         let Some(address) = self.counted else { return };
         let mut open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
-        for counted in counted(address) {
+        for (counted, _) in counted(address, self.shared.max) {
             if let Entry::Occupied(mut connections) = open.entry(counted) {
                 *connections.get_mut() -= 1;
                 if *connections.get() == 0 {

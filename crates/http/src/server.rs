@@ -151,8 +151,8 @@ impl Connections {
     }
 }
 
-/// The worker with the fewest connections: if it were each in turn, the few busy connections that a proxy keeps
-/// could have the same worker.
+/// The worker with the fewest connections. With each worker in turn, the few busy connections that a proxy
+/// keeps could have the same one.
 fn with_fewest_connections(workers: &[(Worker, Arc<()>)]) -> Option<&(Worker, Arc<()>)> {
     workers.iter().min_by_key(|(_, open)| Arc::strong_count(open))
 }

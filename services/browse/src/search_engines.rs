@@ -5,9 +5,9 @@
 //! made here alone.
 //!
 //! The primary engine knows whether one of its nodes can be searched
-//! ([`is_available`](SearchIndex::is_available)), so the engine is chosen before the cache is read. While the
-//! primary engine is available, a page that cannot be read from it is read from the fallback: its node has just
-//! failed, or it cannot run the query exactly. While it is not available:
+//! ([`is_available`](SearchIndex::is_available)), so the engine is chosen before the cache is read. If a search
+//! in an available engine fails, because its node has just failed or cannot run the query exactly, the page is
+//! read from the fallback. While the primary engine is not available:
 //!
 //! | Page of the primary engine in memory | Page of the fallback | Response | `X-Search-Engine` |
 //! |---|---|---|---|

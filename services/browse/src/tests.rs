@@ -92,15 +92,15 @@ pub(crate) fn without_source() -> ChartsetDetail {
 /// An engine with one chartset that records its queries, or whose searches fail.
 struct FakeEngine {
     engine: Engine,
-    is_known_to_fail: AtomicBool,
+    is_available: AtomicBool,
     fails: AtomicBool,
     queries: Mutex<Vec<SearchQuery>>,
 }
 
 impl FakeEngine {
     fn new(engine: Engine, succeeds: bool) -> Arc<Self> {
-        let (is_known_to_fail, fails) = (AtomicBool::new(false), AtomicBool::new(!succeeds));
-        Arc::new(Self { engine, is_known_to_fail, fails, queries: Mutex::default() })
+        let (is_available, fails) = (AtomicBool::new(true), AtomicBool::new(!succeeds));
+        Arc::new(Self { engine, is_available, fails, queries: Mutex::default() })
     }
 
     fn searches(&self) -> usize {
@@ -115,7 +115,7 @@ impl SearchIndex for FakeEngine {
     }
 
     fn is_available(&self) -> bool {
-        !self.is_known_to_fail.load(Ordering::Relaxed)
+        self.is_available.load(Ordering::Relaxed)
     }
 
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
@@ -201,7 +201,7 @@ async fn unavailable_engine_is_not_searched() {
     for path in ["/api/chartsets", "/api/chartsets?keys=4"] {
         assert_eq!(engine(path).await, "meilisearch");
     }
-    primary.is_known_to_fail.store(true, Ordering::Relaxed);
+    primary.is_available.store(false, Ordering::Relaxed);
     assert_eq!(engine("/api/chartsets").await, "meilisearch", "from the cache");
     assert_eq!(engine("/api/chartsets?keys=5").await, "postgres");
     assert_eq!(fallback.searches(), 1);

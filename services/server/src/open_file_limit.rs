@@ -9,21 +9,26 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub(crate) struct OtherFiles {
     /// Connections to PostgreSQL for requests.
     pub(crate) database: NonZeroU32,
-    /// Threads that handle requests. Each has a connection to every Redis node, and files of its runtime.
+    /// Threads that handle requests. Each has a connection to every Redis node, and a runtime.
     pub(crate) threads: usize,
-    /// Nodes of Redis. The threads together have six connections more to each.
     pub(crate) redis_nodes: usize,
     /// Searches in Meilisearch at a time.
     pub(crate) searches: usize,
 }
+
+/// Files of the runtime of a thread.
+const RUNTIME_FILES: usize = 4;
+
+/// Connections to a Redis node besides those of the threads: `main`, `rox`, and 4 for batches and writes.
+const REDIS_CONNECTIONS: usize = 6;
 
 /// The standard streams, listeners, polls of the catalogue, exports, and a margin for reconnects.
 const MARGIN: u64 = 64;
 
 impl OtherFiles {
     fn number(&self) -> u64 {
-        let by_thread = self.threads.saturating_mul(4 + self.redis_nodes);
-        let others = by_thread.saturating_add(6 * self.redis_nodes).saturating_add(self.searches);
+        let of_threads = self.threads.saturating_mul(RUNTIME_FILES + self.redis_nodes);
+        let others = of_threads.saturating_add(REDIS_CONNECTIONS * self.redis_nodes + self.searches);
         u64::from(PRIVATE_CONNECTIONS.get() + self.database.get()) + MARGIN + others as u64
     }
 }

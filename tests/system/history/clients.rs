@@ -318,8 +318,8 @@ impl Clients {
 
     async fn send_limited(&self, client: u32, replica: usize) {
         let path = Request::Lookup(0).path(&self.names);
-        // An address that replicas take for that of a client (RFC 5737).
-        let address = format!("192.0.2.{client}");
+        // The other clients have addresses of 198.18.0.0/16.
+        let address = Ipv4Addr::from_bits(Ipv4Addr::new(198, 19, 0, 1).to_bits() + client).to_string();
         let start = self.start.elapsed();
         let headers = [("x-forwarded-for", address.as_str())];
         let request = self.replicas[replica].try_request(Method::GET, &path, &headers);

@@ -2,7 +2,7 @@
 //! promptly as before.
 //!
 //! A proxy delays every statement, so that the capacity follows from the number of connections and from the
-//! delay instead of from the processors. What a rejection takes of a processor is measured by `make load`.
+//! delay instead of from the processors. `make load` overloads the processors.
 #![expect(
     clippy::expect_used,
     clippy::print_stderr,

@@ -49,7 +49,7 @@ pub(super) fn routes_lead_to_services(objects: &Objects) -> Vec<String> {
             "timeouts": {"request": "10s"},
             "filters": [{
                 "type": "RequestHeaderModifier",
-                "requestHeaderModifier": {"remove": ["traceparent", "tracestate"]},
+                "requestHeaderModifier": {"remove": ["traceparent", "tracestate", "X-Request-Id"]},
             }],
             "backendRefs": [{"name": service, "port": 8080}],
         })

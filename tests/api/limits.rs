@@ -16,6 +16,8 @@ async fn start_replicas(replicas: usize) -> (TestDatabase, Vec<Service>) {
         ("RATE_LIMIT_ROX", "4"),
         ("RATE_LIMIT_LIST", "3"),
         ("RATE_LIMIT_DETAIL", "2"),
+        ("RATE_LIMIT_BULK", "2"),
+        ("RATE_LIMIT_PAGE", "2"),
         ("RATE_LIMIT_OTHER", "4"),
     ];
     let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
@@ -34,7 +36,7 @@ fn path_of(group: &str) -> String {
 
 /// A client address that no other test and no other run uses.
 fn client_address(number: u32) -> String {
-    let [_, a, b, c] = (std::process::id() * 16 + number).to_be_bytes();
+    let [_, a, b, c] = (std::process::id() * 256 + number).to_be_bytes();
     format!("10.{a}.{b}.{c}")
 }
 
@@ -116,6 +118,57 @@ async fn errors_head_requests_and_304s_count() {
         }
         let refused = services[0].client().request(method, path, &headers).await;
         assert_eq!(refused.status, 429, "{path} {headers:?}");
+    }
+}
+
+/// Each route of the API and of the pages, with valid and with malformed parameters. Only assets have no limit.
+#[tokio::test]
+async fn every_route_is_limited() {
+    let (_database, services) = start_replicas(1).await;
+    let client = services[0].client();
+    let document: serde_json::Value = client.get("/docs/openapi.json").await.json();
+    let templates = document["paths"].as_object().unwrap().keys().map(String::as_str);
+    let pages = [
+        "/",
+        "/?bpmMin=x",
+        "/?q=a&keys=",
+        "/chartsets",
+        "/chartsets/{id}",
+        "/charts/{hash}",
+        "/packs/{ref}",
+        "/random",
+        "/random?bpmMin=x",
+        "/feed.atom",
+        "/feed.atom?bpmMin=x",
+        "/about",
+        "/robots.txt",
+        "/docs",
+        "/docs/openapi.json",
+        "/docs/{format}",
+        "/docs/note-hash/vectors.json",
+        "/problems/{slug}",
+    ];
+    let queries = ["/api/chartsets?bpmMin=x", "/api/changes?after=x"];
+    let mut number = 9;
+    for template in templates.chain(pages).chain(queries) {
+        for parameter in ["x", &"0".repeat(16), &"0".repeat(64), &"A".repeat(64), "%FF"] {
+            number += 1;
+            let path = match (template.find('{'), template.find('}')) {
+                (Some(start), Some(end)) => [&template[..start], parameter, &template[end + 1..]].concat(),
+                _ => template.to_owned(),
+            };
+            let address = client_address(number);
+            let headers = [("x-forwarded-for", address.as_str())];
+            let mut statuses = Vec::new();
+            while statuses.len() < 6 && statuses.last() != Some(&429) {
+                statuses.push(client.get_with(&path, &headers).await.status.as_u16());
+            }
+            assert_eq!(statuses.last(), Some(&429), "{path}: {statuses:?}");
+            assert!(statuses.len() > 2, "{path}: {statuses:?}");
+            if !template.contains('{') {
+                break;
+            }
+        }
     }
 }
 

@@ -21,7 +21,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("redis", &["cli", "instrumentation", "tests"]),
     ("ratelimit", &["domain", "instrumentation", "redis"]),
     ("telemetry", &["cli", "instrumentation"]),
-    ("cache", &["domain", "instrumentation", "permits", "ratelimit", "redis"]),
+    ("cache", &["domain", "instrumentation", "permits", "redis"]),
     ("http", &["cache", "cli", "domain", "instrumentation", "ratelimit"]),
     ("lookup", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),
     ("browse", &["cache", "domain", "http", "instrumentation", "ratelimit", "store"]),

@@ -3,7 +3,7 @@
 //!
 //! - [`Cache`] is a read-through cache. It looks in memory, then in Redis, and then runs the *fill* that the
 //!   caller provides, which reads the store. Fills are single-flight: concurrent requests for one key share one
-//!   fill. [`Cache::get_or_fill_rate_limited`] combines this with the rate limit in one round trip to Redis.
+//!   fill. [`Cache::get_or_fill_if_admitted`] combines this with the rate limit in one round trip to Redis.
 //! - [`CacheKey`] names a response, [`CachedResponse`] is its value.
 //! - [`RecentChanges`] has the last known position of the catalogue, and what has changed up to it.
 //!
@@ -17,8 +17,8 @@
 //! chartset. Nothing is removed from a tier when something changes. When an entry is read, it is
 //!
 //! - *current*, if what it shows has no later change: its chart or chartset, or anything for lists and pages;
-//! - *changed*, if that has one, or *removed*, if an operator has removed it; for lists and pages, if an
-//!   operator has removed anything;
+//! - *changed*, if that has one, or *removed*, if an operator has removed it, or a chart or chartset that it
+//!   shows; for lists and pages, if an operator has removed anything;
 //! - *unknown*, if neither can be shown: its position is of another server of the catalogue, or too old, or the
 //!   catalogue could not be polled for three seconds, or a change in it had no number for two.
 //!
@@ -52,6 +52,7 @@
 //! limits an older response is served if there is one; otherwise the request fails at once with
 //! [`FillError::Overloaded`].
 
+mod admitted_reads;
 mod batch_reads;
 mod cache;
 mod clock;
@@ -63,7 +64,6 @@ mod freshness;
 mod key;
 mod memory_tier;
 mod metrics;
-mod rate_limited_reads;
 mod read_through;
 mod recent_changes;
 mod redis_record;
@@ -82,7 +82,6 @@ pub use clock::Clock;
 pub use config::{CacheConfig, CacheConnections, Lifetimes};
 pub use fill_error::FillError;
 pub use key::{CacheKey, Kind};
-pub use rate_limited_reads::Admission;
 pub use recent_changes::RecentChanges;
 pub use response::{CachedBody, CachedResponse, Filled, MemoryLookup, Representation};
 pub use stats::CacheStats;

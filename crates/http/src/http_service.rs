@@ -22,7 +22,7 @@ use tower::{BoxError, Service};
 use tracing::Instrument;
 
 use crate::connection_timer::ConnectionTimer;
-use crate::rate_limit::PeerAddress;
+use crate::rate_limit::{PeerAddress, RateLimiting};
 use crate::request_context::RequestContext;
 use crate::request_limits::{self, RequestLimits};
 use crate::request_telemetry::RequestTelemetry;
@@ -235,12 +235,11 @@ impl HttpService {
         if let Err(error) = request_limits::validate(&request) {
             return Err(rate_limiter.count_invalid(address, error).await);
         }
-        rate_limiter.finish(&rate_limiter.prepare(group, address)?).await?;
+        rate_limiter.admit(group, address).await?;
         json_request::receive(request, &self.timer).await
     }
 
-    /// Calls the handler within the rate limit. The handler may run the check together with its read; if it did
-    /// not, it runs afterwards.
+    /// Calls the handler, after the request was counted if the handler does not do that.
     async fn call_within_rate_limit(
         &self,
         routes: &RouteTable,
@@ -252,21 +251,21 @@ impl HttpService {
         if let Err(error) = request_limits::validate(&request) {
             return Err(rate_limiter.count_invalid(address, error).await);
         }
-        let check = match &route {
-            // With a body, the limit has been decided.
-            Ok(route) if route.has_body || !route.is_limited => HttpRateLimiter::unlimited(),
-            Ok(route) => rate_limiter.prepare(route.group, address)?,
-            Err(_) => rate_limiter.prepare(Group::Other, address)?,
+        let route = match route {
+            Ok(route) => route,
+            Err(error) => return Err(rate_limiter.count_invalid(address, error).await),
         };
-        let response = match route {
-            Ok(route) => {
-                request.extensions_mut().insert(RequestContext { check: check.clone(), route });
-                Ok(routes.call(route, request).await)
+        let client = match route.rate_limiting {
+            RateLimiting::InHandler => Some(rate_limiter.client(route.group, address)),
+            // With a body, it has been counted.
+            RateLimiting::BeforeHandler if !route.has_body => {
+                rate_limiter.admit(route.group, address).await?;
+                None
             }
-            Err(error) => Err(error),
+            RateLimiting::BeforeHandler | RateLimiting::Never => None,
         };
-        rate_limiter.finish(&check).await?;
-        response
+        request.extensions_mut().insert(RequestContext { route, client });
+        Ok(routes.call(route, request).await)
     }
 }
 

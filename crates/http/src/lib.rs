@@ -3,10 +3,10 @@
 //! - [`ApiError`]: all error responses (RFC 9457).
 //! - [`HashParam`], [`ChartsetIdParam`], [`PathParam`]: extractors of path parameters.
 //! - [`JsonRequest`]: the extractor of request bodies.
-//! - [`JsonBody`], [`TextBody`], [`RequestHeaders`]: bodies with an `ETag`, conditional requests and gzip.
+//! - [`TextBody`], [`RequestHeaders`]: bodies with an `ETag`, conditional requests and gzip.
 //! - [`ErrorPages`]: error responses as HTML.
 //! - [`CachePolicy`]: the `Cache-Control` header, by name.
-//! - [`HttpRateLimiter`], [`RateLimitCheck`]: rate limits per group of routes.
+//! - [`HttpRateLimiter`], [`RateLimited`], [`RateLimitCheck`]: rate limits per group of routes.
 //! - [`Routes`]: the routes of a service, each in its group.
 //! - [`ResponseCache`]: reads of responses through rate limit and cache.
 //! - [`HttpService`]: the routes of a listener with what all requests have in common.
@@ -29,7 +29,6 @@ mod group_limits;
 mod host_header;
 mod html_headers;
 mod http_service;
-mod json_body;
 mod json_request;
 mod log_throttle;
 mod method_label;
@@ -37,6 +36,7 @@ pub mod openapi;
 mod path_params;
 mod peer_connections;
 mod rate_limit;
+mod rate_limited;
 #[cfg(test)]
 mod recorded_metrics;
 mod request_context;
@@ -60,10 +60,10 @@ pub use error::{AllowedMethods, ApiError, Overload, Problem, Resource};
 pub use error_page::{ErrorPage, ErrorPages};
 pub use error_type::ErrorType;
 pub use http_service::HttpService;
-pub use json_body::JsonBody;
 pub use json_request::JsonRequest;
 pub use path_params::{ChartsetIdParam, HashParam, PathParam};
 pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
+pub use rate_limited::RateLimited;
 pub use response_cache::ResponseCache;
 pub use routes::Routes;
 pub use server::Server;

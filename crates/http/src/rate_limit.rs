@@ -1,7 +1,7 @@
 //! Rate limits per client address and group of routes (docs/api.md, "Rate limits").
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::Request;
 use chart_index_ratelimit::{ClientAddress, Group, Limiter, PreparedCheck, TrustedProxies};
@@ -12,28 +12,22 @@ use crate::ApiError;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
+/// When the requests of a route are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RateLimiting {
+    /// Before the handler is called, and before a body is received.
+    BeforeHandler,
+    /// By the handler, which extracts the [`RateLimitCheck`].
+    InHandler,
+    /// They have no rate limit.
+    Never,
+}
+
 /// The rate limiter, and the proxies whose `X-Forwarded-For` is trusted.
 #[derive(Debug, Clone)]
 pub struct HttpRateLimiter {
     limiter: Limiter,
     trusted_proxies: Arc<TrustedProxies>,
-}
-
-/// The rate limit check of a request, which runs once: in [`ResponseCache`](crate::ResponseCache), in the same
-/// Redis round trip as the read of the response, or else after the handler, e.g. if the path was malformed:
-/// every request counts. That of a request with a body runs before the body is received.
-#[derive(Debug, Clone)]
-pub struct RateLimitCheck(Arc<Mutex<Option<PreparedCheck>>>);
-
-impl RateLimitCheck {
-    fn new(check: PreparedCheck) -> Self {
-        Self(Arc::new(Mutex::new(Some(check))))
-    }
-
-    /// The check, unless it has been taken.
-    pub(crate) fn take(&self) -> Option<PreparedCheck> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
 }
 
 impl HttpRateLimiter {
@@ -58,44 +52,87 @@ impl HttpRateLimiter {
         self.trusted_proxies.contains(peer.0)
     }
 
-    /// The check of a request without a rate limit, or whose limit has been decided.
-    pub(crate) fn unlimited() -> RateLimitCheck {
-        RateLimitCheck(Arc::default())
-    }
-
-    /// Prepares the check of a request.
-    ///
-    /// # Errors
-    ///
-    /// [`ApiError::RateLimited`], if Redis would certainly refuse the request.
-    pub(crate) fn prepare(&self, group: Group, address: ClientAddress) -> Result<RateLimitCheck, ApiError> {
-        let check = self.limiter.prepare(group, address);
-        check.map(RateLimitCheck::new).map_err(|refused| ApiError::RateLimited(group, refused))
-    }
-
-    /// Runs the check of a request that was handled, unless its handler did.
-    ///
-    /// # Errors
-    ///
-    /// [`ApiError::RateLimited`].
-    pub(crate) async fn finish(&self, check: &RateLimitCheck) -> Result<(), ApiError> {
-        let Some(prepared) = check.take() else { return Ok(()) };
-        let group = prepared.group();
-        let decision = self.limiter.decide(prepared).await;
-        if decision.is_admitted() { Ok(()) } else { Err(ApiError::RateLimited(group, decision)) }
-    }
-
-    /// Counts an invalid request against the group `other`. Returns the error to respond with: the given one,
-    /// or [`ApiError::RateLimited`] above the limit.
-    pub(crate) async fn count_invalid(&self, address: ClientAddress, error: ApiError) -> ApiError {
-        let decision = self.limiter.check(Group::Other, address).await;
-        if decision.is_admitted() { error } else { ApiError::RateLimited(Group::Other, decision) }
-    }
-
     /// The address that a request is counted against.
     pub(crate) fn client_address(&self, request: &Request, PeerAddress(peer): PeerAddress) -> ClientAddress {
         self.trusted_proxies.client_address(peer, request.headers().get_all("x-forwarded-for"))
     }
+
+    /// Counts a request.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::RateLimited`].
+    pub(crate) async fn admit(&self, group: Group, address: ClientAddress) -> Result<(), ApiError> {
+        self.client(group, address).check()?.admit().await
+    }
+
+    /// Counts an invalid request against the group `other`. Returns the error to respond with: the given one,
+    /// or [`ApiError::RateLimited`].
+    pub(crate) async fn count_invalid(&self, address: ClientAddress, error: ApiError) -> ApiError {
+        self.admit(Group::Other, address).await.err().unwrap_or(error)
+    }
+
+    /// The client that a request is counted against.
+    pub(crate) fn client(&self, group: Group, address: ClientAddress) -> LimitedClient {
+        LimitedClient { limiter: self.limiter.clone(), group, address }
+    }
+}
+
+/// A client in a group of routes.
+#[derive(Debug, Clone)]
+pub(crate) struct LimitedClient {
+    limiter: Limiter,
+    group: Group,
+    address: ClientAddress,
+}
+
+impl LimitedClient {
+    /// # Errors
+    ///
+    /// [`ApiError::RateLimited`], if Redis would certainly refuse the request.
+    pub(crate) fn check(self) -> Result<RateLimitCheck, ApiError> {
+        let Self { limiter, group, address } = self;
+        let check = limiter.prepare(group, address);
+        let check = check.map_err(|refused| ApiError::RateLimited(group, refused))?;
+        Ok(RateLimitCheck { limiter, check })
+    }
+}
+
+/// The rate limit check of a request, which the handler of a
+/// [`cached_route`](crate::Routes::cached_route) must run: by its first read of the
+/// [`ResponseCache`](crate::ResponseCache), in the same Redis round trip, or by [`admit`](Self::admit).
+#[derive(Debug)]
+#[must_use = "the request does not count until it is admitted"]
+pub struct RateLimitCheck {
+    limiter: Limiter,
+    check: PreparedCheck,
+}
+
+impl RateLimitCheck {
+    /// Counts the request.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError::RateLimited`].
+    pub async fn admit(self) -> Result<(), ApiError> {
+        let (limiter, check) = self.into_parts();
+        admit(&limiter, check).await
+    }
+
+    pub(crate) fn into_parts(self) -> (Limiter, PreparedCheck) {
+        (self.limiter, self.check)
+    }
+}
+
+/// Counts a request.
+///
+/// # Errors
+///
+/// [`ApiError::RateLimited`].
+pub(crate) async fn admit(limiter: &Limiter, check: PreparedCheck) -> Result<(), ApiError> {
+    let group = check.group();
+    let decision = limiter.decide(check).await;
+    if decision.is_admitted() { Ok(()) } else { Err(ApiError::RateLimited(group, decision)) }
 }
 
 #[cfg(test)]

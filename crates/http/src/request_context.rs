@@ -1,16 +1,16 @@
 //! What a handler needs to know of its request besides the request itself.
 
-use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
+use crate::rate_limit::LimitedClient;
 use crate::route_table::MatchedRoute;
-use crate::{ApiError, RateLimitCheck};
 
 /// An extension of the request, which extractors read.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestContext {
-    pub(crate) check: RateLimitCheck,
     pub(crate) route: MatchedRoute,
+    /// The client to count the request against, if the handler does that.
+    pub(crate) client: Option<LimitedClient>,
 }
 
 impl RequestContext {
@@ -18,18 +18,9 @@ impl RequestContext {
     pub(crate) fn path_parameter(parts: &Parts) -> Option<&str> {
         parts.extensions.get::<Self>()?.route.parameter(parts.uri.path())
     }
-}
 
-/// A handler extracts a [`RateLimitCheck`], but its route is not one of [`Routes`](crate::Routes).
-#[derive(Debug, thiserror::Error)]
-#[error("route has no rate limit")]
-struct NoRateLimit;
-
-impl<S: Sync> FromRequestParts<S> for RateLimitCheck {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let context = parts.extensions.get::<RequestContext>();
-        context.map(|context| context.check.clone()).ok_or_else(|| ApiError::Internal(NoRateLimit.into()))
+    /// The client to count the request against, the first time.
+    pub(crate) fn take_client(parts: &mut Parts) -> Option<LimitedClient> {
+        parts.extensions.get_mut::<Self>()?.client.take()
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{Admission, Cache, CacheKey, CachedResponse, FillError, Filled, MemoryLookup};
+use chart_index_cache::{Cache, CacheKey, CachedResponse, FillError, Filled, MemoryLookup};
 use chart_index_domain::ReadError;
 
+use crate::rate_limit::admit;
 use crate::text_body::compressed;
-use crate::{ApiError, HttpRateLimiter, JsonBody, Overload, RateLimitCheck, RequestHeaders, TextBody};
+use crate::{ApiError, HttpRateLimiter, Overload, RateLimitCheck, RequestHeaders, TextBody};
 
 /// The rate limits and the cache of responses, which share their Redis round trips. All handlers read through
 /// it.
@@ -32,7 +33,7 @@ impl ResponseCache {
     }
 
     /// Reads a response from memory, from Redis or by the fill, if the request is within its rate limit. The
-    /// limit and the response take one Redis round trip, see [`Cache::get_or_fill_rate_limited`].
+    /// limit and the response take one Redis round trip, see [`Cache::get_or_fill_if_admitted`].
     ///
     /// # Errors
     ///
@@ -40,7 +41,7 @@ impl ResponseCache {
     /// [`ApiError::Unavailable`] if the fill timed out, [`ApiError::Overloaded`] if too many are in flight.
     pub async fn read<F, Fut, R>(
         &self,
-        check: &RateLimitCheck,
+        check: RateLimitCheck,
         key: CacheKey,
         fill: F,
     ) -> Result<CachedResponse, ApiError>
@@ -49,65 +50,9 @@ impl ResponseCache {
         Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
-        let Some(check) = check.take() else {
-            // An earlier read of this request, of another key, passed the check and then failed.
-            return outcome(Box::pin(self.cache.get_or_fill(key, fill)).await);
-        };
-        let group = check.group();
-        match self.cache.get_or_fill_rate_limited(self.rate_limiter.limiter(), check, key, fill).await {
-            Admission::Refused(decision) => Err(ApiError::RateLimited(group, decision)),
-            Admission::Admitted(response) => outcome(response),
-        }
-    }
-
-    /// The time since a response in memory was read, if it is served because the store does not respond, see
-    /// [`Cache::age`].
-    #[must_use]
-    pub fn age(&self, key: &CacheKey) -> Option<Duration> {
-        self.cache.age(key)
-    }
-
-    /// Runs the rate limit check of a request before a read that does not share its round trip.
-    ///
-    /// # Errors
-    ///
-    /// [`ApiError::RateLimited`].
-    pub async fn admit(&self, check: &RateLimitCheck) -> Result<(), ApiError> {
-        self.rate_limiter.finish(check).await
-    }
-
-    /// Reads the responses of many keys of one kind, see [`Cache::get_or_fill_many`]. The caller
-    /// [admits](Self::admit) the request first.
-    ///
-    /// # Errors
-    ///
-    /// As for [`ResponseCache::read`], if one of the responses cannot be read.
-    pub async fn read_many<F, Fut>(&self, keys: &[CacheKey], fill: F) -> Result<Vec<CachedResponse>, ApiError>
-    where
-        F: FnOnce(Vec<usize>) -> Fut,
-        Fut: Future<Output = Result<Vec<CachedResponse>, ReadError>>,
-    {
-        self.cache.get_or_fill_many(keys, fill).await.map_err(fill_error)
-    }
-
-    /// Reads a JSON body as [`ResponseCache::read`] does; `None` if the index does not hold it.
-    ///
-    /// # Errors
-    ///
-    /// As for [`ResponseCache::read`].
-    pub async fn read_json<F, Fut, R>(
-        &self,
-        check: &RateLimitCheck,
-        key: CacheKey,
-        request: &RequestHeaders,
-        fill: F,
-    ) -> Result<Option<JsonBody>, ApiError>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
-        R: Into<Filled> + 'static,
-    {
-        Ok(self.read_text(check, key, request, fill).await?.map(JsonBody::from))
+        let (limiter, check) = check.into_parts();
+        let (connection, admission) = (limiter.connection(), admit(&limiter, check));
+        self.cache.get_or_fill_if_admitted(key, connection, admission, fill).await
     }
 
     /// Reads a text body as [`ResponseCache::read`] does; `None` if the index does not hold it. The first
@@ -118,7 +63,7 @@ impl ResponseCache {
     /// As for [`ResponseCache::read`].
     pub async fn read_text<F, Fut, R>(
         &self,
-        check: &RateLimitCheck,
+        check: RateLimitCheck,
         key: CacheKey,
         request: &RequestHeaders,
         fill: F,
@@ -129,6 +74,46 @@ impl ResponseCache {
         R: Into<Filled> + 'static,
     {
         Ok(self.text(&key, request, self.read(check, key, fill).await?))
+    }
+
+    /// Reads a text body as [`ResponseCache::read_text`] does, for a request that was admitted.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ResponseCache::read`], without [`ApiError::RateLimited`].
+    pub async fn read_admitted_text<F, Fut, R>(
+        &self,
+        key: CacheKey,
+        request: &RequestHeaders,
+        fill: F,
+    ) -> Result<Option<TextBody>, ApiError>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
+        R: Into<Filled> + 'static,
+    {
+        Ok(self.text(&key, request, Box::pin(self.cache.get_or_fill(key, fill)).await?))
+    }
+
+    /// Reads the responses of many keys of one kind, see [`Cache::get_or_fill_many`], for a request that was
+    /// admitted.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ResponseCache::read_admitted_text`], if one of the responses cannot be read.
+    pub async fn read_many<F, Fut>(&self, keys: &[CacheKey], fill: F) -> Result<Vec<CachedResponse>, ApiError>
+    where
+        F: FnOnce(Vec<usize>) -> Fut,
+        Fut: Future<Output = Result<Vec<CachedResponse>, ReadError>>,
+    {
+        Ok(self.cache.get_or_fill_many(keys, fill).await?)
+    }
+
+    /// The time since a response in memory was read, if it is served because the store does not respond, see
+    /// [`Cache::age`].
+    #[must_use]
+    pub fn age(&self, key: &CacheKey) -> Option<Duration> {
+        self.cache.age(key)
     }
 
     /// Takes a text body from memory if it may be served without a read of the store.
@@ -156,16 +141,14 @@ impl ResponseCache {
     }
 }
 
-fn outcome(response: Result<CachedResponse, FillError>) -> Result<CachedResponse, ApiError> {
-    response.map_err(fill_error)
-}
-
-fn fill_error(error: FillError) -> ApiError {
-    match error {
-        FillError::Failed(error) => ApiError::from(error),
-        FillError::TimedOut => ApiError::Unavailable(error.into()),
-        FillError::Overloaded => ApiError::Overloaded(Overload::Fills),
-        FillError::Abandoned => ApiError::Internal(error.into()),
+impl From<FillError> for ApiError {
+    fn from(error: FillError) -> Self {
+        match error {
+            FillError::Failed(error) => error.into(),
+            FillError::TimedOut => Self::Unavailable(error.into()),
+            FillError::Overloaded => Self::Overloaded(Overload::Fills),
+            FillError::Abandoned => Self::Internal(error.into()),
+        }
     }
 }
 

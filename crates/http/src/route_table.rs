@@ -9,6 +9,7 @@ use chart_index_ratelimit::Group;
 use tower::Service;
 
 use crate::method_label::MethodLabel;
+use crate::rate_limit::RateLimiting;
 use crate::routes::{Route, RouteMethods};
 use crate::{AllowedMethods, ApiError, Resource};
 
@@ -53,8 +54,7 @@ pub(crate) struct MatchedRoute {
     /// Such as `/api/charts/{hash}`.
     pub(crate) template: &'static str,
     pub(crate) group: Group,
-    /// Whether its requests have a rate limit.
-    pub(crate) is_limited: bool,
+    pub(crate) rate_limiting: RateLimiting,
     /// Whether its requests have a body, which is JSON.
     pub(crate) has_body: bool,
 }
@@ -100,8 +100,8 @@ impl RouteTable {
         let of_path = *found.map_err(|_| ApiError::NotFound(Resource::Endpoint))?.value;
         let index = of_path.of_method(MethodLabel::new(request.method()));
         let index = index.ok_or_else(|| ApiError::MethodNotAllowed(of_path.allowed()))?;
-        let Route { template, methods, group, is_limited, .. } = self.routes[index];
-        Ok(MatchedRoute { index, template, group, is_limited, has_body: methods == RouteMethods::Post })
+        let Route { template, methods, group, rate_limiting, .. } = self.routes[index];
+        Ok(MatchedRoute { index, template, group, rate_limiting, has_body: methods == RouteMethods::Post })
     }
 
     pub(crate) async fn call(&self, route: MatchedRoute, request: Request) -> Response {

@@ -3,6 +3,7 @@
 use axum::routing::MethodRouter;
 use chart_index_ratelimit::Group;
 
+use crate::rate_limit::RateLimiting;
 use crate::{ErrorPages, HttpRateLimiter};
 
 /// Routes of the public API, each with the rate limit of its group.
@@ -27,7 +28,7 @@ pub(crate) struct Route<S = ()> {
     pub(crate) template: &'static str,
     pub(crate) methods: RouteMethods,
     pub(crate) group: Group,
-    pub(crate) is_limited: bool,
+    pub(crate) rate_limiting: RateLimiting,
     pub(crate) handlers: MethodRouter<S>,
 }
 
@@ -39,31 +40,41 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 
     /// Adds a route for GET and HEAD. The template, such as `/api/charts/{hash}`, is also its name in metrics
-    /// and spans. It has at most one parameter.
+    /// and spans. It has at most one parameter. A request is counted before the handler is called.
     #[must_use]
-    pub fn route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.all.push(Route { template, methods: RouteMethods::Read, group, is_limited: true, handlers });
-        self
+    pub fn route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
+        self.push(template, RouteMethods::Read, (group, RateLimiting::BeforeHandler), handlers)
+    }
+
+    /// Adds a route for GET and HEAD whose handler counts the request with its read of the cache: it extracts
+    /// [`RateLimited`](crate::RateLimited) or [`RateLimitCheck`](crate::RateLimitCheck).
+    #[must_use]
+    pub fn cached_route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
+        self.push(template, RouteMethods::Read, (group, RateLimiting::InHandler), handlers)
     }
 
     /// Adds a route for POST of JSON, see [`JsonRequest`](crate::JsonRequest). Another route may have the same
     /// template, for other methods.
     #[must_use]
-    pub fn post_route(mut self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
-        self.all.push(Route { template, methods: RouteMethods::Post, group, is_limited: true, handlers });
-        self
+    pub fn post_route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
+        self.push(template, RouteMethods::Post, (group, RateLimiting::BeforeHandler), handlers)
     }
 
     /// Adds a route for GET and HEAD whose requests have no rate limit: they read nothing but the memory of the
     /// process. They are in flight with those of the group.
     #[must_use]
-    pub fn unlimited_route(
+    pub fn unlimited_route(self, group: Group, template: &'static str, handlers: MethodRouter<S>) -> Self {
+        self.push(template, RouteMethods::Read, (group, RateLimiting::Never), handlers)
+    }
+
+    fn push(
         mut self,
-        group: Group,
         template: &'static str,
+        methods: RouteMethods,
+        (group, rate_limiting): (Group, RateLimiting),
         handlers: MethodRouter<S>,
     ) -> Self {
-        self.all.push(Route { template, methods: RouteMethods::Read, group, is_limited: false, handlers });
+        self.all.push(Route { template, methods, group, rate_limiting, handlers });
         self
     }
 
@@ -90,11 +101,11 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// Provides the state of the handlers.
     #[must_use]
     pub fn with_state(self, state: S) -> Routes {
-        let with_state = |Route { template, methods, group, is_limited, handlers }: Route<S>| Route {
+        let with_state = |Route { template, methods, group, rate_limiting, handlers }: Route<S>| Route {
             template,
             methods,
             group,
-            is_limited,
+            rate_limiting,
             handlers: handlers.with_state(state.clone()),
         };
         Routes {

@@ -12,8 +12,13 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use chart_index_cache::{CachedBody, CachedResponse, Representation};
+use chart_index_domain::ReadError;
+use serde::Serialize;
 
 use crate::{CachePolicy, EntityTag, content_encoding, html_headers};
+
+/// Larger than the body of a lookup and of most chartset details.
+const TYPICAL_JSON_BYTES: usize = 2_048;
 
 /// At least the number of headers of a response.
 pub(crate) const TYPICAL_HEADERS: usize = 12;
@@ -86,6 +91,28 @@ impl TextBody {
         // The cache accounts for the length of a body: it must not have spare capacity.
         let bytes = Bytes::from(text.into().into_boxed_slice());
         Self(CachedBody::new(representation(bytes)))
+    }
+
+    /// The body with the JSON text of a value.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Failed`] if the value cannot be serialized: serialization is the last step of a read.
+    pub fn json(value: &impl Serialize) -> Result<Self, ReadError> {
+        Self::json_sized(value, TYPICAL_JSON_BYTES)
+    }
+
+    /// Like [`TextBody::json`], for a body of known size: a buffer of `expected_bytes` is not reallocated
+    /// unless the body is longer.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TextBody::json`].
+    pub fn json_sized(value: &impl Serialize, expected_bytes: usize) -> Result<Self, ReadError> {
+        let mut bytes = Vec::with_capacity(expected_bytes);
+        serde_json::to_writer(&mut bytes, value)
+            .map_err(|error| ReadError::Failed { operation: "serialize response", source: error.into() })?;
+        Ok(Self::new(bytes))
     }
 
     /// The cache entry of this body.

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::extract::{RawQuery, State};
+use axum::extract::{FromRequestParts, State};
 use axum::http::header::LOCATION;
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::search::parse_query_string;
+use chart_index_domain::search::{SearchQuery, parse_query_string};
 use chart_index_domain::{ChartsetId, PublicSource, ReadError, SourceRef};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, ChartsetIdParam, JsonBody, MediaType, RateLimitCheck, RequestHeaders, Resource,
+    ApiError, CachePolicy, ChartsetIdParam, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
 };
 use chart_index_store::Store;
 
@@ -22,6 +23,17 @@ use crate::search_engines::{JsonFormat, ListPage, ListRead};
 
 /// Names the engine that the page of a list comes from.
 const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
+
+/// Extracts the query string of a list.
+pub(crate) struct ListQueryParams(SearchQuery);
+
+impl<S: Sync> FromRequestParts<S> for ListQueryParams {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Ok(Self(parse_query_string(parts.uri.query().unwrap_or_default())?))
+    }
+}
 
 /// `GET /api/chartsets`.
 #[utoipa::path(
@@ -34,13 +46,11 @@ const X_SEARCH_ENGINE: HeaderName = HeaderName::from_static("x-search-engine");
 )]
 pub(crate) async fn list(
     State(state): State<Arc<BrowseState>>,
-    check: RateLimitCheck,
-    RawQuery(query_string): RawQuery,
+    RateLimited(check, ListQueryParams(query)): RateLimited<ListQueryParams>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let query = parse_query_string(query_string.as_deref().unwrap_or_default())?;
-    let read = ListRead { cache: &state.cache, check: &check, headers: &headers };
-    let ListPage { engine, body, .. } = state.engines.read_page(&read, query, &Arc::new(JsonFormat)).await?;
+    let read = ListRead { cache: &state.cache, check: Some(check), headers: &headers };
+    let ListPage { engine, body, .. } = state.engines.read_page(read, query, &Arc::new(JsonFormat)).await?;
     let mut response = body.into_response(&headers, CachePolicy::Listing, MediaType::Json);
     response.headers_mut().insert(X_SEARCH_ENGINE, HeaderValue::from_static(engine.as_str()));
     Ok(response)
@@ -57,20 +67,19 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn detail(
     State(state): State<Arc<BrowseState>>,
-    check: RateLimitCheck,
-    ChartsetIdParam(id): ChartsetIdParam,
+    RateLimited(check, ChartsetIdParam(id)): RateLimited<ChartsetIdParam>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::detail(id);
     let store = state.store.clone();
-    let body = state.cache.read_json(&check, key, &headers, move || read_detail(store, id)).await?;
+    let body = state.cache.read_text(check, key, &headers, move || read_detail(store, id)).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;
-    Ok(body.into_response(&headers, CachePolicy::Listing))
+    Ok(body.into_response(&headers, CachePolicy::Listing, MediaType::Json))
 }
 
 async fn read_detail(store: Store, id: ChartsetId) -> Result<CachedResponse, ReadError> {
     let Some(detail) = store.chartset(id).await? else { return Ok(CachedResponse::NotFound) };
-    Ok(JsonBody::render(&DetailBody::new(&detail))?.into_cached())
+    Ok(TextBody::json(&DetailBody::new(&detail))?.into_cached())
 }
 
 /// `GET /go/chartset/{id}`: redirects to the public page of the chartset.
@@ -84,12 +93,11 @@ async fn read_detail(store: Store, id: ChartsetId) -> Result<CachedResponse, Rea
 )]
 pub(crate) async fn redirect(
     State(state): State<Arc<BrowseState>>,
-    check: RateLimitCheck,
-    ChartsetIdParam(id): ChartsetIdParam,
+    RateLimited(check, ChartsetIdParam(id)): RateLimited<ChartsetIdParam>,
 ) -> Result<Response, ApiError> {
     let key = CacheKey::source(id);
     let store = state.store.clone();
-    let cached = state.cache.read(&check, key, move || read_source(store, id)).await?;
+    let cached = state.cache.read(check, key, move || read_source(store, id)).await?;
     let source = cached_source(&cached).ok_or(ApiError::NotFound(Resource::SourcePage))?;
     let location = [(LOCATION, state.source_pages.page_of(&source))];
     Ok((StatusCode::FOUND, CachePolicy::Redirect, location).into_response())

@@ -31,7 +31,7 @@ use std::time::Duration;
 use chart_index_cache::{CacheKey, CachedResponse, Filled};
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{ChartsetPage, Engine, SearchIndex, SearchQuery};
-use chart_index_http::{ApiError, JsonBody, RateLimitCheck, RequestHeaders, ResponseCache, TextBody};
+use chart_index_http::{ApiError, RateLimitCheck, RequestHeaders, ResponseCache, TextBody};
 
 use crate::json_bodies::ListBody;
 use crate::metrics::{Role, SearchMetrics};
@@ -58,7 +58,7 @@ impl SearchEngines {
     /// Returns a page of the list in this format, and the engine that it comes from.
     pub async fn read_page<F: PageFormat>(
         &self,
-        read: &ListRead<'_>,
+        read: ListRead<'_>,
         query: SearchQuery,
         format: &Arc<F>,
     ) -> Result<ListPage, ApiError> {
@@ -69,13 +69,14 @@ impl SearchEngines {
         if !self.primary.is_available() {
             return self.read_page_without_primary(fallback, read, &query, format).await;
         }
+        let fallback_read = ListRead { check: None, ..read };
         match self.read_page_of(Role::Primary, &self.primary, read, &query, format).await {
             Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_))) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
                     "falling back to the second search engine"
                 );
-                self.read_page_of(Role::Fallback, fallback, read, &query, format).await
+                self.read_page_of(Role::Fallback, fallback, fallback_read, &query, format).await
             }
             page => page,
         }
@@ -85,24 +86,27 @@ impl SearchEngines {
     async fn read_page_without_primary<F: PageFormat>(
         &self,
         fallback: &Arc<dyn SearchIndex>,
-        read: &ListRead<'_>,
+        mut read: ListRead<'_>,
         query: &Arc<SearchQuery>,
         format: &Arc<F>,
     ) -> Result<ListPage, ApiError> {
         let engine = self.primary.engine();
         let key = F::cache_key(&format.with_name(cache_name(engine, query)?, false));
+        // Before all reads, so that whatever is served counts.
+        if let Some(check) = read.check.take() {
+            check.admit().await?;
+        }
+        let (cache, headers) = (read.cache, read.headers);
         let of_primary = |body| {
             self.metrics.count_response(engine, Role::Primary);
-            ListPage { engine, body, age: read.cache.age(&key) }
+            ListPage { engine, body, age: cache.age(&key) }
         };
-        // Before all reads, so that whatever is served counts.
-        read.cache.admit(read.check).await?;
-        if let Some(body) = read.cache.text_in_memory(key, read.headers) {
+        if let Some(body) = cache.text_in_memory(key, headers) {
             return Ok(of_primary(body));
         }
         match self.read_page_of(Role::Fallback, fallback, read, query, format).await {
             Err(error @ (ApiError::Unavailable(_) | ApiError::Internal(_) | ApiError::Overloaded(_))) => {
-                read.cache.older_text(key, read.headers).map(of_primary).ok_or(error)
+                cache.older_text(key, headers).map(of_primary).ok_or(error)
             }
             page => page,
         }
@@ -113,7 +117,7 @@ impl SearchEngines {
         &self,
         role: Role,
         engine: &Arc<dyn SearchIndex>,
-        read: &ListRead<'_>,
+        ListRead { cache, check, headers }: ListRead<'_>,
         query: &Arc<SearchQuery>,
         format: &Arc<F>,
     ) -> Result<ListPage, ApiError> {
@@ -133,10 +137,13 @@ impl SearchEngines {
                 Ok(Filled { response: format.render(search, page).await?, position })
             }
         };
-        let body = read.cache.read_text(read.check, key, read.headers, fill).await?;
+        let body = match check {
+            Some(check) => cache.read_text(check, key, headers, fill).await?,
+            None => cache.read_admitted_text(key, headers, fill).await?,
+        };
         let body = body.ok_or_else(|| ApiError::Internal(CachedWithoutPage.into()))?;
         self.metrics.count_response(engine.engine(), role);
-        Ok(ListPage { engine: engine.engine(), body, age: read.cache.age(&key) })
+        Ok(ListPage { engine: engine.engine(), body, age: cache.age(&key) })
     }
 }
 
@@ -154,8 +161,8 @@ impl fmt::Debug for SearchEngines {
 pub struct ListRead<'a> {
     /// Where pages are cached.
     pub cache: &'a ResponseCache,
-    /// The rate limit check of the request.
-    pub check: &'a RateLimitCheck,
+    /// The rate limit check of the request, unless it was admitted.
+    pub check: Option<RateLimitCheck>,
     /// The headers that decide how the body is sent.
     pub headers: &'a RequestHeaders,
 }
@@ -221,7 +228,7 @@ impl PageFormat for JsonFormat {
 
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
         let list = ListBody::new(&page, search.query.page);
-        Ok(JsonBody::render_sized(&list, list.capacity())?.into_cached())
+        Ok(TextBody::json_sized(&list, list.capacity())?.into_cached())
     }
 }
 

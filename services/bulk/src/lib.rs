@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::routing::get;
 use chart_index_domain::{ChartsetRecord, ExportManifest, ExportedFile};
-use chart_index_http::{ResponseCache, Routes};
+use chart_index_http::{HttpRateLimiter, Routes};
 use chart_index_ratelimit::Group;
 use chart_index_store::Store;
 use tokio::runtime::Handle;
@@ -23,8 +23,8 @@ use crate::exports::handlers;
 pub struct BulkState {
     /// For the change feed and the hash filters.
     pub store: Store,
-    /// Checks rate limits and caches responses.
-    pub cache: ResponseCache,
+    /// Counts the requests. Nothing is cached: a client reads each of these resources once.
+    pub rate_limiter: HttpRateLimiter,
     /// The runtime for work that takes milliseconds of processor time.
     pub background: Handle,
     /// Where the exports are.
@@ -34,7 +34,7 @@ pub struct BulkState {
 /// The routes of `/api/changes`, `/api/charts/filter` and `/api/exports`.
 pub fn routes(state: BulkState) -> Routes {
     let hash_filter = hash_filter::routes(&state);
-    Routes::new(state.cache.rate_limiter())
+    Routes::new(&state.rate_limiter)
         .route(Group::Bulk, "/api/changes", get(changes::changes))
         .route(Group::Bulk, "/api/exports/latest", get(handlers::latest))
         .route(Group::Bulk, "/api/exports/{name}/manifest.json", get(handlers::manifest))

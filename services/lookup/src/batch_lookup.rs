@@ -7,7 +7,7 @@ use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{NoteHash, ReadError};
-use chart_index_http::{ApiError, JsonBody, JsonRequest, RequestHeaders, ResponseCache, uncached_json};
+use chart_index_http::{ApiError, JsonRequest, RequestHeaders, ResponseCache, TextBody, uncached_json};
 use chart_index_store::Store;
 use serde::Deserialize;
 use tokio_util::task::AbortOnDropHandle;
@@ -107,7 +107,7 @@ fn write_item(body: &mut Vec<u8>, hash: NoteHash, response: &CachedResponse) -> 
 async fn read_charts(store: &Store, hashes: &[NoteHash]) -> Result<Vec<CachedResponse>, ReadError> {
     let known = store.charts(hashes).await?;
     let response = |hash: &NoteHash| match known.get(hash) {
-        Some(chart) => Ok(JsonBody::render(&LookupBody::new(*hash, Some(chart)))?.into_cached()),
+        Some(chart) => Ok(TextBody::json(&LookupBody::new(*hash, Some(chart)))?.into_cached()),
         None => Ok(CachedResponse::NotFound),
     };
     hashes.iter().map(response).collect()

@@ -8,7 +8,7 @@ use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, EntityTag, HashParam, JsonBody, RateLimitCheck, RequestHeaders, Resource,
+    ApiError, CachePolicy, EntityTag, HashParam, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
     not_modified,
 };
 use chart_index_store::Store;
@@ -29,24 +29,23 @@ use crate::rox_response::rox_response;
 )]
 pub(crate) async fn chart(
     State(state): State<Arc<LookupState>>,
-    check: RateLimitCheck,
-    HashParam(hash): HashParam,
+    RateLimited(check, HashParam(hash)): RateLimited<HashParam>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let fill = {
         let state = Arc::clone(&state);
         async move || read_chart(&state.store, hash).await
     };
-    let body = match state.cache.read_json(&check, CacheKey::lookup(hash), &headers, fill).await? {
+    let body = match state.cache.read_text(check, CacheKey::lookup(hash), &headers, fill).await? {
         Some(known) => known,
-        None => JsonBody::render(&LookupBody::new(hash, None))?,
+        None => TextBody::json(&LookupBody::new(hash, None))?,
     };
-    Ok(body.into_response(&headers, CachePolicy::Lookup))
+    Ok(body.into_response(&headers, CachePolicy::Lookup, MediaType::Json))
 }
 
 async fn read_chart(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let Some(known) = store.chart(hash).await? else { return Ok(CachedResponse::NotFound) };
-    Ok(JsonBody::render(&LookupBody::new(hash, Some(&known)))?.into_cached())
+    Ok(TextBody::json(&LookupBody::new(hash, Some(&known)))?.into_cached())
 }
 
 /// `GET /api/charts/{hash}/rox`. Checks that the chart exists before `If-None-Match`: a removed chart is 404
@@ -61,15 +60,14 @@ async fn read_chart(store: &Store, hash: NoteHash) -> Result<CachedResponse, Rea
 )]
 pub(crate) async fn rox(
     State(state): State<Arc<LookupState>>,
-    check: RateLimitCheck,
-    HashParam(hash): HashParam,
+    RateLimited(check, HashParam(hash)): RateLimited<HashParam>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let fill = {
         let state = Arc::clone(&state);
         async move || read_rox(&state.store, hash).await
     };
-    let cached = state.cache.read(&check, CacheKey::rox(hash), fill).await?;
+    let cached = state.cache.read(check, CacheKey::rox(hash), fill).await?;
     let CachedResponse::Found(rox) = cached else { return Err(ApiError::NotFound(Resource::RoxFile)) };
     let tag = EntityTag::from(hash);
     if headers.matches(&tag) {
@@ -97,20 +95,19 @@ async fn read_rox(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadE
 )]
 pub(crate) async fn preview(
     State(state): State<Arc<LookupState>>,
-    check: RateLimitCheck,
-    HashParam(hash): HashParam,
+    RateLimited(check, HashParam(hash)): RateLimited<HashParam>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let fill = {
         let state = Arc::clone(&state);
         async move || read_preview(&state.store, hash).await
     };
-    let preview = state.cache.read_json(&check, CacheKey::preview(hash), &headers, fill).await?;
+    let preview = state.cache.read_text(check, CacheKey::preview(hash), &headers, fill).await?;
     let preview = preview.ok_or(ApiError::NotFound(Resource::Preview))?;
-    Ok(preview.into_response(&headers, CachePolicy::Rox))
+    Ok(preview.into_response(&headers, CachePolicy::Rox, MediaType::Json))
 }
 
 async fn read_preview(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let json = store.chart_preview(hash).await?;
-    Ok(json.map_or(CachedResponse::NotFound, |json| JsonBody::from_json(json).into_cached()))
+    Ok(json.map_or(CachedResponse::NotFound, |json| TextBody::new(json).into_cached()))
 }

@@ -33,12 +33,12 @@ pub struct LookupState {
 /// The routes of `/api/charts`.
 pub fn routes(state: LookupState) -> Routes {
     Routes::new(state.cache.rate_limiter())
-        .route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
+        .cached_route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
         // GET responds as for any other path without a valid hash: 400. Without this route it would be 405.
-        .route(Group::Lookup, "/api/charts/lookup", get(handlers::chart))
+        .cached_route(Group::Lookup, "/api/charts/lookup", get(handlers::chart))
         .post_route(Group::Bulk, "/api/charts/lookup", post(batch_lookup::charts))
-        .route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
-        .route(Group::Detail, "/api/charts/{hash}/preview", get(handlers::preview))
+        .cached_route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
+        .cached_route(Group::Detail, "/api/charts/{hash}/preview", get(handlers::preview))
         .with_state(Arc::new(state))
 }
 

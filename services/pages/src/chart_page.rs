@@ -8,7 +8,7 @@ use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{ChartInChartset, ChartPage, NoteHash, ReadError, SimilarChart};
 use chart_index_http::{
-    ApiError, CachePolicy, MediaType, PathParam, RateLimitCheck, RequestHeaders, Resource, TextBody,
+    ApiError, CachePolicy, MediaType, PathParam, RateLimited, RequestHeaders, Resource, TextBody,
 };
 
 use crate::PagesState;
@@ -24,22 +24,24 @@ use crate::{curve, format};
 /// `GET /charts/{hash}`. A hash in upper case leads to the page of the hash.
 pub(crate) async fn chart(
     State(state): State<Arc<PagesState>>,
-    check: RateLimitCheck,
-    PathParam(text): PathParam,
+    RateLimited(check, PathParam(text)): RateLimited<PathParam>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let lower = text.to_ascii_lowercase();
-    let hash: NoteHash = lower.parse()?;
-    if lower != text {
-        return Ok(see_other(&format!("/charts/{hash}")));
-    }
+    let hash = match lower.parse::<NoteHash>() {
+        Ok(hash) if lower == text => hash,
+        parsed => {
+            check.admit().await?;
+            return Ok(see_other(&format!("/charts/{}", parsed?)));
+        }
+    };
     let name = [b"chart ", hash.as_bytes().as_slice()].concat();
     let key = CacheKey::page(&name);
     let fill = {
         let state = Arc::clone(&state);
         move || async move { read(&state, hash).await }
     };
-    let body = state.cache.read_text(&check, key, &headers, fill).await?;
+    let body = state.cache.read_text(check, key, &headers, fill).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chart))?;
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }

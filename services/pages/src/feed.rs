@@ -3,32 +3,31 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{RawQuery, State};
+use axum::extract::State;
 use axum::response::Response;
 use chart_index_browse::{ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::{ChartsetPage, SearchQuery};
 use chart_index_domain::{ChartsetId, ReadError};
-use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimitCheck, RequestHeaders, TextBody};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimited, RequestHeaders, TextBody};
 
 use crate::PagesState;
 use crate::filter_form::describe;
 use crate::format;
-use crate::list_query::ListQuery;
+use crate::list_query::{ListQuery, ParsedList};
 use crate::render::render;
 use crate::set_view::{SetItem, SetView};
 
 /// `GET /feed.atom`, for the filters and the order of a list.
 pub(crate) async fn feed(
     State(state): State<Arc<PagesState>>,
-    check: RateLimitCheck,
-    RawQuery(query_string): RawQuery,
+    RateLimited(check, parsed): RateLimited<ParsedList>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let query = ListQuery::parse(query_string.as_deref().unwrap_or_default())?.query.selection();
-    let read = ListRead { cache: &state.cache, check: &check, headers: &headers };
+    let query = parsed.query.selection();
+    let read = ListRead { cache: &state.cache, check: Some(check), headers: &headers };
     let format = Arc::new(AtomFormat(Arc::clone(&state)));
-    let page = state.engines.read_page(&read, query.search, &format).await?;
+    let page = state.engines.read_page(read, query.search, &format).await?;
     Ok(page.body.into_response(&headers, CachePolicy::Page, MediaType::Atom))
 }
 

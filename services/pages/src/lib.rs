@@ -60,13 +60,13 @@ pub fn routes(state: PagesState) -> Routes {
     let state = Arc::new(state);
     let api_docs = api_docs::routes(&state);
     Routes::new(state.cache.rate_limiter())
-        .route(Group::Page, "/", get(list_page::list))
+        .cached_route(Group::Page, "/", get(list_page::list))
         .route(Group::Page, "/chartsets", get(list_page::moved))
-        .route(Group::Page, "/chartsets/{id}", get(chartset_page::chartset))
-        .route(Group::Page, "/charts/{hash}", get(chart_page::chart))
-        .route(Group::Page, "/packs/{ref}", get(pack_page::pack))
+        .cached_route(Group::Page, "/chartsets/{id}", get(chartset_page::chartset))
+        .cached_route(Group::Page, "/charts/{hash}", get(chart_page::chart))
+        .cached_route(Group::Page, "/packs/{ref}", get(pack_page::pack))
         .route(Group::Page, "/random", get(random::random))
-        .route(Group::Page, "/feed.atom", get(feed::feed))
+        .cached_route(Group::Page, "/feed.atom", get(feed::feed))
         .route(Group::Page, "/about", get(about::about))
         .route(Group::Page, "/robots.txt", get(robots::robots))
         .unlimited_route(Group::Page, "/assets/{name}", get(assets::asset))

@@ -40,17 +40,21 @@ pub(crate) async fn list(
     let query_string = query_string.unwrap_or_default();
     let parsed = match ListQuery::parse(&query_string) {
         Ok(parsed) => parsed,
-        Err(error) => return Ok(bad_request(&query_string, error)),
+        Err(error) => {
+            check.admit().await?;
+            return Ok(bad_request(&query_string, error));
+        }
     };
-    if let Some(shortcut) = Shortcut::of_query(&parsed.query.search, &state.source_pages) {
-        return Ok(see_other(&shortcut.path()));
+    let shortcut = Shortcut::of_query(&parsed.query.search, &state.source_pages);
+    let moved_to =
+        shortcut.map(|shortcut| shortcut.path()).or_else(|| parsed.is_form.then(|| parsed.query.path()));
+    if let Some(path) = moved_to {
+        check.admit().await?;
+        return Ok(see_other(&path));
     }
-    if parsed.is_form {
-        return Ok(see_other(&parsed.query.path()));
-    }
-    let read = ListRead { cache: &state.cache, check: &check, headers: &headers };
+    let read = ListRead { cache: &state.cache, check: Some(check), headers: &headers };
     let format = Arc::new(HtmlFormat { state: Arc::clone(&state), view: parsed.query.view });
-    let page = state.engines.read_page(&read, parsed.query.search, &format).await?;
+    let page = state.engines.read_page(read, parsed.query.search, &format).await?;
     Ok(respond(page, &headers))
 }
 

@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use chart_index_domain::KeyCount;
 use chart_index_domain::search::{
     Bounds, KeySet, PageRequest, ParameterError, SearchQuery, Sort, parse_query_string,
 };
+use chart_index_http::ApiError;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// The characters of a value that are escaped. A comma is not, so that lists of key counts are readable.
@@ -69,6 +72,14 @@ pub(crate) enum Filter {
     Bpm,
     Length,
     Density,
+}
+
+impl<S: Sync> FromRequestParts<S> for ParsedList {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Ok(ListQuery::parse(parts.uri.query().unwrap_or_default())?)
+    }
 }
 
 impl ListQuery {

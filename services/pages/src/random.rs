@@ -8,7 +8,7 @@ use chart_index_browse::{ListRead, PageFormat, Search};
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::search::{ChartsetPage, PageRequest, SearchQuery};
 use chart_index_domain::{ChartsetId, ReadError};
-use chart_index_http::{ApiError, RateLimitCheck, RequestHeaders, Resource, TextBody};
+use chart_index_http::{ApiError, RequestHeaders, Resource, TextBody};
 
 use crate::PagesState;
 use crate::list_page::see_other;
@@ -18,13 +18,12 @@ use crate::set_view::SetItem;
 /// `GET /random`. Every chartset of the list is equally likely: the list with one set a page has any page.
 pub(crate) async fn random(
     State(state): State<Arc<PagesState>>,
-    check: RateLimitCheck,
     RawQuery(query_string): RawQuery,
 ) -> Result<Response, ApiError> {
     let query = ListQuery::parse(query_string.as_deref().unwrap_or_default())?.query.search;
-    let first = choose(&state, &check, &query, 1).await?;
+    let first = choose(&state, &query, 1).await?;
     let number = fastrand::u64(1..=first.total.max(1));
-    let chosen = if number == 1 { first } else { choose(&state, &check, &query, number).await? };
+    let chosen = if number == 1 { first } else { choose(&state, &query, number).await? };
     let id = chosen.id.ok_or(ApiError::NotFound(Resource::AnyChartset))?;
     Ok(see_other(&format!("/chartsets/{id}")))
 }
@@ -35,17 +34,12 @@ struct Choice {
     id: Option<String>,
 }
 
-async fn choose(
-    state: &PagesState,
-    check: &RateLimitCheck,
-    query: &SearchQuery,
-    number: u64,
-) -> Result<Choice, ApiError> {
+async fn choose(state: &PagesState, query: &SearchQuery, number: u64) -> Result<Choice, ApiError> {
     let page = PageRequest::clamped(i64::try_from(number).unwrap_or(i64::MAX), 1);
     let query = SearchQuery { page, ..query.clone() };
     let headers = RequestHeaders::default();
-    let read = ListRead { cache: &state.cache, check, headers: &headers };
-    let page = state.engines.read_page(&read, query, &Arc::new(ChoiceFormat)).await?;
+    let read = ListRead { cache: &state.cache, check: None, headers: &headers };
+    let page = state.engines.read_page(read, query, &Arc::new(ChoiceFormat)).await?;
     Ok(Choice::parse(page.body.bytes()))
 }
 

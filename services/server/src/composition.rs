@@ -259,7 +259,7 @@ fn routes(
     if arguments.services.contains(&Service::Bulk) {
         let state = BulkState {
             store: store.clone(),
-            cache: cache.clone(),
+            rate_limiter: cache.rate_limiter().clone(),
             background: Handle::current(),
             exports: arguments.exports.clone(),
         };

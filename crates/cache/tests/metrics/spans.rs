@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{Admission, Cache, CacheConfig, CachedResponse};
+use chart_index_cache::{Cache, CacheConfig, CachedResponse, FillError};
 use chart_index_domain::ReadError;
 use chart_index_ratelimit::Group;
 use chart_index_redis::testing::RedisServer;
@@ -68,10 +68,13 @@ async fn rate_limited_miss_asks_redis_and_fills() {
     release.notify_one();
     // Redis knows the script afterwards: it is not sent again.
     assert!(replica.limiter.check(Group::Lookup, address(1)).await.is_admitted());
-    let check = replica.limiter.prepare(Group::Lookup, address(2)).unwrap();
-    let fill = || read_store(release);
-    let read = replica.cache.get_or_fill_rate_limited(&replica.limiter, check, key(1), fill);
-    assert!(matches!(read.instrument(info_span!("request")).await, Admission::Admitted(Ok(_))));
+    let admission = async {
+        let decision = replica.limiter.check(Group::Lookup, address(2)).await;
+        if decision.is_admitted() { Ok(()) } else { Err(FillError::Overloaded) }
+    };
+    let (connection, fill) = (replica.limiter.connection(), || read_store(release));
+    let read = replica.cache.get_or_fill_if_admitted(key(1), connection, admission, fill);
+    read.instrument(info_span!("request")).await.unwrap();
     let names = ["request", "EVALSHA", "GET", "fill", "store"];
     let [request, check, get, fill, store] = named(&telemetry, names);
     assert_eq!([check.parent, get.parent, fill.parent], [request.id; 3]);

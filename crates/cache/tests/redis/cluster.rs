@@ -1,10 +1,9 @@
 //! A Redis Cluster of three nodes.
 
-use chart_index_cache::{Admission, CacheConfig};
-use chart_index_ratelimit::Group;
+use chart_index_cache::CacheConfig;
 use chart_index_redis::testing::RedisCluster;
 
-use crate::support::{Replica, Store, address, eventually, key, version};
+use crate::support::{Replica, Store, eventually, key, version};
 
 const KEYS: u64 = 30;
 
@@ -29,12 +28,7 @@ async fn replicas_share_the_records_of_a_cluster() {
     eventually(async || records(&cluster).await.iter().sum::<u64>() == KEYS).await;
     assert!(records(&cluster).await.iter().all(|records| *records > 0), "every node holds some of them");
     for number in 0..KEYS {
-        let store = store.clone();
-        let check = there.limiter.prepare(Group::Lookup, address(1)).unwrap();
-        let admission =
-            there.cache.get_or_fill_rate_limited(&there.limiter, check, key(number), || store.read()).await;
-        let Admission::Admitted(response) = admission else { panic!("below the limit") };
-        assert_eq!(response.unwrap(), version(0));
+        assert_eq!(there.read_limited(1, key(number), &store).await, Ok(version(0)));
     }
     assert_eq!(store.reads(), KEYS, "the other replica found them in the cluster");
 }

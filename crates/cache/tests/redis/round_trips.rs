@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_cache::{Admission, CacheConfig, CacheKey, CachedResponse, FillError};
-use chart_index_ratelimit::{Group, Limiter, LimiterConfig, Limits};
+use chart_index_cache::{CacheConfig, CacheKey, CachedResponse};
+use chart_index_ratelimit::{Limiter, LimiterConfig, Limits};
 use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
@@ -14,26 +14,7 @@ use futures_util::{StreamExt, poll};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::support::{Replica, Store, address, calls, eventually, hash, info, key, version};
-
-async fn admitted(replica: &Replica, client: u32, key: CacheKey, store: &Store) -> Option<CachedResponse> {
-    Some(read(replica, client, key, store).await?.unwrap())
-}
-
-/// A rate-limited read; `None` if it exceeds the limit.
-async fn read(
-    replica: &Replica,
-    client: u32,
-    key: CacheKey,
-    store: &Store,
-) -> Option<Result<CachedResponse, FillError>> {
-    let store = store.clone();
-    let check = replica.limiter.prepare(Group::Lookup, address(client)).ok()?;
-    match replica.cache.get_or_fill_rate_limited(&replica.limiter, check, key, || store.read()).await {
-        Admission::Refused(_) => None,
-        Admission::Admitted(response) => Some(response),
-    }
-}
+use crate::support::{Rejection, Replica, Store, calls, eventually, hash, info, key, version};
 
 /// The number of `EVALSHA` and `GET` calls.
 async fn calls_so_far(server: &RedisServer) -> (u64, u64) {
@@ -44,7 +25,7 @@ async fn calls_so_far(server: &RedisServer) -> (u64, u64) {
 async fn warm() -> (RedisServer, Replica, Store) {
     let server = RedisServer::start(&[]);
     let (replica, store) = (Replica::patient(&server).await, Store::default());
-    admitted(&replica, 1, key(1), &store).await;
+    replica.read_limited(1, key(1), &store).await.unwrap();
     let mut connection = server.connection().await;
     eventually(async || redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap() == 2).await;
     (server, replica, store)
@@ -55,7 +36,7 @@ async fn memory_hit_asks_redis_for_the_limit_only() {
     let (server, replica, store) = warm().await;
     let before = calls_so_far(&server).await;
     for _ in 0..100 {
-        assert_eq!(admitted(&replica, 1, key(1), &store).await, Some(version(0)));
+        assert_eq!(replica.read_limited(1, key(1), &store).await, Ok(version(0)));
     }
     let after = calls_so_far(&server).await;
     assert_eq!((after.0 - before.0, after.1 - before.1), (100, 0));
@@ -67,7 +48,7 @@ async fn limit_and_redis_hit_share_one_round_trip() {
     let other = Replica::patient(&server).await;
     let before = calls_so_far(&server).await;
     let packets = info(&server, "stats", "total_reads_processed:").await;
-    assert_eq!(admitted(&other, 2, key(1), &store).await, Some(version(0)));
+    assert_eq!(other.read_limited(2, key(1), &store).await, Ok(version(0)));
     let packets = info(&server, "stats", "total_reads_processed:").await - packets;
     let after = calls_so_far(&server).await;
     assert_eq!((after.0 - before.0, after.1 - before.1), (1, 1));
@@ -83,11 +64,11 @@ async fn cached_refusal_asks_redis_nothing() {
     let limiter =
         Limiter::new(LimiterConfig { limits, ..LimiterConfig::default() }, replica.connections.main.clone());
     let replica = Replica { limiter, ..replica };
-    assert!(admitted(&replica, 9, key(1), &store).await.is_some());
-    assert_eq!(admitted(&replica, 9, key(2), &store).await, None, "refused by redis");
+    assert!(replica.read_limited(9, key(1), &store).await.is_ok());
+    assert_eq!(replica.read_limited(9, key(2), &store).await, Err(Rejection::Refused), "refused by redis");
     let before = calls_so_far(&server).await;
     for _ in 0..100 {
-        assert_eq!(admitted(&replica, 9, key(2), &store).await, None);
+        assert_eq!(replica.read_limited(9, key(2), &store).await, Err(Rejection::Refused));
     }
     assert_eq!(calls_so_far(&server).await, before);
     assert_eq!(store.reads(), 1, "key 2 was not read");
@@ -119,14 +100,13 @@ async fn requests_are_rejected_before_they_ask_redis_or_not_at_all() {
 
     let before = calls_so_far(&server).await;
     let mut waiting: FuturesUnordered<_> =
-        (11..=110).map(|client| read(&replica, client, key(client.into()), &store)).collect();
+        (11..=110).map(|client| replica.read_limited(client, key(client.into()), &store)).collect();
     for _ in 0..100 - 8 {
-        let response = waiting.next().await.unwrap();
-        assert!(matches!(response, Some(Err(FillError::Overloaded))), "{response:?}");
+        assert_eq!(waiting.next().await.unwrap(), Err(Rejection::Overloaded));
     }
     gate.add_permits(4);
     while let Some(response) = waiting.next().await {
-        assert_eq!(response.unwrap().unwrap(), version(0));
+        assert_eq!(response, Ok(version(0)));
     }
     assert_eq!(calls_so_far(&server).await.1 - before.1, 8);
     while in_flight.join_next().await.is_some() {}
@@ -152,11 +132,10 @@ async fn older_response_under_overload_counts_against_the_limit() {
     };
     eventually(in_flight).await;
     for _ in 0..10 {
-        let rejected = read(&replica, 1, key(3), &store).await;
-        assert!(matches!(rejected, Some(Err(FillError::Overloaded))), "{rejected:?}");
+        assert_eq!(replica.read_limited(1, key(3), &store).await, Err(Rejection::Overloaded));
     }
-    for expected in [Some(version(0)), Some(version(0)), None] {
-        assert_eq!(admitted(&replica, 1, key(1), &store).await, expected);
+    for expected in [Ok(version(0)), Ok(version(0)), Err(Rejection::Refused)] {
+        assert_eq!(replica.read_limited(1, key(1), &store).await, expected);
     }
 }
 
@@ -165,7 +144,7 @@ async fn rox_file_is_read_over_its_own_connection() {
     let (server, replica, store) = warm().await;
     let rox = CacheKey::rox(hash(1));
     let before = calls_so_far(&server).await;
-    assert_eq!(admitted(&replica, 2, rox, &store).await, Some(version(0)));
+    assert_eq!(replica.read_limited(2, rox, &store).await, Ok(version(0)));
     let after = calls_so_far(&server).await;
     assert_eq!((after.0 - before.0, after.1 - before.1), (1, 1));
     let mut connection = server.connection().await;
@@ -179,8 +158,9 @@ async fn concurrent_rate_limited_misses_share_fills() {
     let server = RedisServer::start(&[]);
     let replicas = join_all((0..3).map(|_| Replica::patient(&server))).await;
     let store = Store::default();
-    let reads = (0..1_000_u32).map(|client| admitted(&replicas[client as usize % 3], client, key(1), &store));
-    assert!(join_all(reads).await.iter().all(|response| *response == Some(version(0))));
+    let reads =
+        (0..1_000_u32).map(|client| replicas[client as usize % 3].read_limited(client, key(1), &store));
+    assert!(join_all(reads).await.iter().all(|response| *response == Ok(version(0))));
     assert!((1..=3).contains(&store.reads()), "{} fills", store.reads());
 }
 
@@ -188,7 +168,7 @@ async fn concurrent_rate_limited_misses_share_fills() {
 async fn redis_outage_falls_back_to_local_window_and_store() {
     let (mut server, replica, store) = warm().await;
     server.kill();
-    let reads = (2..52).map(|number| admitted(&replica, 7, key(number), &store));
-    assert!(join_all(reads).await.iter().all(|response| *response == Some(version(0))));
+    let reads = (2..52).map(|number| replica.read_limited(7, key(number), &store));
+    assert!(join_all(reads).await.iter().all(|response| *response == Ok(version(0))));
     assert!(replica.limiter.counts().by_local_window >= 49);
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use chart_index_cache::{
-    Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock, RecentChanges,
+    Cache, CacheConfig, CacheConnections, CacheKey, CachedResponse, Clock, FillError, RecentChanges,
 };
 use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position, ReadError};
-use chart_index_ratelimit::{ClientAddress, Limiter, LimiterConfig};
+use chart_index_ratelimit::{ClientAddress, Group, Limiter, LimiterConfig};
 use chart_index_redis::testing::{RedisServer, wait_for_state};
 use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection, RedisPool};
 use tokio::time::{Instant, sleep};
@@ -113,7 +113,8 @@ impl Replica {
 
     /// Polls the catalogue, from which an operator has removed this chart.
     pub(crate) fn poll_removal(&self, sequence: u64, chart: u64) {
-        let removal = CatalogueChange { sequence, entity: Entity::Chart(hash(chart)), is_removal: true };
+        let removal =
+            CatalogueChange { sequence, entity: Entity::Chart(hash(chart)), last_removal: sequence };
         let changes = vec![removal];
         apply(&self.changes, CataloguePoll { changes, ..polled(ORIGIN, sequence, &[]) });
     }
@@ -134,6 +135,38 @@ impl Replica {
         let store = store.clone();
         self.cache.get_or_fill(key, || store.read()).await.unwrap()
     }
+
+    /// The same within the rate limit of a client.
+    pub(crate) async fn read_limited(
+        &self,
+        client: u32,
+        key: CacheKey,
+        store: &Store,
+    ) -> Result<CachedResponse, Rejection> {
+        let (limiter, store) = (&self.limiter, store.clone());
+        let check = limiter.prepare(Group::Lookup, address(client)).map_err(|_| Rejection::Refused)?;
+        let admission = async {
+            if limiter.decide(check).await.is_admitted() { Ok(()) } else { Err(Rejection::Refused) }
+        };
+        let connection = limiter.connection();
+        self.cache.get_or_fill_if_admitted(key, connection, admission, move || store.read()).await
+    }
+}
+
+/// Why a rate-limited read has no response.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Rejection {
+    Refused,
+    Overloaded,
+}
+
+impl From<FillError> for Rejection {
+    fn from(error: FillError) -> Self {
+        match error {
+            FillError::Overloaded => Self::Overloaded,
+            FillError::Failed(_) | FillError::TimedOut | FillError::Abandoned => panic!("{error}"),
+        }
+    }
 }
 
 /// The server of the catalogue.
@@ -147,7 +180,7 @@ pub(crate) fn poll(changes: &RecentChanges, sequence: u64, charts: &[u64]) {
 fn polled(origin: Origin, sequence: u64, charts: &[u64]) -> CataloguePoll {
     let changed = |&number: &u64| {
         let entity = Entity::Chart(hash(number));
-        CatalogueChange { sequence, entity, is_removal: false }
+        CatalogueChange { sequence, entity, last_removal: 0 }
     };
     let charts = charts.iter().map(changed);
     let position = Position { origin, sequence };

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tower::ServiceExt;
 
 use super::*;
-use crate::{CachePolicy, HttpRateLimiter, JsonBody, Overload, RequestHeaders};
+use crate::{CachePolicy, HttpRateLimiter, MediaType, Overload, RequestHeaders, TextBody};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -32,7 +32,8 @@ const PEER: &str = "0.0.0.0";
 /// Routes that respond, panic, fail, are overloaded, never complete, and wait to be released.
 fn routes(rate_limiter: &HttpRateLimiter, entered: Arc<Notify>, release: Arc<Notify>) -> Routes {
     let large = async |headers: RequestHeaders| {
-        Ok::<_, ApiError>(JsonBody::render(&"x".repeat(5000))?.into_response(&headers, CachePolicy::Lookup))
+        let body = TextBody::json(&"x".repeat(5000))?;
+        Ok::<_, ApiError>(body.into_response(&headers, CachePolicy::Lookup, MediaType::Json))
     };
     let wait = async move || {
         entered.notify_one();

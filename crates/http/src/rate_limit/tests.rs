@@ -1,4 +1,4 @@
-//! Rate limits of routes whose handlers run the check, do not run it, or fail before.
+//! Rate limits of routes whose handlers read through the cache, and of others.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,12 +15,13 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::{
-    CachePolicy, HashParam, HttpService, JsonBody, RequestHeaders, RequestLimitConfig, ResponseCache, Routes,
+    CachePolicy, HashParam, HttpService, MediaType, RateLimited, RequestHeaders, RequestLimitConfig,
+    ResponseCache, Routes, TextBody,
 };
 
 const LIMIT: u32 = 3;
 
-/// A route whose handler runs the check with its read, one whose handler does not, and one that fails.
+/// A route whose handler counts the request with its read, one that is counted before, and one that fails.
 fn app() -> HttpService {
     let limits = Limits::all(NonZeroU32::new(LIMIT).unwrap());
     let limiter =
@@ -28,15 +29,16 @@ fn app() -> HttpService {
     let rate_limiter = HttpRateLimiter::new(limiter, "10.0.0.0/8".parse().unwrap());
     let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled());
     let cache = ResponseCache::new(rate_limiter.clone(), cache);
-    let checked = async move |check: RateLimitCheck, HashParam(hash): HashParam, headers: RequestHeaders| {
-        let fill = async move || Ok(JsonBody::render(&hash.to_string())?.into_cached());
-        let found = cache.read_json(&check, CacheKey::lookup(hash), &headers, fill).await?;
+    let cached = async move |request: RateLimited<HashParam>, headers: RequestHeaders| {
+        let RateLimited(check, HashParam(hash)) = request;
+        let fill = async move || Ok(TextBody::json(&hash.to_string())?.into_cached());
+        let found = cache.read_text(check, CacheKey::lookup(hash), &headers, fill).await?;
         let body = found.ok_or(ApiError::NotFound(crate::Resource::Endpoint))?;
-        Ok::<_, ApiError>(body.into_response(&headers, CachePolicy::Lookup))
+        Ok::<_, ApiError>(body.into_response(&headers, CachePolicy::Lookup, MediaType::Json))
     };
     let routes = Routes::new(&rate_limiter)
-        .route(Group::Lookup, "/checked/{hash}", get(checked))
-        .route(Group::Lookup, "/unchecked", get(async || "response"))
+        .cached_route(Group::Lookup, "/cached/{hash}", get(cached))
+        .route(Group::Lookup, "/plain", get(async || "response"))
         .route(Group::Lookup, "/failing", get(async || ApiError::Unavailable("the store".into())));
     let limits = RequestLimitConfig {
         request_deadline: Duration::from_secs(5),
@@ -79,34 +81,34 @@ async fn assert_counted(method: Method, path: &str, condition: Option<&str>, sta
     assert_eq!(other.status(), status, "another client: {method} {path}");
 }
 
-fn checked_path() -> String {
-    format!("/checked/{}", "ab".repeat(32))
+fn cached_path() -> String {
+    format!("/cached/{}", "ab".repeat(32))
 }
 
 #[tokio::test]
-async fn checked_read_counts_once() {
-    assert_counted(Method::GET, &checked_path(), None, 200).await;
+async fn cached_read_counts_once() {
+    assert_counted(Method::GET, &cached_path(), None, 200).await;
 }
 
 #[tokio::test]
 async fn head_request_counts() {
-    assert_counted(Method::HEAD, &checked_path(), None, 200).await;
-    assert_counted(Method::HEAD, "/unchecked", None, 200).await;
+    assert_counted(Method::HEAD, &cached_path(), None, 200).await;
+    assert_counted(Method::HEAD, "/plain", None, 200).await;
 }
 
 #[tokio::test]
 async fn not_modified_response_counts() {
-    assert_counted(Method::GET, &checked_path(), Some("*"), 304).await;
+    assert_counted(Method::GET, &cached_path(), Some("*"), 304).await;
 }
 
 #[tokio::test]
 async fn malformed_request_counts() {
-    assert_counted(Method::GET, "/checked/malformed", None, 400).await;
+    assert_counted(Method::GET, "/cached/malformed", None, 400).await;
 }
 
 #[tokio::test]
-async fn handler_without_a_check_is_limited() {
-    assert_counted(Method::GET, "/unchecked", None, 200).await;
+async fn handler_that_reads_no_cache_is_limited() {
+    assert_counted(Method::GET, "/plain", None, 200).await;
 }
 
 #[tokio::test]
@@ -118,15 +120,15 @@ async fn failed_request_counts() {
 #[tokio::test]
 async fn all_responses_of_a_group_share_its_limit() {
     let app = app();
-    let path = checked_path();
+    let path = cached_path();
     for (method, path, condition) in [
         (Method::HEAD, path.as_str(), None),
-        (Method::GET, "/checked/malformed", None),
+        (Method::GET, "/cached/malformed", None),
         (Method::GET, &path, Some("*")),
     ] {
         assert_ne!(send(&app, method, path, "192.0.2.1", condition).await.status(), 429);
     }
-    assert_eq!(send(&app, Method::GET, "/unchecked", "192.0.2.1", None).await.status(), 429);
+    assert_eq!(send(&app, Method::GET, "/plain", "192.0.2.1", None).await.status(), 429);
 }
 
 /// docs/api.md, "Rate limits": an IPv6 /48 as a whole has 16 times the limit.
@@ -136,13 +138,13 @@ async fn refusal_names_the_network_limit() {
     for client in 0..16 {
         for _ in 0..LIMIT {
             let client = format!("2001:db8:1:{client:x}::1");
-            assert_eq!(send(&app, Method::GET, "/unchecked", &client, None).await.status(), 200);
+            assert_eq!(send(&app, Method::GET, "/plain", &client, None).await.status(), 200);
         }
     }
-    let refused = send(&app, Method::GET, "/unchecked", "2001:db8:1:ff::1", None).await;
+    let refused = send(&app, Method::GET, "/plain", "2001:db8:1:ff::1", None).await;
     assert_eq!(refused.status(), 429);
     assert_eq!(refused.headers()["ratelimit-policy"], "\"lookup-network\";q=48;w=60");
     let seconds = refused.headers()["retry-after"].to_str().unwrap();
     assert_eq!(refused.headers()["ratelimit"], format!("\"lookup-network\";r=0;t={seconds}"));
-    assert_eq!(send(&app, Method::GET, "/unchecked", "2001:db8:2::1", None).await.status(), 200);
+    assert_eq!(send(&app, Method::GET, "/plain", "2001:db8:2::1", None).await.status(), 200);
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use chart_index_http::openapi::Conditional;
-use chart_index_http::{ApiError, CachePolicy, JsonBody, RateLimitCheck, RequestHeaders};
+use chart_index_http::{ApiError, CachePolicy, MediaType, RequestHeaders, TextBody};
 use chart_index_store::{FeedError, PageEnd, Store};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
@@ -35,12 +35,10 @@ const TYPICAL_BYTES: usize = 2_048;
 )]
 pub(crate) async fn changes(
     State(state): State<Arc<BulkState>>,
-    check: RateLimitCheck,
     RawQuery(query_string): RawQuery,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
     let request = FeedPageRequest::parse(query_string.as_deref().unwrap_or_default())?;
-    state.cache.admit(&check).await?;
     // On another runtime: writing and compressing a page of megabytes takes milliseconds, in which the thread
     // of this connection would serve no other request.
     let task = {
@@ -61,10 +59,10 @@ async fn read_page(
         FeedError::Read(error) => error.into(),
     })?;
     let body = ChangesBody::new(&page, request.after);
-    let body = JsonBody::render_sized(&body, page.entries.len() * TYPICAL_BYTES)?;
+    let body = TextBody::json_sized(&body, page.entries.len() * TYPICAL_BYTES)?;
     let policy = match page.end {
         PageEnd::Full => CachePolicy::FullFeedPage,
         PageEnd::Pending | PageEnd::EndOfFeed => CachePolicy::FeedTail,
     };
-    Ok(body.into_response(headers, policy))
+    Ok(body.into_response(headers, policy, MediaType::Json))
 }

@@ -12,8 +12,7 @@ use axum::response::{IntoResponse, Response};
 use chart_index_domain::{ExportFile, ExportManifest, ExportName, ExportedFile};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, EntityTag, JsonBody, PathParam, RateLimitCheck, RequestHeaders, Resource,
-    not_modified,
+    ApiError, CachePolicy, EntityTag, MediaType, PathParam, RequestHeaders, Resource, TextBody, not_modified,
 };
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
@@ -34,11 +33,7 @@ const CHUNK_BYTES: usize = 128 * 1024;
     responses(LatestResponses),
     extensions(("x-extension" = json!(true)))
 )]
-pub(crate) async fn latest(
-    State(state): State<Arc<BulkState>>,
-    check: RateLimitCheck,
-) -> Result<Response, ApiError> {
-    state.cache.admit(&check).await?;
+pub(crate) async fn latest(State(state): State<Arc<BulkState>>) -> Result<Response, ApiError> {
     let name = state.exports.find_newest().await?;
     // Clients cache the redirect, and so should not get one to a manifest that they cannot read.
     state.exports.read_manifest(&name).await?;
@@ -58,13 +53,11 @@ pub(crate) async fn latest(
 )]
 pub(crate) async fn manifest(
     State(state): State<Arc<BulkState>>,
-    check: RateLimitCheck,
     PathParam(name): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    state.cache.admit(&check).await?;
     let manifest = state.exports.read_manifest(&parse(&name)?).await?;
-    Ok(JsonBody::from_json(manifest.json).into_response(&headers, CachePolicy::Export))
+    Ok(TextBody::new(manifest.json).into_response(&headers, CachePolicy::Export, MediaType::Json))
 }
 
 /// `GET /api/exports/{name}/chartsets.ndjson.zst`.
@@ -79,12 +72,10 @@ pub(crate) async fn manifest(
 )]
 pub(crate) async fn chartsets(
     State(state): State<Arc<BulkState>>,
-    check: RateLimitCheck,
     PathParam(name): PathParam,
     headers: RequestHeaders,
     range: RangeRequest,
 ) -> Result<Response, ApiError> {
-    state.cache.admit(&check).await?;
     file_response(&state, &parse(&name)?, ExportFile::Chartsets, &headers, &range).await
 }
 
@@ -100,12 +91,10 @@ pub(crate) async fn chartsets(
 )]
 pub(crate) async fn rox_files(
     State(state): State<Arc<BulkState>>,
-    check: RateLimitCheck,
     PathParam(name): PathParam,
     headers: RequestHeaders,
     range: RangeRequest,
 ) -> Result<Response, ApiError> {
-    state.cache.admit(&check).await?;
     file_response(&state, &parse(&name)?, ExportFile::Rox, &headers, &range).await
 }
 

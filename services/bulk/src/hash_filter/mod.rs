@@ -12,29 +12,19 @@ use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use chart_index_http::openapi::Conditional;
-use chart_index_http::{
-    ApiError, CachePolicy, PathParam, RateLimitCheck, RequestHeaders, Resource, ResponseCache, Routes,
-    not_modified,
-};
+use chart_index_http::{ApiError, CachePolicy, PathParam, RequestHeaders, Resource, Routes, not_modified};
 use chart_index_ratelimit::Group;
 
 use self::cached_filters::CachedFilters;
 use self::openapi::{FilterResponses, RedirectResponses, SequenceParameter};
 use crate::BulkState;
 
-#[derive(Debug)]
-struct FilterState {
-    cache: ResponseCache,
-    filters: CachedFilters,
-}
-
 pub(crate) fn routes(state: &BulkState) -> Routes {
     let filters = CachedFilters::new(state.store.clone(), state.background.clone());
-    let state = FilterState { cache: state.cache.clone(), filters };
-    Routes::new(state.cache.rate_limiter())
+    Routes::new(&state.rate_limiter)
         .route(Group::Bulk, "/api/charts/filter", get(latest))
         .route(Group::Bulk, "/api/charts/filter/{sequence}", get(filter))
-        .with_state(Arc::new(state))
+        .with_state(Arc::new(filters))
 }
 
 /// `GET /api/charts/filter`: redirects to the last filter.
@@ -46,9 +36,8 @@ pub(crate) fn routes(state: &BulkState) -> Routes {
     responses(RedirectResponses),
     extensions(("x-extension" = json!(true)))
 )]
-async fn latest(State(state): State<Arc<FilterState>>, check: RateLimitCheck) -> Result<Response, ApiError> {
-    state.cache.admit(&check).await?;
-    let sequence = state.filters.read_latest().await?.ok_or(ApiError::NotFound(Resource::HashFilter))?;
+async fn latest(State(filters): State<Arc<CachedFilters>>) -> Result<Response, ApiError> {
+    let sequence = filters.read_latest().await?.ok_or(ApiError::NotFound(Resource::HashFilter))?;
     let location = [(LOCATION, format!("/api/charts/filter/{sequence}"))];
     Ok((StatusCode::FOUND, CachePolicy::LatestRedirect, location).into_response())
 }
@@ -64,15 +53,13 @@ async fn latest(State(state): State<Arc<FilterState>>, check: RateLimitCheck) ->
     extensions(("x-extension" = json!(true)))
 )]
 async fn filter(
-    State(state): State<Arc<FilterState>>,
-    check: RateLimitCheck,
+    State(filters): State<Arc<CachedFilters>>,
     PathParam(sequence): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    state.cache.admit(&check).await?;
     let not_found = || ApiError::NotFound(Resource::HashFilter);
     let sequence = parse_sequence(&sequence).ok_or_else(not_found)?;
-    let filter = state.filters.get(sequence).await?.ok_or_else(not_found)?;
+    let filter = filters.get(sequence).await?.ok_or_else(not_found)?;
     if headers.matches(&filter.tag) {
         return Ok(not_modified(&filter.tag, CachePolicy::HashFilter));
     }

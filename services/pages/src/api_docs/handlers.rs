@@ -67,7 +67,7 @@ pub(crate) async fn docs(
             Ok(TextBody::new(html).into_cached())
         }
     };
-    let body = docs.pages.cache.read_text(&check, key, &headers, fill).await?;
+    let body = docs.pages.cache.read_text(check, key, &headers, fill).await?;
     let body = body.unwrap_or_else(|| TextBody::new(docs.docs.to_string()));
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }

@@ -28,7 +28,7 @@ use handlers::ApiDocs;
 /// The routes of these pages.
 pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
     Routes::new(state.cache.rate_limiter())
-        .route(Group::Page, "/docs", get(handlers::docs))
+        .cached_route(Group::Page, "/docs", get(handlers::docs))
         .route(Group::Page, "/docs/openapi.json", get(handlers::openapi))
         .route(Group::Page, "/docs/{format}", get(handlers::format))
         .route(Group::Page, "/docs/note-hash/vectors.json", get(handlers::vectors))

@@ -20,7 +20,7 @@ fn templates() -> BTreeSet<&'static str> {
     let limiter = Limiter::new(LimiterConfig::default(), RedisConnection::disabled());
     let limiting = HttpRateLimiter::new(limiter, TrustedProxies::default());
     let cache = Cache::new(CacheConfig::default(), CacheConnections::disabled());
-    let cache = ResponseCache::new(limiting, cache);
+    let cache = ResponseCache::new(limiting.clone(), cache);
     // Nothing listens on port 1.
     let store = Store::new(&StoreConfig::new("postgres://nobody@127.0.0.1:1/none".parse().unwrap()));
     let lookup = chart_index_lookup::routes(LookupState {
@@ -39,7 +39,7 @@ fn templates() -> BTreeSet<&'static str> {
     });
     let bulk = chart_index_bulk::routes(BulkState {
         store,
-        cache,
+        rate_limiter: limiting,
         background: Handle::current(),
         exports: ExportsSettings::default(),
     });

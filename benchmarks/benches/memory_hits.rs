@@ -110,7 +110,7 @@ fn poll(changes: &RecentChanges, charts: Range<u32>) {
     let position = Position { origin: Origin(1), sequence: charts.end.into() };
     let entities = charts.map(|number| {
         let entity = Entity::Chart(hash(number));
-        CatalogueChange { sequence: number.into(), entity, is_removal: false }
+        CatalogueChange { sequence: number.into(), entity, last_removal: 0 }
     });
     let poll =
         CataloguePoll { position, oldest_pending: None, changes: entities.collect(), complete_after: 0 };

@@ -127,7 +127,10 @@ mod tests {
     /// A poll that confirms what is known for the rest of the test.
     fn apply(rules: &FreshnessRules, sequence: u64, entities: &[(Entity, bool)]) {
         let position = Position { origin: Origin(1), sequence };
-        let change = |&(entity, is_removal): &_| CatalogueChange { sequence, entity, is_removal };
+        let change = |&(entity, is_removal): &(_, bool)| {
+            let last_removal = if is_removal { sequence } else { 0 };
+            CatalogueChange { sequence, entity, last_removal }
+        };
         let changes = entities.iter().map(change).collect();
         let poll = CataloguePoll { position, oldest_pending: None, changes, complete_after: 0 };
         rules.changes.apply(poll, Instant::now() + Duration::from_mins(1));

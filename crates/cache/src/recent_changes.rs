@@ -209,10 +209,9 @@ impl Changes {
         } else {
             self.version.at_next_origin(position.sequence)
         };
-        for CatalogueChange { sequence, entity, is_removal } in changes {
-            let removal = if is_removal { sequence } else { 0 };
-            self.last_removal = removal.max(self.last_removal);
-            self.insert(name_of(entity), LastChange { change: sequence, removal });
+        for CatalogueChange { sequence, entity, last_removal } in changes {
+            self.last_removal = last_removal.max(self.last_removal);
+            self.insert(name_of(entity), LastChange { change: sequence, removal: last_removal });
         }
     }
 
@@ -277,7 +276,7 @@ mod tests {
     }
 
     fn poll(sequence: u64, changes: &[(u64, Entity)]) -> CataloguePoll {
-        let change_of = |&(sequence, entity): &_| CatalogueChange { sequence, entity, is_removal: false };
+        let change_of = |&(sequence, entity): &_| CatalogueChange { sequence, entity, last_removal: 0 };
         let changes = changes.iter().map(change_of).collect();
         CataloguePoll {
             position: position(ORIGIN, sequence),
@@ -339,7 +338,7 @@ mod tests {
     #[test]
     fn removals_are_told_from_changes() {
         let (changes, version) = known();
-        let removal = CatalogueChange { sequence: 11, entity: chart(1), is_removal: true };
+        let removal = CatalogueChange { sequence: 11, entity: chart(1), last_removal: 11 };
         changes.apply(CataloguePoll { changes: vec![removal], ..poll(11, &[]) }, Instant::now());
         let of = |key: CacheKey| changes.currency(&key, version, now_after(Duration::ZERO));
         assert_eq!([of(lookup(1)), of(lookup(2))], [Currency::Removed, Currency::Current]);

@@ -24,7 +24,7 @@ const UNCHANGED: NoteHash = NoteHash::from_bytes([2; 32]);
 fn poll(origin: u64, sequence: u64, changed: bool) -> CataloguePoll {
     let position = Position { origin: Origin(origin), sequence };
     let entity = Entity::Chart(CHANGED);
-    let change = changed.then_some(CatalogueChange { sequence, entity, is_removal: false });
+    let change = changed.then_some(CatalogueChange { sequence, entity, last_removal: 0 });
     CataloguePoll { position, oldest_pending: None, changes: change.into_iter().collect(), complete_after: 0 }
 }
 

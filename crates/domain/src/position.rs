@@ -73,9 +73,9 @@ pub struct CatalogueChange {
     pub sequence: u64,
     /// What has changed.
     pub entity: Entity,
-    /// Whether an operator has removed it, or a chartset that contains the chart, and it was not removed at
-    /// its previous number.
-    pub is_removal: bool,
+    /// The number at which an operator last removed it, or a chart or chartset that responses about it show; 0
+    /// if there was none.
+    pub last_removal: u64,
 }
 
 #[cfg(test)]

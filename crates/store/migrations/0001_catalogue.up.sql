@@ -232,7 +232,9 @@ CREATE TABLE pending_changes (
     -- A note hash, or the 8 bytes of a chartset id.
     entity         bytea NOT NULL CHECK (octet_length(entity) IN (8, 32)),
     changed_at_ms  bigint NOT NULL DEFAULT (extract(epoch FROM now()) * 1000)::bigint,
-    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
+    transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    -- Whether an operator has removed the entity, or a chart or chartset that responses about it show.
+    is_removal     boolean NOT NULL DEFAULT false
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
 
 -- Reads begin at change_feed.pending_from, above the deleted rows that are not vacuumed yet.
@@ -246,9 +248,8 @@ CREATE TABLE catalogue_changes (
     changed_at_ms bigint NOT NULL,
     change        text NOT NULL CHECK (change IN ('added', 'updated', 'removed')),
     entity        bytea NOT NULL UNIQUE CHECK (octet_length(entity) IN (8, 32)),
-    -- Whether an operator has removed the chartset, the chart, or a chartset that contains the chart, and it
-    -- was not removed at its previous sequence.
-    is_removal    boolean NOT NULL DEFAULT false CHECK (change = 'removed' OR NOT is_removal)
+    -- The sequence of the last of its changes with pending_changes.is_removal; 0 if there was none.
+    last_removal  bigint NOT NULL DEFAULT 0
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 
 -- Search indexes follow chartsets only.
@@ -303,7 +304,11 @@ $$;
 
 CREATE FUNCTION record_chart_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO pending_changes (entity) VALUES (NEW.hash);
+    INSERT INTO pending_changes (entity, is_removal) VALUES (NEW.hash, NEW.removed_at_ms IS NOT NULL);
+    IF NEW.removed_at_ms IS NOT NULL THEN
+        INSERT INTO pending_changes (entity, is_removal)
+            SELECT decode(chartset_id, 'hex'), true FROM chartset_charts WHERE chart_hash = NEW.hash;
+    END IF;
     RETURN NULL;
 END
 $$;
@@ -329,16 +334,19 @@ CREATE TRIGGER chartset_charts_record_change AFTER UPDATE ON chartset_charts FOR
     WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION record_member_change();
 
 CREATE FUNCTION record_chartset_change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    is_removal boolean := TG_OP = 'UPDATE' AND OLD.removed_at_ms IS NULL AND NEW.removed_at_ms IS NOT NULL;
 BEGIN
     IF TG_OP = 'DELETE' THEN
         INSERT INTO pending_changes (entity) VALUES (decode(OLD.id, 'hex'));
         RETURN NULL;
     END IF;
-    INSERT INTO pending_changes (entity) VALUES (decode(NEW.id, 'hex'));
+    INSERT INTO pending_changes (entity, is_removal) VALUES (decode(NEW.id, 'hex'), is_removal);
     -- The sources of its charts change, or whether they are known.
     IF TG_OP = 'UPDATE' AND (OLD.exact_kind, OLD.exact_ref, OLD.removed_at_ms IS NULL)
                             IS DISTINCT FROM (NEW.exact_kind, NEW.exact_ref, NEW.removed_at_ms IS NULL) THEN
-        INSERT INTO pending_changes (entity) SELECT chart_hash FROM chartset_charts WHERE chartset_id = NEW.id;
+        INSERT INTO pending_changes (entity, is_removal)
+            SELECT chart_hash, is_removal FROM chartset_charts WHERE chartset_id = NEW.id;
     END IF;
     RETURN NULL;
 END

@@ -21,7 +21,7 @@ struct PollRow {
     /// The columns of the changes; `None` without any.
     sequences: Option<Vec<i64>>,
     entities: Option<Vec<Vec<u8>>>,
-    removals: Option<Vec<bool>>,
+    removals: Option<Vec<i64>>,
 }
 
 impl Store {
@@ -54,9 +54,9 @@ impl Store {
                     changed.*
              FROM change_feed AS feed, server, (
                  SELECT array_agg(sequence) AS sequences, array_agg(entity) AS entities,
-                        array_agg(is_removal) AS removals
+                        array_agg(last_removal) AS removals
                  FROM (
-                     SELECT sequence, entity, is_removal
+                     SELECT sequence, entity, last_removal
                      FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence DESC LIMIT $2
                  ) AS change
              ) AS changed",
@@ -79,11 +79,11 @@ impl PollRow {
         let complete_after = oldest.map_or(after, |oldest| oldest - 1).unsigned_abs();
         let (entities, removals) = (self.entities.unwrap_or_default(), self.removals.unwrap_or_default());
         let rows = sequences.iter().zip(&entities).zip(removals).rev();
-        let changes = rows.map(|((sequence, entity), is_removal)| {
+        let changes = rows.map(|((sequence, entity), last_removal)| {
             Ok(CatalogueChange {
                 sequence: sequence.unsigned_abs(),
                 entity: parse_entity(entity)?,
-                is_removal,
+                last_removal: last_removal.unsigned_abs(),
             })
         });
         let changes = changes.collect::<Result<_, sqlx::Error>>()?;

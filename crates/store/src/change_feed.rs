@@ -95,11 +95,12 @@ impl Store {
                      SELECT ctid FROM pending_changes WHERE transaction_id >= pending_changes_from()
                      ORDER BY transaction_id LIMIT $1
                  ))
-                 RETURNING entity, changed_at_ms, transaction_id
+                 RETURNING entity, changed_at_ms, transaction_id, is_removal
              ), changed AS (
-                 SELECT entity, max(changed_at_ms) AS changed_at_ms FROM taken GROUP BY entity
+                 SELECT entity, max(changed_at_ms) AS changed_at_ms, bool_or(is_removal) AS is_removal
+                 FROM taken GROUP BY entity
              ), compared AS (
-                 SELECT changed.entity, changed.changed_at_ms, previous.change AS previous,
+                 SELECT changed.*, previous.change AS previous,
                         CASE octet_length(changed.entity)
                             WHEN 32 THEN EXISTS (
                                 SELECT FROM charts AS chart WHERE chart.hash = changed.entity AND ",
@@ -124,26 +125,16 @@ impl Store {
                         CASE WHEN NOT is_known THEN 'removed'
                              WHEN previous <> 'removed' THEN 'updated'
                              ELSE 'added' END AS change,
-                        NOT is_known AND previous IS DISTINCT FROM 'removed' AND CASE octet_length(entity)
-                            WHEN 32 THEN EXISTS (
-                                SELECT FROM charts WHERE hash = entity AND removed_at_ms IS NOT NULL
-                            ) OR EXISTS (
-                                SELECT FROM chartset_charts AS member
-                                    JOIN chartsets AS chartset ON chartset.id = member.chartset_id
-                                WHERE member.chart_hash = entity AND chartset.removed_at_ms IS NOT NULL
-                            )
-                            ELSE EXISTS (
-                                SELECT FROM chartsets
-                                WHERE id = encode(entity, 'hex') AND removed_at_ms IS NOT NULL
-                            )
-                        END AS is_removal
+                        is_removal
                  FROM compared, feed
              ), written AS (
-                 INSERT INTO catalogue_changes AS entry (sequence, entity, changed_at_ms, change, is_removal)
-                 SELECT sequence, entity, changed_at_ms, change, is_removal FROM numbered
+                 INSERT INTO catalogue_changes AS entry (sequence, entity, changed_at_ms, change, last_removal)
+                 SELECT sequence, entity, changed_at_ms, change, CASE WHEN is_removal THEN sequence ELSE 0 END
+                 FROM numbered
                  ON CONFLICT (entity) DO UPDATE SET
                      sequence = excluded.sequence, changed_at_ms = excluded.changed_at_ms,
-                     change = excluded.change, is_removal = excluded.is_removal
+                     change = excluded.change,
+                     last_removal = greatest(excluded.last_removal, entry.last_removal)
              ), range AS (
                  SELECT min(sequence) AS first, max(sequence) AS last FROM numbered
              ), gap AS (

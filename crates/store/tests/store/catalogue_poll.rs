@@ -1,9 +1,10 @@
 //! Polls: what has changed since the last one, and what has no sequence yet.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use chart_index_domain::{CataloguePoll, Entity};
+use chart_index_domain::{CatalogueChange, CataloguePoll, Entity};
 use chart_index_store::CatalogueWatch;
 
 use crate::support::{Catalogue, OpenTransaction, chart, folder, hash, id};
@@ -46,34 +47,47 @@ async fn removals_of_operators_are_marked() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     let mut after = 0;
+    // What has changed, and whether that is a removal.
     let mut changes = async || {
         store.assign_sequences().await.unwrap();
         let poll = catalogue.poll(after).await;
+        let is_removal = |change: CatalogueChange| (change.entity, change.last_removal > after);
+        let changes: HashMap<_, _> = poll.changes.into_iter().map(is_removal).collect();
         after = poll.position.sequence;
-        let changes = poll.changes.into_iter();
-        let mut changes: Vec<_> =
-            changes.map(|change| (format!("{:?}", change.entity), change.is_removal)).collect();
-        changes.sort();
         changes
     };
-    let (first, second) = (format!("{:?}", Entity::Chart(hash(1))), format!("{:?}", Entity::Chart(hash(2))));
-    let set = format!("{:?}", Entity::Chartset(id(1)));
+    let [first, second] = [1, 2].map(|number| Entity::Chart(hash(number)));
+    let [set, other] = [1, 2].map(|number| Entity::Chartset(id(number)));
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
-    assert!(changes().await.iter().all(|change| !change.1));
+    assert!(changes().await.values().all(|is_removal| !is_removal));
     // It is in no set any more.
     catalogue.put(&folder(1, [chart(1)]), 20).await;
-    assert!(changes().await.contains(&(second, false)));
+    assert!(!changes().await[&second]);
     store.remove_chart(hash(1), 30).await.unwrap();
-    assert_eq!(changes().await, [(first.clone(), true), (set.clone(), false)]);
+    assert_eq!(changes().await, HashMap::from([(first, true), (set, true)]), "the set shows the chart");
     // It stays removed.
     let mut renamed = chart(1);
     renamed.metadata.title.push('x');
     catalogue.put(&folder(1, [renamed]), 35).await;
-    assert!(changes().await.contains(&(first.clone(), false)));
+    assert!(!changes().await[&first]);
     store.restore_chart(hash(1), 40).await.unwrap();
-    assert_eq!(changes().await, [(first.clone(), false), (set.clone(), false)]);
+    assert_eq!(changes().await, HashMap::from([(first, false), (set, false)]));
+    catalogue.put(&folder(2, [chart(1), chart(2)]), 45).await;
+    changes().await;
     store.remove_chartset(id(1), 50).await.unwrap();
-    assert_eq!(changes().await, [(first, true), (set, true)]);
+    assert_eq!(
+        changes().await,
+        HashMap::from([(first, true), (set, true)]),
+        "the chart names the set as a source"
+    );
+    // The other set no longer contains the chart: no operator removed that.
+    catalogue.put(&folder(2, [chart(2)]), 60).await;
+    assert_eq!(changes().await, HashMap::from([(first, false), (other, false)]));
+    // Before the next poll, something else changes.
+    store.remove_chartset(id(2), 70).await.unwrap();
+    store.assign_sequences().await.unwrap();
+    catalogue.put(&folder(2, [chart(2), chart(3)]), 80).await;
+    assert!(changes().await[&other]);
 }
 
 #[tokio::test]

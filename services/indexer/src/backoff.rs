@@ -17,8 +17,9 @@ const STORE_CALL: ExponentialBuilder = exponential(Duration::from_millis(100), D
     .with_jitter();
 
 /// Restarts of `follow` for a node that failed.
-pub(crate) const NODE_RESTART: ExponentialBuilder =
-    exponential(Duration::from_secs(1), Duration::from_secs(30));
+pub(crate) const NODE_RESTART: ExponentialBuilder = exponential(MIN_RESTART_PAUSE, Duration::from_secs(30));
+/// The shortest of these pauses.
+pub(crate) const MIN_RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 const fn exponential(min: Duration, max: Duration) -> ExponentialBuilder {
     ExponentialBuilder::new().with_min_delay(min).with_max_delay(max).without_max_times()

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span, field};
 
-use crate::backoff::{NODE_RESTART, Pauses};
+use crate::backoff::{MIN_RESTART_PAUSE, NODE_RESTART, Pauses};
 use crate::change_feed;
 use crate::metrics::NodeMetrics;
 use crate::report::Progress;
@@ -120,14 +120,16 @@ impl Follower {
         }
     }
 
-    /// Applies changes as they get numbers. Never returns.
+    /// Applies changes as they get numbers. After an error, pauses at most until there is a new number, which
+    /// also shows that PostgreSQL responds again. Never returns.
     pub(crate) async fn follow(mut self, mut numbers: watch::Receiver<u64>) -> Infallible {
         let mut pauses = Pauses::new(NODE_RESTART);
         loop {
             let Err(error) = Box::pin(self.follow_until_error(&mut numbers, &mut pauses)).await;
             let pause = pauses.next();
             self.print_error(&error);
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(MIN_RESTART_PAUSE).await;
+            let _ = tokio::time::timeout(pause.saturating_sub(MIN_RESTART_PAUSE), numbers.changed()).await;
         }
     }
 

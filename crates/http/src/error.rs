@@ -11,7 +11,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{MalformedNoteHash, ReadError};
-use chart_index_ratelimit::{Decision, Group, Scope};
+use chart_index_ratelimit::{Group, Refusal, Scope};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -81,7 +81,7 @@ pub enum ApiError {
     BadHost,
     /// The client has exceeded its rate limit.
     #[error("rate limited")]
-    RateLimited(Group, Decision),
+    RateLimited(Group, Refusal),
     /// The database, or another server that the response depends on, is unavailable.
     #[error("unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
@@ -268,8 +268,8 @@ impl ApiError {
             Self::RangeNotSatisfiable { size } => format!("the file has {size} bytes").into(),
             Self::UriTooLong => "path and query must not exceed 8 KiB".into(),
             Self::BadHost => "send exactly one Host header with a valid host and optional port".into(),
-            Self::RateLimited(group, decision) => {
-                let (client, limit, group) = (client_of(decision), decision.limit(), group.as_str());
+            Self::RateLimited(group, Refusal { scope, limit, .. }) => {
+                let (client, group) = (client_of(*scope), group.as_str());
                 format!(
                     "at most {limit} requests per {client} in 60 seconds to the group {group}; retry later"
                 )
@@ -296,7 +296,7 @@ impl ApiError {
     /// The value of `Retry-After`, in seconds.
     pub(crate) fn retry_after(&self) -> Option<HeaderValue> {
         match self {
-            Self::RateLimited(_, decision) => decision.retry_after_seconds().map(HeaderValue::from),
+            Self::RateLimited(_, refusal) => Some(refusal.retry_after_seconds().into()),
             // About the time that a failover of the database or a reconnect takes.
             Self::Unavailable(_) => Some(HeaderValue::from_static("5")),
             Self::Overloaded(_) | Self::DeadlineExceeded | Self::ShuttingDown => {
@@ -360,8 +360,8 @@ impl ApiError {
         if let Some(seconds) = self.retry_after() {
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
-        if let Self::RateLimited(group, decision) = &self {
-            for (name, value) in rate_limit_headers(*group, decision) {
+        if let Self::RateLimited(group, refusal) = &self {
+            for (name, value) in rate_limit_headers(*group, refusal) {
                 response.headers_mut().insert(name, value);
             }
         }
@@ -385,25 +385,26 @@ impl ApiError {
 
 /// The `RateLimit-Policy` and `RateLimit` headers of a 429 (draft-ietf-httpapi-ratelimit-headers): a quota of
 /// `q` requests in `w` seconds, `r` remaining, the next one in `t` seconds.
-fn rate_limit_headers(group: Group, decision: &Decision) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-    let limit = decision.limit();
-    let suffix = if is_network_limit(decision) { "-network" } else { "" };
+fn rate_limit_headers(group: Group, refusal: &Refusal) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    let suffix = match refusal.scope {
+        Scope::Address => "",
+        Scope::Network => "-network",
+    };
     let name = format!("\"{}{suffix}\"", group.as_str());
-    let policy = format!("{name};q={limit};w=60");
-    let state = format!("{name};r={};t={}", decision.remaining(), decision.reset_seconds());
+    let policy = format!("{name};q={};w=60", refusal.limit);
+    let state = format!("{name};r=0;t={}", refusal.retry_after_seconds());
     let headers = [("ratelimit-policy", policy), ("ratelimit", state)];
     headers.into_iter().filter_map(|(name, value)| {
         Some((HeaderName::from_static(name), HeaderValue::from_str(&value).ok()?))
     })
 }
 
-const fn is_network_limit(decision: &Decision) -> bool {
-    matches!(decision, Decision::Refused { scope: Scope::Network, .. })
-}
-
 /// What the exceeded limit applies to.
-const fn client_of(decision: &Decision) -> &'static str {
-    if is_network_limit(decision) { "IPv6 /48 network" } else { "client" }
+const fn client_of(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Address => "client",
+        Scope::Network => "IPv6 /48 network",
+    }
 }
 
 /// Displays an error with its chain of causes, on one line.

@@ -93,7 +93,7 @@ impl LimitedClient {
     pub(crate) fn check(self) -> Result<RateLimitCheck, ApiError> {
         let Self { limiter, group, address } = self;
         let check = limiter.prepare(group, address);
-        let check = check.map_err(|refused| ApiError::RateLimited(group, refused))?;
+        let check = check.map_err(|refusal| ApiError::RateLimited(group, refusal))?;
         Ok(RateLimitCheck { limiter, check })
     }
 }
@@ -131,8 +131,7 @@ impl RateLimitCheck {
 /// [`ApiError::RateLimited`].
 pub(crate) async fn admit(limiter: &Limiter, check: PreparedCheck) -> Result<(), ApiError> {
     let group = check.group();
-    let decision = limiter.decide(check).await;
-    if decision.is_admitted() { Ok(()) } else { Err(ApiError::RateLimited(group, decision)) }
+    limiter.decide(check).await.map_err(|refusal| ApiError::RateLimited(group, refusal))
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl CheckQueue {
             reply => reply,
         };
         self.log_transition(reply.as_ref().err());
-        let decisions = reply.ok().and_then(|reply| self.script.decisions(checks, &reply));
+        let decisions = reply.ok().and_then(|reply| WindowScript::decisions(checks, &reply));
         let mut decisions = decisions.into_iter().flatten();
         let replies = checks.iter().map(|_| Reply { decision: decisions.next(), checks: checks.len() });
         replies.collect()

@@ -5,8 +5,6 @@ use std::time::Duration;
 use crate::Limits;
 
 /// The length of the sliding window: 1 ms to 24 hours.
-///
-/// The upper bound keeps the times in a window unambiguous, see `window.lua`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window(Duration);
 
@@ -42,7 +40,7 @@ pub struct LimiterConfig {
     pub limits: Limits,
     /// The time in which requests are counted.
     pub window: Window,
-    /// The prefix of the keys in Redis: `rl2:`. The digit is the version of the format.
+    /// The prefix of the keys in Redis: `rl3:`. The digit is the version of the format.
     pub key_prefix: String,
     /// The capacity for cached refusals: 100,000, about 10 MB. Above that, refusals are evicted, and Redis is
     /// asked again.
@@ -57,7 +55,7 @@ impl Default for LimiterConfig {
         Self {
             limits: Limits::default(),
             window: Window::MINUTE,
-            key_prefix: "rl2:".to_owned(),
+            key_prefix: "rl3:".to_owned(),
             cached_refusals: 100_000,
             local_window_admissions: 1 << 20,
         }

@@ -5,7 +5,7 @@
 //! - [`Limiter`] decides: from a cached refusal, in Redis, or, while Redis is unavailable, by a local window of
 //!   this replica.
 //!
-//! The crate does not depend on HTTP: the caller turns a [`Decision`] into a response.
+//! The crate does not depend on HTTP: the caller turns a [`Refusal`] into a response.
 
 mod check_queue;
 mod client_address;
@@ -22,7 +22,7 @@ mod window_script;
 
 pub use client_address::{ClientAddress, Network};
 pub use config::{InvalidWindow, LimiterConfig, Window};
-pub use decision::{Decision, Scope};
+pub use decision::{Decision, Refusal, Scope};
 pub use group::{Group, Limits, network_limit};
 pub use limiter::{DecisionCounts, Limiter, PreparedCheck};
 pub use trusted_proxies::{InvalidNetwork, TrustedProxies};

@@ -12,7 +12,7 @@ use crate::local_window::LocalWindow;
 use crate::metrics::{Decider, DecisionCounters};
 use crate::refusal_cache::RefusalCache;
 use crate::window_script::{Check, WindowScript};
-use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits, Scope};
+use crate::{ClientAddress, Decision, Group, LimiterConfig, Limits, Refusal, Scope};
 
 /// Admits or refuses requests by an exact sliding window across all replicas that share one Redis.
 ///
@@ -104,10 +104,7 @@ impl Limiter {
 
     /// Decides on a request, and counts it if it is admitted.
     pub async fn check(&self, group: Group, address: ClientAddress) -> Decision {
-        match self.prepare(group, address) {
-            Ok(check) => self.decide(check).await,
-            Err(refused) => refused,
-        }
+        self.decide(self.prepare(group, address)?).await
     }
 
     /// The first half of [`check`](Self::check), for a caller that has other commands for the same round trip:
@@ -116,16 +113,16 @@ impl Limiter {
     /// # Errors
     ///
     /// A cached refusal: the other commands are not needed either.
-    pub fn prepare(&self, group: Group, address: ClientAddress) -> Result<PreparedCheck, Decision> {
+    pub fn prepare(&self, group: Group, address: ClientAddress) -> Result<PreparedCheck, Refusal> {
         let (prepared_at, limit) = (Instant::now(), self.shared.limits.get(group));
         if let Some((scope, retry_after)) = self.shared.refusals.get(group, address, prepared_at) {
             let limit = match scope {
                 Scope::Address => limit,
                 Scope::Network => network_limit(limit),
             };
-            let refused = Decision::Refused { scope, limit, retry_after };
-            self.shared.counters.count(group, Decider::Memory, &refused);
-            return Err(refused);
+            let refusal = Refusal { scope, limit, retry_after };
+            self.shared.counters.count(group, Decider::Memory, &Err(refusal));
+            return Err(refusal);
         }
         let check = Check { group, address, limit };
         Ok(PreparedCheck { check, queue: Arc::clone(&self.queue), prepared_at })
@@ -143,7 +140,7 @@ impl Limiter {
             return decision;
         };
         self.shared.counters.count(group, Decider::Redis, &decision);
-        if let Decision::Refused { scope, retry_after, .. } = decision {
+        if let Err(Refusal { scope, retry_after, .. }) = decision {
             let times = (prepared_at, received_at);
             self.shared.refusals.insert(group, address, (scope, retry_after), times);
         }

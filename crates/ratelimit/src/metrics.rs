@@ -55,7 +55,7 @@ impl DecisionCounters {
     }
 
     pub(crate) fn count(&self, group: Group, decider: Decider, decision: &Decision) {
-        self.counter(group, decider, decision.is_admitted()).fetch_add(1, Ordering::Relaxed);
+        self.counter(group, decider, decision.is_ok()).fetch_add(1, Ordering::Relaxed);
     }
 
     /// The number of decisions of a decider.

@@ -1,18 +1,19 @@
 //! The sliding window in Redis: the script, its keys and its replies.
 
+use std::cmp::Ordering;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use redis::{Cmd, Script, Value};
 
 use crate::group::network_limit;
-use crate::{ClientAddress, Decision, Group, Scope};
+use crate::{ClientAddress, Decision, Group, Refusal, Scope};
 
 /// The script of the window, and the names of its keys.
 ///
-/// A call decides on several requests: in a call of 64, each takes Redis 1.8 us if it is the first of its
-/// address and 3.4 us if it is one of the next, instead of 5.3 and 7.0 us in a call of its own
-/// (`benchmarks/results/2026-11-22-hot-path.md`).
+/// A call decides on several requests: in a call of 64, each takes Redis 1.6 us if it is the first of its
+/// address and 1.3 us if it is one of the next, instead of 4.4 and 3.9 us in a call of its own
+/// (`benchmarks/results/2026-11-25-window-list.md`).
 ///
 /// # Clock
 ///
@@ -21,39 +22,21 @@ use crate::{ClientAddress, Decision, Group, Scope};
 ///
 /// # Value
 ///
-/// The times of the admissions that still count, 5 bytes each; `window.lua` has a drawing. Up to 16 are a row,
-/// which is read and written as a whole. More are a ring with a header of 13 bytes, of which only the header
-/// and single slots are written, and above a limit of 1,000 also read. A full ring grows by half, up to the
-/// limit, and a ring with few times becomes a row again. So a call takes O(1) time, amortised. The key expires
-/// with its newest admission.
-///
-/// The format does not depend on the limit: while the limit is being changed, replicas with the old and the new
-/// one read the same value, and each is exact by its own. A value that no script wrote counts as empty, and is
-/// replaced.
-///
-/// This was compared, with one request a call, with a string that is read and written as a whole, with lists, a
-/// plain ring and two counters (`benchmarks/results/2026-11-21-window-designs.md`). At the default limit of
-/// 240, an address takes 72 bytes with one admission, 120 with ten, and 1,336 at its limit: as much as the
-/// string, and half of a list (168, 248, 2,696). Redis spent 7.1 us on the first call of an address, 8.8 us on
-/// the next nine, 11.9 us on the others below the limit, and 14.1 us at it. A list with the same information
-/// took 9.3, 9.6, 9.6 and 14.3 us; the string 7.3, 7.7, 10.3 and 15.7 us, but 38.0 us at a limit of 1,000,
-/// where the ring took 14.8 us. Most addresses are new or send few requests, and refusals are cached, so memory
-/// and the first calls matter more than the faster calls of the list near the limit.
-///
-/// In the replication stream, an admission is three short commands of about 200 bytes in a ring, and one in a
-/// row.
+/// A list of the times of admissions. Its format does not depend on the limit: while the limit is being
+/// changed, replicas with the old and the new one use the same value, and each is exact by its own. A value of
+/// another type counts as empty, and is replaced. The key expires with its newest admission.
 ///
 /// # Key
 ///
-/// One for each group and address: `rl2:` (the version of the format), a letter for the group, the address. A
+/// One for each group and address: `rl3:` (the version of the format), a letter for the group, the address. A
 /// cluster distributes them over its nodes.
 ///
 /// # Networks
 ///
 /// An IPv6 address is admitted by its own window and that of its /48, or by neither, in the same call; a
 /// refusal by the network does not count for the address. Both keys have the /48 as their hash tag
-/// (`rl2:l:{20010db80001}0002` and `rl2:l:{20010db80001}`): a cluster stores keys with the same hash tag on one
-/// node, as a script requires. Redis takes about three times as long for it.
+/// (`rl3:l:{20010db80001}0002` and `rl3:l:{20010db80001}`): a cluster stores keys with the same hash tag on one
+/// node, as a script requires. Redis takes about twice as long for it.
 #[derive(Debug)]
 pub(crate) struct WindowScript {
     script: Script,
@@ -68,8 +51,6 @@ pub(crate) struct Check {
     pub(crate) address: ClientAddress,
     pub(crate) limit: NonZeroU32,
 }
-
-const REPLY_BYTES: usize = 10;
 
 impl WindowScript {
     const CODE: &str = include_str!("window.lua");
@@ -92,7 +73,7 @@ impl WindowScript {
     fn command(&self, name: &str, script: &str, checks: &[Check]) -> Cmd {
         let networks = checks.iter().filter(|check| check.address.network().is_some()).count();
         let mut command =
-            Cmd::with_capacity(5 + 3 * checks.len() + networks, script.len() + 64 + 48 * checks.len());
+            Cmd::with_capacity(5 + 2 * (checks.len() + networks), script.len() + 64 + 48 * checks.len());
         command.arg(name).arg(script).arg(checks.len() + networks);
         let mut key = String::with_capacity(self.key_prefix.len() + 20);
         for Check { group, address, .. } in checks {
@@ -106,8 +87,10 @@ impl WindowScript {
         let ttl_ms = window_us.div_ceil(1_000) + 1;
         command.arg(window_us).arg(ttl_ms);
         for Check { address, limit, .. } in checks {
-            let network_limit = address.network().map_or(0, |_| network_limit(*limit).get());
-            command.arg(limit.get()).arg(network_limit);
+            command.arg(limit.get());
+            if address.network().is_some() {
+                command.arg(-i64::from(network_limit(*limit).get()));
+            }
         }
         command
     }
@@ -135,27 +118,24 @@ impl WindowScript {
     }
 
     /// The decisions in the reply of the script to these checks; `None` for any other reply.
-    pub(crate) fn decisions(&self, checks: &[Check], reply: &Value) -> Option<Vec<Decision>> {
-        let Value::BulkString(reply) = reply else { return None };
-        let (replies, rest) = reply.as_chunks::<REPLY_BYTES>();
-        if replies.len() != checks.len() || !rest.is_empty() {
+    pub(crate) fn decisions(checks: &[Check], reply: &Value) -> Option<Vec<Decision>> {
+        let Value::Array(waits) = reply else { return None };
+        if waits.len() != checks.len() {
             return None;
         }
-        let decisions = checks.iter().zip(replies).map(|(check, reply)| self.decision(check.limit, *reply));
-        Some(decisions.collect())
+        checks.iter().zip(waits).map(|(check, wait)| decision(check.limit, wait)).collect()
     }
+}
 
-    fn decision(&self, limit: NonZeroU32, reply: [u8; REPLY_BYTES]) -> Decision {
-        let [outcome, r0, r1, r2, r3, w0, w1, w2, w3, w4] = reply;
-        let remaining = u32::from_be_bytes([r0, r1, r2, r3]);
-        let wait_us = u64::from_be_bytes([0, 0, 0, w0, w1, w2, w3, w4]);
-        let wait = Duration::from_micros(wait_us).min(self.window);
-        match outcome {
-            0 => Decision::Refused { scope: Scope::Address, limit, retry_after: wait },
-            2 => Decision::Refused { scope: Scope::Network, limit: network_limit(limit), retry_after: wait },
-            _ => Decision::Admitted { limit, remaining, reset_after: wait },
-        }
-    }
+/// The decision of a wait in microseconds, which is negative if the network refuses.
+fn decision(limit: NonZeroU32, wait: &Value) -> Option<Decision> {
+    let Value::Int(wait_us) = *wait else { return None };
+    let retry_after = Duration::from_micros(wait_us.unsigned_abs());
+    Some(match wait_us.cmp(&0) {
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(Refusal { scope: Scope::Address, limit, retry_after }),
+        Ordering::Less => Err(Refusal { scope: Scope::Network, limit: network_limit(limit), retry_after }),
+    })
 }
 
 #[cfg(test)]
@@ -170,7 +150,7 @@ mod tests {
     }
 
     fn script() -> WindowScript {
-        WindowScript::new("rl2:".to_owned(), Duration::from_mins(1))
+        WindowScript::new("rl3:".to_owned(), Duration::from_mins(1))
     }
 
     /// Replicas send no times, so their clocks do not matter.
@@ -184,32 +164,33 @@ mod tests {
         });
         let expected = [
             "3",
-            "rl2:s:00000102",
-            "rl2:l:{20010db80001}0002",
-            "rl2:l:{20010db80001}",
+            "rl3:s:00000102",
+            "rl3:l:{20010db80001}0002",
+            "rl3:l:{20010db80001}",
             "60000000",
             "60001",
             "10",
-            "0",
             "10",
-            "160",
+            "-160",
         ];
         assert_eq!(arguments.skip(2).collect::<Vec<_>>(), expected);
     }
 
     #[test]
-    fn reply_of_another_length_decides_nothing() {
-        let checks = [check(Group::List, "0.0.1.2")];
-        let decisions = |bytes: &[u8]| script().decisions(&checks, &Value::BulkString(bytes.to_vec()));
-        let admitted = Decision::Admitted {
-            limit: NonZeroU32::new(10).unwrap(),
-            remaining: 9,
-            reset_after: Duration::from_micros(256),
+    fn reply_has_a_wait_for_each_check() {
+        let checks = [check(Group::List, "0.0.1.2"), check(Group::List, "::1"), check(Group::List, "::2")];
+        let decisions = |waits: &[i64]| {
+            WindowScript::decisions(&checks, &Value::Array(waits.iter().copied().map(Value::Int).collect()))
         };
-        assert_eq!(decisions(&[1, 0, 0, 0, 9, 0, 0, 0, 1, 0]), Some(vec![admitted]));
-        for length in [0, 1, 9, 11, 20] {
-            assert_eq!(decisions(&vec![1; length]), None, "{length}");
-        }
-        assert_eq!(script().decisions(&checks, &Value::Nil), None);
+        let refusal = |scope, limit: u32, micros| {
+            let limit = NonZeroU32::new(limit).unwrap();
+            Err(Refusal { scope, limit, retry_after: Duration::from_micros(micros) })
+        };
+        let expected = [Ok(()), refusal(Scope::Address, 10, 7), refusal(Scope::Network, 160, 9)];
+        assert_eq!(decisions(&[0, 7, -9]), Some(expected.to_vec()));
+        assert_eq!(decisions(&[0, 7]), None);
+        assert_eq!(decisions(&[0, 7, -9, 0]), None);
+        assert_eq!(WindowScript::decisions(&checks[..1], &Value::Array(vec![Value::Nil])), None);
+        assert_eq!(WindowScript::decisions(&checks, &Value::Nil), None);
     }
 }

@@ -76,8 +76,8 @@ const FAULTS: [PlantedFault; 15] = [
         "a limit of 241",
         Check::Limits,
         "crates/ratelimit/src/window_script.rs",
-        "command.arg(limit.get()).arg(network_limit);",
-        "command.arg(limit.get() + 1).arg(network_limit);",
+        "command.arg(limit.get());",
+        "command.arg(limit.get() + 1);",
     ),
     fault(
         "the feed skips a sequence",

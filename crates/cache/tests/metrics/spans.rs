@@ -67,10 +67,9 @@ async fn rate_limited_miss_asks_redis_and_fills() {
     let release = Arc::new(Notify::new());
     release.notify_one();
     // Redis knows the script afterwards: it is not sent again.
-    assert!(replica.limiter.check(Group::Lookup, address(1)).await.is_admitted());
+    assert!(replica.limiter.check(Group::Lookup, address(1)).await.is_ok());
     let admission = async {
-        let decision = replica.limiter.check(Group::Lookup, address(2)).await;
-        if decision.is_admitted() { Ok(()) } else { Err(FillError::Overloaded) }
+        replica.limiter.check(Group::Lookup, address(2)).await.map_err(|_| FillError::Overloaded)
     };
     let (connection, fill) = (replica.limiter.connection(), || read_store(release));
     let read = replica.cache.get_or_fill_if_admitted(key(1), connection, admission, fill);

@@ -145,9 +145,7 @@ impl Replica {
     ) -> Result<CachedResponse, Rejection> {
         let (limiter, store) = (&self.limiter, store.clone());
         let check = limiter.prepare(Group::Lookup, address(client)).map_err(|_| Rejection::Refused)?;
-        let admission = async {
-            if limiter.decide(check).await.is_admitted() { Ok(()) } else { Err(Rejection::Refused) }
-        };
+        let admission = async { limiter.decide(check).await.map_err(|_| Rejection::Refused) };
         let connection = limiter.connection();
         self.cache.get_or_fill_if_admitted(key, connection, admission, move || store.read()).await
     }

@@ -40,7 +40,7 @@ fn evictions(server: &RedisServer) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eviction_admits_no_client_more_often() {
     let server = server(&configured_policy());
-    let config = config(LIMIT, WINDOW, "rl2:");
+    let config = config(LIMIT, WINDOW, "rl3:");
     let replicas = join_all((0..2).map(|_| replica(&config, server.patient_config()))).await;
     let mut cache = Cache::connect(&server).await;
     cache.read_until(READS_PER_SECOND, Instant::now() + Duration::from_secs(4)).await;

@@ -17,7 +17,5 @@ mod networks;
 mod outages;
 /// Corrupt values, changed clocks and changed limits.
 mod repair;
-/// The ring of a window with many admissions: every head, growth, corrupt headers.
-mod ring;
 /// The number of commands and round trips.
 mod round_trips;

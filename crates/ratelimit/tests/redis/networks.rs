@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_ratelimit::{Decision, Group, Limiter, Scope};
+use chart_index_ratelimit::{Group, Limiter, Refusal, Scope};
 use chart_index_redis::testing::{RedisCluster, RedisServer};
 use fastrand::Rng;
 use futures_util::future::join_all;
@@ -20,7 +20,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 async fn fill(limiter: &Limiter, network: u16) {
     for number in 0..16 {
         for _ in 0..LIMIT {
-            assert!(limiter.check(Group::Lookup, subnet(network, number)).await.is_admitted());
+            assert!(limiter.check(Group::Lookup, subnet(network, number)).await.is_ok());
         }
     }
 }
@@ -33,7 +33,7 @@ async fn adversary(replicas: &[Limiter], history: &History, mut random: Rng, unt
         });
         let decisions = join_all(burst.collect::<Vec<_>>()).await;
         let wait = decisions.iter().find_map(|decision| match decision {
-            Decision::Refused { scope: Scope::Network, retry_after, .. } => Some(*retry_after),
+            Err(Refusal { scope: Scope::Network, retry_after, .. }) => Some(*retry_after),
             _ => None,
         });
         match (random.u8(0..3), wait) {
@@ -50,7 +50,7 @@ async fn adversary(replicas: &[Limiter], history: &History, mut random: Rng, unt
 async fn addresses_and_networks_have_exact_windows() {
     const WINDOW: Duration = Duration::from_millis(600);
     let server = Arc::new(RedisServer::start(&["--appendonly", "yes", "--appendfsync", "no"]));
-    let config = config(LIMIT, WINDOW, "rl2:");
+    let config = config(LIMIT, WINDOW, "rl3:");
     let replicas = join_all((0..3).map(|_| replica(&config, server.patient_config()))).await;
     let seed = fastrand::u64(..);
     println!("seed {seed}");
@@ -61,11 +61,11 @@ async fn addresses_and_networks_have_exact_windows() {
 
     let logged = admissions(server.directory());
     for network in 0..2 {
-        let of_network = &logged[&format!("rl2:l:{{20010db8{network:04x}}}")];
+        let of_network = &logged[&format!("rl3:l:{{20010db8{network:04x}}}")];
         assert!(of_network.len() > NETWORK_LIMIT, "the schedule reaches into a second window");
         let mut of_addresses = 0;
         for number in 0..24 {
-            let key = format!("rl2:l:{{20010db8{network:04x}}}{number:04x}");
+            let key = format!("rl3:l:{{20010db8{network:04x}}}{number:04x}");
             let own = logged.get(&key).map_or(&[][..], Vec::as_slice);
             let windows = [(own, LIMIT as usize), (of_network.as_slice(), NETWORK_LIMIT)];
             history.verify_all(subnet(network, number), &windows, WINDOW);
@@ -80,35 +80,33 @@ async fn addresses_and_networks_have_exact_windows() {
 async fn retry_after_of_a_network_is_accurate() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(300);
-    let limiter = replica(&config(LIMIT, window, "rl2:"), server.patient_config()).await;
+    let limiter = replica(&config(LIMIT, window, "rl3:"), server.patient_config()).await;
     fill(&limiter, 1).await;
-    let Decision::Refused { scope, limit, retry_after } = limiter.check(Group::Lookup, subnet(1, 100)).await
-    else {
-        panic!("the network is at its limit");
-    };
+    let refused = limiter.check(Group::Lookup, subnet(1, 100)).await;
+    let Refusal { scope, limit, retry_after } = refused.expect_err("the network is at its limit");
     assert_eq!((scope, limit.get() as usize), (Scope::Network, NETWORK_LIMIT));
     assert!(retry_after <= window, "{retry_after:?}");
-    assert!(limiter.check(Group::List, subnet(1, 100)).await.is_admitted(), "another group");
-    assert!(limiter.check(Group::Lookup, subnet(2, 100)).await.is_admitted(), "another network");
+    assert!(limiter.check(Group::List, subnet(1, 100)).await.is_ok(), "another group");
+    assert!(limiter.check(Group::Lookup, subnet(2, 100)).await.is_ok(), "another network");
     sleep(retry_after).await;
     let after = limiter.check(Group::Lookup, subnet(1, 100)).await;
-    assert!(after.is_admitted(), "{after:?}");
+    assert!(after.is_ok(), "{after:?}");
 }
 
 #[tokio::test]
 async fn address_at_both_limits_gets_the_longer_wait() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), server.patient_config()).await;
+    let limiter = replica(&config(LIMIT, MINUTE, "rl3:"), server.patient_config()).await;
     let started = Instant::now();
     for number in 0..15 {
         for _ in 0..LIMIT {
-            assert!(limiter.check(Group::Lookup, subnet(1, number)).await.is_admitted());
+            assert!(limiter.check(Group::Lookup, subnet(1, number)).await.is_ok());
         }
     }
     sleep(Duration::from_millis(50)).await;
     fill_rest(&limiter).await;
     let decision = limiter.check(Group::Lookup, subnet(1, 15)).await;
-    let Decision::Refused { scope: Scope::Address, retry_after, .. } = decision else {
+    let Err(Refusal { scope: Scope::Address, retry_after, .. }) = decision else {
         panic!("{decision:?}");
     };
     // The oldest admission of the address came after the pause, that of the network before.
@@ -117,20 +115,20 @@ async fn address_at_both_limits_gets_the_longer_wait() {
 
 async fn fill_rest(limiter: &Limiter) {
     for _ in 0..LIMIT {
-        assert!(limiter.check(Group::Lookup, subnet(1, 15)).await.is_admitted());
+        assert!(limiter.check(Group::Lookup, subnet(1, 15)).await.is_ok());
     }
 }
 
 #[tokio::test]
 async fn network_check_needs_no_second_round_trip() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), server.patient_config()).await;
+    let limiter = replica(&config(LIMIT, MINUTE, "rl3:"), server.patient_config()).await;
     fill(&limiter, 1).await;
     let mut connection = server.connection().await;
     let mut calls = async || info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
     assert_eq!(calls().await, 2 * 16, "one for each admission");
     for _ in 0..100 {
-        assert!(!limiter.check(Group::Lookup, subnet(1, 100)).await.is_admitted());
+        assert!(!limiter.check(Group::Lookup, subnet(1, 100)).await.is_ok());
     }
     assert_eq!(calls().await, 2 * 16 + 1, "the refusal is cached");
 }
@@ -139,10 +137,10 @@ async fn network_check_needs_no_second_round_trip() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cluster_limits_networks() {
     let cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, MINUTE, "rl2:"), cluster.patient_config()).await;
+    let limiter = replica(&config(LIMIT, MINUTE, "rl3:"), cluster.patient_config()).await;
     for network in 0..12 {
         fill(&limiter, network).await;
-        assert!(!limiter.check(Group::Lookup, subnet(network, 100)).await.is_admitted());
+        assert!(!limiter.check(Group::Lookup, subnet(network, 100)).await.is_ok());
     }
     assert_eq!(limiter.counts().by_local_window, 0);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::{Decision, Group};
+use chart_index_ratelimit::Group;
 use chart_index_redis::testing::RedisServer;
 use futures_util::future::join_all;
 use redis::{Value, cmd};
@@ -16,7 +16,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 #[tokio::test]
 async fn cached_refusal_makes_no_round_trip() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(5, MINUTE, "rl2:"), server.patient_config()).await;
+    let limiter = replica(&config(5, MINUTE, "rl3:"), server.patient_config()).await;
     for _ in 0..1_005 {
         let _ = limiter.check(Group::Rox, address(1)).await;
     }
@@ -32,13 +32,12 @@ async fn cached_refusal_makes_no_round_trip() {
 async fn redis_is_asked_only_when_it_may_admit() {
     let server = RedisServer::start(&[]);
     let window = Duration::from_millis(300);
-    let limiter = replica(&config(1, window, "rl2:"), server.patient_config()).await;
+    let limiter = replica(&config(1, window, "rl3:"), server.patient_config()).await;
     let mut waits = 0;
     for _ in 0..4 {
-        assert!(limiter.check(Group::Rox, address(1)).await.is_admitted());
-        let Decision::Refused { retry_after, .. } = limiter.check(Group::Rox, address(1)).await else {
-            panic!("the window is full");
-        };
+        assert!(limiter.check(Group::Rox, address(1)).await.is_ok());
+        let refused = limiter.check(Group::Rox, address(1)).await;
+        let retry_after = refused.expect_err("the window is full").retry_after;
         assert!(retry_after <= window, "{retry_after:?}");
         waits += 1;
         sleep(retry_after).await;
@@ -49,9 +48,9 @@ async fn redis_is_asked_only_when_it_may_admit() {
 #[tokio::test]
 async fn concurrent_checks_make_one_call() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(2, MINUTE, "rl2:"), server.patient_config()).await;
+    let limiter = replica(&config(2, MINUTE, "rl3:"), server.patient_config()).await;
     let mut connection = server.connection().await;
-    assert!(limiter.check(Group::Lookup, address(1)).await.is_admitted());
+    assert!(limiter.check(Group::Lookup, address(1)).await.is_ok());
     let mut calls = async || info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
     let before = calls().await;
     // Three groups and both kinds of addresses; the first address is at its limit with the second request.
@@ -64,31 +63,30 @@ async fn concurrent_checks_make_one_call() {
     ];
     let decisions = join_all(checks.map(|(group, address)| limiter.check(group, address))).await;
     assert_eq!(calls().await - before, 1);
-    let outcomes: Vec<_> =
-        decisions.iter().map(|decision| (decision.is_admitted(), decision.remaining())).collect();
-    assert_eq!(outcomes, [(true, 0), (false, 0), (true, 1), (true, 1), (true, 1)]);
+    let admitted: Vec<_> = decisions.iter().map(Result::is_ok).collect();
+    assert_eq!(admitted, [true, false, true, true, true]);
 }
 
 #[tokio::test]
 async fn many_concurrent_checks_make_several_calls() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(1, MINUTE, "rl2:"), server.patient_config()).await;
+    let limiter = replica(&config(1, MINUTE, "rl3:"), server.patient_config()).await;
     let mut connection = server.connection().await;
-    assert!(limiter.check(Group::Lookup, address(0)).await.is_admitted());
+    assert!(limiter.check(Group::Lookup, address(0)).await.is_ok());
     let mut calls = async || info_number(&mut connection, "commandstats", "cmdstat_evalsha:calls=").await;
     let before = calls().await;
     let checks = (1..=200).map(|client| limiter.check(Group::Lookup, address(client)));
-    assert!(join_all(checks).await.iter().all(Decision::is_admitted));
+    assert!(join_all(checks).await.iter().all(Result::is_ok));
     assert_eq!(calls().await - before, 4, "at most 64 checks a call");
 }
 
 #[tokio::test]
 async fn check_and_read_share_one_round_trip() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(2, MINUTE, "rl2:"), server.patient_config()).await;
+    let limiter = replica(&config(2, MINUTE, "rl3:"), server.patient_config()).await;
     let mut connection = server.connection().await;
     cmd("SET").arg("cached").arg("body").exec_async(&mut connection).await.unwrap();
-    assert!(limiter.check(Group::Lookup, address(1)).await.is_admitted());
+    assert!(limiter.check(Group::Lookup, address(1)).await.is_ok());
 
     let check = limiter.prepare(Group::Lookup, address(1)).unwrap();
     let (redis, read) = (check.connection().clone(), cmd("GET").arg("cached").clone());
@@ -97,29 +95,25 @@ async fn check_and_read_share_one_round_trip() {
     let (decision, body) = tokio::join!(limiter.decide(check), redis.run(&read, redis.deadline()));
     let after = reads().await;
     assert_eq!(body.unwrap(), Value::BulkString(b"body".to_vec()));
-    assert!(decision.is_admitted());
+    assert!(decision.is_ok());
     // One for both commands, one for `INFO`, and at most one for a probe.
     assert!((2..=3).contains(&(after - before)), "{} reads", after - before);
 
     let refused = limiter.check(Group::Lookup, address(1)).await;
-    assert!(!refused.is_admitted());
-    assert_eq!(
-        limiter.prepare(Group::Lookup, address(1)).unwrap_err().limit().get(),
-        2,
-        "the refusal is cached"
-    );
+    assert!(!refused.is_ok());
+    let cached = limiter.prepare(Group::Lookup, address(1)).expect_err("the refusal is cached");
+    assert_eq!(cached.limit.get(), 2);
 }
 
 #[tokio::test]
 async fn flushed_script_is_sent_again() {
     let server = RedisServer::start(&[]);
-    let limiter = replica(&config(10, MINUTE, "rl2:"), server.patient_config()).await;
+    let limiter = replica(&config(10, MINUTE, "rl3:"), server.patient_config()).await;
     let mut connection = server.connection().await;
-    for remaining in (0..10).rev() {
+    for _ in 0..10 {
         cmd("SCRIPT").arg("FLUSH").exec_async(&mut connection).await.unwrap();
-        let decision = limiter.check(Group::List, address(1)).await;
-        assert_eq!((decision.is_admitted(), decision.remaining()), (true, remaining));
+        assert!(limiter.check(Group::List, address(1)).await.is_ok());
     }
-    assert!(!limiter.check(Group::List, address(1)).await.is_admitted());
+    assert!(!limiter.check(Group::List, address(1)).await.is_ok());
     assert_eq!(limiter.counts().by_local_window, 0);
 }

@@ -93,7 +93,7 @@ impl Client {
 
     pub(crate) async fn send(&mut self, replicas: &[Limiter]) {
         let at = Instant::now();
-        if replicas[self.sent % replicas.len()].check(Group::List, self.address).await.is_admitted() {
+        if replicas[self.sent % replicas.len()].check(Group::List, self.address).await.is_ok() {
             self.admitted.push(at);
         }
         self.sent += 1;

@@ -8,8 +8,6 @@ use std::time::{Duration, SystemTime};
 use chart_index_ratelimit::{ClientAddress, Decision, Group, Limiter};
 use redis::Value;
 
-use crate::support::value;
-
 /// A decision and its time, by the clock of this machine, which Redis uses as well.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recorded {
@@ -55,7 +53,7 @@ impl History {
     pub(crate) fn verify_all(&self, address: ClientAddress, logged: &[(&[u64], usize)], window: Duration) {
         let window_us = u64::try_from(window.as_micros()).unwrap();
         let decisions = self.decisions_on(address);
-        let admitted = decisions.iter().filter(|recorded| recorded.decision.is_admitted()).count();
+        let admitted = decisions.iter().filter(|recorded| recorded.decision.is_ok()).count();
         assert_eq!(admitted, logged[0].0.len(), "redis has every admission and no other");
         for (admitted_us, limit) in logged {
             for admissions in admitted_us.windows(limit + 1) {
@@ -63,7 +61,7 @@ impl History {
                 assert!(span >= window_us, "{} admissions in {span} us", limit + 1);
             }
         }
-        for refusal in decisions.iter().filter(|recorded| !recorded.decision.is_admitted()) {
+        for refusal in decisions.iter().filter(|recorded| !recorded.decision.is_ok()) {
             let is_full = |(admitted_us, limit): &(&[u64], usize)| {
                 is_justified(refusal, admitted_us, *limit, window_us)
             };
@@ -82,33 +80,24 @@ fn is_justified(refusal: &Recorded, admitted_us: &[u64], limit: usize, window_us
         .any(|time| admitted_us.iter().filter(|at| **at <= time && **at + window_us > time).count() >= limit)
 }
 
-/// The times of all admissions by key, from the append-only file of a server: each is a `SET` of a whole value
-/// or a `SETRANGE` of a slot, with the time from the clock of Redis. Redis writes the file before it replies.
+/// The times of all admissions by key, from the append-only file of a server: each is an `RPUSH` with the time
+/// from the clock of Redis, unless an `RPOP` follows. Redis writes the file before it replies.
 pub(crate) fn admissions(server_directory: &Path) -> HashMap<String, Vec<u64>> {
     let file = std::fs::read(server_directory.join("appendonlydir/appendonly.aof.1.incr.aof")).unwrap();
-    let (mut rest, now_us) = (file.as_slice(), now_us());
-    let mut admissions: HashMap<String, Vec<u64>> = HashMap::new();
+    let (mut rest, mut admissions) = (file.as_slice(), HashMap::<String, Vec<u64>>::new());
     while !rest.is_empty() {
         let (command, length) = parse(rest);
         rest = &rest[length..];
-        if let Some((key, time)) = admission(&command) {
-            let times = admissions.entry(String::from_utf8(key.to_vec()).unwrap()).or_default();
-            times.push(value::unix_us(time, now_us));
+        let command: Vec<_> = command.iter().map(|part| std::str::from_utf8(part).unwrap()).collect();
+        match command.as_slice() {
+            ["RPUSH", key, time] => {
+                admissions.entry((*key).to_owned()).or_default().push(time.parse().unwrap());
+            }
+            ["RPOP", key] => drop(admissions.get_mut(*key).unwrap().pop().unwrap()),
+            _ => {}
         }
     }
     admissions
-}
-
-/// The key and the time of an admission, if the command is one.
-fn admission(command: &[Vec<u8>]) -> Option<(&[u8], u64)> {
-    let (key, start, written) = match command {
-        [name, key, value, ..] if name == b"SET" => (key, 0, value),
-        [name, key, start, value] if name == b"SETRANGE" => {
-            (key, std::str::from_utf8(start).unwrap().parse().unwrap(), value)
-        }
-        _ => return None,
-    };
-    value::newest(start, written).map(|time| (key.as_slice(), time))
 }
 
 /// A command in the file and its length there: `*<parts>`, then for each part `$<size>` and its bytes.

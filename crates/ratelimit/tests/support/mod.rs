@@ -2,7 +2,6 @@
 
 pub(crate) mod eviction;
 pub(crate) mod history;
-pub(crate) mod value;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;

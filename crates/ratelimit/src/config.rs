@@ -45,8 +45,8 @@ pub struct LimiterConfig {
     /// The capacity for cached refusals: 100,000, about 10 MB. Above that, refusals are evicted, and Redis is
     /// asked again.
     pub cached_refusals: usize,
-    /// The capacity of the local window in admissions: 2^20, up to about 100 MB, allocated only while Redis is
-    /// unavailable. Above that, the oldest admissions are dropped.
+    /// The capacity of the local window in admissions: 2^20, up to about 150 MB, allocated while Redis is
+    /// unavailable. Above that, the oldest half of the admissions is dropped.
     pub local_window_admissions: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The rate limiter: cached refusals, then Redis, then the local window.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use chart_index_redis::RedisConnection;
 
@@ -80,7 +80,7 @@ pub struct DecisionCounts {
 }
 
 impl Limiter {
-    /// A limiter over this connection.
+    /// A limiter over this connection. Spawns a task on the current runtime.
     #[must_use]
     pub fn new(config: LimiterConfig, connection: RedisConnection) -> Self {
         let (window, now) = (config.window.get(), Instant::now());
@@ -92,7 +92,9 @@ impl Limiter {
             local_window: LocalWindow::new(window, config.local_window_admissions, now),
             counters: DecisionCounters::new(),
         };
-        Self { shared: Arc::new(shared), queue: Arc::new(CheckQueue::new(connection, script, errors)) }
+        let shared = Arc::new(shared);
+        tokio::spawn(free_local_window(Arc::downgrade(&shared), window));
+        Self { shared, queue: Arc::new(CheckQueue::new(connection, script, errors)) }
     }
 
     /// The same limiter over another connection.
@@ -167,5 +169,37 @@ impl Limiter {
             by_redis: self.shared.counters.decided_by(Decider::Redis),
             by_local_window: self.shared.counters.decided_by(Decider::Local),
         }
+    }
+}
+
+/// Frees the memory of the local window after an outage of Redis.
+async fn free_local_window(shared: Weak<SharedLimiter>, window: Duration) {
+    loop {
+        tokio::time::sleep(window).await;
+        let Some(shared) = shared.upgrade() else { return };
+        shared.local_window.drop_outdated(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn memory_is_freed_without_further_requests() {
+        let window = Duration::from_millis(10).try_into().unwrap();
+        let config = LimiterConfig { window, ..LimiterConfig::default() };
+        let limiter = Limiter::new(config, RedisConnection::disabled());
+        for bits in 0..1_000 {
+            assert!(limiter.check(Group::List, Ipv4Addr::from_bits(bits).into()).await.is_ok());
+        }
+        let freed = async {
+            while !limiter.shared.local_window.is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), freed).await.expect("the memory is freed");
     }
 }

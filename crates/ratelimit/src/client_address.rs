@@ -28,6 +28,35 @@ pub struct Network(u64);
 
 const SUBNET_BITS: u32 = 16;
 
+/// The hash tags of the buckets. Redis Cluster chooses the node of a key by its hash tag, and the keys of a
+/// call of the script must have the same.
+///
+/// Their slots are evenly spaced, so that nodes with equally many slots have equally many buckets, give or take
+/// one (decision 0067).
+const HASH_TAGS: [&str; 24] = [
+    "sg", "bq", "ps", "ei", "wk", "ye", "md", "ss", "aq", "tk", "fi", "hg", "mg", "ci", "qk", "dq", "vs",
+    "hd", "sd", "rk", "oh", "us", "gq", "yf",
+];
+
+/// The bucket of clients whose checks may be sent in one call: by IPv4 address or by IPv6 /48.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Bucket(usize);
+
+impl Bucket {
+    fn of(client: u64) -> Self {
+        // The upper bits of a product with 2^64 divided by the golden ratio: neighbours are in different ones.
+        let hash = client.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        Self(((hash * HASH_TAGS.len() as u64) >> 32) as usize)
+    }
+
+    /// Appends the hash tag of the bucket to a Redis key.
+    fn write_key(self, key: &mut String) {
+        key.push('{');
+        key.push_str(HASH_TAGS[self.0]);
+        key.push('}');
+    }
+}
+
 impl ClientAddress {
     /// The network of the address; `None` for IPv4.
     #[must_use]
@@ -38,10 +67,22 @@ impl ClientAddress {
         }
     }
 
-    /// Appends the address to a Redis key: 8 hexadecimal digits, or its network and 4 more digits.
+    /// The bucket of the address, which is that of its network.
+    pub(crate) fn bucket(self) -> Bucket {
+        match self.0 {
+            Family::V4(bits) => Bucket::of(bits.into()),
+            Family::V6(bits) => Bucket::of(bits >> SUBNET_BITS),
+        }
+    }
+
+    /// Appends the address to a Redis key: the hash tag of its bucket and 8 hexadecimal digits, or its network
+    /// and 4 more digits.
     pub(crate) fn write_key(self, key: &mut String) {
         match self.0 {
-            Family::V4(bits) => hex::push(key, &bits.to_be_bytes()),
+            Family::V4(bits) => {
+                self.bucket().write_key(key);
+                hex::push(key, &bits.to_be_bytes());
+            }
             Family::V6(bits) => {
                 Network(bits >> SUBNET_BITS).write_key(key);
                 let [.., high, low] = bits.to_be_bytes();
@@ -52,13 +93,11 @@ impl ClientAddress {
 }
 
 impl Network {
-    /// Appends the network to a Redis key: 12 hexadecimal digits in braces. This is the hash tag by which Redis
-    /// Cluster chooses the node of a key, so the keys of a network and of all its addresses are on one node.
+    /// Appends the network to a Redis key: the hash tag of its bucket and 12 hexadecimal digits.
     pub(crate) fn write_key(self, key: &mut String) {
+        Bucket::of(self.0).write_key(key);
         let [_, _, digits @ ..] = self.0.to_be_bytes();
-        key.push('{');
         hex::push(key, &digits);
-        key.push('}');
     }
 }
 
@@ -120,7 +159,7 @@ mod tests {
 
     #[test]
     fn keys_of_different_addresses_differ() {
-        for (text, expected) in [("192.0.2.7", "c0000207"), ("2001:db8:1:2::1", "{20010db80001}0002")] {
+        for (text, expected) in [("192.0.2.7", "{us}c0000207"), ("2001:db8:1:2::1", "{aq}20010db800010002")] {
             let mut key = String::new();
             address(text).write_key(&mut key);
             assert_eq!(key, expected);
@@ -135,7 +174,16 @@ mod tests {
         assert_eq!(network("192.0.2.7"), None);
         let mut key = String::new();
         network("2001:db8:1:2::1").unwrap().write_key(&mut key);
-        assert_eq!(key, "{20010db80001}");
+        assert_eq!(key, "{aq}20010db80001");
+    }
+
+    #[test]
+    fn addresses_are_spread_over_the_buckets() {
+        let mut addresses = [0; HASH_TAGS.len()];
+        for number in 0..2_400 {
+            addresses[ClientAddress(Family::V4(0x0a00_0000 + number)).bucket().0] += 1;
+        }
+        assert!(addresses.iter().all(|number| (90..=110).contains(number)), "{addresses:?}");
     }
 
     #[test]

@@ -28,15 +28,15 @@ use crate::{ClientAddress, Decision, Group, Refusal, Scope};
 ///
 /// # Key
 ///
-/// One for each group and address: `rl3:` (the version of the format), a letter for the group, the address. A
-/// cluster distributes them over its nodes.
+/// One for each group and address: `rl3:` (the version of the format), a letter for the group, a hash tag, the
+/// address (`rl3:l:{us}c0000207`). Redis Cluster stores keys with the same hash tag on one node, as a call of
+/// the script requires; there are 24 (decision 0067).
 ///
 /// # Networks
 ///
 /// An IPv6 address is admitted by its own window and that of its /48, or by neither, in the same call; a
-/// refusal by the network does not count for the address. Both keys have the /48 as their hash tag
-/// (`rl3:l:{20010db80001}0002` and `rl3:l:{20010db80001}`): a cluster stores keys with the same hash tag on one
-/// node, as a script requires. Redis takes about twice as long for it.
+/// refusal by the network does not count for the address. Both keys have the hash tag of the /48
+/// (`rl3:l:{aq}20010db800010002` and `rl3:l:{aq}20010db80001`). Redis takes about twice as long for it.
 #[derive(Debug)]
 pub(crate) struct WindowScript {
     script: Script,
@@ -164,9 +164,9 @@ mod tests {
         });
         let expected = [
             "3",
-            "rl3:s:00000102",
-            "rl3:l:{20010db80001}0002",
-            "rl3:l:{20010db80001}",
+            "rl3:s:{fi}00000102",
+            "rl3:l:{aq}20010db800010002",
+            "rl3:l:{aq}20010db80001",
             "60000000",
             "60001",
             "10",

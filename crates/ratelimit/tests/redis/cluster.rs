@@ -10,7 +10,7 @@ use redis::cmd;
 use tokio::time::Instant;
 
 use crate::support::history::{History, admissions};
-use crate::support::{MAX_WAIT, address, config, replica};
+use crate::support::{MAX_WAIT, address, config, key, replica};
 
 const LIMIT: u32 = 10;
 const WINDOW: Duration = Duration::from_millis(700);
@@ -35,7 +35,7 @@ async fn every_address_has_an_exact_window_on_one_node() {
     let logs: Vec<_> = cluster.nodes.iter().map(|node| admissions(node.directory())).collect();
     assert!(logs.iter().all(|log| !log.is_empty()), "every node has some of the addresses");
     for client in 0..12 {
-        let key = format!("rl3:l:{client:08x}");
+        let key = key(client);
         let logged: Vec<_> = logs.iter().filter_map(|log| log.get(&key)).collect();
         assert_eq!(logged.len(), 1, "one node has {key}");
         history.verify(address(client), logged[0], LIMIT as usize, WINDOW);

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
 use crate::support::history::{History, admissions};
-use crate::support::{address, config, replica};
+use crate::support::{address, config, key, replica};
 
 const RECORDED: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "no"];
 
@@ -84,7 +84,7 @@ async fn attack(server: Arc<RedisServer>, seed: u64) {
 
     let mut logged = admissions(server.directory());
     for client in 0..3 {
-        let logged = logged.remove(&format!("{prefix}l:{client:08x}")).unwrap_or_default();
+        let logged = logged.remove(&key(client).replace("rl3:", &prefix)).unwrap_or_default();
         history.verify(address(client), &logged, LIMIT as usize, WINDOW);
         assert!(logged.len() > LIMIT as usize, "the schedule reaches into a second window");
         assert!(history.decisions_on(address(client)).len() > logged.len(), "the schedule reaches the limit");
@@ -130,7 +130,7 @@ async fn default_window_admits_240_in_60_seconds() {
     sleep(Duration::from_secs(refused.retry_after_seconds())).await;
     assert_eq!(burst(300).await, 150);
 
-    let logged = admissions(server.directory()).remove("rl3:l:00000007").unwrap();
+    let logged = admissions(server.directory()).remove(&key(7)).unwrap();
     history.verify(client, &logged, 240, window);
 }
 

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 
 use crate::support::history::{History, admissions, info_number};
-use crate::support::{config, replica, subnet};
+use crate::support::{config, replica, subnet, tagged_key};
 
 const LIMIT: u32 = 2;
 const NETWORK_LIMIT: usize = 32;
@@ -61,11 +61,12 @@ async fn addresses_and_networks_have_exact_windows() {
 
     let logged = admissions(server.directory());
     for network in 0..2 {
-        let of_network = &logged[&format!("rl3:l:{{20010db8{network:04x}}}")];
+        let (bits, digits) = (0x2001_0db8_0000 + u64::from(network), format!("20010db8{network:04x}"));
+        let of_network = &logged[&tagged_key(bits, &digits)];
         assert!(of_network.len() > NETWORK_LIMIT, "the schedule reaches into a second window");
         let mut of_addresses = 0;
         for number in 0..24 {
-            let key = format!("rl3:l:{{20010db8{network:04x}}}{number:04x}");
+            let key = tagged_key(bits, &format!("{digits}{number:04x}"));
             let own = logged.get(&key).map_or(&[][..], Vec::as_slice);
             let windows = [(own, LIMIT as usize), (of_network.as_slice(), NETWORK_LIMIT)];
             history.verify_all(subnet(network, number), &windows, WINDOW);

@@ -12,7 +12,7 @@ use crate::support::history::now_us;
 use crate::support::{address, config, replica};
 
 const WINDOW: Duration = Duration::from_millis(400);
-const KEY: &str = "rl3:l:00000001";
+const KEY: &str = "rl3:l:{qk}00000001";
 
 /// A server, a replica with a limit of 5, and a connection to write values with.
 async fn prepared() -> (RedisServer, Limiter, MultiplexedConnection) {

@@ -23,6 +23,23 @@ pub(crate) fn subnet(network: u16, number: u16) -> ClientAddress {
     Ipv6Addr::new(0x2001, 0xdb8, network, number, 0, 0, 0, 1).into()
 }
 
+/// The hash tags of the buckets, in the order of their slots.
+const HASH_TAGS: [&str; 24] = [
+    "sg", "bq", "ps", "ei", "wk", "ye", "md", "ss", "aq", "tk", "fi", "hg", "mg", "ci", "qk", "dq", "vs",
+    "hd", "sd", "rk", "oh", "us", "gq", "yf",
+];
+
+/// The key of the window of an IPv4 address in the group `lookup`.
+pub(crate) fn key(client: u32) -> String {
+    tagged_key(client.into(), &format!("{client:08x}"))
+}
+
+/// The key with these digits in the bucket of a client, an IPv4 address or an IPv6 /48.
+pub(crate) fn tagged_key(client: u64, digits: &str) -> String {
+    let hash = client.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    format!("rl2:l:{{{}}}{digits}", HASH_TAGS[((hash * 24) >> 32) as usize])
+}
+
 /// A configuration with one limit for all groups.
 pub(crate) fn config(limit: u32, window: Duration, key_prefix: &str) -> LimiterConfig {
     LimiterConfig {

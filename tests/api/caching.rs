@@ -212,7 +212,7 @@ async fn changes_reach_all_replicas_over_a_cluster() {
     assert!(counted > 0, "the replicas count in the cluster");
 }
 
-/// All connections use TLS and a password: those of requests, of ROX files and of the pool.
+/// All connections use TLS and a password: those of requests, of ROX files and of batches.
 #[tokio::test]
 async fn changes_reach_all_replicas_over_tls() {
     let files = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -125,28 +126,41 @@ impl TestRedis {
     }
 }
 
-/// A Redis Cluster of three primaries.
+/// A Redis Cluster of three primaries, and possibly a replica of each.
 #[derive(Debug)]
 pub struct PrivateRedisCluster {
-    /// The three primaries, each with a third of the slots.
+    /// The three primaries, each with a third of the slots in this order, then the replicas.
     pub nodes: Vec<PrivateRedis>,
 }
 
 impl PrivateRedisCluster {
-    /// Starts the nodes, and waits until each of them reports that the cluster is complete.
+    /// Starts three primaries, and waits until each of them reports that the cluster is complete.
     pub fn start() -> Self {
-        let arguments = ["--cluster-enabled", "yes", "--appendonly", "yes", "--appendfsync", "no"];
-        let nodes: Vec<_> = (0..3).map(|_| PrivateRedis::start(&arguments)).collect();
+        Self::start_with(0, &[])
+    }
+
+    /// Starts nodes with these arguments added to the usual ones, with this number of replicas for each
+    /// primary, and waits until each of them reports that the cluster is complete.
+    pub fn start_with(replicas: usize, arguments: &[&str]) -> Self {
+        // While one primary is down, the others go on.
+        let cluster = ["--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"];
+        let arguments = [&cluster[..], &["--appendonly", "yes", "--appendfsync", "no"], arguments].concat();
+        let nodes: Vec<_> = (0..3 + 3 * replicas).map(|_| PrivateRedis::start(&arguments)).collect();
         let created = Command::new("redis-cli")
             .args(["--cluster", "create"])
             .args(nodes.iter().map(|node| format!("127.0.0.1:{}", node.port)))
-            .args(["--cluster-replicas", "0", "--cluster-yes"])
+            .args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"])
             .stdout(Stdio::null())
             .status();
         assert!(created.is_ok_and(|status| status.success()), "the cluster is created");
-        for node in &nodes {
-            while !node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok") {
-                std::thread::yield_now();
+        let is_complete = |node: &PrivateRedis| {
+            let info = node.cli(&["CLUSTER", "INFO"]);
+            ["cluster_state:ok", "cluster_slots_ok:16384"].iter().all(|expected| info.contains(expected))
+        };
+        for (number, node) in nodes.iter().enumerate() {
+            let expected = if number < 3 { "role:master" } else { "master_link_status:up" };
+            while !is_complete(node) || !node.cli(&["INFO", "replication"]).contains(expected) {
+                std::thread::sleep(Duration::from_millis(5));
             }
         }
         Self { nodes }

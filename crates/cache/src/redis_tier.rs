@@ -54,10 +54,10 @@ impl RedisTier {
         }
     }
 
-    /// Reads many records with one command. Any reply but an intact record is a miss.
+    /// Reads many records in one round trip. Any reply but an intact record is a miss.
     pub(crate) async fn get_many(&self, keys: &[CacheKey]) -> Vec<Option<Record>> {
         let redis_keys: Vec<_> = keys.iter().map(|key| key.redis_key(&self.key_prefix)).collect();
-        let mut values = self.values_of(&redis_keys).await.unwrap_or_default().into_iter();
+        let mut values = self.values_of(&redis_keys).await.into_iter();
         let decode = |(key, redis_key): (&CacheKey, &String)| match values.next() {
             Some(Value::BulkString(value)) => Record::decode(key, redis_key, &value),
             Some(_) | None => None,
@@ -65,16 +65,20 @@ impl RedisTier {
         keys.iter().zip(&redis_keys).map(decode).collect()
     }
 
-    async fn values_of(&self, redis_keys: &[String]) -> Option<Vec<Value>> {
+    async fn values_of(&self, redis_keys: &[String]) -> Vec<Value> {
         if redis_keys.is_empty() || self.is_unavailable() {
-            return None;
+            return Vec::new();
         }
-        let mut command = cmd("MGET");
-        command.arg(redis_keys);
-        let replies = self.connections.pool.run_all(&[command], self.connections.main.deadline()).await;
-        match replies.ok()?.pop()? {
-            Ok(Value::Array(values)) => Some(values),
-            Ok(_) | Err(_) => None,
+        let connection = &self.connections.batches;
+        if connection.is_cluster() {
+            // The keys are in different slots.
+            let commands: Vec<_> = redis_keys.iter().map(|key| cmd("GET").arg(key).take()).collect();
+            let replies = connection.run_all(&commands, connection.deadline()).await;
+            return replies.into_iter().map(|reply| reply.unwrap_or(Value::Nil)).collect();
+        }
+        match connection.run(cmd("MGET").arg(redis_keys), connection.deadline()).await {
+            Ok(Value::Array(values)) => values,
+            Ok(_) | Err(_) => Vec::new(),
         }
     }
 
@@ -82,7 +86,7 @@ impl RedisTier {
     pub(crate) async fn write(&self, records: &[NewRecord]) {
         let commands: Vec<_> = records.iter().filter_map(|record| self.set(record)).collect();
         if !commands.is_empty() {
-            let _ = self.connections.pool.run_all(&commands, Instant::now() + WRITE_TIMEOUT).await;
+            let _ = self.connections.batches.run_all(&commands, Instant::now() + WRITE_TIMEOUT).await;
         }
     }
 

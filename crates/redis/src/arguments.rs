@@ -3,9 +3,8 @@
 use chart_index_cli::{CommaSeparated, FileParser, SecretParser};
 use clap::Args;
 use clap::builder::ValueParserFactory;
-use redis::RedisError;
 
-use crate::{RedisConfig, RedisEndpoint, RedisUrl};
+use crate::{RedisEndpoint, RedisUrl};
 
 /// The Redis that a program uses.
 #[derive(Debug, Clone, Args)]
@@ -69,16 +68,16 @@ impl RedisArguments {
     /// # Errors
     /// The URLs of a cluster contradict each other, for example in their passwords.
     pub fn check(&self) -> Result<(), InconsistentUrls> {
-        let config = RedisConfig::new(self.endpoint());
-        config.install_tls_provider();
-        config.client().map(drop).map_err(InconsistentUrls)
+        let RedisEndpoint::Cluster(urls) = self.endpoint() else { return Ok(()) };
+        let is_node = |url: &RedisUrl| !url.host().is_empty() && url.credentials() == urls[0].credentials();
+        if urls.iter().all(is_node) { Ok(()) } else { Err(InconsistentUrls) }
     }
 }
 
-/// The URLs in `REDIS_CLUSTER_URLS` contradict each other.
+/// The URLs in `REDIS_CLUSTER_URLS` are not those of nodes of one cluster.
 #[derive(Debug, thiserror::Error)]
-#[error("REDIS_CLUSTER_URLS is invalid: {0}")]
-pub struct InconsistentUrls(RedisError);
+#[error("REDIS_CLUSTER_URLS is invalid: the nodes of a cluster have a host and the same credentials")]
+pub struct InconsistentUrls;
 
 impl ValueParserFactory for RedisUrl {
     type Parser = SecretParser<Self>;

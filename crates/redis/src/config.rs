@@ -4,10 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use redis::cluster::{ClusterClient, ClusterClientBuilder};
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates};
+use redis::{Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsCertificates};
+
+use crate::supervisor::Target;
 
 /// The address of one Redis server with its credentials: `redis://[user:password@]host:port[/database]`, or
 /// `rediss://` for TLS.
@@ -21,6 +22,37 @@ impl FromStr for RedisUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.into_connection_info().map(|info| Self(Box::new(info))).map_err(|_| InvalidRedisUrl)
+    }
+}
+
+impl RedisUrl {
+    /// Another node of the same cluster, with the same credentials; `None` for a Unix socket.
+    pub(crate) fn with_address(&self, host: &str, port: u16) -> Option<Self> {
+        let address = match self.0.addr() {
+            ConnectionAddr::Tcp(..) => ConnectionAddr::Tcp(host.to_owned(), port),
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => ConnectionAddr::TcpTls {
+                host: host.to_owned(),
+                port,
+                insecure: *insecure,
+                tls_params: tls_params.clone(),
+            },
+            _ => return None,
+        };
+        Some(Self(Box::new(ConnectionInfo::clone(&self.0).set_addr(address))))
+    }
+
+    /// The host; empty for a Unix socket.
+    pub(crate) fn host(&self) -> &str {
+        match self.0.addr() {
+            ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => host,
+            _ => "",
+        }
+    }
+
+    /// User, password, and whether TLS is used.
+    pub(crate) fn credentials(&self) -> (Option<&str>, Option<&str>, bool) {
+        let settings = self.0.redis_settings();
+        (settings.username(), settings.password(), uses_tls(self))
     }
 }
 
@@ -43,8 +75,8 @@ pub enum RedisEndpoint {
     None,
     /// One server: `REDIS_URL`.
     Single(RedisUrl),
-    /// A Redis Cluster, of which these are some of the nodes: `REDIS_CLUSTER_URLS`. Their credentials must be
-    /// equal.
+    /// A Redis Cluster, of which these are some of the nodes, at least one: `REDIS_CLUSTER_URLS`. All nodes
+    /// have the same credentials.
     Cluster(Vec<RedisUrl>),
 }
 
@@ -60,7 +92,7 @@ impl RedisEndpoint {
     }
 }
 
-/// The configuration of a [`RedisConnection`](crate::RedisConnection) or a [`RedisPool`](crate::RedisPool).
+/// The configuration of a [`RedisConnection`](crate::RedisConnection).
 #[derive(Clone)]
 pub struct RedisConfig {
     /// The server or cluster to connect to.
@@ -85,36 +117,20 @@ impl RedisConfig {
         }
     }
 
-    /// The client of the endpoint, if there is one.
-    pub(crate) fn client(&self) -> RedisResult<Option<Client>> {
-        Ok(match &self.endpoint {
-            RedisEndpoint::None => None,
-            RedisEndpoint::Single(url) => Some(Client::Single(Box::new(self.server_client(url)?))),
-            RedisEndpoint::Cluster(urls) => Some(Client::Cluster(Box::new(self.cluster_client(urls)?))),
-        })
-    }
-
-    fn server_client(&self, url: &RedisUrl) -> RedisResult<redis::Client> {
-        let address = with_tcp_settings(url);
-        if uses_tls(url) {
-            redis::Client::build_with_tls(address, self.certificates())
+    /// What connects to a server.
+    pub(crate) fn target(&self, server: &RedisUrl) -> RedisResult<Target> {
+        let address = ConnectionInfo::clone(&server.0).set_tcp_settings(tcp_settings());
+        let client = if uses_tls(server) {
+            Client::build_with_tls(address, self.certificates())
         } else {
-            redis::Client::open(address)
-        }
-    }
-
-    fn cluster_client(&self, urls: &[RedisUrl]) -> RedisResult<ClusterClient> {
-        let mut builder = ClusterClientBuilder::new(urls.iter().map(with_tcp_settings))
-            .tcp_settings(tcp_settings())
-            .connection_timeout(self.connect_timeout)
-            .response_timeout(self.connect_timeout)
-            // Every command has its own deadline, after which it is dropped and not retried.
-            .overall_response_timeout(None)
-            .retries(3);
-        if urls.iter().any(uses_tls) {
-            builder = builder.certs(self.certificates());
-        }
-        builder.build()
+            Client::open(address)
+        };
+        let mut probe = Cmd::new();
+        match self.endpoint {
+            RedisEndpoint::Cluster(_) => probe.arg("CLUSTER").arg("INFO"),
+            RedisEndpoint::None | RedisEndpoint::Single(_) => probe.arg("PING"),
+        };
+        Ok(Target { client: client?, probe, connect_timeout: self.connect_timeout })
     }
 
     fn certificates(&self) -> TlsCertificates {
@@ -153,12 +169,6 @@ impl fmt::Debug for RedisConfig {
 /// server.
 const PEER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Opens connections to a server or a cluster.
-pub(crate) enum Client {
-    Single(Box<redis::Client>),
-    Cluster(Box<ClusterClient>),
-}
-
 fn uses_tls(url: &RedisUrl) -> bool {
     matches!(url.0.addr(), ConnectionAddr::TcpTls { .. })
 }
@@ -168,10 +178,6 @@ fn uses_tls(url: &RedisUrl) -> bool {
 fn tcp_settings() -> TcpSettings {
     let keepalive = TcpKeepalive::new().with_time(PEER_TIMEOUT).with_interval(PEER_TIMEOUT);
     TcpSettings::default().set_nodelay(true).set_keepalive(keepalive).set_user_timeout(PEER_TIMEOUT)
-}
-
-pub(crate) fn with_tcp_settings(url: &RedisUrl) -> ConnectionInfo {
-    ConnectionInfo::clone(&url.0).set_tcp_settings(tcp_settings())
 }
 
 #[cfg(test)]

@@ -5,19 +5,17 @@ use std::time::Duration;
 
 use redis::{Cmd, RedisError, Value};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, timeout_at};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::time::Instant;
 use tracing::Span;
 
-use crate::config::Client;
-use crate::connection_state::{CurrentConnection, SharedConnection};
-use crate::metrics::{CommandOperations, REQUEST_COMMANDS, name_of, observe_connections};
-use crate::{CommandError, ConnectionState, RedisConfig, supervisor};
+use crate::cluster::Cluster;
+use crate::metrics::{CommandOperations, name_of, observe_connections};
+use crate::server::Server;
+use crate::{CommandError, ConnectionState, RedisConfig, RedisEndpoint};
 
 /// A connection to Redis that reconnects by itself, for commands on the hot path.
 ///
-/// It holds one multiplexed connection with `TCP_NODELAY`, to a single server or to each node of a cluster,
+/// It holds one multiplexed connection with `TCP_NODELAY`, to a single server or to each primary of a cluster,
 /// behind a circuit breaker. A background task connects, reconnects and probes; requests never do. A command
 /// meets one of three [states](ConnectionState):
 ///
@@ -29,18 +27,32 @@ use crate::{CommandError, ConnectionState, RedisConfig, supervisor};
 ///   connected and a probe has succeeded within [`RedisConfig::request_timeout`]. It tries at once, and then
 ///   again after 50 ms to 600 ms.
 ///
-/// One circuit breaker serves all nodes of a cluster, and the probe asks every primary, when connecting and
-/// once a second: while one of them is down and not replaced, or cut off from the others, the whole cluster
-/// counts as unavailable.
+/// Each primary of a cluster has a state and a circuit breaker of its own: while one is down or cut off from
+/// the others, the commands for its keys fail at once. A replica that replaces it is found within a second.
 ///
 /// Clones share the connection. It is closed when the last clone is dropped.
 #[derive(Clone)]
 pub struct RedisConnection {
-    shared: Arc<SharedConnection>,
+    servers: Arc<Servers>,
+    request_timeout: Duration,
     /// `None` if no Redis is configured: then nothing is measured.
     operations: Option<CommandOperations>,
-    is_cluster: bool,
-    _supervisor: Option<Arc<AbortOnDropHandle<()>>>,
+}
+
+pub(crate) enum Servers {
+    None,
+    Single(Server),
+    Cluster(Cluster),
+}
+
+impl Servers {
+    pub(crate) fn state(&self) -> ConnectionState {
+        match self {
+            Self::None => ConnectionState::Unavailable,
+            Self::Single(server) => server.state(),
+            Self::Cluster(cluster) => cluster.state(),
+        }
+    }
 }
 
 impl RedisConnection {
@@ -48,8 +60,7 @@ impl RedisConnection {
     ///
     /// # Errors
     ///
-    /// The endpoint is invalid: the credentials of the nodes of a cluster differ, or a certificate does not
-    /// parse.
+    /// A certificate does not parse.
     ///
     /// # Panics
     ///
@@ -81,38 +92,27 @@ impl RedisConnection {
     }
 
     /// What metrics report of it: nothing if no Redis is configured.
-    fn configured(&self) -> Option<&Arc<SharedConnection>> {
-        self.operations.as_ref().map(|_| &self.shared)
+    fn configured(&self) -> Option<&Arc<Servers>> {
+        self.operations.as_ref().map(|_| &self.servers)
     }
 
     fn start(config: RedisConfig) -> Result<Self, RedisError> {
         config.install_tls_provider();
-        let Some(client) = config.client()? else { return Ok(Self::disabled()) };
-        let shared = Arc::new(SharedConnection {
-            request_timeout: config.request_timeout,
-            state: watch::Sender::new(CurrentConnection::Connecting),
-            discarded: Notify::new(),
-        });
-        let is_cluster = matches!(client, Client::Cluster(_));
-        let supervisor = tokio::spawn(supervisor::run(Arc::clone(&shared), client, config));
-        let operations = Some(CommandOperations::new(REQUEST_COMMANDS));
-        Ok(Self {
-            shared,
-            operations,
-            is_cluster,
-            _supervisor: Some(Arc::new(AbortOnDropHandle::new(supervisor))),
-        })
+        let request_timeout = config.request_timeout;
+        let servers = match config.endpoint.clone() {
+            RedisEndpoint::None => return Ok(Self::disabled()),
+            RedisEndpoint::Single(url) => {
+                Servers::Single(Server::start(config.target(&url)?, request_timeout))
+            }
+            RedisEndpoint::Cluster(seeds) => Servers::Cluster(Cluster::start(config, seeds)),
+        };
+        Ok(Self { servers: Arc::new(servers), request_timeout, operations: Some(CommandOperations::new()) })
     }
 
     /// A connection to no Redis: every command fails with [`CommandError::Unavailable`].
     #[must_use]
     pub fn disabled() -> Self {
-        let shared = SharedConnection {
-            request_timeout: Duration::ZERO,
-            state: watch::Sender::new(CurrentConnection::Unavailable),
-            discarded: Notify::new(),
-        };
-        Self { shared: Arc::new(shared), operations: None, is_cluster: false, _supervisor: None }
+        Self { servers: Arc::new(Servers::None), request_timeout: Duration::ZERO, operations: None }
     }
 
     /// Whether there is an endpoint. Without one every command fails with [`CommandError::Unavailable`].
@@ -121,40 +121,50 @@ impl RedisConnection {
         self.operations.is_some()
     }
 
-    /// Whether it is a connection to a Redis Cluster, where the keys of a command must be on one node.
+    /// Whether it is a connection to a Redis Cluster, where the keys of a command must be in one slot.
     #[must_use]
-    pub const fn is_cluster(&self) -> bool {
-        self.is_cluster
+    pub fn is_cluster(&self) -> bool {
+        matches!(*self.servers, Servers::Cluster(_))
     }
 
     /// What a command that is sent now would meet.
     #[must_use]
     pub fn state(&self) -> ConnectionState {
-        self.shared.state.borrow().public()
-    }
-
-    /// Waits until the connection is in this state.
-    pub async fn wait_for_state(&self, wanted: ConnectionState) {
-        let mut states = self.shared.state.subscribe();
-        // Does not fail, since `self` owns the sender.
-        let _ = states.wait_for(|state| state.public() == wanted).await;
+        self.servers.state()
     }
 
     /// The deadline for the commands of a request that starts now.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        Instant::now() + self.shared.request_timeout
+        Instant::now() + self.request_timeout
     }
 
     /// Sends a command and waits for its reply.
     pub async fn run(&self, command: &Cmd, deadline: Instant) -> Result<Value, CommandError> {
         let Some(operations) = &self.operations else { return Err(CommandError::Unavailable) };
         let reply = async {
-            let connected = self.shared.wait_for_connection(deadline).await?;
-            let reply = timeout_at(deadline, connected.connection.clone().run(command)).await;
-            self.shared.record(&connected, reply)
+            match &*self.servers {
+                Servers::None => Err(CommandError::Unavailable),
+                Servers::Single(server) => server.run(command, deadline).await,
+                Servers::Cluster(cluster) => cluster.run(command, deadline).await,
+            }
         };
         operations.of(name_of(command)).observe(reply, CommandError::error_type).await
+    }
+
+    /// Sends commands and waits for their replies, one for each: in one pipeline to a server, or in one to each
+    /// primary of a cluster.
+    pub async fn run_all(&self, commands: &[Cmd], deadline: Instant) -> Vec<Result<Value, CommandError>> {
+        let unavailable = || commands.iter().map(|_| Err(CommandError::Unavailable)).collect();
+        let Some(operations) = &self.operations else { return unavailable() };
+        let replies = async {
+            match &*self.servers {
+                Servers::None => unavailable(),
+                Servers::Single(server) => server.run_all(commands.iter(), deadline).await,
+                Servers::Cluster(cluster) => cluster.run_all(commands, deadline).await,
+            }
+        };
+        operations.observe_all(commands, replies).await
     }
 
     /// The span of a command that another task sends, with the commands of other requests. A child of the

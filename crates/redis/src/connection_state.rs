@@ -4,22 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::RedisError;
+use redis::aio::MultiplexedConnection;
 use tokio::sync::{Notify, watch};
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 
 use crate::CommandError;
 use crate::circuit_breaker::CircuitBreaker;
-use crate::multiplexed::Multiplexed;
 
 /// The state of a [`RedisConnection`](crate::RedisConnection).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// The first attempt to connect since the start or the loss of a connection is in progress.
+    /// The first attempt to connect since the start or the loss of a connection is in progress. In a cluster:
+    /// some of the primaries are connected.
     Connecting,
-    /// Commands are sent.
+    /// Commands are sent. In a cluster: every primary is connected.
     Connected,
-    /// Commands fail at once.
+    /// Commands fail at once. In a cluster: no primary is connected or connecting.
     Unavailable,
 }
 
@@ -41,7 +42,7 @@ pub(crate) enum CurrentConnection {
 /// An open connection with its own breaker: commands on an earlier connection may time out after it was
 /// replaced, which says nothing about this one.
 pub(crate) struct Connected {
-    pub(crate) connection: Multiplexed,
+    pub(crate) connection: MultiplexedConnection,
     pub(crate) breaker: CircuitBreaker,
 }
 
@@ -83,13 +84,12 @@ impl SharedConnection {
         connected: &Arc<Connected>,
         reply: Result<Result<Reply, RedisError>, Elapsed>,
     ) -> Result<Reply, CommandError> {
-        match reply.map(|reply| reply.map_err(CommandError::from)) {
-            Ok(Err(error @ CommandError::Disconnected(_))) => {
-                self.discard(connected, CurrentConnection::Connecting);
-                Err(error)
-            }
+        match reply {
             Ok(reply) => {
-                connected.breaker.record_success();
+                let reply = self.check(connected, reply);
+                if !matches!(reply, Err(CommandError::Disconnected(_))) {
+                    connected.breaker.record_success();
+                }
                 reply
             }
             Err(_) => {
@@ -99,6 +99,19 @@ impl SharedConnection {
                 Err(CommandError::TimedOut)
             }
         }
+    }
+
+    /// Discards the connection if the error of a reply shows that it is of no further use.
+    pub(crate) fn check<Reply>(
+        &self,
+        connected: &Arc<Connected>,
+        reply: Result<Reply, RedisError>,
+    ) -> Result<Reply, CommandError> {
+        let reply = reply.map_err(CommandError::from);
+        if matches!(reply, Err(CommandError::Disconnected(_))) {
+            self.discard(connected, CurrentConnection::Connecting);
+        }
+        reply
     }
 
     /// Discards a connection, unless that has happened already, and wakes the background task.

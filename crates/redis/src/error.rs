@@ -4,7 +4,7 @@ use chart_index_instrumentation::ErrorType;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 /// Why a command has no result.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum CommandError {
     /// No connection is open, or no Redis is configured: the command was not sent. Returned at once, except in
     /// the state [`Connecting`](crate::ConnectionState::Connecting): then after the attempt to connect, at the
@@ -36,7 +36,16 @@ impl CommandError {
     /// Whether Redis does not know the script of an `EVALSHA`, e.g. after a restart.
     #[must_use]
     pub fn is_unknown_script(&self) -> bool {
-        matches!(self, Self::ErrorReply(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
+        self.is_reply(ServerErrorKind::NoScript)
+    }
+
+    /// Whether another node of the cluster serves the key.
+    pub(crate) fn is_moved(&self) -> bool {
+        self.is_reply(ServerErrorKind::Moved)
+    }
+
+    fn is_reply(&self, kind: ServerErrorKind) -> bool {
+        matches!(self, Self::ErrorReply(error) if error.kind() == ErrorKind::Server(kind))
     }
 }
 

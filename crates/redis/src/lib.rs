@@ -1,21 +1,21 @@
 //! Redis connections with deadlines, automatic reconnects and a circuit breaker.
 //!
-//! - [`RedisConnection`] is for commands that a request waits for. All requests share its multiplexed
-//!   connection, and every command has a deadline. While Redis is unavailable, commands fail at once.
-//! - [`RedisPool`] is for commands that should not share that connection.
+//! - [`RedisConnection`] is one multiplexed connection to a server, or to each primary of a Redis Cluster.
+//!   Every command has a deadline. While a server is unavailable, commands for it fail at once.
 //! - [`RedisArguments`] reads the settings `REDIS_URL` and `REDIS_CLUSTER_URLS`.
 //!
-//! Both work with one server or with a Redis Cluster. The feature `testing` adds servers for tests.
+//! The feature `testing` adds servers for tests.
 
 mod arguments;
 mod circuit_breaker;
+mod cluster;
 mod config;
 mod connection;
 mod connection_state;
 mod error;
 mod metrics;
-mod multiplexed;
-mod pool;
+mod server;
+mod slots;
 mod supervisor;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -25,4 +25,3 @@ pub use config::{InvalidRedisUrl, RedisConfig, RedisEndpoint, RedisUrl};
 pub use connection::RedisConnection;
 pub use connection_state::ConnectionState;
 pub use error::CommandError;
-pub use pool::RedisPool;

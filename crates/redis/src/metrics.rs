@@ -1,19 +1,17 @@
 //! The metrics of the connections, and the spans of their operations (docs/operations/metrics.md).
 
+use std::convert::identity;
 use std::sync::{Arc, OnceLock, Weak};
 
 use chart_index_instrumentation::{DatabaseClient, ErrorType, Operation, meter};
 use opentelemetry::KeyValue;
 use redis::{Arg, Cmd, Value};
-use tracing::Span;
 
-use crate::connection_state::SharedConnection;
+use crate::connection::Servers;
 use crate::{CommandError, ConnectionState};
 
-/// The commands of a [`RedisConnection`](crate::RedisConnection).
-pub(crate) const REQUEST_COMMANDS: &[&str] = &["GET", "EVALSHA", "EVAL"];
-/// The commands of a [`RedisPool`](crate::RedisPool).
-pub(crate) const POOL_COMMANDS: &[&str] = &["MGET", "SET", PIPELINE];
+/// The commands whose labels are bound.
+const COMMANDS: [&str; 6] = ["GET", "EVALSHA", "EVAL", "MGET", "SET", PIPELINE];
 /// The name of several commands that are sent together.
 const PIPELINE: &str = "PIPELINE";
 
@@ -28,11 +26,10 @@ pub(crate) struct CommandOperations {
 pub(crate) type Replies = Vec<Result<Value, CommandError>>;
 
 impl CommandOperations {
-    /// Binds the labels of these commands.
-    pub(crate) fn new(commands: &[&'static str]) -> Self {
+    pub(crate) fn new() -> Self {
         let client = DatabaseClient::new("redis");
         Self {
-            commands: commands.iter().map(|&name| (name, client.operation(name))).collect(),
+            commands: COMMANDS.iter().map(|&name| (name, client.operation(name))).collect(),
             other: Arc::default(),
             client,
         }
@@ -47,17 +44,27 @@ impl CommandOperations {
         }
     }
 
-    /// Prepares to observe commands that are sent together.
-    pub(crate) fn batch(&self, commands: &[Cmd]) -> CommandBatch<'_> {
-        if let [command] = commands {
-            let operation = self.of(name_of(command));
-            return CommandBatch { operation, span: operation.span() };
+    /// Observes commands that are sent together. The first error is that of the operation.
+    pub(crate) async fn observe_all(
+        &self,
+        commands: &[Cmd],
+        replies: impl Future<Output = Replies>,
+    ) -> Replies {
+        let name = if let [command] = commands { name_of(command) } else { PIPELINE.as_bytes() };
+        let (operation, span) = (self.of(name), self.of(name).span());
+        if commands.len() > 1 {
+            // Signed: the exporter writes unsigned numbers as text.
+            span.record("db.operation.batch.size", i64::try_from(commands.len()).unwrap_or(i64::MAX));
         }
-        let pipeline = self.of(PIPELINE.as_bytes());
-        let span = pipeline.span();
-        // Signed: the exporter writes unsigned numbers as text.
-        span.record("db.operation.batch.size", i64::try_from(commands.len()).unwrap_or(i64::MAX));
-        CommandBatch { operation: pipeline, span }
+        let replies = async {
+            let replies = replies.await;
+            if replies.iter().any(Result::is_err) { Err(replies) } else { Ok(replies) }
+        };
+        let first_error = |replies: &Replies| {
+            let first = replies.iter().find_map(|reply| reply.as_ref().err());
+            first.map_or(ErrorType::Error, CommandError::error_type)
+        };
+        operation.observe_in(span, replies, first_error).await.unwrap_or_else(identity)
     }
 }
 
@@ -68,57 +75,13 @@ pub(crate) fn name_of(command: &Cmd) -> &[u8] {
     }
 }
 
-/// Commands that are sent together.
-pub(crate) struct CommandBatch<'operations> {
-    operation: &'operations Operation,
-    span: Span,
-}
-
-impl CommandBatch<'_> {
-    /// Observes the commands. The first error reply is the error of the operation.
-    pub(crate) async fn observe(
-        self,
-        replies: impl Future<Output = Result<Replies, CommandError>>,
-    ) -> Result<Replies, CommandError> {
-        let replies = async {
-            match replies.await {
-                Ok(replies) if replies.iter().any(Result::is_err) => Err(BatchError::Some(replies)),
-                Ok(replies) => Ok(replies),
-                Err(error) => Err(BatchError::All(error)),
-            }
-        };
-        match self.operation.observe_in(self.span, replies, BatchError::error_type).await {
-            Ok(replies) | Err(BatchError::Some(replies)) => Ok(replies),
-            Err(BatchError::All(error)) => Err(error),
-        }
-    }
-}
-
-/// Several commands of which not all succeeded.
-enum BatchError {
-    All(CommandError),
-    Some(Replies),
-}
-
-impl BatchError {
-    fn error_type(&self) -> ErrorType {
-        match self {
-            Self::All(error) => error.error_type(),
-            Self::Some(replies) => {
-                let first = replies.iter().find_map(|reply| reply.as_ref().err());
-                first.map_or(ErrorType::Error, CommandError::error_type)
-            }
-        }
-    }
-}
-
 /// Reports whether all of these connections are up, for as long as they exist. Reports nothing if no Redis is
 /// configured.
 pub(crate) fn observe_connections<'a>(
     name: &'static str,
-    connections: impl IntoIterator<Item = &'a Arc<SharedConnection>>,
+    connections: impl IntoIterator<Item = &'a Arc<Servers>>,
 ) {
-    let connections: Vec<Weak<SharedConnection>> = connections.into_iter().map(Arc::downgrade).collect();
+    let connections: Vec<Weak<Servers>> = connections.into_iter().map(Arc::downgrade).collect();
     if connections.is_empty() {
         return;
     }
@@ -129,8 +92,7 @@ pub(crate) fn observe_connections<'a>(
         .with_callback(move |observer| {
             let open: Option<Vec<_>> = connections.iter().map(Weak::upgrade).collect();
             let Some(open) = open else { return };
-            let is_connected =
-                open.iter().all(|shared| shared.state.borrow().public() == ConnectionState::Connected);
+            let is_connected = open.iter().all(|servers| servers.state() == ConnectionState::Connected);
             observer.observe(is_connected.into(), &label);
         })
         .build();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use chart_index_tests::{PrivateRedis, PrivateRedisCluster};
 use redis::aio::MultiplexedConnection;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep};
 
 use crate::{ConnectionState, RedisConfig, RedisConnection, RedisEndpoint};
 
@@ -87,6 +87,9 @@ pub fn patient(config: RedisConfig) -> RedisConfig {
 
 /// Waits until a connection is in this state; fails after 20 s.
 pub async fn wait_for_state(connection: &RedisConnection, state: ConnectionState) {
-    let waited = timeout(Duration::from_secs(20), connection.wait_for_state(state)).await;
-    assert!(waited.is_ok(), "the connection is {:?}, not {state:?}", connection.state());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while connection.state() != state {
+        assert!(Instant::now() < deadline, "the connection is {:?}, not {state:?}", connection.state());
+        sleep(Duration::from_millis(1)).await;
+    }
 }

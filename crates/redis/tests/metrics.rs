@@ -2,13 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-use std::time::Duration;
-
 use chart_index_redis::testing::{RedisServer, wait_for_state};
-use chart_index_redis::{CommandError, ConnectionState, RedisConfig, RedisConnection, RedisPool};
+use chart_index_redis::{CommandError, ConnectionState, RedisConfig, RedisConnection};
 use chart_index_tests::{RecordedSpan, RecordedTelemetry};
 use redis::{Cmd, cmd};
-use tokio::time::Instant;
 use tracing::{Instrument, info_span};
 
 const OPERATIONS: &str = "db.client.operation.duration";
@@ -53,9 +50,9 @@ async fn operations_are_counted_by_command_and_error() {
     let unknown = command("EVALSHA", &["ffffffffffffffffffffffffffffffffffffffff", "0"]);
     connection.run(&get, deadline).await.unwrap();
     connection.run(&unknown, deadline).await.unwrap_err();
-    connection.run(&command("SET", &["key", "value"]), deadline).await.unwrap();
+    connection.run(&command("APPEND", &["key", "value"]), deadline).await.unwrap();
     for (name, expected) in
-        [("GET", (1, [0; 3])), ("EVALSHA", (1, [0, 0, 1])), ("_OTHER", (1, [0; 3])), ("SET", (0, [0; 3]))]
+        [("GET", (1, [0; 3])), ("EVALSHA", (1, [0, 0, 1])), ("_OTHER", (1, [0; 3])), ("APPEND", (0, [0; 3]))]
     {
         assert_eq!(operations(&telemetry, name), expected, "{name}");
     }
@@ -94,37 +91,21 @@ async fn nothing_is_measured_without_redis() {
 }
 
 #[tokio::test]
-async fn pool_counts_operations() {
+async fn commands_that_are_sent_together_are_one_operation() {
     let telemetry = RecordedTelemetry::start();
     let server = RedisServer::start(&[]);
-    let pool = RedisPool::new(&server.patient_config()).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    let set = command("SET", &["key", "value"]);
-    pool.run_all(std::slice::from_ref(&set), deadline).await.unwrap();
-    pool.run_all(&[set.clone(), set], deadline).await.unwrap();
-    for (name, expected) in [("SET", 1), ("PIPELINE", 1), ("MGET", 0)] {
-        assert_eq!(operations(&telemetry, name), (expected, [0; 3]), "{name}");
+    let connection = connect(server.patient_config()).await;
+    let (set, unknown) = (command("SET", &["key", "value"]), command("NONE", &[]));
+    let run = async |commands: &[Cmd]| {
+        let replies = connection.run_all(commands, connection.deadline()).await;
+        replies.iter().map(Result::is_ok).collect::<Vec<_>>()
+    };
+    assert_eq!(run(std::slice::from_ref(&set)).await, [true]);
+    assert_eq!(run(&[set.clone(), set.clone()]).await, [true, true]);
+    assert_eq!(run(&[set.clone(), unknown, set]).await, [true, false, true]);
+    for (name, expected) in [("SET", (1, [0; 3])), ("PIPELINE", (2, [0, 0, 1])), ("MGET", (0, [0; 3]))] {
+        assert_eq!(operations(&telemetry, name), expected, "{name}");
     }
-}
-
-#[tokio::test]
-async fn unavailable_redis_fails_operations_of_the_pool() {
-    let telemetry = RecordedTelemetry::start();
-    let mut server = RedisServer::start(&[]);
-    let pool = RedisPool::new(&server.config()).unwrap();
-    let mget = command("MGET", &["key"]);
-    let run = async |wait| pool.run_all(std::slice::from_ref(&mget), Instant::now() + wait).await;
-    run(Duration::from_secs(20)).await.unwrap();
-    server.freeze();
-    let reply = run(Duration::from_millis(10)).await;
-    assert!(matches!(reply, Err(CommandError::TimedOut)), "{reply:?}");
-    server.thaw();
-    server.kill();
-    let reply = run(Duration::from_secs(20)).await;
-    assert!(!matches!(reply, Ok(_) | Err(CommandError::TimedOut)), "{reply:?}");
-    server.restart();
-    run(Duration::from_secs(20)).await.unwrap();
-    assert_eq!(operations(&telemetry, "MGET"), (4, [1, 1, 0]));
 }
 
 #[tokio::test]

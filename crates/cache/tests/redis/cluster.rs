@@ -1,7 +1,11 @@
 //! A Redis Cluster of three nodes.
 
+use std::time::Duration;
+
 use chart_index_cache::CacheConfig;
+use chart_index_redis::RedisConfig;
 use chart_index_redis::testing::RedisCluster;
+use futures_util::future::join_all;
 
 use crate::support::{Replica, Store, eventually, key, version};
 
@@ -31,4 +35,32 @@ async fn replicas_share_the_records_of_a_cluster() {
         assert_eq!(there.read_limited(1, key(number), &store).await, Ok(version(0)));
     }
     assert_eq!(store.reads(), KEYS, "the other replica found them in the cluster");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_records_of_a_frozen_node_are_read_from_the_store() {
+    let cluster = RedisCluster::start();
+    let config = RedisConfig { request_timeout: Duration::from_secs(2), ..cluster.config() };
+    let replica = || Replica::with(config.clone(), CacheConfig::default());
+    let (writer, single, batch) = (replica().await, replica().await, replica().await);
+    let store = Store::default();
+    for number in 0..KEYS {
+        writer.read(key(number), &store).await;
+    }
+    eventually(async || records(&cluster).await.iter().sum::<u64>() == KEYS).await;
+    let frozen = records(&cluster).await[1];
+    cluster.nodes[1].freeze();
+
+    let store = Store::default();
+    join_all((0..KEYS).map(|number| single.read(key(number), &store))).await;
+    assert_eq!(store.reads(), frozen, "single reads");
+
+    let keys: Vec<_> = (0..KEYS).map(key).collect();
+    let mut missing = 0;
+    let fill = async |positions: Vec<usize>| {
+        missing = positions.len() as u64;
+        Ok(positions.iter().map(|_| version(0)).collect())
+    };
+    let responses = batch.cache.get_or_fill_many(&keys, fill).await.unwrap();
+    assert_eq!((responses.len() as u64, missing), (KEYS, frozen), "a batch");
 }

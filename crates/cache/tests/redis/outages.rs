@@ -28,7 +28,7 @@ async fn slowest(replica: &Replica, keys: std::ops::Range<u64>, store: &Store) -
 
 /// Waits until the replica writes to Redis again.
 async fn recovers(server: &RedisServer, replica: &Replica, number: u64) {
-    for connection in [&replica.connections.main, &replica.connections.rox] {
+    for connection in replica.connections() {
         wait_for_state(connection, ConnectionState::Connected).await;
     }
     replica.read(key(number), &Store::default()).await;

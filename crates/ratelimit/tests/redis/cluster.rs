@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::Group;
-use chart_index_redis::ConnectionState;
+use chart_index_ratelimit::{Group, Limiter};
 use chart_index_redis::testing::{RedisCluster, RedisServer, wait_for_state};
+use chart_index_redis::{ConnectionState, RedisConfig};
 use futures_util::future::join_all;
 use redis::cmd;
 use tokio::time::Instant;
 
 use crate::support::history::{History, admissions};
-use crate::support::{MAX_WAIT, address, config, key, replica};
+use crate::support::{address, config, key, replica};
 
 const LIMIT: u32 = 10;
 const WINDOW: Duration = Duration::from_millis(700);
@@ -59,56 +59,128 @@ async fn flushed_scripts_are_sent_again_to_each_node() {
     assert_eq!(limiter.counts().by_local_window, 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_node_does_not_slow_requests_and_recovers() {
-    let mut cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl3:"), cluster.config()).await;
-    cluster.nodes[1].kill();
-    let mut client = 0..;
-    let mut next_takes = async || {
+/// The failed node.
+const FAILED: usize = 1;
+/// Long enough that a busy machine is not a failed node, and so long that no request may wait for it often.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Two replicas, and a cluster in which one node fails.
+struct Failing {
+    cluster: RedisCluster,
+    replicas: Vec<Limiter>,
+}
+
+impl Failing {
+    async fn start() -> Self {
+        let cluster = RedisCluster::start();
+        let redis = RedisConfig { request_timeout: REQUEST_TIMEOUT, ..cluster.config() };
+        let config = config(LIMIT, Duration::from_mins(1), "rl3:");
+        let replicas = join_all((0..2).map(|_| replica(&config, redis.clone()))).await;
+        Self { cluster, replicas }
+    }
+
+    /// The node with the key of a client: each has a third of the slots.
+    fn node_of(&self, client: u32) -> usize {
+        let slot = self.cluster.nodes[0].cli(&["CLUSTER", "KEYSLOT", &key(client)]);
+        slot.parse::<usize>().unwrap() * 3 / 16_384
+    }
+
+    /// The number of requests that both replicas admit, more than twice the limit of which they get.
+    async fn admitted(&self, client: u32) -> usize {
+        let mut admitted = 0;
+        for replica in &self.replicas {
+            for _ in 0..LIMIT + 5 {
+                admitted += usize::from(replica.check(Group::Lookup, address(client)).await.is_ok());
+            }
+        }
+        admitted
+    }
+
+    /// Each replica decides on the clients of the failed node by itself and at once; the others share a limit.
+    async fn only_its_keys_are_decided_locally(&self) {
+        // The checks with which the replicas notice.
+        let checks = self
+            .replicas
+            .iter()
+            .flat_map(|replica| (0..60).map(|client| replica.check(Group::Rox, address(client))));
+        join_all(checks.collect::<Vec<_>>()).await;
+        let nodes: Vec<_> = (0..12).map(|client| self.node_of(client)).collect();
+        assert!((0..3).all(|node| nodes.contains(&node)), "{nodes:?}");
         let started = Instant::now();
-        assert!(limiter.check(Group::Lookup, address(client.next().unwrap())).await.is_ok());
-        started.elapsed()
-    };
-    while limiter.connection().state() != ConnectionState::Unavailable {
-        assert!(next_takes().await < MAX_WAIT);
+        for (client, node) in (0..).zip(nodes) {
+            let limits = if node == FAILED { 2 } else { 1 };
+            assert_eq!(
+                self.admitted(client).await,
+                limits * LIMIT as usize,
+                "client {client} on node {node}"
+            );
+        }
+        assert!(started.elapsed() < 2 * REQUEST_TIMEOUT, "{:?}", started.elapsed());
     }
-    // It stays unavailable for all nodes until every node replies; requests do not wait for attempts to
-    // reconnect.
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(2) {
-        assert!(next_takes().await < MAX_WAIT);
-        assert_ne!(limiter.connection().state(), ConnectionState::Connected);
+
+    /// All clients share a limit again.
+    async fn recovers(&self) {
+        for replica in &self.replicas {
+            wait_for_state(replica.connection(), ConnectionState::Connected).await;
+        }
+        for client in 100..112 {
+            assert_eq!(self.admitted(client).await, LIMIT as usize, "client {client}");
+        }
     }
-    cluster.nodes[1].restart();
-    wait_for_state(limiter.connection(), ConnectionState::Connected).await;
-    assert!(next_takes().await < MAX_WAIT);
-    assert!(limiter.counts().by_redis > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn isolated_cluster_node_does_not_count_as_connected() {
-    let cluster = RedisCluster::start();
-    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl3:"), cluster.config()).await;
-    // The state of a node in a minority: it replies but accepts no commands. A node without all slots is in it
-    // as well.
-    let node = &cluster.nodes[1];
-    let slots = node.cli(&["CLUSTER", "SLOTS"]);
-    let own = slots.lines().collect::<Vec<_>>().windows(4).find_map(|lines| {
-        let [first, _last, _host, port] = lines else { return None };
-        (port.trim() == node.port.to_string()).then(|| first.trim().to_owned())
-    });
-    let last = own.expect("the node has slots");
-    node.cli(&["CLUSTER", "DELSLOTS", &last]);
+async fn only_keys_of_a_frozen_node_are_decided_locally() {
+    let test = Failing::start().await;
+    test.cluster.nodes[FAILED].freeze();
+    test.only_its_keys_are_decided_locally().await;
+    test.cluster.nodes[FAILED].thaw();
+    test.recovers().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_keys_of_a_killed_node_are_decided_locally() {
+    let mut test = Failing::start().await;
+    test.cluster.nodes[FAILED].kill();
+    test.only_its_keys_are_decided_locally().await;
+    test.cluster.nodes[FAILED].restart();
+    test.recovers().await;
+}
+
+/// A node in a minority replies but accepts no commands. One that lacks a slot is in the same state.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_keys_of_an_isolated_node_are_decided_locally() {
+    let test = Failing::start().await;
+    let node = &test.cluster.nodes[FAILED];
+    node.cli(&["CONFIG", "SET", "cluster-require-full-coverage", "yes"]);
+    node.cli(&["CLUSTER", "DELSLOTS", "8000"]);
     eventually_fails(node).await;
     assert_eq!(node.cli(&["PING"]), "PONG");
-    wait_for_state(limiter.connection(), ConnectionState::Unavailable).await;
-    node.cli(&["CLUSTER", "ADDSLOTS", &last]);
-    wait_for_state(limiter.connection(), ConnectionState::Connected).await;
+    test.only_its_keys_are_decided_locally().await;
+    node.cli(&["CLUSTER", "ADDSLOTS", "8000"]);
+    test.recovers().await;
 }
 
 async fn eventually_fails(node: &RedisServer) {
     while !node.cli(&["CLUSTER", "INFO"]).contains("cluster_state:fail") {
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slot_that_has_moved_is_found() {
+    let cluster = RedisCluster::start();
+    let limiter = replica(&config(LIMIT, Duration::from_mins(1), "rl3:"), cluster.patient_config()).await;
+    let slot = cluster.nodes[0].cli(&["CLUSTER", "KEYSLOT", &key(1)]);
+    let to = &cluster.nodes[(slot.parse::<usize>().unwrap() * 3 / 16_384 + 1) % 3];
+    let id = to.cli(&["CLUSTER", "MYID"]);
+    to.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &id]);
+    for node in &cluster.nodes {
+        node.cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &id]);
+    }
+    let started = Instant::now();
+    while limiter.counts().by_redis == 0 {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        let _ = limiter.check(Group::Lookup, address(1)).await;
     }
 }

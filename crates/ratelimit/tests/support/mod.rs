@@ -37,7 +37,7 @@ pub(crate) fn key(client: u32) -> String {
 /// The key with these digits in the bucket of a client, an IPv4 address or an IPv6 /48.
 pub(crate) fn tagged_key(client: u64, digits: &str) -> String {
     let hash = client.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    format!("rl2:l:{{{}}}{digits}", HASH_TAGS[((hash * 24) >> 32) as usize])
+    format!("rl3:l:{{{}}}{digits}", HASH_TAGS[((hash * 24) >> 32) as usize])
 }
 
 /// A configuration with one limit for all groups.

@@ -87,12 +87,17 @@ impl CheckQueue {
     }
 
     async fn send_waiting(self: Arc<Self>) {
-        let waiting = std::mem::take(&mut *self.waiting());
+        let mut waiting = std::mem::take(&mut *self.waiting());
+        let is_cluster = self.connection.is_cluster();
+        if is_cluster {
+            waiting.sort_unstable_by_key(|waiting| waiting.check.address.bucket());
+        }
         let (checks, decided): (Vec<_>, Vec<_>) =
             waiting.into_iter().map(|waiting| (waiting.check, waiting.decided)).unzip();
-        // The keys of a call must be on one node of a cluster.
-        let max_checks = if self.connection.is_cluster() { 1 } else { MAX_CHECKS };
-        let replies = join_all(checks.chunks(max_checks).map(|checks| self.ask(checks))).await;
+        // In a cluster, the keys of a call must have the same hash tag.
+        let one_call = |a: &Check, b: &Check| !is_cluster || a.address.bucket() == b.address.bucket();
+        let calls = checks.chunk_by(one_call).flat_map(|checks| checks.chunks(MAX_CHECKS));
+        let replies = join_all(calls.map(|checks| self.ask(checks))).await;
         for (decided, reply) in decided.into_iter().zip(replies.into_iter().flatten()) {
             // Fails if the request was dropped.
             let _ = decided.send(reply);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chart_index_ratelimit::{Group, Limiter};
+use chart_index_ratelimit::{Decision, Group, Limiter};
 use chart_index_redis::testing::{RedisCluster, RedisServer, wait_for_state};
 use chart_index_redis::{ConnectionState, RedisConfig};
 use futures_util::future::join_all;
@@ -56,6 +56,21 @@ async fn flushed_scripts_are_sent_again_to_each_node() {
         assert_eq!(body.unwrap(), redis::Value::Nil);
         assert!(decision.is_ok());
     }
+    assert_eq!(limiter.counts().by_local_window, 0);
+}
+
+#[tokio::test]
+async fn concurrent_checks_make_one_call_for_each_bucket() {
+    let cluster = RedisCluster::start();
+    let limiter = replica(&config(2, Duration::from_mins(1), "rl2:"), cluster.patient_config()).await;
+    let calls = || cluster.nodes.iter().map(|node| node.calls("evalsha")).collect::<Vec<_>>();
+    let check_all =
+        async || join_all((0..200).map(|client| limiter.check(Group::Lookup, address(client)))).await;
+    assert!(check_all().await.iter().all(Decision::is_admitted));
+    let before = calls();
+    assert!(check_all().await.iter().all(Decision::is_admitted));
+    let calls: Vec<_> = calls().iter().zip(before).map(|(after, before)| after - before).collect();
+    assert_eq!(calls, [8; 3], "24 buckets");
     assert_eq!(limiter.counts().by_local_window, 0);
 }
 

@@ -9,6 +9,7 @@
 mod leftovers;
 mod meilisearch;
 mod redis;
+mod redis_cluster;
 mod replicas;
 mod report;
 mod site;

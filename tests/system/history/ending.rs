@@ -74,7 +74,7 @@ async fn compare_with_model(world: &World, client: &Client) -> Result<(), String
 /// Runs the checks of `chart-indexer`.
 fn verify(world: &World, ending: &mut Ending) {
     let run = |arguments: &[&str]| {
-        let output = world.system().indexer(world.programs(), WRITERS[0], arguments).output();
+        let output = world.system().indexer(WRITERS[0], arguments).output();
         let output = output.expect("it starts");
         let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         (output.status.success(), text.concat())
@@ -118,20 +118,20 @@ async fn compare_with_copy(world: &World) -> Result<(), String> {
         let mut system = world.system();
         let exports = system.exports();
         let folder = exports.to_str().expect("a readable path");
-        let printed = system.run_indexer(world.programs(), &["export", folder, "--rox"]);
+        let printed = system.run_indexer(&["export", folder, "--rox"]);
         let (export, _) = printed.split_once(": ").ok_or("no path of the export")?;
         system.postgres.psql("postgres", &format!("CREATE DATABASE {COPY} TEMPLATE template0"));
         let url = database_url(COPY);
         for arguments in [&["migrate"][..], &["import", export]] {
             let arguments = [&["--database-url", url.as_str()], arguments].concat();
-            let mut command = system.indexer(world.programs(), WRITERS[0], &arguments);
+            let mut command = system.indexer(WRITERS[0], &arguments);
             let output = command.output().expect("it starts");
             if !output.status.success() {
                 return Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
             }
         }
         let databases = [(WRITERS[0], "chart_index"), (WRITERS[1], COPY)];
-        Ok(databases.map(|(writer, database)| system.start_replica(world.programs(), writer, database)))
+        Ok(databases.map(|(writer, database)| system.start_replica(writer, database)))
     })?;
     let start = Instant::now();
     while replicas.iter().any(|replica| http_status(*replica, "/api/chartsets") != Some(200)) {

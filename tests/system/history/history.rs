@@ -1,7 +1,7 @@
 //! One history: starts the system, performs the steps, ends all faults, and records everything.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, ScopedJoinHandle};
@@ -32,7 +32,6 @@ pub(crate) struct World {
     model: Mutex<Model>,
     pub(crate) names: Arc<Names>,
     log: Mutex<Log>,
-    programs: Option<PathBuf>,
     stopped: Mutex<bool>,
     stop: Condvar,
 }
@@ -89,10 +88,6 @@ impl World {
         self.log.lock().expect("no actor panicked")
     }
 
-    pub(crate) fn programs(&self) -> Option<&Path> {
-        self.programs.as_deref()
-    }
-
     /// Waits for this time, or until the steps end. Returns whether they go on.
     pub(crate) fn pause(&self, duration: Duration) -> bool {
         let stopped = self.stopped.lock().expect("no actor panicked");
@@ -113,7 +108,7 @@ pub(crate) fn run(options: &Options, steps: &[Step]) -> History {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            let system = System::start(number, options.programs.as_deref());
+            let system = System::start(number, options.programs.clone());
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
             runtime.expect("a runtime").block_on(run_on(system, options, steps))
         });
@@ -122,7 +117,7 @@ pub(crate) fn run(options: &Options, steps: &[Step]) -> History {
 }
 
 async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
-    let names = Arc::new(Names::new(&chartset_ids(&system, options.programs.as_deref())));
+    let names = Arc::new(Names::new(&chartset_ids(&system)));
     let replicas = REPLICAS.map(|replica| system.socket_address(replica, 8080));
     let haproxy = system.socket_address("haproxy", 8080);
     let start = Instant::now();
@@ -132,7 +127,6 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
         model: Mutex::new(Model::new()),
         names: Arc::clone(&names),
         log: Mutex::default(),
-        programs: options.programs.clone(),
         stopped: Mutex::new(false),
         stop: Condvar::new(),
     });
@@ -239,13 +233,13 @@ fn fill(writers: &mut [Writer], seed: u64) {
 }
 
 /// The ids of all sets, by the ids of their sources.
-fn chartset_ids(system: &System, programs: Option<&Path>) -> BTreeMap<String, String> {
+fn chartset_ids(system: &System) -> BTreeMap<String, String> {
     let library = Library::new();
     for set in 0..SETS {
         library.osu(&format!("alpha/{} set/0.osu", source_id(set)), names::spec(set, 0, 0));
     }
     let arguments = ["ingest", "--dry-run", "--report", "/dev/stdout", &library.argument()];
-    let printed = system.run_indexer(programs, &arguments);
+    let printed = system.run_indexer(&arguments);
     let reports = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let ids = reports.filter_map(|report| {
         let id = report["chartset"].as_str()?;

@@ -70,15 +70,7 @@ impl Operator {
             log.faults.len() - 1
         };
         match fault {
-            Fault::Kill("redis", duration) => {
-                let name = self.world.system().redis();
-                self.kill(name, *duration);
-            }
             Fault::Kill(name, duration) => self.kill(name, *duration),
-            Fault::Freeze("redis", duration) => {
-                let name = self.world.system().redis();
-                self.freeze(name, *duration);
-            }
             Fault::Freeze(name, duration) => self.freeze(name, *duration),
             Fault::Separate(first, second, duration) => {
                 self.world.system().set_separated(first, second, true);
@@ -115,12 +107,14 @@ impl Operator {
     }
 
     fn kill(&self, name: &str, duration: Duration) {
+        let name = self.world.system().primary_of(name);
         self.world.system().kill_process(name);
         self.wait(duration);
         self.world.system().start_process(name);
     }
 
     fn freeze(&self, name: &str, duration: Duration) {
+        let name = self.world.system().primary_of(name);
         self.world.system().set_frozen(name, true);
         self.wait(duration);
         self.world.system().set_frozen(name, false);
@@ -163,7 +157,7 @@ impl Operator {
     fn after_reset(&self) {
         self.world.system().postgres.back_up();
         if self.world.system().has_meilisearch {
-            let mut command = self.world.system().indexer(self.world.programs(), FOLLOW, &["rebuild"]);
+            let mut command = self.world.system().indexer(FOLLOW, &["rebuild"]);
             let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
             self.world.system().start_process(FOLLOW);
         }

@@ -1,5 +1,7 @@
 //! The system under test: every service in a network namespace of its own.
 
+mod services;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -8,9 +10,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chart_index_system_tests::haproxy_program;
 use chart_index_system_tests::network::{HOST, Networks, project_name};
-use chart_index_tests::{PrivateMeilisearch, program, workspace_root};
+use chart_index_tests::PrivateMeilisearch;
 
 use crate::postgres::PostgresPair;
 use crate::process::{Process, in_namespace};
@@ -31,21 +32,8 @@ const REDIS_ADDRESS: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 201);
 /// The network of all services, whose addresses the replicas trust to forward those of clients.
 const SUBNET: &str = "172.31.0.0/24";
 
-/// Which servers of `compose/haproxy.cfg` are which replica.
-const SERVERS: [(&str, &str); 6] = [
-    ("lookup-1", "replica-1"),
-    ("lookup-2", "replica-2"),
-    ("browse-1", "replica-2"),
-    ("browse-2", "replica-3"),
-    ("pages-1", "replica-3"),
-    ("pages-2", "replica-1"),
-];
-
 /// Maximum time until a service listens.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// How many seconds the clock of a replica is ahead. The difference between any two is 30 s.
-const CLOCKS: [(&str, &str); 2] = [("replica-2", "+15s"), ("replica-3", "-15s")];
 
 /// All services, and what separates them. Dropping the value ends all processes and deletes the namespaces.
 #[derive(Debug)]
@@ -57,6 +45,8 @@ pub(crate) struct System {
     separated: BTreeSet<(String, String)>,
     networks: Networks,
     pub(crate) has_meilisearch: bool,
+    /// Their folder; by default that of this program.
+    programs: Option<PathBuf>,
     folder: Folder,
 }
 
@@ -72,12 +62,11 @@ impl Drop for Folder {
 impl System {
     /// Starts all services, over a migrated database. The thread must be in the namespace of the host
     /// afterwards.
-    pub(crate) fn start(number: u32, programs: Option<&Path>) -> Self {
+    pub(crate) fn start(number: u32, programs: Option<PathBuf>) -> Self {
         let name = project_name(number);
         let folder = Folder(std::env::temp_dir().join(&name));
         std::fs::create_dir(&folder.0).expect("a folder");
-        let meilisearch = PrivateMeilisearch::program();
-        let has_meilisearch = meilisearch.is_some();
+        let has_meilisearch = PrivateMeilisearch::program().is_some();
         let networks = create_networks(&name, has_meilisearch);
         networks.enter_host();
         let address = |service: &str| networks.address(service).to_string();
@@ -94,6 +83,7 @@ impl System {
             separated: BTreeSet::new(),
             networks,
             has_meilisearch,
+            programs,
             folder,
         };
         for (services, address) in [(POSTGRES, POSTGRES_ADDRESS), (REDIS, REDIS_ADDRESS)] {
@@ -102,90 +92,14 @@ impl System {
             }
         }
         system.deliver_shared_addresses();
-        system.create_processes(programs, meilisearch.as_deref());
-        system.run_indexer(programs, &["migrate"]);
+        system.add_services();
+        system.run_indexer(&["migrate"]);
         let names: Vec<_> = system.processes.keys().copied().filter(|name| *name != "haproxy").collect();
         for name in names {
             system.start_process(name);
         }
         system.start_process("haproxy");
         system
-    }
-
-    fn create_processes(&mut self, programs: Option<&Path>, meilisearch: Option<&Path>) {
-        let exports = self.exports();
-        std::fs::create_dir(&exports).expect("a folder");
-        let path = |path: &Path| path.to_str().expect("a readable path").to_owned();
-        for (index, name) in REDIS.into_iter().enumerate() {
-            let mut words = vec!["redis-server".to_owned()];
-            let options = ["--protected-mode", "no", "--save", "", "--appendonly", "no", "--port", "6379"];
-            words.extend(options.map(str::to_owned));
-            // A full synchronisation begins at once, and not 5 s after it was requested.
-            words.extend(["--repl-diskless-sync-delay".to_owned(), "0".to_owned()]);
-            if index == 1 {
-                words.extend(["--replicaof".to_owned(), self.address(REDIS[0]), "6379".to_owned()]);
-            }
-            self.add(name, words, &[]);
-        }
-        let nodes = if self.has_meilisearch { &NODES[..] } else { &[] };
-        for name in nodes {
-            let words = [
-                &path(meilisearch.expect("a program")),
-                "--db-path",
-                "data",
-                "--http-addr",
-                "0.0.0.0:7700",
-                "--no-analytics",
-                "--max-indexing-memory",
-                "256MiB",
-                "--max-indexing-threads",
-                "1",
-            ];
-            self.add(name, words.map(str::to_owned).to_vec(), &[]);
-        }
-        let nodes = self.has_meilisearch.then(|| ("MEILISEARCH_URL", self.node_urls()));
-        for name in REPLICAS {
-            let words = vec![path(&program_in(programs, "chart-index")), "serve".to_owned()];
-            let mut variables = vec![
-                ("DATABASE_URL", database_url("chart_index")),
-                ("LISTEN", "0.0.0.0:8080".to_owned()),
-                ("ADMIN_LISTEN", "0.0.0.0:9090".to_owned()),
-                ("TRUSTED_PROXIES", SUBNET.to_owned()),
-                ("EXPORTS_DIR", path(&exports)),
-                ("RATE_LIMIT_BULK", "1000000".to_owned()),
-                ("LOG_FORMAT", "json".to_owned()),
-            ];
-            if let Some((_, offset)) = CLOCKS.iter().find(|(replica, _)| *replica == name) {
-                variables.push(("LD_PRELOAD", path(&faketime_library())));
-                variables.push(("FAKETIME", (*offset).to_owned()));
-                variables.push(("DONT_FAKE_MONOTONIC", "1".to_owned()));
-            }
-            variables.extend(nodes.clone());
-            if name != REPLICAS[2] {
-                variables.push(("REDIS_URL", redis_url()));
-            }
-            self.add(name, words, &variables);
-        }
-        let words = vec![path(&program_in(programs, "chart-indexer")), "follow".to_owned()];
-        let mut variables = vec![("DATABASE_URL", database_url("chart_index"))];
-        variables.extend(nodes);
-        self.add(FOLLOW, words, &variables);
-        std::fs::write(self.folder.0.join("haproxy.cfg"), self.haproxy_configuration()).expect("a file");
-        let words = [haproxy_program(), "-db", "-f", &path(&self.folder.0.join("haproxy.cfg"))];
-        self.add("haproxy", words.map(str::to_owned).to_vec(), &[]);
-    }
-
-    /// `compose/haproxy.cfg`, with the addresses of the replicas.
-    fn haproxy_configuration(&self) -> String {
-        let file = workspace_root().join("compose/haproxy.cfg");
-        let mut configuration = std::fs::read_to_string(file).expect("a configuration");
-        for (server, replica) in SERVERS {
-            let original = format!("server {server} {server}:8080\n");
-            assert!(configuration.contains(&original), "{server}");
-            let address = self.address(replica);
-            configuration = configuration.replace(&original, &format!("server {server} {address}:8080\n"));
-        }
-        configuration
     }
 
     fn add(&mut self, name: &'static str, words: Vec<String>, variables: &[(&str, String)]) {
@@ -216,7 +130,7 @@ impl System {
             assert!(start.elapsed() < START_TIMEOUT, "{name} does not start: {}", self.processes[name].log());
             thread::sleep(Duration::from_millis(10));
         }
-        if name == self.redis() {
+        if name == self.primary_of("redis") {
             // It may have been started as a replica.
             self.redis_cli(name, &["REPLICAOF", "NO", "ONE"]);
         }
@@ -263,7 +177,8 @@ impl System {
         self.deliver_shared_addresses();
     }
 
-    fn primary_of<'a>(&self, name: &'a str) -> &'a str {
+    /// The server that is the primary of `postgres` or `redis` now; the name itself of any other service.
+    pub(crate) fn primary_of<'a>(&self, name: &'a str) -> &'a str {
         match name {
             "postgres" => POSTGRES[self.postgres.primary()],
             "redis" => REDIS[self.redis_primary],
@@ -295,12 +210,7 @@ impl System {
 
     /// Deletes all keys of Redis.
     pub(crate) fn flush_redis(&self) {
-        self.redis_cli(REDIS[self.redis_primary], &["FLUSHALL"]);
-    }
-
-    /// The name of the primary of Redis.
-    pub(crate) fn redis(&self) -> &'static str {
-        REDIS[self.redis_primary]
+        self.redis_cli(self.primary_of("redis"), &["FLUSHALL"]);
     }
 
     fn redis_cli(&self, server: &str, words: &[&str]) {
@@ -325,9 +235,11 @@ impl System {
     }
 
     /// A command of `chart-indexer` in the namespace of a writer.
-    pub(crate) fn indexer(&self, programs: Option<&Path>, writer: &str, arguments: &[&str]) -> Command {
-        let program = program_in(programs, "chart-indexer").to_str().expect("a readable path").to_owned();
-        let words: Vec<_> = [program].into_iter().chain(arguments.iter().map(ToString::to_string)).collect();
+    pub(crate) fn indexer(&self, writer: &str, arguments: &[&str]) -> Command {
+        let words: Vec<_> = [self.program("chart-indexer")]
+            .into_iter()
+            .chain(arguments.iter().map(ToString::to_string))
+            .collect();
         let mut command = in_namespace(&self.networks.namespace(writer), &words);
         command.env("DATABASE_URL", database_url("chart_index"));
         if self.has_meilisearch {
@@ -338,28 +250,16 @@ impl System {
     }
 
     /// Runs a command of `chart-indexer` that must succeed.
-    pub(crate) fn run_indexer(&self, programs: Option<&Path>, arguments: &[&str]) -> String {
-        let output = self.indexer(programs, WRITERS[0], arguments).output().expect("it starts");
+    pub(crate) fn run_indexer(&self, arguments: &[&str]) -> String {
+        let output = self.indexer(WRITERS[0], arguments).output().expect("it starts");
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {error}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Starts a replica of a database, without Redis and Meilisearch, in the namespace of a writer.
-    pub(crate) fn start_replica(
-        &mut self,
-        programs: Option<&Path>,
-        writer: &'static str,
-        database: &str,
-    ) -> SocketAddr {
-        let program = program_in(programs, "chart-index").to_str().expect("a readable path").to_owned();
-        let variables = [
-            ("DATABASE_URL", database_url(database)),
-            ("LISTEN", "0.0.0.0:8080".to_owned()),
-            ("ADMIN_LISTEN", "0.0.0.0:9090".to_owned()),
-            ("TRUSTED_PROXIES", SUBNET.to_owned()),
-        ];
-        self.add(writer, vec![program, "serve".to_owned()], &variables);
+    pub(crate) fn start_replica(&mut self, writer: &'static str, database: &str) -> SocketAddr {
+        self.add_replica(writer, database, Vec::new());
         self.processes.get_mut(writer).expect("it was added").start();
         self.socket_address(writer, 8080)
     }
@@ -403,21 +303,6 @@ fn create_networks(name: &str, has_meilisearch: bool) -> Networks {
 /// A database on the primary.
 pub(crate) fn database_url(name: &str) -> String {
     format!("postgres://postgres@{POSTGRES_ADDRESS}/{name}")
-}
-
-fn redis_url() -> String {
-    format!("redis://{REDIS_ADDRESS}")
-}
-
-fn program_in(programs: Option<&Path>, name: &str) -> PathBuf {
-    programs.map_or_else(|| program(name), |folder| folder.join(name))
-}
-
-/// The library that fakes the clock. Not its wrapper, which leaves a semaphore behind when it is killed.
-fn faketime_library() -> PathBuf {
-    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
-    libraries.find(|library| library.is_file()).expect("faketime is installed")
 }
 
 /// The status of a response, if there is one.

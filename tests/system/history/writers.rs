@@ -177,7 +177,7 @@ impl Writer {
     /// Runs a command. Returns its output as well.
     fn execute_and_read(&self, arguments: &[&str], disturbance: Disturbance) -> (Outcome, String) {
         let writer = WRITERS[self.index];
-        let mut command = self.world.system().indexer(self.world.programs(), writer, arguments);
+        let mut command = self.world.system().indexer(writer, arguments);
         let start = self.world.now();
         let (outcome, printed) = self.wait(&mut command, disturbance);
         let words = format!("{writer}: {} ({disturbance:?})", arguments.join(" "));

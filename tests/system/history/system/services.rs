@@ -1,0 +1,127 @@
+//! The services: their programs and settings.
+
+use std::path::{Path, PathBuf};
+
+use chart_index_system_tests::haproxy_program;
+use chart_index_tests::{PrivateMeilisearch, program, workspace_root};
+
+use super::{FOLLOW, NODES, REDIS, REDIS_ADDRESS, REPLICAS, SUBNET, System, database_url};
+
+/// Which servers of `compose/haproxy.cfg` are which replica.
+const SERVERS: [(&str, &str); 6] = [
+    ("lookup-1", "replica-1"),
+    ("lookup-2", "replica-2"),
+    ("browse-1", "replica-2"),
+    ("browse-2", "replica-3"),
+    ("pages-1", "replica-3"),
+    ("pages-2", "replica-1"),
+];
+
+/// How many seconds the clock of a replica is ahead. The difference between any two is 30 s.
+const CLOCKS: [(&str, &str); 2] = [("replica-2", "+15s"), ("replica-3", "-15s")];
+
+impl System {
+    /// Adds all services, apart from PostgreSQL, without starting them.
+    pub(super) fn add_services(&mut self) {
+        std::fs::create_dir(self.exports()).expect("a folder");
+        self.add_redis();
+        let nodes = self.has_meilisearch.then(|| ("MEILISEARCH_URL", self.node_urls()));
+        if let Some(meilisearch) = PrivateMeilisearch::program() {
+            self.add_search_nodes(&path(&meilisearch));
+        }
+        for name in REPLICAS {
+            let mut variables = vec![
+                ("EXPORTS_DIR", path(&self.exports())),
+                ("RATE_LIMIT_BULK", "1000000".to_owned()),
+                ("LOG_FORMAT", "json".to_owned()),
+            ];
+            if let Some((_, offset)) = CLOCKS.iter().find(|(replica, _)| *replica == name) {
+                variables.push(("LD_PRELOAD", path(&faketime_library())));
+                variables.push(("FAKETIME", (*offset).to_owned()));
+                variables.push(("DONT_FAKE_MONOTONIC", "1".to_owned()));
+            }
+            variables.extend(nodes.clone());
+            if name != REPLICAS[2] {
+                variables.push(("REDIS_URL", format!("redis://{REDIS_ADDRESS}")));
+            }
+            self.add_replica(name, "chart_index", variables);
+        }
+        let variables: Vec<_> =
+            [("DATABASE_URL", database_url("chart_index"))].into_iter().chain(nodes).collect();
+        self.add(FOLLOW, vec![self.program("chart-indexer"), "follow".to_owned()], &variables);
+        let file = self.folder.0.join("haproxy.cfg");
+        std::fs::write(&file, self.haproxy_configuration()).expect("a file");
+        self.add("haproxy", words(&[haproxy_program(), "-db", "-f", &path(&file)]), &[]);
+    }
+
+    fn add_redis(&mut self) {
+        for (index, name) in REDIS.into_iter().enumerate() {
+            let mut command = words(&["redis-server", "--protected-mode", "no", "--port", "6379"]);
+            command.extend(words(&["--save", "", "--appendonly", "no"]));
+            // A full synchronisation begins at once, and not 5 s after it was requested.
+            command.extend(words(&["--repl-diskless-sync-delay", "0"]));
+            if index == 1 {
+                command.extend(words(&["--replicaof", &self.address(REDIS[0]), "6379"]));
+            }
+            self.add(name, command, &[]);
+        }
+    }
+
+    fn add_search_nodes(&mut self, program: &str) {
+        for name in NODES {
+            let mut command = words(&[program, "--db-path", "data", "--http-addr", "0.0.0.0:7700"]);
+            command.extend(words(&["--no-analytics", "--max-indexing-memory", "256MiB"]));
+            command.extend(words(&["--max-indexing-threads", "1"]));
+            self.add(name, command, &[]);
+        }
+    }
+
+    /// Adds a replica of a database with further variables.
+    pub(super) fn add_replica(
+        &mut self,
+        name: &'static str,
+        database: &str,
+        mut variables: Vec<(&str, String)>,
+    ) {
+        variables.extend([
+            ("DATABASE_URL", database_url(database)),
+            ("LISTEN", "0.0.0.0:8080".to_owned()),
+            ("ADMIN_LISTEN", "0.0.0.0:9090".to_owned()),
+            ("TRUSTED_PROXIES", SUBNET.to_owned()),
+        ]);
+        self.add(name, vec![self.program("chart-index"), "serve".to_owned()], &variables);
+    }
+
+    /// `compose/haproxy.cfg`, with the addresses of the replicas.
+    fn haproxy_configuration(&self) -> String {
+        let file = workspace_root().join("compose/haproxy.cfg");
+        let mut configuration = std::fs::read_to_string(file).expect("a configuration");
+        for (server, replica) in SERVERS {
+            let original = format!("server {server} {server}:8080\n");
+            assert!(configuration.contains(&original), "{server}");
+            let address = self.address(replica);
+            configuration = configuration.replace(&original, &format!("server {server} {address}:8080\n"));
+        }
+        configuration
+    }
+
+    /// The path of a program of the project.
+    pub(super) fn program(&self, name: &str) -> String {
+        path(&self.programs.as_ref().map_or_else(|| program(name), |folder| folder.join(name)))
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+fn path(path: &Path) -> String {
+    path.to_str().expect("a readable path").to_owned()
+}
+
+/// The library that fakes the clock. Not its wrapper, which leaves a semaphore behind when it is killed.
+fn faketime_library() -> PathBuf {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
+    libraries.find(|library| library.is_file()).expect("faketime is installed")
+}

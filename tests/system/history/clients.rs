@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use chart_index_tests::{Client, Random, Response};
 use reqwest::Method;
 
-use crate::model::{CHARTS, Chart, Moment, SETS, Set};
+use crate::model::{CHARTS, Chart, Moment, SETS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::names::{self, Names};
 
 /// Index of a replica, or HAProxy.
@@ -158,8 +158,8 @@ impl Request {
     fn random(random: &mut Random) -> Self {
         // A few entries are requested often.
         let few = random.one_in(2);
-        let chart = random.below(if few { 4 } else { CHARTS });
-        let set = random.below(if few { 3 } else { SETS });
+        let chart = if few { *random.pick(&[0, 1, UNTOUCHED_CHARTS.start]) } else { random.below(CHARTS) };
+        let set = if few { *random.pick(&[0, 1, UNTOUCHED_SETS.start]) } else { random.below(SETS) };
         match random.below(20) {
             0..=4 => Self::Lookup(chart),
             5 | 6 => Self::Rox(chart),

@@ -14,12 +14,12 @@ use serde_json::Value;
 use crate::clients::{Clients, Recorded};
 use crate::ending::{self, Ending};
 use crate::mirror::{self, Followed, Mirror};
-use crate::model::{Model, Moment, SETS, States};
+use crate::model::{Model, Moment, SETS, States, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::names::{self, Names, source_id};
 use crate::operator::{FaultEvent, Operator};
 use crate::plan::{self, Action, Actor, Disturbance, Step};
 use crate::system::{REPLICAS, System, WRITERS};
-use crate::writers::{CommandEvent, Export, Writer};
+use crate::writers::{CommandEvent, Export, Filter, Writer};
 
 /// Time after the last step in which clients go on.
 const REST: Duration = Duration::from_secs(8);
@@ -42,6 +42,7 @@ pub(crate) struct Log {
     pub(crate) commands: Vec<CommandEvent>,
     pub(crate) faults: Vec<FaultEvent>,
     pub(crate) exports: Vec<Export>,
+    pub(crate) filters: Vec<Filter>,
     /// The indexes of the steps that were performed.
     pub(crate) performed: BTreeSet<usize>,
 }
@@ -132,7 +133,7 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     });
     let mut writers: Vec<_> =
         (0..WRITERS.len()).map(|index| Writer::new(Arc::clone(&world), index)).collect();
-    tokio::task::block_in_place(|| fill(&mut writers, options.seed));
+    tokio::task::block_in_place(|| fill(&world, &mut writers, options.seed));
     let clients = Clients::new(start, Arc::clone(&names), &replicas, haproxy);
     let tasks = clients.spawn(options.seed);
     let mirror_stopped = Arc::new(AtomicBool::new(false));
@@ -220,14 +221,18 @@ fn perform(world: &World, steps: &[Step], actor: Actor, mut act: impl FnMut(&Act
     }
 }
 
-/// Each writer ingests a part of its sets.
-fn fill(writers: &mut [Writer], seed: u64) {
+/// Each writer ingests a part of its sets. What no command touches later is in a library of its own.
+fn fill(world: &Arc<World>, writers: &mut [Writer], seed: u64) {
     let mut random = Random::new(seed ^ 0xf1);
     let count = u32::try_from(writers.len()).expect("few writers");
-    for set in 0..SETS * 2 / 3 {
+    for set in 0..UNTOUCHED_SETS.start * 2 / 3 {
         writers[(set % count) as usize].write_folder(set, &plan::charts(&mut random));
     }
-    for writer in writers {
+    let mut untouched = Writer::new(Arc::clone(world), 0);
+    for set in UNTOUCHED_SETS {
+        untouched.write_folder(set, &UNTOUCHED_CHARTS.collect::<Vec<_>>());
+    }
+    for writer in writers.iter_mut().chain([&mut untouched]) {
         writer.ingest(Disturbance::None);
     }
 }

@@ -44,9 +44,11 @@ pub(crate) fn explains(states: &States, state: &State, query: &Query, page: &Val
             is_match == matching
         })
     };
-    let certain = (0..SETS).filter(|set| !may_match(*set, false)).count() as u64;
+    let certain: Vec<Set> = (0..SETS).filter(|set| !may_match(*set, false)).collect();
     let possible = (0..SETS).filter(|set| may_match(*set, true)).count() as u64;
-    (certain..=possible).contains(&total)
+    let has_one_page = query.page == 1 && query.per_page >= SETS as usize;
+    (certain.len() as u64..=possible).contains(&total)
+        && (!has_one_page || certain.iter().all(|set| sets.contains(set)))
 }
 
 /// The sets of the whole list in their order; `None` if a set may appear in several ways.
@@ -79,7 +81,8 @@ fn compare(sort: Sort, a: &Item<'_>, b: &Item<'_>) -> Ordering {
     }
 }
 
-fn matches(filter: Filter, set: Set, charts: &[Chart]) -> bool {
+/// Whether a chartset with these charts matches a filter.
+pub(crate) fn matches(filter: Filter, set: Set, charts: &[Chart]) -> bool {
     match filter {
         Filter::All => true,
         Filter::Keys(keys) => charts.iter().any(|chart| names::keys(*chart) == keys),

@@ -31,7 +31,8 @@ pub(crate) struct Mirror {
 /// A mirror that had reached the end of the feed.
 #[derive(Debug)]
 pub(crate) struct MirrorState {
-    /// When the last page was received.
+    /// When the last page was requested and received.
+    pub(crate) start: Moment,
     pub(crate) end: Moment,
     pub(crate) charts: BTreeSet<Chart>,
     pub(crate) sets: BTreeMap<Set, (Version, Vec<Chart>)>,
@@ -98,13 +99,14 @@ impl Mirror {
         Ok(())
     }
 
-    fn state(&self, end: Moment, names: &Names) -> Result<MirrorState, String> {
+    fn state(&self, start: Moment, end: Moment, names: &Names) -> Result<MirrorState, String> {
         let charts = self.charts.iter().map(|hash| names.chart(hash).ok_or(format!("unknown chart {hash}")));
         let sets = self.chartsets.iter().map(|(id, record)| {
             let set = names.set(id).ok_or(format!("unknown set {id}"))?;
             Ok((set, content(record, set, names)?))
         });
         Ok(MirrorState {
+            start,
             end,
             charts: charts.collect::<Result<_, _>>()?,
             sets: sets.collect::<Result<_, String>>()?,
@@ -132,10 +134,11 @@ pub(crate) async fn follow(
 ) -> Followed {
     let mut followed = Followed::default();
     while !stopped.load(Ordering::Relaxed) {
+        let requested = start.elapsed();
         match followed.mirror.step(&client).await {
             Ok(Step::More) => continue,
             Ok(Step::Lost) => followed.lost += 1,
-            Ok(Step::End) => match followed.mirror.state(start.elapsed(), &names) {
+            Ok(Step::End) => match followed.mirror.state(requested, start.elapsed(), &names) {
                 Ok(state) => followed.states.push(state),
                 Err(violation) => followed.violations.push(violation),
             },

@@ -5,6 +5,7 @@
 //! moment.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -19,8 +20,12 @@ pub(crate) type Chart = u32;
 pub(crate) type Version = u32;
 
 /// The number of different chartsets and charts.
-pub(crate) const SETS: u32 = 24;
-pub(crate) const CHARTS: u32 = 40;
+pub(crate) const SETS: u32 = 26;
+pub(crate) const CHARTS: u32 = 44;
+/// Those that are in the catalogue from the start and that no command touches: each of these chartsets has all
+/// of these charts, and no other one has them.
+pub(crate) const UNTOUCHED_SETS: Range<Set> = 24..SETS;
+pub(crate) const UNTOUCHED_CHARTS: Range<Chart> = 40..CHARTS;
 
 /// How a chartset appears in responses: its version, and those of its charts that are not removed. `None` if it
 /// does not appear.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chart_index_tests::Random;
 
-use crate::model::{CHARTS, Chart, SETS, Set};
+use crate::model::{Chart, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::system::{FOLLOW, NODES, REPLICAS, WRITERS};
 
 /// Who performs a step. The steps of an actor follow each other.
@@ -117,20 +117,21 @@ fn milliseconds(random: &mut Random, from: u32, to: u32) -> Duration {
 /// One of the sets that a writer owns.
 fn set(random: &mut Random, writer: usize) -> Set {
     let writers = u32::try_from(WRITERS.len()).expect("few writers");
-    random.below(SETS / writers) * writers + u32::try_from(writer).expect("few writers")
+    random.below(UNTOUCHED_SETS.start / writers) * writers + u32::try_from(writer).expect("few writers")
 }
 
 /// One of the charts whose removals a writer owns. Sets of both writers contain it.
 fn removable_chart(random: &mut Random, writer: usize) -> Chart {
     let writers = u32::try_from(WRITERS.len()).expect("few writers");
     // The first half is never removed.
-    (CHARTS / 2 + random.below(CHARTS / 4) * writers + u32::try_from(writer).expect("few writers"))
-        .min(CHARTS - 1)
+    let half = UNTOUCHED_CHARTS.start / 2;
+    half + random.below(half / writers) * writers + u32::try_from(writer).expect("few writers")
 }
 
 /// The charts of a set: most are shared with others.
 pub(crate) fn charts(random: &mut Random) -> Vec<Chart> {
-    let mut charts: Vec<Chart> = (0..=random.below(4)).map(|_| random.below(CHARTS)).collect();
+    let mut charts: Vec<Chart> =
+        (0..=random.below(4)).map(|_| random.below(UNTOUCHED_CHARTS.start)).collect();
     charts.sort_unstable();
     charts.dedup();
     charts

@@ -109,7 +109,7 @@ const FAULTS: [PlantedFault; 15] = [
     ),
     fault(
         "charts are unknown during an outage",
-        Check::Freshness,
+        Check::Untouched,
         "services/lookup/src/handlers.rs",
         "let Some(known) = store.chart(hash).await? else",
         "let Some(known) = store.chart(hash).await.unwrap_or_default() else",

@@ -59,6 +59,15 @@ pub(crate) struct Export {
     pub(crate) records: Result<Records, String>,
 }
 
+/// A hash filter that was built during a history.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    pub(crate) start: Moment,
+    pub(crate) end: Moment,
+    /// The number of charts in it.
+    pub(crate) charts: usize,
+}
+
 impl Writer {
     pub(crate) fn new(world: Arc<World>, index: usize) -> Self {
         Self { world, index, library: Library::new(), folders: BTreeMap::new(), archives: BTreeMap::new() }
@@ -77,7 +86,7 @@ impl Writer {
             Command::RemoveSet(set) => self.mark(Entry::SetRemoval(*set), true, disturbance),
             Command::RestoreSet(set) => self.mark(Entry::SetRemoval(*set), false, disturbance),
             Command::Export => self.export(disturbance),
-            Command::Filter => drop(self.execute(&["filter"], disturbance)),
+            Command::Filter => self.filter(disturbance),
             Command::Rebuild => drop(self.execute(&["rebuild"], disturbance)),
         }
     }
@@ -168,6 +177,16 @@ impl Writer {
         let records = mirror::records_of_export(std::path::Path::new(path), &self.world.names);
         let export = Export { start, end: self.world.now(), records };
         self.world.log().exports.push(export);
+    }
+
+    fn filter(&self, disturbance: Disturbance) {
+        let start = self.world.now();
+        let (outcome, printed) = self.execute_and_read(&["filter"], disturbance);
+        let charts =
+            printed.strip_prefix("hash filter of ").and_then(|text| text.split(' ').next()?.parse().ok());
+        if let (Outcome::Succeeded, Some(charts)) = (outcome, charts) {
+            self.world.log().filters.push(Filter { start, end: self.world.now(), charts });
+        }
     }
 
     fn execute(&self, arguments: &[&str], disturbance: Disturbance) -> Outcome {

@@ -8,23 +8,23 @@ use crate::clients::Request;
 use crate::history::History;
 use crate::lists;
 use crate::mirror::MirrorState;
-use crate::model::{CHARTS, Chart, Moment, SETS};
+use crate::model::{CHARTS, Chart, Moment, SETS, UNTOUCHED_CHARTS};
 use crate::operator::Scope;
-use crate::writers::Export;
+use crate::writers::{Export, Filter};
 
 pub(super) fn changed_files(history: &History) -> Vec<(Moment, String)> {
-    // What a restore lost may come back from another file.
-    if history.log.faults.iter().any(|fault| fault.scope == Scope::Reset) {
-        return Vec::new();
-    }
+    let has_resets = history.log.faults.iter().any(|fault| fault.scope == Scope::Reset);
     let mut files: BTreeMap<&Request, (&[u8], &str)> = BTreeMap::new();
     let mut violations = Vec::new();
     for exchange in &history.recorded.exchanges {
-        let (Request::Rox(_) | Request::Preview(_), Ok(response)) = (&exchange.request, &exchange.response)
+        let (Request::Rox(chart) | Request::Preview(chart), Ok(response)) =
+            (&exchange.request, &exchange.response)
         else {
             continue;
         };
-        if response.status != 200 {
+        // What a restore lost may come back from another file.
+        let may_be_lost = has_resets && !UNTOUCHED_CHARTS.contains(chart);
+        if response.status != 200 || may_be_lost {
             continue;
         }
         let file = (response.body.as_slice(), response.header("etag"));
@@ -56,9 +56,13 @@ pub(super) fn wrong_walks(history: &History) -> Vec<(Moment, String)> {
     }
     violations
 }
+
 pub(super) fn wrong_mirror(history: &History) -> Vec<(Moment, String)> {
     let is_past_state = |mirror: &MirrorState| {
-        history.states.within(Duration::ZERO, mirror.end).iter().any(|state| {
+        let recent = mirror.start.saturating_sub(MAX_AGE);
+        let is_disturbed = history.faults(recent, mirror.end).next().is_some();
+        let from = if is_disturbed { Duration::ZERO } else { recent };
+        history.states.within(from, mirror.end).iter().any(|state| {
             let has_set =
                 |set| history.states.appearances(state, set).contains(&mirror.sets.get(&set).cloned());
             let has_chart =
@@ -79,6 +83,7 @@ pub(super) fn wrong_mirror(history: &History) -> Vec<(Moment, String)> {
     violations
 }
 
+/// Exports and hash filters.
 pub(super) fn wrong_exports(history: &History) -> Vec<(Moment, String)> {
     let is_state = |export: &Export| {
         let Ok(records) = &export.records else { return false };
@@ -87,5 +92,16 @@ pub(super) fn wrong_exports(history: &History) -> Vec<(Moment, String)> {
         })
     };
     let wrong = history.log.exports.iter().filter(|export| !is_state(export));
-    wrong.map(|export| (export.start, format!("no state within the command: {:?}", export.records))).collect()
+    let exports =
+        wrong.map(|export| (export.start, format!("no state within the command: {:?}", export.records)));
+    let has_filter = |filter: &Filter| {
+        history.states.within(filter.start, filter.end).iter().any(|state| {
+            let charts =
+                |known| (0..CHARTS).filter(|chart| history.states.may_be_known(state, *chart, known)).count();
+            (CHARTS as usize - charts(false)..=charts(true)).contains(&filter.charts)
+        })
+    };
+    let filters = history.log.filters.iter().filter(|filter| !has_filter(filter));
+    let filters = filters.map(|filter| (filter.start, format!("no state has that many charts: {filter:?}")));
+    exports.chain(filters).collect()
 }

@@ -94,7 +94,9 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
                 && are_possible(history, state, response)
         }
         Request::List(query) => lists::explains(states, state, query, json, names),
-        Request::ListPage | Request::Feed => are_possible(history, state, response),
+        Request::ListPage | Request::Feed => {
+            are_possible(history, state, response) && are_complete(history, state, response)
+        }
         Request::HashFilter => true,
     }
 }
@@ -105,6 +107,13 @@ fn are_possible(history: &History, state: &State, response: &Response) -> bool {
         let mut appearances = history.states.appearances(state, *set).iter().flatten();
         appearances.any(|(possible, _)| possible == version)
     })
+}
+
+/// Whether a page names all sets that certainly appear.
+fn are_complete(history: &History, state: &State, response: &Response) -> bool {
+    let named = versions_in(&String::from_utf8_lossy(&response.body));
+    let is_named = |set| named.iter().any(|(named, _)| *named == set);
+    (0..SETS).all(|set| history.states.appearances(state, set).contains(&None) || is_named(set))
 }
 
 fn is_lookup(history: &History, state: &State, chart: Chart, json: &Value) -> bool {

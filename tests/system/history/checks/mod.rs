@@ -3,6 +3,7 @@
 mod catalogue;
 mod freshness;
 mod service;
+mod untouched;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use chart_index_tests::Response;
 use self::catalogue::{changed_files, wrong_exports, wrong_mirror, wrong_walks};
 use self::freshness::{shows_removed, stale};
 use self::service::{unavailable, wrong_error, wrong_limits};
+use self::untouched::lacks_untouched;
 use crate::clients::{Exchange, Target};
 use crate::history::History;
 use crate::model::Moment;
@@ -29,6 +31,8 @@ pub(crate) enum Check {
     Freshness,
     /// A removal takes effect within 5 s on each replica that reaches PostgreSQL.
     Removal,
+    /// A chart or chartset that no command touches is known all the time.
+    Untouched,
     /// What was served in the last minute is served while PostgreSQL is unavailable.
     Availability,
     /// ROX files and previews never change.
@@ -39,9 +43,9 @@ pub(crate) enum Check {
     Limits,
     /// A page walk returns each set once.
     Walks,
-    /// A mirror is a past state, and ends equal to the index.
+    /// A mirror is a past state, a recent one without faults, and ends equal to the index.
     Mirror,
-    /// An export is the state at one moment of its command.
+    /// An export is the state at one moment of its command; a hash filter has its number of charts.
     Exports,
     /// Everything agrees once all faults have ended.
     Ending,
@@ -64,6 +68,7 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
     for (check, found) in [
         (Check::Freshness, of_exchanges(stale)),
         (Check::Removal, of_exchanges(shows_removed)),
+        (Check::Untouched, of_exchanges(lacks_untouched)),
         (Check::Availability, unavailable(history)),
         (Check::Limits, wrong_limits(history)),
         (Check::Errors, of_exchanges(wrong_error)),

@@ -1,8 +1,8 @@
 //! The reference model: what the catalogue may contain at each moment of a history.
 //!
 //! Each chartset, and each mark of a removal, is a register with one writer at a time. A command that is
-//! running, or that was killed, may have taken effect or not, so a register may have several values at a
-//! moment.
+//! running, or that was killed and of which PostgreSQL does not show the effect, may have taken effect or not,
+//! so a register may have several values at a moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -39,7 +39,7 @@ const MAX_UNDECIDED: u32 = 6;
 struct Write<T> {
     value: T,
     start: Moment,
-    /// When it certainly had taken effect; `None` while it is running, and forever if it was killed.
+    /// When it certainly had taken effect; `None` while it is running, and forever if that is not known.
     end: Option<Moment>,
 }
 

@@ -10,12 +10,16 @@ use crate::history::World;
 use crate::model::{Moment, Reset};
 use crate::plan::Fault;
 use crate::postgres::query;
-use crate::system::{FOLLOW, NODES, REPLICAS, database_url};
+use crate::system::{FOLLOW, NODES, REPLICAS, WRITERS, database_url};
 
 /// How far a standby may be behind while it is connected.
 const STANDBY_LAG: Duration = Duration::from_secs(2);
 /// Maximum time for a standby to connect.
 const STANDBY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Within this time the writers commit a change.
+const COMMIT_TIME: Duration = Duration::from_secs(2);
+/// The name of the sessions of the operator.
+const SESSION: &str = "operator";
 
 /// A fault, from its beginning until everything that it affected works again.
 #[derive(Debug, Clone)]
@@ -92,7 +96,10 @@ impl Operator {
             Fault::FlushRedis => self.world.system().flush_redis(),
             Fault::FailOverRedis => self.world.system().promote_redis(),
             Fault::RestoreNode(node, age) => self.restore_node(node, *age),
-            Fault::OpenTransaction(duration) => self.open_transaction(*duration),
+            Fault::OpenTransaction(duration) => {
+                self.open_transaction("postgres", "CREATE TEMPORARY TABLE held (id int)", *duration);
+            }
+            Fault::BlockNumbering(duration) => self.block_numbering(*duration),
         }
         let mut end = self.world.now();
         if let Fault::OpenTransaction(duration) = fault {
@@ -176,12 +183,25 @@ impl Operator {
         self.world.system().start_process(node);
     }
 
-    fn open_transaction(&mut self, duration: Duration) {
+    fn block_numbering(&mut self, duration: Duration) {
+        // Only assignments of numbers wait for this lock.
+        let statement = "LOCK TABLE change_feed IN EXCLUSIVE MODE";
+        self.open_transaction("chart_index", statement, COMMIT_TIME + duration);
+        self.wait(COMMIT_TIME);
+        for writer in WRITERS {
+            self.world.system().signal_writer(writer, "KILL");
+        }
+        self.wait(duration);
         self.close_transaction();
-        let statements =
-            format!("BEGIN; CREATE TEMPORARY TABLE held (id int); SELECT pg_sleep({})", duration.as_secs());
+    }
+
+    /// Leaves a transaction open in which this statement was run.
+    fn open_transaction(&mut self, database: &str, statement: &str, duration: Duration) {
+        self.close_transaction();
+        let statements = format!("BEGIN; {statement}; SELECT pg_sleep({})", duration.as_secs_f64());
         let child = Command::new("psql")
-            .args(["-X", "-q", "-d", &database_url("postgres"), "-c", &statements])
+            .args(["-X", "-q", "-d", &database_url(database), "-c", &statements])
+            .env("PGAPPNAME", SESSION)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -191,9 +211,10 @@ impl Operator {
 
     fn close_transaction(&mut self) {
         let Some(mut child) = self.transaction.take() else { return };
-        let sessions =
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN; CREATE %'";
-        let _ = query(&database_url("postgres"), sessions);
+        let terminate = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{SESSION}'"
+        );
+        let _ = query(&database_url("postgres"), &terminate);
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -229,7 +250,7 @@ fn scope(fault: &Fault) -> Scope {
         Fault::PromotePostgres(_) | Fault::RestorePostgres(_) => Scope::Reset,
         Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
         Fault::Freeze("redis", _) => Scope::Redis,
-        Fault::RestoreNode(..) => Scope::Search,
+        Fault::RestoreNode(..) | Fault::BlockNumbering(_) => Scope::Search,
         Fault::OpenTransaction(_) => Scope::Nothing,
         Fault::Kill("haproxy", _) | Fault::Freeze("haproxy", _) | Fault::Separate("haproxy", ..) => {
             Scope::Haproxy

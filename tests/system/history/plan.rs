@@ -79,6 +79,8 @@ pub(crate) enum Fault {
     RestoreNode(&'static str, Duration),
     /// A transaction in another database stays open.
     OpenTransaction(Duration),
+    /// Changes get no number; the writers are killed when they have committed theirs.
+    BlockNumbering(Duration),
 }
 
 /// Generates the steps of a history of this length. Steps that have not begun at its end are left out.
@@ -172,7 +174,7 @@ fn disturbance(random: &mut Random) -> Disturbance {
 fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
     let duration = milliseconds(random, 500, 10_000);
     let [replica, node, writer] = [&REPLICAS[..], &NODES, &WRITERS].map(|names| *random.pick(names));
-    let kind = random.below(if has_meilisearch { 22 } else { 19 });
+    let kind = random.below(if has_meilisearch { 24 } else { 21 });
     match kind {
         0 => Fault::Kill(replica, duration),
         1 => Fault::Freeze(replica, duration),
@@ -196,12 +198,13 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
         17 if random.one_in(2) => Fault::Freeze(FOLLOW, duration),
         17 => Fault::Kill(FOLLOW, duration),
         18 => Fault::Separate(FOLLOW, "postgres", duration),
-        19 => match random.below(3) {
+        19 | 20 => Fault::BlockNumbering(milliseconds(random, 8000, 12_000)),
+        21 => match random.below(3) {
             0 => Fault::Kill(node, duration),
             1 => Fault::Freeze(node, duration),
             _ => Fault::RestoreNode(node, milliseconds(random, 2000, 8000)),
         },
-        20 => Fault::Separate(FOLLOW, node, duration),
+        22 => Fault::Separate(FOLLOW, node, duration),
         _ => Fault::Separate(replica, node, duration),
     }
 }

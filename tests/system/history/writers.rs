@@ -89,13 +89,14 @@ impl Writer {
             Command::Filter => self.filter(disturbance),
             Command::Rebuild => drop(self.execute(&["rebuild"], disturbance)),
         }
+        self.wait_for_sessions();
     }
 
     fn apply(&mut self, change: &Change) {
         match change {
             Change::WriteFolder(set, charts) => self.write_folder(*set, charts),
             Change::WriteArchive(set, charts) => {
-                let version = self.write(*set, charts, "new");
+                let version = self.write_files(*set, charts, "new");
                 let archive = format!("alpha/{} set.osz", source_id(*set));
                 if self.archives.insert(*set, version).is_some() {
                     self.library.delete(&archive);
@@ -114,11 +115,11 @@ impl Writer {
         if self.folders.contains_key(&set) {
             self.library.delete(&format!("alpha/{} set", source_id(set)));
         }
-        let version = self.write(set, charts, "set");
+        let version = self.write_files(set, charts, "set");
         self.folders.insert(set, version);
     }
 
-    fn write(&self, set: Set, charts: &[Chart], name: &str) -> Version {
+    fn write_files(&self, set: Set, charts: &[Chart], name: &str) -> Version {
         let version = self.world.model().add_version(charts.to_vec());
         for chart in charts {
             let path = format!("alpha/{} {name}/{chart}.osu", source_id(set));
@@ -133,18 +134,17 @@ impl Writer {
             return;
         }
         let start = self.world.now();
-        for set in &sets {
+        let writes = sets.into_iter().map(|set| {
             // A folder takes precedence over an archive.
-            let version = *self.folders.get(set).or_else(|| self.archives.get(set)).expect("it is in one");
-            self.world.model().begin_set(*set, version, start);
-        }
-        let outcome = self.execute(&["ingest", &self.library.argument()], disturbance);
-        if outcome == Outcome::Succeeded {
-            let end = self.world.now();
-            for set in sets {
-                self.world.model().complete(Entry::Set(set), end);
-            }
-        }
+            let version = *self.folders.get(&set).or_else(|| self.archives.get(&set)).expect("it is in one");
+            self.world.model().begin_set(set, version, start);
+            let (id, title) = (self.world.names.id(set), names::title(set, version));
+            (
+                Entry::Set(set),
+                format!("EXISTS (SELECT FROM chartsets WHERE id = '{id}' AND title = '{title}')"),
+            )
+        });
+        self.write(&writes.collect::<Vec<_>>(), &["ingest", &self.library.argument()], disturbance);
     }
 
     /// Removes or restores an entry.
@@ -152,16 +152,31 @@ impl Writer {
         let verb = if removed { "remove" } else { "restore" };
         self.world.model().begin_removal(entry, removed, self.world.now());
         let names = &self.world.names;
-        let outcome = match entry {
-            Entry::ChartRemoval(chart) => self.execute(&[verb, "chart", names.hash(chart)], disturbance),
+        let (kind, name, row) = match entry {
+            Entry::ChartRemoval(chart) => {
+                let hash = names.hash(chart);
+                ("chart", hash, format!("charts WHERE hash = '\\x{hash}'"))
+            }
             Entry::SetRemoval(set) | Entry::Set(set) => {
-                self.execute(&[verb, "chartset", names.id(set)], disturbance)
+                let id = names.id(set);
+                ("chartset", id, format!("chartsets WHERE id = '{id}'"))
             }
         };
-        match outcome {
-            Outcome::Succeeded => self.world.model().complete(entry, self.world.now()),
-            Outcome::NotFound => self.world.model().cancel_removal(entry),
-            Outcome::Failed(_) | Outcome::Killed => (),
+        let is_written = format!("EXISTS (SELECT FROM {row} AND (removed_at_ms IS NOT NULL) = {removed})");
+        self.write(&[(entry, is_written)], &[verb, kind, name], disturbance);
+    }
+
+    /// Runs a command that writes these entries. A condition in SQL holds when an entry is written.
+    fn write(&self, writes: &[(Entry, String)], arguments: &[&str], disturbance: Disturbance) {
+        let outcome = self.execute(arguments, disturbance);
+        let is_written = match outcome {
+            Outcome::Succeeded => vec![true; writes.len()],
+            Outcome::NotFound => return self.world.model().cancel_removal(writes[0].0),
+            Outcome::Failed(_) | Outcome::Killed => are_true(writes.iter().map(|(_, condition)| condition)),
+        };
+        let end = self.world.now();
+        for ((entry, _), _) in writes.iter().zip(is_written).filter(|(_, is_written)| *is_written) {
+            self.world.model().complete(*entry, end);
         }
     }
 
@@ -202,9 +217,6 @@ impl Writer {
         let words = format!("{writer}: {} ({disturbance:?})", arguments.join(" "));
         let end = self.world.now();
         self.world.log().commands.push(CommandEvent { words, start, end, outcome: outcome.clone() });
-        if matches!(outcome, Outcome::Killed | Outcome::Failed(_)) {
-            self.wait_for_sessions();
-        }
         (outcome, printed)
     }
 
@@ -249,8 +261,8 @@ impl Writer {
         let _ = child.kill();
     }
 
-    /// Waits until PostgreSQL has ended the sessions of a command that did not succeed: what follows is not
-    /// concurrent with it.
+    /// Waits until PostgreSQL has ended the sessions of a command: what follows is not concurrent with one that
+    /// was killed.
     fn wait_for_sessions(&self) {
         let address = self.world.system().address(WRITERS[self.index]);
         let count = format!("SELECT count(*) FROM pg_stat_activity WHERE client_addr = '{address}'");
@@ -262,6 +274,14 @@ impl Writer {
             thread::sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// Which of these conditions PostgreSQL finds true; none if it does not respond.
+fn are_true<'a>(conditions: impl Iterator<Item = &'a String>) -> Vec<bool> {
+    let conditions: Vec<_> = conditions.map(String::as_str).collect();
+    let statement = format!("SELECT concat_ws(' ', {})", conditions.join(", "));
+    let found = query(&database_url("chart_index"), &statement).unwrap_or_default();
+    found.split_whitespace().map(|found| found == "t").collect()
 }
 
 fn read(source: Option<impl Read>) -> String {

@@ -78,6 +78,7 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     ("rhythm-open-exchange", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),
     ("deadpool", &["store"]),
+    ("deadpool-redis", &["redis"]),
     ("meilisearch-sdk", &["search"]),
     ("opentelemetry_sdk", &["telemetry", "tests"]),
     ("opentelemetry-otlp", &["telemetry"]),

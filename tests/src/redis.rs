@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -159,9 +158,7 @@ impl PrivateRedisCluster {
         };
         for (number, node) in nodes.iter().enumerate() {
             let expected = if number < 3 { "role:master" } else { "master_link_status:up" };
-            while !is_complete(node) || !node.cli(&["INFO", "replication"]).contains(expected) {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            while !is_complete(node) || !node.cli(&["INFO", "replication"]).contains(expected) {}
         }
         Self { nodes }
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_redis::RedisConnection;
+use chart_index_redis::{RedisConnection, RedisPool};
 
 use crate::{Clock, RecentChanges};
 
@@ -95,7 +95,7 @@ pub struct CacheConnections {
     /// For single reads of ROX files and previews, so that small responses do not wait behind them.
     pub rox: RedisConnection,
     /// For reads of many responses, and for writes.
-    pub batches: RedisConnection,
+    pub pool: RedisPool,
 }
 
 impl CacheConnections {
@@ -105,7 +105,7 @@ impl CacheConnections {
         Self {
             main: RedisConnection::disabled(),
             rox: RedisConnection::disabled(),
-            batches: RedisConnection::disabled(),
+            pool: RedisPool::disabled(),
         }
     }
 }

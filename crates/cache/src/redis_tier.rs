@@ -69,16 +69,16 @@ impl RedisTier {
         if redis_keys.is_empty() || self.is_unavailable() {
             return Vec::new();
         }
-        let connection = &self.connections.batches;
-        if connection.is_cluster() {
+        let CacheConnections { main, pool, .. } = &self.connections;
+        if main.is_cluster() {
             // The keys are in different slots.
             let commands: Vec<_> = redis_keys.iter().map(|key| cmd("GET").arg(key).take()).collect();
-            let replies = connection.run_all(&commands, connection.deadline()).await;
+            let replies = pool.run_all(&commands, main.deadline()).await;
             return replies.into_iter().map(|reply| reply.unwrap_or(Value::Nil)).collect();
         }
-        match connection.run(cmd("MGET").arg(redis_keys), connection.deadline()).await {
-            Ok(Value::Array(values)) => values,
-            Ok(_) | Err(_) => Vec::new(),
+        match pool.run_all(&[cmd("MGET").arg(redis_keys).take()], main.deadline()).await.pop() {
+            Some(Ok(Value::Array(values))) => values,
+            Some(Ok(_) | Err(_)) | None => Vec::new(),
         }
     }
 
@@ -86,7 +86,7 @@ impl RedisTier {
     pub(crate) async fn write(&self, records: &[NewRecord]) {
         let commands: Vec<_> = records.iter().filter_map(|record| self.set(record)).collect();
         if !commands.is_empty() {
-            let _ = self.connections.batches.run_all(&commands, Instant::now() + WRITE_TIMEOUT).await;
+            let _ = self.connections.pool.run_all(&commands, Instant::now() + WRITE_TIMEOUT).await;
         }
     }
 

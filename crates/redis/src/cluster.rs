@@ -182,12 +182,12 @@ impl SharedCluster {
         for assigned in assigned_slots(reply, replied) {
             let (slots, host, port) = (assigned.slots, assigned.host, assigned.port);
             let mut all = known.iter().chain(&primaries);
-            let server = match all.find(|primary| primary.host == host && primary.port == port) {
-                Some(primary) => Arc::clone(&primary.server),
-                None => {
-                    let Some(url) = self.seeds[0].with_address(&host, port) else { continue };
-                    Arc::new(Server::start(self.config.target(&url)?, self.config.request_timeout))
-                }
+            let found = all.find(|primary| primary.host == host && primary.port == port);
+            let server = if let Some(primary) = found {
+                Arc::clone(&primary.server)
+            } else {
+                let Some(url) = self.seeds[0].with_address(&host, port) else { continue };
+                Arc::new(Server::start(self.config.target(&url)?, self.config.request_timeout))
             };
             primaries.push(Primary { slots, host, port, server });
         }

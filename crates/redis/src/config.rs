@@ -26,6 +26,10 @@ impl FromStr for RedisUrl {
 }
 
 impl RedisUrl {
+    pub(crate) fn with_tcp_settings(&self) -> ConnectionInfo {
+        ConnectionInfo::clone(&self.0).set_tcp_settings(tcp_settings())
+    }
+
     /// Another node of the same cluster, with the same credentials; `None` for a Unix socket.
     pub(crate) fn with_address(&self, host: &str, port: u16) -> Option<Self> {
         let address = match self.0.addr() {
@@ -119,7 +123,7 @@ impl RedisConfig {
 
     /// What connects to a server.
     pub(crate) fn target(&self, server: &RedisUrl) -> RedisResult<Target> {
-        let address = ConnectionInfo::clone(&server.0).set_tcp_settings(tcp_settings());
+        let address = server.with_tcp_settings();
         let client = if uses_tls(server) {
             Client::build_with_tls(address, self.certificates())
         } else {

@@ -84,21 +84,17 @@ impl SharedConnection {
         connected: &Arc<Connected>,
         reply: Result<Result<Reply, RedisError>, Elapsed>,
     ) -> Result<Reply, CommandError> {
-        match reply {
-            Ok(reply) => {
-                let reply = self.check(connected, reply);
-                if !matches!(reply, Err(CommandError::Disconnected(_))) {
-                    connected.breaker.record_success();
-                }
-                reply
+        let Ok(reply) = reply else {
+            if connected.breaker.record_timeout() {
+                self.discard(connected, CurrentConnection::Unavailable);
             }
-            Err(_) => {
-                if connected.breaker.record_timeout() {
-                    self.discard(connected, CurrentConnection::Unavailable);
-                }
-                Err(CommandError::TimedOut)
-            }
+            return Err(CommandError::TimedOut);
+        };
+        let reply = self.check(connected, reply);
+        if !matches!(reply, Err(CommandError::Disconnected(_))) {
+            connected.breaker.record_success();
         }
+        reply
     }
 
     /// Discards the connection if the error of a reply shows that it is of no further use.

@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
+use std::time::Duration;
+
 use chart_index_redis::testing::{RedisServer, wait_for_state};
-use chart_index_redis::{CommandError, ConnectionState, RedisConfig, RedisConnection};
+use chart_index_redis::{CommandError, ConnectionState, RedisConfig, RedisConnection, RedisPool};
 use chart_index_tests::{RecordedSpan, RecordedTelemetry};
 use redis::{Cmd, cmd};
+use tokio::time::Instant;
 use tracing::{Instrument, info_span};
 
 const OPERATIONS: &str = "db.client.operation.duration";
@@ -106,6 +109,26 @@ async fn commands_that_are_sent_together_are_one_operation() {
     for (name, expected) in [("SET", (1, [0; 3])), ("PIPELINE", (2, [0, 0, 1])), ("MGET", (0, [0; 3]))] {
         assert_eq!(operations(&telemetry, name), expected, "{name}");
     }
+}
+
+#[tokio::test]
+async fn unavailable_redis_fails_operations_of_the_pool() {
+    let telemetry = RecordedTelemetry::start();
+    let mut server = RedisServer::start(&[]);
+    let pool = RedisPool::new(&server.config()).unwrap();
+    let mget = command("MGET", &["key"]);
+    let run = async |wait| pool.run_all(std::slice::from_ref(&mget), Instant::now() + wait).await.remove(0);
+    run(Duration::from_secs(20)).await.unwrap();
+    server.freeze();
+    let reply = run(Duration::from_millis(10)).await;
+    assert!(matches!(reply, Err(CommandError::TimedOut)), "{reply:?}");
+    server.thaw();
+    server.kill();
+    let reply = run(Duration::from_secs(20)).await;
+    assert!(!matches!(reply, Ok(_) | Err(CommandError::TimedOut)), "{reply:?}");
+    server.restart();
+    run(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(operations(&telemetry, "MGET"), (4, [1, 1, 0]));
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use chart_index_instrumentation::meter;
 use chart_index_lookup::LookupState;
 use chart_index_pages::PagesState;
 use chart_index_ratelimit::{Limiter, LimiterConfig, TrustedProxies};
-use chart_index_redis::{RedisConfig, RedisConnection};
+use chart_index_redis::{RedisConfig, RedisConnection, RedisPool};
 use chart_index_search::{MeilisearchEngine, SearchConfig};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store};
 use chart_index_telemetry::Telemetry;
@@ -172,8 +172,8 @@ fn connect_cache(
     changes: Arc<RecentChanges>,
 ) -> anyhow::Result<ResponseCache> {
     let connect = |name| RedisConnection::connect(name, redis.clone()).context(INVALID_REDIS);
-    let connections =
-        CacheConnections { main: connect("main")?, rox: connect("rox")?, batches: connect("batches")? };
+    let pool = RedisPool::new(redis).context(INVALID_REDIS)?;
+    let connections = CacheConnections { main: connect("main")?, rox: connect("rox")?, pool };
     let cache = Cache::new(cache_config(arguments, changes), connections.clone());
 
     let config = LimiterConfig { limits: arguments.rate_limits.limits(), ..LimiterConfig::default() };

@@ -19,8 +19,9 @@ pub(crate) struct OtherFiles {
 /// Files of the runtime of a thread.
 const RUNTIME_FILES: usize = 4;
 
-/// Connections to a Redis node besides those of the threads: `main`, `rox` and `batches`.
-const REDIS_CONNECTIONS: usize = 3;
+/// Maximum number of connections to a Redis node besides those of the threads: `main`, `rox`, and 4 for batches
+/// and writes, which are one in a cluster.
+const REDIS_CONNECTIONS: usize = 6;
 
 /// The standard streams, listeners, polls of the catalogue, exports, and a margin for reconnects.
 const MARGIN: u64 = 64;
@@ -78,14 +79,14 @@ mod tests {
     #[test]
     fn connections_leave_room_for_other_files() {
         let number = |number| NonZeroU32::new(number).unwrap();
-        // 64 + 16 + 64 + 4 × (4 + 3) + 3 × 3 + 64.
+        // 64 + 16 + 64 + 4 × (4 + 3) + 6 × 3 + 64.
         let others = OtherFiles { database: number(16), threads: 4, redis_nodes: 3, searches: 64 };
         for (max, open_files, expected) in [
             (8_192, None, 8_192),
             (8_192, Some(1_048_576), 8_192),
-            (8_192, Some(8_192 + 245), 8_192),
-            (8_192, Some(8_192 + 244), 8_191),
-            (8_192, Some(1_024), 779),
+            (8_192, Some(8_192 + 254), 8_192),
+            (8_192, Some(8_192 + 253), 8_191),
+            (8_192, Some(1_024), 770),
             (100, Some(1_024), 100),
             (8_192, Some(64), 1),
             (u32::MAX, Some(u64::MAX), u32::MAX),

@@ -71,7 +71,7 @@ async fn failovers(rate: u32) {
         assert!(share > 0.6, "{event}: {share}");
         drill.begin_phase("recovered");
         drill.wait_for_requests(u64::from(rate) * 2).await;
-        assert_eq!(decisions(&metrics).await.1, after.1, "{event}: Redis decides again");
+        assert!(decisions(&metrics).await.1 <= after.1, "{event}: Redis decides again");
     }
     let report = drill.finish("Failovers of a Redis Cluster");
     assert_eq!(report.failed(""), 0, "no response needs Redis");

@@ -68,9 +68,8 @@ async fn rate_limited_miss_asks_redis_and_fills() {
     release.notify_one();
     // Redis knows the script afterwards: it is not sent again.
     assert!(replica.limiter.check(Group::Lookup, address(1)).await.is_ok());
-    let admission = async {
-        replica.limiter.check(Group::Lookup, address(2)).await.map_err(|_| FillError::Overloaded)
-    };
+    let admission =
+        async { replica.limiter.check(Group::Lookup, address(2)).await.map_err(|_| FillError::Overloaded) };
     let (connection, fill) = (replica.limiter.connection(), || read_store(release));
     let read = replica.cache.get_or_fill_if_admitted(key(1), connection, admission, fill);
     read.instrument(info_span!("request")).await.unwrap();

@@ -11,7 +11,7 @@ use chart_index_cache::{
 use chart_index_domain::{CatalogueChange, CataloguePoll, Entity, NoteHash, Origin, Position, ReadError};
 use chart_index_ratelimit::{ClientAddress, Group, Limiter, LimiterConfig};
 use chart_index_redis::testing::{RedisServer, wait_for_state};
-use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection};
+use chart_index_redis::{ConnectionState, RedisConfig, RedisConnection, RedisPool};
 use tokio::time::{Instant, sleep};
 
 /// How long a request may wait for Redis, plus a margin for a busy machine.
@@ -97,8 +97,8 @@ impl Replica {
     /// A replica that does not wait for its connections, and has not polled.
     pub(crate) fn starting(redis: &RedisConfig, config: CacheConfig) -> Self {
         let connect = |name| RedisConnection::connect(name, redis.clone()).unwrap();
-        let connections =
-            CacheConnections { main: connect("main"), rox: connect("rox"), batches: connect("batches") };
+        let pool = RedisPool::new(redis).unwrap();
+        let connections = CacheConnections { main: connect("main"), rox: connect("rox"), pool };
         let (clock, changes) = (config.clock.clone(), Arc::new(RecentChanges::new()));
         let config = CacheConfig { changes: Some(Arc::clone(&changes)), ..config };
         let cache = Cache::new(config, connections.clone());
@@ -107,8 +107,8 @@ impl Replica {
     }
 
     /// Its connections to Redis.
-    pub(crate) fn connections(&self) -> [&RedisConnection; 3] {
-        [&self.connections.main, &self.connections.rox, &self.connections.batches]
+    pub(crate) fn connections(&self) -> [&RedisConnection; 2] {
+        [&self.connections.main, &self.connections.rox]
     }
 
     /// Polls the catalogue, in which these charts have changed.

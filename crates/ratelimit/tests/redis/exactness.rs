@@ -58,7 +58,7 @@ async fn polite(
     while Instant::now() < until {
         let decision = history.check(random.choice(replicas).unwrap(), client).await;
         assert!(decision.is_ok() || !just_waited, "refused after Retry-After");
-        just_waited = !decision.is_ok();
+        just_waited = decision.is_err();
         if let Err(refusal) = decision {
             sleep(refusal.retry_after).await;
         }

@@ -61,7 +61,7 @@ impl History {
                 assert!(span >= window_us, "{} admissions in {span} us", limit + 1);
             }
         }
-        for refusal in decisions.iter().filter(|recorded| !recorded.decision.is_ok()) {
+        for refusal in decisions.iter().filter(|recorded| recorded.decision.is_err()) {
             let is_full = |(admitted_us, limit): &(&[u64], usize)| {
                 is_justified(refusal, admitted_us, *limit, window_us)
             };

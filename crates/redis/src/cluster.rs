@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::metrics::Replies;
+use crate::error::Replies;
 use crate::server::Server;
 use crate::slots::{assigned_slots, slot_of};
 use crate::{CommandError, ConnectionState, RedisConfig, RedisUrl};
@@ -125,11 +125,16 @@ impl SharedCluster {
         let mut unavailable = false;
         for attempt in 0.. {
             match self.look_up(attempt).await {
-                Ok(()) if std::mem::take(&mut unavailable) => tracing::info!("redis is available again"),
-                Err(error) if !std::mem::replace(&mut unavailable, true) => {
-                    tracing::warn!(error = &error as &dyn Error, "redis is unavailable");
+                Ok(()) => {
+                    if std::mem::take(&mut unavailable) {
+                        tracing::info!("redis is available again");
+                    }
                 }
-                Ok(()) | Err(_) => {}
+                Err(error) => {
+                    if !std::mem::replace(&mut unavailable, true) {
+                        tracing::warn!(error = &error as &dyn Error, "redis is unavailable");
+                    }
+                }
             }
             sleep(MIN_REFRESH_INTERVAL).await;
             let _ = timeout(REFRESH_INTERVAL, self.moved.notified()).await;

@@ -11,6 +11,7 @@ use tracing::Span;
 use crate::cluster::Cluster;
 use crate::metrics::{CommandOperations, name_of, observe_connections};
 use crate::server::Server;
+use crate::servers::Servers;
 use crate::{CommandError, ConnectionState, RedisConfig, RedisEndpoint};
 
 /// A connection to Redis that reconnects by itself, for commands on the hot path.
@@ -37,22 +38,6 @@ pub struct RedisConnection {
     request_timeout: Duration,
     /// `None` if no Redis is configured: then nothing is measured.
     operations: Option<CommandOperations>,
-}
-
-pub(crate) enum Servers {
-    None,
-    Single(Server),
-    Cluster(Cluster),
-}
-
-impl Servers {
-    pub(crate) fn state(&self) -> ConnectionState {
-        match self {
-            Self::None => ConnectionState::Unavailable,
-            Self::Single(server) => server.state(),
-            Self::Cluster(cluster) => cluster.state(),
-        }
-    }
 }
 
 impl RedisConnection {
@@ -142,29 +127,18 @@ impl RedisConnection {
     /// Sends a command and waits for its reply.
     pub async fn run(&self, command: &Cmd, deadline: Instant) -> Result<Value, CommandError> {
         let Some(operations) = &self.operations else { return Err(CommandError::Unavailable) };
-        let reply = async {
-            match &*self.servers {
-                Servers::None => Err(CommandError::Unavailable),
-                Servers::Single(server) => server.run(command, deadline).await,
-                Servers::Cluster(cluster) => cluster.run(command, deadline).await,
-            }
-        };
+        let reply = self.servers.run(command, deadline);
         operations.of(name_of(command)).observe(reply, CommandError::error_type).await
     }
 
     /// Sends commands and waits for their replies, one for each: in one pipeline to a server, or in one to each
     /// primary of a cluster.
     pub async fn run_all(&self, commands: &[Cmd], deadline: Instant) -> Vec<Result<Value, CommandError>> {
-        let unavailable = || commands.iter().map(|_| Err(CommandError::Unavailable)).collect();
-        let Some(operations) = &self.operations else { return unavailable() };
-        let replies = async {
-            match &*self.servers {
-                Servers::None => unavailable(),
-                Servers::Single(server) => server.run_all(commands.iter(), deadline).await,
-                Servers::Cluster(cluster) => cluster.run_all(commands, deadline).await,
-            }
-        };
-        operations.observe_all(commands, replies).await
+        let replies = self.servers.run_all(commands, deadline);
+        match &self.operations {
+            Some(operations) => operations.observe_all(commands, replies).await,
+            None => replies.await,
+        }
     }
 
     /// The span of a command that another task sends, with the commands of other requests. A child of the

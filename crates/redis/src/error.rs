@@ -1,7 +1,7 @@
 //! Errors of commands, and which of them mean that the connection is of no further use.
 
 use chart_index_instrumentation::ErrorType;
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
 /// Why a command has no result.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -22,6 +22,9 @@ pub enum CommandError {
     #[error("redis replied with an error")]
     ErrorReply(#[source] RedisError),
 }
+
+/// The replies to commands that were sent together.
+pub(crate) type Replies = Vec<Result<Value, CommandError>>;
 
 impl CommandError {
     /// The error in metrics and spans.

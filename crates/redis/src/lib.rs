@@ -17,6 +17,7 @@ mod error;
 mod metrics;
 mod pool;
 mod server;
+mod servers;
 mod slots;
 mod supervisor;
 #[cfg(feature = "testing")]

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use chart_index_instrumentation::{DatabaseClient, ErrorType, Operation, meter};
 use opentelemetry::KeyValue;
-use redis::{Arg, Cmd, Value};
+use redis::{Arg, Cmd};
 
-use crate::connection::Servers;
+use crate::error::Replies;
+use crate::servers::Servers;
 use crate::{CommandError, ConnectionState};
 
 /// The commands whose labels are bound.
@@ -22,8 +23,6 @@ pub(crate) struct CommandOperations {
     commands: Arc<[(&'static str, Operation)]>,
     other: Arc<OnceLock<Operation>>,
 }
-
-pub(crate) type Replies = Vec<Result<Value, CommandError>>;
 
 impl CommandOperations {
     pub(crate) fn new() -> Self {

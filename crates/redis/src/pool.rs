@@ -5,7 +5,8 @@ use redis::aio::ConnectionLike;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, Value};
 use tokio::time::{Instant, timeout_at};
 
-use crate::metrics::{CommandOperations, Replies};
+use crate::error::Replies;
+use crate::metrics::CommandOperations;
 use crate::{CommandError, RedisConfig, RedisConnection, RedisEndpoint};
 
 /// Connections for commands with large replies or arguments: on the connection of all requests, the commands

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::connection_state::{CurrentConnection, SharedConnection};
-use crate::metrics::Replies;
+use crate::error::Replies;
 use crate::supervisor::{self, Target};
 use crate::{CommandError, ConnectionState};
 

@@ -12,20 +12,13 @@ use super::report::Drill;
 /// Until Redis and the service have noticed: the node timeout, an election, and a margin.
 const FAILOVER: Duration = Duration::from_secs(30);
 
+/// Requests per second.
+const RATE: u32 = 150;
+
+/// Six nodes, of which three are primaries. One is frozen, then another is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes half a minute: make test-system"]
 async fn other_primaries_decide_until_the_failover() {
-    failovers(150).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a release build for its rate: make test-full"]
-async fn long_other_primaries_decide_until_the_failover() {
-    failovers(3_000).await;
-}
-
-/// Six nodes, of which three are primaries. One is frozen, then another is killed, under lookups at this rate.
-async fn failovers(rate: u32) {
     let mut cluster = PrivateRedisCluster::start_with(1, &["--cluster-node-timeout", "5000"]);
     let (database, library) = (TestDatabase::create().await, Library::new());
     let chart = library.osu("alpha/1 one/a.osu", ChartSpec::default()).note_hash();
@@ -43,18 +36,19 @@ async fn failovers(rate: u32) {
     wait_for_primaries(&metrics).await;
 
     let load = OpenLoop {
-        rate,
-        requests: u64::from(rate) * 300,
+        rate: RATE,
+        requests: u64::from(RATE) * 300,
         ..OpenLoop::new(service.address(), vec![format!("/api/charts/{chart}")])
     };
     let mut drill = Drill::start(load.start());
-    drill.wait_for_requests(u64::from(rate) * 2).await;
+    drill.wait_for_requests(u64::from(RATE) * 2).await;
     for (node, event) in [(0, "frozen"), (1, "killed")] {
         drill.begin_phase(event);
         let before = decisions(&metrics).await;
-        match event {
-            "frozen" => cluster.nodes[node].freeze(),
-            _ => cluster.nodes[node].kill(),
+        if event == "frozen" {
+            cluster.nodes[node].freeze();
+        } else {
+            cluster.nodes[node].kill();
         }
         // The load makes the replica notice.
         within(FAILOVER, async || (!are_primaries_connected(&metrics).await).then_some(())).await;
@@ -70,7 +64,7 @@ async fn failovers(rate: u32) {
         );
         assert!(share > 0.6, "{event}: {share}");
         drill.begin_phase("recovered");
-        drill.wait_for_requests(u64::from(rate) * 2).await;
+        drill.wait_for_requests(u64::from(RATE) * 2).await;
         assert!(decisions(&metrics).await.1 <= after.1, "{event}: Redis decides again");
     }
     let report = drill.finish("Failovers of a Redis Cluster");

@@ -88,7 +88,10 @@ fn may_show_removed(history: &History, request: &Request, from: Moment, to: Mome
         Request::Lookup(chart) | Request::Rox(chart) | Request::Preview(chart) => {
             words.contains("remove chartset") || words.contains(names.hash(*chart))
         }
-        Request::Detail(set) | Request::Redirect(set) => words.contains(names.id(*set)),
+        // A chart that was removed belongs to a chartset of any name.
+        Request::Detail(set) | Request::Redirect(set) => {
+            words.contains("remove chart ") || words.contains(names.id(*set))
+        }
         _ => words.contains("remove "),
     })
 }

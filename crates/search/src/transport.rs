@@ -1,5 +1,5 @@
 //! The HTTP client beneath the SDK, with connection reuse, timeouts, and errors that retain status and
-//! `Retry-After`.
+//! `Retry-After` (decision 0065).
 
 use std::error::Error as StdError;
 use std::fmt;

@@ -49,7 +49,7 @@ pub(crate) enum Scope {
     ReplicaRedis(usize),
     /// Search nodes, or what they follow.
     Search,
-    /// A writer does not reach PostgreSQL, or a transaction is open: this affects no response.
+    /// What affects no response: a writer does not reach PostgreSQL, a transaction is open, the standbys fail.
     Nothing,
 }
 
@@ -93,6 +93,16 @@ impl Operator {
             }
             Fault::PromotePostgres(lag) => self.promote(*lag),
             Fault::RestorePostgres(age) => self.restore(*age),
+            Fault::KillStandbys(duration) => {
+                self.world.system().kill_standbys();
+                self.wait(*duration);
+                self.world.system().start_standbys();
+            }
+            Fault::FreezeStandbys(duration) => {
+                self.world.system().set_standbys_frozen(true);
+                self.wait(*duration);
+                self.world.system().set_standbys_frozen(false);
+            }
             Fault::FlushRedis => self.world.system().flush_redis(),
             Fault::FailOverRedis => self.world.system().promote_redis(),
             Fault::RestoreNode(node, age) => self.restore_node(node, *age),
@@ -251,7 +261,7 @@ fn scope(fault: &Fault) -> Scope {
         Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
         Fault::Freeze("redis", _) => Scope::Redis,
         Fault::RestoreNode(..) | Fault::BlockNumbering(_) => Scope::Search,
-        Fault::OpenTransaction(_) => Scope::Nothing,
+        Fault::KillStandbys(_) | Fault::FreezeStandbys(_) | Fault::OpenTransaction(_) => Scope::Nothing,
         Fault::Kill("haproxy", _) | Fault::Freeze("haproxy", _) | Fault::Separate("haproxy", ..) => {
             Scope::Haproxy
         }

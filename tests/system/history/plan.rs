@@ -73,6 +73,9 @@ pub(crate) enum Fault {
     PromotePostgres(Duration),
     /// A restore to the state this long before.
     RestorePostgres(Duration),
+    /// The standby of PostgreSQL and the replica of Redis.
+    KillStandbys(Duration),
+    FreezeStandbys(Duration),
     FlushRedis,
     FailOverRedis,
     /// The node gets the data that it had this long before.
@@ -186,7 +189,11 @@ fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
         9 => Fault::FailOverRedis,
         10 => Fault::Freeze("redis", duration),
         11 => Fault::Kill("redis", duration),
-        12 => Fault::OpenTransaction(Duration::from_mins(1)),
+        12 => match random.below(3) {
+            0 => Fault::KillStandbys(duration),
+            1 => Fault::FreezeStandbys(duration),
+            _ => Fault::OpenTransaction(Duration::from_mins(1)),
+        },
         13 => Fault::Separate(replica, "postgres", duration),
         14 => Fault::Separate(REPLICAS[random.below(2) as usize], "redis", duration * 4),
         15 => Fault::Separate(writer, "postgres", duration),

@@ -107,6 +107,21 @@ impl PostgresPair {
         self.servers[self.primary].set_frozen(frozen);
     }
 
+    pub(crate) fn kill_standby(&mut self) {
+        self.servers[1 - self.primary].kill();
+    }
+
+    /// Starts a killed standby again.
+    pub(crate) fn start_standby(&mut self) {
+        let standby = 1 - self.primary;
+        let _ = std::fs::remove_file(self.data(standby).join("postmaster.pid"));
+        self.servers[standby].start();
+    }
+
+    pub(crate) fn set_standby_frozen(&self, frozen: bool) {
+        self.servers[1 - self.primary].set_frozen(frozen);
+    }
+
     /// Kills the primary and promotes the standby, with what it has received.
     pub(crate) fn promote(&mut self) {
         self.kill();

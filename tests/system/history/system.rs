@@ -208,6 +208,25 @@ impl System {
         self.redis_cli(old, &["REPLICAOF", &self.address(new), "6379"]);
     }
 
+    /// Kills the standby of PostgreSQL and the replica of Redis.
+    pub(crate) fn kill_standbys(&mut self) {
+        self.postgres.kill_standby();
+        self.kill_process(REDIS[1 - self.redis_primary]);
+    }
+
+    /// Starts them again after [`kill_standbys`](Self::kill_standbys).
+    pub(crate) fn start_standbys(&mut self) {
+        self.postgres.start_standby();
+        let replica = REDIS[1 - self.redis_primary];
+        self.start_process(replica);
+        self.redis_cli(replica, &["REPLICAOF", &self.address(REDIS[self.redis_primary]), "6379"]);
+    }
+
+    pub(crate) fn set_standbys_frozen(&mut self, frozen: bool) {
+        self.postgres.set_standby_frozen(frozen);
+        self.set_frozen(REDIS[1 - self.redis_primary], frozen);
+    }
+
     /// Deletes all keys of Redis.
     pub(crate) fn flush_redis(&self) {
         self.redis_cli(self.primary_of("redis"), &["FLUSHALL"]);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use chart_index_tests::Client;
 use reqwest::Method;
 
+use crate::checks::MAX_AGE;
 use crate::history::World;
 use crate::mirror::content;
 use crate::model::{Appearance, SETS};
@@ -43,6 +44,8 @@ pub(crate) async fn finish(world: &World, replicas: &[SocketAddr]) -> Ending {
         ending.recovery = ending.recovery.max(start.elapsed());
     }
     tokio::task::block_in_place(|| verify(world, &mut ending));
+    // Lists in caches as well show the last changes.
+    tokio::time::sleep(MAX_AGE).await;
     if let Err(violation) = compare_with_copy(world, replicas[0]).await {
         ending.violations.push(violation);
     }

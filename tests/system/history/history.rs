@@ -11,6 +11,7 @@ use chart_index_system_tests::network;
 use chart_index_tests::{Client, Library, Random};
 use serde_json::Value;
 
+use crate::checks::MAX_AGE;
 use crate::clients::{Clients, Recorded};
 use crate::ending::{self, Ending};
 use crate::mirror::{self, Followed, Mirror};
@@ -134,6 +135,8 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     let mut writers: Vec<_> =
         (0..WRITERS.len()).map(|index| Writer::new(Arc::clone(&world), index)).collect();
     tokio::task::block_in_place(|| fill(&world, &mut writers, options.seed));
+    // All responses show what no command will touch.
+    tokio::time::sleep(MAX_AGE).await;
     let clients = Clients::new(start, Arc::clone(&names), &replicas, haproxy);
     let tasks = clients.spawn(options.seed);
     let mirror_stopped = Arc::new(AtomicBool::new(false));

@@ -21,7 +21,7 @@ use crate::operator::FaultEvent;
 
 /// Maximum age of what a replica serves while it reaches PostgreSQL (docs/api.md, "Caching and conditional
 /// requests").
-const MAX_AGE: Duration = Duration::from_secs(5);
+pub(crate) const MAX_AGE: Duration = Duration::from_secs(5);
 /// How long a fault affects responses after its end.
 const GRACE: Duration = Duration::from_secs(5);
 

@@ -23,7 +23,7 @@ use crate::exports::handlers;
 pub struct BulkState {
     /// For the change feed and the hash filters.
     pub store: Store,
-    /// Counts the requests. Nothing is cached: a client reads each of these resources once.
+    /// Counts the requests.
     pub rate_limiter: HttpRateLimiter,
     /// The runtime for work that takes milliseconds of processor time.
     pub background: Handle,

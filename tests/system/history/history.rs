@@ -18,7 +18,7 @@ use crate::mirror::{self, Followed, Mirror};
 use crate::model::{Model, Moment, SETS, States, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::names::{self, Names, source_id};
 use crate::operator::{FaultEvent, Operator};
-use crate::plan::{self, Action, Actor, Disturbance, Step};
+use crate::plan::{self, Action, Actor, Disturbance, OPERATORS, Step};
 use crate::system::{REPLICAS, System, WRITERS};
 use crate::writers::{CommandEvent, Export, Filter, Writer};
 
@@ -33,6 +33,8 @@ pub(crate) struct World {
     model: Mutex<Model>,
     pub(crate) names: Arc<Names>,
     log: Mutex<Log>,
+    /// The services that the current faults are about.
+    reserved: Mutex<BTreeSet<&'static str>>,
     stopped: Mutex<bool>,
     stop: Condvar,
 }
@@ -90,6 +92,19 @@ impl World {
         self.log.lock().expect("no actor panicked")
     }
 
+    /// Reserves these services for a fault. Returns false if one of them is reserved for another one.
+    pub(crate) fn reserve(&self, services: &[&'static str]) -> bool {
+        let mut reserved = self.reserved.lock().expect("no actor panicked");
+        let is_free = services.iter().all(|service| !reserved.contains(service));
+        reserved.extend(services.iter().filter(|_| is_free));
+        is_free
+    }
+
+    /// Ends what [`reserve`](Self::reserve) has begun.
+    pub(crate) fn release(&self, services: &[&'static str]) {
+        self.reserved.lock().expect("no actor panicked").retain(|service| !services.contains(service));
+    }
+
     /// Waits for this time, or until the steps end. Returns whether they go on.
     pub(crate) fn pause(&self, duration: Duration) -> bool {
         let stopped = self.stopped.lock().expect("no actor panicked");
@@ -129,6 +144,7 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
         model: Mutex::new(Model::new()),
         names: Arc::clone(&names),
         log: Mutex::default(),
+        reserved: Mutex::default(),
         stopped: Mutex::new(false),
         stop: Condvar::new(),
     });
@@ -147,9 +163,12 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
         Arc::clone(&mirror_stopped),
     ));
     tokio::task::block_in_place(|| {
-        let mut operator = Operator::new(Arc::clone(&world));
-        perform_all(&world, &mut writers, &mut operator, steps, options.length);
-        operator.repair();
+        let mut operators = [0, 1].map(|index| Operator::new(Arc::clone(&world), index));
+        perform_all(&world, &mut writers, &mut operators, steps, options.length);
+        for operator in &mut operators {
+            operator.close_transaction();
+        }
+        world.system().start_all();
         for writer in &mut writers {
             writer.ingest(Disturbance::None);
         }
@@ -183,7 +202,7 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
 fn perform_all(
     world: &World,
     writers: &mut [Writer],
-    operator: &mut Operator,
+    operators: &mut [Operator; OPERATORS],
     steps: &[Step],
     length: Duration,
 ) {
@@ -198,12 +217,14 @@ fn perform_all(
                 });
             }));
         }
-        actors.push(scope.spawn(|| {
-            perform(world, steps, Actor::Operator, |action| match action {
-                Action::Fault(fault) => operator.inject(fault),
-                Action::Command(..) => (),
-            });
-        }));
+        for (index, operator) in operators.iter_mut().enumerate() {
+            actors.push(scope.spawn(move || {
+                perform(world, steps, Actor::Operator(index), |action| match action {
+                    Action::Fault(fault) => operator.inject(fault),
+                    Action::Command(..) => (),
+                });
+            }));
+        }
         // A history that was shortened may end early.
         while !actors.iter().all(ScopedJoinHandle::is_finished) && Instant::now() < end {
             world.pause(Duration::from_millis(100));

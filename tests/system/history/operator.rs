@@ -10,16 +10,12 @@ use crate::history::World;
 use crate::model::{Moment, Reset};
 use crate::plan::Fault;
 use crate::postgres::query;
-use crate::system::{FOLLOW, NODES, REPLICAS, WRITERS, database_url};
+use crate::system::{FOLLOW, REPLICAS, WRITERS, database_url};
 
-/// How far a standby may be behind while it is connected.
-const STANDBY_LAG: Duration = Duration::from_secs(2);
-/// Maximum time for a standby to connect.
-const STANDBY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum time for a standby to connect and to receive what it lacks.
+const STANDBY_TIMEOUT: Duration = Duration::from_mins(1);
 /// Within this time the writers commit a change.
 const COMMIT_TIME: Duration = Duration::from_secs(2);
-/// The name of the sessions of the operator.
-const SESSION: &str = "operator";
 
 /// A fault, from its beginning until everything that it affected works again.
 #[derive(Debug, Clone)]
@@ -49,60 +45,65 @@ pub(crate) enum Scope {
     ReplicaRedis(usize),
     /// Search nodes, or what they follow.
     Search,
-    /// What affects no response: a writer does not reach PostgreSQL, a transaction is open, the standbys fail.
+    /// What affects no response: a writer does not reach PostgreSQL or a search node, a transaction is open, a
+    /// standby fails.
     Nothing,
 }
 
 #[derive(Debug)]
 pub(crate) struct Operator {
     world: Arc<World>,
+    /// The name of its sessions.
+    session: String,
     transaction: Option<Child>,
     restore_points: u32,
 }
 
 impl Operator {
-    pub(crate) fn new(world: Arc<World>) -> Self {
-        Self { world, transaction: None, restore_points: 0 }
+    pub(crate) fn new(world: Arc<World>, index: usize) -> Self {
+        Self { world, session: format!("operator-{index}"), transaction: None, restore_points: 0 }
     }
 
-    /// Injects a fault and ends it.
+    /// Injects a fault and ends it, unless it is about a service that a fault of another operator is about.
     pub(crate) fn inject(&mut self, fault: &Fault) {
+        let services = fault.services();
+        if !self.world.reserve(&services) {
+            return;
+        }
         let index = {
             let mut log = self.world.log();
             let (name, start) = (format!("{fault:?}"), self.world.now());
             log.faults.push(FaultEvent { name, scope: scope(fault), start, end: None });
             log.faults.len() - 1
         };
+        self.inject_and_end(fault);
+        let mut end = self.world.now();
+        if let Fault::OpenTransaction(duration) = fault {
+            end += *duration;
+        }
+        self.world.log().faults[index].end = Some(end);
+        self.world.release(&services);
+    }
+
+    fn inject_and_end(&mut self, fault: &Fault) {
         match fault {
-            Fault::Kill(name, duration) => self.kill(name, *duration),
-            Fault::Freeze(name, duration) => self.freeze(name, *duration),
+            Fault::Kill(name, duration) => {
+                self.world.system().kill_process(name);
+                self.wait(*duration);
+                self.world.system().start_process(name);
+            }
+            Fault::Freeze(name, duration) => {
+                self.world.system().set_frozen(name, true);
+                self.wait(*duration);
+                self.world.system().set_frozen(name, false);
+            }
             Fault::Separate(first, second, duration) => {
                 self.world.system().set_separated(first, second, true);
                 self.wait(*duration);
                 self.world.system().set_separated(first, second, false);
             }
-            Fault::CrashPostgres(duration) => {
-                self.world.system().postgres.kill();
-                self.wait(*duration);
-                self.world.system().postgres.restart();
-            }
-            Fault::FreezePostgres(duration) => {
-                self.world.system().postgres.set_frozen(true);
-                self.wait(*duration);
-                self.world.system().postgres.set_frozen(false);
-            }
             Fault::PromotePostgres(lag) => self.promote(*lag),
             Fault::RestorePostgres(age) => self.restore(*age),
-            Fault::KillStandbys(duration) => {
-                self.world.system().kill_standbys();
-                self.wait(*duration);
-                self.world.system().start_standbys();
-            }
-            Fault::FreezeStandbys(duration) => {
-                self.world.system().set_standbys_frozen(true);
-                self.wait(*duration);
-                self.world.system().set_standbys_frozen(false);
-            }
             Fault::FlushRedis => self.world.system().flush_redis(),
             Fault::FailOverRedis => self.world.system().promote_redis(),
             Fault::RestoreNode(node, age) => self.restore_node(node, *age),
@@ -111,11 +112,6 @@ impl Operator {
             }
             Fault::BlockNumbering(duration) => self.block_numbering(*duration),
         }
-        let mut end = self.world.now();
-        if let Fault::OpenTransaction(duration) = fault {
-            end += *duration;
-        }
-        self.world.log().faults[index].end = Some(end);
     }
 
     /// Waits, until the history ends at most.
@@ -123,25 +119,10 @@ impl Operator {
         self.world.pause(duration);
     }
 
-    fn kill(&self, name: &str, duration: Duration) {
-        let name = self.world.system().primary_of(name);
-        self.world.system().kill_process(name);
-        self.wait(duration);
-        self.world.system().start_process(name);
-    }
-
-    fn freeze(&self, name: &str, duration: Duration) {
-        let name = self.world.system().primary_of(name);
-        self.world.system().set_frozen(name, true);
-        self.wait(duration);
-        self.world.system().set_frozen(name, false);
-    }
-
     fn promote(&self, lag: Duration) {
-        wait_for_standby();
-        let start = self.world.now();
+        let received = self.wait_for_standby();
         if !lag.is_zero() {
-            self.world.system().set_separated("postgres-1", "postgres-2", true);
+            self.world.system().set_separated("postgres", "postgres-standby", true);
         }
         let separated = self.world.now();
         self.wait(lag);
@@ -149,14 +130,26 @@ impl Operator {
         self.world.system().promote_postgres();
         let end = self.world.now();
         let until = if lag.is_zero() { killed } else { separated };
-        let point = (start.saturating_sub(STANDBY_LAG), until);
+        let point = (received, until);
         self.world.model().reset(Reset { start: killed, end, point });
         self.after_reset();
     }
 
+    /// Waits until the standby has received everything up to some moment. Returns that moment.
+    fn wait_for_standby(&self) -> Moment {
+        let (moment, start) = (self.world.now(), Instant::now());
+        let position = self.world.system().postgres.psql("postgres", "SELECT pg_current_wal_lsn()");
+        let received = format!("SELECT count(*) FROM pg_stat_replication WHERE flush_lsn >= '{position}'");
+        while query(&database_url("postgres"), &received).as_deref() != Ok("1") {
+            assert!(start.elapsed() < STANDBY_TIMEOUT, "the standby does not connect");
+            thread::sleep(Duration::from_millis(20));
+        }
+        moment
+    }
+
     fn restore(&mut self, age: Duration) {
         self.restore_points += 1;
-        let name = format!("point-{}", self.restore_points);
+        let name = format!("{}-{}", self.session, self.restore_points);
         let before = self.world.now();
         if self.world.system().postgres.create_restore_point(&name).is_err() {
             return;
@@ -211,7 +204,7 @@ impl Operator {
         let statements = format!("BEGIN; {statement}; SELECT pg_sleep({})", duration.as_secs_f64());
         let child = Command::new("psql")
             .args(["-X", "-q", "-d", &database_url(database), "-c", &statements])
-            .env("PGAPPNAME", SESSION)
+            .env("PGAPPNAME", &self.session)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -219,32 +212,15 @@ impl Operator {
         self.transaction = child.ok();
     }
 
-    fn close_transaction(&mut self) {
+    pub(crate) fn close_transaction(&mut self) {
         let Some(mut child) = self.transaction.take() else { return };
         let terminate = format!(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{SESSION}'"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{}'",
+            self.session
         );
         let _ = query(&database_url("postgres"), &terminate);
         let _ = child.kill();
         let _ = child.wait();
-    }
-
-    /// Starts what does not run.
-    pub(crate) fn repair(&mut self) {
-        self.close_transaction();
-        let names: Vec<_> = self.world.system().processes().collect();
-        for name in names {
-            self.world.system().start_process(name);
-        }
-    }
-}
-
-fn wait_for_standby() {
-    let start = Instant::now();
-    let streaming = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
-    while query(&database_url("postgres"), streaming).as_deref() != Ok("1") {
-        assert!(start.elapsed() < STANDBY_TIMEOUT, "the standby does not connect");
-        thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -254,26 +230,38 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn scope(fault: &Fault) -> Scope {
-    let replica = |name: &str| REPLICAS.iter().position(|replica| *replica == name);
-    match fault {
-        Fault::CrashPostgres(_) | Fault::FreezePostgres(_) => Scope::Postgres,
+    match *fault {
         Fault::PromotePostgres(_) | Fault::RestorePostgres(_) => Scope::Reset,
         Fault::FlushRedis | Fault::FailOverRedis | Fault::Kill("redis", _) => Scope::RedisReset,
-        Fault::Freeze("redis", _) => Scope::Redis,
         Fault::RestoreNode(..) | Fault::BlockNumbering(_) => Scope::Search,
-        Fault::KillStandbys(_) | Fault::FreezeStandbys(_) | Fault::OpenTransaction(_) => Scope::Nothing,
-        Fault::Kill("haproxy", _) | Fault::Freeze("haproxy", _) | Fault::Separate("haproxy", ..) => {
-            Scope::Haproxy
-        }
-        Fault::Kill(name, _) | Fault::Freeze(name, _) => match replica(name) {
-            Some(replica) => Scope::Replica(replica),
-            None => Scope::Search,
-        },
-        Fault::Separate(first, second, _) => match (replica(first), *second) {
-            (Some(replica), "postgres") => Scope::ReplicaPostgres(replica),
-            (Some(replica), "redis") => Scope::ReplicaRedis(replica),
-            (_, second) if NODES.contains(&second) || *first == FOLLOW => Scope::Search,
-            _ => Scope::Nothing,
-        },
+        Fault::OpenTransaction(_) => Scope::Nothing,
+        Fault::Kill(name, _) | Fault::Freeze(name, _) => scope_of_process(name),
+        Fault::Separate(first, second, _) => scope_of_link(first, second),
+    }
+}
+
+fn replica(name: &str) -> Option<usize> {
+    REPLICAS.iter().position(|replica| *replica == name)
+}
+
+fn scope_of_process(name: &str) -> Scope {
+    match (name, replica(name)) {
+        ("postgres", _) => Scope::Postgres,
+        ("redis", _) => Scope::Redis,
+        ("haproxy", _) => Scope::Haproxy,
+        ("postgres-standby" | "redis-standby", _) => Scope::Nothing,
+        (_, Some(replica)) => Scope::Replica(replica),
+        _ => Scope::Search,
+    }
+}
+
+fn scope_of_link(first: &str, second: &str) -> Scope {
+    match (replica(first), second) {
+        (Some(replica), "postgres") => Scope::ReplicaPostgres(replica),
+        (Some(replica), "redis") => Scope::ReplicaRedis(replica),
+        (Some(_), _) => Scope::Search,
+        _ if first == FOLLOW => Scope::Search,
+        _ if first == "haproxy" => Scope::Haproxy,
+        _ => Scope::Nothing,
     }
 }

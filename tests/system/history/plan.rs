@@ -7,13 +7,16 @@ use chart_index_tests::Random;
 use crate::model::{Chart, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::system::{FOLLOW, NODES, REPLICAS, WRITERS};
 
+/// Those who inject faults.
+pub(crate) const OPERATORS: usize = 2;
+
 /// Who performs a step. The steps of an actor follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Actor {
     /// Index of a writer.
     Writer(usize),
-    /// Injects the faults.
-    Operator,
+    /// Index of an operator, who injects faults.
+    Operator(usize),
 }
 
 #[derive(Debug, Clone)]
@@ -61,21 +64,17 @@ pub(crate) enum Disturbance {
     FreezeAfter(Duration, Duration),
 }
 
-/// Faults with a duration end after it; a process that was killed is then started again.
+/// Faults with a duration end after it; a process that was killed is then started again. `postgres` and `redis`
+/// are the primaries, `postgres-standby` and `redis-standby` the others.
 #[derive(Debug, Clone)]
 pub(crate) enum Fault {
     Kill(&'static str, Duration),
     Freeze(&'static str, Duration),
     Separate(&'static str, &'static str, Duration),
-    CrashPostgres(Duration),
-    FreezePostgres(Duration),
     /// The standby receives nothing for this time, then it is promoted.
     PromotePostgres(Duration),
     /// A restore to the state this long before.
     RestorePostgres(Duration),
-    /// The standby of PostgreSQL and the replica of Redis.
-    KillStandbys(Duration),
-    FreezeStandbys(Duration),
     FlushRedis,
     FailOverRedis,
     /// The node gets the data that it had this long before.
@@ -84,6 +83,23 @@ pub(crate) enum Fault {
     OpenTransaction(Duration),
     /// Changes get no number; the writers are killed when they have committed theirs.
     BlockNumbering(Duration),
+}
+
+impl Fault {
+    /// The services that it is about.
+    pub(crate) fn services(&self) -> Vec<&'static str> {
+        match self {
+            Self::Kill(name, _) | Self::Freeze(name, _) | Self::RestoreNode(name, _) => vec![name],
+            Self::Separate(first, second, _) => vec![first, second],
+            // What follows is a new standby and a rebuild of the search nodes.
+            Self::PromotePostgres(_) | Self::RestorePostgres(_) => {
+                [&["postgres", "postgres-standby", FOLLOW], &NODES[..]].concat()
+            }
+            Self::FlushRedis => vec!["redis"],
+            Self::FailOverRedis => vec!["redis", "redis-standby"],
+            Self::OpenTransaction(_) | Self::BlockNumbering(_) => vec!["postgres"],
+        }
+    }
 }
 
 /// Generates the steps of a history of this length. Steps that have not begun at its end are left out.
@@ -105,12 +121,15 @@ pub(crate) fn generate(seed: u64, length: Duration, has_meilisearch: bool) -> Ve
             time += pause + Duration::from_millis(100);
         }
     }
-    let mut time = Duration::ZERO;
-    while time < length {
-        let pause = milliseconds(&mut random, 1000, 8000);
-        let fault = fault(&mut random, has_meilisearch);
-        time += pause + Duration::from_secs(1);
-        steps.push(Step { actor: Actor::Operator, pause, action: Action::Fault(fault) });
+    for index in 0..OPERATORS {
+        let mut time = Duration::ZERO;
+        while time < length {
+            // Faults of both operators overlap for a part of the time, and for another one there is none.
+            let pause = milliseconds(&mut random, 2000, 16_000);
+            let fault = fault(&mut random, has_meilisearch);
+            time += pause + Duration::from_secs(1);
+            steps.push(Step { actor: Actor::Operator(index), pause, action: Action::Fault(fault) });
+        }
     }
     steps
 }
@@ -176,43 +195,54 @@ fn disturbance(random: &mut Random) -> Disturbance {
 
 fn fault(random: &mut Random, has_meilisearch: bool) -> Fault {
     let duration = milliseconds(random, 500, 10_000);
-    let [replica, node, writer] = [&REPLICAS[..], &NODES, &WRITERS].map(|names| *random.pick(names));
-    let kind = random.below(if has_meilisearch { 24 } else { 21 });
-    match kind {
-        0 => Fault::Kill(replica, duration),
-        1 => Fault::Freeze(replica, duration),
-        2 | 3 => Fault::CrashPostgres(duration),
-        4 | 5 => Fault::FreezePostgres(duration),
-        6 => Fault::PromotePostgres(milliseconds(random, 0, 6000)),
-        7 => Fault::RestorePostgres(milliseconds(random, 2000, 8000)),
-        8 => Fault::FlushRedis,
-        9 => Fault::FailOverRedis,
-        10 => Fault::Freeze("redis", duration),
-        11 => Fault::Kill("redis", duration),
-        12 => match random.below(3) {
-            0 => Fault::KillStandbys(duration),
-            1 => Fault::FreezeStandbys(duration),
-            _ => Fault::OpenTransaction(Duration::from_mins(1)),
-        },
-        13 => Fault::Separate(replica, "postgres", duration),
-        14 => Fault::Separate(REPLICAS[random.below(2) as usize], "redis", duration * 4),
-        15 => Fault::Separate(writer, "postgres", duration),
-        16 => match random.below(3) {
-            0 => Fault::Kill("haproxy", duration),
-            1 => Fault::Freeze("haproxy", duration),
-            _ => Fault::Separate("haproxy", replica, duration),
-        },
-        17 if random.one_in(2) => Fault::Freeze(FOLLOW, duration),
-        17 => Fault::Kill(FOLLOW, duration),
-        18 => Fault::Separate(FOLLOW, "postgres", duration),
-        19 | 20 => Fault::BlockNumbering(milliseconds(random, 8000, 12_000)),
-        21 => match random.below(3) {
-            0 => Fault::Kill(node, duration),
-            1 => Fault::Freeze(node, duration),
-            _ => Fault::RestoreNode(node, milliseconds(random, 2000, 8000)),
-        },
-        22 => Fault::Separate(FOLLOW, node, duration),
-        _ => Fault::Separate(replica, node, duration),
+    let earlier = milliseconds(random, 2000, 8000);
+    let node = one_of(random, &NODES);
+    match random.below(if has_meilisearch { 24 } else { 23 }) {
+        0..=4 => Fault::Kill(process(random, has_meilisearch), duration),
+        5..=9 => Fault::Freeze(process(random, has_meilisearch), duration),
+        10..=16 => {
+            let (first, second) = link(random, has_meilisearch);
+            Fault::Separate(first, second, if random.one_in(6) { duration * 4 } else { duration })
+        }
+        17 => Fault::PromotePostgres(milliseconds(random, 0, 6000)),
+        18 => Fault::RestorePostgres(earlier),
+        19 => Fault::FlushRedis,
+        20 => Fault::FailOverRedis,
+        21 if random.one_in(3) => Fault::OpenTransaction(Duration::from_mins(1)),
+        21 | 22 => Fault::BlockNumbering(milliseconds(random, 8000, 12_000)),
+        _ => Fault::RestoreNode(node, earlier),
+    }
+}
+
+/// A process that is killed or frozen. Most faults are of the servers that all replicas need.
+fn process(random: &mut Random, has_meilisearch: bool) -> &'static str {
+    match random.below(if has_meilisearch { 12 } else { 11 }) {
+        0..=3 => "postgres",
+        4 | 5 => "redis",
+        6 | 7 => one_of(random, &REPLICAS),
+        8 => FOLLOW,
+        9 => "haproxy",
+        10 => one_of(random, &["postgres-standby", "redis-standby"]),
+        _ => one_of(random, &NODES),
+    }
+}
+
+fn one_of(random: &mut Random, names: &[&'static str]) -> &'static str {
+    let name: &&str = random.pick(names);
+    name
+}
+
+/// Two components that communicate with each other.
+fn link(random: &mut Random, has_meilisearch: bool) -> (&'static str, &'static str) {
+    let [replica, node, writer] = [&REPLICAS[..], &NODES, &WRITERS].map(|names| one_of(random, names));
+    let server = if has_meilisearch && random.one_in(2) { node } else { "postgres" };
+    match random.below(10) {
+        0..=2 => (replica, server),
+        3 | 4 => (one_of(random, &REPLICAS[..2]), "redis"),
+        5 | 6 => (writer, server),
+        7 => (FOLLOW, server),
+        8 => ("haproxy", replica),
+        _ => *random.pick(&[("postgres", "postgres-standby"), ("redis", "redis-standby")]),
     }
 }
 

@@ -22,6 +22,7 @@ wal_keep_size = 256MB
 hot_standby = on
 archive_mode = on
 recovery_target_timeline = latest
+wal_receiver_timeout = 5s
 log_line_prefix = '%m [%p] %h '
 ";
 
@@ -70,8 +71,7 @@ impl PostgresPair {
             &this.data(0).join("pg_hba.conf"),
             "host all all 0.0.0.0/0 trust\nhost replication all 0.0.0.0/0 trust\n",
         );
-        this.servers[0].start();
-        this.wait_until_writable();
+        this.start(0);
         this.psql("postgres", "CREATE DATABASE chart_index TEMPLATE template0");
         this.back_up();
         this
@@ -91,40 +91,25 @@ impl PostgresPair {
         query(&format!("postgres://postgres@{}/{database}", self.addresses[self.primary]), statement)
     }
 
-    /// Kills the primary, as a crash would.
-    pub(crate) fn kill(&mut self) {
-        self.servers[self.primary].kill();
+    /// One of the servers.
+    pub(crate) fn server(&mut self, index: usize) -> &mut Process {
+        &mut self.servers[index]
     }
 
-    /// Restarts a killed primary.
-    pub(crate) fn restart(&mut self) {
-        let _ = std::fs::remove_file(self.data(self.primary).join("postmaster.pid"));
-        self.servers[self.primary].start();
-        self.wait_until_writable();
+    /// Starts a server unless it is running, and waits until the primary accepts writes.
+    pub(crate) fn start(&mut self, index: usize) {
+        if !self.servers[index].is_running() {
+            // A server that was killed leaves it behind, and the process id may be that of another process.
+            let _ = std::fs::remove_file(self.data(index).join("postmaster.pid"));
+            self.servers[index].start();
+        }
+        if index == self.primary {
+            self.wait_until_writable();
+        }
     }
 
-    pub(crate) fn set_frozen(&self, frozen: bool) {
-        self.servers[self.primary].set_frozen(frozen);
-    }
-
-    pub(crate) fn kill_standby(&mut self) {
-        self.servers[1 - self.primary].kill();
-    }
-
-    /// Starts a killed standby again.
-    pub(crate) fn start_standby(&mut self) {
-        let standby = 1 - self.primary;
-        let _ = std::fs::remove_file(self.data(standby).join("postmaster.pid"));
-        self.servers[standby].start();
-    }
-
-    pub(crate) fn set_standby_frozen(&self, frozen: bool) {
-        self.servers[1 - self.primary].set_frozen(frozen);
-    }
-
-    /// Kills the primary and promotes the standby, with what it has received.
+    /// Promotes the standby, with what it has received, after the primary was killed.
     pub(crate) fn promote(&mut self) {
-        self.kill();
         self.primary = 1 - self.primary;
         self.psql("postgres", "SELECT pg_promote(true, 60)");
         self.wait_until_writable();
@@ -143,7 +128,7 @@ impl PostgresPair {
             assert!(start.elapsed() < TIMEOUT, "{last} is not archived: {}", self.log());
             thread::sleep(Duration::from_millis(20));
         }
-        self.kill();
+        self.servers[self.primary].kill();
         let data = self.data(self.primary);
         self.copy_backup(self.primary);
         let archive = path(&self.archive());
@@ -155,8 +140,7 @@ impl PostgresPair {
             ),
         );
         touch_as_postgres(&data.join("recovery.signal"));
-        self.servers[self.primary].start();
-        self.wait_until_writable();
+        self.start(self.primary);
         for setting in ["recovery_target_name", "recovery_target_action", "restore_command"] {
             self.psql("postgres", &format!("ALTER SYSTEM RESET {setting}"));
         }
@@ -179,10 +163,10 @@ impl PostgresPair {
         let data = self.data(standby);
         append(
             &data.join("postgresql.auto.conf"),
-            &format!("primary_conninfo = 'host={primary} user=postgres'\n"),
+            &format!("primary_conninfo = 'host={primary} user=postgres connect_timeout=2'\n"),
         );
         touch_as_postgres(&data.join("standby.signal"));
-        self.servers[standby].start();
+        self.start(standby);
     }
 
     pub(crate) fn log(&self) -> String {

@@ -9,7 +9,6 @@ use chart_index_system_tests::network::kill_processes;
 /// A program that a history kills, freezes and starts again, with all processes that it starts.
 #[derive(Debug)]
 pub(crate) struct Process {
-    pub(crate) name: &'static str,
     namespace: String,
     folder: PathBuf,
     command: Vec<String>,
@@ -19,10 +18,10 @@ pub(crate) struct Process {
 
 impl Process {
     /// A program that is not started. Its working directory is a folder with the name of the service.
-    pub(crate) fn new(name: &'static str, namespace: String, folder: &Path, command: Vec<String>) -> Self {
+    pub(crate) fn new(name: &str, namespace: String, folder: &Path, command: Vec<String>) -> Self {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
-        Self { name, namespace, folder, command, variables: Vec::new(), child: None }
+        Self { namespace, folder, command, variables: Vec::new(), child: None }
     }
 
     pub(crate) fn with_variables(mut self, variables: &[(&str, String)]) -> Self {

@@ -94,11 +94,7 @@ impl System {
         system.deliver_shared_addresses();
         system.add_services();
         system.run_indexer(&["migrate"]);
-        let names: Vec<_> = system.processes.keys().copied().filter(|name| *name != "haproxy").collect();
-        for name in names {
-            system.start_process(name);
-        }
-        system.start_process("haproxy");
+        system.start_all();
         system
     }
 
@@ -109,39 +105,46 @@ impl System {
 
     /// Starts a process unless it is running, and waits until it listens.
     pub(crate) fn start_process(&mut self, name: &str) {
-        let process = self.processes.get_mut(name).expect("a service");
-        process.start();
-        let port = match process.name {
+        let name = self.server_of(name);
+        if let Some(server) = POSTGRES.iter().position(|postgres| *postgres == name) {
+            return self.postgres.start(server);
+        }
+        self.process(name).start();
+        let port = match name {
             name if REPLICAS.contains(&name) => 9090,
             name if NODES.contains(&name) => 7700,
             name if REDIS.contains(&name) => 6379,
             "haproxy" => 8404,
             _ => return,
         };
-        // HAProxy is healthy once its checks have found replicas.
-        let path = if port == 8404 { "/healthz" } else { "/health" };
         let (start, address) = (Instant::now(), self.socket_address(name, port));
         let listens = || match port {
             6379 => TcpStream::connect(address).is_ok(),
-            8404 => http_status(address, path) == Some(200),
-            _ => http_status(address, path).is_some(),
+            _ => http_status(address, "/health").is_some(),
         };
         while !listens() {
-            assert!(start.elapsed() < START_TIMEOUT, "{name} does not start: {}", self.processes[name].log());
+            assert!(start.elapsed() < START_TIMEOUT, "{name} does not start: {}", self.process(name).log());
             thread::sleep(Duration::from_millis(10));
         }
-        if name == self.primary_of("redis") {
-            // It may have been started as a replica.
-            self.redis_cli(name, &["REPLICAOF", "NO", "ONE"]);
+        if port == 6379 {
+            self.replicate_redis(name);
         }
     }
 
     pub(crate) fn kill_process(&mut self, name: &str) {
-        self.processes.get_mut(name).expect("a service").kill();
+        self.process(name).kill();
     }
 
-    pub(crate) fn set_frozen(&self, name: &str, frozen: bool) {
-        self.processes[name].set_frozen(frozen);
+    pub(crate) fn set_frozen(&mut self, name: &str, frozen: bool) {
+        self.process(name).set_frozen(frozen);
+    }
+
+    fn process(&mut self, name: &str) -> &mut Process {
+        let name = self.server_of(name);
+        match POSTGRES.iter().position(|postgres| *postgres == name) {
+            Some(server) => self.postgres.server(server),
+            None => self.processes.get_mut(name).expect("a service"),
+        }
     }
 
     /// The files of a process that is not running.
@@ -149,8 +152,12 @@ impl System {
         self.processes[name].folder()
     }
 
-    pub(crate) fn processes(&self) -> impl Iterator<Item = &'static str> {
-        self.processes.keys().copied()
+    /// Starts all processes that are not running.
+    pub(crate) fn start_all(&mut self) {
+        let names: Vec<_> = self.processes.keys().copied().chain(POSTGRES).collect();
+        for name in names {
+            self.start_process(name);
+        }
     }
 
     /// Copies the log of each process into a folder.
@@ -162,9 +169,9 @@ impl System {
         std::fs::write(folder.join("postgres.log"), self.postgres.log()).expect("a file");
     }
 
-    /// Loses all packets between two services, or ends that. `postgres` and `redis` are the primaries.
+    /// Loses all packets between two services, or ends that.
     pub(crate) fn set_separated(&mut self, first: &str, second: &str, separated: bool) {
-        let [first, second] = [first, second].map(|name| self.primary_of(name).to_owned());
+        let [first, second] = [first, second].map(|name| self.server_of(name).to_owned());
         let pair = (first.clone(), second.clone());
         let to = |name: &str| (!separated).then(|| name.to_owned());
         self.networks.deliver(&first, self.networks.address(&second), to(&second).as_deref());
@@ -177,11 +184,14 @@ impl System {
         self.deliver_shared_addresses();
     }
 
-    /// The server that is the primary of `postgres` or `redis` now; the name itself of any other service.
-    pub(crate) fn primary_of<'a>(&self, name: &'a str) -> &'a str {
+    /// The server that is the primary or the standby of `postgres` or `redis` now; the name itself of any other
+    /// service.
+    fn server_of<'a>(&self, name: &'a str) -> &'a str {
         match name {
             "postgres" => POSTGRES[self.postgres.primary()],
+            "postgres-standby" => POSTGRES[1 - self.postgres.primary()],
             "redis" => REDIS[self.redis_primary],
+            "redis-standby" => REDIS[1 - self.redis_primary],
             name => name,
         }
     }
@@ -189,47 +199,34 @@ impl System {
     /// Kills the primary of PostgreSQL and promotes its standby, which gets its address. The old primary
     /// becomes the standby with the next backup.
     pub(crate) fn promote_postgres(&mut self) {
+        self.kill_process("postgres");
+        self.set_separated("postgres", "postgres-standby", false);
         self.postgres.promote();
-        self.separated.clear();
-        self.networks.deliver(POSTGRES[0], self.networks.address(POSTGRES[1]), Some(POSTGRES[1]));
-        self.networks.deliver(POSTGRES[1], self.networks.address(POSTGRES[0]), Some(POSTGRES[0]));
         self.deliver_shared_addresses();
     }
 
     /// Kills the primary of Redis; its replica gets its address.
     pub(crate) fn promote_redis(&mut self) {
-        let old = REDIS[self.redis_primary];
-        self.kill_process(old);
+        self.kill_process("redis");
         self.redis_primary = 1 - self.redis_primary;
-        let new = REDIS[self.redis_primary];
-        self.redis_cli(new, &["REPLICAOF", "NO", "ONE"]);
+        self.replicate_redis(REDIS[self.redis_primary]);
         self.deliver_shared_addresses();
-        self.start_process(old);
-        self.redis_cli(old, &["REPLICAOF", &self.address(new), "6379"]);
+        self.start_process("redis-standby");
     }
 
-    /// Kills the standby of PostgreSQL and the replica of Redis.
-    pub(crate) fn kill_standbys(&mut self) {
-        self.postgres.kill_standby();
-        self.kill_process(REDIS[1 - self.redis_primary]);
-    }
-
-    /// Starts them again after [`kill_standbys`](Self::kill_standbys).
-    pub(crate) fn start_standbys(&mut self) {
-        self.postgres.start_standby();
-        let replica = REDIS[1 - self.redis_primary];
-        self.start_process(replica);
-        self.redis_cli(replica, &["REPLICAOF", &self.address(REDIS[self.redis_primary]), "6379"]);
-    }
-
-    pub(crate) fn set_standbys_frozen(&mut self, frozen: bool) {
-        self.postgres.set_standby_frozen(frozen);
-        self.set_frozen(REDIS[1 - self.redis_primary], frozen);
+    /// Makes a server of Redis the primary, or a replica of the primary.
+    fn replicate_redis(&self, server: &str) {
+        let primary = REDIS[self.redis_primary];
+        if server == primary {
+            self.redis_cli(server, &["REPLICAOF", "NO", "ONE"]);
+        } else {
+            self.redis_cli(server, &["REPLICAOF", &self.address(primary), "6379"]);
+        }
     }
 
     /// Deletes all keys of Redis.
     pub(crate) fn flush_redis(&self) {
-        self.redis_cli(self.primary_of("redis"), &["FLUSHALL"]);
+        self.redis_cli(REDIS[self.redis_primary], &["FLUSHALL"]);
     }
 
     fn redis_cli(&self, server: &str, words: &[&str]) {

@@ -17,7 +17,7 @@ use crate::clients::{Exchange, Target};
 use crate::history::History;
 use crate::model::Moment;
 use crate::names::versions_in;
-use crate::operator::FaultEvent;
+use crate::operator::{FaultEvent, Scope};
 
 /// Maximum age of what a replica serves while it reaches PostgreSQL (docs/api.md, "Caching and conditional
 /// requests").
@@ -91,10 +91,11 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
 impl History {
     /// The faults that affect what happens between two moments.
     fn faults(&self, from: Moment, to: Moment) -> impl Iterator<Item = &FaultEvent> {
-        self.log
-            .faults
-            .iter()
-            .filter(move |fault| fault.start <= to && fault.end.is_none_or(|end| end + GRACE >= from))
+        self.log.faults.iter().filter(move |fault| {
+            fault.scope != Scope::Nothing
+                && fault.start <= to
+                && fault.end.is_none_or(|end| end + GRACE >= from)
+        })
     }
 }
 

@@ -1,5 +1,7 @@
-//! The clients of a history: random requests to the replicas and through HAProxy, page walks, a client that
-//! exceeds its limit, and what they received.
+//! The clients of a history: random requests to the replicas and through HAProxy, page walks, clients that
+//! exceed their limit, and what they received.
+
+mod limited;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,10 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use chart_index_tests::{Client, Random, Response};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 
 use crate::model::{CHARTS, Chart, Moment, SETS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::names::{self, Names};
+
+pub(crate) use self::limited::{LimitedRequest, LocalAdmissions, WITH_REDIS};
 
 /// Index of a replica, or HAProxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,24 +85,14 @@ pub(crate) struct Walk {
     pub(crate) ids: Vec<String>,
 }
 
-/// A request of a client that exceeds its limit.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LimitedRequest {
-    /// Each client has an address of its own.
-    pub(crate) client: u32,
-    pub(crate) target: Target,
-    pub(crate) start: Moment,
-    pub(crate) end: Moment,
-    /// The status of the response.
-    pub(crate) status: Option<u16>,
-}
-
 /// What all clients record.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     pub(crate) exchanges: Vec<Exchange>,
     pub(crate) walks: Vec<Walk>,
     pub(crate) limited: Vec<LimitedRequest>,
+    /// In the order of the requests.
+    pub(crate) local_admissions: Vec<LocalAdmissions>,
 }
 
 /// What the clients share.
@@ -107,6 +101,8 @@ pub(crate) struct Clients {
     start: Instant,
     names: Arc<Names>,
     replicas: Vec<Client>,
+    /// Of the private listeners of the replicas.
+    admin: Vec<Client>,
     /// Each has an address of its own.
     proxied: Vec<Client>,
     recorded: Mutex<Recorded>,
@@ -119,13 +115,6 @@ const READERS: u64 = 6;
 const PROXIED_CLIENTS: u32 = 32;
 /// Longer than any deadline of the service or of HAProxy: a request that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Time between two requests of the client that exceeds its limit: 6.7 a second, 400 in a window.
-const LIMITED_INTERVAL: Duration = Duration::from_millis(150);
-/// Time between two clients that exceed their limit as fast as they can. Few faults last for as short as that
-/// takes.
-const BURST_INTERVAL: Duration = Duration::from_secs(8);
-/// Requests of such a client.
-const BURST: usize = 260;
 
 impl Request {
     fn path(&self, names: &Names) -> String {
@@ -223,6 +212,7 @@ impl Clients {
             start,
             names,
             replicas: replicas.iter().map(|address| Client::new(*address)).collect(),
+            admin: replicas.iter().map(|address| Client::new((address.ip(), 9090).into())).collect(),
             proxied: proxied.collect(),
             recorded: Mutex::default(),
             stopped: AtomicBool::new(false),
@@ -235,10 +225,11 @@ impl Clients {
             .map(|number| tokio::spawn(Arc::clone(self).read(Random::new(seed.wrapping_mul(31) + number))))
             .collect();
         tasks.push(tokio::spawn(Arc::clone(self).walk(Random::new(seed ^ 0x77))));
-        for (client, replicas) in [(0, [0, 1]), (1, [2, 2])] {
+        for (client, replicas) in [(0, WITH_REDIS), (1, [2, 2])] {
             tasks.push(tokio::spawn(Arc::clone(self).exceed_limit(replicas, client)));
         }
         tasks.push(tokio::spawn(Arc::clone(self).exceed_limit_in_bursts()));
+        tasks.push(tokio::spawn(Arc::clone(self).observe_local_admissions_until_stopped()));
         tasks
     }
 
@@ -273,9 +264,9 @@ impl Clients {
             let target = Target::Replica(random.below(3) as usize);
             let (start, mut ids) = (self.start.elapsed(), Vec::new());
             let is_complete = loop {
-                let Some(page) = self.send(target, Request::List(query.clone()), &mut random).await else {
-                    break false;
-                };
+                let response = self.send(target, Request::List(query.clone()), &mut random).await;
+                let Some(response @ Response { status: StatusCode::OK, .. }) = response else { break false };
+                let page = response.json();
                 let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
                 // A walk that does not end is complete as well: its sets are more than there are.
                 if items.is_empty() || query.page > SETS as usize {
@@ -292,50 +283,8 @@ impl Clients {
         }
     }
 
-    /// Sends more requests than the limit allows to these replicas in turn.
-    async fn exceed_limit(self: Arc<Self>, replicas: [usize; 2], client: u32) {
-        for number in 0.. {
-            if self.is_stopped() {
-                return;
-            }
-            self.send_limited(client, replicas[number % 2]).await;
-            tokio::time::sleep(LIMITED_INTERVAL).await;
-        }
-    }
-
-    /// Sends the requests of one client after the other to the replicas that share Redis.
-    async fn exceed_limit_in_bursts(self: Arc<Self>) {
-        for client in 2.. {
-            for number in 0..BURST {
-                if self.is_stopped() {
-                    return;
-                }
-                self.send_limited(client, number % 2).await;
-            }
-            tokio::time::sleep(BURST_INTERVAL).await;
-        }
-    }
-
-    async fn send_limited(&self, client: u32, replica: usize) {
-        let path = Request::Lookup(0).path(&self.names);
-        // The other clients have addresses of 198.18.0.0/16.
-        let address = Ipv4Addr::from_bits(Ipv4Addr::new(198, 19, 0, 1).to_bits() + client).to_string();
-        let start = self.start.elapsed();
-        let headers = [("x-forwarded-for", address.as_str())];
-        let request = self.replicas[replica].try_request(Method::GET, &path, &headers);
-        let response = tokio::time::timeout(TIMEOUT, request).await;
-        let status = response.ok().and_then(Result::ok).map(|response| response.status.as_u16());
-        let (target, end) = (Target::Replica(replica), self.start.elapsed());
-        self.recorded().limited.push(LimitedRequest { client, target, start, end, status });
-    }
-
-    /// Sends a request and records it; the JSON of a 200.
-    pub(crate) async fn send(
-        &self,
-        target: Target,
-        request: Request,
-        random: &mut Random,
-    ) -> Option<serde_json::Value> {
+    /// Sends a request and records it. Returns the response, if there is one.
+    async fn send(&self, target: Target, request: Request, random: &mut Random) -> Option<Response> {
         let client = match target {
             Target::Replica(replica) => &self.replicas[replica],
             Target::Haproxy => random.pick(&self.proxied),
@@ -358,11 +307,8 @@ impl Clients {
             Err(_) => Err("timeout".to_owned()),
         };
         let end = self.start.elapsed();
-        let page = match (&request, &response) {
-            (Request::List(_), Ok(response)) if response.status == 200 => Some(response.json()),
-            _ => None,
-        };
+        let received = response.as_ref().ok().cloned();
         self.recorded().exchanges.push(Exchange { target, request, start, end, response });
-        page
+        received
     }
 }

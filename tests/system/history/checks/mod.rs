@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod freshness;
+mod limits;
 mod service;
 mod untouched;
 
@@ -11,7 +12,8 @@ use chart_index_tests::Response;
 
 use self::catalogue::{changed_files, wrong_exports, wrong_mirror, wrong_walks};
 use self::freshness::{shows_removed, stale};
-use self::service::{unavailable, wrong_error, wrong_limits};
+use self::limits::wrong_limits;
+use self::service::{unavailable, wrong_error};
 use self::untouched::lacks_untouched;
 use crate::clients::{Exchange, Target};
 use crate::history::History;

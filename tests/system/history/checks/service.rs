@@ -1,10 +1,10 @@
-//! Errors, availability and rate limits.
+//! Errors and availability.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{GRACE, MAX_AGE, describe};
-use crate::clients::{Exchange, LimitedRequest, Request, Target};
+use crate::clients::{Exchange, Request, Target};
 use crate::history::History;
 use crate::model::Moment;
 use crate::operator::Scope;
@@ -16,9 +16,6 @@ const RECENT: Duration = Duration::from_mins(1);
 const DEADLINE: Duration = Duration::from_secs(6);
 /// `timeout server` of HAProxy, with a retry.
 const DEADLINE_OF_HAPROXY: Duration = Duration::from_secs(12);
-/// Requests per window of a client.
-const LIMIT: usize = 240;
-const WINDOW: Duration = Duration::from_mins(1);
 
 pub(super) fn wrong_error(history: &History, exchange: &Exchange) -> Option<String> {
     let Exchange { target, start, end, .. } = *exchange;
@@ -94,54 +91,4 @@ fn may_show_removed(history: &History, request: &Request, from: Moment, to: Mome
         }
         _ => words.contains("remove "),
     })
-}
-
-pub(super) fn wrong_limits(history: &History) -> Vec<(Moment, String)> {
-    let mut clients: BTreeMap<u32, Vec<LimitedRequest>> = BTreeMap::new();
-    for request in &history.recorded.limited {
-        clients.entry(request.client).or_default().push(*request);
-    }
-    clients.values().flat_map(|requests| wrong_limits_of(history, requests)).collect()
-}
-
-/// The same for the requests of a client, which are to the replicas that share Redis or to the one without.
-fn wrong_limits_of(history: &History, requests: &[LimitedRequest]) -> Vec<(Moment, String)> {
-    let mut violations = Vec::new();
-    let (first_start, first_target) = (requests[0].start, requests[0].target);
-    let is_alone = matches!(first_target, Target::Replica(2));
-    // What happened before the first request of a client is over: nothing was counted.
-    let before = |moment: Moment| moment.saturating_sub(WINDOW).max(first_start);
-    let is_disturbed = |from: Moment, to: Moment| {
-        history.faults(from, to).any(|fault| match fault.scope {
-            Scope::Redis | Scope::RedisReset => !is_alone,
-            Scope::ReplicaRedis(replica) | Scope::Replica(replica) => is_alone == (replica == 2),
-            _ => false,
-        })
-    };
-    let admitted: Vec<_> = requests.iter().filter(|request| request.status == Some(200)).collect();
-    for (index, first) in admitted.iter().enumerate() {
-        let in_window = admitted[index..].iter().take_while(|request| request.end <= first.start + WINDOW);
-        let (count, last) = (in_window.clone().count(), in_window.last());
-        // During an outage each replica counts on its own.
-        if let Some(last) = last.filter(|_| count > LIMIT)
-            && !is_disturbed(before(first.start), last.end)
-        {
-            violations.push((first.start, format!("{count} requests to {first_target:?} within {WINDOW:?}")));
-        }
-    }
-    for refused in requests.iter().filter(|request| request.status == Some(429)) {
-        let is_counted = |request: &&LimitedRequest| {
-            request.status != Some(429)
-                && request.end + WINDOW >= refused.start
-                && request.start <= refused.end
-        };
-        let counted = requests.iter().filter(is_counted).count();
-        // A check that a replica no longer waits for counts when Redis receives it: once a partition ends, or a
-        // frozen server continues.
-        if counted < LIMIT && !is_disturbed(before(refused.start), refused.end) {
-            let text = format!("refused by {:?} after {counted} requests", refused.target);
-            violations.push((refused.start, text));
-        }
-    }
-    violations
 }

@@ -32,7 +32,10 @@ pub(crate) enum Request {
     Redirect(Set),
     List(Query),
     Batch(Vec<Chart>),
+    /// The redirect to the last one.
     HashFilter,
+    /// The path to which that redirects.
+    HashFilterFile(String),
     ChartPage(Chart),
     SetPage(Set),
     ListPage,
@@ -127,6 +130,7 @@ impl Request {
             Self::List(query) => query.path(),
             Self::Batch(_) => "/api/charts/lookup".to_owned(),
             Self::HashFilter => "/api/charts/filter".to_owned(),
+            Self::HashFilterFile(path) => path.clone(),
             Self::ChartPage(chart) => format!("/charts/{}", names.hash(*chart)),
             Self::SetPage(set) => format!("/chartsets/{}", names.id(*set)),
             Self::ListPage => "/".to_owned(),
@@ -136,7 +140,7 @@ impl Request {
 
     /// Whether responses are cached, so that they are served while PostgreSQL is unavailable.
     pub(crate) const fn is_cached(&self) -> bool {
-        !matches!(self, Self::Batch(_) | Self::HashFilter)
+        !matches!(self, Self::Batch(_) | Self::HashFilter | Self::HashFilterFile(_))
     }
 
     /// Whether Meilisearch may answer it.
@@ -252,7 +256,13 @@ impl Clients {
                 replica @ 0..=2 => Target::Replica(replica as usize),
                 _ => Target::Haproxy,
             };
-            self.send(target, request, &mut random).await;
+            let redirect = self.send(target, request, &mut random).await;
+            if let Some(Response { status: StatusCode::FOUND, headers, .. }) = redirect
+                && let Some(Ok(path)) = headers.get("location").map(|location| location.to_str())
+                && path.starts_with("/api/charts/filter/")
+            {
+                self.send(target, Request::HashFilterFile(path.to_owned()), &mut random).await;
+            }
             tokio::time::sleep(Duration::from_millis((10 + random.below(60)).into())).await;
         }
     }

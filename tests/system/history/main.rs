@@ -13,6 +13,7 @@
 mod checks;
 mod clients;
 mod ending;
+mod hash_filter;
 mod history;
 mod lists;
 mod mirror;

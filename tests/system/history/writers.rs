@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use chart_index_tests::Library;
 
+use crate::hash_filter;
 use crate::history::World;
 use crate::mirror::{self, Records};
 use crate::model::{Chart, Entry, Moment, Set, Version};
@@ -59,13 +60,14 @@ pub(crate) struct Export {
     pub(crate) records: Result<Records, String>,
 }
 
-/// A hash filter that was built during a history.
+/// The last hash filter after a command that builds one.
 #[derive(Debug)]
 pub(crate) struct Filter {
     pub(crate) start: Moment,
     pub(crate) end: Moment,
-    /// The number of charts in it.
-    pub(crate) charts: usize,
+    /// The number of its charts, according to PostgreSQL.
+    pub(crate) count: usize,
+    pub(crate) charts: Result<BTreeSet<Chart>, &'static str>,
 }
 
 impl Writer {
@@ -195,13 +197,20 @@ impl Writer {
     }
 
     fn filter(&self, disturbance: Disturbance) {
+        const LAST: &str =
+            "SELECT hashes || ' ' || encode(bytes, 'hex') FROM hash_filters ORDER BY sequence DESC LIMIT 1";
         let start = self.world.now();
-        let (outcome, printed) = self.execute_and_read(&["filter"], disturbance);
-        let charts =
-            printed.strip_prefix("hash filter of ").and_then(|text| text.split(' ').next()?.parse().ok());
-        if let (Outcome::Succeeded, Some(charts)) = (outcome, charts) {
-            self.world.log().filters.push(Filter { start, end: self.world.now(), charts });
+        if self.execute(&["filter"], disturbance) != Outcome::Succeeded {
+            return;
         }
+        let Ok(last) = query(&database_url("chart_index"), LAST) else { return };
+        let end = self.world.now();
+        let (count, digits) = last.split_once(' ').expect("a row");
+        let digits = digits.as_bytes().chunks(2).map(|digits| str::from_utf8(digits).expect("ASCII"));
+        let bytes: Vec<_> = digits.map(|digits| u8::from_str_radix(digits, 16).expect("a byte")).collect();
+        let charts = hash_filter::charts_in(&bytes, &self.world.names);
+        let count = count.parse().expect("a count");
+        self.world.log().filters.push(Filter { start, end, count, charts });
     }
 
     fn execute(&self, arguments: &[&str], disturbance: Disturbance) -> Outcome {

@@ -1,6 +1,6 @@
 //! What was read by several requests or by commands: files, page walks, the mirror and exports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{MAX_AGE, describe};
@@ -17,13 +17,13 @@ pub(super) fn changed_files(history: &History) -> Vec<(Moment, String)> {
     let mut files: BTreeMap<&Request, (&[u8], &str)> = BTreeMap::new();
     let mut violations = Vec::new();
     for exchange in &history.recorded.exchanges {
-        let (Request::Rox(chart) | Request::Preview(chart), Ok(response)) =
-            (&exchange.request, &exchange.response)
-        else {
-            continue;
-        };
+        let Ok(response) = &exchange.response else { continue };
         // What a restore lost may come back from another file.
-        let may_be_lost = has_resets && !UNTOUCHED_CHARTS.contains(chart);
+        let may_be_lost = match &exchange.request {
+            Request::Rox(chart) | Request::Preview(chart) => has_resets && !UNTOUCHED_CHARTS.contains(chart),
+            Request::HashFilterFile(_) => has_resets,
+            _ => continue,
+        };
         if response.status != 200 || may_be_lost {
             continue;
         }
@@ -95,13 +95,16 @@ pub(super) fn wrong_exports(history: &History) -> Vec<(Moment, String)> {
     let exports =
         wrong.map(|export| (export.start, format!("no state within the command: {:?}", export.records)));
     let has_filter = |filter: &Filter| {
+        let Ok(charts) = &filter.charts else { return false };
         history.states.within(filter.start, filter.end).iter().any(|state| {
-            let charts =
-                |known| (0..CHARTS).filter(|chart| history.states.may_be_known(state, *chart, known)).count();
-            (CHARTS as usize - charts(false)..=charts(true)).contains(&filter.charts)
+            let may_be =
+                |known| (0..CHARTS).filter(move |chart| history.states.may_be_known(state, *chart, known));
+            let unknown: BTreeSet<Chart> = may_be(false).collect();
+            (CHARTS as usize - unknown.len()..=may_be(true).count()).contains(&filter.count)
+                && (0..CHARTS).all(|chart| unknown.contains(&chart) || charts.contains(&chart))
         })
     };
     let filters = history.log.filters.iter().filter(|filter| !has_filter(filter));
-    let filters = filters.map(|filter| (filter.start, format!("no state has that many charts: {filter:?}")));
+    let filters = filters.map(|filter| (filter.start, format!("no state has these charts: {filter:?}")));
     exports.chain(filters).collect()
 }

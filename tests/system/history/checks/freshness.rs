@@ -6,13 +6,15 @@ use chart_index_tests::Response;
 use serde_json::Value;
 
 use super::{MAX_AGE, describe, reaches};
-use crate::clients::{Exchange, Request};
+use crate::clients::{Exchange, Request, Target};
+use crate::hash_filter;
 use crate::history::History;
 use crate::lists;
 use crate::mirror::content;
-use crate::model::{Chart, Entry, SETS, Set, State};
+use crate::model::{CHARTS, Chart, Entry, SETS, Set, State};
 use crate::names::{source_id, versions_in};
 use crate::operator::{FaultEvent, Scope};
+use crate::writers::{CommandEvent, Outcome};
 
 /// The same of a list while a search node or its sync fails: `SEARCH_MAX_LAG_MS` more.
 const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(35);
@@ -97,8 +99,39 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
         Request::ListPage | Request::Feed => {
             are_possible(history, state, response) && are_complete(history, state, response)
         }
-        Request::HashFilter => true,
+        Request::HashFilter | Request::HashFilterFile(_) => true,
     }
+}
+
+/// Says so if a hash filter lacks a chart that was known when a command began that has built a filter, and since.
+pub(super) fn filter_lacks_known(history: &History, exchange: &Exchange) -> Option<String> {
+    let (Request::HashFilterFile(_), Ok(response)) = (&exchange.request, &exchange.response) else {
+        return None;
+    };
+    if response.status != 200 {
+        return None;
+    }
+    let charts = match hash_filter::charts_in(&response.body, &history.names) {
+        Ok(charts) => charts,
+        Err(error) => return Some(error.to_owned()),
+    };
+    let has_built = |command: &&CommandEvent| {
+        command.end + MAX_AGE <= exchange.start
+            && command.outcome == Outcome::Succeeded
+            && ["ingest", "restore", "filter"]
+                .iter()
+                .any(|verb| command.words.contains(&format!(": {verb} ")))
+    };
+    let built = history.log.commands.iter().filter(has_built).map(|command| command.start).max();
+    let is_outage =
+        |from| history.faults(from, exchange.end).any(|fault| lacks_postgres(fault, exchange.target));
+    // An earlier filter is served during an outage, and after a reset.
+    let known_since = built.filter(|from| !is_outage(*from)).unwrap_or_default();
+    let states = history.states.within(known_since, exchange.end);
+    let is_known = |chart| states.iter().all(|state| !history.states.may_be_known(state, chart, false));
+    let lacking: Vec<_> = (0..CHARTS).filter(|chart| is_known(*chart) && !charts.contains(chart)).collect();
+    (!lacking.is_empty())
+        .then(|| format!("lacks {lacking:?}, known since {known_since:.3?}: {}", describe(exchange)))
 }
 
 /// Whether all sets that a page names may appear as it says.
@@ -163,20 +196,24 @@ pub(super) fn shows_removed(history: &History, exchange: &Exchange) -> Option<St
     if !history.states.within(from, exchange.end).iter().all(|state| state.is_removed(entry)) {
         return None;
     }
-    let lacks_postgres = history.faults(from, exchange.end).any(|fault| match fault.scope {
+    let is_outage = history.faults(from, exchange.end).any(|fault| lacks_postgres(fault, exchange.target));
+    (!is_outage).then(|| format!("{entry:?} is removed: {}", describe(exchange)))
+}
+
+/// Whether PostgreSQL is unavailable for whom handles a request.
+fn lacks_postgres(fault: &FaultEvent, target: Target) -> bool {
+    match fault.scope {
         Scope::Postgres | Scope::Reset => true,
-        Scope::ReplicaPostgres(replica) => reaches(exchange.target, replica),
+        Scope::ReplicaPostgres(replica) => reaches(target, replica),
         _ => false,
-    });
-    (!lacks_postgres).then(|| format!("{entry:?} is removed: {}", describe(exchange)))
+    }
 }
 
 /// The maximum age of a response.
 fn max_age(history: &History, exchange: &Exchange) -> Duration {
     let from = exchange.start.saturating_sub(MAX_AGE);
     let age = |fault: &FaultEvent| match fault.scope {
-        Scope::Postgres | Scope::Reset => MAX_AGE_IN_OUTAGE,
-        Scope::ReplicaPostgres(replica) if reaches(exchange.target, replica) => MAX_AGE_IN_OUTAGE,
+        _ if lacks_postgres(fault, exchange.target) => MAX_AGE_IN_OUTAGE,
         Scope::Search if exchange.request.is_search() => MAX_AGE_OF_SEARCH,
         _ => MAX_AGE,
     };

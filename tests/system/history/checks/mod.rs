@@ -11,7 +11,7 @@ use std::time::Duration;
 use chart_index_tests::Response;
 
 use self::catalogue::{changed_files, wrong_exports, wrong_mirror, wrong_walks};
-use self::freshness::{shows_removed, stale};
+use self::freshness::{filter_lacks_known, shows_removed, stale};
 use self::limits::wrong_limits;
 use self::service::{unavailable, wrong_error};
 use self::untouched::lacks_untouched;
@@ -37,7 +37,7 @@ pub(crate) enum Check {
     Untouched,
     /// What was served in the last minute is served while PostgreSQL is unavailable.
     Availability,
-    /// ROX files and previews never change.
+    /// ROX files, previews and the hash filters of a sequence never change.
     Immutability,
     /// Errors have their form, and nothing hangs.
     Errors,
@@ -47,7 +47,7 @@ pub(crate) enum Check {
     Walks,
     /// A mirror is a past state, a recent one without faults, and ends equal to the index.
     Mirror,
-    /// An export is the state at one moment of its command; a hash filter has its number of charts.
+    /// An export is the state at one moment of its command; a hash filter has its charts.
     Exports,
     /// Everything agrees once all faults have ended.
     Ending,
@@ -69,6 +69,7 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
     };
     for (check, found) in [
         (Check::Freshness, of_exchanges(stale)),
+        (Check::Freshness, of_exchanges(filter_lacks_known)),
         (Check::Removal, of_exchanges(shows_removed)),
         (Check::Untouched, of_exchanges(lacks_untouched)),
         (Check::Availability, unavailable(history)),

@@ -36,6 +36,7 @@ pub(super) fn lacks_untouched(history: &History, exchange: &Exchange) -> Option<
         Request::ListPage | Request::Feed => lists(Filter::All),
         // A hash filter is built when the first charts are ingested.
         Request::HashFilter => status == 302,
+        Request::HashFilterFile(_) => true,
     };
     (!is_found).then(|| describe(exchange))
 }

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use chart_index_tests::Client;
 use reqwest::Method;
+use serde_json::Value;
 
 use crate::checks::MAX_AGE;
 use crate::history::World;
-use crate::mirror::content;
+use crate::mirror::{self, content};
 use crate::model::{Appearance, SETS};
 use crate::system::{FOLLOW, REPLICAS, WRITERS, database_url, http_status};
 
@@ -24,6 +26,8 @@ const COPY: &str = "chart_index_copy";
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
     pub(crate) violations: Vec<String>,
+    /// The records of an export at the end.
+    pub(crate) exported: BTreeMap<String, Value>,
     /// The time that the slowest replica needed to agree with the model.
     pub(crate) recovery: Duration,
 }
@@ -46,7 +50,14 @@ pub(crate) async fn finish(world: &World, replicas: &[SocketAddr]) -> Ending {
     tokio::task::block_in_place(|| verify(world, &mut ending));
     // Lists in caches as well show the last changes.
     tokio::time::sleep(MAX_AGE).await;
-    if let Err(violation) = compare_with_copy(world, replicas[0]).await {
+    let printed = {
+        let system = world.system();
+        let folder = system.exports();
+        system.run_indexer(&["export", folder.to_str().expect("a readable path"), "--rox"])
+    };
+    let (export, _) = printed.split_once(": ").expect("the path of the export");
+    ending.exported = mirror::chartsets_of_export(Path::new(export));
+    if let Err(violation) = compare_with_copy(world, replicas[0], export).await {
         ending.violations.push(violation);
     }
     ending
@@ -114,15 +125,11 @@ fn verify(world: &World, ending: &mut Ending) {
     }
 }
 
-/// Imports an export into another database, whose responses must be the same bytes. Compares replicas that have
+/// Imports the export into another database, whose responses must be the same bytes. Compares replicas that have
 /// cached nothing, and their lists with those of a replica that searches in Meilisearch, if there is one.
-async fn compare_with_copy(world: &World, replica: SocketAddr) -> Result<(), String> {
+async fn compare_with_copy(world: &World, replica: SocketAddr, export: &str) -> Result<(), String> {
     let replicas = tokio::task::block_in_place(|| -> Result<[SocketAddr; 2], String> {
         let mut system = world.system();
-        let exports = system.exports();
-        let folder = exports.to_str().expect("a readable path");
-        let printed = system.run_indexer(&["export", folder, "--rox"]);
-        let (export, _) = printed.split_once(": ").ok_or("no path of the export")?;
         system.postgres.psql("postgres", &format!("CREATE DATABASE {COPY} TEMPLATE template0"));
         let url = database_url(COPY);
         for arguments in [&["migrate"][..], &["import", export]] {

@@ -186,8 +186,11 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     for mirror in [&mut followed.mirror, &mut fresh] {
         followed.violations.extend(mirror.follow_to_end(&Client::new(haproxy)).await.err());
     }
-    if followed.mirror != fresh {
-        let text = format!("the mirror ends with {:?}, one that starts now with {fresh:?}", followed.mirror);
+    if followed.mirror != fresh || fresh.chartsets != ending.exported {
+        let text = format!(
+            "the mirror ends with {:?}, one that starts now with {fresh:?}, an export has {:?}",
+            followed.mirror, ending.exported
+        );
         followed.violations.push(text);
     }
     let recorded = std::mem::take(&mut *clients.recorded());

@@ -35,7 +35,7 @@ pub(crate) struct MirrorState {
     pub(crate) start: Moment,
     pub(crate) end: Moment,
     pub(crate) charts: BTreeSet<Chart>,
-    pub(crate) sets: BTreeMap<Set, (Version, Vec<Chart>)>,
+    pub(crate) sets: Records,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,15 +101,11 @@ impl Mirror {
 
     fn state(&self, start: Moment, end: Moment, names: &Names) -> Result<MirrorState, String> {
         let charts = self.charts.iter().map(|hash| names.chart(hash).ok_or(format!("unknown chart {hash}")));
-        let sets = self.chartsets.iter().map(|(id, record)| {
-            let set = names.set(id).ok_or(format!("unknown set {id}"))?;
-            Ok((set, content(record, set, names)?))
-        });
         Ok(MirrorState {
             start,
             end,
             charts: charts.collect::<Result<_, _>>()?,
-            sets: sets.collect::<Result<_, String>>()?,
+            sets: contents(&self.chartsets, names)?,
         })
     }
 }
@@ -173,15 +169,23 @@ pub(crate) fn content(record: &Value, set: Set, names: &Names) -> Result<(Versio
     }
 }
 
-/// The records of an export. An error if one is of no version of its chartset.
-pub(crate) fn records_of_export(folder: &Path, names: &Names) -> Result<Records, String> {
+/// The records of an export by the id of the chartset, as a mirror stores them.
+pub(crate) fn chartsets_of_export(folder: &Path) -> BTreeMap<String, Value> {
     let file = File::open(folder.join("chartsets.ndjson.zst")).expect("chartsets");
     let lines = String::from_utf8(zstd::decode_all(file).expect("a zstd frame")).expect("UTF-8");
     let records = lines.lines().map(|line| {
-        let line: Value = serde_json::from_str(line).expect("an object");
-        let record = &line["chartset"];
-        let set = names.set(record["id"].as_str().unwrap_or_default()).expect("a set of the history");
-        Ok((set, content(record, set, names)?))
+        let mut line: Value = serde_json::from_str(line).expect("an object");
+        let record = line["chartset"].take();
+        (record["id"].as_str().expect("an id").to_owned(), record)
     });
     records.collect()
+}
+
+/// What they contain. An error if one is of no version of its chartset.
+pub(crate) fn contents(chartsets: &BTreeMap<String, Value>, names: &Names) -> Result<Records, String> {
+    let contents = chartsets.iter().map(|(id, record)| {
+        let set = names.set(id).ok_or_else(|| format!("unknown set {id}"))?;
+        Ok((set, content(record, set, names)?))
+    });
+    contents.collect()
 }

@@ -191,7 +191,8 @@ impl Writer {
             return;
         }
         let (path, _) = printed.split_once(": ").expect("the path of the export");
-        let records = mirror::records_of_export(std::path::Path::new(path), &self.world.names);
+        let chartsets = mirror::chartsets_of_export(std::path::Path::new(path));
+        let records = mirror::contents(&chartsets, &self.world.names);
         let export = Export { start, end: self.world.now(), records };
         self.world.log().exports.push(export);
     }

@@ -68,7 +68,7 @@ pub(super) fn unavailable(history: &History) -> Vec<(Moment, String)> {
                 violations.push((*start, text));
             }
         }
-        if status == 200 {
+        if matches!(status, 200 | 302) {
             served.insert((*target, request), *end);
         }
     }

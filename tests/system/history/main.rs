@@ -98,6 +98,9 @@ fn run(options: &Options, shrink: bool) -> bool {
     let history = history::run(options, &steps);
     let violations = checks::check(&history);
     report::print(options, &history, &violations);
+    if let Some(folder) = &options.logs {
+        report::write_responses(&folder.join(options.seed.to_string()), &history);
+    }
     let violated = report::violated(&violations);
     if shrink && !violated.is_empty() {
         let performed = history.log.performed.iter().map(|index| steps[*index].clone());

@@ -1,6 +1,7 @@
 //! Reports of histories, and the search for a shorter one that fails.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::checks::{self, Check, Violation};
@@ -47,6 +48,13 @@ pub(crate) fn print(options: &Options, history: &History, violations: &[Violatio
         }
         print_events(history, violations[0].moment);
     }
+}
+
+/// Writes what clients received to a file.
+pub(crate) fn write_responses(folder: &Path, history: &History) {
+    let lines: String =
+        history.recorded.exchanges.iter().map(|exchange| checks::describe(exchange) + "\n").collect();
+    std::fs::write(folder.join("responses.log"), lines).expect("a file");
 }
 
 /// Prints what happened before a moment.

@@ -18,8 +18,12 @@ use crate::writers::{CommandEvent, Outcome};
 
 /// The same of a list while a search node or its sync fails: `SEARCH_MAX_LAG_MS` more.
 const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(35);
-/// The same during an outage of PostgreSQL: longer than a history.
+/// The same during an outage of PostgreSQL, and while reads take too long: longer than a history.
 const MAX_AGE_IN_OUTAGE: Duration = Duration::from_hours(1);
+/// A read that takes longer is replaced by an older response (docs/api.md, "Caching and conditional requests"),
+/// and so are those of the same within the next second.
+const SLOW_READ: Duration = Duration::from_millis(500);
+const RETRY_AFTER_SLOW_READ: Duration = Duration::from_secs(1);
 
 /// Says so if no state explains the response.
 pub(super) fn stale(history: &History, exchange: &Exchange) -> Option<String> {
@@ -50,10 +54,13 @@ fn stale_part(
     let max_age = max_age(history, exchange);
     // The replicas have read nothing before the first request.
     let first = history.recorded.exchanges.first().map_or(Duration::ZERO, |first| first.start);
-    let from = exchange.start.saturating_sub(max_age).max(first.saturating_sub(MAX_AGE));
-    if history.states.within(from, exchange.end).iter().any(|state| is_explained(&state)) {
+    let since = |age| exchange.start.saturating_sub(age).max(first.saturating_sub(MAX_AGE));
+    let is_explained_since =
+        |age| history.states.within(since(age), exchange.end).iter().any(|state| is_explained(&state));
+    if is_explained_since(max_age) || is_slow(history, exchange) && is_explained_since(MAX_AGE_IN_OUTAGE) {
         return None;
     }
+    let from = since(max_age);
     // A search node has each chartset as it was when it was last read: not all of one moment.
     let is_mixed = match request {
         Request::List(_) => response.header("x-search-engine") == "meilisearch",
@@ -175,29 +182,43 @@ fn is_lookup(history: &History, state: &State, chart: Chart, json: &Value) -> bo
     })
 }
 
-/// Says so if a response shows a chart or a set that has been removed for longer than 5 s.
+/// Says so if a response shows a chart or a set that has been removed for longer than its maximum age.
 pub(super) fn shows_removed(history: &History, exchange: &Exchange) -> Option<String> {
-    let status = exchange.response.as_ref().ok()?.status.as_u16();
-    let entry = match exchange.request {
-        Request::Lookup(chart) => {
-            let json = exchange.response.as_ref().ok()?.json();
-            (json["status"] == "known").then_some(Entry::ChartRemoval(chart))?
-        }
+    let response = exchange.response.as_ref().ok()?;
+    if !matches!(response.status.as_u16(), 200 | 302) {
+        return None;
+    }
+    let shown = match &exchange.request {
+        Request::Lookup(chart) if response.json()["status"] == "known" => vec![Entry::ChartRemoval(*chart)],
         Request::Rox(chart) | Request::Preview(chart) | Request::ChartPage(chart) => {
-            Entry::ChartRemoval(chart)
+            vec![Entry::ChartRemoval(*chart)]
         }
-        Request::Detail(set) | Request::Redirect(set) | Request::SetPage(set) => Entry::SetRemoval(set),
+        Request::Detail(set) | Request::Redirect(set) | Request::SetPage(set) => {
+            vec![Entry::SetRemoval(*set)]
+        }
+        request if request.is_search() => {
+            let named = versions_in(&String::from_utf8_lossy(&response.body));
+            named.into_iter().map(|(set, _)| Entry::SetRemoval(set)).collect()
+        }
         _ => return None,
     };
-    if !matches!(status, 200 | 302) {
-        return None;
-    }
-    let from = exchange.start.saturating_sub(MAX_AGE);
-    if !history.states.within(from, exchange.end).iter().all(|state| state.is_removed(entry)) {
-        return None;
-    }
-    let is_outage = history.faults(from, exchange.end).any(|fault| lacks_postgres(fault, exchange.target));
-    (!is_outage).then(|| format!("{entry:?} is removed: {}", describe(exchange)))
+    let from = exchange.start.saturating_sub(max_age(history, exchange));
+    let states = history.states.within(from, exchange.end);
+    let entry = shown.into_iter().find(|entry| states.iter().all(|state| state.is_removed(*entry)))?;
+    Some(format!("{entry:?} is removed: {}", describe(exchange)))
+}
+
+/// Whether a read of the same took too long at this replica, now or within the last second.
+fn is_slow(history: &History, exchange: &Exchange) -> bool {
+    let is_same = |other: &Exchange| {
+        let targets = [exchange.target, other.target];
+        other.request == exchange.request
+            && (targets[0] == targets[1] || targets.contains(&Target::Haproxy))
+            && other.start <= exchange.end
+            && other.end + RETRY_AFTER_SLOW_READ >= exchange.start
+    };
+    let mut others = history.recorded.exchanges.iter();
+    others.any(|other| other.end.saturating_sub(other.start) >= SLOW_READ && is_same(other))
 }
 
 /// Whether PostgreSQL is unavailable for whom handles a request.

@@ -107,18 +107,16 @@ fn reaches(target: Target, replica: usize) -> bool {
     target == Target::Haproxy || target == Target::Replica(replica)
 }
 
-fn describe(exchange: &Exchange) -> String {
+pub(crate) fn describe(exchange: &Exchange) -> String {
     let Exchange { target, request, start, end, response } = exchange;
     let response = match response {
         Ok(Response { status, headers, body }) => {
             let engine =
                 headers.get("x-search-engine").and_then(|value| value.to_str().ok()).unwrap_or_default();
             let body = String::from_utf8_lossy(body);
-            if body.starts_with('<') {
-                format!("{status} with {:?}", versions_in(&body))
-            } else {
-                format!("{status} {engine} {}", body.chars().take(700).collect::<String>())
-            }
+            let start: String = body.chars().take(300).collect();
+            let start = if body.starts_with('<') { "" } else { &start };
+            format!("{status} {engine} with {:?} {start}", versions_in(&body))
         }
         Err(error) => error.clone(),
     };

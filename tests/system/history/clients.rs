@@ -2,6 +2,7 @@
 //! exceed their limit, and what they received.
 
 mod limited;
+mod observed;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,8 @@ use reqwest::{Method, StatusCode};
 use crate::model::{CHARTS, Chart, Moment, SETS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::names::{self, Names};
 
-pub(crate) use self::limited::{LimitedRequest, LocalAdmissions, WITH_REDIS};
+pub(crate) use self::limited::LimitedRequest;
+pub(crate) use self::observed::Observation;
 
 /// Index of a replica, or HAProxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,7 +97,7 @@ pub(crate) struct Recorded {
     pub(crate) walks: Vec<Walk>,
     pub(crate) limited: Vec<LimitedRequest>,
     /// In the order of the requests.
-    pub(crate) local_admissions: Vec<LocalAdmissions>,
+    pub(crate) observations: Vec<Observation>,
 }
 
 /// What the clients share.
@@ -112,6 +114,8 @@ pub(crate) struct Clients {
     stopped: AtomicBool,
 }
 
+/// The replicas that share Redis.
+pub(crate) const WITH_REDIS: [usize; 2] = [0, 1];
 /// Concurrent readers.
 const READERS: u64 = 6;
 /// Clients of HAProxy.
@@ -233,7 +237,7 @@ impl Clients {
             tasks.push(tokio::spawn(Arc::clone(self).exceed_limit(replicas, client)));
         }
         tasks.push(tokio::spawn(Arc::clone(self).exceed_limit_in_bursts()));
-        tasks.push(tokio::spawn(Arc::clone(self).observe_local_admissions_until_stopped()));
+        tasks.push(tokio::spawn(Arc::clone(self).observe_until_stopped()));
         tasks
     }
 

@@ -179,7 +179,7 @@ async fn run_on(system: System, options: &Options, steps: &[Step]) -> History {
     for task in tasks {
         task.await.expect("a client does not panic");
     }
-    clients.observe_local_admissions().await;
+    clients.observe().await;
     mirror_stopped.store(true, Ordering::Relaxed);
     let mut followed = mirror.await.expect("the mirror does not panic");
     let mut fresh = Mirror::default();

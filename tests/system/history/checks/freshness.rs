@@ -16,6 +16,8 @@ use crate::names::{source_id, versions_in};
 use crate::operator::{FaultEvent, Scope};
 use crate::writers::{CommandEvent, Outcome};
 
+/// `follow` applies changes to search nodes about a second later (docs/operations/removals.md).
+const USUAL_SEARCH_LAG: Duration = Duration::from_secs(1);
 /// The same of a list while a search node or its sync fails: `SEARCH_MAX_LAG_MS` more.
 const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(35);
 /// The same during an outage of PostgreSQL, and while reads take too long: longer than a history.
@@ -238,5 +240,19 @@ fn max_age(history: &History, exchange: &Exchange) -> Duration {
         Scope::Search if exchange.request.is_search() => MAX_AGE_OF_SEARCH,
         _ => MAX_AGE,
     };
-    history.faults(from, exchange.end).map(age).max().unwrap_or(MAX_AGE)
+    let undisturbed = MAX_AGE + search_lag(history, exchange);
+    history.faults(from, exchange.end).map(age).fold(undisturbed, Duration::max)
+}
+
+/// How far the search nodes lagged behind the sync's usual second when the response may have been read.
+fn search_lag(history: &History, exchange: &Exchange) -> Duration {
+    let from = exchange.start.saturating_sub(MAX_AGE);
+    let observations = history.recorded.observations.iter().filter(|observation| {
+        reaches(exchange.target, observation.replica)
+            && observation.end >= from
+            && observation.start <= exchange.end
+    });
+    let lags =
+        observations.filter(|_| exchange.request.is_search()).map(|observation| observation.search_lag);
+    lags.max().filter(|lag| *lag > USUAL_SEARCH_LAG).unwrap_or_default()
 }

@@ -109,12 +109,12 @@ impl LimitedClient<'_> {
     /// decide in time. A replica that was restarted meanwhile has lost its counts.
     fn local_admissions(&self, from: Moment, to: Moment) -> usize {
         let of_replica = |replica: usize| {
-            let all = self.history.recorded.local_admissions.iter();
-            let observed = all.filter(move |admissions| admissions.replica == replica);
-            let before = observed.clone().rfind(|admissions| admissions.end <= from);
-            let after = observed.clone().find(|admissions| admissions.start >= to);
+            let all = self.history.recorded.observations.iter();
+            let observed = all.filter(move |observation| observation.replica == replica);
+            let before = observed.clone().rfind(|observation| observation.end <= from);
+            let after = observed.clone().find(|observation| observation.start >= to);
             let after = after.or_else(|| observed.clone().next_back());
-            let [before, after] = [before, after].map(|admissions| admissions.map_or(0, |last| last.count));
+            let [before, after] = [before, after].map(|at| at.map_or(0, |at| at.local_admissions));
             after.saturating_sub(before)
         };
         let replicas = WITH_REDIS.into_iter().filter(|_| self.has_redis);

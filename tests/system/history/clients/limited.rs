@@ -1,13 +1,12 @@
-//! Clients that exceed their limit, and what the replicas admit without Redis meanwhile.
+//! Clients that exceed their limit.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chart_index_tests::Response;
 use reqwest::Method;
 
-use super::{Clients, Request, TIMEOUT, Target};
+use super::{Clients, Request, TIMEOUT, Target, WITH_REDIS};
 use crate::model::Moment;
 
 /// A request of a client that exceeds its limit.
@@ -22,17 +21,6 @@ pub(crate) struct LimitedRequest {
     pub(crate) status: Option<u16>,
 }
 
-/// How many lookups of all clients a replica had admitted without Redis at some moment between two.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LocalAdmissions {
-    pub(crate) replica: usize,
-    pub(crate) start: Moment,
-    pub(crate) end: Moment,
-    pub(crate) count: u64,
-}
-
-/// The replicas that share Redis.
-pub(crate) const WITH_REDIS: [usize; 2] = [0, 1];
 /// Time between two requests of the client that exceeds its limit: 6.7 a second, 400 in a window.
 const INTERVAL: Duration = Duration::from_millis(150);
 /// Time between two clients that exceed their limit as fast as they can. Few faults last for as short as that
@@ -40,8 +28,6 @@ const INTERVAL: Duration = Duration::from_millis(150);
 const BURST_INTERVAL: Duration = Duration::from_secs(8);
 /// Requests of such a client.
 const BURST: usize = 260;
-/// Time between two looks at what the replicas have admitted without Redis.
-const OBSERVATION_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Clients {
     /// Sends more requests than the limit allows to these replicas in turn.
@@ -80,37 +66,4 @@ impl Clients {
         let (target, end) = (Target::Replica(replica), self.start.elapsed());
         self.recorded().limited.push(LimitedRequest { client, target, start, end, status });
     }
-
-    pub(super) async fn observe_local_admissions_until_stopped(self: Arc<Self>) {
-        while !self.is_stopped() {
-            self.observe_local_admissions().await;
-            tokio::time::sleep(OBSERVATION_INTERVAL).await;
-        }
-    }
-
-    /// Records what the replicas that share Redis have admitted without it, if they respond.
-    pub(crate) async fn observe_local_admissions(&self) {
-        for replica in WITH_REDIS {
-            let start = self.start.elapsed();
-            let request = self.admin[replica].try_request(Method::GET, "/metrics", &[]);
-            if let Ok(Ok(response)) = tokio::time::timeout(TIMEOUT, request).await {
-                let (count, end) = (local_admissions(&response), self.start.elapsed());
-                self.recorded().local_admissions.push(LocalAdmissions { replica, start, end, count });
-            }
-        }
-    }
-}
-
-/// `chart_index_ratelimit_decisions_total` of docs/operations/metrics.md.
-fn local_admissions(metrics: &Response) -> u64 {
-    const LABELS: [&str; 3] = [
-        "chart_index_group=\"lookup\"",
-        "chart_index_decision=\"admitted\"",
-        "chart_index_decider=\"local\"",
-    ];
-    let text = String::from_utf8_lossy(&metrics.body);
-    let mut series = text.lines().filter(|line| line.starts_with("chart_index_ratelimit_decisions_total{"));
-    let line = series.find(|line| LABELS.iter().all(|label| line.contains(label))).expect("the metric");
-    let (_, value) = line.rsplit_once(' ').expect("a value");
-    value.parse().expect("a count")
 }

@@ -125,8 +125,8 @@ fn verify(world: &World, ending: &mut Ending) {
     }
 }
 
-/// Imports the export into another database, whose responses must be the same bytes. Compares replicas that have
-/// cached nothing, and their lists with those of a replica that searches in Meilisearch, if there is one.
+/// Imports the export into another database, whose responses must be the same bytes. Compares replicas that
+/// have cached nothing, and their lists with those of a replica that searches in Meilisearch, if there is one.
 async fn compare_with_copy(world: &World, replica: SocketAddr, export: &str) -> Result<(), String> {
     let replicas = tokio::task::block_in_place(|| -> Result<[SocketAddr; 2], String> {
         let mut system = world.system();

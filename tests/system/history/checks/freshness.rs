@@ -112,7 +112,8 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
     }
 }
 
-/// Says so if a hash filter lacks a chart that was known when a command began that has built a filter, and since.
+/// Says so if a hash filter lacks a chart that was known when the last command began that has built a filter,
+/// and since.
 pub(super) fn filter_lacks_known(history: &History, exchange: &Exchange) -> Option<String> {
     let (Request::HashFilterFile(_), Ok(response)) = (&exchange.request, &exchange.response) else {
         return None;

@@ -1,5 +1,5 @@
-//! What the metrics of the replicas say during a history: what they decide without Redis, and how far search nodes
-//! lag behind. On a busy machine both happen without a fault.
+//! What the metrics of the replicas say during a history: what they decide without Redis, and how far search
+//! nodes lag behind. On a busy machine both happen without a fault.
 
 use std::sync::Arc;
 use std::time::Duration;

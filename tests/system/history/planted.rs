@@ -171,7 +171,7 @@ pub(crate) fn run(options: &Options, filter: &str) -> bool {
         let found = find(&Options { programs: Some(programs), ..options.clone() }, fault.check);
         let elapsed = start.elapsed().as_secs();
         match &found {
-            Some(found) => println!("FOUND after {elapsed} s, {found}: {}", fault.name),
+            Some(found) => println!("FOUND after {elapsed} s: {}: {found}", fault.name),
             None => println!("NOT FOUND within {elapsed} s: {}", fault.name),
         }
         all_found &= found.is_some();
@@ -186,9 +186,9 @@ fn find(options: &Options, check: Check) -> Option<String> {
         let options = Options { seed, ..options.clone() };
         let steps = plan::generate(seed, options.length, PrivateMeilisearch::program().is_some());
         let violations = checks::check(&history::run(&options, &steps));
-        let violated = report::violated(&violations);
-        if violated.contains(&check) {
-            return Some(format!("seed {seed}, {violated:?}"));
+        if let Some(first) = violations.iter().find(|violation| violation.check == check) {
+            let violated = report::violated(&violations);
+            return Some(format!("seed {seed}, {violated:?}, such as {}", first.text));
         }
         if start.elapsed() > TIMEOUT {
             return None;

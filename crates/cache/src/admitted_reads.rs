@@ -5,9 +5,9 @@ use chart_index_permits::Announced;
 use chart_index_redis::RedisConnection;
 use futures_util::TryFutureExt;
 
-use crate::fills::FillSource;
+use crate::fills::Purpose;
 use crate::freshness::Freshness;
-use crate::{Cache, CacheKey, CachedResponse, FillError, Filled, Kind, MemoryLookup};
+use crate::{Cache, CacheKey, CachedResponse, FillError, Filled, MemoryLookup};
 
 impl Cache {
     /// Returns the response like [`get_or_fill`](Self::get_or_fill), if `admission` succeeds, which is what
@@ -52,11 +52,11 @@ impl Cache {
         match cached {
             MemoryLookup::Fresh(response) => Ok(response),
             MemoryLookup::Stale(response) => {
-                self.inner.refresh(key, FillSource::RedisThenStore, fill);
+                self.inner.refresh(key, Purpose::RefreshFromRedis, fill);
                 Ok(response)
             }
             // A fill is in flight.
-            MemoryLookup::Miss => Ok(Box::pin(self.inner.fetch(key, FillSource::Store(None), fill)).await?),
+            MemoryLookup::Miss => Ok(Box::pin(self.inner.fetch(key, None, fill)).await?),
         }
     }
 
@@ -76,20 +76,17 @@ impl Cache {
         Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
     {
         let inner = &self.inner;
-        let connection = match key.kind() {
-            Kind::Rox | Kind::Preview => inner.redis.connection(key.kind()),
-            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source | Kind::Page => connection,
-        };
+        let connection = if key.kind().is_file() { inner.redis.connection(key.kind()) } else { connection };
         let (admitted, record) = tokio::join!(admission, inner.redis.get_over(connection, &key));
         admitted?;
         match inner.insert_record(key, record) {
             Some((response, Freshness::Fresh)) => Ok(response),
             Some((response, Freshness::Stale)) => {
-                inner.refresh(key, FillSource::Store(None), fill);
+                inner.refresh(key, Purpose::Refresh, fill);
                 Ok(response)
             }
             Some((_, Freshness::MustRevalidate | Freshness::Expired)) | None => {
-                Ok(inner.fetch(key, FillSource::Store(Some(announced)), fill).await?)
+                Ok(inner.fetch(key, Some(announced), fill).await?)
             }
         }
     }

@@ -1,18 +1,17 @@
 //! The public interface of the cache.
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chart_index_domain::ReadError;
-use futures_util::TryFutureExt;
 
-use crate::fills::FillSource;
 use crate::metrics::Observed;
 use crate::read_through::ReadThrough;
 use crate::{
-    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, FillError, Filled,
+    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, FillError, Filled, Kind,
     MemoryLookup, Representation, metrics,
 };
 
@@ -45,16 +44,8 @@ impl Cache {
         Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
-        let source = FillSource::RedisThenStore;
-        let fill = || fill().map_ok(Into::into);
-        match self.get_from_memory(&key) {
-            MemoryLookup::Fresh(response) => Ok(response),
-            MemoryLookup::Stale(response) => {
-                self.inner.refresh(key, source, fill);
-                Ok(response)
-            }
-            MemoryLookup::Miss => self.inner.fetch(key, source, fill).await,
-        }
+        let connection = self.inner.redis.connection(Kind::Lookup);
+        self.get_or_fill_if_admitted(key, connection, ready(Ok(())), fill).await
     }
 
     /// Looks in memory only, without waiting.

@@ -42,11 +42,15 @@ pub struct CacheConfig {
     pub fill_timeout: Duration,
     /// The maximum number of fills in flight: 64 for lists and pages, and 64 for all other responses.
     pub max_fills: NonZeroUsize,
+    /// The maximum number of fills in flight for which PostgreSQL searches: 4 (`POSTGRES_MAX_SEARCHES`). A
+    /// search may take as long as hundreds of lookups.
+    pub max_postgres_searches: NonZeroUsize,
     /// The maximum number of fills of batches in flight: 2. Each uses a connection of the store for tens of
     /// milliseconds.
     pub max_batch_fills: NonZeroUsize,
     /// How long a fill waits for a permit when [`max_fills`](Self::max_fills) are in flight: 2 s, enough for a
-    /// burst of lists that take a few milliseconds each, and well below the deadline of a request.
+    /// burst of lists that take a few milliseconds each, and well below the deadline of a request. One that
+    /// searches PostgreSQL waits up to 4 s.
     pub fill_permit_timeout: Duration,
     /// The maximum number of requests that wait for fills, except for lists: 384. It must be below the number
     /// of such requests that the server accepts, which leaves room for cached responses.
@@ -61,6 +65,7 @@ pub struct CacheConfig {
 
 impl CacheConfig {
     const MAX_FILLS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+    const MAX_POSTGRES_SEARCHES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
     const MAX_BATCH_FILLS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
     const MAX_WAITING_REQUESTS: NonZeroUsize = NonZeroUsize::new(384).unwrap();
     const MAX_WAITING_LISTS: NonZeroUsize = NonZeroUsize::new(128).unwrap();
@@ -75,6 +80,7 @@ impl Default for CacheConfig {
             fallback_timeout: Duration::from_millis(500),
             fill_timeout: Duration::from_secs(5),
             max_fills: Self::MAX_FILLS,
+            max_postgres_searches: Self::MAX_POSTGRES_SEARCHES,
             max_batch_fills: Self::MAX_BATCH_FILLS,
             fill_permit_timeout: Duration::from_secs(2),
             max_waiting_requests: Self::MAX_WAITING_REQUESTS,

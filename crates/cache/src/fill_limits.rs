@@ -14,98 +14,99 @@ use crate::{CacheConfig, Kind};
 const MAX_BURST: Duration = Duration::from_millis(100);
 /// The same for lists and batches, whose reads take longer.
 const MAX_LIST_BURST: Duration = Duration::from_millis(500);
+/// How long a fill that searches PostgreSQL waits for a permit: the usual deadline of a request minus the time
+/// of the search itself.
+const MAX_SEARCH_WAIT: Duration = Duration::from_secs(4);
 /// Maximum number of batches in the queue, for each that may be in flight.
 const MAX_QUEUED_BATCHES: usize = 16;
 
 /// The concurrency limits of fills. They are separate from the limit of all requests, so that requests which
 /// wait for a slow store leave room for requests that the cache can serve.
 ///
-/// Lists and pages have permits of their own, whichever engine serves them: neither they nor the other
-/// responses can use up the permits of the other. The same holds for batches, each of which reads as much as
-/// hundreds of single fills.
+/// Each fill waits in one queue: that of lists and pages, that of those for which PostgreSQL searches, or that
+/// of all other reads. None of them can use up the permits of another. The same holds for batches, each of
+/// which reads as much as hundreds of single fills.
 #[derive(Debug)]
 pub(crate) struct FillLimits {
-    store: FillPermits,
-    search: FillPermits,
+    reads: Arc<PermitQueue>,
+    lists: Arc<PermitQueue>,
+    postgres_searches: Arc<PermitQueue>,
     batches: PermitQueue,
-}
-
-#[derive(Debug)]
-struct FillPermits {
-    fills: Arc<PermitQueue>,
-    max_fills: usize,
-    waiting: Semaphore,
+    waiting_requests: Semaphore,
+    waiting_lists: Semaphore,
 }
 
 impl FillLimits {
     pub(crate) fn new(config: &CacheConfig) -> Self {
-        let permits = |max_waiting: NonZeroUsize, max_burst| FillPermits {
-            fills: Arc::new(PermitQueue::new(QueueLimits {
-                permits: config.max_fills.get(),
-                // Of the requests that may wait, some wait for the fills in flight.
-                max_queued: max_waiting.get().saturating_sub(config.max_fills.get()),
-                max_wait: config.fill_permit_timeout,
-                max_burst,
-            })),
-            max_fills: config.max_fills.get(),
-            waiting: Semaphore::new(max_waiting.get()),
+        let queue = |permits: NonZeroUsize, max_queued, max_wait, max_burst| {
+            PermitQueue::new(QueueLimits { permits: permits.get(), max_queued, max_wait, max_burst })
         };
+        // Of the requests that may wait, some wait for the fills in flight.
+        let shared = |permits: NonZeroUsize, max_waiting: NonZeroUsize, max_wait, max_burst| {
+            let max_queued = max_waiting.get().saturating_sub(permits.get());
+            Arc::new(queue(permits, max_queued, max_wait, max_burst))
+        };
+        let (max_wait, max_lists) = (config.fill_permit_timeout, config.max_waiting_lists);
+        let max_queued_batches = MAX_QUEUED_BATCHES * config.max_batch_fills.get();
         Self {
-            store: permits(config.max_waiting_requests, MAX_BURST),
-            search: permits(config.max_waiting_lists, MAX_LIST_BURST),
-            batches: PermitQueue::new(QueueLimits {
-                permits: config.max_batch_fills.get(),
-                max_queued: MAX_QUEUED_BATCHES * config.max_batch_fills.get(),
-                max_wait: config.fill_permit_timeout,
-                max_burst: MAX_LIST_BURST,
-            }),
+            reads: shared(config.max_fills, config.max_waiting_requests, max_wait, MAX_BURST),
+            lists: shared(config.max_fills, max_lists, max_wait, MAX_LIST_BURST),
+            postgres_searches: shared(
+                config.max_postgres_searches,
+                max_lists,
+                MAX_SEARCH_WAIT,
+                MAX_LIST_BURST,
+            ),
+            batches: queue(config.max_batch_fills, max_queued_batches, max_wait, MAX_LIST_BURST),
+            waiting_requests: Semaphore::new(config.max_waiting_requests.get()),
+            waiting_lists: Semaphore::new(max_lists.get()),
         }
     }
 
     /// Waits for a permit for a fill; `None` if too many fills wait and this one was not announced, or after
-    /// [`CacheConfig::fill_permit_timeout`].
+    /// the maximum time in the queue.
     pub(crate) async fn acquire_fill(
         &self,
         kind: Kind,
         announced: Option<Announced>,
     ) -> Option<SemaphorePermit<'_>> {
-        let fills = &self.permits(kind).fills;
         match announced {
-            Some(announced) => fills.acquire_announced(announced).await.ok(),
-            None => fills.acquire().await.ok(),
+            Some(announced) => self.queue(kind).acquire_announced(announced).await,
+            None => self.queue(kind).acquire().await,
         }
     }
 
     /// Acquires a permit for a fill if one is free.
     pub(crate) fn try_acquire_fill(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        self.permits(kind).fills.try_acquire()
+        self.queue(kind).try_acquire()
     }
 
     /// Waits for a permit for the fill of a batch, as [`acquire_fill`](Self::acquire_fill) does.
     pub(crate) async fn acquire_batch_fill(&self) -> Option<SemaphorePermit<'_>> {
-        self.batches.acquire().await.ok()
+        self.batches.acquire().await
     }
 
     /// Reserves a place in the queue for a fill that looks in Redis first; `None` if too many fills wait.
     pub(crate) fn announce_fill(&self, kind: Kind) -> Option<Announced> {
-        self.permits(kind).fills.announce()
+        self.queue(kind).announce()
     }
 
     /// Acquires a permit for a request to wait for a fill; `None` if too many requests do.
     pub(crate) fn try_acquire_waiter(&self, kind: Kind) -> Option<SemaphorePermit<'_>> {
-        self.permits(kind).waiting.try_acquire().ok()
+        let waiting = if kind.is_list() { &self.waiting_lists } else { &self.waiting_requests };
+        waiting.try_acquire().ok()
     }
 
-    /// The number of fills in flight, from the store and from the search engine.
-    pub(crate) fn in_flight(&self) -> (usize, usize) {
-        let in_flight = |permits: &FillPermits| permits.max_fills - permits.fills.available_permits();
-        (in_flight(&self.store), in_flight(&self.search))
+    /// The number of fills in flight in each queue: reads, lists and pages, searches of PostgreSQL.
+    pub(crate) fn in_flight(&self) -> [usize; 3] {
+        [&self.reads, &self.lists, &self.postgres_searches].map(|queue| queue.in_flight())
     }
 
-    const fn permits(&self, kind: Kind) -> &FillPermits {
+    const fn queue(&self, kind: Kind) -> &Arc<PermitQueue> {
         match kind {
-            Kind::List | Kind::Page => &self.search,
-            Kind::Lookup | Kind::Rox | Kind::Detail | Kind::Source | Kind::Preview => &self.store,
+            Kind::List | Kind::Page => &self.lists,
+            Kind::PostgresList | Kind::PostgresPage => &self.postgres_searches,
+            Kind::Lookup | Kind::Rox | Kind::Detail | Kind::Source | Kind::Preview => &self.reads,
         }
     }
 }

@@ -16,18 +16,14 @@ use crate::redis_writes::{MAX_QUEUED, QueuedWrite};
 use crate::single_flight::{Completed, FillHandle, FillResult, Origin, Waiter};
 use crate::{CacheKey, CachedResponse, FillError, Filled, Kind};
 
-/// Where a response that is not in memory is read from.
+/// Why a fill is started.
 #[derive(Debug)]
-pub(crate) enum FillSource {
-    RedisThenStore,
-    /// The store, for which the fill may have been announced.
-    Store(Option<Announced>),
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Purpose {
-    Request,
-    /// Nothing waits: the stale response is served meanwhile.
+pub(crate) enum Purpose {
+    /// Requests wait for the response, which Redis does not have. The fill may have been announced.
+    Request(Option<Announced>),
+    /// Nothing waits: a stale response from memory is served meanwhile. Redis may have a fresh one.
+    RefreshFromRedis,
+    /// Nothing waits: a stale response from Redis is served meanwhile.
     Refresh,
 }
 
@@ -43,7 +39,7 @@ impl ReadThrough {
     pub(crate) async fn fetch<F, Fut>(
         self: &Arc<Self>,
         key: CacheKey,
-        source: FillSource,
+        announced: Option<Announced>,
         fill: F,
     ) -> FillResult
     where
@@ -54,7 +50,7 @@ impl ReadThrough {
         let Some(_waiting) = self.limits.try_acquire_waiter(kind) else {
             return self.shed(&key);
         };
-        match self.join_or_start(key, source, Purpose::Request, fill) {
+        match self.join_or_start(key, Purpose::Request(announced), fill) {
             Joined::Cached(response) => {
                 self.metrics.count(kind, Read::Joined);
                 Ok(response)
@@ -115,13 +111,13 @@ impl ReadThrough {
 
     /// Starts a fill in the background, unless one is in flight or failed recently. It fails if no permit is
     /// free: the requests that wait for permits have no response yet.
-    pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, source: FillSource, fill: F)
+    pub(crate) fn refresh<F, Fut>(self: &Arc<Self>, key: CacheKey, purpose: Purpose, fill: F)
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
     {
         if !self.failed_recently(&key)
-            && let Joined::Fill(mut waiter) = self.join_or_start(key, source, Purpose::Refresh, fill)
+            && let Joined::Fill(mut waiter) = self.join_or_start(key, purpose, fill)
             && waiter.runs_fill()
         {
             let this = Arc::clone(self);
@@ -132,13 +128,7 @@ impl ReadThrough {
     }
 
     /// Joins the fill in flight or starts one, unless a fresh response was cached in the meantime.
-    fn join_or_start<F, Fut>(
-        self: &Arc<Self>,
-        key: CacheKey,
-        source: FillSource,
-        purpose: Purpose,
-        fill: F,
-    ) -> Joined
+    fn join_or_start<F, Fut>(self: &Arc<Self>, key: CacheKey, purpose: Purpose, fill: F) -> Joined
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
@@ -157,36 +147,27 @@ impl ReadThrough {
             (handle, outcome, span)
         };
         let this = Arc::clone(self);
-        let fill = async move { this.run(key, (source, purpose), handle, fill).await };
+        let fill = async move { this.run(key, purpose, handle, fill).await };
         Joined::Fill(Waiter::with_fill(outcome, fill.instrument(span)))
     }
 
     /// Runs a fill to its completion.
-    async fn run<F, Fut>(
-        self: &Arc<Self>,
-        key: CacheKey,
-        (source, purpose): (FillSource, Purpose),
-        handle: FillHandle,
-        fill: F,
-    ) where
+    async fn run<F, Fut>(self: &Arc<Self>, key: CacheKey, purpose: Purpose, handle: FillHandle, fill: F)
+    where
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<Filled, ReadError>>,
     {
-        let announced = match source {
-            FillSource::Store(announced) => announced,
-            FillSource::RedisThenStore => {
-                let record = self.redis.get(&key).await;
-                if let Some((response, Freshness::Fresh)) = self.insert_record(key, record) {
-                    record_outcome(FillOutcome::of(&response));
-                    handle.complete(Completed { outcome: Ok(response), origin: Origin::Redis }, |_| ());
-                    return;
-                }
-                None
+        if matches!(purpose, Purpose::RefreshFromRedis) {
+            let record = self.redis.get(&key).await;
+            if let Some((response, Freshness::Fresh)) = self.insert_record(key, record) {
+                record_outcome(FillOutcome::of(&response));
+                handle.complete(Completed { outcome: Ok(response), origin: Origin::Redis }, |_| ());
+                return;
             }
-        };
+        }
         let permit = match purpose {
-            Purpose::Request => self.limits.acquire_fill(key.kind(), announced).await,
-            Purpose::Refresh => self.limits.try_acquire_fill(key.kind()),
+            Purpose::Request(announced) => self.limits.acquire_fill(key.kind(), announced).await,
+            Purpose::RefreshFromRedis | Purpose::Refresh => self.limits.try_acquire_fill(key.kind()),
         };
         let Some(_permit) = permit else {
             self.metrics.shed.add(1);
@@ -299,7 +280,7 @@ fn fill_span(kind: Kind) -> Span {
         let span = debug_span!(
             parent: None,
             "fill",
-            "chart_index.cache.group" = kind.as_str(),
+            "chart_index.cache.group" = Kind::GROUPS[kind.group()],
             "chart_index.outcome" = field::Empty
         );
         set_current_as_parent(&span);

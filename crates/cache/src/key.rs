@@ -1,8 +1,10 @@
 //! Cache keys.
 
+use chart_index_domain::search::Engine;
 use chart_index_domain::{ChartsetId, Entity, NoteHash, hex};
 
-/// The kind of a response. Kinds differ in what changes them, and in their connections.
+/// The kind of a response. Kinds differ in what changes them, in their connections, and in the queue that their
+/// fills wait in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -12,44 +14,45 @@ pub enum Kind {
     Rox = b'r',
     /// A page of the chartset list.
     List = b's',
+    /// A page of the list that PostgreSQL searches for.
+    PostgresList = b't',
     /// The detail of a chartset.
     Detail = b'd',
     /// The redirect to the source of a chartset.
     Source = b'g',
     /// A page of the web site.
     Page = b'p',
+    /// A page of the web site that PostgreSQL searches for.
+    PostgresPage = b'q',
     /// The preview of a chart.
     Preview = b'v',
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 7] =
-        [Self::Lookup, Self::Rox, Self::List, Self::Detail, Self::Source, Self::Page, Self::Preview];
+    /// The name of each group of kinds in metrics and spans.
+    pub(crate) const GROUPS: [&str; 7] = ["lookup", "rox", "list", "detail", "source", "page", "preview"];
 
-    /// The name of the kind in metrics and spans.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lookup => "lookup",
-            Self::Rox => "rox",
-            Self::List => "list",
-            Self::Detail => "detail",
-            Self::Source => "source",
-            Self::Page => "page",
-            Self::Preview => "preview",
-        }
-    }
-
-    pub(crate) const fn index(self) -> usize {
+    /// The index of its group in [`Self::GROUPS`].
+    pub(crate) const fn group(self) -> usize {
         match self {
             Self::Lookup => 0,
             Self::Rox => 1,
-            Self::List => 2,
+            Self::List | Self::PostgresList => 2,
             Self::Detail => 3,
             Self::Source => 4,
-            Self::Page => 5,
+            Self::Page | Self::PostgresPage => 5,
             Self::Preview => 6,
         }
+    }
+
+    /// Whether it is a page of a list, or of the web site, which any change of the catalogue may change.
+    pub(crate) const fn is_list(self) -> bool {
+        matches!(self, Self::List | Self::PostgresList | Self::Page | Self::PostgresPage)
+    }
+
+    /// Whether it is a file, which is read from Redis over a connection of its own.
+    pub(crate) const fn is_file(self) -> bool {
+        matches!(self, Self::Rox | Self::Preview)
     }
 }
 
@@ -97,7 +100,7 @@ impl CacheKey {
     }
 
     /// The key of a page of the chartset list, for a normalised query. Anything else that the body depends on,
-    /// such as the search engine, must be part of it.
+    /// except the search engine, must be part of it.
     #[must_use]
     pub fn list(normalised_query: &[u8]) -> Self {
         Self {
@@ -124,6 +127,17 @@ impl CacheKey {
         Self { kind: Kind::Page, name: blake3::derive_key("chart-index 2026 page cache key v1", name) }
     }
 
+    /// The key of the same list or page of this search engine. Engines never share an entry.
+    #[must_use]
+    pub const fn searched_by(self, engine: Engine) -> Self {
+        let kind = match (self.kind, engine) {
+            (Kind::List, Engine::Postgres) => Kind::PostgresList,
+            (Kind::Page, Engine::Postgres) => Kind::PostgresPage,
+            (kind, _) => kind,
+        };
+        Self { kind, ..self }
+    }
+
     /// What the response is.
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -132,10 +146,7 @@ impl CacheKey {
 
     /// The only entity whose changes change the response; `None` if any change may.
     pub(crate) const fn entity(&self) -> Option<&EntityName> {
-        match self.kind {
-            Kind::Lookup | Kind::Rox | Kind::Preview | Kind::Detail | Kind::Source => Some(&self.name),
-            Kind::List | Kind::Page => None,
-        }
+        if self.kind.is_list() { None } else { Some(&self.name) }
     }
 
     /// A byte that spreads the keys evenly.
@@ -147,7 +158,7 @@ impl CacheKey {
     pub(crate) fn redis_key(&self, prefix: &str) -> String {
         let name = match self.kind {
             Kind::Detail | Kind::Source => &self.name[..8],
-            Kind::Lookup | Kind::Rox | Kind::List | Kind::Page | Kind::Preview => &self.name[..],
+            _ => &self.name[..],
         };
         let mut digits = [0; 64];
         let digits = hex::encode(name, &mut digits[..2 * name.len()]);
@@ -180,7 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_indexed_by_their_position() {
-        assert_eq!(Kind::ALL.map(Kind::index), [0, 1, 2, 3, 4, 5, 6]);
+    fn engines_never_share_a_key() {
+        for key in [CacheKey::list(b"q=a"), CacheKey::page(b"q=a")] {
+            let [meilisearch, postgres] =
+                [Engine::Meilisearch, Engine::Postgres].map(|engine| key.searched_by(engine));
+            assert_ne!(meilisearch, postgres);
+            assert_ne!(meilisearch.redis_key(""), postgres.redis_key(""));
+            assert_eq!(meilisearch.kind().group(), postgres.kind().group());
+        }
     }
 }

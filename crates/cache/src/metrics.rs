@@ -112,8 +112,8 @@ const OUTCOME: &str = "chart_index.outcome";
 /// Reads are counted in an array of this crate: a bound counter costs one addition per exporter.
 #[derive(Debug)]
 pub(crate) struct CacheMetrics {
-    reads: [[AtomicU64; Read::ALL.len()]; Kind::ALL.len()],
-    fill_durations: [[BoundHistogram<f64>; FillOutcome::ALL.len()]; Kind::ALL.len()],
+    reads: [[AtomicU64; Read::ALL.len()]; Kind::GROUPS.len()],
+    fill_durations: [[BoundHistogram<f64>; FillOutcome::ALL.len()]; Kind::GROUPS.len()],
     pub(crate) fills: Count,
     pub(crate) failed_fills: Count,
     pub(crate) shed: Count,
@@ -142,10 +142,9 @@ impl CacheMetrics {
             .with_description("Duration of a fill")
             .with_boundaries(DATABASE_BUCKETS.to_vec())
             .build();
-        let fill_durations = Kind::ALL.map(|kind| {
+        let fill_durations = Kind::GROUPS.map(|group| {
             FillOutcome::ALL.map(|outcome| {
-                fill_duration
-                    .bind(&[KeyValue::new(GROUP, kind.as_str()), KeyValue::new(OUTCOME, outcome.as_str())])
+                fill_duration.bind(&[KeyValue::new(GROUP, group), KeyValue::new(OUTCOME, outcome.as_str())])
             })
         });
         Self {
@@ -159,16 +158,16 @@ impl CacheMetrics {
     }
 
     pub(crate) fn count(&self, kind: Kind, read: Read) {
-        self.reads[kind.index()][read as usize].fetch_add(1, Ordering::Relaxed);
+        self.reads[kind.group()][read as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The number of reads of all kinds with this outcome.
     pub(crate) fn reads(&self, read: Read) -> u64 {
-        Kind::ALL.into_iter().map(|kind| self.reads_of(kind, read)).sum()
+        (0..Kind::GROUPS.len()).map(|group| self.reads_of(group, read)).sum()
     }
 
-    fn reads_of(&self, kind: Kind, read: Read) -> u64 {
-        self.reads[kind.index()][read as usize].load(Ordering::Relaxed)
+    fn reads_of(&self, group: usize, read: Read) -> u64 {
+        self.reads[group][read as usize].load(Ordering::Relaxed)
     }
 
     /// Counts the read when it is over, also if its request is dropped before.
@@ -210,7 +209,7 @@ pub(crate) struct FillTimer<'metrics> {
 impl Drop for FillTimer<'_> {
     fn drop(&mut self) {
         let duration = self.started.elapsed().as_secs_f64();
-        self.metrics.fill_durations[self.kind.index()][self.outcome as usize].record(duration);
+        self.metrics.fill_durations[self.kind.group()][self.outcome as usize].record(duration);
         if matches!(self.outcome, FillOutcome::Error | FillOutcome::Timeout) {
             self.metrics.failed_fills.add(1);
         }
@@ -274,42 +273,40 @@ fn observe_value<C: Observed>(cache: &Weak<C>, value: fn(&CacheStats) -> u64, ob
 }
 
 fn observe_reads<C: Observed>(cache: Weak<C>) {
-    let label = |kind: Kind, read: Read| {
+    let label = |group: &'static str, read: Read| {
         [
-            KeyValue::new(GROUP, kind.as_str()),
+            KeyValue::new(GROUP, group),
             KeyValue::new("chart_index.cache.tier", read.tier()),
             KeyValue::new(OUTCOME, read.outcome()),
         ]
     };
-    let series: Vec<_> = Kind::ALL
-        .into_iter()
-        .flat_map(|kind| Read::ALL.map(|read| (kind, read, label(kind, read))))
-        .collect();
+    let groups = Kind::GROUPS.into_iter().enumerate();
+    let series: Vec<_> =
+        groups.flat_map(|(index, group)| Read::ALL.map(|read| (index, read, label(group, read)))).collect();
     meter()
         .u64_observable_counter("chart_index.cache.requests")
         .with_unit("{request}")
         .with_description("Reads of a tier")
         .with_callback(move |observer| {
             let Some(cache) = cache.upgrade() else { return };
-            for (kind, read, labels) in &series {
-                observer.observe(cache.metrics().reads_of(*kind, *read), labels);
+            for (group, read, labels) in &series {
+                observer.observe(cache.metrics().reads_of(*group, *read), labels);
             }
         })
         .build();
 }
 
 fn observe_fills_in_flight<C: Observed>(cache: Weak<C>) {
-    let pool = |name| [KeyValue::new("chart_index.pool", name)];
-    let (store, search) = (pool("store"), pool("search"));
+    let pools = ["store", "search", "postgres_search"].map(|name| [KeyValue::new("chart_index.pool", name)]);
     meter()
         .u64_observable_gauge("chart_index.cache.fills.in_flight")
         .with_unit("{fill}")
         .with_description("Fills in flight")
         .with_callback(move |observer| {
             let Some(cache) = cache.upgrade() else { return };
-            let stats = cache.stats();
-            observer.observe(stats.store_fills_in_flight as u64, &store);
-            observer.observe(stats.search_fills_in_flight as u64, &search);
+            for (in_flight, pool) in cache.stats().fills_in_flight.into_iter().zip(&pools) {
+                observer.observe(in_flight as u64, pool);
+            }
         })
         .build();
 }

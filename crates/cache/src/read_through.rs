@@ -182,13 +182,11 @@ impl Observed for ReadThrough {
     fn stats(&self) -> CacheStats {
         let metrics = &self.metrics;
         let (bytes, found_entries, not_found_entries) = self.memory.size();
-        let (store_fills_in_flight, search_fills_in_flight) = self.limits.in_flight();
         CacheStats {
             from_redis: metrics.reads(Read::RedisHit) + metrics.reads(Read::RedisStale),
             fills: metrics.fills.get(),
             failed_fills: metrics.failed_fills.get(),
-            store_fills_in_flight,
-            search_fills_in_flight,
+            fills_in_flight: self.limits.in_flight(),
             shed: metrics.shed.get(),
             dropped_writes: metrics.dropped_writes.get(),
             is_confirmed: self.rules.changes.is_confirmed(self.clock.now()),

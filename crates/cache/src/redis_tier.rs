@@ -28,10 +28,7 @@ impl RedisTier {
 
     /// The connection for single reads of this kind.
     pub(crate) const fn connection(&self, kind: Kind) -> &RedisConnection {
-        match kind {
-            Kind::Rox | Kind::Preview => &self.connections.rox,
-            Kind::Lookup | Kind::List | Kind::Detail | Kind::Source | Kind::Page => &self.connections.main,
-        }
+        if kind.is_file() { &self.connections.rox } else { &self.connections.main }
     }
 
     /// Whether commands would fail now.

@@ -9,10 +9,9 @@ pub struct CacheStats {
     pub fills: u64,
     /// Fills that failed or timed out.
     pub failed_fills: u64,
-    /// Fills in flight that read the store.
-    pub store_fills_in_flight: usize,
-    /// Fills in flight that search for lists and pages.
-    pub search_fills_in_flight: usize,
+    /// Fills in flight: of lists and pages for which PostgreSQL searches (2), of others (1), and of all other
+    /// responses (0).
+    pub fills_in_flight: [usize; 3],
     /// Fills that were not started, and requests that did not wait for one, because of the concurrency limits.
     pub shed: u64,
     /// Responses that were not written to Redis because too many writes were in flight.

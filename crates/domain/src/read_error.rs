@@ -15,15 +15,6 @@ pub enum ReadError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Too many reads of this kind are in flight. Another engine may succeed.
-    #[error("{operation}: overloaded")]
-    Overloaded {
-        /// The operation, e.g. `search chartsets`.
-        operation: &'static str,
-        /// The limit that was exceeded.
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
     /// This engine cannot run this query: another engine can.
     #[error("{operation}: not supported by the search engine")]
     Unsupported {

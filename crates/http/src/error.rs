@@ -186,7 +186,6 @@ impl From<ReadError> for ApiError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Unavailable { .. } | ReadError::Unsupported { .. } => Self::Unavailable(error.into()),
-            ReadError::Overloaded { .. } => Self::Overloaded(Overload::Fills),
             ReadError::Failed { .. } => Self::Internal(error.into()),
         }
     }

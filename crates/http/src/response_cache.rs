@@ -157,7 +157,6 @@ impl From<Arc<ReadError>> for ApiError {
     fn from(error: Arc<ReadError>) -> Self {
         match *error {
             ReadError::Unavailable { .. } | ReadError::Unsupported { .. } => Self::Unavailable(error.into()),
-            ReadError::Overloaded { .. } => Self::Overloaded(Overload::Fills),
             ReadError::Failed { .. } => Self::Internal(error.into()),
         }
     }

@@ -56,32 +56,22 @@ struct QueueState {
     last_rejected_at: Option<Instant>,
 }
 
-/// Why a caller has no permit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoPermit {
-    /// The queue is full, or it is short because of overload.
-    #[error("too many are waiting for a permit")]
-    QueueFull,
-    /// No permit was free within [`QueueLimits::max_wait`].
-    #[error("no permit in time")]
-    TimedOut,
-}
-
 impl PermitQueue {
     /// Creates permits, none of which is in use.
     #[must_use]
     pub fn new(limits: QueueLimits) -> Self {
-        let permits = limits.permits.clamp(1, Semaphore::MAX_PERMITS);
+        let limits = QueueLimits { permits: limits.permits.clamp(1, Semaphore::MAX_PERMITS), ..limits };
         Self {
-            permits: Semaphore::new(permits),
+            permits: Semaphore::new(limits.permits),
             limits,
-            max_queued_overloaded: limits.max_queued.min(permits),
+            max_queued_overloaded: limits.max_queued.min(limits.permits),
             state: Mutex::default(),
         }
     }
 
-    /// Waits for a permit, in the order of the calls.
-    pub async fn acquire(&self) -> Result<SemaphorePermit<'_>, NoPermit> {
+    /// Waits for a permit, in the order of the calls; `None` if the queue is full, or short because of
+    /// overload, or if no permit is free within [`QueueLimits::max_wait`].
+    pub async fn acquire(&self) -> Option<SemaphorePermit<'_>> {
         self.acquire_permit(None).await
     }
 
@@ -92,20 +82,20 @@ impl PermitQueue {
 
     /// Waits for a permit like [`acquire`](Self::acquire), with the place in the queue that was reserved: the
     /// queue is never full for its caller.
-    pub async fn acquire_announced(&self, announced: Announced) -> Result<SemaphorePermit<'_>, NoPermit> {
+    pub async fn acquire_announced(&self, announced: Announced) -> Option<SemaphorePermit<'_>> {
         self.acquire_permit(Some(announced)).await
     }
 
-    async fn acquire_permit(&self, announced: Option<Announced>) -> Result<SemaphorePermit<'_>, NoPermit> {
-        if let Ok(permit) = self.permits.try_acquire() {
-            return Ok(permit);
+    async fn acquire_permit(&self, announced: Option<Announced>) -> Option<SemaphorePermit<'_>> {
+        if let Some(permit) = self.try_acquire() {
+            return Some(permit);
         }
-        let _queued = self.enqueue(announced).ok_or(NoPermit::QueueFull)?;
+        let _queued = self.enqueue(announced)?;
         if let Ok(Ok(permit)) = timeout(self.limits.max_wait, self.permits.acquire()).await {
-            return Ok(permit);
+            return Some(permit);
         }
         self.state().last_rejected_at = Some(Instant::now());
-        Err(NoPermit::TimedOut)
+        None
     }
 
     /// Reserves a place in the queue for a caller that has some work to do before it calls
@@ -120,10 +110,10 @@ impl PermitQueue {
         Some(Announced(Arc::clone(self)))
     }
 
-    /// The number of permits that are not in use.
+    /// The number of permits in use.
     #[must_use]
-    pub fn available_permits(&self) -> usize {
-        self.permits.available_permits()
+    pub fn in_flight(&self) -> usize {
+        self.limits.permits - self.permits.available_permits()
     }
 
     fn enqueue(&self, announced: Option<Announced>) -> Option<Queued<'_>> {
@@ -208,25 +198,20 @@ mod tests {
     }
 
     /// Callers that hold their permit for this time.
-    async fn spawn(
-        calls: &mut JoinSet<Result<(), NoPermit>>,
-        limit: &Arc<PermitQueue>,
-        number: usize,
-        hold: Duration,
-    ) {
+    async fn spawn(calls: &mut JoinSet<Option<()>>, limit: &Arc<PermitQueue>, number: usize, hold: Duration) {
         for _ in 0..number {
             let limit = Arc::clone(limit);
             calls.spawn(async move {
                 let _permit = limit.acquire().await?;
                 sleep(hold).await;
-                Ok(())
+                Some(())
             });
         }
         tokio::task::yield_now().await;
     }
 
-    async fn rejected(calls: JoinSet<Result<(), NoPermit>>) -> Vec<NoPermit> {
-        calls.join_all().await.into_iter().filter_map(Result::err).collect()
+    async fn rejected(calls: JoinSet<Option<()>>) -> usize {
+        calls.join_all().await.into_iter().filter(Option::is_none).count()
     }
 
     #[tokio::test(start_paused = true)]
@@ -234,7 +219,7 @@ mod tests {
         let (limit, mut calls) = (limit(), JoinSet::new());
         // Longer than a burst may last, so that this is overload.
         spawn(&mut calls, &limit, 8 + MAX_QUEUED, MAX_BURST * 2).await;
-        assert_eq!(rejected(calls).await, []);
+        assert_eq!(rejected(calls).await, 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -242,14 +227,17 @@ mod tests {
         let (limit, mut calls) = (limit(), JoinSet::new());
         spawn(&mut calls, &limit, 8 + MAX_QUEUED, Duration::from_millis(1)).await;
         assert!(limit.announce().is_none());
-        assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));
+        assert!(limit.acquire().await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_permit_is_awaited_up_to_a_timeout() {
         let (limit, mut calls) = (limit(), JoinSet::new());
+        let start = Instant::now();
         spawn(&mut calls, &limit, 9, MAX_WAIT * 2).await;
-        assert_eq!(rejected(calls).await, [NoPermit::TimedOut]);
+        let first = calls.join_next().await.unwrap().unwrap();
+        assert_eq!((first, start.elapsed()), (None, MAX_WAIT));
+        assert_eq!(rejected(calls).await, 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -260,7 +248,7 @@ mod tests {
         advance(MAX_BURST).await;
         assert!(limit.announce().is_none(), "twelve wait");
         advance(Duration::from_secs(1)).await;
-        assert_eq!(rejected(calls).await, []);
+        assert_eq!(rejected(calls).await, 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -274,7 +262,7 @@ mod tests {
             sleep(pause).await;
             let mut calls = JoinSet::new();
             spawn(&mut calls, &limit, 8 + 12, Duration::from_millis(10)).await;
-            assert_eq!(rejected(calls).await, vec![NoPermit::QueueFull; expected]);
+            assert_eq!(rejected(calls).await, expected);
         }
     }
 
@@ -284,7 +272,7 @@ mod tests {
         spawn(&mut calls, &limit, 8, Duration::from_secs(1)).await;
         let announced: Vec<_> = (0..MAX_QUEUED).filter_map(|_| limit.announce()).collect();
         assert_eq!(announced.len(), MAX_QUEUED);
-        assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));
+        assert!(limit.acquire().await.is_none());
         drop(announced);
         assert!(limit.announce().is_some());
     }
@@ -297,8 +285,8 @@ mod tests {
         let others: Vec<_> = (0..MAX_QUEUED).filter_map(|_| limit.announce()).collect();
         assert_eq!(others.len(), MAX_QUEUED - 1);
         assert!(limit.announce().is_none(), "overload");
-        assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));
-        assert!(limit.acquire_announced(first).await.is_ok());
+        assert!(limit.acquire().await.is_none());
+        assert!(limit.acquire_announced(first).await.is_some());
         assert_eq!(limit.state().announced, MAX_QUEUED - 1);
     }
 
@@ -309,7 +297,7 @@ mod tests {
         assert_eq!(announce().len(), 100, "permits are free");
         spawn(&mut calls, &limit, 8 + MAX_QUEUED, Duration::from_millis(10)).await;
         assert!(limit.announce().is_none());
-        assert_eq!(rejected(calls).await, []);
+        assert_eq!(rejected(calls).await, 0);
         assert_eq!(announce().len(), 8 + 8, "permits are free again");
         let mut calls = JoinSet::new();
         spawn(&mut calls, &limit, 3, Duration::from_secs(1)).await;
@@ -321,7 +309,7 @@ mod tests {
         let limits = QueueLimits { permits: 2, max_queued: 0, max_wait: MAX_WAIT, max_burst: MAX_BURST };
         let limit = Arc::new(PermitQueue::new(limits));
         let held = [limit.acquire().await, limit.acquire().await];
-        assert_eq!(limit.acquire().await.err(), Some(NoPermit::QueueFull));
+        assert!(limit.acquire().await.is_none());
         drop(held);
         let announced: Vec<_> = (0..10).filter_map(|_| limit.announce()).collect();
         assert_eq!(announced.len(), 2);
@@ -333,7 +321,7 @@ mod tests {
         spawn(&mut calls, &limit, 8 + MAX_QUEUED, MAX_WAIT).await;
         assert!(limit.announce().is_none());
         calls.shutdown().await;
-        assert_eq!(limit.available_permits(), 8);
+        assert_eq!(limit.in_flight(), 0);
         let state = limit.state();
         assert_eq!((state.queued, state.last_empty_at), (0, None));
     }

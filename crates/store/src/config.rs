@@ -1,6 +1,5 @@
 //! Configuration: the database, its connections and timeouts.
 
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::DatabaseUrl;
@@ -20,13 +19,11 @@ pub struct StoreConfig {
     pub lookup_timeout: Duration,
     /// `statement_timeout` of PostgreSQL; zero for none. Migrations have none.
     pub statement_timeout: Duration,
-    /// Maximum number of searches in flight in the PostgreSQL engine; at most half of the connections.
-    pub max_searches: NonZeroUsize,
 }
 
 impl StoreConfig {
     /// The defaults for a server: 16 connections, 1.5 seconds to get one, 1 second per lookup, 5 seconds per
-    /// statement, 4 searches.
+    /// statement.
     #[must_use]
     pub const fn new(url: DatabaseUrl) -> Self {
         Self {
@@ -35,7 +32,6 @@ impl StoreConfig {
             acquire_timeout: Duration::from_millis(1_500),
             lookup_timeout: Duration::from_secs(1),
             statement_timeout: Duration::from_secs(5),
-            max_searches: NonZeroUsize::MIN.saturating_add(3),
         }
     }
 }

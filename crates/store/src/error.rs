@@ -147,7 +147,6 @@ pub(crate) fn error_type(error: &sqlx::Error) -> ErrorType {
 /// How a read failed, for its metrics.
 pub(crate) fn read_error_type(error: &ReadError) -> ErrorType {
     let (ReadError::Unavailable { source, .. }
-    | ReadError::Overloaded { source, .. }
     | ReadError::Unsupported { source, .. }
     | ReadError::Failed { source, .. }) = error;
     // The other error is that of the circuit breaker.

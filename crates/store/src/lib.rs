@@ -61,7 +61,6 @@ mod put_chartset_sql;
 mod removal;
 mod removal_lock;
 mod rows;
-mod search_limit;
 #[cfg(test)]
 mod search_plan_tests;
 mod search_sql;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{ChartsetPage, Engine, ListItem, SearchIndex, SearchQuery};
-use chart_index_permits::NoPermit;
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row};
 
@@ -143,13 +142,7 @@ impl SearchIndex for PostgresSearch {
         Engine::Postgres
     }
 
-    /// Above [`StoreConfig::max_searches`](crate::StoreConfig) in flight, searches wait. Those that would wait
-    /// too long fail with [`ReadError::Overloaded`].
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
-        let permit = self.store.searches().acquire().await;
-        let overloaded =
-            |error: NoPermit| ReadError::Overloaded { operation: OPERATION, source: error.into() };
-        let _permit = permit.map_err(overloaded)?;
         self.page(query).await
     }
 }

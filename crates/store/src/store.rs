@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chart_index_domain::ReadError;
-use chart_index_permits::PermitQueue;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use tokio::time::{Instant, timeout_at};
@@ -18,7 +17,6 @@ use crate::error::{
 };
 use crate::metrics::{PoolName, StoreMetrics, observe_pool};
 use crate::pooled_connection::PooledConnection;
-use crate::search_limit::search_limit;
 use crate::time_limit::{no_response, with_time_limit};
 use crate::{StoreConfig, StoreError};
 
@@ -46,7 +44,6 @@ pub struct Store {
     health: ConnectionHealth,
     /// `None` for monitoring, which detects outages by itself.
     breaker: Option<CircuitBreaker>,
-    searches: Arc<PermitQueue>,
     /// Options without `statement_timeout`, for migrations and other long-lived connections.
     unlimited: Arc<PgConnectOptions>,
     config: Arc<StoreConfig>,
@@ -75,27 +72,14 @@ impl Store {
         let health = ConnectionHealth::default();
         let pool = Arc::new(connection_pool(config, &unlimited, &health));
         observe_pool(name, &pool, config.max_connections);
-        let searches = Arc::new(search_limit(config.max_searches.get(), config.max_connections));
         let (unlimited, config) = (Arc::new(unlimited), Arc::new(config.clone()));
-        Self {
-            pool,
-            health,
-            breaker,
-            searches,
-            unlimited,
-            config,
-            metrics: Arc::new(StoreMetrics::new(name)),
-        }
+        Self { pool, health, breaker, unlimited, config, metrics: Arc::new(StoreMetrics::new(name)) }
     }
 
     /// Closes the idle connections, and those in use when their reads or writes end. Later calls return
     /// [`ReadError::Unavailable`].
     pub async fn close(&self) {
         self.pool.close().await;
-    }
-
-    pub(crate) fn searches(&self) -> &PermitQueue {
-        &self.searches
     }
 
     pub(crate) fn unlimited_options(&self) -> &PgConnectOptions {

@@ -31,7 +31,7 @@ impl Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SearchOutcome {
     Success,
-    /// The engine was unavailable, overloaded or too slow.
+    /// The engine was unavailable or too slow.
     Unavailable,
     /// The engine cannot run the query.
     Unsupported,
@@ -45,7 +45,7 @@ impl SearchOutcome {
     const fn new<T>(result: &Result<T, ReadError>) -> Self {
         match result {
             Ok(_) => Self::Success,
-            Err(ReadError::Unavailable { .. } | ReadError::Overloaded { .. }) => Self::Unavailable,
+            Err(ReadError::Unavailable { .. }) => Self::Unavailable,
             Err(ReadError::Unsupported { .. }) => Self::Unsupported,
             Err(ReadError::Failed { .. }) => Self::Error,
         }

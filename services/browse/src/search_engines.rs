@@ -22,7 +22,8 @@
 //! the load.
 //!
 //! Both engines return the same list, but not at the same moment, so their pages never share a cache entry: the
-//! key of a page is made of the name of the engine and the parsed query.
+//! key of a page is made of the engine and the parsed query. Their searches wait in different queues, which the
+//! cache chooses by the key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -91,8 +92,11 @@ impl SearchEngines {
         format: &Arc<F>,
     ) -> Result<ListPage, ApiError> {
         let engine = self.primary.engine();
-        let key = F::cache_key(&format.with_name(cache_name(engine, query)?, false));
-        // Before all reads, so that whatever is served counts.
+        let key = F::cache_key(&format.with_name(cache_name(query)?, false)).searched_by(engine);
+        if read.cache.older_text(key, read.headers).is_none() {
+            return self.read_page_of(Role::Fallback, fallback, read, query, format).await;
+        }
+        // Before the reads, so that whichever page is served counts.
         if let Some(check) = read.check.take() {
             check.admit().await?;
         }
@@ -127,8 +131,8 @@ impl SearchEngines {
             query: Arc::clone(query),
             metrics: Arc::clone(&self.metrics),
         };
-        let name = format.with_name(search.cache_name()?, search.is_fallback);
-        let key = F::cache_key(&name);
+        let name = format.with_name(cache_name(query)?, search.is_fallback);
+        let key = F::cache_key(&name).searched_by(engine.engine());
         let fill = {
             let format = Arc::clone(format);
             move || async move {
@@ -194,16 +198,11 @@ impl Search {
         let found = self.engine.search(query);
         self.metrics.observe(self.engine.engine(), found).await
     }
-
-    /// What distinguishes the page from those of other engines and queries.
-    fn cache_name(&self) -> Result<Vec<u8>, ApiError> {
-        cache_name(self.engine.engine(), &self.query)
-    }
 }
 
 /// A form in which a page of the list is cached and sent.
 pub trait PageFormat: Send + Sync + 'static {
-    /// The cache key of a page with this name.
+    /// The cache key of a page with this name, a list or a page. The search engine is added to it.
     fn cache_key(name: &[u8]) -> CacheKey;
 
     /// Adds to the name what else the body depends on.
@@ -232,9 +231,9 @@ impl PageFormat for JsonFormat {
     }
 }
 
-/// The name under which the page of that engine is cached.
-fn cache_name(engine: Engine, query: &SearchQuery) -> Result<Vec<u8>, ApiError> {
-    serde_json::to_vec(&(engine.as_str(), query)).map_err(|error| ApiError::Internal(error.into()))
+/// The name under which the page of a query is cached.
+fn cache_name(query: &SearchQuery) -> Result<Vec<u8>, ApiError> {
+    serde_json::to_vec(query).map_err(|error| ApiError::Internal(error.into()))
 }
 
 /// Every query has a page, if only an empty one: "not found" is never cached under the key of a list.
@@ -249,12 +248,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn engines_never_share_a_cache_entry() {
-        let query = parse_query_string("sort=title&page=2").unwrap();
-        let same = parse_query_string("page=2&sort=title&order=asc&ignored=1").unwrap();
-        let key = |engine, query| CacheKey::list(&cache_name(engine, query).unwrap());
-        let cached = key(Engine::Meilisearch, &query);
-        assert_eq!(cached, key(Engine::Meilisearch, &same), "an equal query in other words");
-        assert_ne!(cached, key(Engine::Postgres, &query));
+    fn equal_queries_in_other_words_share_a_cache_entry() {
+        let name = |query| cache_name(&parse_query_string(query).unwrap()).unwrap();
+        assert_eq!(name("sort=title&page=2"), name("page=2&sort=title&order=asc&ignored=1"));
+        assert_ne!(name("sort=title&page=2"), name("sort=title&page=3"));
     }
 }

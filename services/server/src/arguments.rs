@@ -145,11 +145,6 @@ pub(crate) struct StoreArguments {
     /// changes.
     #[arg(long, env = "DATABASE_MAX_CONNECTIONS", default_value = "16")]
     pub(crate) database_max_connections: NonZeroU32,
-
-    /// Maximum concurrent searches in PostgreSQL, at most half of the connections. Further ones of a burst wait
-    /// up to 4 seconds; under overload the response is 503 at once.
-    #[arg(long, env = "POSTGRES_MAX_SEARCHES", default_value = "4")]
-    pub(crate) postgres_max_searches: NonZeroUsize,
 }
 
 impl StoreArguments {
@@ -159,7 +154,6 @@ impl StoreArguments {
         let url = self.database.url().context("no database: set DATABASE_URL or DATABASE_URL_FILE")?;
         Ok(StoreConfig {
             max_connections: self.database_max_connections.get(),
-            max_searches: self.postgres_max_searches,
             ..StoreConfig::new(url.clone())
         })
     }
@@ -225,6 +219,11 @@ pub(crate) struct CacheArguments {
     /// ones of a burst wait up to 2 seconds; under overload the response is 503 at once.
     #[arg(long, env = "MAX_FILLS_IN_FLIGHT", default_value = "64")]
     pub(crate) max_fills_in_flight: NonZeroUsize,
+
+    /// Maximum concurrent reads for lists that PostgreSQL searches for, at most half of the connections to it.
+    /// Further ones of a burst wait up to 4 seconds; under overload the response is 503 at once.
+    #[arg(long, env = "POSTGRES_MAX_SEARCHES", default_value = "4")]
+    pub(crate) postgres_max_searches: NonZeroUsize,
 }
 
 #[derive(Debug, Args)]

@@ -189,11 +189,21 @@ fn cache_config(arguments: &ServeArguments, changes: Arc<RecentChanges>) -> Cach
         // No request waits longer.
         fill_timeout: limits.request_deadline,
         max_fills: arguments.cache.max_fills_in_flight,
+        max_postgres_searches: arguments
+            .cache
+            .postgres_max_searches
+            .min(half(arguments.store.database_max_connections)),
         max_waiting_requests: eighths(3, limits.max_requests_in_flight),
         max_waiting_lists: eighths(1, limits.max_requests_in_flight),
         changes: Some(changes),
         ..CacheConfig::default()
     }
+}
+
+/// Searches leave half of the connections to lookups, since one may take as long as hundreds of them.
+fn half(max_connections: NonZeroU32) -> NonZeroUsize {
+    let half = usize::try_from(max_connections.get() / 2);
+    half.ok().and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// A share of the requests in flight. Lookups, and lists, may wait for reads with half of their share: the
@@ -336,6 +346,13 @@ mod tests {
         {
             let max = eighths(number, NonZeroU32::new(in_flight).unwrap());
             assert_eq!(max.get(), waiting, "{number} of {in_flight}");
+        }
+    }
+
+    #[test]
+    fn lookups_keep_half_of_the_connections() {
+        for (connections, expected) in [(16, 8), (5, 2), (1, 1)] {
+            assert_eq!(half(NonZeroU32::new(connections).unwrap()).get(), expected);
         }
     }
 }

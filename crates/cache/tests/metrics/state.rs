@@ -4,6 +4,7 @@ use std::pin::pin;
 
 use chart_index_cache::{CacheConfig, CacheKey, CachedResponse};
 use chart_index_domain::ReadError;
+use chart_index_domain::search::Engine;
 use chart_index_redis::testing::RedisServer;
 use chart_index_tests::RecordedTelemetry;
 use futures_util::poll;
@@ -36,17 +37,19 @@ async fn fills_in_flight_are_reported_by_pool() {
     let telemetry = RecordedTelemetry::start();
     let cache = memory_only(CacheConfig::default());
     let in_flight = || {
-        ["store", "search"].map(|pool| {
+        ["store", "search", "postgres_search"].map(|pool| {
             telemetry.value("chart_index.cache.fills.in_flight", &[("chart_index.pool", pool)]).unwrap()
         })
     };
-    assert_eq!(in_flight(), [0, 0]);
-    let list = CacheKey::list(b"");
-    let mut fills = [key(1), key(2), list].map(|key| Box::pin(cache.get_or_fill(key, hanging)));
+    assert_eq!(in_flight(), [0, 0, 0]);
+    let (list, page) = (CacheKey::list(b""), CacheKey::page(b""));
+    let searched = list.searched_by(Engine::Postgres);
+    let mut fills =
+        [key(1), key(2), key(3), list, page, searched].map(|key| Box::pin(cache.get_or_fill(key, hanging)));
     for fill in &mut fills {
         assert!(poll!(pin!(fill)).is_pending());
     }
-    assert_eq!(in_flight(), [2, 1]);
+    assert_eq!(in_flight(), [3, 2, 1]);
 }
 
 #[tokio::test]

@@ -177,7 +177,7 @@ async fn refreshes_leave_permits_to_misses() {
     }));
     let in_flight = async || {
         assert!(poll!(&mut slow).is_pending());
-        replica.cache.stats().store_fills_in_flight == 1
+        replica.cache.stats().fills_in_flight[0] == 1
     };
     eventually(in_flight).await;
     for number in 1..=20 {
@@ -265,7 +265,12 @@ async fn requests_above_the_limit_do_not_wait_for_a_fill() {
     let store = Store::default();
     replica.read(key(1), &store).await;
     let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(hanging(&replica, key(10)))).collect();
-    for request in &mut waiting {
+    let is_in_flight = async || {
+        assert!(poll!(&mut waiting[0]).is_pending());
+        replica.cache.stats().fills_in_flight[0] == 1
+    };
+    eventually(is_in_flight).await;
+    for request in &mut waiting[1..] {
         assert!(poll!(request).is_pending());
     }
     let started = tokio::time::Instant::now();

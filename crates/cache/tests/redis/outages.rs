@@ -82,7 +82,7 @@ async fn writes_to_a_slow_redis_are_bounded() {
         tokio::spawn(async move { cache.get_or_fill(key(number), fill).await })
     });
     let reads: Vec<_> = reads.collect();
-    eventually(async || replica.cache.stats().store_fills_in_flight == 1_500).await;
+    eventually(async || replica.cache.stats().fills_in_flight[0] == 1_500).await;
     server.freeze();
     release.add_permits(1_500);
     for response in join_all(reads).await {

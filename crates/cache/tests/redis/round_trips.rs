@@ -96,7 +96,7 @@ async fn requests_are_rejected_before_they_ask_redis_or_not_at_all() {
             async move { cache.get_or_fill(key(number), fill).await.unwrap() }
         })
         .collect();
-    eventually(async || replica.cache.stats().store_fills_in_flight == 4).await;
+    eventually(async || replica.cache.stats().fills_in_flight[0] == 4).await;
 
     let before = calls_so_far(&server).await;
     let mut waiting: FuturesUnordered<_> =
@@ -128,7 +128,7 @@ async fn older_response_under_overload_counts_against_the_limit() {
     let mut slow = pin!(replica.cache.get_or_fill(key(2), std::future::pending::<Result<CachedResponse, _>>));
     let in_flight = async || {
         assert!(poll!(&mut slow).is_pending());
-        replica.cache.stats().store_fills_in_flight == 1
+        replica.cache.stats().fills_in_flight[0] == 1
     };
     eventually(in_flight).await;
     for _ in 0..10 {

@@ -17,7 +17,6 @@ mod outage;
 mod page_reads;
 mod removal;
 mod search_filters;
-mod search_limit;
 mod search_pages;
 mod search_text;
 mod similar_charts;

@@ -52,7 +52,6 @@
 //! limits an older response is served if there is one; otherwise the request fails at once with
 //! [`FillError::Overloaded`].
 
-mod admitted_reads;
 mod batch_reads;
 mod cache;
 mod clock;

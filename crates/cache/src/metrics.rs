@@ -2,14 +2,13 @@
 
 use std::array;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use chart_index_instrumentation::{DATABASE_BUCKETS, meter};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::BoundHistogram;
 
-use crate::{CacheStats, CachedResponse, Kind};
+use crate::{CachedResponse, Kind};
 
 /// The outcome of a read of a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::MemoryHit,
         Self::MemoryStale,
         Self::MemoryMiss,
@@ -50,7 +49,7 @@ impl Read {
         Self::Error,
     ];
 
-    const fn tier(self) -> &'static str {
+    pub(crate) const fn tier(self) -> &'static str {
         match self {
             Self::MemoryHit | Self::MemoryStale | Self::MemoryMiss => "memory",
             Self::RedisHit | Self::RedisStale | Self::RedisMiss => "redis",
@@ -58,7 +57,7 @@ impl Read {
         }
     }
 
-    const fn outcome(self) -> &'static str {
+    pub(crate) const fn outcome(self) -> &'static str {
         match self {
             Self::MemoryHit | Self::RedisHit => "hit",
             Self::MemoryStale | Self::RedisStale => "stale",
@@ -104,8 +103,8 @@ impl FillOutcome {
     }
 }
 
-const GROUP: &str = "chart_index.cache.group";
-const OUTCOME: &str = "chart_index.outcome";
+pub(crate) const GROUP: &str = "chart_index.cache.group";
+pub(crate) const OUTCOME: &str = "chart_index.outcome";
 
 /// What the cache counts and measures.
 ///
@@ -166,7 +165,7 @@ impl CacheMetrics {
         (0..Kind::GROUPS.len()).map(|group| self.reads_of(group, read)).sum()
     }
 
-    fn reads_of(&self, group: usize, read: Read) -> u64 {
+    pub(crate) fn reads_of(&self, group: usize, read: Read) -> u64 {
         self.reads[group][read as usize].load(Ordering::Relaxed)
     }
 
@@ -214,99 +213,4 @@ impl Drop for FillTimer<'_> {
             self.metrics.failed_fills.add(1);
         }
     }
-}
-
-/// What the observable instruments report.
-pub(crate) trait Observed: Send + Sync + 'static {
-    fn metrics(&self) -> &CacheMetrics;
-    fn stats(&self) -> CacheStats;
-}
-
-/// Reports the state of a cache for as long as it exists.
-pub(crate) fn observe<C: Observed>(cache: &Arc<C>) {
-    let cache = Arc::downgrade(cache);
-    observe_reads(cache.clone());
-    observe_fills_in_flight(cache.clone());
-    let meter = meter();
-    for &(name, unit, description, value) in GAUGES {
-        let cache = cache.clone();
-        let gauge = meter.u64_observable_gauge(name).with_unit(unit).with_description(description);
-        gauge
-            .with_callback(move |observer| {
-                observe_value(&cache, value, |value| observer.observe(value, &[]));
-            })
-            .build();
-    }
-    let (name, unit, description, value) = EVICTIONS;
-    let counter = meter.u64_observable_counter(name).with_unit(unit).with_description(description);
-    counter
-        .with_callback(move |observer| {
-            observe_value(&cache, value, |value| observer.observe(value, &[]));
-        })
-        .build();
-}
-
-/// Name, unit, description and value of an instrument without labels.
-type Instrument = (&'static str, &'static str, &'static str, fn(&CacheStats) -> u64);
-
-const GAUGES: &[Instrument] = &[
-    ("chart_index.cache.size", "By", "Memory of the entries", |stats| stats.bytes),
-    ("chart_index.cache.size.limit", "By", "Maximum memory of the entries", |stats| stats.max_bytes),
-    ("chart_index.cache.entries", "{entry}", "Entries in memory", |stats| {
-        (stats.found_entries + stats.not_found_entries) as u64
-    }),
-    ("chart_index.cache.confirmed", "", "Whether entries can be shown to be current", |stats| {
-        stats.is_confirmed.into()
-    }),
-    ("chart_index.cache.recent_changes", "{entity}", "Entities whose last change is known", |stats| {
-        stats.recent_changes as u64
-    }),
-];
-
-const EVICTIONS: Instrument =
-    ("chart_index.cache.evictions", "{entry}", "Entries that made room for others", |stats| stats.evictions);
-
-fn observe_value<C: Observed>(cache: &Weak<C>, value: fn(&CacheStats) -> u64, observe: impl FnOnce(u64)) {
-    if let Some(cache) = cache.upgrade() {
-        observe(value(&cache.stats()));
-    }
-}
-
-fn observe_reads<C: Observed>(cache: Weak<C>) {
-    let label = |group: &'static str, read: Read| {
-        [
-            KeyValue::new(GROUP, group),
-            KeyValue::new("chart_index.cache.tier", read.tier()),
-            KeyValue::new(OUTCOME, read.outcome()),
-        ]
-    };
-    let groups = Kind::GROUPS.into_iter().enumerate();
-    let series: Vec<_> =
-        groups.flat_map(|(index, group)| Read::ALL.map(|read| (index, read, label(group, read)))).collect();
-    meter()
-        .u64_observable_counter("chart_index.cache.requests")
-        .with_unit("{request}")
-        .with_description("Reads of a tier")
-        .with_callback(move |observer| {
-            let Some(cache) = cache.upgrade() else { return };
-            for (group, read, labels) in &series {
-                observer.observe(cache.metrics().reads_of(*group, *read), labels);
-            }
-        })
-        .build();
-}
-
-fn observe_fills_in_flight<C: Observed>(cache: Weak<C>) {
-    let pools = ["store", "search", "postgres_search"].map(|name| [KeyValue::new("chart_index.pool", name)]);
-    meter()
-        .u64_observable_gauge("chart_index.cache.fills.in_flight")
-        .with_unit("{fill}")
-        .with_description("Fills in flight")
-        .with_callback(move |observer| {
-            let Some(cache) = cache.upgrade() else { return };
-            for (in_flight, pool) in cache.stats().fills_in_flight.into_iter().zip(&pools) {
-                observer.observe(in_flight as u64, pool);
-            }
-        })
-        .build();
 }

@@ -7,14 +7,12 @@ use std::time::Duration;
 use crate::fill_limits::FillLimits;
 use crate::freshness::{FRESH_IF_UNKNOWN, Freshness, FreshnessRules, Timestamps};
 use crate::memory_tier::MemoryTier;
-use crate::metrics::{CacheMetrics, Observed, Read};
+use crate::metrics::{CacheMetrics, Read};
 use crate::redis_record::Record;
 use crate::redis_tier::RedisTier;
 use crate::single_flight::{Shard, SingleFlight};
 use crate::version::Version;
-use crate::{
-    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, Clock, MemoryLookup,
-};
+use crate::{CacheConfig, CacheConnections, CacheKey, CachedBody, CachedResponse, Clock, MemoryLookup};
 
 /// The two tiers, and the fills behind them.
 pub(crate) struct ReadThrough {
@@ -171,31 +169,5 @@ impl ReadThrough {
     pub(crate) fn update_size(&self, key: &CacheKey, body: &CachedBody) {
         let _shard = self.fills.shard(key);
         self.memory.update_size(*key, body);
-    }
-}
-
-impl Observed for ReadThrough {
-    fn metrics(&self) -> &CacheMetrics {
-        &self.metrics
-    }
-
-    fn stats(&self) -> CacheStats {
-        let metrics = &self.metrics;
-        let (bytes, found_entries, not_found_entries) = self.memory.size();
-        CacheStats {
-            from_redis: metrics.reads(Read::RedisHit) + metrics.reads(Read::RedisStale),
-            fills: metrics.fills.get(),
-            failed_fills: metrics.failed_fills.get(),
-            fills_in_flight: self.limits.in_flight(),
-            shed: metrics.shed.get(),
-            dropped_writes: metrics.dropped_writes.get(),
-            is_confirmed: self.rules.changes.is_confirmed(self.clock.now()),
-            recent_changes: self.rules.changes.len(),
-            bytes,
-            max_bytes: self.memory.max_bytes(),
-            found_entries,
-            not_found_entries,
-            evictions: self.memory.evictions(),
-        }
     }
 }

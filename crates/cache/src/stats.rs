@@ -1,4 +1,13 @@
-//! What the cache counts.
+//! The state of a cache, and the instruments that report it (docs/operations/metrics.md).
+
+use std::sync::{Arc, Weak};
+
+use chart_index_instrumentation::meter;
+use opentelemetry::KeyValue;
+
+use crate::Kind;
+use crate::metrics::{GROUP, OUTCOME, Read};
+use crate::read_through::ReadThrough;
 
 /// Counters since the start, and the current state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,4 +39,115 @@ pub struct CacheStats {
     pub not_found_entries: usize,
     /// Entries that made room for others in memory.
     pub evictions: u64,
+}
+
+impl ReadThrough {
+    pub(crate) fn stats(&self) -> CacheStats {
+        let metrics = &self.metrics;
+        let (bytes, found_entries, not_found_entries) = self.memory.size();
+        CacheStats {
+            from_redis: metrics.reads(Read::RedisHit) + metrics.reads(Read::RedisStale),
+            fills: metrics.fills.get(),
+            failed_fills: metrics.failed_fills.get(),
+            fills_in_flight: self.limits.in_flight(),
+            shed: metrics.shed.get(),
+            dropped_writes: metrics.dropped_writes.get(),
+            is_confirmed: self.rules.changes.is_confirmed(self.clock.now()),
+            recent_changes: self.rules.changes.len(),
+            bytes,
+            max_bytes: self.memory.max_bytes(),
+            found_entries,
+            not_found_entries,
+            evictions: self.memory.evictions(),
+        }
+    }
+}
+
+/// Reports the state of a cache for as long as it exists.
+pub(crate) fn observe(cache: &Arc<ReadThrough>) {
+    let cache = Arc::downgrade(cache);
+    observe_reads(cache.clone());
+    observe_fills_in_flight(cache.clone());
+    let meter = meter();
+    for &(name, unit, description, value) in GAUGES {
+        let cache = cache.clone();
+        let gauge = meter.u64_observable_gauge(name).with_unit(unit).with_description(description);
+        gauge
+            .with_callback(move |observer| {
+                observe_value(&cache, value, |value| observer.observe(value, &[]));
+            })
+            .build();
+    }
+    let (name, unit, description, value) = EVICTIONS;
+    let counter = meter.u64_observable_counter(name).with_unit(unit).with_description(description);
+    counter
+        .with_callback(move |observer| {
+            observe_value(&cache, value, |value| observer.observe(value, &[]));
+        })
+        .build();
+}
+
+/// Name, unit, description and value of an instrument without labels.
+type Instrument = (&'static str, &'static str, &'static str, fn(&CacheStats) -> u64);
+
+const GAUGES: &[Instrument] = &[
+    ("chart_index.cache.size", "By", "Memory of the entries", |stats| stats.bytes),
+    ("chart_index.cache.size.limit", "By", "Maximum memory of the entries", |stats| stats.max_bytes),
+    ("chart_index.cache.entries", "{entry}", "Entries in memory", |stats| {
+        (stats.found_entries + stats.not_found_entries) as u64
+    }),
+    ("chart_index.cache.confirmed", "", "Whether entries can be shown to be current", |stats| {
+        stats.is_confirmed.into()
+    }),
+    ("chart_index.cache.recent_changes", "{entity}", "Entities whose last change is known", |stats| {
+        stats.recent_changes as u64
+    }),
+];
+
+const EVICTIONS: Instrument =
+    ("chart_index.cache.evictions", "{entry}", "Entries that made room for others", |stats| stats.evictions);
+
+fn observe_value(cache: &Weak<ReadThrough>, value: fn(&CacheStats) -> u64, observe: impl FnOnce(u64)) {
+    if let Some(cache) = cache.upgrade() {
+        observe(value(&cache.stats()));
+    }
+}
+
+fn observe_reads(cache: Weak<ReadThrough>) {
+    let label = |group: &'static str, read: Read| {
+        [
+            KeyValue::new(GROUP, group),
+            KeyValue::new("chart_index.cache.tier", read.tier()),
+            KeyValue::new(OUTCOME, read.outcome()),
+        ]
+    };
+    let groups = Kind::GROUPS.into_iter().enumerate();
+    let series: Vec<_> =
+        groups.flat_map(|(index, group)| Read::ALL.map(|read| (index, read, label(group, read)))).collect();
+    meter()
+        .u64_observable_counter("chart_index.cache.requests")
+        .with_unit("{request}")
+        .with_description("Reads of a tier")
+        .with_callback(move |observer| {
+            let Some(cache) = cache.upgrade() else { return };
+            for (group, read, labels) in &series {
+                observer.observe(cache.metrics.reads_of(*group, *read), labels);
+            }
+        })
+        .build();
+}
+
+fn observe_fills_in_flight(cache: Weak<ReadThrough>) {
+    let pools = ["store", "search", "postgres_search"].map(|name| [KeyValue::new("chart_index.pool", name)]);
+    meter()
+        .u64_observable_gauge("chart_index.cache.fills.in_flight")
+        .with_unit("{fill}")
+        .with_description("Fills in flight")
+        .with_callback(move |observer| {
+            let Some(cache) = cache.upgrade() else { return };
+            for (in_flight, pool) in cache.stats().fills_in_flight.into_iter().zip(&pools) {
+                observer.observe(in_flight as u64, pool);
+            }
+        })
+        .build();
 }

@@ -255,8 +255,8 @@ impl HttpService {
             Ok(route) => route,
             Err(error) => return Err(rate_limiter.count_invalid(address, error).await),
         };
-        let client = match route.rate_limiting {
-            RateLimiting::InHandler => Some(rate_limiter.client(route.group, address)),
+        let check = match route.rate_limiting {
+            RateLimiting::InHandler => Some(rate_limiter.check(route.group, address)?),
             // With a body, it has been counted.
             RateLimiting::BeforeHandler if !route.has_body => {
                 rate_limiter.admit(route.group, address).await?;
@@ -264,7 +264,7 @@ impl HttpService {
             }
             RateLimiting::BeforeHandler | RateLimiting::Never => None,
         };
-        request.extensions_mut().insert(RequestContext { route, client });
+        request.extensions_mut().insert(RequestContext { route, check });
         Ok(routes.call(route, request).await)
     }
 }

@@ -36,7 +36,6 @@ pub mod openapi;
 mod path_params;
 mod peer_connections;
 mod rate_limit;
-mod rate_limited;
 #[cfg(test)]
 mod recorded_metrics;
 mod request_context;
@@ -63,7 +62,7 @@ pub use http_service::HttpService;
 pub use json_request::JsonRequest;
 pub use path_params::{ChartsetIdParam, HashParam, PathParam};
 pub use rate_limit::{HttpRateLimiter, RateLimitCheck};
-pub use rate_limited::RateLimited;
+pub use request_context::RateLimited;
 pub use response_cache::ResponseCache;
 pub use routes::Routes;
 pub use server::Server;

@@ -63,7 +63,7 @@ impl HttpRateLimiter {
     ///
     /// [`ApiError::RateLimited`].
     pub(crate) async fn admit(&self, group: Group, address: ClientAddress) -> Result<(), ApiError> {
-        self.client(group, address).check()?.admit().await
+        self.check(group, address)?.admit().await
     }
 
     /// Counts an invalid request against the group `other`. Returns the error to respond with: the given one,
@@ -72,36 +72,22 @@ impl HttpRateLimiter {
         self.admit(Group::Other, address).await.err().unwrap_or(error)
     }
 
-    /// The client that a request is counted against.
-    pub(crate) fn client(&self, group: Group, address: ClientAddress) -> LimitedClient {
-        LimitedClient { limiter: self.limiter.clone(), group, address }
-    }
-}
-
-/// A client in a group of routes.
-#[derive(Debug, Clone)]
-pub(crate) struct LimitedClient {
-    limiter: Limiter,
-    group: Group,
-    address: ClientAddress,
-}
-
-impl LimitedClient {
+    /// The check of a request.
+    ///
     /// # Errors
     ///
     /// [`ApiError::RateLimited`], if Redis would certainly refuse the request.
-    pub(crate) fn check(self) -> Result<RateLimitCheck, ApiError> {
-        let Self { limiter, group, address } = self;
-        let check = limiter.prepare(group, address);
+    pub(crate) fn check(&self, group: Group, address: ClientAddress) -> Result<RateLimitCheck, ApiError> {
+        let check = self.limiter.prepare(group, address);
         let check = check.map_err(|refusal| ApiError::RateLimited(group, refusal))?;
-        Ok(RateLimitCheck { limiter, check })
+        Ok(RateLimitCheck { limiter: self.limiter.clone(), check })
     }
 }
 
 /// The rate limit check of a request, which the handler of a
 /// [`cached_route`](crate::Routes::cached_route) must run: by its first read of the
 /// [`ResponseCache`](crate::ResponseCache), in the same Redis round trip, or by [`admit`](Self::admit).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[must_use = "the request does not count until it is admitted"]
 pub struct RateLimitCheck {
     limiter: Limiter,
@@ -115,23 +101,18 @@ impl RateLimitCheck {
     ///
     /// [`ApiError::RateLimited`].
     pub async fn admit(self) -> Result<(), ApiError> {
-        let (limiter, check) = self.into_parts();
-        admit(&limiter, check).await
+        self.decide().await
     }
 
-    pub(crate) fn into_parts(self) -> (Limiter, PreparedCheck) {
-        (self.limiter, self.check)
+    pub(crate) async fn decide(&self) -> Result<(), ApiError> {
+        let group = self.check.group();
+        self.limiter.decide(self.check).await.map_err(|refusal| ApiError::RateLimited(group, refusal))
     }
-}
 
-/// Counts a request.
-///
-/// # Errors
-///
-/// [`ApiError::RateLimited`].
-pub(crate) async fn admit(limiter: &Limiter, check: PreparedCheck) -> Result<(), ApiError> {
-    let group = check.group();
-    limiter.decide(check).await.map_err(|refusal| ApiError::RateLimited(group, refusal))
+    /// The limiter that it is of.
+    pub(crate) const fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
 }
 
 #[cfg(test)]

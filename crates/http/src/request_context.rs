@@ -1,16 +1,17 @@
-//! What a handler needs to know of its request besides the request itself.
+//! What a handler needs to know of its request besides the request itself, and the extractors of it.
 
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
-use crate::rate_limit::LimitedClient;
 use crate::route_table::MatchedRoute;
+use crate::{ApiError, RateLimitCheck};
 
 /// An extension of the request, which extractors read.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestContext {
     pub(crate) route: MatchedRoute,
-    /// The client to count the request against, if the handler does that.
-    pub(crate) client: Option<LimitedClient>,
+    /// For a handler that counts the request.
+    pub(crate) check: Option<RateLimitCheck>,
 }
 
 impl RequestContext {
@@ -18,9 +19,42 @@ impl RequestContext {
     pub(crate) fn path_parameter(parts: &Parts) -> Option<&str> {
         parts.extensions.get::<Self>()?.route.parameter(parts.uri.path())
     }
+}
 
-    /// The client to count the request against, the first time.
-    pub(crate) fn take_client(parts: &mut Parts) -> Option<LimitedClient> {
-        parts.extensions.get_mut::<Self>()?.client.take()
+/// A handler extracts a [`RateLimitCheck`], but its route is not a cached one.
+#[derive(Debug, thiserror::Error)]
+#[error("the route has no rate limit check")]
+struct NoCheck;
+
+impl<S: Sync> FromRequestParts<S> for RateLimitCheck {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let context = parts.extensions.get_mut::<RequestContext>();
+        context.and_then(|context| context.check.take()).ok_or_else(|| ApiError::Internal(NoCheck.into()))
+    }
+}
+
+/// Extracts the [`RateLimitCheck`] and the parameters of a request. Without valid parameters the request is
+/// counted and rejected.
+#[derive(Debug)]
+pub struct RateLimited<P>(pub RateLimitCheck, pub P);
+
+impl<S, P> FromRequestParts<S> for RateLimited<P>
+where
+    S: Sync,
+    P: FromRequestParts<S, Rejection = ApiError> + Send,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let check = RateLimitCheck::from_request_parts(parts, state).await?;
+        match P::from_request_parts(parts, state).await {
+            Ok(parameters) => Ok(Self(check, parameters)),
+            Err(error) => {
+                check.admit().await?;
+                Err(error)
+            }
+        }
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use chart_index_cache::{Cache, CacheKey, CachedResponse, FillError, Filled, MemoryLookup};
 use chart_index_domain::ReadError;
 
-use crate::rate_limit::admit;
 use crate::text_body::compressed;
 use crate::{ApiError, HttpRateLimiter, Overload, RateLimitCheck, RequestHeaders, TextBody};
 
@@ -50,9 +49,8 @@ impl ResponseCache {
         Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
-        let (limiter, check) = check.into_parts();
-        let (connection, admission) = (limiter.connection(), admit(&limiter, check));
-        self.cache.get_or_fill_if_admitted(key, connection, admission, fill).await
+        let connection = check.limiter().connection();
+        self.cache.get_or_fill_if_admitted(key, connection, check.decide(), fill).await
     }
 
     /// Reads a text body as [`ResponseCache::read`] does; `None` if the index does not hold it. The first

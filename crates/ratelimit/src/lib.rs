@@ -21,7 +21,7 @@ mod trusted_proxies;
 mod window_script;
 
 pub use client_address::{ClientAddress, Network};
-pub use config::{InvalidWindow, LimiterConfig, Window};
+pub use config::LimiterConfig;
 pub use decision::{Decision, Refusal, Scope};
 pub use group::{Group, Limits, network_limit};
 pub use limiter::{DecisionCounts, Limiter, PreparedCheck};

@@ -45,11 +45,10 @@ struct SharedLimiter {
 }
 
 /// A rate limit check that Redis has not been asked for yet.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 #[must_use = "the request is neither admitted nor refused until `Limiter::decide`"]
 pub struct PreparedCheck {
     check: Check,
-    queue: Arc<CheckQueue>,
     prepared_at: Instant,
 }
 
@@ -58,13 +57,6 @@ impl PreparedCheck {
     #[must_use]
     pub const fn group(&self) -> Group {
         self.check.group
-    }
-
-    /// The connection that the check will be sent over. Commands sent over it at the same time share its round
-    /// trip.
-    #[must_use]
-    pub fn connection(&self) -> &RedisConnection {
-        self.queue.connection()
     }
 }
 
@@ -83,7 +75,7 @@ impl Limiter {
     /// A limiter over this connection. Spawns a task on the current runtime.
     #[must_use]
     pub fn new(config: LimiterConfig, connection: RedisConnection) -> Self {
-        let (window, now) = (config.window.get(), Instant::now());
+        let (window, now) = (config.window, Instant::now());
         let script = Arc::new(WindowScript::new(config.key_prefix, window));
         let errors = Arc::new(ErrorTransitions::new(now));
         let shared = SharedLimiter {
@@ -110,7 +102,7 @@ impl Limiter {
     }
 
     /// The first half of [`check`](Self::check), for a caller that has other commands for the same round trip:
-    /// it awaits them together with [`decide`](Self::decide), over [`PreparedCheck::connection`].
+    /// it awaits them together with [`decide`](Self::decide), over [`connection`](Self::connection).
     ///
     /// # Errors
     ///
@@ -127,13 +119,13 @@ impl Limiter {
             return Err(refusal);
         }
         let check = Check { group, address, limit };
-        Ok(PreparedCheck { check, queue: Arc::clone(&self.queue), prepared_at })
+        Ok(PreparedCheck { check, prepared_at })
     }
 
     /// The second half of [`check`](Self::check): asks Redis. If it does not decide, the local window does.
     pub async fn decide(&self, check: PreparedCheck) -> Decision {
-        let PreparedCheck { check, queue, prepared_at } = check;
-        let decision = queue.decide(check).await;
+        let PreparedCheck { check, prepared_at } = check;
+        let decision = self.queue.decide(check).await;
         let received_at = Instant::now();
         let Check { group, address, limit } = check;
         let Some(decision) = decision else {
@@ -189,8 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn memory_is_freed_without_further_requests() {
-        let window = Duration::from_millis(10).try_into().unwrap();
-        let config = LimiterConfig { window, ..LimiterConfig::default() };
+        let config = LimiterConfig { window: Duration::from_millis(10), ..LimiterConfig::default() };
         let limiter = Limiter::new(config, RedisConnection::disabled());
         for bits in 0..1_000 {
             assert!(limiter.check(Group::List, Ipv4Addr::from_bits(bits).into()).await.is_ok());

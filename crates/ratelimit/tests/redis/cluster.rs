@@ -51,7 +51,7 @@ async fn flushed_scripts_are_sent_again_to_each_node() {
     }
     for client in 0..20 {
         let check = limiter.prepare(Group::Lookup, address(client)).unwrap();
-        let (redis, read) = (check.connection().clone(), cmd("GET").arg("elsewhere").clone());
+        let (redis, read) = (limiter.connection(), cmd("GET").arg("elsewhere").clone());
         let (decision, body) = tokio::join!(limiter.decide(check), redis.run(&read, redis.deadline()));
         assert_eq!(body.unwrap(), redis::Value::Nil);
         assert!(decision.is_ok());

@@ -89,7 +89,7 @@ async fn check_and_read_share_one_round_trip() {
     assert!(limiter.check(Group::Lookup, address(1)).await.is_ok());
 
     let check = limiter.prepare(Group::Lookup, address(1)).unwrap();
-    let (redis, read) = (check.connection().clone(), cmd("GET").arg("cached").clone());
+    let (redis, read) = (limiter.connection(), cmd("GET").arg("cached").clone());
     let mut reads = async || info_number(&mut connection, "stats", "total_reads_processed:").await;
     let before = reads().await;
     let (decision, body) = tokio::join!(limiter.decide(check), redis.run(&read, redis.deadline()));

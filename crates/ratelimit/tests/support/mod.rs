@@ -44,7 +44,7 @@ pub(crate) fn tagged_key(client: u64, digits: &str) -> String {
 pub(crate) fn config(limit: u32, window: Duration, key_prefix: &str) -> LimiterConfig {
     LimiterConfig {
         limits: Limits::all(NonZeroU32::new(limit).unwrap()),
-        window: window.try_into().unwrap(),
+        window,
         key_prefix: key_prefix.to_owned(),
         ..LimiterConfig::default()
     }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
 use chart_index_tests::{Client, Service, generate_catalogue, within};
@@ -14,13 +14,13 @@ use super::*;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An index with the samples, of which a chart and a chartset are removed, and a folder for its exports.
-struct Original {
-    database: Database,
+pub(crate) struct Original {
+    pub(crate) database: Database,
     exports: tempfile::TempDir,
 }
 
 impl Original {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let database = Database::new().await;
         database.run(&["ingest", samples().to_str().unwrap()]);
         let first = |query: &str| database.0.psql(query).lines().next().unwrap().to_owned();
@@ -31,7 +31,7 @@ impl Original {
         database.0.psql(
             "UPDATE chartsets SET updated_at_ms = 1700000000000 + ('x' || right(id, 6))::bit(24)::int,
                                   checked_at_ms = 1700000000000 + ('x' || right(id, 4))::bit(16)::int;
-             INSERT INTO chartset_checks SELECT id, 1800000000000 FROM chartsets WHERE id < '8'",
+             INSERT INTO chartset_checks SELECT id, 1750000000000 FROM chartsets WHERE id < '8'",
         );
         Self { database, exports: tempfile::tempdir().unwrap() }
     }
@@ -41,7 +41,7 @@ impl Original {
     }
 
     /// Exports with the ROX files, and returns the path of the export.
-    fn export(&self) -> PathBuf {
+    pub(crate) fn export(&self) -> PathBuf {
         let printed = self.database.run(&["export", self.directory(), "--rox"]);
         let (path, summary) = printed.split_once(": ").unwrap();
         assert!(summary.contains(" chartsets, ") && summary.contains(" charts, "), "{printed}");
@@ -70,7 +70,7 @@ fn manifest(export: &Path) -> Value {
     serde_json::from_slice(&fs::read(export.join("manifest.json")).unwrap()).unwrap()
 }
 
-fn chartsets(export: &Path) -> Vec<Value> {
+pub(crate) fn chartsets(export: &Path) -> Vec<Value> {
     let mut text = String::new();
     let file = File::open(export.join("chartsets.ndjson.zst")).unwrap();
     zstd::Decoder::new(file).unwrap().read_to_string(&mut text).unwrap();
@@ -78,7 +78,7 @@ fn chartsets(export: &Path) -> Vec<Value> {
 }
 
 /// The ROX files with the names that they have in the archive.
-fn rox_files(export: &Path) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn rox_files(export: &Path) -> Vec<(String, Vec<u8>)> {
     let mut archive = tar::Archive::new(File::open(export.join("rox.tar")).unwrap());
     let entries = archive.entries().unwrap().map(|entry| {
         let mut entry = entry.unwrap();
@@ -90,7 +90,7 @@ fn rox_files(export: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Replaces a file, and its description in the manifest.
-fn forge(export: &Path, name: &str, content: &[u8]) {
+pub(crate) fn forge(export: &Path, name: &str, content: &[u8]) {
     fs::write(export.join(name), content).unwrap();
     let mut manifest = manifest(export);
     let files = manifest["files"].as_array_mut().unwrap();
@@ -100,12 +100,12 @@ fn forge(export: &Path, name: &str, content: &[u8]) {
     fs::write(export.join("manifest.json"), manifest.to_string()).unwrap();
 }
 
-fn forge_chartsets(export: &Path, lines: &[Value]) {
+pub(crate) fn forge_chartsets(export: &Path, lines: &[Value]) {
     let lines: Vec<String> = lines.iter().map(|line| line.to_string() + "\n").collect();
     forge(export, "chartsets.ndjson.zst", &zstd::encode_all(lines.concat().as_bytes(), 1).unwrap());
 }
 
-fn forge_rox_files(export: &Path, files: &[(String, Vec<u8>)]) {
+pub(crate) fn forge_rox_files(export: &Path, files: &[(String, Vec<u8>)]) {
     let mut archive = tar::Builder::new(Vec::new());
     for (name, bytes) in files {
         let mut header = tar::Header::new_ustar();
@@ -115,7 +115,7 @@ fn forge_rox_files(export: &Path, files: &[(String, Vec<u8>)]) {
     forge(export, "rox.tar", &archive.into_inner().unwrap());
 }
 
-fn copy(export: &Path, to: &Path) {
+pub(crate) fn copy(export: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(export).unwrap() {
         let entry = entry.unwrap();
@@ -373,8 +373,36 @@ async fn inconsistent_export_shows_nothing() {
         (changed(|line| line["chartset"]["charts"][0]["notes"] = json!(1)), "does not match its ROX file"),
         (changed(|line| line["chartset"]["charts"][0]["bpmMain"] = json!(1)), "does not match its ROX file"),
         (changed(|line| line["chartset"]["charts"] = json!([])), "no charts"),
-        (changed(|line| line["chartset"]["id"] = json!("ffffffffffffffff")), "order of the ids"),
-        (changed(|line| line["chartset"]["id"] = json!("../etc")), "is not a chartset"),
+        (
+            changed(|line| {
+                line["chartset"]["exactSource"] = json!({"kind": "alphaSet", "ref": "2147483647"})
+            }),
+            "but its exactSource has",
+        ),
+        (
+            changed(|line| {
+                line["chartset"]["id"] = json!("ffffffffffffffff");
+                line["chartset"].as_object_mut().unwrap().remove("exactSource");
+            }),
+            "order of the ids",
+        ),
+        (
+            changed(|line| line["checkedAtMs"] = json!(1_u64 << 62)),
+            "line 1 of chartsets.ndjson.zst: chartset",
+        ),
+        (
+            changed(|line| line["checkedAtMs"] = json!(1_u64 << 62)),
+            "checkedAtMs is 4611686018427387904, in the future",
+        ),
+        // The year 3270.
+        (
+            changed(|line| line["chartset"]["updatedAtMs"] = json!(41_024_000_000_000_u64)),
+            "updatedAtMs is 41024000000000, in the future",
+        ),
+        (
+            changed(|line| line["chartset"]["id"] = json!("../etc")),
+            "line 1 of chartsets.ndjson.zst: is not a chartset",
+        ),
         (changed(|line| line["chartset"]["charts"][0]["noteHashVersion"] = json!(2)), "version 2"),
         (lines[..0].to_vec(), "0 chartsets, but"),
     ] {
@@ -479,15 +507,17 @@ async fn long_memory_of_an_export_does_not_depend_on_the_size() {
         let arguments = ["export", directory.to_str().unwrap(), "--rox"];
         let mut export = indexer_command(database.0.url(), &arguments);
         let export = export.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        peaks.push(peak_memory(export).await);
+        let (status, peak) = peak_memory(export).await;
+        assert!(status.success());
+        peaks.push(peak);
         assert_eq!(fs::read_dir(directory).unwrap().count(), 2, "the export and the lock");
     }
     let [small, large] = peaks[..] else { panic!("two exports") };
     assert!(small > 0 && large < small + 16 * 1024, "{small} KiB, {large} KiB");
 }
 
-/// The highest resident memory of a process until its end, in KiB.
-async fn peak_memory(mut child: Child) -> u64 {
+/// How a process ended, and its highest resident memory until then, in KiB.
+pub(crate) async fn peak_memory(mut child: Child) -> (ExitStatus, u64) {
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     let ended = async || {
@@ -497,6 +527,5 @@ async fn peak_memory(mut child: Child) -> u64 {
         child.try_wait().unwrap()
     };
     let (status, _) = within(Duration::from_mins(5), ended).await;
-    assert!(status.success());
-    peak
+    (status, peak)
 }

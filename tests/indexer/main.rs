@@ -8,6 +8,7 @@ mod failures;
 mod follow;
 mod hash;
 mod hash_lookup;
+mod hostile_exports;
 mod metrics;
 mod real_charts;
 mod reingest;

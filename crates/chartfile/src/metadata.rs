@@ -1,49 +1,21 @@
-//! Cleans the metadata of a chart for storage and display.
+//! The metadata of a chart as the decoder returns it, cleaned for storage and display.
 
-use chart_index_domain::ChartMetadata;
+use chart_index_domain::{ChartMetadata, clean};
 use rox::Metadata;
 use rox::formats::RomanisedNames;
 
-/// The maximum length of a title, artist, creator, difficulty or tag, in characters. The longest real ones have
-/// a few hundred; longer ones are truncated rather than refused together with their chart.
-pub(crate) const MAX_CHARACTERS: usize = 1_000;
-
-/// The maximum number of tags of a chart; further ones are dropped. Real charts have up to about 150.
-pub(crate) const MAX_TAGS: usize = 200;
-
-/// Cleans the metadata that the decoder returns. Names and tags are truncated at [`MAX_CHARACTERS`].
+/// Cleans the metadata that the decoder returns.
 pub(crate) fn chart_metadata(metadata: &Metadata, romanised: &RomanisedNames) -> ChartMetadata {
-    let (title, artist) = (clean(&metadata.title), clean(&metadata.artist));
-    ChartMetadata {
-        title_romanised: differing(romanised.title.as_deref(), &title),
-        artist_romanised: differing(romanised.artist.as_deref(), &artist),
-        title,
-        artist,
-        creator: clean(&metadata.creator),
-        difficulty: clean(&metadata.difficulty_name),
-        tags: metadata
-            .tags
-            .iter()
-            .map(|tag| clean(tag))
-            .filter(|tag| !tag.is_empty())
-            .take(MAX_TAGS)
-            .collect(),
-    }
-}
-
-fn differing(romanised: Option<&str>, name: &str) -> Option<String> {
-    romanised.map(clean).filter(|romanised| !romanised.is_empty() && romanised != name)
-}
-
-/// Removes control characters (`PostgreSQL` cannot store NUL), trims white space, and truncates to
-/// [`MAX_CHARACTERS`]. Line breaks and tabs become spaces.
-pub(crate) fn clean(text: &str) -> String {
-    let printable = text
-        .chars()
-        .map(|character| if character.is_whitespace() { ' ' } else { character })
-        .filter(|character| !character.is_control());
-    let cleaned: String = printable.skip_while(|&character| character == ' ').take(MAX_CHARACTERS).collect();
-    cleaned.trim_end().to_owned()
+    let read = ChartMetadata {
+        title: metadata.title.to_string(),
+        artist: metadata.artist.to_string(),
+        title_romanised: romanised.title.clone(),
+        artist_romanised: romanised.artist.clone(),
+        creator: metadata.creator.to_string(),
+        difficulty: metadata.difficulty_name.to_string(),
+        tags: metadata.tags.iter().map(ToString::to_string).collect(),
+    };
+    read.cleaned()
 }
 
 /// The start of a decoder's message, which may quote any text of any length from the file.
@@ -69,21 +41,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_loses_control_characters_and_is_truncated() {
-        let long = "音".repeat(MAX_CHARACTERS + 1);
-        for (text, expected) in [
-            ("  Title ", "Title"),
-            ("a\0b\u{7}c\u{85}\u{9f}d", "abc d"),
-            ("one\r\ntwo\tthree", "one  two three"),
-            ("\0 \u{1} padded", "padded"),
-            ("", ""),
-            (&long, &long[..long.len() - '音'.len_utf8()]),
-        ] {
-            assert_eq!(clean(text), expected, "{text:?}");
-        }
-    }
-
-    #[test]
     fn tags_are_split_at_commas_or_else_at_spaces() {
         for (list, expected) in [
             (
@@ -96,20 +53,5 @@ mod tests {
         ] {
             assert_eq!(split_tags(list).collect::<Vec<_>>(), expected, "{list:?}");
         }
-    }
-
-    #[test]
-    fn equal_romanised_name_is_omitted() {
-        let metadata = Metadata { title: "旋律".into(), artist: "Ann".into(), ..Metadata::default() };
-        let romanised = RomanisedNames { title: Some("Senritsu".into()), artist: Some("Ann\0".into()) };
-        let cleaned = chart_metadata(&metadata, &romanised);
-        assert_eq!((cleaned.title_romanised.as_deref(), cleaned.artist_romanised), (Some("Senritsu"), None));
-    }
-
-    #[test]
-    fn tags_beyond_the_limit_are_dropped() {
-        let tags = (0..MAX_TAGS + 50).map(|number| format!("tag{number}").into()).collect();
-        let metadata = Metadata { tags, ..Metadata::default() };
-        assert_eq!(chart_metadata(&metadata, &RomanisedNames::default()).tags.len(), MAX_TAGS);
     }
 }

@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::chartset_record_json::{ChartRecordJson, deserialize_charts};
 use crate::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, ChartsetTooLarge,
-    NOTE_HASH_VERSION, NoteHash, PublicSource, assemble_chartset,
+    NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, assemble_chartset,
 };
 
 /// A shown chartset as the change feed and exports contain it (docs/formats/records.md, "Chartset record").
@@ -16,6 +17,9 @@ use crate::{
 /// What the API derives from the charts is not part of it: title, artist and creator of the chartset, its
 /// ranges, its source, and the lists of sources ([`assemble_chartset`],
 /// [`Source::merge`](crate::Source::merge)). Nor is the time of the last check, since a check is no change.
+///
+/// Reading one takes memory in proportion to a chartset within the [limits](crate::limits), whatever else the
+/// JSON has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChartsetRecord {
@@ -28,12 +32,13 @@ pub struct ChartsetRecord {
     #[schema(nullable = false)]
     pub exact_source: Option<PublicSource>,
     /// The charts, ordered by keys, then average density, then hash. At least one.
+    #[serde(deserialize_with = "deserialize_charts")]
     pub charts: Vec<ChartRecord>,
 }
 
 /// A chart in a [`ChartsetRecord`]: the fields of the Chart object, and what lists and searches use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "ChartRecordJson")]
 pub struct ChartRecord {
     /// Identifies the chart. A record contains each hash once.
     pub hash: NoteHash,
@@ -67,8 +72,23 @@ pub enum InvalidRecord {
     #[error("the chartset has chart {0} twice")]
     DuplicateChart(NoteHash),
     /// The hash is of another version of the scheme than that of this program.
-    #[error("the chart has a note hash of version {0}, not {NOTE_HASH_VERSION}")]
-    NoteHashVersion(u32),
+    #[error(
+        "chart {hash} has a note hash of version {version}; this program reads version {NOTE_HASH_VERSION}"
+    )]
+    NoteHashVersion {
+        /// The hash as the record has it.
+        hash: NoteHash,
+        /// Its `noteHashVersion`.
+        version: u32,
+    },
+    /// The id of a set of the first game follows from its source.
+    #[error("the chartset has the id {id}, but its exactSource has {expected}")]
+    OtherId {
+        /// The id of the record.
+        id: ChartsetId,
+        /// The id that follows from the source.
+        expected: ChartsetId,
+    },
     /// The chartset exceeds a limit.
     #[error(transparent)]
     TooLarge(#[from] ChartsetTooLarge),
@@ -88,7 +108,8 @@ impl ChartsetRecord {
         Some(Self { id, updated_at_ms, exact_source, charts })
     }
 
-    /// The chartset to store. Its charts have no ROX files, and no path is known.
+    /// The chartset to store. Its charts have no ROX files, and no path is known. Text is cleaned as that of a
+    /// chart file.
     ///
     /// # Errors
     /// No instance writes such a record.
@@ -96,10 +117,17 @@ impl ChartsetRecord {
         if self.charts.is_empty() {
             return Err(InvalidRecord::NoCharts);
         }
+        if let Some(PublicSource { kind: SourceKind::AlphaSet, reference }) = &self.exact_source {
+            let (id, expected) = (self.id, ChartsetId::from_alpha_set(reference));
+            if id != expected {
+                return Err(InvalidRecord::OtherId { id, expected });
+            }
+        }
         let mut hashes = HashSet::with_capacity(self.charts.len());
         for chart in &self.charts {
             if chart.note_hash_version != NOTE_HASH_VERSION {
-                return Err(InvalidRecord::NoteHashVersion(chart.note_hash_version));
+                let (hash, version) = (chart.hash, chart.note_hash_version);
+                return Err(InvalidRecord::NoteHashVersion { hash, version });
             }
             if !hashes.insert(chart.hash) {
                 return Err(InvalidRecord::DuplicateChart(chart.hash));
@@ -132,7 +160,7 @@ impl ChartRecord {
             numbers: self.numbers,
             rox: None,
             preview: None,
-            metadata: self.metadata,
+            metadata: self.metadata.cleaned(),
             declared_source: self.declared_source,
             alpha_beatmap_id: self.alpha_beatmap_id,
         }
@@ -142,7 +170,8 @@ impl ChartRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KeyCount, SourceKind, SourceRef};
+    use crate::limits::MAX_CHARTS;
+    use crate::{KeyCount, MAX_CHART_TAGS, SourceRef};
 
     fn member(hash: u8, title: &str) -> ChartsetMember {
         ChartsetMember {
@@ -176,7 +205,8 @@ mod tests {
         romanised.metadata.tags = vec!["a".into(), "b \"c\"".into()];
         romanised.declared_source = Some(source(SourceKind::AlphaSet));
         let members = vec![romanised, member(1, "first")];
-        ChartsetRecord::new(ChartsetId::from_bytes([9; 8]), 5, Some(source(kind)), members).unwrap()
+        let id = ChartsetId::from_alpha_set(&SourceRef::from_number(12).unwrap());
+        ChartsetRecord::new(id, 5, Some(source(kind)), members).unwrap()
     }
 
     #[test]
@@ -202,7 +232,7 @@ mod tests {
     fn malformed_values_are_rejected() {
         let json = serde_json::to_string(&record(SourceKind::AlphaSet)).unwrap();
         for (valid, malformed) in [
-            (r#""id":"0909090909090909""#, r#""id":"09""#),
+            (r#""id":""#, r#""id":"0"#),
             (r#""keys":7"#, r#""keys":8"#),
             (r#""ref":"12""#, r#""ref":"012""#),
             (r#""ref":"12""#, r#""ref":"0""#),
@@ -226,9 +256,52 @@ mod tests {
         assert_eq!(twice.into_draft(), Err(InvalidRecord::DuplicateChart(NoteHash::from_bytes([1; 32]))));
         let mut newer = valid.clone();
         newer.charts[0].note_hash_version = 2;
-        assert_eq!(newer.into_draft(), Err(InvalidRecord::NoteHashVersion(2)));
+        let hash = newer.charts[0].hash;
+        assert_eq!(newer.into_draft(), Err(InvalidRecord::NoteHashVersion { hash, version: 2 }));
+        let (id, expected) = (ChartsetId::from_bytes([9; 8]), valid.id);
+        let other = ChartsetRecord { id, ..valid.clone() };
+        assert_eq!(other.clone().into_draft(), Err(InvalidRecord::OtherId { id, expected }));
+        // The name of the song folder, from which the id of a pack follows too, is not in the record.
+        let pack = ChartsetRecord { exact_source: Some(source(SourceKind::BetaPack)), ..other };
+        assert!(pack.into_draft().is_ok());
         let mut large = valid;
-        large.charts[0].metadata.title = "x".repeat(crate::limits::MAX_METADATA_BYTES);
+        let chart =
+            |number: u8| ChartRecord { hash: NoteHash::from_bytes([number; 32]), ..large.charts[0].clone() };
+        large.charts = (0..=200).map(chart).collect();
+        for (number, chart) in large.charts.iter_mut().enumerate() {
+            chart.metadata.creator = number.to_string();
+        }
         assert!(matches!(large.into_draft(), Err(InvalidRecord::TooLarge(_))));
+    }
+
+    #[test]
+    fn text_of_records_is_cleaned() {
+        let mut record = record(SourceKind::AlphaSet);
+        record.charts[0].metadata.title = format!(" a\u{7}\n{}", "x".repeat(5_000));
+        let draft = record.into_draft().unwrap();
+        assert_eq!(draft.charts[0].metadata.title, format!("a {}", "x".repeat(998)));
+    }
+
+    #[test]
+    fn lists_are_bounded_while_they_are_read() {
+        let valid = record(SourceKind::AlphaSet);
+        let json = serde_json::to_string(&valid).unwrap();
+        let tags = vec!["tag"; MAX_CHART_TAGS + 1];
+        let many = json.replace(r#"["a","b \"c\""]"#, &serde_json::to_string(&tags).unwrap());
+        let read: ChartsetRecord = serde_json::from_str(&many).unwrap();
+        assert_eq!(read.charts[1].metadata.tags.len(), MAX_CHART_TAGS);
+        let chart = &valid.charts[0];
+        for (count, is_valid) in [(MAX_CHARTS, true), (MAX_CHARTS + 1, false)] {
+            let record = ChartsetRecord { charts: vec![chart.clone(); count], ..valid.clone() };
+            let read = serde_json::from_str::<ChartsetRecord>(&serde_json::to_string(&record).unwrap());
+            assert_eq!(read.is_ok(), is_valid, "{count}");
+        }
+    }
+
+    #[test]
+    fn fields_of_later_versions_are_ignored() {
+        let record = record(SourceKind::AlphaSet);
+        let json = serde_json::to_string(&record).unwrap().replace(r#""lns":10"#, r#""lns":10,"later":[{}]"#);
+        assert_eq!(serde_json::from_str::<ChartsetRecord>(&json).unwrap(), record);
     }
 }

@@ -20,12 +20,14 @@ mod chart;
 mod chart_page;
 mod chartset;
 mod chartset_record;
+mod chartset_record_json;
 mod density_curve;
 mod draft;
 mod export;
 pub mod hex;
 mod identity;
 pub mod limits;
+mod metadata_text;
 mod position;
 mod read_error;
 mod schemas;
@@ -47,6 +49,7 @@ pub use identity::{
     NoteHash,
 };
 pub use limits::ChartsetTooLarge;
+pub use metadata_text::{MAX_CHARACTERS, MAX_CHART_TAGS, clean};
 pub use position::{CatalogueChange, CataloguePoll, Entity, Origin, Position};
 pub use read_error::ReadError;
 pub use source::{Confidence, MalformedSourceRef, Source, SourceKind, SourceRef, UnknownSourceKind};

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use chart_index_domain::clean;
 use rox::RoxChart;
 use rox::formats::RomanisedNames;
 use rox::formats::sm::decoder::from_chart;
@@ -10,7 +11,7 @@ use rox::formats::sm::{parser, ssc_parser};
 
 use super::drafts::{DecodedFile, collect_charts, draft};
 use super::work_limits;
-use crate::metadata::{clean, excerpt};
+use crate::metadata::excerpt;
 use crate::panic_guard::catch_panic;
 use crate::rox_file::MAX_NOTES;
 use crate::{ChartFormat, IsStored, Refusal, RefusedChart, repairs};

@@ -1,32 +1,33 @@
 //! The second half of an import: the chartsets.
 
-use std::sync::Arc;
-
 use anyhow::{Context, Result, anyhow};
-use chart_index_domain::{ChartsetRecord, NoteHash};
+use chart_index_domain::{ExportFile, NoteHash};
 use chart_index_store::ImportedChartset;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use super::Import;
+use super::chartset_lines::{CheckedChartset, read_chartsets};
 use super::compare::check_chart;
-use super::export_files::ExportFiles;
+use super::export_files::Export;
 use crate::backoff::retry_store_call;
 use crate::clock::now_ms;
-use crate::export::ExportLine;
 
 /// The number of charts from which on a batch is complete.
 const BATCH_CHARTS: usize = 1_000;
+/// So is the size of its lines in bytes. Three batches are in memory at most: one that is read, one that waits,
+/// and one that is stored.
+const BATCH_BYTES: usize = 2 * 1024 * 1024;
 /// The number of chartsets that are stored at once, as in an ingest.
 const WRITERS: usize = 4;
 
 impl Import<'_> {
     /// Stores the chartsets that are not stored yet, or were changed before.
-    pub(super) async fn import_chartsets(&mut self, export: &Arc<ExportFiles>) -> Result<()> {
+    pub(super) async fn import_chartsets(&mut self, export: &Export) -> Result<()> {
         // One batch is read while another one is stored.
         let (sender, mut batches) = mpsc::channel(1);
-        let export = Arc::clone(export);
+        let export = export.clone();
         let reader = spawn_blocking(move || read_batches(&export, &sender));
         while let Some(batch) = batches.recv().await {
             let count = batch.len() as u64;
@@ -38,24 +39,25 @@ impl Import<'_> {
     }
 
     /// Compares the charts with the stored ones, whose numbers were computed from their ROX files.
-    async fn check_charts(&self, batch: &[ExportLine]) -> Result<()> {
-        let charts = || batch.iter().flat_map(|line| &line.chartset.charts);
-        let hashes: Vec<NoteHash> = charts().map(|chart| chart.hash).collect();
+    async fn check_charts(&self, batch: &[CheckedChartset]) -> Result<()> {
+        let charts =
+            || batch.iter().flat_map(|checked| checked.chartset.draft.charts.iter().zip(&checked.rox_bytes));
+        let hashes: Vec<NoteHash> = charts().map(|(chart, _)| chart.hash).collect();
         let stored = retry_store_call(&self.stop, || self.store.stored_numbers(&hashes)).await?;
-        for chart in charts() {
+        for (chart, rox_bytes) in charts() {
             let hash = chart.hash;
             let stored = stored.get(&hash);
             let stored = stored.ok_or_else(|| anyhow!("the export has no ROX file of chart {hash}"))?;
             if !self.other_files.contains(&hash) {
-                check_chart(chart, stored)
+                check_chart(&chart.numbers, *rox_bytes, stored)
                     .with_context(|| format!("chart {hash} does not match its ROX file"))?;
             }
         }
         Ok(())
     }
 
-    async fn store_batch(&mut self, batch: Vec<ExportLine>) -> Result<()> {
-        let chartsets = batch.into_iter().map(imported).collect::<Result<Vec<_>>>()?;
+    async fn store_batch(&mut self, batch: Vec<CheckedChartset>) -> Result<()> {
+        let chartsets = batch.into_iter().map(|checked| checked.chartset);
         let this = &*self;
         let put = async |chartset: ImportedChartset| {
             retry_store_call(&this.stop, || this.store.import_chartset(&chartset, now_ms())).await
@@ -70,25 +72,20 @@ impl Import<'_> {
 }
 
 /// Sends the chartsets in batches, until the receiver is dropped.
-fn read_batches(export: &ExportFiles, batches: &mpsc::Sender<Vec<ExportLine>>) -> Result<()> {
-    let (mut batch, mut charts) = (Vec::new(), 0);
-    export.read_chartsets(|line| {
-        charts += line.chartset.charts.len();
-        batch.push(line);
-        if charts < BATCH_CHARTS {
+fn read_batches(export: &Export, batches: &mpsc::Sender<Vec<CheckedChartset>>) -> Result<()> {
+    let (mut batch, mut charts, mut bytes) = (Vec::new(), 0, 0);
+    let file = export.open(ExportFile::Chartsets)?;
+    read_chartsets(file, export.manifest().chartsets, now_ms(), |checked, line_bytes| {
+        charts += checked.rox_bytes.len();
+        bytes += line_bytes;
+        batch.push(checked);
+        if charts < BATCH_CHARTS && bytes < BATCH_BYTES {
             return true;
         }
-        charts = 0;
+        (charts, bytes) = (0, 0);
         batches.blocking_send(std::mem::take(&mut batch)).is_ok()
     })?;
     // Err if the import has failed, which reports its own error.
     let _ = batches.blocking_send(batch);
     Ok(())
-}
-
-fn imported(line: ExportLine) -> Result<ImportedChartset> {
-    let ExportLine { checked_at_ms, chartset } = line;
-    let ChartsetRecord { id, updated_at_ms, .. } = chartset;
-    let draft = chartset.into_draft().with_context(|| format!("chartset {id} is not valid"))?;
-    Ok(ImportedChartset { draft, updated_at_ms, checked_at_ms })
 }

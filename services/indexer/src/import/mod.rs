@@ -5,22 +5,23 @@
 //! and note hashes are computed from the ROX files, as an ingest does. What is stored already is passed over,
 //! so an import that was interrupted continues when it is run again.
 
+mod chartset_lines;
 mod chartsets;
 mod compare;
 mod export_files;
+mod rox_archive;
 mod rox_files;
 
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
 use chart_index_domain::NoteHash;
 use chart_index_store::{ImportOutcome, PutEffect, Store};
 use tokio_util::sync::CancellationToken;
 
-use self::export_files::ExportFiles;
+use self::export_files::Export;
 use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::report::{Progress, plural};
@@ -31,8 +32,8 @@ use crate::report::{Progress, plural};
 /// The export is incomplete, damaged or inconsistent, the store failed, or the hash filter could not be built.
 /// A damaged file is found before anything is written.
 pub(crate) async fn import(store: &Store, folder: &Path) -> Result<()> {
-    let export = ExportFiles::open(folder)?;
-    let export = Arc::new(tokio::task::spawn_blocking(move || export.verify()).await??);
+    let folder = folder.to_owned();
+    let export = tokio::task::spawn_blocking(move || Export::open_verified(&folder)).await??;
     let _numbering = change_feed::assign_in_background(store);
     let mut import = Import {
         store,
@@ -68,7 +69,7 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    async fn run(&mut self, export: &Arc<ExportFiles>) -> Result<()> {
+    async fn run(&mut self, export: &Export) -> Result<()> {
         self.import_rox_files(export).await?;
         self.import_chartsets(export).await
     }

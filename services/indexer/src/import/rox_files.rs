@@ -1,15 +1,14 @@
 //! The first half of an import: charts with their ROX files.
 
-use std::sync::Arc;
-
 use anyhow::{Context, Result, ensure};
 use chart_index_chartfile::inspect_rox;
-use chart_index_domain::{ChartDraft, ChartMetadata, NoteHash};
+use chart_index_domain::{ChartDraft, ChartMetadata, ExportFile, NoteHash};
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use super::Import;
-use super::export_files::ExportFiles;
+use super::export_files::Export;
+use super::rox_archive::read_rox_files;
 use crate::backoff::retry_store_call;
 use crate::clock::now_ms;
 
@@ -23,10 +22,10 @@ type RoxFiles = Vec<(NoteHash, Vec<u8>)>;
 
 impl Import<'_> {
     /// Stores the charts that are not stored yet.
-    pub(super) async fn import_rox_files(&mut self, export: &Arc<ExportFiles>) -> Result<()> {
+    pub(super) async fn import_rox_files(&mut self, export: &Export) -> Result<()> {
         // One batch is read while another one is stored.
         let (sender, mut batches) = mpsc::channel(1);
-        let export = Arc::clone(export);
+        let export = export.clone();
         let reader = spawn_blocking(move || read_batches(&export, &sender));
         while let Some(batch) = batches.recv().await {
             let count = batch.len() as u64;
@@ -56,9 +55,10 @@ impl Import<'_> {
 }
 
 /// Sends the ROX files in batches, until the receiver is dropped.
-fn read_batches(export: &ExportFiles, batches: &mpsc::Sender<RoxFiles>) -> Result<()> {
+fn read_batches(export: &Export, batches: &mpsc::Sender<RoxFiles>) -> Result<()> {
     let (mut batch, mut batch_bytes) = (Vec::new(), 0);
-    export.read_rox_files(|hash, bytes| {
+    let archive = export.open(ExportFile::Rox)?;
+    read_rox_files(archive, export.manifest().charts, |hash, bytes| {
         batch_bytes += bytes.len();
         batch.push((hash, bytes));
         if batch.len() < BATCH_CHARTS && batch_bytes < BATCH_BYTES {

@@ -95,7 +95,7 @@ impl<'a> Checks<'a> {
     async fn new(server: &'a RedisServer, address: fn(u64) -> ClientAddress) -> Self {
         let connection = RedisConnection::connect("main", server.patient_config()).unwrap();
         wait_for_state(&connection, ConnectionState::Connected).await;
-        let window = Duration::from_hours(24).try_into().unwrap();
+        let window = Duration::from_hours(24);
         let config = LimiterConfig { window, cached_refusals: 1, ..LimiterConfig::default() };
         Self { server, limiter: Limiter::new(config, connection), address, next_address: Cell::new(1) }
     }

@@ -375,7 +375,7 @@ async fn inconsistent_export_shows_nothing() {
         (changed(|line| line["chartset"]["charts"] = json!([])), "no charts"),
         (
             changed(|line| {
-                line["chartset"]["exactSource"] = json!({"kind": "alphaSet", "ref": "2147483647"})
+                line["chartset"]["exactSource"] = json!({"kind": "alphaSet", "ref": "2147483647"});
             }),
             "but its exactSource has",
         ),

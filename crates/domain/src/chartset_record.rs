@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::chartset_record_json::{ChartRecordJson, deserialize_charts};
+use crate::bounded_lists::{deserialize_charts, deserialize_tags};
 use crate::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, ChartsetTooLarge,
-    NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, assemble_chartset,
+    KeyCount, NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, assemble_chartset,
 };
 
 /// A shown chartset as the change feed and exports contain it (docs/formats/records.md, "Chartset record").
@@ -163,6 +163,67 @@ impl ChartRecord {
             metadata: self.metadata.cleaned(),
             declared_source: self.declared_source,
             alpha_beatmap_id: self.alpha_beatmap_id,
+        }
+    }
+}
+
+/// The fields of a [`ChartRecord`], all at one level: serde stores every unknown field of a structure with
+/// flattened parts.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChartRecordJson {
+    hash: NoteHash,
+    note_hash_version: u32,
+    keys: KeyCount,
+    bpm_min: f64,
+    bpm_max: f64,
+    bpm_main: f64,
+    length_ms: u32,
+    notes: u32,
+    lns: u32,
+    density_avg: f64,
+    density_peak: f64,
+    rox_bytes: u64,
+    title: String,
+    artist: String,
+    title_romanised: Option<String>,
+    artist_romanised: Option<String>,
+    creator: String,
+    difficulty: String,
+    #[serde(deserialize_with = "deserialize_tags")]
+    tags: Vec<String>,
+    declared_source: Option<PublicSource>,
+    alpha_beatmap_id: Option<u64>,
+}
+
+impl From<ChartRecordJson> for ChartRecord {
+    fn from(json: ChartRecordJson) -> Self {
+        Self {
+            hash: json.hash,
+            note_hash_version: json.note_hash_version,
+            numbers: ChartNumbers {
+                keys: json.keys,
+                bpm_min: json.bpm_min,
+                bpm_max: json.bpm_max,
+                bpm_main: json.bpm_main,
+                length_ms: json.length_ms,
+                notes: json.notes,
+                lns: json.lns,
+                density_avg: json.density_avg,
+                density_peak: json.density_peak,
+            },
+            rox_bytes: json.rox_bytes,
+            metadata: ChartMetadata {
+                title: json.title,
+                artist: json.artist,
+                title_romanised: json.title_romanised,
+                artist_romanised: json.artist_romanised,
+                creator: json.creator,
+                difficulty: json.difficulty,
+                tags: json.tags,
+            },
+            declared_source: json.declared_source,
+            alpha_beatmap_id: json.alpha_beatmap_id,
         }
     }
 }

@@ -16,11 +16,11 @@
 //! - [`hex`] encodes and decodes hexadecimal;
 //! - [`text`] folds text for sorting and splits it into words for searching.
 
+mod bounded_lists;
 mod chart;
 mod chart_page;
 mod chartset;
 mod chartset_record;
-mod chartset_record_json;
 mod density_curve;
 mod draft;
 mod export;

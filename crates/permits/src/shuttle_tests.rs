@@ -55,7 +55,7 @@ fn announce(queue: &Arc<PermitQueue>) {
 /// Gives up if it would have to wait.
 fn give_up(queue: &Arc<PermitQueue>) {
     let mut caller = pin!(queue.acquire());
-    if let Poll::Ready(Ok(permit)) = caller.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    if let Poll::Ready(Some(permit)) = caller.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         thread::yield_now();
         drop(permit);
     }

@@ -1,5 +1,7 @@
 //! Meilisearch killed, and emptied.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use chart_index_tests::within;
 
 use super::report::Drill;
@@ -55,10 +57,11 @@ async fn outages(site: &Site, rate: u32, requests: u64) {
 
 /// Waits until both replicas answer lists that are not cached with this engine.
 async fn wait_for_engine(site: &Site, engine: &str) {
-    let mut number = 0;
+    // A page that a former call has read may be cached.
+    static QUERIES: AtomicU64 = AtomicU64::new(0);
     for replica in ["browse-1", "browse-2"] {
         within(TIMEOUT, async || {
-            number += 1;
+            let number = QUERIES.fetch_add(1, Ordering::Relaxed);
             (site.engine_of(replica, &format!("q={engine}+{number}")).await == engine).then_some(())
         })
         .await;

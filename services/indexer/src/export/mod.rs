@@ -25,8 +25,6 @@ use crate::report::{Progress, plural};
 /// The level of the compression: 48 MB of generated chartsets take 8.8 MB at level 3, 8.0 MB at this one, and
 /// 7.8 MB at level 12, which takes twice as long.
 const COMPRESSION_LEVEL: i32 = 9;
-/// The base 2 logarithm of the largest window of the compression, in bytes. That of the level is 4 MiB.
-pub(crate) const WINDOW_LOG: u32 = 23;
 
 #[derive(Debug)]
 pub(crate) struct ExportOptions {

@@ -6,20 +6,22 @@ use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ChartsetRecord, ExportFile};
 use chart_index_store::ImportedChartset;
 
-use crate::export::{ExportLine, WINDOW_LOG};
+use crate::export::ExportLine;
 
 /// The longest line, above that of the largest chartset: 1 MiB of text, of which each character may be escaped
 /// and takes three times its bytes then, and 512 charts with 200 tags each.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
+/// The largest window of the compression as a power of two (docs/formats/exports.md): 8 MiB.
+const MAX_WINDOW_LOG: u32 = 23;
 /// How far the clock of the instance that wrote an export may be ahead.
 const CLOCK_TOLERANCE_MS: i64 = 5 * 60 * 1_000;
 
 /// A chartset of another instance that can be stored.
 #[derive(Debug)]
-pub(crate) struct CheckedChartset {
-    pub(crate) chartset: ImportedChartset,
+pub(super) struct CheckedChartset {
+    pub(super) chartset: ImportedChartset,
     /// The sizes of the ROX files of its charts, in their order.
-    pub(crate) rox_bytes: Vec<u64>,
+    pub(super) rox_bytes: Vec<u64>,
 }
 
 impl CheckedChartset {
@@ -27,7 +29,7 @@ impl CheckedChartset {
     ///
     /// # Errors
     /// No instance writes such a record, or it is of the future.
-    pub(crate) fn new(record: ChartsetRecord, checked_at_ms: i64, now_ms: i64) -> Result<Self> {
+    fn new(record: ChartsetRecord, checked_at_ms: i64, now_ms: i64) -> Result<Self> {
         let updated_at_ms = record.updated_at_ms;
         for (field, time_ms) in [("checkedAtMs", checked_at_ms), ("updatedAtMs", updated_at_ms)] {
             let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
@@ -54,7 +56,7 @@ pub(super) fn read_chartsets(
     let name = ExportFile::Chartsets.name();
     let mut decoder = zstd::Decoder::new(file)?;
     // An export has no larger window, for which the decoder would take up to 128 MiB.
-    decoder.window_log_max(WINDOW_LOG)?;
+    decoder.window_log_max(MAX_WINDOW_LOG)?;
     let mut lines = BufReader::new(decoder);
     let (mut previous, mut count, mut line) = (None, 0, Vec::new());
     while next_line(&mut lines, &mut line).with_context(|| format!("line {} of {name}", count + 1))? {

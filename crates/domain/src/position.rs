@@ -52,6 +52,27 @@ pub enum Entity {
     Chartset(ChartsetId),
 }
 
+impl fmt::Display for Entity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chart(hash) => write!(f, "chart {hash}"),
+            Self::Chartset(id) => write!(f, "chartset {id}"),
+        }
+    }
+}
+
+impl From<NoteHash> for Entity {
+    fn from(hash: NoteHash) -> Self {
+        Self::Chart(hash)
+    }
+}
+
+impl From<ChartsetId> for Entity {
+    fn from(id: ChartsetId) -> Self {
+        Self::Chartset(id)
+    }
+}
+
 /// What has changed since an earlier poll of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CataloguePoll {

@@ -1,5 +1,5 @@
--- The schema: charts, chartsets, the table behind lists, ingest, the change feed, hash filters. Times are
--- milliseconds since the Unix epoch.
+-- The schema: charts, chartsets, removals, the table behind lists, ingest, the change feed, hash filters. Times
+-- are milliseconds since the Unix epoch.
 
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
 
@@ -21,6 +21,7 @@ CREATE TABLE charts (
     density_peak  double precision NOT NULL CHECK (density_peak >= 0 AND density_peak < 'infinity'),
     rox_bytes     bigint NOT NULL CHECK (rox_bytes > 0),
     first_seen_ms bigint NOT NULL,
+    -- A copy: see removals.
     removed_at_ms bigint,
     -- NULL until computed: see chart_previews.
     density_curve bytea CHECK (octet_length(density_curve) = 48),
@@ -62,6 +63,7 @@ CREATE TABLE chartsets (
     -- The last check may be later: see chartset_checks.
     checked_at_ms       bigint NOT NULL,
     updated_at_ms       bigint NOT NULL,
+    -- A copy: see removals.
     removed_at_ms       bigint,
 
     title               text NOT NULL,
@@ -123,6 +125,20 @@ CREATE TABLE chartset_charts (
 );
 
 CREATE INDEX chartset_charts_by_chart ON chartset_charts (chart_hash);
+
+-- Removals ----------------------------------------------------------------------------------------------------
+
+-- The charts and chartsets that an operator has removed, whether or not they are stored: a list may be applied
+-- to an empty index, before anything is ingested. Hence no foreign key. `removed_at_ms` of charts and chartsets
+-- are copies, so that reads need no join: the trigger below sets those of stored rows, and the statements that
+-- insert rows set theirs. An advisory lock keeps both from missing each other.
+CREATE TABLE removals (
+    -- A note hash, or the 8 bytes of a chartset id.
+    entity        bytea PRIMARY KEY CHECK (octet_length(entity) IN (8, 32)),
+    removed_at_ms bigint NOT NULL,
+    -- What the operator has noted. It is in no response.
+    reason        text
+);
 
 -- Lists -------------------------------------------------------------------------------------------------------
 
@@ -316,6 +332,27 @@ $$;
 -- Not for new charts, which become known when a chartset contains them.
 CREATE TRIGGER charts_record_change AFTER UPDATE ON charts FOR EACH ROW
     WHEN (OLD.removed_at_ms IS DISTINCT FROM NEW.removed_at_ms) EXECUTE FUNCTION record_chart_change();
+
+-- A removal is in the change feed even if nothing is stored: a mirror may have what a restore has lost here.
+CREATE FUNCTION copy_removal() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        UPDATE charts SET removed_at_ms = NULL WHERE hash = OLD.entity;
+        UPDATE chartsets SET removed_at_ms = NULL WHERE id = encode(OLD.entity, 'hex');
+        RETURN NULL;
+    END IF;
+    UPDATE charts SET removed_at_ms = NEW.removed_at_ms WHERE hash = NEW.entity;
+    IF NOT FOUND THEN
+        UPDATE chartsets SET removed_at_ms = NEW.removed_at_ms WHERE id = encode(NEW.entity, 'hex');
+    END IF;
+    IF NOT FOUND THEN
+        INSERT INTO pending_changes (entity, is_removal) VALUES (NEW.entity, true);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER removals_copy AFTER INSERT OR DELETE ON removals FOR EACH ROW EXECUTE FUNCTION copy_removal();
 
 CREATE FUNCTION record_member_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use chart_index_domain::{CatalogueChange, CataloguePoll, ChartsetId, Entity, ReadError};
+use chart_index_domain::{CatalogueChange, CataloguePoll, ReadError};
 
 use crate::Store;
 use crate::change_feed::position;
-use crate::column_values::parse_hash;
+use crate::column_values::parse_entity;
 use crate::pooled_connection::PooledConnection;
 
 /// Maximum number of changed entities that a poll returns. Of a program that has just started, the last ones
@@ -89,12 +89,4 @@ impl PollRow {
         let changes = changes.collect::<Result<_, sqlx::Error>>()?;
         Ok(CataloguePoll { position, oldest_pending, changes, complete_after })
     }
-}
-
-/// Parses an entity of the feed: the bytes of a note hash, or of a chartset id.
-fn parse_entity(bytes: &[u8]) -> Result<Entity, sqlx::Error> {
-    Ok(match bytes.try_into().map(ChartsetId::from_bytes) {
-        Ok(id) => Entity::Chartset(id),
-        Err(_) => Entity::Chart(parse_hash(bytes)?),
-    })
 }

@@ -1,6 +1,6 @@
 //! Conversions between column values and values of the domain, for all row types.
 
-use chart_index_domain::{ChartsetId, KeyCount, NoteHash, PublicSource, SourceRef};
+use chart_index_domain::{ChartsetId, Entity, KeyCount, NoteHash, PublicSource, SourceRef};
 
 use crate::error::corrupt;
 
@@ -14,6 +14,22 @@ pub(crate) fn parse_digest(bytes: &[u8]) -> Result<[u8; 32], sqlx::Error> {
 
 pub(crate) fn parse_chartset_id(id: &str) -> Result<ChartsetId, sqlx::Error> {
     id.parse().map_err(corrupt)
+}
+
+/// Parses an entity: the bytes of a note hash, or of a chartset id.
+pub(crate) fn parse_entity(bytes: &[u8]) -> Result<Entity, sqlx::Error> {
+    Ok(match bytes.try_into().map(ChartsetId::from_bytes) {
+        Ok(id) => Entity::Chartset(id),
+        Err(_) => Entity::Chart(parse_hash(bytes)?),
+    })
+}
+
+/// The bytes that [`parse_entity`] parses.
+pub(crate) const fn entity_bytes(entity: &Entity) -> &[u8] {
+    match entity {
+        Entity::Chart(hash) => hash.as_bytes(),
+        Entity::Chartset(id) => id.as_bytes(),
+    }
 }
 
 pub(crate) fn parse_keys(keys: i16) -> Result<KeyCount, sqlx::Error> {

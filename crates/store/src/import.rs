@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, NoteHash};
+use sqlx::Connection;
 
 use crate::put_chartset_sql as sql;
+use crate::removal_lock;
 use crate::rows::checked_at_ms;
 use crate::stored_times::StoredTimes;
 use crate::{ExpectedChartset, PutEffect, PutOutcome, Store, StoreError};
@@ -53,7 +55,9 @@ impl Store {
         let mut charts: Vec<&ChartDraft> = charts.iter().collect();
         charts.sort_by_key(|chart| chart.hash);
         self.run_once("put charts", |mut connection| async move {
-            sql::insert_charts(&mut connection, &charts, now_ms).await.map(drop)
+            let mut transaction = connection.begin_with(removal_lock::BEGIN_INSERT).await?;
+            sql::insert_charts(&mut transaction, &charts, now_ms).await?;
+            transaction.commit().await
         })
         .await
     }

@@ -8,6 +8,7 @@
 //! | `chart_previews` | note hash | JSON computed from the ROX file, like `charts.density_curve` |
 //! | `chartset_charts` | chart in a chartset | metadata from the file in that song folder |
 //! | `chartsets` | chartset | values derived from its charts by [`chart_index_domain::assemble_chartset`] |
+//! | `removals` | removed chart or chartset, stored or not | time and reason; `removed_at_ms` elsewhere is a copy |
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | last checks and digests, so that an ingest skips unchanged files |
 //! | `hash_filters` | hash filter | the last two filters as they are served |
@@ -96,6 +97,6 @@ pub use node_locks::{NodeLocks, NodeRole};
 pub use postgres_search::PostgresSearch;
 pub use preview_backfill::PreviewState;
 pub use put_chartset::{PutEffect, PutOutcome};
-pub use removal::RemovalOutcome;
+pub use removal::{Removal, RemovalOutcome};
 pub use store::Store;
 pub use verify::{CatalogueCounts, ColumnMismatch, StoredChart};

@@ -151,7 +151,7 @@ impl<'a> Folder<'a> {
         }
         let inserted = sql::insert_charts(connection, &missing, self.times.now_ms).await?;
         if inserted < missing.len() {
-            // Another transaction has stored some of them first, with its own numbers.
+            // Some are removed, or another transaction has stored them first, with its own numbers.
             return sql::stored_charts(connection, &hashes).await;
         }
         stored.extend(missing.iter().map(|chart| (chart.hash, canonical(chart))));

@@ -69,7 +69,9 @@ pub(crate) async fn stored_charts(
         .collect()
 }
 
-/// Stores charts, in the order of their hashes, and returns the number of new ones.
+/// Stores charts, in the order of their hashes, and returns the number of new ones that are not removed.
+///
+/// The transaction holds the lock of [`removal_lock`](crate::removal_lock).
 pub(crate) async fn insert_charts(
     connection: &mut PgConnection,
     charts: &[&ChartDraft],
@@ -88,10 +90,11 @@ pub(crate) async fn insert_charts(
     let statement = STATEMENT.get_or_init(|| {
         format!(
             "WITH stored AS (
-                 INSERT INTO charts (first_seen_ms, hash, {names})
-                 SELECT {now}, draft.* FROM unnest({hashes}, {values}) AS draft
+                 INSERT INTO charts (first_seen_ms, removed_at_ms, hash, {names})
+                 SELECT {now}, (SELECT removal.removed_at_ms FROM removals AS removal WHERE removal.entity = hash), draft.*
+                 FROM unnest({hashes}, {values}) AS draft (hash, {names})
                  ON CONFLICT DO NOTHING
-                 RETURNING hash
+                 RETURNING hash, removed_at_ms
              ), files AS (
                  INSERT INTO rox_files (hash, bytes)
                  SELECT file.hash, file.bytes FROM unnest({hashes}, {rox_files}) AS file (hash, bytes)
@@ -102,7 +105,7 @@ pub(crate) async fn insert_charts(
                  JOIN stored ON stored.hash = preview.hash
                  WHERE preview.json IS NOT NULL
              )
-             SELECT count(*) FROM stored",
+             SELECT count(*) FROM stored WHERE removed_at_ms IS NULL",
             names = chart.names(),
             values = chart.values(),
         )
@@ -187,8 +190,9 @@ fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
         placeholders;
     format!(
         "WITH written AS (
-             INSERT INTO chartsets AS chartset (id, checked_at_ms, updated_at_ms, path, {chartset_names})
-             VALUES ({id}, {checked}, {updated}, {path}, {chartset_values})
+             INSERT INTO chartsets AS chartset (id, removed_at_ms, checked_at_ms, updated_at_ms, path, {chartset_names})
+             VALUES ({id}, (SELECT removed_at_ms FROM removals WHERE entity = decode({id}, 'hex')), {checked}, {updated},
+                     {path}, {chartset_values})
              ON CONFLICT (id) DO UPDATE SET
                  checked_at_ms = greatest(chartset.checked_at_ms, excluded.checked_at_ms),
                  updated_at_ms = excluded.updated_at_ms, {chartset_assignments},

@@ -1,138 +1,203 @@
-//! Removes charts and chartsets from the index, and restores them.
+//! The list of removals: what operators have removed, whether or not it is stored.
 
-use chart_index_domain::{ChartsetId, NoteHash};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Postgres, Transaction};
+use std::collections::HashMap;
 
+use chart_index_domain::{ChartsetId, Entity};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+use crate::column_values::{entity_bytes, parse_entity};
 use crate::derive::{ChartsetRow, derive_columns};
 use crate::derived_columns::DerivedColumns;
 use crate::pooled_connection::PooledConnection;
+use crate::sql_text::replace_nul;
 use crate::statement_columns::{Columns, Parameters};
 use crate::{Store, StoreError, removal_lock};
 
-/// The result of a removal or restoration.
+/// Maximum number of mismatches that are returned.
+const MAX_MISMATCHES: i64 = 1_000;
+
+/// An entry of the list of removals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    /// The chart or chartset. It need not be stored.
+    pub entity: Entity,
+    /// When it was removed, in Unix epoch milliseconds.
+    pub removed_at_ms: i64,
+    /// What the operator has noted.
+    pub reason: Option<String>,
+}
+
+/// The result of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalOutcome {
-    /// It was removed or restored.
-    Changed,
-    /// It was in that state before.
-    Unchanged,
-    /// It is not stored.
-    NotFound,
+    /// It was removed.
+    Removed,
+    /// It is not stored. If it is ingested, it is removed from the beginning.
+    NotStored,
+    /// It was in the list before, whose entry stays as it is.
+    AlreadyRemoved,
 }
 
 impl Store {
-    /// Removes a chart from the index and from every chartset. It stays unknown even if it is ingested again. A
-    /// chartset without other charts is no longer shown.
-    pub async fn remove_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("remove chart", |connection| Self::set_chart_removed(connection, hash, true, now_ms))
-            .await
+    /// Adds entries to the list of removals, in one transaction, and returns their outcomes in the same order.
+    ///
+    /// A removed chart is unknown and leaves every chartset, even if it is ingested again; a chartset without
+    /// other charts is no longer shown. A removed chartset is not shown; its charts stay known if other
+    /// chartsets contain them.
+    pub async fn remove(&self, removals: &[Removal], now_ms: i64) -> Result<Vec<RemovalOutcome>, StoreError> {
+        let remove = |connection| Self::add_removals(connection, removals, now_ms);
+        let stored = self.run_once("remove", remove).await?;
+        let outcome = |removal: &Removal| match stored.get(&removal.entity) {
+            None => RemovalOutcome::AlreadyRemoved,
+            Some(false) => RemovalOutcome::NotStored,
+            Some(true) => RemovalOutcome::Removed,
+        };
+        Ok(removals.iter().map(outcome).collect())
     }
 
-    /// Restores a removed chart.
-    pub async fn restore_chart(&self, hash: NoteHash, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("restore chart", |connection| Self::set_chart_removed(connection, hash, false, now_ms))
-            .await
+    /// Deletes an entry from the list of removals. Returns whether it was in it.
+    pub async fn restore(&self, entity: Entity, now_ms: i64) -> Result<bool, StoreError> {
+        self.run_once("restore", |connection| Self::delete_removal(connection, entity, now_ms)).await
     }
 
-    /// Removes a chartset from the index. It is not shown even if it is ingested again. Its charts stay known
-    /// if other chartsets contain them.
-    pub async fn remove_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("remove chartset", |connection| {
-            Self::set_chartset_removed(connection, id, true, now_ms)
+    /// Returns the list of removals, the oldest first.
+    pub async fn removals(&self) -> Result<Vec<Removal>, StoreError> {
+        self.run_once("read removals", |mut connection| async move {
+            let rows: Vec<(Vec<u8>, i64, Option<String>)> = sqlx::query_as(
+                "SELECT entity, removed_at_ms, reason FROM removals ORDER BY removed_at_ms, entity",
+            )
+            .fetch_all(&mut *connection)
+            .await?;
+            rows.into_iter()
+                .map(|(entity, removed_at_ms, reason)| {
+                    Ok(Removal { entity: parse_entity(&entity)?, removed_at_ms, reason })
+                })
+                .collect()
         })
         .await
     }
 
-    /// Restores a removed chartset.
-    pub async fn restore_chartset(&self, id: ChartsetId, now_ms: i64) -> Result<RemovalOutcome, StoreError> {
-        self.run_once("restore chartset", |connection| {
-            Self::set_chartset_removed(connection, id, false, now_ms)
+    /// Returns the first 1,000 stored charts and chartsets whose `removed_at_ms` differs from the list of
+    /// removals.
+    pub async fn removal_mismatches(&self) -> Result<Vec<Entity>, StoreError> {
+        self.run_once("check removals", |mut connection| async move {
+            let rows: Vec<Vec<u8>> = sqlx::query_scalar(
+                "SELECT stored.entity FROM (
+                     SELECT hash AS entity, removed_at_ms FROM charts
+                     UNION ALL
+                     SELECT decode(id, 'hex'), removed_at_ms FROM chartsets
+                 ) AS stored LEFT JOIN removals USING (entity)
+                 WHERE stored.removed_at_ms IS DISTINCT FROM removals.removed_at_ms
+                 ORDER BY stored.entity LIMIT $1",
+            )
+            .bind(MAX_MISMATCHES)
+            .fetch_all(&mut *connection)
+            .await?;
+            rows.iter().map(|entity| parse_entity(entity)).collect()
         })
         .await
     }
 
-    async fn set_chart_removed(
+    /// Returns the entities that were not in the list before, each with whether it is stored.
+    async fn add_removals(
         mut connection: PooledConnection,
-        hash: NoteHash,
-        removed: bool,
+        removals: &[Removal],
         now_ms: i64,
-    ) -> Result<RemovalOutcome, sqlx::Error> {
+    ) -> Result<HashMap<Entity, bool>, sqlx::Error> {
+        let entities: Vec<&[u8]> = removals.iter().map(|removal| entity_bytes(&removal.entity)).collect();
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
-        match is_chart_removed(&mut transaction, hash).await? {
-            None => return Ok(RemovalOutcome::NotFound),
-            Some(was_removed) if was_removed == removed => return Ok(RemovalOutcome::Unchanged),
-            Some(_) => (),
-        }
-        sqlx::query("UPDATE charts SET removed_at_ms = $2 WHERE hash = $1")
-            .bind(hash.as_bytes())
-            .bind(removed.then_some(now_ms))
-            .execute(&mut *transaction)
-            .await?;
-        derive_chartsets_with(&mut transaction, hash, now_ms).await?;
+        let added = unlisted(&mut transaction, &entities).await?;
+        let sets = lock_chartsets(&mut transaction, added.keys()).await?;
+        sqlx::query(
+            "INSERT INTO removals (entity, removed_at_ms, reason)
+             SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::text[]) ON CONFLICT DO NOTHING",
+        )
+        .bind(entities)
+        .bind(removals.iter().map(|removal| removal.removed_at_ms).collect::<Vec<_>>())
+        .bind(removals.iter().map(|removal| removal.reason.as_deref().map(replace_nul)).collect::<Vec<_>>())
+        .execute(&mut *transaction)
+        .await?;
+        derive_chartsets(&mut transaction, &sets, now_ms).await?;
         transaction.commit().await?;
-        Ok(RemovalOutcome::Changed)
+        Ok(added)
     }
 
-    async fn set_chartset_removed(
+    async fn delete_removal(
         mut connection: PooledConnection,
-        id: ChartsetId,
-        removed: bool,
+        entity: Entity,
         now_ms: i64,
-    ) -> Result<RemovalOutcome, sqlx::Error> {
+    ) -> Result<bool, sqlx::Error> {
         let mut transaction = connection.begin().await?;
-        let was_removed: Option<bool> =
-            sqlx::query_scalar("SELECT removed_at_ms IS NOT NULL FROM chartsets WHERE id = $1 FOR UPDATE")
-                .bind(id.to_string())
-                .fetch_optional(&mut *transaction)
-                .await?;
-        match was_removed {
-            None => return Ok(RemovalOutcome::NotFound),
-            Some(was_removed) if was_removed == removed => return Ok(RemovalOutcome::Unchanged),
-            Some(_) => (),
+        removal_lock::lock_out_ingests(&mut transaction).await?;
+        if !unlisted(&mut transaction, &[entity_bytes(&entity)]).await?.is_empty() {
+            return Ok(false);
         }
-        sqlx::query("UPDATE chartsets SET removed_at_ms = $2, updated_at_ms = $3 WHERE id = $1")
-            .bind(id.to_string())
-            .bind(removed.then_some(now_ms))
-            .bind(now_ms)
+        let sets = lock_chartsets(&mut transaction, [&entity]).await?;
+        sqlx::query("DELETE FROM removals WHERE entity = $1")
+            .bind(entity_bytes(&entity))
             .execute(&mut *transaction)
             .await?;
+        derive_chartsets(&mut transaction, &sets, now_ms).await?;
         transaction.commit().await?;
-        Ok(RemovalOutcome::Changed)
+        Ok(true)
     }
 }
 
-/// Whether the chart is removed; `None` if it is not stored.
-async fn is_chart_removed(
+/// Those of the entities that are not in the list of removals, each with whether it is stored.
+async fn unlisted(
     connection: &mut PgConnection,
-    hash: NoteHash,
-) -> Result<Option<bool>, sqlx::Error> {
-    sqlx::query_scalar("SELECT removed_at_ms IS NOT NULL FROM charts WHERE hash = $1")
-        .bind(hash.as_bytes())
-        .fetch_optional(connection)
-        .await
+    entities: &[&[u8]],
+) -> Result<HashMap<Entity, bool>, sqlx::Error> {
+    let rows: Vec<(Vec<u8>, bool)> = sqlx::query_as(
+        "SELECT DISTINCT entity, EXISTS (SELECT FROM charts WHERE hash = entity)
+                                 OR EXISTS (SELECT FROM chartsets WHERE id = encode(entity, 'hex'))
+         FROM unnest($1::bytea[]) AS entity
+         WHERE NOT EXISTS (SELECT FROM removals AS removal WHERE removal.entity = entity.entity)",
+    )
+    .bind(entities)
+    .fetch_all(connection)
+    .await?;
+    rows.iter().map(|(entity, is_stored)| Ok((parse_entity(entity)?, *is_stored))).collect()
 }
 
-/// Updates the derived columns of the chartsets that contain the chart.
+/// Locks the rows of these chartsets, and of those that contain one of these charts.
 ///
-/// It locks them in the order of their ids before it reads their charts: another removal has either finished
-/// and is visible here, or waits for this lock and will see this removal.
-async fn derive_chartsets_with(
-    transaction: &mut Transaction<'_, Postgres>,
-    hash: NoteHash,
-    now_ms: i64,
-) -> Result<(), sqlx::Error> {
-    let sets: Vec<ChartsetRow> = sqlx::query_as(
+/// They are locked in the order of their ids before they are changed: ingests of unchanged folders, which do
+/// not take the lock of this transaction, write several rows in this order.
+async fn lock_chartsets(
+    connection: &mut PgConnection,
+    entities: impl IntoIterator<Item = &Entity>,
+) -> Result<Vec<ChartsetRow>, sqlx::Error> {
+    let (mut charts, mut chartsets) = (Vec::new(), Vec::new());
+    for entity in entities {
+        match entity {
+            Entity::Chart(hash) => charts.push(&hash.as_bytes()[..]),
+            Entity::Chartset(id) => chartsets.push(id.to_string()),
+        }
+    }
+    sqlx::query_as(
         "SELECT id, exact_kind, exact_ref FROM chartsets
-         WHERE id IN (SELECT chartset_id FROM chartset_charts WHERE chart_hash = $1)
+         WHERE id IN (SELECT chartset_id FROM chartset_charts WHERE chart_hash = ANY($1)
+                      UNION ALL SELECT unnest($2::text[]) COLLATE \"C\")
          ORDER BY id FOR UPDATE",
     )
-    .bind(hash.as_bytes())
-    .fetch_all(&mut **transaction)
-    .await?;
-    let derived = derive_columns(transaction, &sets).await?;
+    .bind(charts)
+    .bind(chartsets)
+    .fetch_all(connection)
+    .await
+}
+
+/// Updates the derived columns of these chartsets, and the time of their last change. The triggers of
+/// `removals` have updated `removed_at_ms`.
+async fn derive_chartsets(
+    connection: &mut PgConnection,
+    sets: &[ChartsetRow],
+    now_ms: i64,
+) -> Result<(), sqlx::Error> {
+    let derived = derive_columns(connection, sets).await?;
     for (set, derived) in sets.iter().zip(&derived) {
-        update_derived(transaction, set.id()?, derived, now_ms).await?;
+        update_derived(connection, set.id()?, derived, now_ms).await?;
     }
     Ok(())
 }

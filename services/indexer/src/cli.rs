@@ -149,12 +149,16 @@ pub(crate) enum Command {
         #[arg(long, value_name = "URL", value_parser = hash::parse_base)]
         lookup: Option<Url>,
     },
-    /// Remove a chart or a chartset from the index. Ingesting it again does not bring it back
-    Remove {
+    /// Remove charts and chartsets from the index, whether or not it holds them yet
+    ///
+    /// Ingests and imports do not bring back what is in the list of removals.
+    Remove(RemoveArguments),
+    /// Print the list of removals
+    Removals {
         #[command(subcommand)]
-        entry: Entry,
+        command: RemovalsCommand,
     },
-    /// Undo a removal
+    /// Undo a removal: delete it from the list of removals
     Restore {
         #[command(subcommand)]
         entry: Entry,
@@ -230,7 +234,8 @@ pub(crate) enum Command {
     /// `ingest`, `import`, `restore` and `follow` build it as well.
     Filter,
     /// Check that every ROX file decodes to its note hash, that every preview, every chartset and the change
-    /// feed match their charts, and that the hash filter contains every chart
+    /// feed match their charts, that the rows match the list of removals, and that the hash filter contains
+    /// every chart
     Verify {
         /// Check the search index of every Meilisearch node against PostgreSQL instead
         #[arg(long)]
@@ -238,6 +243,26 @@ pub(crate) enum Command {
         #[command(flatten)]
         meilisearch: MeilisearchArguments,
     },
+}
+
+/// What to remove, and why.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct RemoveArguments {
+    /// Apply a list of removals in JSON Lines format, as `removals export` prints it
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) from: Option<PathBuf>,
+    /// The reason, for the list of removals. It is not published
+    #[arg(long, value_name = "TEXT", global = true)]
+    pub(crate) reason: Option<String>,
+    #[command(subcommand)]
+    pub(crate) entry: Option<Entry>,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum RemovalsCommand {
+    /// Print the list in JSON Lines format, the oldest removal first, for `remove --from`
+    Export,
 }
 
 /// What to remove or restore.

@@ -31,7 +31,7 @@ use chart_index_store::Store;
 use chart_index_telemetry::{Telemetry, shutdown_signal};
 use tokio::runtime::Runtime;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, RemovalsCommand};
 use crate::export::ExportOptions;
 use crate::ingest::{Completion, IngestOptions};
 
@@ -104,7 +104,8 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let mut output = BufWriter::new(std::io::stdout().lock());
             hash::hash(&paths, lookup.as_ref(), &mut output).await?;
         }
-        Command::Remove { entry } => removal::remove(&store()?, entry).await?,
+        Command::Remove(arguments) => removal::remove(&store()?, arguments).await?,
+        Command::Removals { command: RemovalsCommand::Export } => removal::export(&store()?).await?,
         Command::Restore { entry } => removal::restore(&store()?, entry).await?,
         Command::Follow { meilisearch, .. } | Command::Sync { meilisearch, follow: true, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);

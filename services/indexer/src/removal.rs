@@ -1,53 +1,144 @@
-//! `chart-indexer remove` and `restore`.
+//! `chart-indexer remove`, `removals` and `restore`.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
 
-use anyhow::{Result, bail};
-use chart_index_store::{RemovalOutcome, Store};
+use anyhow::{Context, Result};
+use chart_index_domain::{ChartsetId, Entity, NoteHash};
+use chart_index_store::{Removal, RemovalOutcome, Store};
+use serde::{Deserialize, Serialize};
 
 use crate::change_feed;
-use crate::cli::Entry;
+use crate::cli::{Entry, RemoveArguments};
 use crate::clock::now_ms;
 use crate::filter::{self, Due};
 
-/// Removes an entry from the index.
+/// Maximum number of removals in a transaction, which ingests wait for.
+const BATCH: usize = 200;
+
+/// A line of the list of removals (docs/operations/removals.md, "List").
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListLine {
+    #[serde(flatten)]
+    entry: ListEntry,
+    /// Without it, now.
+    removed_at_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum ListEntry {
+    Chart { chart_hash: NoteHash },
+    Chartset { id: ChartsetId },
+}
+
+/// Removes an entry, or those of a list.
 ///
 /// # Errors
-/// The entry is not in the index, or the store failed.
-pub(crate) async fn remove(store: &Store, entry: Entry) -> Result<()> {
-    let outcome = match entry {
-        Entry::Chart { hash } => store.remove_chart(hash, now_ms()).await?,
-        Entry::Chartset { id } => store.remove_chartset(id, now_ms()).await?,
+/// The list is not valid, and nothing was removed; or the store failed.
+pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<()> {
+    let RemoveArguments { from, reason, entry } = arguments;
+    let removals = match (&from, entry) {
+        (_, Some(entry)) => vec![Removal { entity: entity(entry), removed_at_ms: now_ms(), reason }],
+        (Some(file), None) => read_list(file)?,
+        (None, None) => Vec::new(),
     };
+    let mut outcomes = Vec::with_capacity(removals.len());
+    for batch in removals.chunks(BATCH) {
+        outcomes.append(&mut store.remove(batch, now_ms()).await?);
+    }
     // Even if nothing changed: an earlier run may have been interrupted before it did.
     change_feed::assign(store).await?;
-    print_outcome(entry, outcome, "removed", "was already removed")
+    match (entry, &outcomes[..]) {
+        (Some(entry), [outcome]) => print_outcome(
+            entry,
+            match outcome {
+                RemovalOutcome::Removed => "removed",
+                RemovalOutcome::NotStored => "removed, and is not in the index yet",
+                RemovalOutcome::AlreadyRemoved => "was already removed",
+            },
+        ),
+        _ => print_summary(&outcomes),
+    }
+}
+
+/// Prints the list of removals.
+///
+/// # Errors
+/// The store failed.
+pub(crate) async fn export(store: &Store) -> Result<()> {
+    let removals = store.removals().await?;
+    let mut output = BufWriter::new(std::io::stdout().lock());
+    for Removal { entity, removed_at_ms, reason } in removals {
+        let entry = match entity {
+            Entity::Chart(chart_hash) => ListEntry::Chart { chart_hash },
+            Entity::Chartset(id) => ListEntry::Chartset { id },
+        };
+        let line = ListLine { entry, removed_at_ms: Some(removed_at_ms), reason };
+        serde_json::to_writer(&mut output, &line)?;
+        writeln!(output)?;
+    }
+    output.flush()?;
+    Ok(())
 }
 
 /// Restores a removed entry.
 ///
 /// # Errors
-/// The entry is not in the index, the store failed, or the hash filter could not be built.
+/// The store failed, or the hash filter could not be built.
 pub(crate) async fn restore(store: &Store, entry: Entry) -> Result<()> {
-    let outcome = match entry {
-        Entry::Chart { hash } => store.restore_chart(hash, now_ms()).await?,
-        Entry::Chartset { id } => store.restore_chartset(id, now_ms()).await?,
-    };
+    let was_removed = store.restore(entity(entry), now_ms()).await?;
     change_feed::assign(store).await?;
     filter::build(store, Due::AnyChange).await?;
-    print_outcome(entry, outcome, "restored", "was not removed")
+    print_outcome(entry, if was_removed { "restored" } else { "was not removed" })
 }
 
-fn print_outcome(entry: Entry, outcome: RemovalOutcome, done: &str, already: &str) -> Result<()> {
-    let name = match entry {
-        Entry::Chart { hash } => format!("chart {hash}"),
-        Entry::Chartset { id } => format!("chartset {id}"),
-    };
-    let outcome = match outcome {
-        RemovalOutcome::Changed => done,
-        RemovalOutcome::Unchanged => already,
-        RemovalOutcome::NotFound => bail!("{name} is not in the index"),
-    };
-    writeln!(std::io::stdout(), "{name} {outcome}")?;
+const fn entity(entry: Entry) -> Entity {
+    match entry {
+        Entry::Chart { hash } => Entity::Chart(hash),
+        Entry::Chartset { id } => Entity::Chartset(id),
+    }
+}
+
+/// Reads a list completely, so that nothing is removed if a line of it is not valid.
+fn read_list(path: &Path) -> Result<Vec<Removal>> {
+    let name = path.display();
+    let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
+    let mut removals = Vec::new();
+    for (index, line) in BufReader::new(file).lines().enumerate() {
+        let line = line.with_context(|| format!("cannot read {name}"))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let parsed = serde_json::from_str(&line);
+        let ListLine { entry, removed_at_ms, reason } =
+            parsed.with_context(|| format!("line {} of {name} is not a removal", index + 1))?;
+        let entity = match entry {
+            ListEntry::Chart { chart_hash } => Entity::Chart(chart_hash),
+            ListEntry::Chartset { id } => Entity::Chartset(id),
+        };
+        removals.push(Removal { entity, removed_at_ms: removed_at_ms.unwrap_or_else(now_ms), reason });
+    }
+    Ok(removals)
+}
+
+fn print_outcome(entry: Entry, outcome: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{} {outcome}", entity(entry))?;
+    Ok(())
+}
+
+fn print_summary(outcomes: &[RemovalOutcome]) -> Result<()> {
+    let count = |outcome| outcomes.iter().filter(|other| **other == outcome).count();
+    let not_stored = count(RemovalOutcome::NotStored);
+    let (removed, already) =
+        (count(RemovalOutcome::Removed) + not_stored, count(RemovalOutcome::AlreadyRemoved));
+    writeln!(
+        std::io::stdout(),
+        "{removed} removed ({not_stored} not in the index yet), {already} already removed"
+    )?;
     Ok(())
 }

@@ -12,7 +12,8 @@ use crate::report::{Progress, plural};
 /// Rows per query.
 const PAGE: u32 = 500;
 
-/// Checks every ROX file, preview and chartset, the change feed and the hash filter, and prints the findings.
+/// Checks every ROX file, preview and chartset, the list of removals, the change feed and the hash filter, and
+/// prints the findings.
 ///
 /// # Errors
 /// There are findings, or the store failed.
@@ -21,6 +22,7 @@ pub(crate) async fn verify(store: &Store) -> Result<()> {
     let charts = verify_charts(store, &mut findings).await?;
     verify_previews(store, &mut findings).await?;
     let chartsets = verify_chartsets(store, &mut findings).await?;
+    verify_removals(store, &mut findings).await?;
     verify_change_feed(store, &mut findings).await?;
     if let Some(finding) = filter::verify(store).await? {
         findings.add(format_args!("{finding}"))?;
@@ -132,6 +134,13 @@ async fn verify_chartsets(store: &Store, findings: &mut Findings) -> Result<u64>
             None => return Ok(store.counts().await?.chartsets),
         }
     }
+}
+
+async fn verify_removals(store: &Store, findings: &mut Findings) -> Result<()> {
+    for entity in store.removal_mismatches().await? {
+        findings.add(format_args!("{entity}: its row and the list of removals differ"))?;
+    }
+    Ok(())
 }
 
 /// Changes without a number are not a finding: the next command that writes assigns their numbers.

@@ -36,7 +36,7 @@ const fn fault(
     PlantedFault { name, check, file, original, replacement, needs_meilisearch: false }
 }
 
-const FAULTS: [PlantedFault; 15] = [
+const FAULTS: [PlantedFault; 16] = [
     fault(
         "charts that leave a chartset are no changes",
         Check::Mirror,
@@ -104,8 +104,15 @@ const FAULTS: [PlantedFault; 15] = [
         "removals do not derive chartsets",
         Check::Freshness,
         "crates/store/src/removal.rs",
-        "derive_chartsets_with(&mut transaction, hash, now_ms).await?;",
-        "if !removed {\n derive_chartsets_with(&mut transaction, hash, now_ms).await?;\n }",
+        "lock_chartsets(&mut transaction, added.keys()).await?;",
+        "lock_chartsets(&mut transaction, []).await?;",
+    ),
+    fault(
+        "an ingest shows what was removed before it",
+        Check::Removal,
+        "crates/store/src/put_chartset_sql.rs",
+        "(SELECT removed_at_ms FROM removals WHERE entity = decode({id}, 'hex'))",
+        "NULL",
     ),
     fault(
         "charts are unknown during an outage",

@@ -34,7 +34,7 @@ async fn entities_with_later_sequences_are_returned() {
     assert_eq!(first.position.sequence, 2);
     let changed = [Entity::Chart(hash(1)), Entity::Chartset(id(1))];
     assert!(changed.iter().all(|entity| entities(&first).contains(entity)), "{first:?}");
-    catalogue.store.remove_chartset(id(1), 20).await.unwrap();
+    catalogue.remove(id(1), 20).await;
     catalogue.store.assign_sequences().await.unwrap();
     let second = catalogue.poll(2).await;
     assert_eq!(second.changes.iter().map(|change| change.sequence).collect::<Vec<_>>(), [3, 4]);
@@ -63,18 +63,18 @@ async fn removals_of_operators_are_marked() {
     // It is in no set any more.
     catalogue.put(&folder(1, [chart(1)]), 20).await;
     assert!(!changes().await[&second]);
-    store.remove_chart(hash(1), 30).await.unwrap();
+    catalogue.remove(hash(1), 30).await;
     assert_eq!(changes().await, HashMap::from([(first, true), (set, true)]), "the set shows the chart");
     // It stays removed.
     let mut renamed = chart(1);
     renamed.metadata.title.push('x');
     catalogue.put(&folder(1, [renamed]), 35).await;
     assert!(!changes().await[&first]);
-    store.restore_chart(hash(1), 40).await.unwrap();
+    catalogue.restore(hash(1), 40).await;
     assert_eq!(changes().await, HashMap::from([(first, false), (set, false)]));
     catalogue.put(&folder(2, [chart(1), chart(2)]), 45).await;
     changes().await;
-    store.remove_chartset(id(1), 50).await.unwrap();
+    catalogue.remove(id(1), 50).await;
     assert_eq!(
         changes().await,
         HashMap::from([(first, true), (set, true)]),
@@ -84,7 +84,7 @@ async fn removals_of_operators_are_marked() {
     catalogue.put(&folder(2, [chart(2)]), 60).await;
     assert_eq!(changes().await, HashMap::from([(first, false), (other, false)]));
     // Before the next poll, something else changes.
-    store.remove_chartset(id(2), 70).await.unwrap();
+    catalogue.remove(id(2), 70).await;
     store.assign_sequences().await.unwrap();
     catalogue.put(&folder(2, [chart(2), chart(3)]), 80).await;
     assert!(changes().await[&other]);
@@ -136,7 +136,7 @@ async fn pending_changes_of_another_origin_are_found() {
     catalogue.store.assign_sequences().await.unwrap();
     let _ = catalogue.database.psql("UPDATE change_feed SET origin = 0, pending_from = '1000000000000'");
     let before = catalogue.poll(0).await.position;
-    catalogue.store.remove_chart(hash(1), 20).await.unwrap();
+    catalogue.remove(hash(1), 20).await;
     assert!(catalogue.poll(0).await.oldest_pending.is_some());
     assert_eq!(catalogue.store.assign_sequences().await.unwrap(), 2);
     let after = catalogue.poll(before.sequence).await;

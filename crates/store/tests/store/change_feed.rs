@@ -105,24 +105,23 @@ async fn removals_are_tombstones_and_restoring_adds_again() {
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(2)]), 10).await;
     let mut sequence = last(&catalogue.feed_after(0).await);
-    let store = &catalogue.store;
     let mut changes = async |expected: &[&str]| {
         let entries = catalogue.feed_after(sequence).await;
         assert_eq!(sorted(described(&entries)), expected);
         sequence = last(&entries);
         catalogue.assert_feed_matches().await;
     };
-    store.remove_chart(hash(1), 20).await.unwrap();
+    catalogue.remove(hash(1), 20).await;
     changes(&["removed chart 1", "updated set 1 with 1"]).await;
     // Chart 2 stays known by the other chartset.
-    store.remove_chartset(id(1), 30).await.unwrap();
+    catalogue.remove(id(1), 30).await;
     changes(&["removed chart 1", "removed set 1", "updated chart 2"]).await;
-    store.remove_chartset(id(2), 40).await.unwrap();
+    catalogue.remove(id(2), 40).await;
     changes(&["removed chart 2", "removed set 2"]).await;
     // It is in no set that is shown.
-    store.restore_chart(hash(1), 50).await.unwrap();
+    catalogue.restore(hash(1), 50).await;
     changes(&["removed chart 1", "removed set 1"]).await;
-    store.restore_chartset(id(1), 60).await.unwrap();
+    catalogue.restore(id(1), 60).await;
     changes(&["added chart 1", "added chart 2", "added set 1 with 2"]).await;
     // A chart that leaves its last chartset is no longer known.
     catalogue.put(&folder(1, [chart(2)]), 70).await;
@@ -149,7 +148,7 @@ async fn late_commits_are_never_skipped() {
     let start = last(&catalogue.feed_after(0).await);
     let mut early = OpenTransaction::begin(catalogue.database.url());
     early.run("UPDATE chartsets SET updated_at_ms = 20 WHERE id = '0000000000000001'");
-    catalogue.store.remove_chartset(id(2), 30).await.unwrap();
+    catalogue.remove(id(2), 30).await;
     let seen = catalogue.feed_after(start).await;
     assert_eq!(sorted(described(&seen)), ["removed chart 2", "removed set 2"]);
     early.commit();
@@ -250,8 +249,8 @@ async fn unassigned_changes_are_pending() {
     let catalogue = Catalogue::create().await;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(3)]), 10).await;
-    catalogue.store.remove_chart(hash(2), 20).await.unwrap();
-    catalogue.store.remove_chartset(id(2), 20).await.unwrap();
+    catalogue.remove(hash(2), 20).await;
+    catalogue.remove(id(2), 20).await;
     let feed = catalogue.feed_after(0).await;
     let known = ["added chart 1", "added set 1 with 1"];
     // What was never known may have been read, before its removal.
@@ -309,7 +308,7 @@ async fn pages_end_before_a_change_without_a_sequence() {
         catalogue.store.assign_sequences().await.unwrap();
     }
     let all = catalogue.feed_after(0).await;
-    catalogue.store.remove_chartset(id(2), 20).await.unwrap();
+    catalogue.remove(id(2), 20).await;
     let page = catalogue.store.feed_after(0, 10).await.unwrap();
     let set = |entry: &FeedEntry| matches!(entry.entity, FeedEntity::Chartset(set, _) if set == id(2));
     let before = all.iter().position(set).unwrap();
@@ -317,7 +316,7 @@ async fn pages_end_before_a_change_without_a_sequence() {
     let expected = ["removed chart 2", "removed set 2"];
     assert_eq!(sorted(described(&catalogue.feed_after(last(&all)).await)), expected);
     // A tombstone has no record.
-    catalogue.store.restore_chartset(id(2), 30).await.unwrap();
+    catalogue.restore(id(2), 30).await;
     let page = catalogue.store.feed_after(last(&all), 10).await.unwrap();
     assert_eq!(sorted(described(&page.entries)), expected);
 }

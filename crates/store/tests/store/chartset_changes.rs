@@ -51,7 +51,7 @@ async fn each_change_is_returned_once() {
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     catalogue.put(&folder(2, [chart(1)]), 20).await;
     // It may have been read before its removal.
-    catalogue.store.remove_chartset(id(1), 30).await.unwrap();
+    catalogue.remove(id(1), 30).await;
     let all = catalogue.changes_after(start).await;
     assert_eq!((sorted(&all), shown(&all), all.is_last), (vec![id(1), id(2)], vec![id(2)], true));
     assert_eq!(all.next, catalogue.position().await);
@@ -103,9 +103,9 @@ async fn changes_end_before_one_without_a_sequence() {
     let with = catalogue.changes_after(before.next).await;
     assert_eq!((&with.changed[..], with.shown[0].chartset.chart_count), (&[id(3), id(2)][..], 2));
     // A tombstone is one whatever follows: the state of the feed is that without the chartset.
-    catalogue.store.remove_chartset(id(2), 30).await.unwrap();
+    catalogue.remove(id(2), 30).await;
     catalogue.store.assign_sequences().await.unwrap();
-    catalogue.store.restore_chartset(id(2), 40).await.unwrap();
+    catalogue.restore(id(2), 40).await;
     let removed = changes(&catalogue.store, with.next, 10).await;
     assert_eq!((&removed.changed[..], shown(&removed)), (&[id(2)][..], vec![]));
     assert_eq!(shown(&catalogue.changes_after(removed.next).await), [id(2)]);
@@ -127,8 +127,8 @@ async fn open_transactions_delay_nothing() {
     let applied = catalogue.store.unapplied(first.next).await.unwrap();
     assert_eq!((applied.oldest_ms, applied.count), (None, 0));
     writer.commit();
-    catalogue.store.remove_chartset(id(1), 20).await.unwrap();
-    assert_eq!(catalogue.store.unapplied(first.next).await.unwrap().count, 2);
+    catalogue.remove(id(1), 20).await;
+    assert_eq!(catalogue.store.unapplied(first.next).await.unwrap().count, 3);
     assert_eq!(sorted(&catalogue.changes_after(first.next).await), [id(1), id(9)]);
     open.roll_back();
 }
@@ -210,7 +210,7 @@ async fn shown_chartsets_are_read_by_id_and_by_page() {
             .put(&folder(set, [chart(u32::try_from(set).unwrap())]), 10 + i64::try_from(set).unwrap())
             .await;
     }
-    store.remove_chartset(id(2), 20).await.unwrap();
+    catalogue.remove(id(2), 20).await;
     let some = store.indexed_chartsets(&[id(3), id(2), id(1), id(9)]).await.unwrap();
     let listed: Vec<_> = some.iter().map(|set| (set.chartset.id, set.updated_at_ms)).collect();
     assert_eq!(listed, [(id(1), 11), (id(3), 13)]);
@@ -234,7 +234,7 @@ async fn shown_count_excludes_changed_chartsets() {
     assert_eq!((count.unchanged, count.changed), (3, vec![]));
     assert!(store.changed_since(position, &[id(1)]).await.unwrap().is_empty());
 
-    store.remove_chartset(id(1), 20).await.unwrap();
+    catalogue.remove(id(1), 20).await;
     store.assign_sequences().await.unwrap();
     catalogue.put(&folder(2, [chart(9)]), 20).await;
     catalogue.put(&folder(4, [chart(9)]), 20).await;

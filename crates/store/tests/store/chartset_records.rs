@@ -34,8 +34,8 @@ async fn what_is_removed_is_in_no_record() {
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(2)]), 10).await;
     catalogue.put(&folder(3, [chart(3)]), 10).await;
-    catalogue.store.remove_chart(hash(2), 11).await.unwrap();
-    catalogue.store.remove_chartset(id(3), 11).await.unwrap();
+    catalogue.remove(hash(2), 11).await;
+    catalogue.remove(id(3), 11).await;
     let records = catalogue.store.chartset_records(&[id(3), id(2), id(1), id(9)]).await.unwrap();
     let shown: Vec<_> =
         records.iter().map(|checked| (checked.record.id, checked.record.charts.len())).collect();

@@ -3,7 +3,7 @@
 use chart_index_store::{PutEffect, Store};
 use chart_index_tests::Random;
 
-use crate::support::{Catalogue, chart, config, folder, hash, id};
+use crate::support::{Catalogue, chart, config, folder, hash, id, removal};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn overlapping_sets_stay_consistent() {
@@ -22,9 +22,14 @@ async fn overlapping_sets_stay_consistent() {
                     draft.charts.retain(|chart| seen.insert(chart.hash));
                     store.put_chartset(&draft, round).await.unwrap();
                     if random.one_in(4) {
-                        let target = hash(random.below(20).into());
-                        store.remove_chart(target, round).await.unwrap();
-                        store.restore_chart(hash(random.below(20).into()), round).await.unwrap();
+                        // Some of them before they are stored.
+                        let removals = [
+                            removal(hash(random.below(25).into()), round),
+                            removal(id(random.below(7).into()), round),
+                        ];
+                        store.remove(&removals, round).await.unwrap();
+                        store.restore(hash(random.below(25).into()).into(), round).await.unwrap();
+                        store.restore(id(random.below(7).into()).into(), round).await.unwrap();
                     }
                 }
             })

@@ -7,7 +7,7 @@ use chart_index_domain::search::{SearchIndex, SearchQuery};
 use chart_index_store::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 use chart_index_tests::{Proxy, within};
 
-use crate::support::{Catalogue, chart, config, folder, hash, id};
+use crate::support::{Catalogue, chart, config, folder, hash, id, removal};
 
 async fn assert_every_read_is_unavailable(store: &Store) {
     fn unavailable<T>(result: &Result<T, ReadError>) -> bool {
@@ -45,7 +45,7 @@ async fn calls_fail_quickly_without_postgresql() {
     let start = Instant::now();
     assert_every_read_is_unavailable(&store).await;
     assert!(store.put_chartset(&folder(1, [chart(1)]), 1).await.unwrap_err().is_unavailable());
-    assert!(store.remove_chart(hash(1), 1).await.unwrap_err().is_unavailable());
+    assert!(store.remove(&[removal(hash(1), 1)], 1).await.unwrap_err().is_unavailable());
     assert!(store.migrate().await.unwrap_err().is_unavailable());
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
@@ -161,7 +161,7 @@ async fn a_slow_statement_is_cancelled() {
              AS 'BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END';
          CREATE TRIGGER wait BEFORE UPDATE ON charts FOR EACH ROW EXECUTE FUNCTION wait()",
     );
-    assert!(store.remove_chart(hash(1), 2).await.unwrap_err().is_unavailable());
+    assert!(store.remove(&[removal(hash(1), 2)], 2).await.unwrap_err().is_unavailable());
     assert!(catalogue.store.chart(hash(1)).await.unwrap().is_some(), "the transaction was rolled back");
 }
 

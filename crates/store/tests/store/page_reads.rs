@@ -13,9 +13,9 @@ async fn listed_charts_are_those_of_the_details() {
     catalogue.put(&folder(3, [chart(2)]), 10).await;
     catalogue.put(&folder(4, [chart(4)]), 10).await;
     catalogue.put(&folder(5, [chart(6)]), 10).await;
-    store.remove_chart(hash(5), 20).await.unwrap();
-    store.remove_chart(hash(4), 20).await.unwrap();
-    store.remove_chartset(id(5), 20).await.unwrap();
+    catalogue.remove(hash(5), 20).await;
+    catalogue.remove(hash(4), 20).await;
+    catalogue.remove(id(5), 20).await;
     let listed = store.charts_of_chartsets(&[id(3), id(5), id(1), id(9), id(4), id(2)]).await.unwrap();
     assert_eq!(
         listed.iter().map(|set| set.id).collect::<Vec<_>>(),
@@ -47,7 +47,7 @@ async fn a_chart_page_has_every_chartset_of_the_chart() {
     catalogue.put(&in_set(2, Some(beta(3)), "pack", "Bo"), 11).await;
     catalogue.put(&in_set(3, Some(alpha(8)), "set", "Cy"), 12).await;
     catalogue.put(&in_set(4, Some(alpha(9)), "removed", "Di"), 13).await;
-    store.remove_chartset(id(4), 20).await.unwrap();
+    catalogue.remove(id(4), 20).await;
 
     let page = store.chart_page(hash(1)).await.unwrap().unwrap();
     let known = store.chart(hash(1)).await.unwrap().unwrap();
@@ -64,7 +64,7 @@ async fn a_chart_page_has_every_chartset_of_the_chart() {
         assert_eq!(holder.chartset, detail.chartset);
     }
     assert_eq!(store.chart_page(hash(9)).await.unwrap(), None);
-    store.remove_chart(hash(1), 30).await.unwrap();
+    catalogue.remove(hash(1), 30).await;
     assert_eq!(store.chart_page(hash(1)).await.unwrap(), None);
 }
 

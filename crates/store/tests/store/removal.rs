@@ -1,10 +1,16 @@
 //! Removed charts and chartsets stay removed until they are restored.
 
-use chart_index_domain::search::SearchQuery;
-use chart_index_domain::{ChartsetDraft, ReadError};
-use chart_index_store::{CatalogueCounts, PutEffect, PutOutcome, RemovalOutcome};
+use std::time::Duration;
 
-use crate::support::{Catalogue, alpha, chart, folder, hash, id, ids};
+use chart_index_domain::search::SearchQuery;
+use chart_index_domain::{ChartsetDraft, Entity};
+use chart_index_store::{CatalogueCounts, PutEffect, PutOutcome, Removal, RemovalOutcome};
+use chart_index_tests::within;
+
+use crate::support::{Catalogue, OpenTransaction, alpha, chart, folder, hash, id, ids, removal};
+
+/// A timeout that no passing test reaches.
+const WAIT: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn a_removed_chart_stays_removed() {
@@ -12,8 +18,8 @@ async fn a_removed_chart_stays_removed() {
     let store = &catalogue.store;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
     catalogue.put(&folder(2, [chart(1)]), 10).await;
-    assert_eq!(store.remove_chart(hash(1), 20).await.unwrap(), RemovalOutcome::Changed);
-    assert_eq!(store.remove_chart(hash(1), 21).await.unwrap(), RemovalOutcome::Unchanged);
+    assert_eq!(catalogue.remove(hash(1), 20).await, RemovalOutcome::Removed);
+    assert_eq!(catalogue.remove(hash(1), 21).await, RemovalOutcome::AlreadyRemoved);
     catalogue.put(&folder(1, [chart(1), chart(2)]), 30).await;
     catalogue.put(&folder(3, [chart(1), chart(3)]), 30).await;
 
@@ -38,9 +44,9 @@ async fn a_restored_chart_is_back_in_every_set() {
     catalogue.put(&folder(2, [chart(1)]), 11).await;
     let before = store.chart(hash(1)).await.unwrap();
     let page = catalogue.search(&SearchQuery::default()).await;
-    store.remove_chart(hash(1), 20).await.unwrap();
-    assert_eq!(store.restore_chart(hash(1), 30).await.unwrap(), RemovalOutcome::Changed);
-    assert_eq!(store.restore_chart(hash(1), 31).await.unwrap(), RemovalOutcome::Unchanged);
+    catalogue.remove(hash(1), 20).await;
+    assert!(catalogue.restore(hash(1), 30).await);
+    assert!(!catalogue.restore(hash(1), 31).await);
     assert_eq!(store.chart(hash(1)).await.unwrap(), before);
     assert_eq!(store.rox(hash(1)).await.unwrap().unwrap(), b"rox of 1");
     assert_eq!(store.chart_preview(hash(1)).await.unwrap().unwrap(), b"{\"preview\":1}");
@@ -59,8 +65,8 @@ async fn a_removed_chartset_can_be_restored() {
     let draft = ChartsetDraft { exact_source: Some(alpha(5)), ..folder(1, [chart(1), chart(2)]) };
     catalogue.put(&draft, 10).await;
     catalogue.put(&folder(2, [chart(1)]), 10).await;
-    assert_eq!(store.remove_chartset(id(1), 20).await.unwrap(), RemovalOutcome::Changed);
-    assert_eq!(store.remove_chartset(id(1), 21).await.unwrap(), RemovalOutcome::Unchanged);
+    assert_eq!(catalogue.remove(id(1), 20).await, RemovalOutcome::Removed);
+    assert_eq!(catalogue.remove(id(1), 21).await, RemovalOutcome::AlreadyRemoved);
     let hidden = |effect| PutOutcome { effect, removed: true };
     assert_eq!(catalogue.put(&draft, 30).await, hidden(PutEffect::Unchanged));
     let changed = ChartsetDraft { charts: vec![chart(1), chart(2), chart(3)], ..draft };
@@ -75,8 +81,8 @@ async fn a_removed_chartset_can_be_restored() {
     assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [2]);
     assert_eq!(store.counts().await.unwrap(), CatalogueCounts { chartsets: 1, charts: 1 });
 
-    assert_eq!(store.restore_chartset(id(1), 40).await.unwrap(), RemovalOutcome::Changed);
-    assert_eq!(store.restore_chartset(id(1), 41).await.unwrap(), RemovalOutcome::Unchanged);
+    assert!(catalogue.restore(id(1), 40).await);
+    assert!(!catalogue.restore(id(1), 41).await);
     assert_eq!(store.chartset(id(1)).await.unwrap().unwrap().charts.len(), 3);
     assert_eq!(store.public_source(id(1)).await.unwrap(), Some(alpha(5)));
     assert_eq!(catalogue.times(id(1)), "40|31");
@@ -88,29 +94,89 @@ async fn a_chart_removed_in_a_removed_set_stays_removed() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
-    store.remove_chartset(id(1), 20).await.unwrap();
-    store.remove_chart(hash(1), 21).await.unwrap();
-    store.restore_chartset(id(1), 22).await.unwrap();
+    catalogue.remove(id(1), 20).await;
+    catalogue.remove(hash(1), 21).await;
+    catalogue.restore(id(1), 22).await;
     let detail = store.chartset(id(1)).await.unwrap().unwrap();
     assert_eq!(detail.charts.iter().map(|entry| entry.chart.hash).collect::<Vec<_>>(), [hash(2)]);
     catalogue.assert_consistent().await;
 }
 
 #[tokio::test]
-async fn unknown_charts_and_sets_are_not_found() -> Result<(), ReadError> {
+async fn what_is_not_stored_can_be_removed() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
-    for outcome in [
-        store.remove_chart(hash(1), 1).await,
-        store.restore_chart(hash(1), 1).await,
-        store.remove_chartset(id(1), 1).await,
-        store.restore_chartset(id(1), 1).await,
-    ] {
-        assert_eq!(outcome.unwrap(), RemovalOutcome::NotFound);
+    let reason = Some("a letter\0".to_owned());
+    let removals = [removal(hash(1), 5), Removal { reason, ..removal(id(2), 4) }, removal(hash(9), 6)];
+    assert_eq!(store.remove(&removals, 10).await.unwrap(), [RemovalOutcome::NotStored; 3]);
+    assert_eq!(catalogue.remove(hash(1), 11).await, RemovalOutcome::AlreadyRemoved);
+    let list = store.removals().await.unwrap();
+    assert_eq!(list.iter().map(|removal| removal.removed_at_ms).collect::<Vec<_>>(), [4, 5, 6]);
+    assert_eq!(list[0].reason.as_deref(), Some("a letter\u{fffd}"));
+
+    let hidden = PutOutcome { effect: PutEffect::Added, removed: true };
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 20).await;
+    assert_eq!(catalogue.put(&folder(2, [chart(2), chart(3)]), 20).await, hidden);
+    catalogue.put(&folder(3, [chart(1)]), 20).await;
+    assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [1]);
+    let detail = store.chartset(id(1)).await.unwrap().unwrap();
+    assert_eq!(detail.charts.iter().map(|entry| entry.chart.hash).collect::<Vec<_>>(), [hash(2)]);
+    for removed in [hash(1), hash(3)] {
+        assert_eq!(store.chart(removed).await.unwrap(), None);
+        assert_eq!(store.rox(removed).await.unwrap(), None);
     }
-    assert_eq!(store.chart(hash(1)).await?, None);
-    assert_eq!(store.rox(hash(1)).await?, None);
-    assert_eq!(store.chartset(id(1)).await?, None);
-    assert_eq!(store.public_source(id(1)).await?, None);
-    Ok(())
+    catalogue.assert_consistent().await;
+
+    assert!(catalogue.restore(hash(1), 30).await && catalogue.restore(id(2), 31).await);
+    assert!(!catalogue.restore(id(2), 32).await && !catalogue.restore(hash(8), 32).await);
+    assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [2, 1, 3]);
+    assert_eq!(store.removals().await.unwrap(), [removal(hash(9), 6)]);
+    catalogue.assert_consistent().await;
+}
+
+/// An ingest that begins while a removal runs, waits for it: it would not see the removal otherwise, which does
+/// not see what the ingest stores.
+#[tokio::test]
+async fn ingests_wait_for_a_removal() {
+    let catalogue = Catalogue::create().await;
+    let mut removing = OpenTransaction::begin(catalogue.database.url());
+    removing.run("DO $$ BEGIN PERFORM pg_advisory_xact_lock(7105212083226935400); END $$");
+    for removed in [hash(1).to_string(), id(2).to_string(), hash(3).to_string()] {
+        removing.run(&format!("INSERT INTO removals (entity, removed_at_ms) VALUES ('\\x{removed}', 5)"));
+    }
+    let put = |draft: ChartsetDraft| {
+        let store = catalogue.store.clone();
+        tokio::spawn(async move { store.put_chartset(&draft, 10).await.map(drop) })
+    };
+    let store = catalogue.store.clone();
+    let put_charts = tokio::spawn(async move { store.put_charts(&[chart(3)], 10).await });
+    let ingests = [put(folder(1, [chart(1), chart(4)])), put(folder(2, [chart(4), chart(5)])), put_charts];
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event = 'advisory'";
+    within(WAIT, async || (catalogue.database.psql(waiting) == "3").then_some(())).await;
+    removing.commit();
+    for ingest in ingests {
+        ingest.await.unwrap().unwrap();
+    }
+    assert_eq!(ids(&catalogue.search(&SearchQuery::default()).await), [1]);
+    let removed = "SELECT count(*) FROM charts WHERE removed_at_ms = 5";
+    assert_eq!(catalogue.database.psql(removed), "2");
+    catalogue.assert_consistent().await;
+}
+
+/// A removal that begins while an ingest runs, waits for it.
+#[tokio::test]
+async fn removals_wait_for_ingests() {
+    let catalogue = Catalogue::create().await;
+    for entity in [Entity::from(hash(1)), Entity::from(id(1))] {
+        let mut ingest = OpenTransaction::begin(catalogue.database.url());
+        ingest.run("DO $$ BEGIN PERFORM pg_advisory_xact_lock_shared(7105212083226935400); END $$");
+        let store = catalogue.store.clone();
+        let remove = tokio::spawn(async move { store.remove(&[removal(entity, 5)], 5).await });
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+                       WHERE datname = current_database() AND wait_event = 'advisory'";
+        within(WAIT, async || (catalogue.database.psql(waiting) == "1").then_some(())).await;
+        ingest.commit();
+        assert_eq!(remove.await.unwrap().unwrap(), [RemovalOutcome::NotStored]);
+    }
 }

@@ -63,12 +63,12 @@ async fn a_cached_total_is_counted_again_after_a_change() {
     assert_eq!(last().await, (vec![10, 11], 11));
     catalogue.put(&titled(12, "Title 9"), 12).await;
     assert_eq!(last().await, (vec![10, 11, 12], 12));
-    catalogue.store.remove_chartset(id(1), 13).await.unwrap();
+    catalogue.remove(id(1), 13).await;
     assert_eq!(last().await, (vec![11, 12], 11));
-    catalogue.store.remove_chart(hash(12), 14).await.unwrap();
+    catalogue.remove(hash(12), 14).await;
     assert_eq!(last().await, (vec![11], 10));
-    catalogue.store.restore_chart(hash(12), 15).await.unwrap();
-    catalogue.store.restore_chartset(id(1), 16).await.unwrap();
+    catalogue.restore(hash(12), 15).await;
+    catalogue.restore(id(1), 16).await;
     assert_eq!(last().await, (vec![10, 11, 12], 12));
 }
 
@@ -95,12 +95,12 @@ async fn the_narrow_table_matches_chartsets() {
     assert_eq!(catalogue.database.psql("SELECT max(key_counts) FROM shown_chartsets"), "144");
     catalogue.put(&folder(20, [chart(24)]), 21).await;
     assert_equal(12);
-    catalogue.store.remove_chart(hash(24), 22).await.unwrap();
+    catalogue.remove(hash(24), 22).await;
     assert_equal(11);
-    catalogue.store.remove_chartset(id(1), 23).await.unwrap();
+    catalogue.remove(id(1), 23).await;
     assert_equal(10);
-    catalogue.store.restore_chartset(id(1), 24).await.unwrap();
-    catalogue.store.restore_chart(hash(24), 25).await.unwrap();
+    catalogue.restore(id(1), 24).await;
+    catalogue.restore(hash(24), 25).await;
     assert_equal(12);
     let _ = catalogue.database.psql(&format!("DELETE FROM chartset_charts WHERE chartset_id = '{}'", id(1)));
     let _ = catalogue.database.psql(&format!("DELETE FROM chartsets WHERE id = '{}'", id(1)));

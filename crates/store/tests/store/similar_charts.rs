@@ -46,8 +46,8 @@ async fn similar_charts_are_within_the_ranges() {
     let mut sets: Vec<u64> = similar(&catalogue, hash(1)).await.into_iter().map(|(set, _)| set).collect();
     assert_eq!(sets, [4, 5, 3, 2, 6], "nearest first");
     sets.clear();
-    catalogue.store.remove_chart(hash(4), 20).await.unwrap();
-    catalogue.store.remove_chartset(id(5), 20).await.unwrap();
+    catalogue.remove(hash(4), 20).await;
+    catalogue.remove(id(5), 20).await;
     let found = similar(&catalogue, hash(1)).await;
     assert_eq!(found.iter().map(|(set, _)| *set).collect::<Vec<_>>(), [3, 2, 6], "without removed ones");
     assert_eq!(similar(&catalogue, hash(4)).await, [], "of a removed chart");

@@ -5,10 +5,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use chart_index_domain::search::{ChartsetPage, ListItem, SearchIndex, SearchQuery};
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, ChartsetDraft, ChartsetId, DensityCurve, KeyCount,
-    NoteHash, PublicSource, SourceKind, SourceRef,
+    ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, ChartsetDraft, ChartsetId, DensityCurve, Entity,
+    KeyCount, NoteHash, PublicSource, SourceKind, SourceRef,
 };
-use chart_index_store::{CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Store, StoreConfig};
+use chart_index_store::{
+    CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Removal, RemovalOutcome, Store, StoreConfig,
+};
 use chart_index_tests::TestDatabase;
 use serde_json::Value;
 
@@ -38,6 +40,16 @@ impl Catalogue {
         self.store.put_chartset(draft, now_ms).await.unwrap()
     }
 
+    /// Removes a chart or a chartset.
+    pub(crate) async fn remove(&self, entity: impl Into<Entity>, now_ms: i64) -> RemovalOutcome {
+        self.store.remove(&[removal(entity, now_ms)], now_ms).await.unwrap()[0]
+    }
+
+    /// Restores a chart or a chartset. Returns whether it was removed.
+    pub(crate) async fn restore(&self, entity: impl Into<Entity>, now_ms: i64) -> bool {
+        self.store.restore(entity.into(), now_ms).await.unwrap()
+    }
+
     pub(crate) async fn search(&self, query: &SearchQuery) -> ChartsetPage {
         PostgresSearch::new(self.store.clone(), CatalogueWatch::disabled()).search(query).await.unwrap()
     }
@@ -58,10 +70,11 @@ impl Catalogue {
         self.database.psql(&times)
     }
 
-    /// Fails unless every derived column matches the charts.
+    /// Fails unless every derived column matches the charts and the list of removals.
     pub(crate) async fn assert_consistent(&self) {
         let (mismatches, _) = self.store.column_mismatches(None, 100_000).await.unwrap();
         assert_eq!(mismatches, []);
+        assert_eq!(self.store.removal_mismatches().await.unwrap(), []);
     }
 }
 
@@ -103,6 +116,11 @@ impl Drop for OpenTransaction {
         let _ = self.psql.kill();
         let _ = self.psql.wait();
     }
+}
+
+/// An entry of the list of removals.
+pub(crate) fn removal(entity: impl Into<Entity>, removed_at_ms: i64) -> Removal {
+    Removal { entity: entity.into(), removed_at_ms, reason: None }
 }
 
 pub(crate) fn config(url: &str) -> StoreConfig {

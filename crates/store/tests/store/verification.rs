@@ -63,7 +63,7 @@ async fn checks_cover_every_page() {
         let charts = [chart(number), chart(number + 10)];
         catalogue.put(&folder(number.into(), charts), 10).await;
     }
-    catalogue.store.remove_chart(hash(1), 20).await.unwrap();
+    catalogue.remove(hash(1), 20).await;
     catalogue.put(&folder(2, []), 20).await;
     let mut after = None;
     let mut pages = 0;

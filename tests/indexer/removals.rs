@@ -1,0 +1,176 @@
+//! Removals are a list, which precedes every ingest and import (docs/operations/removals.md, "List").
+
+use std::path::PathBuf;
+
+use super::*;
+
+/// Sets 1 to 3. A chart of set 1 and set 2 were removed from the index.
+struct Removed {
+    database: Database,
+    library: Library,
+    chart: String,
+    chartset: String,
+    /// The list of the removals.
+    list: PathBuf,
+}
+
+impl Removed {
+    async fn new() -> Self {
+        let (database, library) = (Database::new().await, Library::new());
+        let chart = library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1)).note_hash();
+        library.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
+        library.osu("alpha/2 two/a.osu", ChartSpec::numbered(3));
+        library.osu("alpha/3 three/a.osu", ChartSpec::numbered(1));
+        database.ingest(&library);
+        let chartset = database.chartsets()["alpha/2 two"].clone();
+        database.run(&["remove", "chart", &chart, "--reason", "letter of 1 May"]);
+        database.run(&["remove", "chartset", &chartset]);
+        let list = library.root().join("../removals.jsonl");
+        std::fs::write(&list, database.run(&["removals", "export"])).unwrap();
+        Self { database, library, chart, chartset, list }
+    }
+
+    fn apply(&self, database: &Database) -> String {
+        database.run(&["remove", "--from", self.list.to_str().unwrap()])
+    }
+
+    /// From now on PostgreSQL refuses each statement that makes visible what is removed, even if a later one of
+    /// the same transaction would hide it.
+    fn forbid(&self, database: &Database) {
+        let Self { chart, chartset, .. } = self;
+        let lone_chart = ChartSpec::numbered(3).note_hash();
+        database.0.psql(&format!(
+            "ALTER TABLE charts ADD CHECK (hash <> '\\x{chart}' OR removed_at_ms IS NOT NULL);
+             ALTER TABLE chartsets ADD CHECK (id <> '{chartset}' OR NOT shown);
+             ALTER TABLE shown_chartsets ADD CHECK (id <> '{chartset}');
+             ALTER TABLE catalogue_changes ADD CHECK (
+                 entity NOT IN ('\\x{chart}', '\\x{chartset}', '\\x{lone_chart}') OR change = 'removed')"
+        ));
+    }
+
+    fn assert_hidden(&self, database: &Database) {
+        assert_eq!(database.0.psql("SELECT count(*) FROM chartsets WHERE shown"), "1", "set 1 is shown");
+        assert_eq!(database.0.psql("SELECT chart_count FROM chartsets WHERE shown"), "1");
+        assert!(database.run(&["verify"]).contains(", 0 findings"));
+        let list = std::fs::read_to_string(&self.list).unwrap();
+        assert_eq!(database.run(&["removals", "export"]), list);
+    }
+}
+
+#[tokio::test]
+async fn list_precedes_the_ingest_of_an_empty_index() {
+    let removed = Removed::new().await;
+    let database = Database::new().await;
+    assert_eq!(removed.apply(&database), "2 removed (2 not in the index yet), 0 already removed\n");
+    removed.forbid(&database);
+    database.ingest(&removed.library);
+    removed.assert_hidden(&database);
+    assert_eq!(removed.apply(&database), "0 removed (0 not in the index yet), 2 already removed\n");
+}
+
+/// docs/operations/recovery.md, "Restore a dump": removals, then serve, then ingest.
+#[tokio::test]
+async fn list_precedes_the_ingest_after_a_restore() {
+    let removed = Removed::new().await;
+    // The state before the removals, and before set 2.
+    let database = Database::new().await;
+    let earlier = Library::new();
+    earlier.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
+    earlier.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
+    database.ingest(&earlier);
+    assert_eq!(removed.apply(&database), "2 removed (1 not in the index yet), 0 already removed\n");
+    removed.forbid(&database);
+    database.ingest(&removed.library);
+    removed.assert_hidden(&database);
+    // What a mirror has seen before the restore, it deletes.
+    let entities = format!("('\\x{}', '\\x{}')", removed.chart, removed.chartset);
+    let tombstones = format!("SELECT count(*) FROM catalogue_changes WHERE entity IN {entities}");
+    assert_eq!(database.0.psql(&tombstones), "2");
+}
+
+#[tokio::test]
+async fn list_precedes_an_import() {
+    let removed = Removed::new().await;
+    let original = Database::new().await;
+    original.ingest(&removed.library);
+    let exports = tempfile::tempdir().unwrap();
+    let printed = original.run(&["export", exports.path().to_str().unwrap(), "--rox"]);
+    let database = Database::new().await;
+    removed.apply(&database);
+    removed.forbid(&database);
+    database.run(&["import", printed.split_once(": ").unwrap().0]);
+    removed.assert_hidden(&database);
+}
+
+#[tokio::test]
+async fn reasons_and_times_are_in_the_list() {
+    let removed = Removed::new().await;
+    let list = std::fs::read_to_string(&removed.list).unwrap();
+    let lines: Vec<serde_json::Value> =
+        list.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let time = |line: &serde_json::Value| line["removedAtMs"].as_u64().unwrap();
+    assert!(time(&lines[0]) <= time(&lines[1]) && time(&lines[0]) > 1_700_000_000_000, "{list}");
+    let expected = [
+        serde_json::json!({
+            "kind": "chart", "chartHash": removed.chart, "removedAtMs": time(&lines[0]), "reason": "letter of 1 May"
+        }),
+        serde_json::json!({"kind": "chartset", "id": removed.chartset, "removedAtMs": time(&lines[1])}),
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test]
+async fn restored_entries_leave_the_list() {
+    let removed = Removed::new().await;
+    removed.database.run(&["restore", "chart", &removed.chart]);
+    let list = removed.database.run(&["removals", "export"]);
+    assert_eq!(list.lines().count(), 1);
+    assert!(list.contains(&removed.chartset));
+    let unknown = "0".repeat(64);
+    assert_eq!(
+        removed.database.run(&["restore", "chart", &unknown]),
+        format!("chart {unknown} was not removed\n")
+    );
+    assert_eq!(
+        removed.database.run(&["remove", "chart", &unknown]),
+        format!("chart {unknown} removed, and is not in the index yet\n")
+    );
+    assert_eq!(removed.database.run(&["restore", "chart", &unknown]), format!("chart {unknown} restored\n"));
+}
+
+/// A list by hand has no times. Nothing of one with a mistake is applied.
+#[tokio::test]
+async fn list_is_checked_before_it_is_applied() {
+    let (database, folder) = (Database::new().await, tempfile::tempdir().unwrap());
+    let list = folder.path().join("list.jsonl");
+    let path = list.to_str().unwrap();
+    let chart = ChartSpec::numbered(1).note_hash();
+    let good = format!("{{\"kind\":\"chart\",\"chartHash\":\"{chart}\"}}\n");
+    std::fs::write(&list, format!("{good}\n{{\"kind\":\"chartset\",\"id\":\"{chart}\"}}\n")).unwrap();
+    let run = database.try_run(&["remove", "--from", path]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stderr.contains(&format!("line 3 of {path} is not a removal: ")), "{}", run.stderr);
+    assert_eq!(database.run(&["removals", "export"]), "");
+    std::fs::write(&list, good).unwrap();
+    database.run(&["remove", "--from", path]);
+    assert!(database.run(&["removals", "export"]).contains(&chart));
+}
+
+#[tokio::test]
+async fn verify_compares_the_list_with_the_rows() {
+    let removed = Removed::new().await;
+    let Removed { database, chart, chartset, .. } = &removed;
+    database.0.psql(&format!(
+        "SET session_replication_role = replica;
+         UPDATE charts SET removed_at_ms = NULL WHERE hash = '\\x{chart}';
+         DELETE FROM removals WHERE entity = '\\x{chartset}'"
+    ));
+    let run = database.try_run(&["verify"]);
+    assert_eq!(run.code, Some(1));
+    for finding in [
+        format!("chart {chart}: its row and the list of removals differ"),
+        format!("chartset {chartset}: its row and the list of removals differ"),
+    ] {
+        assert!(run.stdout.contains(&finding), "{finding}\n{}", run.stdout);
+    }
+}

@@ -172,11 +172,6 @@ impl Model {
         *last.expect("a command that has begun") = Some(end);
     }
 
-    /// The last command that wrote this had no effect.
-    pub(crate) fn cancel_removal(&mut self, entry: Entry) {
-        self.removals(entry).writes.pop();
-    }
-
     pub(crate) fn reset(&mut self, reset: Reset) {
         self.resets.push(reset);
     }

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     RestoreChart(Chart),
     RemoveSet(Set),
     RestoreSet(Set),
+    /// Applies a list of removals.
+    RemoveList(Set, Vec<Chart>),
     Export,
     Filter,
     Rebuild,
@@ -152,6 +154,13 @@ fn removable_chart(random: &mut Random, writer: usize) -> Chart {
     half + random.below(half / writers) * writers + u32::try_from(writer).expect("few writers")
 }
 
+/// Two of these charts, or one.
+fn removable_charts(random: &mut Random, writer: usize) -> Vec<Chart> {
+    let mut charts: Vec<Chart> = (0..2).map(|_| removable_chart(random, writer)).collect();
+    charts.dedup();
+    charts
+}
+
 /// The charts of a set: most are shared with others.
 pub(crate) fn charts(random: &mut Random) -> Vec<Chart> {
     let mut charts: Vec<Chart> =
@@ -162,7 +171,7 @@ pub(crate) fn charts(random: &mut Random) -> Vec<Chart> {
 }
 
 fn command(random: &mut Random, writer: usize, has_meilisearch: bool) -> Command {
-    match random.below(24) {
+    match random.below(26) {
         0..=2 => Command::RemoveChart(removable_chart(random, writer)),
         3 | 4 => Command::RestoreChart(removable_chart(random, writer)),
         5 | 6 => Command::RemoveSet(set(random, writer)),
@@ -171,6 +180,7 @@ fn command(random: &mut Random, writer: usize, has_meilisearch: bool) -> Command
         9 => Command::Filter,
         10 if has_meilisearch => Command::Rebuild,
         11 => Command::Ingest(Vec::new()),
+        12 => Command::RemoveList(set(random, writer), removable_charts(random, writer)),
         _ => Command::Ingest((0..=random.below(3)).map(|_| change(random, writer)).collect()),
     }
 }

@@ -45,8 +45,6 @@ pub(crate) struct CommandEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Succeeded,
-    /// The entry is not in the index: nothing was changed.
-    NotFound,
     /// It may have taken effect.
     Failed(String),
     Killed,
@@ -87,6 +85,7 @@ impl Writer {
             Command::RestoreChart(chart) => self.mark(Entry::ChartRemoval(*chart), false, disturbance),
             Command::RemoveSet(set) => self.mark(Entry::SetRemoval(*set), true, disturbance),
             Command::RestoreSet(set) => self.mark(Entry::SetRemoval(*set), false, disturbance),
+            Command::RemoveList(set, charts) => self.remove_list(*set, charts, disturbance),
             Command::Export => self.export(disturbance),
             Command::Filter => self.filter(disturbance),
             Command::Rebuild => drop(self.execute(&["rebuild"], disturbance)),
@@ -149,23 +148,43 @@ impl Writer {
         self.write(&writes.collect::<Vec<_>>(), &["ingest", &self.library.argument()], disturbance);
     }
 
-    /// Removes or restores an entry.
+    /// Removes or restores an entry, which need not be in the index.
     fn mark(&self, entry: Entry, removed: bool, disturbance: Disturbance) {
         let verb = if removed { "remove" } else { "restore" };
+        let (kind, name) = self.entity(entry);
+        let write = self.begin_removal(entry, removed);
+        self.write(&[write], &[verb, kind, &name], disturbance);
+    }
+
+    fn remove_list(&self, set: Set, charts: &[Chart], disturbance: Disturbance) {
+        let charts = charts.iter().map(|chart| Entry::ChartRemoval(*chart));
+        let entries: Vec<Entry> = charts.chain([Entry::SetRemoval(set)]).collect();
+        let lines: Vec<String> = entries
+            .iter()
+            .map(|entry| match self.entity(*entry) {
+                ("chart", hash) => format!("{{\"kind\":\"chart\",\"chartHash\":\"{hash}\"}}\n"),
+                (kind, id) => format!("{{\"kind\":\"{kind}\",\"id\":\"{id}\"}}\n"),
+            })
+            .collect();
+        let list = self.library.root().join("../removals.jsonl");
+        std::fs::write(&list, lines.concat()).expect("a file");
+        let writes: Vec<_> = entries.iter().map(|entry| self.begin_removal(*entry, true)).collect();
+        self.write(&writes, &["remove", "--from", list.to_str().expect("a readable path")], disturbance);
+    }
+
+    /// The kind and the name of what is removed.
+    fn entity(&self, entry: Entry) -> (&'static str, String) {
+        match entry {
+            Entry::ChartRemoval(chart) => ("chart", self.world.names.hash(chart).to_owned()),
+            Entry::SetRemoval(set) | Entry::Set(set) => ("chartset", self.world.names.id(set).to_owned()),
+        }
+    }
+
+    /// Begins a write of the model. Returns it with the condition under which it is written.
+    fn begin_removal(&self, entry: Entry, removed: bool) -> (Entry, String) {
         self.world.model().begin_removal(entry, removed, self.world.now());
-        let names = &self.world.names;
-        let (kind, name, row) = match entry {
-            Entry::ChartRemoval(chart) => {
-                let hash = names.hash(chart);
-                ("chart", hash, format!("charts WHERE hash = '\\x{hash}'"))
-            }
-            Entry::SetRemoval(set) | Entry::Set(set) => {
-                let id = names.id(set);
-                ("chartset", id, format!("chartsets WHERE id = '{id}'"))
-            }
-        };
-        let is_written = format!("EXISTS (SELECT FROM {row} AND (removed_at_ms IS NOT NULL) = {removed})");
-        self.write(&[(entry, is_written)], &[verb, kind, name], disturbance);
+        let name = self.entity(entry).1;
+        (entry, format!("EXISTS (SELECT FROM removals WHERE entity = '\\x{name}') = {removed}"))
     }
 
     /// Runs a command that writes these entries. A condition in SQL holds when an entry is written.
@@ -173,7 +192,6 @@ impl Writer {
         let outcome = self.execute(arguments, disturbance);
         let is_written = match outcome {
             Outcome::Succeeded => vec![true; writes.len()],
-            Outcome::NotFound => return self.world.model().cancel_removal(writes[0].0),
             Outcome::Failed(_) | Outcome::Killed => are_true(writes.iter().map(|(_, condition)| condition)),
         };
         let end = self.world.now();
@@ -259,7 +277,6 @@ impl Writer {
         let outcome = match status {
             None => Outcome::Killed,
             Some(0) => Outcome::Succeeded,
-            Some(_) if stderr.contains("is not in the index") => Outcome::NotFound,
             Some(_) => Outcome::Failed(stderr.lines().last().unwrap_or_default().to_owned()),
         };
         (outcome, stdout)

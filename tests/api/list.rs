@@ -149,8 +149,8 @@ async fn most_recently_changed_chartset_comes_first() {
     assert_eq!(index.titles("").await, before, "an ingest without changes keeps the order");
 }
 
-/// Ties are broken by id, so that pages neither repeat nor skip a chartset. Past the last page `items` is
-/// empty.
+/// Ties are broken by id, so that pages neither repeat nor skip a chartset while nothing changes. Past the last
+/// page `items` is empty.
 #[tokio::test]
 async fn pages_neither_repeat_nor_skip_a_chartset() {
     let library = Library::new();
@@ -176,6 +176,62 @@ async fn pages_neither_repeat_nor_skip_a_chartset() {
     let past = index.list("perPage=7&page=5").await;
     assert_eq!((past["items"].as_array().unwrap().len(), &past["total"]), (0, &25.into()));
     assert_eq!(index.list("page=99999999999").await["total"], 25);
+}
+
+/// The titles of all pages by cursor (docs/api.md, "Chartset list"), with a change after the first page.
+async fn walk(index: &Index, query: &str, per_page: u32, change: impl FnOnce()) -> Vec<String> {
+    let (mut titles, mut after, mut change) = (Vec::new(), "start".to_owned(), Some(change));
+    for page in 1.. {
+        let list = index.list(&format!("{query}&perPage={per_page}&after={after}")).await;
+        assert_eq!((&list["page"], &list["perPage"]), (&page.into(), &per_page.into()));
+        titles.extend(strings(&list["items"], "title"));
+        let Some(next) = list["nextAfter"].as_str() else { break };
+        next.clone_into(&mut after);
+        if let Some(change) = change.take() {
+            change();
+        }
+    }
+    titles
+}
+
+/// Sets that are added, and one that is removed after it was read.
+#[tokio::test]
+async fn cursor_neither_repeats_nor_skips_while_the_index_changes() {
+    let index = Index::new(catalogue()).await;
+    let all = ["apple", "banana", "cherry", "Éclair", "宙の旋律"];
+    assert_eq!(walk(&index, "sort=title", 3, || ()).await, all);
+    let banana = index.id_of("banana").await;
+    let change = || {
+        for (number, title) in [(6, "aardvark"), (7, "blueberry"), (8, "zebra")] {
+            let spec = ChartSpec { title: title.into(), ..ChartSpec::numbered(number) };
+            index.library.osu(&format!("alpha/{number} new/a.osu"), spec);
+        }
+        assert!(index.ingest().contains("3 chartsets added"));
+        index.indexer(&["remove", "chartset", &banana]);
+    };
+    let expected = ["apple", "banana", "blueberry", "cherry", "Éclair", "zebra", "宙の旋律"];
+    assert_eq!(walk(&index, "sort=title", 2, change).await, expected);
+    let mut by_relevance = walk(&index, "q=a&sort=relevance", 2, || ()).await;
+    assert_eq!(by_relevance[0], "aardvark", "{by_relevance:?}");
+    by_relevance.sort();
+    let mut expected = index.titles("q=a&perPage=60").await;
+    expected.sort();
+    assert_eq!(by_relevance, expected);
+}
+
+#[tokio::test]
+async fn lists_without_after_have_no_cursor() {
+    let index = Index::new(catalogue()).await;
+    for query in ["", "perPage=1", "after="] {
+        assert_eq!(fields(&index.list(query).await), ["items", "page", "perPage", "total"], "{query}");
+    }
+    let first = index.list("perPage=1&after=start").await;
+    assert_eq!(fields(&first), ["items", "nextAfter", "page", "perPage", "total"]);
+    assert_eq!(
+        fields(&index.list("after=start").await),
+        ["items", "page", "perPage", "total"],
+        "the last page"
+    );
 }
 
 /// Numbers out of range are clamped, and the response has the values used.
@@ -205,6 +261,9 @@ async fn invalid_parameter_is_named() {
         ("densityMin=x", "densityMin"),
         ("page=x", "page"),
         ("perPage=x", "perPage"),
+        ("after=x", "after"),
+        ("after=start&page=1", "after"),
+        ("after=start&after=start", "after"),
         ("q=%00", "q"),
         (&long, "q"),
     ] {

@@ -80,6 +80,7 @@ async fn canonical_address_is_sorted_and_has_no_defaults() {
         ("/?page=1&sort=updated&utm_source=x", "/"),
         ("/?sort=title&keys=7,4&view=cards", "/?keys=4,7&#38;sort=title"),
         ("/?q=b%26a&page=2", "/?page=2&#38;q=b%26a"),
+        ("/?after=AQABAAAAAqGhoaGhoaGhAAABoMRQbAA", "/?page=2"),
     ] {
         let html = site.html(path).await;
         let link = format!("<link rel=\"canonical\" href=\"https://charts.example{canonical}\">");

@@ -103,6 +103,33 @@ async fn pages_are_numbered_and_reach_every_set() {
 }
 
 #[tokio::test]
+async fn next_page_begins_after_the_last_set_of_this_one() {
+    let site = Site::new(&library()).await;
+    let (mut path, mut seen) = ("/?perPage=1&sort=title".to_owned(), Vec::new());
+    for page in 1..=3 {
+        let html = site.html(&path).await;
+        seen.extend(titles(&html).into_iter().map(str::to_owned));
+        assert!(html.contains(&format!("{page}–{page} of 3 sets")), "{html}");
+        assert!(html.contains(&format!("aria-current=\"page\" aria-label=\"Page {page}\"")), "{html}");
+        assert_eq!(html.contains("rel=\"next\""), page < 3, "{html}");
+        if page < 3 {
+            path = between(&html, "rel=\"next\" href=\"", "\"").replace("&#38;", "&");
+            assert!(path.starts_with("/?after="), "{path}");
+        }
+        if page == 1 {
+            // Before this position.
+            let _ = site.database.psql("UPDATE chartsets SET title_sort = 'aa' WHERE title = 'One'");
+        }
+    }
+    assert_eq!(seen, ["One", "Three", "Two"]);
+    let html = site.html("/?q=t&perPage=1").await;
+    assert!(html.contains("rel=\"next\" href=\"/?page=2&#38;perPage=1&#38;q=t\""), "by number: {html}");
+    let malformed = site.get("/?after=x").await;
+    let html = String::from_utf8_lossy(&malformed.body);
+    assert!(malformed.status == 400 && html.contains("<b>after</b> accepts start"), "{html}");
+}
+
+#[tokio::test]
 async fn view_is_a_parameter() {
     let site = Site::new(&library()).await;
     for (path, view) in [("/", ""), ("/?view=cards", "cards"), ("/?view=table", "table")] {

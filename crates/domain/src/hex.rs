@@ -37,6 +37,14 @@ pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
+/// Decodes any number of bytes. `None` for an odd number of digits, and for anything but lower-case digits.
+#[must_use]
+pub fn decode_any(digits: &str) -> Option<Vec<u8>> {
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let bytes = pairs.iter().map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?));
+    bytes.collect::<Option<_>>().filter(|_| rest.is_empty())
+}
+
 const fn nibble(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),

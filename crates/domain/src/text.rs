@@ -21,7 +21,7 @@ fn fold_characters(text: &str) -> String {
 
 /// The maximum length of a sort key in bytes. In hexadecimal, 224 bytes are as many as Meilisearch compares of
 /// a string, and they fit into an entry of a B-tree index.
-const MAX_SORT_KEY_BYTES: usize = 224;
+pub const MAX_SORT_KEY_BYTES: usize = 224;
 
 /// The sort key of a title or an artist, compared by bytes: the folded text, truncated to 224 bytes at a
 /// character boundary. Texts with equal keys are a tie.

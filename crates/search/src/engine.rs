@@ -146,7 +146,7 @@ impl SearchIndex for MeilisearchEngine {
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
         if query.matches_nothing() {
             // For a text without words Meilisearch would list everything.
-            return Ok(ChartsetPage { items: Vec::new(), total: 0, position: None });
+            return Ok(ChartsetPage { items: Vec::new(), total: 0, next: None, position: None });
         }
         let search = PageSearch::new(query).map_err(unsupported)?;
         self.shared.search(&search).await

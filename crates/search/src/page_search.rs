@@ -88,6 +88,9 @@ pub enum UnsupportedQuery {
     /// The query sorts by relevance with the worst match first.
     #[error("Meilisearch cannot sort by ascending relevance")]
     AscendingRelevance,
+    /// The page begins after a cursor: Meilisearch cannot compare positions (decision 0069).
+    #[error("Meilisearch cannot continue a list after a cursor")]
+    Cursor,
     /// The query has part of a creator's name, and no usable node has the feature `containsFilter` on.
     #[error("no node has the experimental feature containsFilter on")]
     ContainsFilterOff,
@@ -123,6 +126,9 @@ struct Hit {
 
 impl<'a> PageSearch<'a> {
     pub(crate) fn new(query: &'a SearchQuery) -> Result<Self, UnsupportedQuery> {
+        if query.after.is_some() {
+            return Err(UnsupportedQuery::Cursor);
+        }
         let text = query.text.as_deref().unwrap_or_default();
         let words = word_codes::query_words(text).ok_or(UnsupportedQuery::TooManyWords)?;
         let filter = Filter::from_query(query).ok_or(UnsupportedQuery::CreatorTooLong)?;
@@ -152,7 +158,7 @@ impl<'a> PageSearch<'a> {
         }
         let total = self.request(node, Window::Total).await?.total_hits;
         if total <= page.offset() {
-            return Ok(ChartsetPage { items: Vec::new(), total, position: None });
+            return Ok(ChartsetPage { items: Vec::new(), total, next: None, position: None });
         }
         if let Some(window) = Window::from_end(page, total) {
             let mut response = self.request(node, window).await?;
@@ -223,12 +229,16 @@ impl<'a> PageSearch<'a> {
         } else if !positions.is_sorted_by(|a, b| a.is_before(b, self.query.direction)) {
             return Err(SearchError::invalid_response(OPERATION, "the page is out of order"));
         }
-        Ok(ChartsetPage { items, total, position: None })
+        let continues = page.offset() + items.len() as u64 != total;
+        let last = positions.pop().filter(|_| continues && !self.by_relevance);
+        let next = last.and_then(|last| last.in_list(self.query.sort));
+        Ok(ChartsetPage { items, total, next, position: None })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use chart_index_domain::search::After;
     use serde_json::json;
 
     use super::*;
@@ -304,6 +314,7 @@ mod tests {
                 Some(UnsupportedQuery::CreatorTooLong),
             ),
             (SearchQuery { text: text("a"), ..worst.clone() }, Some(UnsupportedQuery::AscendingRelevance)),
+            (SearchQuery { after: Some(After::Start), ..query() }, Some(UnsupportedQuery::Cursor)),
             (SearchQuery { text: text("!"), ..worst.clone() }, None),
             (worst, None),
             (query(), None),

@@ -57,7 +57,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use chart_index_domain::search::{Direction, IndexedChartset, Sort};
+use chart_index_domain::search::{Direction, IndexedChartset, ListPosition, Sort, SortValue};
 use chart_index_domain::{ChartsetId, hex, text};
 use serde::de::{self, IntoDeserializer as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -253,6 +253,21 @@ impl Position {
         let keys = if direction == Direction::Descending { keys.reverse() } else { keys };
         keys.then(self.id.cmp(&next.id)) == Ordering::Less
     }
+
+    /// The position in the form of cursors; `None` if the key is none of this sort.
+    #[expect(clippy::cast_possible_truncation, reason = "times and lengths are integers")]
+    pub(crate) fn in_list(&self, sort: Sort) -> Option<ListPosition> {
+        let value = match (sort, &self.key) {
+            (Sort::Updated | Sort::Length, Key::Number(number)) => SortValue::Integer(*number as i64),
+            (Sort::Bpm | Sort::Density, Key::Number(number)) => SortValue::Number(*number),
+            (Sort::Title | Sort::Artist, Key::Digits(digits)) => {
+                let name = String::from_utf8(hex::decode_any(digits.strip_prefix('x')?)?);
+                SortValue::Name(name.ok()?)
+            }
+            _ => return None,
+        };
+        Some(ListPosition { value, id: self.id })
+    }
 }
 
 #[cfg(test)]
@@ -385,6 +400,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn names_of_positions_are_decoded(name in "\\PC{0,30}") {
+            let name = text::sort_key(&name);
+            let position = Position { key: Key::Digits(digits(&name, usize::MAX)), id: ChartsetId::from_bytes([1; 8]) };
+            let expected = ListPosition { value: SortValue::Name(name), id: position.id };
+            prop_assert_eq!(position.in_list(Sort::Title), Some(expected));
+            prop_assert_eq!(position.in_list(Sort::Bpm), None);
+        }
+
         #[test]
         fn coarse_name_keys_never_contradict_names(a in "\\PC{0,30}", b in "\\PC{0,30}", bytes in 1_usize..10) {
             let names = text::sort_key(&a).cmp(&text::sort_key(&b));

@@ -62,6 +62,7 @@ mod put_chartset_sql;
 mod removal;
 mod removal_lock;
 mod rows;
+mod search_order;
 #[cfg(test)]
 mod search_plan_tests;
 mod search_sql;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chart_index_domain::ReadError;
-use chart_index_domain::search::{ChartsetPage, Engine, ListItem, SearchIndex, SearchQuery};
+use chart_index_domain::search::{
+    ChartsetPage, Engine, ListItem, ListPosition, SearchIndex, SearchQuery, Sort, SortValue,
+};
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row};
 
@@ -66,7 +68,7 @@ impl PostgresSearch {
     async fn page_and_total(&self, query: &SearchQuery) -> Result<(ChartsetPage, Total), ReadError> {
         // The total for a text or for part of a name also determines how to find the matches.
         let has_text = query.text.is_some() || query.creator.is_some();
-        if !has_text && query.page.offset() <= MAX_OFFSET_WITHOUT_TOTAL {
+        if !has_text && query.offset() <= MAX_OFFSET_WITHOUT_TOTAL {
             return self.read_page(query, None).await;
         }
         let total = self.count(query).await?;
@@ -101,8 +103,15 @@ impl PostgresSearch {
         let rows = self.fetch(|statement| push_page(statement, query, total)).await?;
         let total = parse_total(&rows).map_err(decode_error)?;
         let items = rows.iter().filter_map(|row| parse_item(row).transpose());
-        let items = items.collect::<Result<_, _>>().map_err(decode_error)?;
-        Ok((ChartsetPage { items, total: total.count, position: None }, total))
+        let mut items = items.collect::<Result<Vec<_>, _>>().map_err(decode_error)?;
+        let continues = match query.after {
+            Some(_) => items.len() > query.page.size() as usize,
+            None => query.offset() + (items.len() as u64) < total.count,
+        };
+        items.truncate(query.page.size() as usize);
+        let last = items.len().checked_sub(1).filter(|_| continues).map(|last| &rows[last]);
+        let next = last.map(|row| parse_position(query, row)).transpose().map_err(decode_error)?;
+        Ok((ChartsetPage { items, total: total.count, next, position: None }, total))
     }
 
     /// Runs a statement on a connection of the pool. A search that waits for the count of another search holds
@@ -134,6 +143,20 @@ fn parse_item(row: &PgRow) -> Result<Option<ListItem>, sqlx::Error> {
     let columns = ListedColumns::from_row(row)?;
     let chartset = columns.into_chartset(parse_chartset_id(&id)?)?;
     ListItem::new(&chartset).map(Some).map_err(corrupt)
+}
+
+/// Parses the position of a row in the order of the query.
+fn parse_position(query: &SearchQuery, row: &PgRow) -> Result<ListPosition, sqlx::Error> {
+    let value = match query.sort {
+        Sort::Bpm | Sort::Density => SortValue::Number(row.try_get("key")?),
+        Sort::Title | Sort::Artist => SortValue::Name(row.try_get("key")?),
+        Sort::Relevance if query.text.is_some() => {
+            let rank: i32 = row.try_get("relevance")?;
+            SortValue::Relevance(u8::try_from(rank).map_err(corrupt)?, row.try_get("key")?)
+        }
+        Sort::Updated | Sort::Length | Sort::Relevance => SortValue::Integer(row.try_get("key")?),
+    };
+    Ok(ListPosition { value, id: parse_chartset_id(row.try_get("id")?)? })
 }
 
 #[async_trait]

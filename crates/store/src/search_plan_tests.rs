@@ -1,7 +1,10 @@
 //! Checks the query plans of searches: which index they use, and that they sort or read no whole table
 //! unnecessarily.
 
-use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort, parse_query_string};
+use chart_index_domain::ChartsetId;
+use chart_index_domain::search::{
+    After, Direction, ListPosition, PageRequest, SearchQuery, Sort, SortValue, parse_query_string,
+};
 use chart_index_tests::TestDatabase;
 use serde_json::Value;
 use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
@@ -156,6 +159,39 @@ async fn pages_use_the_index_of_their_sort() {
             for (query, total) in [(&query, None), (&query, Some(2_400)), (&last, Some(2_400))] {
                 let plan = catalogue.page_plan(query, total).await;
                 assert!(plan.is_index_only_scan(&index_of(sort)), "{query:?}: {:?}", plan.steps());
+            }
+        }
+    }
+}
+
+/// The position within ties: 25 chartsets have each density.
+#[tokio::test]
+async fn pages_after_a_cursor_begin_at_their_position() {
+    let catalogue = Catalogue::create().await;
+    for filter in FILTERS {
+        for (sort, direction) in orders() {
+            let value = match sort {
+                Sort::Updated | Sort::Relevance => SortValue::Integer(800),
+                Sort::Title => SortValue::Name("title 8".into()),
+                Sort::Artist => SortValue::Name("artist 200".into()),
+                Sort::Bpm => SortValue::Number(150.0),
+                Sort::Length => SortValue::Integer(63_000),
+                Sort::Density => SortValue::Number(20.0),
+            };
+            let after = Some(After::Position(ListPosition { value, id: ChartsetId::from_bytes([0; 8]) }));
+            let query = SearchQuery { sort, direction, after, ..parse_query_string(filter).unwrap() };
+            let page = catalogue.page_plan(&query, Some(2_400)).await.page();
+            let scans: Vec<_> =
+                page.nodes().into_iter().filter(|node| node["Index Name"].is_string()).collect();
+            assert_eq!(scans.len(), 2, "{query:?}: {:?}", page.steps());
+            for scan in scans {
+                let column =
+                    ["updated_at_ms", "title_sort", "artist_sort", "bpm_max", "length_max_ms", "density_max"]
+                        .into_iter()
+                        .any(|column| {
+                            scan["Index Cond"].as_str().is_some_and(|condition| condition.contains(column))
+                        });
+                assert!(scan["Index Name"] == index_of(sort) && column, "{query:?}: {scan:#}");
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Builds the statements of a search.
 
-use chart_index_domain::search::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
+use chart_index_domain::search::{Bounds, KeySet, SearchQuery, SortValue};
 use chart_index_domain::{KeyCount, text};
 use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
 use crate::derived_columns::listed_columns;
+use crate::search_order::{Order, Range, Rank, Slice, bigint, position};
 use crate::sql_text::{contains_pattern, replace_nul};
 use crate::text_search::tsquery;
 
@@ -26,24 +27,27 @@ macro_rules! catalogue_state {
           ) AS pending_changes)"
     };
 }
+
 /// Appends the statement for a page: its rows, the total and the state of the catalogue, all of one snapshot.
+/// After a cursor there is one row more than the page has, if the list continues.
 ///
 /// It counts if no total is given. Separate subqueries for the count and the page have separate plans: the page
 /// is read from the index of its sort up to its end. The page is found by id and sort key; only its own rows
 /// are joined with the columns that lists show.
 pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, total: Option<u64>) {
     let order = Order::new(query);
-    let slice = Slice::new(query.page, total);
-    sql.push("SELECT state.*, total, chartset.id, ").push(listed_columns!());
+    let slice = Slice::new(query, total);
+    sql.push("SELECT state.*, total, page.*, chartset.id, ").push(listed_columns!());
     sql.push(" FROM ").push(catalogue_state!()).push(" AS state CROSS JOIN ");
     match total {
         Some(total) => _ = sql.push("(SELECT ").push_bind(bigint(total)).push(" AS total) AS counted"),
         None => push_total(sql, query),
     }
     sql.push(" LEFT JOIN (");
-    match (&order.relevance_to, TextLookup::new(total, &slice)) {
-        (Some(text), TextLookup::OneByOne) => push_best_of_ranks(sql, query, text, &order, &slice),
-        (_, lookup) => push_list(sql, query, total, lookup, &order),
+    let lookup = TextLookup::new(total, &slice);
+    match Part::in_index_order(query, total, lookup, &order) {
+        Some(parts) => push_parts(sql, query, &parts, &order, &slice),
+        None => push_list(sql, query, total, lookup, &order),
     }
     sql.push(" ORDER BY ").push(order.terms(slice.from_end));
     sql.push(" LIMIT ").push_bind(bigint(slice.limit));
@@ -52,7 +56,7 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
     sql.push(order.terms(false));
 }
 
-/// Appends the query for the ids and sort keys of all matches.
+/// Appends the query for the ids and sort keys of all matches, or of those after the position of a cursor.
 fn push_list(
     sql: &mut QueryBuilder<Postgres>,
     query: &SearchQuery,
@@ -60,6 +64,10 @@ fn push_list(
     lookup: TextLookup,
     order: &Order,
 ) {
+    let position = position(query);
+    if position.is_some() {
+        sql.push("SELECT * FROM (");
+    }
     sql.push("SELECT listed.id AS page_id, ");
     order.push_keys(sql);
     sql.push(" FROM ");
@@ -71,31 +79,80 @@ fn push_list(
     } else {
         push_filter(sql, query, lookup);
     }
+    if let Some(position) = position {
+        sql.push(") AS matches WHERE ");
+        order.push_is_after(sql, position);
+    }
 }
 
-/// Appends the query for the ids and sort keys of the matches that a page by relevance may contain: of each
-/// rank, as many as there are up to the end of the page. Within a rank the order is that of an index, so only a
-/// few of the matches of a common text are read.
-fn push_best_of_ranks(
+/// A part of a list that an index returns in the order of the list.
+struct Part {
+    /// The matches of this rank only.
+    rank: Option<Rank>,
+    range: Range,
+}
+
+impl Part {
+    /// The parts that make up a list in this order; `None` if its matches are found together and then sorted.
+    ///
+    /// A list by relevance has a part for each rank: the order within a rank is that of an index, so only a few
+    /// of the matches of a common text are read. The rest of a list after a position has two parts: a single
+    /// condition would skip all chartsets with the same key as the position.
+    fn in_index_order(
+        query: &SearchQuery,
+        total: Option<u64>,
+        lookup: TextLookup,
+        order: &Order,
+    ) -> Option<Vec<Self>> {
+        let position = position(query);
+        let has_few =
+            query.text.is_some() && lookup == TextLookup::Index || filters_before_sorting(query, total);
+        if has_few || position.is_none() && order.relevance_to.is_none() {
+            return None;
+        }
+        let ranks = order.ranks();
+        let Some(position) = position else {
+            return Some(ranks.into_iter().map(|rank| Self { rank, range: Range::All }).collect());
+        };
+        let rank = match position.value {
+            SortValue::Relevance(number, _) => Some(Rank::from_number(number)?),
+            _ => None,
+        };
+        let rest = ranks.into_iter().skip_while(|other| *other != rank).skip(1);
+        let ranges = [Range::Tied, Range::After].map(|range| Self { rank, range });
+        Some(ranges.into_iter().chain(rest.map(|rank| Self { rank, range: Range::All })).collect())
+    }
+}
+
+/// Appends the query for the ids and sort keys of each part, up to the end of the page.
+fn push_parts(
     sql: &mut QueryBuilder<Postgres>,
     query: &SearchQuery,
-    text: &str,
+    parts: &[Part],
     order: &Order,
     slice: &Slice,
 ) {
-    let order_of_rank = Order { relevance_to: None, ..*order };
-    sql.push("SELECT page_id, relevance, key FROM (");
-    for (position, rank) in Rank::ALL.into_iter().enumerate() {
-        sql.push(if position > 0 { ") UNION ALL (SELECT " } else { "(SELECT " });
-        sql.push("listed.id AS page_id, ").push(rank.number()).push(" AS relevance, ");
-        order_of_rank.push_keys(sql);
+    let order_of_part = Order { relevance_to: None, ..*order };
+    sql.push("SELECT * FROM (");
+    for (index, Part { rank, range }) in parts.iter().enumerate() {
+        sql.push(if index > 0 { ") UNION ALL (SELECT " } else { "(SELECT " });
+        sql.push("listed.id AS page_id, ");
+        if let Some(rank) = rank {
+            sql.push(rank.number()).push(" AS relevance, ");
+        }
+        order_of_part.push_keys(sql);
         sql.push(" FROM ");
         push_filter(sql, query, TextLookup::OneByOne);
-        rank.push_condition(sql, text);
-        sql.push(" ORDER BY ").push(order_of_rank.terms(slice.from_end));
+        if let (Some(rank), Some(text)) = (rank, &order.relevance_to) {
+            rank.push_condition(sql, text);
+        }
+        if let Some(position) = position(query) {
+            order.push_range(sql, *range, position);
+        }
+        sql.push(" ORDER BY ").push(order_of_part.terms(slice.from_end));
         sql.push(" LIMIT ").push_bind(bigint(slice.end()));
     }
-    sql.push(")) AS ranks");
+    sql.push(")) AS parts");
 }
 
 /// Whether to find the matches first and then sort them. The planner cannot estimate the matches for part of a
@@ -115,10 +172,6 @@ fn push_total(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
     sql.push("(SELECT count(*) AS total FROM ");
     push_filter(sql, query, TextLookup::Index);
     sql.push(") AS counted");
-}
-
-fn bigint(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// How the matches of a text are found.
@@ -213,122 +266,6 @@ fn whole_milliseconds(bounds: Bounds) -> (Option<i64>, Option<i64>) {
     (bounds.min.map(|min| min.ceil() as i64), bounds.max.map(|max| max.floor() as i64))
 }
 
-/// The rows of a page, counted from one end of the list.
-#[derive(Debug, PartialEq, Eq)]
-struct Slice {
-    limit: u64,
-    offset: u64,
-    from_end: bool,
-}
-
-impl Slice {
-    /// Counts from the nearer end if the total is known, so that at most half of the list is skipped.
-    fn new(page: PageRequest, total: Option<u64>) -> Self {
-        let (size, before) = (u64::from(page.size()), page.offset());
-        let Some(total) = total else { return Self { limit: size, offset: before, from_end: false } };
-        let limit = size.min(total.saturating_sub(before));
-        let after = total.saturating_sub(before).saturating_sub(limit);
-        if limit > 0 && after < before {
-            Self { limit, offset: after, from_end: true }
-        } else {
-            // After the last page the result is empty, so no rows need to be skipped.
-            Self { limit, offset: if limit == 0 { 0 } else { before }, from_end: false }
-        }
-    }
-
-    /// The number of rows up to the end of the page.
-    const fn end(&self) -> u64 {
-        self.offset.saturating_add(self.limit)
-    }
-}
-
-/// How well a chartset matches the text: the first key of an order by relevance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rank {
-    /// The folded title is the text.
-    Title,
-    /// The folded title starts with the text.
-    StartOfTitle,
-    Other,
-}
-
-impl Rank {
-    const ALL: [Self; 3] = [Self::Title, Self::StartOfTitle, Self::Other];
-
-    const fn number(self) -> &'static str {
-        match self {
-            Self::Title => "2",
-            Self::StartOfTitle => "1",
-            Self::Other => "0",
-        }
-    }
-
-    /// Appends the condition that chartsets of this rank, and no others, meet.
-    fn push_condition(self, sql: &mut QueryBuilder<Postgres>, text: &str) {
-        let text = || text.to_owned();
-        match self {
-            Self::Title => _ = sql.push(" AND title_sort = ").push_bind(text()),
-            Self::StartOfTitle => {
-                sql.push(" AND starts_with(title_sort, ").push_bind(text());
-                sql.push(") AND title_sort <> ").push_bind(text());
-            }
-            Self::Other => _ = sql.push(" AND NOT starts_with(title_sort, ").push_bind(text()).push(")"),
-        }
-    }
-}
-
-/// The order of a page: one key, or the relevance and then the time of the last change.
-struct Order {
-    /// The folded text, if the order is by relevance.
-    relevance_to: Option<String>,
-    column: &'static str,
-    direction: Direction,
-}
-
-impl Order {
-    fn new(query: &SearchQuery) -> Self {
-        let column = match query.sort {
-            Sort::Updated | Sort::Relevance => "updated_at_ms",
-            Sort::Title => "title_sort",
-            Sort::Artist => "artist_sort",
-            Sort::Bpm => "bpm_max",
-            Sort::Length => "length_max_ms",
-            Sort::Density => "density_max",
-        };
-        let relevance_to = match (query.sort, &query.text) {
-            (Sort::Relevance, Some(text)) => Some(text::sort_key(&replace_nul(text))),
-            _ => None,
-        };
-        Self { relevance_to, column, direction: query.direction }
-    }
-
-    /// Appends the sort keys to the selected columns.
-    fn push_keys(&self, sql: &mut QueryBuilder<Postgres>) {
-        if let Some(text) = &self.relevance_to {
-            sql.push("CASE WHEN title_sort = ").push_bind(text.clone());
-            sql.push(" THEN 2 WHEN starts_with(title_sort, ").push_bind(text.clone());
-            sql.push(") THEN 1 ELSE 0 END AS relevance, ");
-        }
-        sql.push("listed.").push(self.column).push(" AS key");
-    }
-
-    /// The terms of `ORDER BY`, or of the reverse order. Ties are ordered by ascending id in both directions of
-    /// the key; the reverse order has descending ids.
-    fn terms(&self, reversed: bool) -> String {
-        let (direction, id_direction) = match (self.direction, reversed) {
-            (Direction::Ascending, false) => ("asc", "asc"),
-            (Direction::Descending, false) => ("desc", "asc"),
-            (Direction::Ascending, true) => ("desc", "desc"),
-            (Direction::Descending, true) => ("asc", "desc"),
-        };
-        let relevance = match self.relevance_to {
-            Some(_) => format!("relevance {direction}, "),
-            None => String::new(),
-        };
-        format!("{relevance}key {direction}, page_id {id_direction}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,25 +278,5 @@ mod tests {
         assert_eq!(values(&[7]), [128, 144, 160, 176, 192, 208, 224, 240]);
         assert_eq!(values(&[4, 5, 6, 7]).len(), 15);
         assert_eq!(values(&[4, 5]).len(), 12);
-    }
-
-    #[test]
-    fn pages_are_read_from_the_nearer_end() {
-        let slice = |limit, offset, from_end| Slice { limit, offset, from_end };
-        for (page, total, expected) in [
-            (1, None, slice(30, 0, false)),
-            (9, None, slice(30, 240, false)),
-            (1, Some(100), slice(30, 0, false)),
-            (2, Some(90), slice(30, 30, false)),
-            (2, Some(89), slice(30, 29, true)),
-            (3, Some(100), slice(30, 10, true)),
-            (4, Some(100), slice(10, 0, true)),
-            (5, Some(100), slice(0, 0, false)),
-            (1, Some(0), slice(0, 0, false)),
-            (1, Some(7), slice(7, 0, false)),
-            (i64::MAX, Some(100), slice(0, 0, false)),
-        ] {
-            assert_eq!(Slice::new(PageRequest::clamped(page, 30), total), expected, "{page} of {total:?}");
-        }
     }
 }

@@ -55,6 +55,7 @@ impl TotalKey {
             sort: Sort::default(),
             direction: Direction::default(),
             page: PageRequest::default(),
+            after: None,
             ..query.clone()
         };
         Self(*blake3::hash(format!("{sequence} {filter:?}").as_bytes()).as_bytes())
@@ -72,7 +73,12 @@ mod tests {
 
     #[test]
     fn equal_filters_have_equal_keys() {
-        let lists = ["q=x&keys=4,7", "q=x&keys=7,4&sort=title&order=desc", "q=x&keys=4,7&page=9&perPage=60"];
+        let lists = [
+            "q=x&keys=4,7",
+            "q=x&keys=7,4&sort=title&order=desc",
+            "q=x&keys=4,7&page=9&perPage=60",
+            "q=x&keys=4,7&after=start",
+        ];
         assert!(lists.iter().all(|list| key(list) == key(lists[0])));
     }
 

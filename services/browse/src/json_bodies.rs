@@ -1,6 +1,6 @@
 //! The JSON bodies of the list and the detail (docs/api.md, "Chartset list" and "Chartset detail").
 
-use chart_index_domain::search::{ChartsetPage, ListItem, PageRequest};
+use chart_index_domain::search::{ChartsetPage, ListItem, SearchQuery};
 use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,11 +15,21 @@ pub(crate) struct ListBody<'a> {
     total: u64,
     page: u32,
     per_page: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next_after: Option<String>,
 }
 
 impl<'a> ListBody<'a> {
-    pub(crate) fn new(page: &'a ChartsetPage, request: PageRequest) -> Self {
-        Self { items: &page.items, total: page.total, page: request.number(), per_page: request.size() }
+    pub(crate) fn new(page: &'a ChartsetPage, query: &SearchQuery) -> Self {
+        let next = page.next.as_ref().filter(|_| query.after.is_some());
+        Self {
+            items: &page.items,
+            total: page.total,
+            page: query.page.number(),
+            per_page: query.page.size(),
+            next_after: next.map(|position| query.cursor_after(position)),
+        }
     }
 
     /// The capacity to reserve: the length of the JSON, or a few bytes more.
@@ -27,7 +37,10 @@ impl<'a> ListBody<'a> {
         /// `{"items":[…],"total":…,"page":…,"perPage":…}` with the longest numbers.
         const ENVELOPE: usize = 96;
         const COMMA: usize = 1;
-        ENVELOPE + self.items.iter().map(|item| item.as_str().len() + COMMA).sum::<usize>()
+        /// `,"nextAfter":"…"`.
+        const NEXT: usize = 15;
+        let next = self.next_after.as_ref().map_or(0, |cursor| NEXT + cursor.len());
+        ENVELOPE + next + self.items.iter().map(|item| item.as_str().len() + COMMA).sum::<usize>()
     }
 }
 
@@ -78,8 +91,14 @@ impl<'a> ChartEntry<'a> {
 
 #[cfg(test)]
 mod tests {
+    use chart_index_domain::search::{ListPosition, SortValue, parse_query_string};
+
     use super::*;
     use crate::tests::{detail, without_source};
+
+    fn query(query_string: &str) -> SearchQuery {
+        parse_query_string(query_string).unwrap()
+    }
 
     fn pretty(value: &impl Serialize) -> String {
         serde_json::to_string_pretty(value).unwrap()
@@ -91,19 +110,27 @@ mod tests {
             [detail(), without_source()].map(|detail| ListItem::new(&detail.chartset).unwrap());
         let expected =
             format!(r#"{{"items":[{},{}],"total":62,"page":2,"perPage":60}}"#, one.as_str(), other.as_str());
-        let page = ChartsetPage { items: vec![one, other], total: 62, position: None };
-        let body = ListBody::new(&page, PageRequest::clamped(2, 500));
+        let next = Some(ListPosition { value: SortValue::Integer(7), id: detail().chartset.id });
+        let page = ChartsetPage { items: vec![one, other], total: 62, next, position: None };
+        let body = ListBody::new(&page, &query("page=2&perPage=500"));
         assert_eq!(serde_json::to_string(&body).unwrap(), expected);
         assert!((expected.len()..expected.len() + 96).contains(&body.capacity()));
-        let longest = ChartsetPage { items: Vec::new(), total: u64::MAX, position: None };
-        let body = ListBody::new(&longest, PageRequest::clamped(i64::MAX, 60));
+        let longest = ChartsetPage { items: Vec::new(), total: u64::MAX, ..page };
+        let body = ListBody::new(&longest, &query("page=99999999999&perPage=60"));
         assert!(serde_json::to_string(&body).unwrap().len() <= body.capacity());
+        let body = ListBody::new(&longest, &query("after=start"));
+        let json = serde_json::to_string(&body).unwrap();
+        assert!(
+            json.ends_with(r#","page":1,"perPage":30,"nextAfter":"AQABAAAAAqGhoaGhoaGhAAAAAAAAAAc"}"#),
+            "{json}"
+        );
+        assert!(json.len() <= body.capacity());
     }
 
     #[test]
     fn page_past_the_last_is_empty_with_the_true_total() {
-        let page = ChartsetPage { items: Vec::new(), total: 62, position: None };
-        insta::assert_snapshot!(pretty(&ListBody::new(&page, PageRequest::clamped(9, 30))), @r#"
+        let page = ChartsetPage { items: Vec::new(), total: 62, next: None, position: None };
+        insta::assert_snapshot!(pretty(&ListBody::new(&page, &query("page=9"))), @r#"
         {
           "items": [],
           "total": 62,

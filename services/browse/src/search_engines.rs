@@ -226,7 +226,7 @@ impl PageFormat for JsonFormat {
     }
 
     async fn render(&self, search: Search, page: ChartsetPage) -> Result<CachedResponse, ReadError> {
-        let list = ListBody::new(&page, search.query.page);
+        let list = ListBody::new(&page, &search.query);
         Ok(TextBody::json_sized(&list, list.capacity())?.into_cached())
     }
 }
@@ -252,5 +252,6 @@ mod tests {
         let name = |query| cache_name(&parse_query_string(query).unwrap()).unwrap();
         assert_eq!(name("sort=title&page=2"), name("page=2&sort=title&order=asc&ignored=1"));
         assert_ne!(name("sort=title&page=2"), name("sort=title&page=3"));
+        assert_ne!(name("after=start"), name(""));
     }
 }

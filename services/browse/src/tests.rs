@@ -124,7 +124,7 @@ impl SearchIndex for FakeEngine {
             return Err(ReadError::Unavailable { operation: "search chartsets", source: "test".into() });
         }
         let items = vec![ListItem::new(&detail().chartset).unwrap()];
-        Ok(ChartsetPage { items, total: 1, position: None })
+        Ok(ChartsetPage { items, total: 1, next: None, position: None })
     }
 }
 

@@ -35,7 +35,7 @@ impl SearchIndex for FakeMeilisearch {
         match query.sort {
             Sort::Length => Err(ReadError::Unsupported { operation, source }),
             Sort::Density => Err(ReadError::Unavailable { operation, source }),
-            _ => Ok(ChartsetPage { items: Vec::new(), total: 0, position: None }),
+            _ => Ok(ChartsetPage { items: Vec::new(), total: 0, next: None, position: None }),
         }
     }
 }

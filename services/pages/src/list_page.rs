@@ -135,7 +135,7 @@ impl PageFormat for HtmlFormat {
             layout: self.layout(&query, page.total),
             form: FilterForm::new(&query),
             chips: chips(&query),
-            result: Some(ResultView::new(&query, page.total, sets, drops, search.is_fallback)),
+            result: Some(ResultView::new(&query, &page, sets, drops, search.is_fallback)),
         };
         Ok(TextBody::new(render(&template)?).into_cached())
     }
@@ -159,7 +159,8 @@ impl HtmlFormat {
     }
 
     fn layout(&self, query: &ListQuery, total: u64) -> Layout {
-        let canonical = query.with_view(View::default());
+        let canonical = query.with_page(query.search.page.number()).with_view(View::default());
+        let json = query.with_view(View::default());
         let filters =
             query.filters().into_iter().map(|filter| describe(filter, &query.search).1).collect::<Vec<_>>();
         let title = if filters.is_empty() { "Charts".to_owned() } else { filters.join(", ") };
@@ -169,7 +170,7 @@ impl HtmlFormat {
         );
         Layout {
             description,
-            json: Some(canonical.path_below("/api/chartsets")),
+            json: Some(json.path_below("/api/chartsets")),
             feed: Some(query.selection().path_below("/feed.atom")),
             ..Layout::new(title, canonical.path(), self.state.settings.public_url.as_ref())
         }
@@ -232,12 +233,12 @@ struct DropLink {
 impl ResultView {
     fn new(
         query: &ListQuery,
-        total: u64,
+        page: &ChartsetPage,
         sets: Vec<SetView>,
         drops: Vec<DropLink>,
         is_fallback: bool,
     ) -> Self {
-        let start = query.search.page.offset() + 1;
+        let (start, total) = (query.search.page.offset() + 1, page.total);
         let is_past_the_end = total > 0 && sets.is_empty();
         let last = u32::try_from(last_page(query, total)).unwrap_or(u32::MAX);
         let selection = query.selection();
@@ -247,12 +248,14 @@ impl ResultView {
             sorts: sorts(query),
             views: views(query),
             view: query.view.as_str(),
-            pagination: Pagination::new(query, total),
+            pagination: Pagination::new(query, total, page.next.as_ref()),
             drops,
             last_page: is_past_the_end.then(|| query.with_page(last).path()),
             random: selection.path_below("/random"),
             feed: selection.path_below("/feed.atom"),
-            is_without_typo_tolerance: is_fallback && query.search.text.is_some(),
+            is_without_typo_tolerance: is_fallback
+                && query.search.text.is_some()
+                && query.search.after.is_none(),
             sets,
         }
     }

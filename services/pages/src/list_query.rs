@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use chart_index_domain::KeyCount;
 use chart_index_domain::search::{
-    Bounds, KeySet, PageRequest, ParameterError, SearchQuery, Sort, parse_query_string,
+    After, Bounds, KeySet, ListPosition, PageRequest, ParameterError, SearchQuery, Sort, parse_query_string,
 };
 use chart_index_http::ApiError;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -135,7 +135,10 @@ impl ListQuery {
         let keys = search.keys.iter().map(|keys| keys.get().to_string()).collect::<Vec<_>>().join(",");
         let order = (search.direction != search.sort.default_direction()).then(|| search.direction.as_str());
         let sort = (search.sort != Sort::default()).then(|| search.sort.as_str());
+        // A cursor has the number of its page.
+        let number_of_page = if search.after.is_some() { 1 } else { search.page.number() };
         let parameters = [
+            ("after", search.cursor().map(Cow::Owned)),
             ("bpmMax", number(search.bpm.max)),
             ("bpmMin", number(search.bpm.min)),
             ("creator", search.creator.as_deref().map(Cow::Borrowed)),
@@ -144,7 +147,7 @@ impl ListQuery {
             ("lengthMax", seconds(search.length_ms.max)),
             ("lengthMin", seconds(search.length_ms.min)),
             ("order", order.map(Cow::Borrowed)),
-            ("page", page(search.page.number(), 1)),
+            ("page", page(number_of_page, 1)),
             ("perPage", page(search.page.size(), PageRequest::DEFAULT_SIZE)),
             ("q", search.text.as_deref().map(Cow::Borrowed)),
             ("sort", sort.map(Cow::Borrowed)),
@@ -197,10 +200,17 @@ impl ListQuery {
         query
     }
 
-    /// The same query for another page.
+    /// The same query for the page with this number.
     pub(crate) fn with_page(&self, number: u32) -> Self {
         let page = PageRequest::clamped(number.into(), self.search.page.size().into());
-        Self { search: SearchQuery { page, ..self.search.clone() }, view: self.view }
+        Self { search: SearchQuery { page, after: None, ..self.search.clone() }, view: self.view }
+    }
+
+    /// The same query for the page after this one, which begins after the position.
+    pub(crate) fn after(&self, position: &ListPosition) -> Self {
+        let mut next = self.with_page(self.search.page.number().saturating_add(1));
+        next.search.after = Some(After::Position(position.clone()));
+        next
     }
 
     /// The same query, shown in another way.
@@ -210,7 +220,7 @@ impl ListQuery {
 
     /// The query without a page and a view: what a feed or a random choice takes.
     pub(crate) fn selection(&self) -> Self {
-        let search = SearchQuery { page: PageRequest::default(), ..self.search.clone() };
+        let search = SearchQuery { page: PageRequest::default(), after: None, ..self.search.clone() };
         Self { search, view: View::default() }
     }
 }
@@ -249,6 +259,10 @@ mod tests {
             ("lengthMin=64.1&view=table&sort=title", "/?lengthMin=64.1&sort=title&view=table"),
             ("sort=title&order=desc&page=3&perPage=60", "/?order=desc&page=3&perPage=60&sort=title"),
             ("q=%E6%97%8B+%26+%23%2B%3D%25", "/?q=%E6%97%8B+%26+%23%2B%3D%25"),
+            (
+                "view=cards&perPage=60&after=AQABAAAAAqGhoaGhoaGhAAABoMRQbAA",
+                "/?after=AQABAAAAAqGhoaGhoaGhAAABoMRQbAA&perPage=60&view=cards",
+            ),
         ] {
             let parsed = query(sent);
             assert_eq!(parsed.path(), path, "{sent}");

@@ -1,5 +1,7 @@
 //! Links to the pages of a list.
 
+use chart_index_domain::search::ListPosition;
+
 use crate::format;
 use crate::list_query::ListQuery;
 
@@ -26,11 +28,18 @@ pub(crate) struct PageLink {
 
 impl Pagination {
     /// The pages of a list with this many sets; `None` if it has a single page, which is shown.
-    pub(crate) fn new(query: &ListQuery, total: u64) -> Option<Self> {
+    ///
+    /// The next page begins after the last set of this one, whatever is added before it. The page after one
+    /// that was asked for by number has the next number. So have pages with a text: a cursor leads to
+    /// PostgreSQL, which tolerates no typos.
+    pub(crate) fn new(query: &ListQuery, total: u64, next: Option<&ListPosition>) -> Option<Self> {
         let (current, last) = (u64::from(query.search.page.number()), last_page(query, total));
-        if last <= 1 && current <= 1 {
+        let has_cursor = query.search.after.is_some();
+        if last <= 1 && current <= 1 && !has_cursor {
             return None;
         }
+        let continues = has_cursor || current == 1 && query.search.text.is_none();
+        let after = next.filter(|_| continues).map(|position| query.after(position).path());
         let path = |number: u64| query.with_page(u32::try_from(number).unwrap_or(u32::MAX)).path();
         let shown = (1..=last).filter(|number| is_shown(*number, current, last)).collect::<Vec<_>>();
         let mut before = 0;
@@ -44,11 +53,11 @@ impl Pagination {
                 follows_gap,
             }
         });
-        let parameters = query.parameters().into_iter().filter(|(name, _)| *name != "page");
+        let parameters = query.parameters().into_iter().filter(|(name, _)| !["after", "page"].contains(name));
         Some(Self {
             links: links.collect(),
             previous: (current > 1).then(|| path((current - 1).min(last))),
-            next: (current < last).then(|| path(current + 1)),
+            next: after.or_else(|| (!has_cursor && current < last).then(|| path(current + 1))),
             last,
             parameters: parameters.map(|(name, value)| (name, value.into_owned())).collect(),
         })
@@ -67,10 +76,13 @@ const fn is_shown(number: u64, current: u64, last: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use chart_index_domain::ChartsetId;
+    use chart_index_domain::search::SortValue;
+
     use super::*;
 
     fn pages(page: u32, total: u64) -> Option<Pagination> {
-        Pagination::new(&ListQuery::parse(&format!("q=a&page={page}")).unwrap().query, total)
+        Pagination::new(&ListQuery::parse(&format!("q=a&page={page}")).unwrap().query, total, None)
     }
 
     fn labels(page: u32, total: u64) -> String {
@@ -103,5 +115,31 @@ mod tests {
         assert_eq!(hrefs(3, 90), (Some("/?page=2&q=a".to_owned()), None));
         assert_eq!(hrefs(99, 90), (Some("/?page=3&q=a".to_owned()), None));
         assert_eq!(hrefs(2, 90).0.as_deref(), Some("/?q=a"));
+    }
+
+    #[test]
+    fn next_page_begins_after_the_last_set() {
+        let value = SortValue::Integer(7);
+        let position = ListPosition { value, id: ChartsetId::from_bytes([0xa1; 8]) };
+        let next = |query_string: &str, position: Option<&ListPosition>| {
+            let query = ListQuery::parse(query_string).unwrap().query;
+            Pagination::new(&query, 90, position).unwrap().next
+        };
+        let second = "/?after=AQABAAAAAqGhoaGhoaGhAAAAAAAAAAc&keys=4";
+        let third = "after=AQABAAAAA6GhoaGhoaGhAAAAAAAAAAc&keys=4";
+        for (query, position, expected) in [
+            ("keys=4", Some(&position), Some(second)),
+            ("keys=4", None, Some("/?keys=4&page=2")),
+            ("keys=4&page=2", Some(&position), Some("/?keys=4&page=3")),
+            ("q=a", Some(&position), Some("/?page=2&q=a")),
+            (third, None, None),
+        ] {
+            assert_eq!(next(query, position).as_deref(), expected, "{query}");
+        }
+        let query = ListQuery::parse(third).unwrap().query;
+        let pages = Pagination::new(&query, 90, Some(&position)).unwrap();
+        assert_eq!(pages.previous.as_deref(), Some("/?keys=4&page=2"));
+        assert_eq!(pages.links.iter().find(|link| link.is_current).unwrap().label, "3");
+        assert_eq!(pages.parameters, [("keys", "4".to_owned())]);
     }
 }

@@ -20,9 +20,8 @@ impl Shortcut {
     pub(crate) fn of_query(query: &SearchQuery, pages: &SourcePages) -> Option<Self> {
         let text = query.text.as_deref()?;
         let without_text = SearchQuery { text: None, ..query.clone() };
-        let sort = (query.sort, query.direction, query.page);
-        let only_text =
-            SearchQuery { sort: sort.0, direction: sort.1, page: sort.2, ..SearchQuery::default() };
+        let SearchQuery { sort, direction, page, ref after, .. } = *query;
+        let only_text = SearchQuery { sort, direction, page, after: after.clone(), ..SearchQuery::default() };
         (without_text == only_text).then(|| Self::of_text(text, pages)).flatten()
     }
 

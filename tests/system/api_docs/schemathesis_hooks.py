@@ -1,5 +1,7 @@
 """What JSON Schema cannot say of parameters (docs/api.md, "Chartset list" and "Changes")."""
 
+import re
+
 import schemathesis
 
 
@@ -9,13 +11,17 @@ def is_number(value):
 
 @schemathesis.hook
 def map_query(context, query):
-    """A lower bound above its upper bound is refused, and a sequence above the last one of the sample library is 410."""
+    """A lower bound above its upper bound is refused, a sequence above the last one of the sample library is 410, and a
+    cursor is one of a response, without a page."""
     for lower, upper in (("bpmMin", "bpmMax"), ("lengthMin", "lengthMax")):
         bounds = [(query or {}).get(name) for name in (lower, upper)]
         if all(map(is_number, bounds)):
             query[lower], query[upper] = sorted(bounds)
     if is_number((query or {}).get("after")):
         query["after"] = int(query["after"]) % 10
+    if re.fullmatch("[A-Za-z0-9_-]+", str((query or {}).get("after", ""))) and isinstance(query["after"], str):
+        query["after"] = "start"
+        query.pop("page", None)
     return query
 
 

@@ -51,6 +51,8 @@ pub(crate) struct Query {
     pub(crate) sort: Sort,
     pub(crate) page: usize,
     pub(crate) per_page: usize,
+    /// A cursor instead of the page number.
+    pub(crate) after: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,11 +186,11 @@ impl Query {
             _ => Filter::Word(names::word(random.below(SETS))),
         };
         let sort = *random.pick(&[Sort::Updated, Sort::Title, Sort::Bpm, Sort::Length]);
-        Self { filter, sort, page: 1, per_page }
+        Self { filter, sort, page: 1, per_page, after: None }
     }
 
     fn path(&self) -> String {
-        let Self { filter, sort, page, per_page } = self;
+        let Self { filter, sort, page, per_page, after } = self;
         let filter = match filter {
             Filter::All => String::new(),
             Filter::Keys(keys) => format!("keys={keys}&"),
@@ -202,7 +204,11 @@ impl Query {
             Sort::Bpm => "bpm",
             Sort::Length => "length",
         };
-        format!("/api/chartsets?{filter}sort={sort}&page={page}&perPage={per_page}")
+        let page = match after {
+            Some(after) => format!("after={after}"),
+            None => format!("page={page}"),
+        };
+        format!("/api/chartsets?{filter}sort={sort}&{page}&perPage={per_page}")
     }
 }
 
@@ -275,6 +281,7 @@ impl Clients {
         while !self.is_stopped() {
             let mut query = Query::random(&mut random, 3);
             query.sort = *random.pick(&[Sort::Title, Sort::Bpm, Sort::Length]);
+            query.after = random.one_in(2).then(|| "start".to_owned());
             let target = Target::Replica(random.below(3) as usize);
             let (start, mut ids) = (self.start.elapsed(), Vec::new());
             let is_complete = loop {
@@ -282,12 +289,15 @@ impl Clients {
                 let Some(response @ Response { status: StatusCode::OK, .. }) = response else { break false };
                 let page = response.json();
                 let items = page["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+                ids.extend(items.iter().filter_map(|item| item["id"].as_str()).map(str::to_owned));
+                let next = page["nextAfter"].as_str().map(str::to_owned);
+                let is_last = if query.after.is_some() { next.is_none() } else { items.is_empty() };
                 // A walk that does not end is complete as well: its sets are more than there are.
-                if items.is_empty() || query.page > SETS as usize {
+                if is_last || query.page > SETS as usize {
                     break true;
                 }
-                ids.extend(items.iter().filter_map(|item| item["id"].as_str()).map(str::to_owned));
                 query.page += 1;
+                query.after = next;
             };
             if is_complete {
                 let walk = Walk { query, start, end: self.start.elapsed(), ids };

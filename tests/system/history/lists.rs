@@ -30,7 +30,11 @@ pub(crate) fn explains(states: &States, state: &State, query: &Query, page: &Val
     }
     let total = page["total"].as_u64().unwrap_or_default();
     if let Some(expected) = expected(appearances, query, names) {
-        let first = (query.page - 1) * query.per_page;
+        let first = match (&query.after, sets.first()) {
+            (None, _) => (query.page - 1) * query.per_page,
+            (Some(_), None) => expected.len(),
+            (Some(_), Some(set)) => expected.iter().position(|other| other == set).unwrap_or(expected.len()),
+        };
         let slice: Vec<_> = expected.iter().skip(first).take(query.per_page).copied().collect();
         let is_same = match query.sort {
             Sort::Updated => slice.len() == sets.len() && sets.iter().all(|set| expected.contains(set)),
@@ -46,7 +50,7 @@ pub(crate) fn explains(states: &States, state: &State, query: &Query, page: &Val
     };
     let certain: Vec<Set> = (0..SETS).filter(|set| !may_match(*set, false)).collect();
     let possible = (0..SETS).filter(|set| may_match(*set, true)).count() as u64;
-    let has_one_page = query.page == 1 && query.per_page >= SETS as usize;
+    let has_one_page = query.page == 1 && query.after.is_none() && query.per_page >= SETS as usize;
     (certain.len() as u64..=possible).contains(&total)
         && (!has_one_page || certain.iter().all(|set| sets.contains(set)))
 }

@@ -1,13 +1,14 @@
 //! The chartset list: query, page, and the trait of search engines.
 
 mod changes;
+mod cursor;
 mod list_item;
 mod query;
 mod query_string;
 
 pub use changes::{CatalogueChanges, UnappliedChanges};
 pub use list_item::ListItem;
-pub use query::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
+pub use query::{After, Bounds, Direction, KeySet, ListPosition, PageRequest, SearchQuery, Sort, SortValue};
 pub use query_string::{MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, parse_integers, parse_query_string};
 
 use async_trait::async_trait;
@@ -21,6 +22,9 @@ pub struct ChartsetPage {
     pub items: Vec<ListItem>,
     /// The exact number of chartsets that match the query.
     pub total: u64,
+    /// The last chartset of the page, after which the list continues; `None` on the last page, and if the
+    /// engine cannot compare positions in this order.
+    pub next: Option<ListPosition>,
     /// The position that the data of the engine had at least; `None` if it searched the catalogue itself.
     pub position: Option<Position>,
 }

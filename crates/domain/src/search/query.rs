@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{KeyCount, SourceKind, text};
+use crate::{ChartsetId, KeyCount, SourceKind, text};
 
 /// A query of the chartset list: filters, order and page. The default is the whole catalogue, newest first.
 ///
@@ -29,11 +29,19 @@ pub struct SearchQuery {
     pub sort: Sort,
     /// Of the sort key.
     pub direction: Direction,
-    /// Page number and size.
+    /// Page number and size. With a cursor the number is only shown.
     pub page: PageRequest,
+    /// Where the page begins, instead of its number.
+    pub after: Option<After>,
 }
 
 impl SearchQuery {
+    /// The number of items before the page, counted from where the list begins or continues.
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        if self.after.is_some() { 0 } else { self.page.offset() }
+    }
+
     /// Whether the query matches no chartset of any catalogue: the text has no letter or digit (docs/api.md,
     /// "Chartset list").
     #[must_use]
@@ -208,4 +216,38 @@ impl Default for PageRequest {
     fn default() -> Self {
         Self { number: 1, size: Self::DEFAULT_SIZE }
     }
+}
+
+/// Where a list begins that is read page after page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum After {
+    /// At its first chartset.
+    Start,
+    /// After this position.
+    Position(ListPosition),
+}
+
+/// The position of a chartset in a list: its value of the sort, and its id, which breaks ties. The chartset
+/// need not be in the list any more.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ListPosition {
+    /// By which the chartset is sorted.
+    pub value: SortValue,
+    /// Of the chartset.
+    pub id: ChartsetId,
+}
+
+/// A value by which lists are sorted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub enum SortValue {
+    /// The time of the last change in Unix epoch milliseconds, or a length in milliseconds. 8 bytes,
+    /// big-endian.
+    Integer(i64),
+    /// BPM or density, finite. 8 bytes, big-endian.
+    Number(f64),
+    /// A folded title or artist, at most [`text::MAX_SORT_KEY_BYTES`]. Their number in 1 byte,
+    /// then UTF-8.
+    Name(String),
+    /// How well a chartset matches the text, then the time of its last change. 1 byte and 8 bytes.
+    Relevance(u8, i64),
 }

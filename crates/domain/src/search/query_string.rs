@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::{Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort};
+use super::{After, Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort, cursor};
 use crate::KeyCount;
 
 /// The maximum length of `q` and `creator`, in characters.
@@ -36,6 +36,7 @@ struct RawQuery<'a> {
     order: Option<Cow<'a, str>>,
     page: Option<Cow<'a, str>>,
     per_page: Option<Cow<'a, str>>,
+    after: Option<Cow<'a, str>>,
 }
 
 /// Parses the query string of `GET /api/chartsets`, without its `?`.
@@ -51,6 +52,14 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         Sort::Relevance if text.is_none() => Sort::Updated,
         sort => sort,
     };
+    let direction = raw.order.map(|value| order(&value)).transpose()?.unwrap_or(sort.default_direction());
+    let (after, page_number) = match (raw.after, raw.page) {
+        (Some(_), Some(_)) => return Err(error("after", "must not be given with page")),
+        (Some(value), None) => after(&value, sort, direction)?,
+        (None, page) => (None, page.map_or(Ok(1), |value| integer("page", &value))?),
+    };
+    let size =
+        raw.per_page.map_or(Ok(PageRequest::DEFAULT_SIZE.into()), |value| integer("perPage", &value))?;
     Ok(SearchQuery {
         text,
         keys: raw.keys.map(|value| keys(&value)).transpose()?.unwrap_or_default(),
@@ -60,11 +69,9 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         length_ms: bounds(milliseconds, ("lengthMin", raw.length_min), ("lengthMax", raw.length_max))?,
         density_min: raw.density_min.map(|value| number("densityMin", &value)).transpose()?,
         sort,
-        direction: raw.order.map(|value| order(&value)).transpose()?.unwrap_or(sort.default_direction()),
-        page: PageRequest::clamped(
-            raw.page.map_or(Ok(1), |value| integer("page", &value))?,
-            raw.per_page.map_or(Ok(PageRequest::DEFAULT_SIZE.into()), |value| integer("perPage", &value))?,
-        ),
+        direction,
+        page: PageRequest::clamped(page_number, size),
+        after,
     })
 }
 
@@ -127,6 +134,7 @@ impl<'a> RawQuery<'a> {
             "order" => ("order", &mut self.order),
             "page" => ("page", &mut self.page),
             "perPage" => ("perPage", &mut self.per_page),
+            "after" => ("after", &mut self.after),
             _ => return None,
         })
     }
@@ -183,6 +191,15 @@ fn order(value: &str) -> Result<Direction, ParameterError> {
         .into_iter()
         .find(|direction| direction.as_str() == value)
         .ok_or_else(|| error("order", "accepts asc or desc"))
+}
+
+/// Parses the start of a list or a cursor, and returns it with the number of its page.
+fn after(value: &str, sort: Sort, direction: Direction) -> Result<(Option<After>, i64), ParameterError> {
+    let parsed = cursor::parse(value, sort, direction);
+    let (after, number) = parsed.ok_or_else(|| {
+        error("after", "accepts start, or nextAfter of a response with the same sort and order")
+    })?;
+    Ok((Some(after), number.into()))
 }
 
 /// Parses a decimal number. Negative numbers are clamped to 0.
@@ -273,6 +290,7 @@ mod tests {
             sort: Sort::Title,
             direction: Direction::Descending,
             page: PageRequest::clamped(3, 10),
+            after: None,
         };
         assert_eq!(query, expected);
         assert_eq!(query.page.offset(), 20);

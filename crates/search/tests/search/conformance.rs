@@ -15,7 +15,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use chart_index_domain::search::{
-    ChartsetPage, Direction, IndexedChartset, PageRequest, SearchIndex, SearchQuery, Sort,
+    After, ChartsetPage, Direction, IndexedChartset, PageRequest, SearchIndex, SearchQuery, Sort,
+    parse_query_string,
 };
 use chart_index_domain::{ReadError, text};
 use chart_index_search::UnsupportedQuery;
@@ -68,6 +69,24 @@ async fn listed(engine: &dyn SearchIndex, query: &SearchQuery) -> Vec<u64> {
     listed
 }
 
+/// The same, read by cursor.
+async fn walked(engine: &dyn SearchIndex, query: &SearchQuery) -> Vec<u64> {
+    let mut walked = Vec::new();
+    let mut query =
+        SearchQuery { after: Some(After::Start), page: PageRequest::clamped(1, 7), ..query.clone() };
+    loop {
+        let page = page(engine, &query).await.unwrap();
+        walked.extend(ids(&page));
+        let Some(next) = page.next else { break walked };
+        assert_eq!(page.items.len(), 7, "{query:?}");
+        // As a client sends it.
+        let order = format!("sort={}&order={}", query.sort.as_str(), query.direction.as_str());
+        let cursor = format!("q=a&perPage=7&{order}&after={}", query.cursor_after(&next));
+        let parsed = parse_query_string(&cursor).unwrap();
+        query = SearchQuery { after: parsed.after, page: parsed.page, ..query };
+    }
+}
+
 #[tokio::test]
 async fn postgresql_agrees_with_the_reference() {
     let mut random = Random::new(20_260_101);
@@ -81,6 +100,10 @@ async fn postgresql_agrees_with_the_reference() {
         let actual = page(&postgres, &query.parsed()).await.unwrap();
         assert_eq!(actual, expected, "{}: {query:?}", query.query_string());
         found += u32::from(!expected.items.is_empty());
+        if random.one_in(10) && expected.total <= MAX_COMPARED {
+            let query = query.parsed();
+            assert_eq!(walked(&postgres, &query).await, listed(&postgres, &query).await, "{query:?}");
+        }
     }
     assert!(found > queries / 4, "only {found} queries found anything");
 }
@@ -194,21 +217,29 @@ fn is_unsupported(query: &SearchQuery) -> bool {
 async fn all_pages_together_have_every_chartset_once() {
     let entries = generate(400, &mut Random::new(7));
     let (_database, postgres) = stored(&entries).await;
-    assert_paging_agrees(&postgres, &entries, &[None, Some("n")]).await;
+    assert_paging_agrees(&postgres, &entries, &[None, Some("n")], true).await;
     let server = Server::find();
     let indexed: Vec<IndexedChartset> = entries.iter().map(|entry| entry.indexed.clone()).collect();
     fill(&server.config, &indexed, 1).await;
-    assert_paging_agrees(&slow_engine(&server.config).await, &entries, &[None]).await;
+    assert_paging_agrees(&slow_engine(&server.config).await, &entries, &[None], false).await;
     server.close().await;
 }
 
-async fn assert_paging_agrees(engine: &dyn SearchIndex, entries: &[Entry], texts: &[Option<&str>]) {
+async fn assert_paging_agrees(
+    engine: &dyn SearchIndex,
+    entries: &[Entry],
+    texts: &[Option<&str>],
+    reads_by_cursor: bool,
+) {
     for sort in Sort::ALL {
         for direction in [Direction::Ascending, Direction::Descending] {
             for text in texts {
                 let mut query =
                     RandomQuery { text: text.map(str::to_owned), sort, direction, ..RandomQuery::default() };
                 let actual = listed(engine, &query.parsed()).await;
+                if reads_by_cursor {
+                    assert_eq!(walked(engine, &query.parsed()).await, actual, "{}", query.query_string());
+                }
                 let mut expected_ids = Vec::new();
                 for number in 1..=7 {
                     query.page = PageRequest::clamped(number, 60);

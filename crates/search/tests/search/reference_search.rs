@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
-use chart_index_domain::search::{ChartsetPage, Direction, IndexedChartset, ListItem, Sort};
+use chart_index_domain::search::{
+    ChartsetPage, Direction, IndexedChartset, ListItem, ListPosition, Sort, SortValue,
+};
 use chart_index_domain::{Chartset, text};
 
 use crate::random_catalogue::{Entry, thousandths};
@@ -14,9 +16,24 @@ pub(crate) fn expected(entries: &[Entry], query: &RandomQuery) -> ChartsetPage {
     let mut found: Vec<&IndexedChartset> = sets.filter(|set| matches(set, query)).collect();
     found.sort_by(|a, b| compare(a, b, query));
     let offset = usize::try_from(query.page.offset()).unwrap();
-    let page = found.iter().skip(offset).take(query.page.size() as usize);
-    let items = page.map(|set| ListItem::new(&set.chartset).unwrap()).collect();
-    ChartsetPage { items, total: found.len() as u64, position: None }
+    let page: Vec<_> = found.iter().skip(offset).take(query.page.size() as usize).collect();
+    let last = page.last().filter(|_| offset + page.len() < found.len());
+    let next = last.map(|last| ListPosition { value: sort_value(last, query), id: last.chartset.id });
+    let items = page.iter().map(|set| ListItem::new(&set.chartset).unwrap()).collect();
+    ChartsetPage { items, total: found.len() as u64, next, position: None }
+}
+
+fn sort_value(indexed: &IndexedChartset, query: &RandomQuery) -> SortValue {
+    let set = &indexed.chartset;
+    match (query.sort, &query.text) {
+        (Sort::Relevance, Some(text)) => SortValue::Relevance(relevance(set, text), indexed.updated_at_ms),
+        (Sort::Updated | Sort::Relevance, _) => SortValue::Integer(indexed.updated_at_ms),
+        (Sort::Title, _) => SortValue::Name(text::sort_key(&set.title)),
+        (Sort::Artist, _) => SortValue::Name(text::sort_key(&set.artist)),
+        (Sort::Bpm, _) => SortValue::Number(set.bpm_max),
+        (Sort::Length, _) => SortValue::Integer(set.length_max_ms.into()),
+        (Sort::Density, _) => SortValue::Number(set.density_max),
+    }
 }
 
 fn matches(indexed: &IndexedChartset, query: &RandomQuery) -> bool {

@@ -16,6 +16,7 @@ mod node_locks;
 mod outage;
 mod page_reads;
 mod removal;
+mod search_cursors;
 mod search_filters;
 mod search_pages;
 mod search_text;

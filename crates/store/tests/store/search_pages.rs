@@ -6,7 +6,7 @@ use chart_index_store::{CatalogueWatch, PostgresSearch};
 use crate::support::{Catalogue, chart, folder, hash, id, ids, titled};
 
 /// An engine that keeps its cached totals, since it never learns of a change.
-fn engine(catalogue: &Catalogue) -> PostgresSearch {
+pub(crate) fn engine(catalogue: &Catalogue) -> PostgresSearch {
     PostgresSearch::new(catalogue.store.clone(), CatalogueWatch::disabled())
 }
 
@@ -16,7 +16,7 @@ async fn page(engine: &PostgresSearch, query: &SearchQuery, number: i64, size: i
 }
 
 /// Sets 1 to 11 with ties: every three have the same title, artist and time of the last change.
-async fn eleven_sets() -> Catalogue {
+pub(crate) async fn eleven_sets() -> Catalogue {
     let catalogue = Catalogue::create().await;
     for number in 1..=11 {
         let mut draft = titled(number, &format!("Title {}", number / 3));

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{MAX_AGE, describe};
-use crate::clients::Request;
+use crate::clients::{Request, Walk};
 use crate::history::History;
 use crate::lists;
 use crate::mirror::MirrorState;
-use crate::model::{CHARTS, Chart, Moment, SETS, UNTOUCHED_CHARTS};
+use crate::model::{CHARTS, Chart, Moment, SETS, Set, UNTOUCHED_CHARTS};
 use crate::operator::Scope;
 use crate::writers::{Export, Filter};
 
@@ -42,6 +42,16 @@ pub(super) fn wrong_walks(history: &History) -> Vec<(Moment, String)> {
         if history.faults(from, walk.end).next().is_some() {
             continue;
         }
+        if walk.query.after.is_some() {
+            let wrong = (0..SETS)
+                .filter(|set| is_wrong_in_walk(history, walk, *set))
+                .map(|set| history.names.id(set));
+            let wrong: Vec<_> = wrong.collect();
+            if !wrong.is_empty() {
+                violations.push((walk.start, format!("{walk:?}: {wrong:?} did not change")));
+            }
+            continue;
+        }
         let expected =
             history.states.within(from, walk.end).iter().map(|state| {
                 lists::expected(history.states.all_appearances(state), &walk.query, &history.names)
@@ -55,6 +65,20 @@ pub(super) fn wrong_walks(history: &History) -> Vec<(Moment, String)> {
         }
     }
     violations
+}
+
+/// Whether a set that did not change is in a walk by cursor not as often as it matches, whatever else changed.
+fn is_wrong_in_walk(history: &History, walk: &Walk, set: Set) -> bool {
+    let states = history.states.within(walk.start.saturating_sub(MAX_AGE), walk.end);
+    let mut appearances: Vec<_> = states.iter().map(|state| history.states.appearances(state, set)).collect();
+    appearances.dedup();
+    let [appearances] = appearances[..] else { return false };
+    let mut appearances = appearances.iter();
+    let (Some(appearance), None) = (appearances.next(), appearances.next()) else { return false };
+    let matches =
+        appearance.as_ref().is_some_and(|(_, charts)| lists::matches(walk.query.filter, set, charts));
+    let returned = walk.ids.iter().filter(|id| *id == history.names.id(set)).count();
+    returned != usize::from(matches)
 }
 
 pub(super) fn wrong_mirror(history: &History) -> Vec<(Moment, String)> {

@@ -1,12 +1,14 @@
 //! The PostgreSQL search engine.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chart_index_domain::ReadError;
 use chart_index_domain::search::{
-    ChartsetPage, Engine, ListItem, ListPosition, SearchIndex, SearchQuery, Sort, SortValue,
+    After, ChartsetPage, Engine, ListItem, ListPosition, SearchIndex, SearchQuery, Sort, SortValue,
 };
+use quick_cache::sync::{EntryAction, EntryResult};
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder, Row};
 
@@ -14,8 +16,9 @@ use crate::column_values::parse_chartset_id;
 use crate::derived_columns::ListedColumns;
 use crate::error::{corrupt, read_error};
 use crate::pooled_connection::PooledConnection;
+use crate::search_order::{KnownTotal, Slice};
 use crate::search_sql::{push_page, push_total_with_state};
-use crate::total_cache::{CatalogueState, Total, TotalCache, TotalKey};
+use crate::total_cache::{self, CatalogueState, Total, TotalCache, TotalKey};
 use crate::{CatalogueWatch, Store};
 
 /// Maximum offset of a page that is read together with its total. For higher offsets the total is counted
@@ -24,12 +27,25 @@ const MAX_OFFSET_WITHOUT_TOTAL: u64 = 1_000;
 
 const OPERATION: &str = "search chartsets";
 
-/// A search engine that queries PostgreSQL: always current, and exact. Clones share the cached totals.
+/// A search engine that queries PostgreSQL: exact and always current, except that totals may be 30 s old while
+/// the catalogue changes. Clones share the cached totals.
 #[derive(Debug, Clone)]
 pub struct PostgresSearch {
     store: Store,
     watch: CatalogueWatch,
     totals: Arc<TotalCache>,
+    max_total_age: Duration,
+}
+
+/// The rows of a page.
+struct PageRows {
+    items: Vec<ListItem>,
+    /// The position of the last item.
+    last: Option<ListPosition>,
+    /// After a cursor: whether there is a row after the page.
+    has_more: bool,
+    /// Counted by the statement, or the known one with the state that the statement found.
+    total: Total,
 }
 
 /// The columns that every row of a page has in addition to its chartset.
@@ -45,23 +61,50 @@ impl PostgresSearch {
     /// outdated.
     #[must_use]
     pub fn new(store: Store, watch: CatalogueWatch) -> Self {
-        Self { store, watch, totals: Arc::default() }
+        Self { store, watch, totals: Arc::default(), max_total_age: total_cache::MAX_AGE }
+    }
+
+    /// Sets how old totals may be while the catalogue changes, for tests.
+    #[must_use]
+    pub const fn with_max_total_age(mut self, age: Duration) -> Self {
+        self.max_total_age = age;
+        self
     }
 
     /// Returns a page. Of concurrent searches with the same filter, one counts the total.
     async fn page(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
-        let key = TotalKey::new(query, self.watch.sequence());
-        let (page, total) = match self.totals.0.get_value_or_guard_async(&key).await {
-            Ok(cached) => self.page_with_total(query, cached).await?,
-            Err(guard) => {
+        let key = TotalKey::new(query);
+        let check = |_: &TotalKey, total: &mut Total| {
+            let is_outdated = self.is_too_old(*total) && !self.is_current(*total);
+            if is_outdated { EntryAction::ReplaceWithGuard } else { EntryAction::Retain(*total) }
+        };
+        match self.totals.0.entry_async(&key, check).await {
+            EntryResult::Retained(cached) => {
+                let (page, counted) = self.page_with_total(query, cached).await?;
+                if let Some(total) = counted {
+                    self.totals.0.insert(key, total);
+                }
+                Ok(page)
+            }
+            EntryResult::Vacant(guard) | EntryResult::Replaced(guard, _) => {
                 let (page, total) = self.page_and_total(query).await?;
                 // Fails only if the entry was evicted in the meantime, which costs one count.
                 let _ = guard.insert(total);
-                return Ok(page);
+                Ok(page)
             }
-        };
-        self.totals.0.insert(key, total);
-        Ok(page)
+            // The check never removes an entry, and there is no timeout.
+            EntryResult::Removed(..) | EntryResult::Timeout => Ok(self.page_and_total(query).await?.0),
+        }
+    }
+
+    /// Whether the total must not be used in another state of the catalogue.
+    fn is_too_old(&self, total: Total) -> bool {
+        total.counted_at.elapsed() > self.max_total_age
+    }
+
+    /// Whether the catalogue has not changed since, as far as is known.
+    fn is_current(&self, total: Total) -> bool {
+        i64::try_from(self.watch.sequence()) == Ok(total.state.last_sequence)
     }
 
     /// Reads a page whose total is not cached.
@@ -69,49 +112,55 @@ impl PostgresSearch {
         // The total for a text or for part of a name also determines how to find the matches.
         let has_text = query.text.is_some() || query.creator.is_some();
         if !has_text && query.offset() <= MAX_OFFSET_WITHOUT_TOTAL {
-            return self.read_page(query, None).await;
+            return self.counted_page(query).await;
         }
         let total = self.count(query).await?;
-        self.page_with_total(query, total).await
+        let (page, counted) = self.page_with_total(query, total).await?;
+        Ok((page, counted.unwrap_or(total)))
     }
 
-    /// Reads a page whose total was counted before. If the catalogue has changed since, counts it again in the
-    /// snapshot of the page.
+    /// Reads a page and counts its total in the same snapshot.
+    async fn counted_page(&self, query: &SearchQuery) -> Result<(ChartsetPage, Total), ReadError> {
+        let rows = self.read_page(query, KnownTotal::None).await?;
+        let total = rows.total;
+        Ok((rows.into_page(query, total.count), total))
+    }
+
+    /// Reads a page whose total was counted before, and counts it again if it is outdated: then the new total
+    /// is returned as well.
     async fn page_with_total(
         &self,
         query: &SearchQuery,
         total: Total,
-    ) -> Result<(ChartsetPage, Total), ReadError> {
-        let (page, found) = self.read_page(query, Some(total.count)).await?;
-        if found == total {
-            return Ok((page, found));
+    ) -> Result<(ChartsetPage, Option<Total>), ReadError> {
+        let old = KnownTotal::Old(total.count);
+        let known = if self.is_current(total) { KnownTotal::Current(total.count) } else { old };
+        let mut rows = self.read_page(query, known).await?;
+        if rows.total.state == total.state {
+            return Ok((rows.into_page(query, total.count), None));
         }
-        self.read_page(query, None).await
+        if self.is_too_old(total) {
+            let (page, total) = self.counted_page(query).await?;
+            return Ok((page, Some(total)));
+        }
+        if Slice::new(query, known).depends_on_total(query) {
+            rows = self.read_page(query, old).await?;
+        }
+        let count = rows.total_with(query, total.count);
+        Ok((rows.into_page(query, count), None))
     }
 
     async fn count(&self, query: &SearchQuery) -> Result<Total, ReadError> {
+        let counted_at = Instant::now();
         let rows = self.fetch(|statement| push_total_with_state(statement, query)).await?;
-        parse_total(&rows).map_err(decode_error)
+        parse_total(&rows, counted_at).map_err(decode_error)
     }
 
-    /// Reads a page and its total in one statement, which counts if no total is given.
-    async fn read_page(
-        &self,
-        query: &SearchQuery,
-        total: Option<u64>,
-    ) -> Result<(ChartsetPage, Total), ReadError> {
+    /// Reads a page and its total in one statement, which counts if no total is known.
+    async fn read_page(&self, query: &SearchQuery, total: KnownTotal) -> Result<PageRows, ReadError> {
+        let counted_at = Instant::now();
         let rows = self.fetch(|statement| push_page(statement, query, total)).await?;
-        let total = parse_total(&rows).map_err(decode_error)?;
-        let items = rows.iter().filter_map(|row| parse_item(row).transpose());
-        let mut items = items.collect::<Result<Vec<_>, _>>().map_err(decode_error)?;
-        let continues = match query.after {
-            Some(_) => items.len() > query.page.size() as usize,
-            None => query.offset() + (items.len() as u64) < total.count,
-        };
-        items.truncate(query.page.size() as usize);
-        let last = items.len().checked_sub(1).filter(|_| continues).map(|last| &rows[last]);
-        let next = last.map(|row| parse_position(query, row)).transpose().map_err(decode_error)?;
-        Ok((ChartsetPage { items, total: total.count, next, position: None }, total))
+        PageRows::parse(query, &rows, counted_at).map_err(decode_error)
     }
 
     /// Runs a statement on a connection of the pool. A search that waits for the count of another search holds
@@ -127,10 +176,47 @@ impl PostgresSearch {
     }
 }
 
-fn parse_total(rows: &[PgRow]) -> Result<Total, sqlx::Error> {
+impl PageRows {
+    fn parse(query: &SearchQuery, rows: &[PgRow], counted_at: Instant) -> Result<Self, sqlx::Error> {
+        let total = parse_total(rows, counted_at)?;
+        let items = rows.iter().filter_map(|row| parse_item(row).transpose());
+        let mut items = items.collect::<Result<Vec<_>, _>>()?;
+        let size = query.page.size() as usize;
+        let has_more = items.len() > size;
+        items.truncate(size);
+        let last = items.len().checked_sub(1).map(|last| parse_position(query, &rows[last])).transpose()?;
+        Ok(Self { items, last, has_more, total })
+    }
+
+    /// The number of items up to the end of the page; `None` after the position of a cursor.
+    fn end(&self, query: &SearchQuery) -> Option<u64> {
+        let is_counted = !matches!(query.after, Some(After::Position(_)));
+        is_counted.then(|| query.offset() + self.items.len() as u64)
+    }
+
+    /// The total of the list for an old one and a page from its start: exact if the list ends on this page,
+    /// else at least what the page shows.
+    fn total_with(&self, query: &SearchQuery, old: u64) -> u64 {
+        let Some(end) = self.end(query) else { return old };
+        let is_last =
+            self.items.len() < query.page.size() as usize || query.after.is_some() && !self.has_more;
+        if is_last && (end == 0 || !self.items.is_empty()) {
+            return end;
+        }
+        old.max(end + u64::from(self.has_more))
+    }
+
+    fn into_page(self, query: &SearchQuery, total: u64) -> ChartsetPage {
+        let end = query.offset() + self.items.len() as u64;
+        let continues = if query.after.is_some() { self.has_more } else { end < total };
+        ChartsetPage { items: self.items, total, next: self.last.filter(|_| continues), position: None }
+    }
+}
+
+fn parse_total(rows: &[PgRow], counted_at: Instant) -> Result<Total, sqlx::Error> {
     let row = TotalRow::from_row(rows.first().ok_or(sqlx::Error::RowNotFound)?)?;
     let count = u64::try_from(row.total).map_err(corrupt)?;
-    Ok(Total { count, state: row.state })
+    Ok(Total { count, state: row.state, counted_at })
 }
 
 fn decode_error(error: sqlx::Error) -> ReadError {

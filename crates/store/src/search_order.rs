@@ -6,6 +6,25 @@ use sqlx::{Postgres, QueryBuilder};
 
 use crate::sql_text::replace_nul;
 
+/// What is known of the number of matches before a page is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum KnownTotal {
+    None,
+    /// It was counted before the catalogue changed.
+    Old(u64),
+    /// The catalogue has not changed since, as far as is known.
+    Current(u64),
+}
+
+impl KnownTotal {
+    pub(crate) const fn count(self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Old(count) | Self::Current(count) => Some(count),
+        }
+    }
+}
+
 /// The rows of a page, counted from one end of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Slice {
@@ -15,14 +34,16 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// Counts from the nearer end if the total is known, so that at most half of the list is skipped.
-    pub(crate) fn new(query: &SearchQuery, total: Option<u64>) -> Self {
+    /// Counts from the nearer end if the total is current, so that at most half of the list is skipped.
+    pub(crate) fn new(query: &SearchQuery, total: KnownTotal) -> Self {
         let (size, before) = (u64::from(query.page.size()), query.offset());
         if query.after.is_some() {
             // One more shows whether the list continues.
             return Self { limit: size + 1, offset: 0, from_end: false };
         }
-        let Some(total) = total else { return Self { limit: size, offset: before, from_end: false } };
+        let KnownTotal::Current(total) = total else {
+            return Self { limit: size, offset: before, from_end: false };
+        };
         let limit = size.min(total.saturating_sub(before));
         let after = total.saturating_sub(before).saturating_sub(limit);
         if limit > 0 && after < before {
@@ -31,6 +52,11 @@ impl Slice {
             // After the last page the result is empty, so no rows need to be skipped.
             Self { limit, offset: if limit == 0 { 0 } else { before }, from_end: false }
         }
+    }
+
+    /// Whether these are other rows if the total is another one.
+    pub(crate) fn depends_on_total(&self, query: &SearchQuery) -> bool {
+        self.from_end || self.limit < u64::from(query.page.size())
     }
 
     /// The number of rows up to the end of the page.
@@ -247,7 +273,10 @@ mod tests {
             (i64::MAX, Some(100), slice(0, 0, false)),
         ] {
             let query = SearchQuery { page: PageRequest::clamped(page, 30), ..SearchQuery::default() };
+            let total = total.map_or(KnownTotal::None, KnownTotal::Current);
             assert_eq!(Slice::new(&query, total), expected, "{page} of {total:?}");
         }
+        let last = SearchQuery { page: PageRequest::clamped(4, 30), ..SearchQuery::default() };
+        assert_eq!(Slice::new(&last, KnownTotal::Old(100)), slice(30, 90, false));
     }
 }

@@ -9,6 +9,7 @@ use chart_index_tests::TestDatabase;
 use serde_json::Value;
 use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
 
+use crate::search_order::KnownTotal;
 use crate::search_sql::{push_page, push_total_with_state};
 use crate::{Store, StoreConfig};
 
@@ -61,14 +62,14 @@ impl Catalogue {
     /// Returns the plan of the statement for a page.
     async fn page_plan(&self, query: &SearchQuery, total: Option<u64>) -> Plan {
         let mut statement = QueryBuilder::new("EXPLAIN (FORMAT JSON) ");
-        push_page(&mut statement, query, total);
+        push_page(&mut statement, query, total.map_or(KnownTotal::None, KnownTotal::Current));
         plan(statement, &mut self.connection().await).await
     }
 
     /// Returns the ids of a page.
     async fn page_ids(&self, query: &SearchQuery, total: Option<u64>) -> Vec<Option<String>> {
         let mut statement = QueryBuilder::new("");
-        push_page(&mut statement, query, total);
+        push_page(&mut statement, query, total.map_or(KnownTotal::None, KnownTotal::Current));
         let rows = statement.build().persistent(false).fetch_all(&mut self.connection().await).await.unwrap();
         rows.iter().map(|row| row.try_get("id").unwrap()).collect()
     }

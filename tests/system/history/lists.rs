@@ -28,7 +28,6 @@ pub(crate) fn explains(states: &States, state: &State, query: &Query, page: &Val
     if !are_explained {
         return false;
     }
-    let total = page["total"].as_u64().unwrap_or_default();
     if let Some(expected) = expected(appearances, query, names) {
         let first = match (&query.after, sets.first()) {
             (None, _) => (query.page - 1) * query.per_page,
@@ -40,19 +39,26 @@ pub(crate) fn explains(states: &States, state: &State, query: &Query, page: &Val
             Sort::Updated => slice.len() == sets.len() && sets.iter().all(|set| expected.contains(set)),
             _ => slice == sets,
         };
-        return is_same && total == expected.len() as u64;
+        return is_same;
     }
-    let may_match = |set: Set, matching: bool| {
-        appearances[set as usize].iter().any(|appearance| {
-            let is_match = appearance.as_ref().is_some_and(|(_, charts)| matches(query.filter, set, charts));
-            is_match == matching
-        })
-    };
-    let certain: Vec<Set> = (0..SETS).filter(|set| !may_match(*set, false)).collect();
-    let possible = (0..SETS).filter(|set| may_match(*set, true)).count() as u64;
     let has_one_page = query.page == 1 && query.after.is_none() && query.per_page >= SETS as usize;
-    (certain.len() as u64..=possible).contains(&total)
-        && (!has_one_page || certain.iter().all(|set| sets.contains(set)))
+    let is_certain = |set: &Set| !may_match(states, state, query, *set, false);
+    !has_one_page || (0..SETS).filter(is_certain).all(|set| sets.contains(&set))
+}
+
+/// The least and the greatest total that a query may have in this state.
+pub(crate) fn totals(states: &States, state: &State, query: &Query) -> (u64, u64) {
+    let number =
+        |matching| (0..SETS).filter(|set| may_match(states, state, query, *set, matching)).count() as u64;
+    (u64::from(SETS) - number(false), number(true))
+}
+
+/// Whether a set may match, or may not.
+fn may_match(states: &States, state: &State, query: &Query, set: Set, matching: bool) -> bool {
+    states.appearances(state, set).iter().any(|appearance| {
+        let is_match = appearance.as_ref().is_some_and(|(_, charts)| matches(query.filter, set, charts));
+        is_match == matching
+    })
 }
 
 /// The sets of the whole list in their order; `None` if a set may appear in several ways.

@@ -136,11 +136,11 @@ const FAULTS: [PlantedFault; 16] = [
         "AND member.chart_hash <> ALL ({hashes}) AND false",
     ),
     fault(
-        "totals are cached across changes",
+        "totals are cached for an hour",
         Check::Freshness,
-        "crates/store/src/postgres_search.rs",
-        "if found == total {",
-        "if found.count < u64::MAX {",
+        "crates/store/src/total_cache.rs",
+        "Duration = Duration::from_secs(30);",
+        "Duration = Duration::from_secs(3600);",
     ),
     PlantedFault {
         needs_meilisearch: true,

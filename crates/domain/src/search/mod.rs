@@ -20,7 +20,8 @@ use crate::{Chartset, Keywords, Position, ReadError};
 pub struct ChartsetPage {
     /// The chartsets of the page, in order.
     pub items: Vec<ListItem>,
-    /// The exact number of chartsets that match the query.
+    /// The number of chartsets that match the query, exact, but possibly 30 s older than the items
+    /// (docs/api.md, "Chartset list").
     pub total: u64,
     /// The last chartset of the page, after which the list continues; `None` on the last page, and if the
     /// engine cannot compare positions in this order.

@@ -1,11 +1,13 @@
 //! Pages whose total is cached, read from both ends of the list, with changes in between.
 
+use std::time::Duration;
+
 use chart_index_domain::search::{ChartsetPage, Direction, PageRequest, SearchIndex, SearchQuery, Sort};
 use chart_index_store::{CatalogueWatch, PostgresSearch};
 
 use crate::support::{Catalogue, chart, folder, hash, id, ids, titled};
 
-/// An engine that keeps its cached totals, since it never learns of a change.
+/// An engine that never learns of a change.
 pub(crate) fn engine(catalogue: &Catalogue) -> PostgresSearch {
     PostgresSearch::new(catalogue.store.clone(), CatalogueWatch::disabled())
 }
@@ -51,9 +53,9 @@ async fn pages_from_both_ends_make_up_the_list() {
 }
 
 #[tokio::test]
-async fn a_cached_total_is_counted_again_after_a_change() {
+async fn a_total_that_is_too_old_is_counted_again_after_a_change() {
     let catalogue = eleven_sets().await;
-    let engine = engine(&catalogue);
+    let engine = engine(&catalogue).with_max_total_age(Duration::ZERO);
     let query = SearchQuery { sort: Sort::Title, direction: Direction::Ascending, ..SearchQuery::default() };
     let last = async || {
         let page = page(&engine, &query, 4, 3).await;
@@ -70,6 +72,33 @@ async fn a_cached_total_is_counted_again_after_a_change() {
     catalogue.restore(hash(12), 15).await;
     catalogue.restore(id(1), 16).await;
     assert_eq!(last().await, (vec![10, 11, 12], 12));
+}
+
+/// The items are those of now, whichever end they were to be read from, and the total never contradicts them.
+#[tokio::test]
+async fn a_recent_total_is_used_after_a_change() {
+    let catalogue = eleven_sets().await;
+    let engine = engine(&catalogue);
+    let query = SearchQuery { sort: Sort::Title, direction: Direction::Ascending, ..SearchQuery::default() };
+    let listed = async |number| {
+        let page = page(&engine, &query, number, 3).await;
+        (ids(&page), page.total)
+    };
+    assert_eq!(listed(4).await, (vec![10, 11], 11));
+    catalogue.put(&titled(12, "Title 9"), 12).await;
+    catalogue.put(&titled(13, "Title 9"), 12).await;
+    assert_eq!(listed(1).await, (vec![1, 2, 3], 11), "the list goes on: the total is the old one");
+    assert_eq!(listed(3).await, (vec![7, 8, 9], 11), "in the second half");
+    assert_eq!(listed(4).await, (vec![10, 11, 12], 12), "at least those of the page");
+    assert_eq!(listed(5).await, (vec![13], 13), "past the old end, and the list ends here");
+    assert_eq!(listed(6).await, (vec![], 11));
+    for number in [4, 5, 6] {
+        catalogue.remove(id(number), 14).await;
+    }
+    assert_eq!(listed(3).await, (vec![10, 11, 12], 11));
+    assert_eq!(listed(4).await, (vec![13], 10));
+    let all = page(&engine, &query, 1, 60).await;
+    assert_eq!((all.items.len(), all.total), (10, 10));
 }
 
 /// Triggers keep `shown_chartsets` consistent with every write to `chartsets`.

@@ -22,6 +22,8 @@ const USUAL_SEARCH_LAG: Duration = Duration::from_secs(1);
 const MAX_AGE_OF_SEARCH: Duration = Duration::from_secs(35);
 /// The same during an outage of PostgreSQL, and while reads take too long: longer than a history.
 const MAX_AGE_IN_OUTAGE: Duration = Duration::from_hours(1);
+/// How much older the total of a list may be than its items (docs/api.md, "Chartset list").
+const MAX_AGE_OF_TOTAL: Duration = Duration::from_secs(30);
 /// A read that takes longer is replaced by an older response (docs/api.md, "Caching and conditional requests"),
 /// and so are those of the same within the next second.
 const SLOW_READ: Duration = Duration::from_millis(500);
@@ -110,6 +112,22 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
         }
         Request::HashFilter | Request::HashFilterFile(_) => true,
     }
+}
+
+/// Says so if no total of the last seconds explains that of a list.
+pub(super) fn wrong_total(history: &History, exchange: &Exchange) -> Option<String> {
+    let (Request::List(query), Ok(response)) = (&exchange.request, &exchange.response) else { return None };
+    if response.status != 200 {
+        return None;
+    }
+    let is_slow = is_slow(history, exchange);
+    let max_age = if is_slow { MAX_AGE_IN_OUTAGE } else { max_age(history, exchange) } + MAX_AGE_OF_TOTAL;
+    let states = history.states.within(exchange.start.saturating_sub(max_age), exchange.end);
+    let totals = states.iter().map(|state| lists::totals(&history.states, state, query));
+    let (least, most) = totals.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    let total = response.json()["total"].as_u64().unwrap_or(u64::MAX);
+    (!(least..=most).contains(&total))
+        .then(|| format!("total of {max_age:?} is {least} to {most}: {}", describe(exchange)))
 }
 
 /// Says so if a hash filter lacks a chart that was known when the last command began that has built a filter,

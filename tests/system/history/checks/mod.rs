@@ -11,7 +11,7 @@ use std::time::Duration;
 use chart_index_tests::Response;
 
 use self::catalogue::{changed_files, wrong_exports, wrong_mirror, wrong_walks};
-use self::freshness::{filter_lacks_known, shows_removed, stale};
+use self::freshness::{filter_lacks_known, shows_removed, stale, wrong_total};
 use self::limits::wrong_limits;
 use self::service::{unavailable, wrong_error};
 use self::untouched::lacks_untouched;
@@ -69,6 +69,7 @@ pub(crate) fn check(history: &History) -> Vec<Violation> {
     };
     for (check, found) in [
         (Check::Freshness, of_exchanges(stale)),
+        (Check::Freshness, of_exchanges(wrong_total)),
         (Check::Freshness, of_exchanges(filter_lacks_known)),
         (Check::Removal, of_exchanges(shows_removed)),
         (Check::Untouched, of_exchanges(lacks_untouched)),

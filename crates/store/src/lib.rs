@@ -50,6 +50,8 @@ mod lookup_plan_tests;
 mod lookups;
 mod metrics;
 mod migration;
+#[cfg(test)]
+mod migration_tests;
 mod newest_chart;
 mod node_locks;
 mod packs;

@@ -1,21 +1,29 @@
 //! Schema migrations, and the check whether the schema is recent enough.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use chart_index_domain::ReadError;
-use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::migrate::{MigrateError, Migration, Migrator};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
+use tokio::time::sleep;
 
 use crate::error::{is_lock_timeout, is_undefined_table};
 use crate::pooled_connection::PooledConnection;
 use crate::{Store, StoreError};
 
-/// `lock_timeout` of a migration. While it waits for a table, all reads of the table queue behind it, and a
-/// lookup times out after twice [`StoreConfig::lookup_timeout`](crate::StoreConfig::lookup_timeout).
-const LOCK_TIMEOUT: &str = "1s";
+/// `lock_timeout` of a migration in a transaction. While it waits for a table, all reads and writes of the table
+/// queue behind it, and none of them may wait longer than a second.
+const LOCK_TIMEOUT: &str = "500ms";
+/// The key of the advisory lock of the process that migrates.
+const MIGRATION_LOCK: i64 = 6_502_849_173_350_441_217;
+/// How often a process tries to get that lock. One that waited for it in PostgreSQL would have a snapshot, for
+/// the end of which `CREATE INDEX CONCURRENTLY` waits: a deadlock.
+const LOCK_INTERVAL: Duration = Duration::from_millis(100);
 
-static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
+pub(crate) static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     let mut migrator = sqlx::migrate!("./migrations");
+    migrator.set_locking(false);
     // Migrations of a newer version: this one works with its schema, and has nothing to apply.
     migrator.set_ignore_missing(true);
     migrator
@@ -88,12 +96,16 @@ impl Store {
     /// Applies the pending migrations. Several processes may call it at once. A newer schema stays as it is.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] also if a table could not be locked within a second. The previous migrations
-    /// are applied, and the call may be retried.
+    /// [`StoreError::Unavailable`] also if a table could not be locked within half a second. The previous
+    /// migrations are applied, and the call may be retried.
     pub async fn migrate(&self) -> Result<(), StoreError> {
+        self.apply(&MIGRATOR).await
+    }
+
+    pub(crate) async fn apply(&self, migrator: &Migrator) -> Result<(), StoreError> {
         let operation = "migrate";
         let mut connection = self.migration_connection(operation).await?;
-        let result = MIGRATOR.run_direct(None, &mut connection, false).await;
+        let result = apply(migrator, &mut connection).await;
         finish(operation, connection, result).await
     }
 
@@ -116,7 +128,7 @@ impl Store {
 
     async fn revert_above(&self, operation: &'static str, version: i64) -> Result<(), StoreError> {
         let mut connection = self.migration_connection(operation).await?;
-        let result = MIGRATOR.undo(&mut connection, version).await;
+        let result = revert(&MIGRATOR, &mut connection, version).await;
         finish(operation, connection, result).await
     }
 
@@ -125,14 +137,54 @@ impl Store {
     async fn migration_connection(&self, operation: &'static str) -> Result<PgConnection, StoreError> {
         let result = async {
             let mut connection = self.connect(self.unlimited_options()).await?;
-            // Waits without a limit for other processes that migrate. The migrator takes the same lock again,
-            // with `lock_timeout`.
-            connection.lock().await?;
-            connection.execute(AssertSqlSafe(format!("SET lock_timeout = '{LOCK_TIMEOUT}'"))).await?;
+            // Waits without a limit for other processes that migrate.
+            let lock = "SELECT pg_try_advisory_lock($1)";
+            while !sqlx::query_scalar(lock).bind(MIGRATION_LOCK).fetch_one(&mut connection).await? {
+                sleep(LOCK_INTERVAL).await;
+            }
             Ok(connection)
         };
         result.await.map_err(|error| migration_error(operation, error))
     }
+}
+
+async fn apply(migrator: &Migrator, connection: &mut PgConnection) -> Result<(), MigrateError> {
+    for migration in migrator.iter().filter(|migration| !migration.migration_type.is_down_migration()) {
+        prepare(migration, connection).await?;
+        migrator.run_direct(Some(migration.version), connection, false).await?;
+    }
+    Ok(())
+}
+
+/// Reverts the migrations above a version.
+async fn revert(migrator: &Migrator, connection: &mut PgConnection, to: i64) -> Result<(), MigrateError> {
+    let down = migrator.iter().rev().filter(|migration| migration.migration_type.is_down_migration());
+    for migration in down.filter(|migration| migration.version > to) {
+        prepare(migration, connection).await?;
+        migrator.undo(&mut *connection, migration.version - 1).await?;
+    }
+    Ok(())
+}
+
+/// Sets the lock timeout of a migration. One outside of a transaction creates or drops an index concurrently: it
+/// blocks no one, and waits for the end of every transaction that began before it. If it was interrupted, the
+/// index is left invalid, and is dropped before the next attempt.
+async fn prepare(migration: &Migration, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let timeout = if migration.no_tx { "0" } else { LOCK_TIMEOUT };
+    connection.execute(AssertSqlSafe(format!("SET lock_timeout = '{timeout}'"))).await?;
+    if !migration.no_tx {
+        return Ok(());
+    }
+    let invalid = sqlx::query_scalar(
+        "SELECT relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+         WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace AND position(relname::text IN $1) > 0",
+    );
+    let invalid: Vec<String> = invalid.bind(migration.sql.as_str()).fetch_all(&mut *connection).await?;
+    for name in invalid {
+        let drop = format!("DROP INDEX CONCURRENTLY IF EXISTS \"{name}\"");
+        connection.execute(AssertSqlSafe(drop)).await?;
+    }
+    Ok(())
 }
 
 async fn finish(

@@ -136,12 +136,12 @@ impl PostgresPair {
             &data.join("postgresql.auto.conf"),
             &format!(
                 "restore_command = 'cp {archive}/%f %p'\nrecovery_target_name = '{point}'\n\
-                 recovery_target_action = promote\n"
+                 recovery_target_action = promote\nhot_standby = off\n"
             ),
         );
         touch_as_postgres(&data.join("recovery.signal"));
         self.start(self.primary);
-        for setting in ["recovery_target_name", "recovery_target_action", "restore_command"] {
+        for setting in ["recovery_target_name", "recovery_target_action", "restore_command", "hot_standby"] {
             self.psql("postgres", &format!("ALTER SYSTEM RESET {setting}"));
         }
     }

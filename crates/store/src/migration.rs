@@ -12,8 +12,8 @@ use crate::error::{is_lock_timeout, is_undefined_table};
 use crate::pooled_connection::PooledConnection;
 use crate::{Store, StoreError};
 
-/// `lock_timeout` of a migration in a transaction. While it waits for a table, all reads and writes of the table
-/// queue behind it, and none of them may wait longer than a second.
+/// `lock_timeout` of a migration in a transaction. While it waits for a table, all reads and writes of the
+/// table queue behind it, and none of them may wait longer than a second.
 const LOCK_TIMEOUT: &str = "500ms";
 /// The key of the advisory lock of the process that migrates.
 const MIGRATION_LOCK: i64 = 6_502_849_173_350_441_217;
@@ -166,9 +166,9 @@ async fn revert(migrator: &Migrator, connection: &mut PgConnection, to: i64) -> 
     Ok(())
 }
 
-/// Sets the lock timeout of a migration. One outside of a transaction creates or drops an index concurrently: it
-/// blocks no one, and waits for the end of every transaction that began before it. If it was interrupted, the
-/// index is left invalid, and is dropped before the next attempt.
+/// Sets the lock timeout of a migration. One outside of a transaction creates or drops an index concurrently:
+/// it blocks no one, and waits for the end of every transaction that began before it. If it was interrupted,
+/// the index is left invalid, and is dropped before the next attempt.
 async fn prepare(migration: &Migration, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let timeout = if migration.no_tx { "0" } else { LOCK_TIMEOUT };
     connection.execute(AssertSqlSafe(format!("SET lock_timeout = '{timeout}'"))).await?;

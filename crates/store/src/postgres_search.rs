@@ -198,12 +198,13 @@ impl PageRows {
     /// else at least what the page shows.
     fn total_with(&self, query: &SearchQuery, old: u64) -> u64 {
         let Some(end) = self.end(query) else { return old };
+        if self.items.is_empty() {
+            // The list ends somewhere before the page.
+            return old.min(end);
+        }
         let is_last =
             self.items.len() < query.page.size() as usize || query.after.is_some() && !self.has_more;
-        if is_last && (end == 0 || !self.items.is_empty()) {
-            return end;
-        }
-        old.max(end + u64::from(self.has_more))
+        if is_last { end } else { old.max(end + u64::from(self.has_more)) }
     }
 
     fn into_page(self, query: &SearchQuery, total: u64) -> ChartsetPage {

@@ -132,6 +132,7 @@ impl PostgresPair {
         let data = self.data(self.primary);
         self.copy_backup(self.primary);
         let archive = path(&self.archive());
+        // Without reads before the restore point (docs/operations/recovery.md).
         append(
             &data.join("postgresql.auto.conf"),
             &format!(

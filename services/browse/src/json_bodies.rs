@@ -16,7 +16,7 @@ pub(crate) struct ListBody<'a> {
     page: u32,
     per_page: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
     next_after: Option<String>,
 }
 

@@ -85,7 +85,7 @@ impl IntoParams for ListParameters {
             order.extensions(Some(extension())),
             query("page", integer(1, PageRequest::MAX_NUMBER)),
             query("perPage", integer(PageRequest::DEFAULT_SIZE, PageRequest::MAX_SIZE)),
-            query("after", string().pattern(Some("^(start|[A-Za-z0-9_-]+)$"))).extensions(Some(extension())),
+            query("after", string().pattern(Some("^[A-Za-z0-9_-]*$"))).extensions(Some(extension())),
         ];
         parameters.map(ParameterBuilder::build).into()
     }

@@ -11,7 +11,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::metrics::NodeObservation;
-use crate::node_health::Usable;
 use crate::page_search::PageSearch;
 use crate::search_node::SearchNode;
 use crate::{SearchConfig, SearchError, UnsupportedQuery, metrics};
@@ -20,7 +19,7 @@ const OPERATION: &str = "search chartsets";
 
 /// Searches the nodes. Clones share connections and probes, which end with the last clone.
 ///
-/// Every page comes from a single node, and has the position of that node. Of the nodes that can be searched
+/// Every page comes from a single node, and has the position of its index. Of the nodes that can be searched
 /// the one with the least lag is, where a short lag counts as none. Among equals a process prefers the same
 /// node, so that consecutive pages fit together; each process prefers a random one, so that replicas spread
 /// over the nodes. A node is not searched while it is unavailable or busy, has no index or one of another
@@ -99,30 +98,31 @@ impl SharedEngine {
     }
 
     /// The nodes that can be searched, in order of preference.
-    fn usable(&self) -> Vec<(&SearchNode, Usable)> {
+    fn usable(&self) -> impl Iterator<Item = &SearchNode> {
         let now = Instant::now();
-        let usable = self.nodes.iter().filter_map(|node| Some((node, node.health().usable(now)?)));
+        let usable = self.nodes.iter().filter_map(|node| Some((node.health().usable_lag(now)?, node)));
         let mut usable: Vec<_> = usable.collect();
-        usable.sort_by_key(|(_, usable)| usable.lag);
-        usable
+        usable.sort_by_key(|(lag, _)| *lag);
+        usable.into_iter().map(|(_, node)| node)
     }
 
-    /// Reads a page from the preferred node, or from the next one if the connection fails. After any other
-    /// error no second node is searched: if one is busy or slow, the others must not get its load as well.
+    /// Reads a page from the preferred node, or from the next one if the connection fails or the index was
+    /// replaced. After any other error no second node is searched: if one is busy or slow, the others must not
+    /// get its load as well.
     async fn search(&self, search: &PageSearch<'_>) -> Result<ChartsetPage, ReadError> {
         let deadline = Instant::now() + self.config.search_timeout;
         let mut failure: ReadError = unavailable(SearchError::NoUsableNode);
-        for (node, usable) in self.usable() {
+        for node in self.usable() {
             if search.needs_contains_filter() && !node.health().accepts_contains_filter() {
                 failure = unsupported(UnsupportedQuery::ContainsFilterOff);
                 continue;
             }
             match node.search(search, deadline).await {
-                Ok(page) => return Ok(ChartsetPage { position: Some(usable.position), ..page }),
+                Ok(page) => return Ok(page),
                 Err(error) => {
-                    let is_disconnected = error.is_disconnected();
+                    let ends = !error.permits_another_node();
                     failure = unavailable(error);
-                    if !is_disconnected {
+                    if ends {
                         break;
                     }
                 }
@@ -140,7 +140,7 @@ impl SearchIndex for MeilisearchEngine {
 
     fn is_available(&self) -> bool {
         let now = Instant::now();
-        self.shared.nodes.iter().any(|node| node.health().usable(now).is_some())
+        self.shared.nodes.iter().any(|node| node.health().usable_lag(now).is_some())
     }
 
     async fn search(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {

@@ -69,6 +69,10 @@ pub enum SearchError {
         /// The number of documents that Meilisearch reports as indexed or deleted.
         done: usize,
     },
+    /// The live index has an earlier position than at the last probe, or none of this format: the node was
+    /// restarted with other data, or its index was replaced.
+    #[error("the index was replaced since the last probe")]
+    IndexReplaced,
     /// No node can be searched: each is unavailable, busy, lagging, or without a usable index.
     #[error("no Meilisearch node can be searched")]
     NoUsableNode,
@@ -116,10 +120,16 @@ impl SearchError {
         }
     }
 
-    /// Whether the connection could not be opened or broke: another node may be searched instead.
-    pub(crate) fn is_disconnected(&self) -> bool {
-        matches!(self, Self::Unreachable { source, .. }
-            if matches!(source.downcast_ref(), Some(TransportError::Disconnected(_))))
+    /// Whether another node may be searched instead: the connection could not be opened or broke, or the index
+    /// is another one than was probed.
+    pub(crate) fn permits_another_node(&self) -> bool {
+        match self {
+            Self::IndexReplaced => true,
+            Self::Unreachable { source, .. } => {
+                matches!(source.downcast_ref(), Some(TransportError::Disconnected(_)))
+            }
+            _ => false,
+        }
     }
 
     pub(crate) fn from_sdk(operation: &'static str) -> impl Fn(SdkError) -> Self {

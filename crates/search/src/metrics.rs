@@ -41,7 +41,7 @@ impl NodeOperations {
         let mut segments = path.rsplit('/');
         let last = [segments.next(), segments.next()].map(Option::unwrap_or_default);
         match (method.as_str(), last) {
-            ("POST", ["search", _]) => &self.search,
+            ("POST", ["multi-search", _]) => &self.search,
             ("GET", ["experimental-features", _] | [_, "documents"]) => &self.probe,
             ("POST", ["fetch", "documents"]) => &self.read,
             ("POST" | "PUT", ["documents", _]) | ("POST", ["delete-batch", "documents"]) => &self.write,

@@ -24,15 +24,6 @@ pub(crate) struct NodeHealth {
     busy_until: Option<Instant>,
 }
 
-/// A node that can be searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Usable {
-    /// The position that the index has at least.
-    pub(crate) position: Position,
-    /// Its lag; zero if it is short.
-    pub(crate) lag: Duration,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProbeResult {
     pub(crate) state: Option<IndexState>,
@@ -57,24 +48,25 @@ impl ProbeResult {
         }
     }
 
-    /// The position of the index, in terms of the server that the changes were read from, as long as the same
-    /// server numbered the changes of the index then.
-    fn position(&self) -> Option<Position> {
-        let position = self.state?.position;
-        let read_from = self.lag.filter(|lag| lag.position.origin == position.origin);
-        let origin = read_from.map_or(position.origin, |lag| lag.unapplied.origin);
-        Some(Position { origin, sequence: position.sequence })
+    /// The position of a page that was read after this probe from an index with the position `stored`, in terms
+    /// of the server that the changes were read from, as long as the same server numbered the changes of the
+    /// index then. `None` if the index is not the one that was probed, or has an earlier state.
+    pub(crate) fn page_position(&self, stored: Position) -> Option<Position> {
+        let probed = self.state?.position;
+        let is_same_index = stored.origin == probed.origin && stored.sequence >= probed.sequence;
+        let read_from = self.lag.filter(|lag| lag.position.origin == probed.origin);
+        let origin = read_from.map_or(probed.origin, |lag| lag.unapplied.origin);
+        is_same_index.then_some(Position { origin, sequence: stored.sequence })
     }
 }
 
 impl NodeHealth {
-    /// Whether the node can be searched now, and with which lag.
-    pub(crate) fn usable(&self, now: Instant) -> Option<Usable> {
+    /// The lag of a node that can be searched now, zero if it is short; `None` if it cannot be searched.
+    pub(crate) fn usable_lag(&self, now: Instant) -> Option<Duration> {
         let probe = self.last_probe.filter(|probe| probe.problem().is_none())?;
         let is_busy = self.busy_until.is_some_and(|until| until > now);
-        let position = probe.position().filter(|_| !is_busy && self.consecutive_failures < MAX_FAILURES)?;
-        let lag = if probe.age < SHORT_LAG { Duration::ZERO } else { probe.age };
-        Some(Usable { position, lag })
+        let is_usable = !is_busy && self.consecutive_failures < MAX_FAILURES;
+        is_usable.then_some(if probe.age < SHORT_LAG { Duration::ZERO } else { probe.age })
     }
 
     /// The result of the last probe that succeeded.
@@ -120,8 +112,9 @@ impl NodeHealth {
         self.consecutive_failures = 0;
     }
 
-    /// Records a search that failed. A node whose connection failed, or that failed [`MAX_FAILURES`] times in a
-    /// row, is not searched until a probe succeeds; a busy node not until the end of its `Retry-After`.
+    /// Records a search that failed. A node whose connection failed, whose index was replaced, or that failed
+    /// [`MAX_FAILURES`] times in a row, is not searched until a probe succeeds; a busy node not until the end
+    /// of its `Retry-After`.
     pub(crate) fn record_search_failure(&mut self, error: &SearchError, now: Instant) {
         match error {
             SearchError::ErrorResponse { status: 429 | 503, retry_after, .. } => {
@@ -130,6 +123,7 @@ impl NodeHealth {
             // The request was invalid, or the index is gone, which the next probe finds. These do not count:
             // otherwise a client could take a node out of use with a query that the node rejects.
             SearchError::ErrorResponse { status: 400..=499, .. } => {}
+            SearchError::IndexReplaced => self.record_probe_failure(),
             SearchError::Unreachable { source, .. } if !is_timeout(source.as_ref()) => {
                 self.record_probe_failure();
             }
@@ -190,26 +184,25 @@ mod tests {
             (ProbeResult { contains_filter: None, ..HEALTHY }, true),
         ] {
             let mut health = NodeHealth::default();
-            assert_eq!(health.usable(Instant::now()), None);
+            assert_eq!(health.usable_lag(Instant::now()), None);
             health.record_probe(probe);
-            assert_eq!(health.usable(Instant::now()).is_some(), is_usable, "{probe:?}");
+            assert_eq!(health.usable_lag(Instant::now()).is_some(), is_usable, "{probe:?}");
         }
     }
 
     #[test]
-    fn position_has_the_origin_of_the_server_that_was_asked() {
+    fn page_has_the_origin_of_the_server_that_was_asked() {
         let at = |origin, sequence| Position { origin: Origin(origin), sequence };
-        let state = |position| Some(IndexState { position, ..STATE });
-        for (probe, expected) in [
-            (HEALTHY, at(2, 7)),
-            (ProbeResult { state: state(at(1, 9)), ..HEALTHY }, at(2, 9)),
-            (ProbeResult { state: state(at(3, 9)), ..HEALTHY }, at(3, 9)),
-            (ProbeResult { lag: None, ..HEALTHY }, at(1, 7)),
+        let other = Some(IndexState { position: at(3, 9), ..STATE });
+        for (probe, stored, expected) in [
+            (HEALTHY, at(1, 7), Some(at(2, 7))),
+            (HEALTHY, at(1, 9), Some(at(2, 9))),
+            (HEALTHY, at(1, 6), None),
+            (HEALTHY, at(2, 9), None),
+            (ProbeResult { state: other, ..HEALTHY }, at(3, 9), Some(at(3, 9))),
+            (ProbeResult { lag: None, ..HEALTHY }, at(1, 7), Some(at(1, 7))),
         ] {
-            let mut health = NodeHealth::default();
-            health.record_probe(probe);
-            let usable = health.usable(Instant::now());
-            assert_eq!(usable.map(|usable| usable.position), Some(expected), "{probe:?}");
+            assert_eq!(probe.page_position(stored), expected, "{stored:?} after {probe:?}");
         }
     }
 
@@ -218,8 +211,7 @@ mod tests {
         for (age_ms, expected_ms) in [(0, 0), (1_999, 0), (2_000, 2_000), (7_000, 7_000)] {
             let mut health = NodeHealth::default();
             health.record_probe(ProbeResult { age: Duration::from_millis(age_ms), ..HEALTHY });
-            let lag = health.usable(Instant::now()).map(|usable| usable.lag);
-            assert_eq!(lag, Some(Duration::from_millis(expected_ms)));
+            assert_eq!(health.usable_lag(Instant::now()), Some(Duration::from_millis(expected_ms)));
         }
     }
 
@@ -247,15 +239,15 @@ mod tests {
             health.record_search_failure(&error_response(500, None), now);
             health.record_search();
         }
-        assert!(health.usable(now).is_some());
+        assert!(health.usable_lag(now).is_some());
         for is_usable in [true, true, false] {
             health.record_search_failure(&timeout(), now);
-            assert_eq!(health.usable(now).is_some(), is_usable);
+            assert_eq!(health.usable_lag(now).is_some(), is_usable);
         }
         health.record_probe(HEALTHY);
-        assert!(health.usable(now).is_some());
+        assert!(health.usable_lag(now).is_some());
         health.record_search_failure(&unreachable(TransportError::Disconnected("reset".into())), now);
-        assert_eq!(health.usable(now), None);
+        assert_eq!(health.usable_lag(now), None);
     }
 
     #[test]
@@ -265,8 +257,8 @@ mod tests {
             let mut health = healthy();
             health.record_search_failure(&error_response(503, retry_after), now);
             health.record_probe(HEALTHY);
-            assert_eq!(health.usable(now + Duration::from_millis(seconds * 1_000 - 1)), None);
-            assert!(health.usable(now + Duration::from_secs(seconds)).is_some());
+            assert_eq!(health.usable_lag(now + Duration::from_millis(seconds * 1_000 - 1)), None);
+            assert!(health.usable_lag(now + Duration::from_secs(seconds)).is_some());
         }
     }
 
@@ -274,6 +266,6 @@ mod tests {
     fn rejected_queries_do_not_count_as_failures() {
         let mut health = healthy();
         (0..10).for_each(|_| health.record_search_failure(&error_response(400, None), Instant::now()));
-        assert!(health.usable(Instant::now()).is_some());
+        assert!(health.usable_lag(Instant::now()).is_some());
     }
 }

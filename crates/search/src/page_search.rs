@@ -14,6 +14,10 @@
 //!
 //! The page is 4 and 5. If the total has changed between the two requests, the page is requested from the
 //! start.
+//!
+//! Each request reads the state of the index as well, before the chartsets: the page has at least the changes
+//! up to that position. A position from another request says nothing about the page: the node may have been
+//! restarted with older data in between.
 
 use std::collections::HashSet;
 
@@ -25,10 +29,11 @@ use serde::Deserialize;
 
 use crate::document::{ITEM, PRIMARY_KEY};
 use crate::filter::Filter;
+use crate::index_state::{STATE_ID, StateDocument};
 use crate::node::Node;
 use crate::sort_keys::{self, Key, Position, ReadFrom};
 use crate::transport::Transport;
-use crate::{SearchError, Target, word_codes};
+use crate::{FORMAT, SearchError, Target, word_codes};
 
 const OPERATION: &str = "search chartsets";
 
@@ -96,11 +101,22 @@ pub enum UnsupportedQuery {
     ContainsFilterOff,
 }
 
-/// The response to a search. The SDK's own type parses every hit twice, to separate the fields of the document
-/// from those of the search.
+/// The response to a request: the results of its searches, in their order. The SDK's own type parses every hit
+/// twice, to separate the fields of the document from those of the search.
+#[derive(Debug, Deserialize)]
+struct MultiSearchResponse {
+    results: (StateResult, SearchResult),
+}
+
+#[derive(Debug, Deserialize)]
+struct StateResult {
+    /// The state; empty where there is none.
+    hits: Vec<StateDocument>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SearchResponse {
+struct SearchResult {
     hits: Vec<Hit>,
     /// Exact despite the name of the alias, as no search uses `distinct`, vectors or a score threshold.
     #[serde(alias = "estimatedTotalHits")]
@@ -146,7 +162,8 @@ impl<'a> PageSearch<'a> {
     }
 
     /// Runs the search on one node: two nodes may have different states. A page at `reverse_from_offset` or
-    /// beyond is read from the end of the list where the end is nearer. The page has no position.
+    /// beyond is read from the end of the list where the end is nearer. The page has the position that is
+    /// stored in the node.
     pub(crate) async fn run(
         &self,
         node: &Node,
@@ -156,22 +173,27 @@ impl<'a> PageSearch<'a> {
         if self.by_relevance || page.offset() < reverse_from_offset {
             return self.page(self.request(node, Window::Page).await?);
         }
-        let total = self.request(node, Window::Total).await?.total_hits;
+        let (position, SearchResult { total_hits: total, .. }) = self.request(node, Window::Total).await?;
         if total <= page.offset() {
-            return Ok(ChartsetPage { items: Vec::new(), total, next: None, position: None });
+            return Ok(ChartsetPage { items: Vec::new(), total, next: None, position: Some(position) });
         }
         if let Some(window) = Window::from_end(page, total) {
-            let mut response = self.request(node, window).await?;
+            let (position, mut result) = self.request(node, window).await?;
             // Otherwise the list changed between the requests.
-            if response.total_hits == total {
-                response.hits.reverse();
-                return self.page(response);
+            if result.total_hits == total {
+                result.hits.reverse();
+                return self.page((position, result));
             }
         }
         self.page(self.request(node, Window::Page).await?)
     }
 
-    async fn request(&self, node: &Node, window: Window) -> Result<SearchResponse, SearchError> {
+    /// Reads the position and a part of the list in one request.
+    async fn request(
+        &self,
+        node: &Node,
+        window: Window,
+    ) -> Result<(chart_index_domain::Position, SearchResult), SearchError> {
         let index = node.index(Target::Live);
         let sort = self.sort(window);
         let sort: Vec<&str> = sort.iter().map(String::as_str).collect();
@@ -188,10 +210,20 @@ impl<'a> PageSearch<'a> {
         if !sort.is_empty() {
             search.with_sort(&sort);
         }
-        let url = format!("{}/indexes/{}/search", node.config.url, node.uid(Target::Live));
-        let request = Method::Post { query: (), body: &search };
-        let response = node.transport.request::<(), _, SearchResponse>(&url, request, 200).await;
-        response.map_err(SearchError::from_sdk(OPERATION))
+        // The other documents of this index, of quarantined chartsets, have no words with these letters.
+        let state_index = node.client.index(node.state_uid(Target::Live));
+        let mut state = SdkQuery::new(&state_index);
+        state.with_query(STATE_ID).with_limit(1);
+        let mut searches = node.client.multi_search();
+        let searches = searches.with_search_query(state).with_search_query(search);
+        let url = format!("{}/multi-search", node.config.url);
+        let request = Method::Post { query: (), body: searches };
+        let response = node.transport.request::<(), _, MultiSearchResponse>(&url, request, 200).await;
+        let (state, result) = response.map_err(SearchError::from_sdk(OPERATION))?.results;
+        let state = state.hits.into_iter().next().map(StateDocument::parse).transpose();
+        let state = state.map_err(|error| SearchError::invalid_response(OPERATION, error))?;
+        let state = state.filter(|state| state.format == FORMAT).ok_or(SearchError::IndexReplaced)?;
+        Ok((state.position, result))
     }
 
     fn sort(&self, window: Window) -> Vec<String> {
@@ -205,11 +237,14 @@ impl<'a> PageSearch<'a> {
     }
 
     /// The response as a page, after a check that it has the expected number of chartsets, each once, in order.
-    fn page(&self, response: SearchResponse) -> Result<ChartsetPage, SearchError> {
-        let total = response.total_hits;
-        let mut items = Vec::with_capacity(response.hits.len());
-        let mut positions = Vec::with_capacity(response.hits.len());
-        for hit in response.hits {
+    fn page(
+        &self,
+        (position, result): (chart_index_domain::Position, SearchResult),
+    ) -> Result<ChartsetPage, SearchError> {
+        let total = result.total_hits;
+        let mut items = Vec::with_capacity(result.hits.len());
+        let mut positions = Vec::with_capacity(result.hits.len());
+        for hit in result.hits {
             positions.push(Position { key: hit.key, id: hit.id });
             items.push(hit.item);
         }
@@ -232,20 +267,23 @@ impl<'a> PageSearch<'a> {
         let continues = page.offset() + items.len() as u64 != total;
         let last = positions.pop().filter(|_| continues && !self.by_relevance);
         let next = last.and_then(|last| last.in_list(self.query.sort));
-        Ok(ChartsetPage { items, total, next, position: None })
+        Ok(ChartsetPage { items, total, next, position: Some(position) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use chart_index_domain::search::After;
+    use chart_index_domain::{Origin, Position};
     use serde_json::json;
 
     use super::*;
     use crate::document::ChartsetDocument;
     use crate::document::tests::indexed;
 
-    fn response(numbers: &[u64], total: u64) -> SearchResponse {
+    const POSITION: Position = Position { origin: Origin(1), sequence: 7 };
+
+    fn result(numbers: &[u64], total: u64) -> SearchResult {
         let hit = |&number: &u64| {
             let document = json!(ChartsetDocument::new(&indexed(number, "same")));
             json!({ "id": document["id"], "item": document["item"], "updatedAtMs": document["updatedAtMs"] })
@@ -255,7 +293,7 @@ mod tests {
     }
 
     fn page_length(query: &SearchQuery, numbers: &[u64], total: u64) -> Option<usize> {
-        let page = PageSearch::new(query).unwrap().page(response(numbers, total));
+        let page = PageSearch::new(query).unwrap().page((POSITION, result(numbers, total)));
         page.ok().map(|page| page.items.len())
     }
 

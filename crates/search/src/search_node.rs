@@ -49,14 +49,15 @@ impl SearchNode {
         let lag = health.lag();
         NodeObservation {
             label: self.label.clone(),
-            is_usable: health.usable(Instant::now()).is_some(),
+            is_usable: health.usable_lag(Instant::now()).is_some(),
             lag: lag.map(|lag| lag.age()),
             pending_changes: lag.map(|lag| lag.unapplied.count),
         }
     }
 
-    /// Runs a search and records its outcome. A search that times out is no failure of the node if it waited
-    /// longer for a permit than for the node.
+    /// Runs a search and records its outcome. The page has a position in terms of the server that the changes
+    /// are read from. A search that times out is no failure of the node if it waited longer for a permit than
+    /// for the node.
     pub(crate) async fn search(
         &self,
         search: &PageSearch<'_>,
@@ -67,9 +68,14 @@ impl SearchNode {
             timeout_at(deadline, self.permits.acquire()).await.map_err(|_| SearchError::AtCapacity)?;
         let _permit = permit.map_err(|_| SearchError::AtCapacity)?;
         let (waited, search_start) = (start.elapsed(), Instant::now());
+        let probe = self.health().last_probe();
         let search = search.run(&self.node, self.reverse_from_offset);
         let result = match timeout_at(deadline, search).await {
-            Ok(result) => result,
+            Ok(Ok(page)) => {
+                let position = page.position.and_then(|stored| probe?.page_position(stored));
+                position.map(|_| ChartsetPage { position, ..page }).ok_or(SearchError::IndexReplaced)
+            }
+            Ok(Err(error)) => Err(error),
             Err(_) if waited > search_start.elapsed() => return Err(SearchError::AtCapacity),
             Err(_) => {
                 self.node.transport.discard_connections();
@@ -89,9 +95,9 @@ impl SearchNode {
     fn record_failure(&self, error: &SearchError) {
         let now = Instant::now();
         let mut health = self.lock();
-        let was_usable = health.usable(now).is_some();
+        let was_usable = health.usable_lag(now).is_some();
         health.record_search_failure(error, now);
-        let is_usable = health.usable(now).is_some();
+        let is_usable = health.usable_lag(now).is_some();
         drop(health);
         if was_usable && !is_usable {
             let error: &dyn std::error::Error = error;
@@ -141,13 +147,13 @@ impl SearchNode {
     /// Logs when the node comes into use or goes out of use, and at the first probe why it is not in use.
     fn log_change(&self, before: NodeHealth, problem: Option<&'static str>, error: Option<&SearchError>) {
         let (now, after) = (Instant::now(), self.health());
-        let (node, was_usable) = (&self.node.config.url, before.usable(now).is_some());
+        let (node, was_usable) = (&self.node.config.url, before.usable_lag(now).is_some());
         if after.hides_features() && !before.hides_features() {
             tracing::warn!(%node, "the API key may not read the experimental features of a search node");
         }
         let error = error.map(|error| error as &dyn std::error::Error);
         match problem {
-            None if !was_usable && after.usable(now).is_some() => {
+            None if !was_usable && after.usable_lag(now).is_some() => {
                 tracing::info!(%node, "search node in use");
             }
             Some(reason) if was_usable || before.is_unknown() => {

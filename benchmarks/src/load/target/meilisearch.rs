@@ -17,7 +17,7 @@ pub(crate) struct SearchNode {
 
 impl SearchNode {
     /// Where searches of the index are sent.
-    pub(crate) const SEARCH_PATH: &str = "/indexes/chartsets/search";
+    pub(crate) const SEARCH_PATH: &str = "/multi-search";
 
     /// Starts a node and fills it from the catalogue. `None` if Meilisearch is not installed: no package
     /// registry has it.

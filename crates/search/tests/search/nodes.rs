@@ -194,6 +194,25 @@ async fn node_with_an_earlier_position_is_used_again() {
     }
 }
 
+/// A page of an index that was put back to an earlier state since the last probe is not served: it would be
+/// cached with a position whose changes it lacks.
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn index_that_was_put_back_since_the_last_probe_is_not_searched() {
+    let (_server, node_config) = node("newer", 50).await;
+    let mut config = SearchConfig::new(vec![node_config.clone()]);
+    config.probe_interval = Duration::from_hours(1);
+    let engine = MeilisearchEngine::connect(config, Changes::complete_from(0)).await.unwrap();
+    let writer = IndexWriter::new(&node_config).unwrap();
+    rebuild(&writer, &[titled(1, "newest")], position(60)).await;
+    let page = first_page(&engine).await.unwrap();
+    assert_eq!((titles(&page).remove(0), page.position), ("newest".to_owned(), Some(position(60))));
+    rebuild(&writer, &[titled(1, "older")], position(40)).await;
+    let found = first_page(&engine).await.map(|page| (titles(&page), page.position));
+    assert!(matches!(found, Err(ReadError::Unavailable { .. })), "{found:?}");
+    assert!(!engine.is_available(), "a probe has to succeed first");
+}
+
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
 async fn node_without_an_index_is_skipped() {

@@ -103,7 +103,7 @@ async fn page_is_read_from_the_start_when_the_total_changes() {
         return;
     }
     let mut exchanges = recorded("last_page");
-    exchanges.last_mut().unwrap().response.body["estimatedTotalHits"] = json!(8);
+    exchanges.last_mut().unwrap().response.body["results"][1]["estimatedTotalHits"] = json!(8);
     replay(exchanges, async |config| {
         let query = SearchQuery { page: PageRequest::clamped(4, 2), ..SearchQuery::default() };
         // The third request has no recorded response.
@@ -120,7 +120,7 @@ async fn page_is_read_from_the_start_when_the_total_changes() {
 fn edited(edit: impl Fn(&mut Value)) -> Vec<Exchange> {
     let mut exchanges = recorded("search");
     let search = exchanges.iter_mut().find(|exchange| exchange.is_search()).unwrap();
-    edit(&mut search.response.body);
+    edit(&mut search.response.body["results"][1]);
     exchanges
 }
 
@@ -312,16 +312,15 @@ async fn rebuild_and_swap() {
 /// Searches a node with a queue of one search until it rejects one.
 async fn record_busy() {
     let server = PrivateMeilisearch::start_with(&["--experimental-search-queue-size=1"]);
-    let mut config = NodeConfig::new(server.url().parse().unwrap(), None);
+    let config = NodeConfig::new(server.url().parse().unwrap(), None);
     fill(&config, &numbered(2_000), 41).await;
-    config.index.push_str("/search");
-    let path = format!("/indexes/{}", config.index);
-    let body = json!({ "q": "title", "hitsPerPage": 1_000 });
+    let path = "/multi-search";
+    let body = json!({ "queries": [{ "indexUid": config.index, "q": "title", "hitsPerPage": 1_000 }] });
     loop {
         let url = server.url();
-        let responses = join_all((0..64).map(|_| send(&url, "POST", &path, &body))).await;
+        let responses = join_all((0..64).map(|_| send(&url, "POST", path, &body))).await;
         if let Some(response) = responses.into_iter().find(|response| response.status == 503) {
-            return record("busy", &[Exchange::new("POST", &path, body, response)]);
+            return record("busy", &[Exchange::new("POST", path, body, response)]);
         }
     }
 }

@@ -199,7 +199,7 @@ impl Exchange {
     }
 
     pub(crate) fn is_search(&self) -> bool {
-        self.path.ends_with("/search")
+        self.path == "/multi-search"
     }
 }
 

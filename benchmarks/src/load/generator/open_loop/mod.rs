@@ -1,28 +1,24 @@
 //! Open loop: request number `n` starts `n / rate` seconds after the first one, however long responses take,
-//! and its latency is measured from that moment. rlt runs the workers; its own rate limit leaves out starts
-//! that it missed, and is not used.
+//! and its latency is measured from that moment.
 
 mod pacer;
 mod recorder;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use async_trait::async_trait;
 use bytes::Bytes;
-use clap::Parser;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http1::SendRequest;
 use hyper::header::{CONTENT_ENCODING, ETAG, HOST, LOCATION, RETRY_AFTER};
 use hyper::{HeaderMap, Response};
 use hyper_util::rt::TokioIo;
-use rlt::cli::BenchCli;
-use rlt::{BenchSuite, IterInfo, IterReport, Status};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 pub(crate) use recorder::{Latencies, OpenLoopOutcome};
 
@@ -54,62 +50,70 @@ pub(crate) struct OpenLoop {
     pub(crate) may_reject: bool,
 }
 
-/// The state that all workers of a load share.
+/// The state that all connections of a load share.
 #[derive(Debug)]
 struct Shared {
     load: OpenLoop,
+    /// The number of requests.
+    total: u64,
     /// One permit for each request that is due.
     due: Arc<Semaphore>,
-    start: OnceLock<Instant>,
+    start: Instant,
     next: AtomicU64,
     recorder: Mutex<Recorder>,
 }
-
-#[derive(Debug, Clone)]
-struct Suite(Arc<Shared>);
 
 type Connection = SendRequest<Empty<Bytes>>;
 
 impl OpenLoop {
     /// Runs the load.
     pub(crate) async fn run(&self) -> Result<OpenLoopOutcome> {
-        let total = (self.warm_up + self.duration).as_secs_f64() * f64::from(self.rate);
-        let arguments = [
-            "load".to_owned(),
-            format!("--concurrency={}", self.connections),
-            format!("--iterations={total:.0}"),
-            "--collector=silent".to_owned(),
-            // rlt measures latencies from the actual start: its report is not used.
-            "--output-file=/dev/null".to_owned(),
-        ];
+        let mut connections = Vec::new();
+        for _ in 0..self.connections {
+            connections.push(connect(self.address).await?);
+        }
+        let due = Arc::new(Semaphore::new(0));
         let shared = Arc::new(Shared {
             load: self.clone(),
-            due: Arc::new(Semaphore::new(0)),
-            start: OnceLock::new(),
+            total: u64::from(self.rate) * (self.warm_up + self.duration).as_secs(),
+            start: Pacer::spawn(self.rate, Arc::clone(&due)),
+            due,
             next: AtomicU64::new(0),
             recorder: Mutex::new(Recorder::new(self.warm_up, self.may_reject)?),
         });
-        rlt::cli::run(BenchCli::parse_from(arguments), Suite(Arc::clone(&shared))).await?;
-        let shared = Arc::try_unwrap(shared).ok().context("a worker of the load is still running")?;
+        let mut loops: JoinSet<Result<()>> =
+            connections.into_iter().map(|connection| Arc::clone(&shared).send_all(connection)).collect();
+        while let Some(ended) = loops.join_next().await {
+            ended??;
+        }
+        let shared = Arc::try_unwrap(shared).ok().context("a connection of the load is still in use")?;
         Ok(shared.recorder.into_inner().unwrap_or_else(PoisonError::into_inner).finish(self.duration))
     }
 }
 
-#[async_trait]
-impl BenchSuite for Suite {
-    type WorkerState = Option<Connection>;
-
-    async fn state(&self, _worker: u32) -> Result<Option<Connection>> {
-        connect(self.0.load.address).await.map(Some)
+impl Shared {
+    /// Sends requests when they are due, until all have been sent.
+    async fn send_all(self: Arc<Self>, connection: Connection) -> Result<()> {
+        let mut connection = Some(connection);
+        loop {
+            let idle_since = self.start.elapsed();
+            self.due.acquire().await?.forget();
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.total {
+                return Ok(());
+            }
+            self.send_one(&mut connection, number, idle_since).await?;
+        }
     }
 
-    /// Waits until the next request is due, sends it and records its response.
-    async fn bench(&mut self, connection: &mut Option<Connection>, _: &IterInfo) -> Result<IterReport> {
-        let Shared { load, due, start, next, recorder } = &*self.0;
-        let start = *start.get_or_init(|| Pacer::spawn(load.rate, Arc::clone(due)));
-        let idle_since = start.elapsed();
-        due.acquire().await.context("the load has ended")?.forget();
-        let number = next.fetch_add(1, Ordering::Relaxed);
+    /// Sends a request and records its response.
+    async fn send_one(
+        &self,
+        connection: &mut Option<Connection>,
+        number: u64,
+        idle_since: Duration,
+    ) -> Result<()> {
+        let Self { load, start, recorder, .. } = self;
         let intended = Duration::from_secs_f64(crate::cpu::ratio(number, u64::from(load.rate)));
         let sent = start.elapsed();
         let index = load.requests.index(number);
@@ -122,10 +126,8 @@ impl BenchSuite for Suite {
             *connection = None;
         }
         let completed = Completed { index, client, intended, idle_since, sent, received: start.elapsed() };
-        let latency = completed.received.saturating_sub(intended);
-        let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
-        let status = recorder.record(request, &completed, &response);
-        Ok(IterReport { duration: latency, status: Status::success(i64::from(status)), bytes: 0, items: 1 })
+        recorder.lock().unwrap_or_else(PoisonError::into_inner).record(request, &completed, &response);
+        Ok(())
     }
 }
 

@@ -95,15 +95,14 @@ impl Recorder {
         })
     }
 
-    /// Verifies and records a response; returns its status, 0 for an error. Those of the warm-up are verified
-    /// only.
+    /// Verifies and records a response. Those of the warm-up are verified only.
     pub(super) fn record(
         &mut self,
         request: &Request,
         completed: &Completed,
         response: &Result<Response<Bytes>>,
-    ) -> u16 {
-        let status = match response {
+    ) {
+        match response {
             Ok(response) => {
                 let exchange = Exchange { sent: completed.sent, received: completed.received };
                 let received = received(response);
@@ -113,15 +112,11 @@ impl Recorder {
                     exchange,
                     (&received.0, received.1),
                 );
-                response.status().as_u16()
             }
-            Err(error) => {
-                self.errors.add(|| format!("{}: {error:#}", request.path));
-                0
-            }
-        };
+            Err(error) => self.errors.add(|| format!("{}: {error:#}", request.path)),
+        }
         if completed.intended < self.warm_up {
-            return status;
+            return;
         }
         self.recorded += 1;
         if completed.sent.saturating_sub(completed.intended) > LATE {
@@ -129,14 +124,12 @@ impl Recorder {
             let waited = completed.idle_since > completed.intended;
             *(if waited { &mut self.queued } else { &mut self.late }) += 1;
         }
-        if status != 0 {
-            *self.statuses.entry(status).or_default() += 1;
-        }
-        if (1..400).contains(&status) {
+        let Ok(response) = response else { return };
+        *self.statuses.entry(response.status().as_u16()).or_default() += 1;
+        if response.status().as_u16() < 400 {
             let latency = completed.received.saturating_sub(completed.intended);
             self.accepted.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
         }
-        status
     }
 
     /// The result of a load of this duration, without its warm-up.

@@ -74,7 +74,7 @@ impl Drop for PlainHandler {
     }
 }
 
-/// One source of a chart, with the columns of the chart in one of its chartsets.
+/// One source of a chart, with the chart in one of its chartsets.
 #[derive(Debug, sqlx::FromRow)]
 struct Row {
     exact_kind: Option<String>,
@@ -82,6 +82,35 @@ struct Row {
     declared_kind: Option<String>,
     declared_ref: Option<String>,
     checked_at_ms: i64,
+    #[sqlx(flatten)]
+    chart: Chart,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    chart_hash: &'a str,
+    status: &'static str,
+    sources: Vec<Source>,
+    ttl_ms: u32,
+    chart: &'a Chart,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Source {
+    kind: String,
+    #[serde(rename = "ref")]
+    reference: String,
+    confidence: &'static str,
+    checked_at_ms: i64,
+}
+
+#[derive(Debug, sqlx::FromRow, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Chart {
+    hash: String,
+    note_hash_version: i32,
     keys: i16,
     bpm_min: f64,
     bpm_max: f64,
@@ -98,52 +127,12 @@ struct Row {
     difficulty: String,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'a> {
-    chart_hash: &'a str,
-    status: &'static str,
-    sources: Vec<Source>,
-    ttl_ms: u32,
-    chart: Chart<'a>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Source {
-    kind: String,
-    #[serde(rename = "ref")]
-    reference: String,
-    confidence: &'static str,
-    checked_at_ms: i64,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Chart<'a> {
-    hash: &'a str,
-    note_hash_version: u32,
-    keys: i16,
-    bpm_min: f64,
-    bpm_max: f64,
-    bpm_main: f64,
-    length_ms: i64,
-    notes: i64,
-    lns: i64,
-    density_avg: f64,
-    density_peak: f64,
-    rox_bytes: i64,
-    title: &'a str,
-    artist: &'a str,
-    creator: &'a str,
-    difficulty: &'a str,
-}
-
 /// The chart in its chartset with the smallest id. Generated charts are in one chartset each.
 const QUERY: &str =
     "SELECT chartset.exact_kind, chartset.exact_ref, member.declared_kind, member.declared_ref,
         greatest(chartset.checked_at_ms, (SELECT checks.checked_at_ms FROM chartset_checks AS checks
             WHERE checks.chartset_id = chartset.id)) AS checked_at_ms,
+        encode(chart.hash, 'hex') AS hash, 1 AS note_hash_version,
         chart.keys, chart.bpm_min, chart.bpm_max, chart.bpm_main, chart.length_ms, chart.notes, chart.lns,
         chart.density_avg, chart.density_peak, chart.rox_bytes,
         member.title, member.artist, member.creator, member.difficulty
@@ -198,33 +187,16 @@ fn headers(media_type: &str, hash: &str, policy: &str) -> [(HeaderName, String);
 }
 
 fn json(hash: &str, row: &Row) -> Response {
-    match serde_json::to_vec(&row.body(hash)) {
+    match serde_json::to_vec(&row.body()) {
         Ok(body) => (headers("application/json", hash, "must-revalidate"), body).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
 impl Row {
-    fn body<'a>(&'a self, hash: &'a str) -> Body<'a> {
-        let chart = Chart {
-            hash,
-            note_hash_version: 1,
-            keys: self.keys,
-            bpm_min: self.bpm_min,
-            bpm_max: self.bpm_max,
-            bpm_main: self.bpm_main,
-            length_ms: self.length_ms,
-            notes: self.notes,
-            lns: self.lns,
-            density_avg: self.density_avg,
-            density_peak: self.density_peak,
-            rox_bytes: self.rox_bytes,
-            title: &self.title,
-            artist: &self.artist,
-            creator: &self.creator,
-            difficulty: &self.difficulty,
-        };
-        Body { chart_hash: hash, status: "known", sources: self.sources(), ttl_ms: TTL_MS, chart }
+    fn body(&self) -> Body<'_> {
+        let Self { chart, .. } = self;
+        Body { chart_hash: &chart.hash, status: "known", sources: self.sources(), ttl_ms: TTL_MS, chart }
     }
 
     /// The exact source of the chartset, and the declared one of the file if it is another.

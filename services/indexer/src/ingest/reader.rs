@@ -74,7 +74,7 @@ struct PlannedInput {
     index: usize,
     /// The digest of names, sizes, times and inodes of its files.
     file_metadata_digest: Option<[u8; 32]>,
-    /// The recorded outcome, if the input is unchanged.
+    /// The recorded outcome, if the files of the input are unchanged, and then if its chartsets are.
     unchanged: Option<RecordedOutcome>,
     /// The fingerprint to record for an unchanged input with new metadata.
     fingerprint: Option<InputFingerprint>,
@@ -86,24 +86,6 @@ struct PlannedInput {
 enum Pending {
     Unchanged(Box<ReadInput>),
     Decoding(JoinHandle<anyhow::Result<ReadInput>>),
-}
-
-struct RecordedInput {
-    /// Its index in the chunk.
-    position: usize,
-    /// Its index in [`Reader::inputs`].
-    index: usize,
-    /// The current digest of names, sizes, times and inodes of its files.
-    file_metadata_digest: Option<[u8; 32]>,
-    recorded: InputFingerprint,
-}
-
-/// An input whose files are unchanged.
-struct Candidate {
-    /// Its index in the chunk.
-    position: usize,
-    outcome: RecordedOutcome,
-    fingerprint: Option<InputFingerprint>,
 }
 
 impl Reader {
@@ -138,7 +120,7 @@ impl Reader {
         };
         let mut planned: Vec<PlannedInput> = digests.await?.into_iter().map(plan).collect();
         if let Some(store) = self.store.clone() {
-            self.find_unchanged(&store, &mut planned).await?;
+            planned = self.find_unchanged(&store, planned).await?;
             self.find_stored(&store, &mut planned).await?;
         }
         Ok(planned)
@@ -151,35 +133,45 @@ impl Reader {
     async fn find_unchanged(
         self: &Arc<Self>,
         store: &Store,
-        planned: &mut [PlannedInput],
-    ) -> anyhow::Result<()> {
+        mut planned: Vec<PlannedInput>,
+    ) -> anyhow::Result<Vec<PlannedInput>> {
         if self.full || self.fingerprinter.is_none() {
-            return Ok(());
+            return Ok(planned);
         }
         let keys: Vec<[u8; 32]> =
             planned.iter().map(|planned| input_key(&self.inputs[planned.index])).collect();
         let recorded = retry_store_call(&self.stop, || store.input_fingerprints(&keys)).await?;
         let mut recorded: HashMap<[u8; 32], InputFingerprint> =
             recorded.into_iter().map(|recorded| (recorded.input_key, recorded)).collect();
-        let with_record = |(position, (planned, key)): (usize, (&PlannedInput, _))| {
-            let PlannedInput { index, file_metadata_digest, .. } = *planned;
-            Some(RecordedInput { position, index, file_metadata_digest, recorded: recorded.remove(key)? })
+        let compare = move |reader: &Self| {
+            for (planned, key) in planned.iter_mut().zip(&keys) {
+                let recorded = recorded.remove(key);
+                if let Some((outcome, fingerprint)) =
+                    recorded.and_then(|recorded| reader.recorded_outcome(planned, recorded))
+                {
+                    (planned.unchanged, planned.fingerprint) = (Some(outcome), fingerprint);
+                }
+            }
+            planned
         };
-        let inputs: Vec<_> = planned.iter().zip(&keys).enumerate().filter_map(with_record).collect();
-        let candidates = self.blocking(move |reader| {
-            inputs.into_iter().filter_map(|input| reader.candidate(input)).collect::<Vec<_>>()
-        });
-        self.confirm(store, candidates.await?, planned).await
+        let mut planned = self.blocking(compare).await?;
+        self.confirm(store, &mut planned).await?;
+        Ok(planned)
     }
 
-    /// A candidate, if the files of the input are unchanged.
-    fn candidate(&self, input: RecordedInput) -> Option<Candidate> {
-        let RecordedInput { position, index, file_metadata_digest, mut recorded } = input;
+    /// The recorded outcome, if the files of the input are unchanged, and the fingerprint to record if their
+    /// metadata is new.
+    fn recorded_outcome(
+        &self,
+        planned: &PlannedInput,
+        mut recorded: InputFingerprint,
+    ) -> Option<(RecordedOutcome, Option<InputFingerprint>)> {
+        let file_metadata_digest = planned.file_metadata_digest;
         let outcome = serde_json::from_str(&recorded.outcome).ok()?;
         if file_metadata_digest.is_some() && file_metadata_digest == recorded.file_metadata_digest {
-            return Some(Candidate { position, outcome, fingerprint: None });
+            return Some((outcome, None));
         }
-        let input = &self.inputs[index];
+        let input = &self.inputs[planned.index];
         if self.fingerprinter?.content_digest(input, &input_files::read(input).ok()?)
             != recorded.content_digest
         {
@@ -187,33 +179,28 @@ impl Reader {
         }
         let is_new = recorded.file_metadata_digest != file_metadata_digest;
         recorded.file_metadata_digest = file_metadata_digest;
-        Some(Candidate { position, outcome, fingerprint: is_new.then_some(recorded) })
+        Some((outcome, is_new.then_some(recorded)))
     }
 
-    /// Marks candidates as unchanged if the store still has their chartsets as recorded: another input or
+    /// Keeps inputs as unchanged only if the store still has their chartsets as recorded: another input or
     /// library may have stored them since.
-    async fn confirm(
-        &self,
-        store: &Store,
-        candidates: Vec<Candidate>,
-        planned: &mut [PlannedInput],
-    ) -> anyhow::Result<()> {
-        let chartsets = candidates.iter().flat_map(|candidate| &candidate.outcome.chartsets);
+    async fn confirm(&self, store: &Store, planned: &mut [PlannedInput]) -> anyhow::Result<()> {
+        let outcomes = planned.iter().filter_map(|planned| planned.unchanged.as_ref());
+        let chartsets = outcomes.flat_map(|outcome| &outcome.chartsets);
         let expected: Vec<_> = chartsets.filter_map(StoredChartset::expected).collect();
-        if expected.is_empty() && candidates.is_empty() {
+        if planned.iter().all(|planned| planned.unchanged.is_none()) {
             return Ok(());
         }
         let confirmed =
             retry_store_call(&self.stop, || store.record_unchanged_chartsets(&expected, now_ms())).await?;
-        // The key includes the content: two inputs with the same chartset may both be candidates.
+        // The key includes the content: two inputs with the same chartset may both be unchanged.
         let removed: HashMap<_, _> = confirmed
             .into_iter()
             .map(|chartset| ((chartset.id, chartset.fingerprint), chartset.removed))
             .collect();
-        for Candidate { position, mut outcome, fingerprint } in candidates {
-            if outcome.confirm(&removed) {
-                planned[position].unchanged = Some(outcome);
-                planned[position].fingerprint = fingerprint;
+        for planned in planned {
+            if planned.unchanged.as_mut().is_some_and(|outcome| !outcome.confirm(&removed)) {
+                (planned.unchanged, planned.fingerprint) = (None, None);
             }
         }
         Ok(())

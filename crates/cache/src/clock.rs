@@ -31,7 +31,7 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Now {
         let real_ms = real_ms(Instant::now());
-        Now { real_ms, coarse: CoarseInstant::from_millis(real_ms + self.ahead_ms.load(Ordering::Relaxed)) }
+        Now { real_ms, ms: (real_ms + self.ahead_ms.load(Ordering::Relaxed)).cast_signed() }
     }
 
     /// The Unix time in milliseconds, which all replicas share.
@@ -46,46 +46,19 @@ impl Clock {
 pub(crate) struct Now {
     /// See [`real_ms`].
     pub(crate) real_ms: u64,
-    /// The time that entries age by.
-    pub(crate) coarse: CoarseInstant,
+    /// The time that entries age by, from the same start. That of a read by another replica may be negative.
+    pub(crate) ms: i64,
 }
 
-/// A time in 4 bytes, which keeps the entries of unknown hashes small: ticks of 10 ms, which wrap after 497
-/// days. No entry gets that old.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CoarseInstant(u32);
-
-impl CoarseInstant {
-    const TICK_MS: u64 = 10;
-
-    #[expect(clippy::cast_possible_truncation, reason = "ticks wrap, and are only subtracted")]
-    const fn from_millis(ms: u64) -> Self {
-        Self((ms / Self::TICK_MS) as u32)
+impl Now {
+    /// The time since `earlier_ms`; zero if that is later.
+    pub(crate) fn since(self, earlier_ms: i64) -> Duration {
+        Duration::from_millis(u64::try_from(self.ms - earlier_ms).unwrap_or(0))
     }
 
-    /// The time since an earlier instant; zero if that is later.
-    pub(crate) const fn since(self, earlier: Self) -> Duration {
-        let ticks = self.0.wrapping_sub(earlier.0);
-        // More than half of the range: the other one is later.
-        if ticks > u32::MAX / 2 {
-            Duration::ZERO
-        } else {
-            Duration::from_millis(ticks as u64 * Self::TICK_MS)
-        }
-    }
-
-    /// The instant that is this much earlier.
-    pub(crate) fn before(self, by: Duration) -> Self {
-        let ticks = (millis(by) / Self::TICK_MS).min(u64::from(u32::MAX / 2));
-        Self(self.0.wrapping_sub(u32::try_from(ticks).unwrap_or(u32::MAX / 2)))
-    }
-
-    pub(crate) const fn bits(self) -> u32 {
-        self.0
-    }
-
-    pub(crate) const fn from_bits(bits: u32) -> Self {
-        Self(bits)
+    /// The time that is this much earlier.
+    pub(crate) fn before(self, by: Duration) -> i64 {
+        self.ms - millis(by).cast_signed()
     }
 }
 
@@ -98,12 +71,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_compare_across_the_wrap() {
+    fn ages_may_begin_before_the_process() {
         let hour = Duration::from_hours(1);
-        for now in [CoarseInstant(5), CoarseInstant(u32::MAX), CoarseInstant(1_000_000)] {
-            assert_eq!(now.since(now.before(hour)), hour);
-            assert_eq!(now.before(hour).since(now), Duration::ZERO);
-        }
+        let now = Now { real_ms: 5, ms: 5 };
+        assert_eq!(now.since(now.before(hour)), hour);
+        assert_eq!(now.since(now.ms + 1), Duration::ZERO);
     }
 
     #[test]
@@ -111,7 +83,7 @@ mod tests {
         let clock = Clock::default();
         let (before, unix_ms) = (clock.now(), clock.unix_ms());
         clock.clone().advance(Duration::from_mins(1));
-        assert!(clock.now().coarse.since(before.coarse) >= Duration::from_mins(1));
+        assert!(clock.now().since(before.ms) >= Duration::from_mins(1));
         assert!(clock.now().real_ms - before.real_ms < 60_000);
         assert!(clock.unix_ms() >= unix_ms + 60_000);
     }

@@ -28,7 +28,7 @@ impl Default for Lifetimes {
 #[derive(Debug, Clone)]
 pub struct CacheConfig {
     /// The maximum bytes of memory: 64 MiB (`CACHE_BYTES`). A quarter is reserved for keys that the index does
-    /// not hold, which is 233,000 keys at the default, so that neither they nor the responses with a body evict
+    /// not hold, which is 210,000 keys at the default, so that neither they nor the responses with a body evict
     /// the other.
     pub bytes: u64,
     /// How entries age.

@@ -79,7 +79,7 @@ impl ReadThrough {
         match (completed, self.fallback(&key)) {
             (Ok(completed), _) if completed.outcome.is_ok() => completed,
             (Ok(_) | Err(_), Some(older)) => {
-                self.fills.shard(&key).record_failure(key, self.clock.now().coarse);
+                self.fills.shard(&key).record_failure(key, self.clock.now());
                 Completed { outcome: Ok(older), origin: Origin::Older }
             }
             (Ok(failed), None) => failed,
@@ -249,7 +249,7 @@ impl ReadThrough {
 
     fn new_record(&self, write: QueuedWrite) -> NewRecord {
         let QueuedWrite { key, response, timestamps } = write;
-        let age = self.clock.now().coarse.since(timestamps.read_at);
+        let age = self.clock.now().since(timestamps.read_at_ms);
         let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         let read_unix_ms = self.clock.unix_ms().saturating_sub(age_ms);
         let position = self.rules.changes.position_of(timestamps.version);
@@ -264,7 +264,7 @@ impl ReadThrough {
         let older = older.map(|older| Completed { outcome: Ok(older), origin: Origin::Older });
         handle.complete(older.unwrap_or_else(|| Completed::failed(error)), |shard| {
             if has_fallback {
-                shard.record_failure(key, self.clock.now().coarse);
+                shard.record_failure(key, self.clock.now());
             }
         });
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::{CoarseInstant, Now};
+use crate::clock::Now;
 use crate::recent_changes::{Currency, RecentChanges};
 use crate::version::Version;
 use crate::{CacheKey, Lifetimes};
@@ -11,29 +11,10 @@ use crate::{CacheKey, Lifetimes};
 /// What was known when the read of an entry from the store began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timestamps {
-    pub(crate) read_at: CoarseInstant,
+    /// In milliseconds, see [`Now::ms`].
+    pub(crate) read_at_ms: i64,
     /// The read sees every change up to this version.
     pub(crate) version: Version,
-}
-
-impl Timestamps {
-    /// The timestamps without padding, which would add to every entry of an unknown hash.
-    pub(crate) fn to_bytes(self) -> [u8; 12] {
-        let mut bytes = [0; 12];
-        bytes[..4].copy_from_slice(&self.read_at.bits().to_le_bytes());
-        bytes[4..].copy_from_slice(&self.version.bits().to_le_bytes());
-        bytes
-    }
-
-    pub(crate) fn from_bytes(bytes: [u8; 12]) -> Self {
-        let (mut read_at, mut version) = ([0; 4], [0; 8]);
-        read_at.copy_from_slice(&bytes[..4]);
-        version.copy_from_slice(&bytes[4..]);
-        Self {
-            read_at: CoarseInstant::from_bits(u32::from_le_bytes(read_at)),
-            version: Version::from_bits(u64::from_le_bytes(version)),
-        }
-    }
 }
 
 /// How an entry may be used, from the best to the worst. To revalidate means a full new read: the store has no
@@ -74,7 +55,7 @@ impl FreshnessRules {
 
     /// How fresh an entry is.
     pub(crate) fn freshness(&self, key: &CacheKey, timestamps: Timestamps, now: Now) -> Freshness {
-        let age = now.coarse.since(timestamps.read_at);
+        let age = now.since(timestamps.read_at_ms);
         if age >= self.lifetimes.expire_after {
             return Freshness::Expired;
         }
@@ -164,20 +145,13 @@ mod tests {
             (list, Version::UNKNOWN, [Fresh, Stale, MustRevalidate, MustRevalidate, MustRevalidate, Expired]),
         ] {
             let freshness = [0, 1_500, 2_500, 3_000, 670_000, 3_600_000].map(|age| {
-                let read_at = now.coarse.before(Duration::from_millis(age));
-                rules.freshness(&key, Timestamps { read_at, version }, now)
+                let read_at_ms = now.before(Duration::from_millis(age));
+                rules.freshness(&key, Timestamps { read_at_ms, version }, now)
             });
             assert_eq!(freshness, expected, "{key:?} {version:?}");
         }
         assert!(!rules.may_join(&chart, changed, now) && !rules.may_join(&list, changed, now));
         assert!(rules.may_join(&chart, Version::UNKNOWN, now) && rules.may_join(&list, current, now));
-    }
-
-    #[test]
-    fn timestamps_round_trip_through_bytes() {
-        let version = Version::from_bits(0x0123_4567_89ab_cdef);
-        let timestamps = Timestamps { read_at: CoarseInstant::from_bits(0xfedc_ba98), version };
-        assert_eq!(Timestamps::from_bytes(timestamps.to_bytes()), timestamps);
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl ReadThrough {
 
     /// What is known now, for a read of the store that starts after this call.
     pub(crate) fn start_read(&self) -> Timestamps {
-        Timestamps { read_at: self.clock.now().coarse, version: self.rules.changes.version() }
+        Timestamps { read_at_ms: self.clock.now().ms, version: self.rules.changes.version() }
     }
 
     /// Whether a request that comes now may join a fill that started at this version.
@@ -99,7 +99,7 @@ impl ReadThrough {
         let version =
             record.position.map_or(Version::UNKNOWN, |position| self.rules.changes.version_of(position));
         // The clock of the replica that read it may be ahead. So only its version makes it fresh.
-        let timestamps = Timestamps { read_at: now.coarse.before(age.max(FRESH_IF_UNKNOWN)), version };
+        let timestamps = Timestamps { read_at_ms: now.before(age.max(FRESH_IF_UNKNOWN)), version };
         let freshness = self.rules.freshness(&key, timestamps, now);
         let response = self.memory.reuse(&key, record.response);
         let _shard = self.fills.shard(&key);
@@ -131,8 +131,7 @@ impl ReadThrough {
         timestamps: Timestamps,
     ) -> bool {
         let began_later = |cached: Timestamps| {
-            !cached.read_at.since(timestamps.read_at).is_zero()
-                || cached.read_at == timestamps.read_at && cached.version > timestamps.version
+            (cached.read_at_ms, cached.version) > (timestamps.read_at_ms, timestamps.version)
         };
         let is_latest = !self.memory.timestamps(&key).is_some_and(began_later);
         if is_latest {
@@ -151,7 +150,7 @@ impl ReadThrough {
     pub(crate) fn age(&self, key: &CacheKey) -> Option<Duration> {
         let (timestamps, now) = (self.memory.timestamps(key)?, self.clock.now());
         let must_revalidate = self.rules.freshness(key, timestamps, now) == Freshness::MustRevalidate;
-        must_revalidate.then(|| now.coarse.since(timestamps.read_at))
+        must_revalidate.then(|| now.since(timestamps.read_at_ms))
     }
 
     /// The response to serve if a read fails.
@@ -161,7 +160,7 @@ impl ReadThrough {
     }
 
     pub(crate) fn failed_recently(&self, key: &CacheKey) -> bool {
-        let now = self.clock.now().coarse;
+        let now = self.clock.now();
         self.fills.shard(key).failed_recently(key, now)
     }
 

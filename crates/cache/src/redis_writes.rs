@@ -120,7 +120,7 @@ mod tests {
     use crate::version::Version;
 
     fn write(number: u8, bytes: usize) -> QueuedWrite {
-        let timestamps = Timestamps { read_at: Clock::default().now().coarse, version: Version::UNKNOWN };
+        let timestamps = Timestamps { read_at_ms: Clock::default().now().ms, version: Version::UNKNOWN };
         QueuedWrite {
             key: CacheKey::lookup(NoteHash::from_bytes([number; 32])),
             response: CachedResponse::found(vec![0; bytes], ""),

@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tracing::Span;
 
-use crate::clock::CoarseInstant;
+use crate::clock::Now;
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::version::Version;
 use crate::{CacheKey, CachedResponse, FillError};
@@ -58,8 +58,9 @@ pub(crate) struct SingleFlight {
 /// The fills of some of the keys.
 pub(crate) struct Shard {
     in_flight: HashMap<CacheKey, InFlight, RandomState>,
-    /// When a read of the key last failed, for keys that have an older response to serve.
-    failures: HashMap<CacheKey, CoarseInstant, RandomState>,
+    /// When a read of the key last failed, for keys that have an older response to serve. In milliseconds, see
+    /// [`Now::ms`].
+    failures_ms: HashMap<CacheKey, i64, RandomState>,
     next_id: u64,
 }
 
@@ -79,8 +80,9 @@ const MANY_FAILURES: usize = 64;
 
 impl SingleFlight {
     pub(crate) fn new() -> Self {
-        let shard =
-            || Mutex::new(Shard { in_flight: HashMap::default(), failures: HashMap::default(), next_id: 0 });
+        let shard = || {
+            Mutex::new(Shard { in_flight: HashMap::default(), failures_ms: HashMap::default(), next_id: 0 })
+        };
         Self { shards: (0..SHARDS).map(|_| shard()).collect() }
     }
 
@@ -118,16 +120,16 @@ impl Shard {
     }
 
     /// Whether a read of this key failed within the last second.
-    pub(crate) fn failed_recently(&self, key: &CacheKey, now: CoarseInstant) -> bool {
-        self.failures.get(key).is_some_and(|failed_at| now.since(*failed_at) < RETRY_AFTER)
+    pub(crate) fn failed_recently(&self, key: &CacheKey, now: Now) -> bool {
+        self.failures_ms.get(key).is_some_and(|failed_at| now.since(*failed_at) < RETRY_AFTER)
     }
 
     /// Records that a read of this key failed.
-    pub(crate) fn record_failure(&mut self, key: CacheKey, now: CoarseInstant) {
-        if self.failures.len() >= MANY_FAILURES {
-            self.failures.retain(|_, failed_at| now.since(*failed_at) < RETRY_AFTER);
+    pub(crate) fn record_failure(&mut self, key: CacheKey, now: Now) {
+        if self.failures_ms.len() >= MANY_FAILURES {
+            self.failures_ms.retain(|_, failed_at| now.since(*failed_at) < RETRY_AFTER);
         }
-        self.failures.insert(key, now);
+        self.failures_ms.insert(key, now.ms);
     }
 }
 

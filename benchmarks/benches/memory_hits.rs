@@ -41,7 +41,7 @@ fn main() {
     criterion.final_summary();
 }
 
-fn lookups(criterion: &mut Criterion, cache: &Cache, name: &str) {
+fn lookups(criterion: &mut Criterion, cache: &Arc<Cache>, name: &str) {
     let mut group = criterion.benchmark_group(name);
     for (name, keys) in [
         ("hot", vec![key(0)]),
@@ -65,7 +65,7 @@ fn lookups(criterion: &mut Criterion, cache: &Cache, name: &str) {
     group.finish();
 }
 
-fn reads(criterion: &mut Criterion, runtime: &Runtime, cache: &Cache) {
+fn reads(criterion: &mut Criterion, runtime: &Runtime, cache: &Arc<Cache>) {
     criterion.bench_function("get_or_fill/hot", |bencher| {
         bencher.iter_custom(|reads| runtime.block_on(read(cache, reads)));
     });
@@ -78,7 +78,7 @@ fn reads(criterion: &mut Criterion, runtime: &Runtime, cache: &Cache) {
 }
 
 /// The time of this many reads of one key.
-async fn read(cache: &Cache, reads: u64) -> Duration {
+async fn read(cache: &Arc<Cache>, reads: u64) -> Duration {
     let (key, start) = (key(0), Instant::now());
     for _ in 0..reads {
         black_box(cache.get_or_fill(key, unexpected_fill).await.unwrap());
@@ -91,7 +91,7 @@ async fn unexpected_fill() -> Result<CachedResponse, ReadError> {
 }
 
 /// A cache whose entries do not become stale.
-async fn filled(changes: &Arc<RecentChanges>) -> Cache {
+async fn filled(changes: &Arc<RecentChanges>) -> Arc<Cache> {
     let day = Duration::from_hours(24);
     let config = CacheConfig {
         changes: Some(Arc::clone(changes)),

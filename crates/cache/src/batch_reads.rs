@@ -6,7 +6,6 @@ use chart_index_domain::ReadError;
 
 use crate::freshness::{Freshness, Timestamps};
 use crate::metrics::{FillOutcome, Read};
-use crate::read_through::ReadThrough;
 use crate::redis_writes::{MAX_QUEUED_OF_BATCHES, QueuedWrite};
 use crate::{Cache, CacheKey, CachedResponse, FillError};
 
@@ -26,7 +25,7 @@ impl Cache {
     /// The fill failed, took too long, or had to wait too long, and for one of the keys no older response is
     /// cached.
     pub async fn get_or_fill_many<F, Fut>(
-        &self,
+        self: &Arc<Self>,
         keys: &[CacheKey],
         fill: F,
     ) -> Result<Vec<CachedResponse>, FillError>
@@ -34,21 +33,14 @@ impl Cache {
         F: FnOnce(Vec<usize>) -> Fut,
         Fut: Future<Output = Result<Vec<CachedResponse>, ReadError>>,
     {
-        let inner = &self.inner;
-        let mut responses: Vec<_> = keys.iter().map(|key| inner.get_fresh(key)).collect();
+        let mut responses: Vec<_> = keys.iter().map(|key| self.get_fresh(key)).collect();
         let not_in_memory = positions_of_none(&responses);
-        inner.find_in_redis(keys, &not_in_memory, &mut responses).await;
+        self.find_in_redis(keys, &not_in_memory, &mut responses).await;
         let missing = positions_of_none(&responses);
-        inner.fill_missing(keys, &missing, fill, &mut responses).await?;
+        self.fill_missing(keys, &missing, fill, &mut responses).await?;
         Ok(responses.into_iter().flatten().collect())
     }
-}
 
-fn positions_of_none(responses: &[Option<CachedResponse>]) -> Vec<usize> {
-    responses.iter().enumerate().filter(|(_, response)| response.is_none()).map(|(index, _)| index).collect()
-}
-
-impl ReadThrough {
     /// The entry in memory if it is fresh. A stale one is read again with the others, since that costs the
     /// batch little.
     fn get_fresh(&self, key: &CacheKey) -> Option<CachedResponse> {
@@ -170,4 +162,8 @@ impl ReadThrough {
         }
         self.write_to_redis(writes, MAX_QUEUED_OF_BATCHES);
     }
+}
+
+fn positions_of_none(responses: &[Option<CachedResponse>]) -> Vec<usize> {
+    responses.iter().enumerate().filter(|(_, response)| response.is_none()).map(|(index, _)| index).collect()
 }

@@ -1,5 +1,6 @@
-//! The public interface of the cache.
+//! The cache: its public interface, lookups in its tiers, and insertion.
 
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
@@ -11,29 +12,50 @@ use chart_index_permits::Announced;
 use chart_index_redis::RedisConnection;
 use futures_util::TryFutureExt;
 
+use crate::fill_limits::FillLimits;
 use crate::fills::Purpose;
-use crate::freshness::Freshness;
-use crate::read_through::ReadThrough;
+use crate::freshness::{FRESH_IF_UNKNOWN, Freshness, FreshnessRules, Timestamps};
+use crate::memory_tier::MemoryTier;
+use crate::metrics::{CacheMetrics, Read};
+use crate::redis_record::Record;
+use crate::redis_tier::RedisTier;
+use crate::single_flight::{Shard, SingleFlight};
+use crate::version::Version;
 use crate::{
-    CacheConfig, CacheConnections, CacheKey, CacheStats, CachedBody, CachedResponse, FillError, Filled, Kind,
+    CacheConfig, CacheConnections, CacheKey, CachedBody, CachedResponse, Clock, FillError, Filled, Kind,
     MemoryLookup, Representation, stats,
 };
 
-/// A read-through cache of responses in front of the store.
-///
-/// Clones share everything.
-#[derive(Clone)]
+/// A read-through cache of responses in front of the store: two tiers, and the fills behind them.
 pub struct Cache {
-    pub(crate) inner: Arc<ReadThrough>,
+    pub(crate) memory: MemoryTier,
+    pub(crate) redis: RedisTier,
+    pub(crate) fills: Arc<SingleFlight>,
+    pub(crate) rules: FreshnessRules,
+    pub(crate) clock: Clock,
+    pub(crate) fallback_timeout: Duration,
+    pub(crate) fill_timeout: Duration,
+    pub(crate) limits: FillLimits,
+    pub(crate) metrics: CacheMetrics,
 }
 
 impl Cache {
     /// An empty cache.
     #[must_use]
-    pub fn new(config: CacheConfig, connections: CacheConnections) -> Self {
-        let inner = Arc::new(ReadThrough::new(config, connections));
-        stats::observe(&inner);
-        Self { inner }
+    pub fn new(config: CacheConfig, connections: CacheConnections) -> Arc<Self> {
+        let this = Arc::new(Self {
+            memory: MemoryTier::with_capacity(config.bytes),
+            limits: FillLimits::new(&config),
+            redis: RedisTier::new(connections, config.key_prefix),
+            fills: Arc::new(SingleFlight::new()),
+            rules: FreshnessRules::new(config.changes, config.lifetimes),
+            clock: config.clock,
+            fallback_timeout: config.fallback_timeout,
+            fill_timeout: config.fill_timeout,
+            metrics: CacheMetrics::new(),
+        });
+        stats::observe(&this);
+        this
     }
 
     /// Returns the response from memory, from Redis, or from the fill.
@@ -42,13 +64,17 @@ impl Cache {
     /// Concurrent requests for the key share its outcome, including an error; the next request after an error
     /// tries again. If the fill fails, or more fills are in flight than [`CacheConfig::max_fills`], an older
     /// response is returned if there is one.
-    pub async fn get_or_fill<F, Fut, R>(&self, key: CacheKey, fill: F) -> Result<CachedResponse, FillError>
+    pub async fn get_or_fill<F, Fut, R>(
+        self: &Arc<Self>,
+        key: CacheKey,
+        fill: F,
+    ) -> Result<CachedResponse, FillError>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<R, ReadError>> + Send + 'static,
         R: Into<Filled> + 'static,
     {
-        let connection = self.inner.redis.connection(Kind::Lookup);
+        let connection = self.redis.connection(Kind::Lookup);
         self.get_or_fill_if_admitted(key, connection, ready(Ok(())), fill).await
     }
 
@@ -66,7 +92,7 @@ impl Cache {
     ///
     /// That of the admission, before anything is read from the store, or that of the fill.
     pub async fn get_or_fill_if_admitted<E, F, Fut, R>(
-        &self,
+        self: &Arc<Self>,
         key: CacheKey,
         connection: &RedisConnection,
         admission: impl Future<Output = Result<(), E>>,
@@ -80,12 +106,12 @@ impl Cache {
     {
         let cached = self.get_from_memory(&key);
         let fill = || fill().map_ok(Into::into);
-        if cached == MemoryLookup::Miss && !self.inner.is_in_flight(&key) {
-            let Some(announced) = self.inner.limits.announce_fill(key.kind()) else {
-                if self.inner.fallback(&key).is_some() {
+        if cached == MemoryLookup::Miss && !self.is_in_flight(&key) {
+            let Some(announced) = self.limits.announce_fill(key.kind()) else {
+                if self.fallback(&key).is_some() {
                     admission.await?;
                 }
-                return Ok(self.inner.shed(&key)?);
+                return Ok(self.shed(&key)?);
             };
             // Boxed, as below: the future of a hit is small, since what is larger is only needed by others.
             return Box::pin(self.read_if_admitted(key, connection, admission, fill, announced)).await;
@@ -94,18 +120,18 @@ impl Cache {
         match cached {
             MemoryLookup::Fresh(response) => Ok(response),
             MemoryLookup::Stale(response) => {
-                self.inner.refresh(key, Purpose::RefreshFromRedis, fill);
+                self.refresh(key, Purpose::RefreshFromRedis, fill);
                 Ok(response)
             }
             // A fill is in flight.
-            MemoryLookup::Miss => Ok(Box::pin(self.inner.fetch(key, None, fill)).await?),
+            MemoryLookup::Miss => Ok(Box::pin(self.fetch(key, None, fill)).await?),
         }
     }
 
     /// Awaits the admission and the read of Redis together, and reads the store if Redis does not have the
     /// response.
     async fn read_if_admitted<E, F, Fut>(
-        &self,
+        self: &Arc<Self>,
         key: CacheKey,
         connection: &RedisConnection,
         admission: impl Future<Output = Result<(), E>>,
@@ -117,32 +143,19 @@ impl Cache {
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = Result<Filled, ReadError>> + Send + 'static,
     {
-        let inner = &self.inner;
-        let connection = if key.kind().is_file() { inner.redis.connection(key.kind()) } else { connection };
-        let (admitted, record) = tokio::join!(admission, inner.redis.get_over(connection, &key));
+        let connection = if key.kind().is_file() { self.redis.connection(key.kind()) } else { connection };
+        let (admitted, record) = tokio::join!(admission, self.redis.get_over(connection, &key));
         admitted?;
-        match inner.insert_record(key, record) {
+        match self.insert_record(key, record) {
             Some((response, Freshness::Fresh)) => Ok(response),
             Some((response, Freshness::Stale)) => {
-                inner.refresh(key, Purpose::Refresh, fill);
+                self.refresh(key, Purpose::Refresh, fill);
                 Ok(response)
             }
             Some((_, Freshness::MustRevalidate | Freshness::Expired)) | None => {
-                Ok(inner.fetch(key, Some(announced), fill).await?)
+                Ok(self.fetch(key, Some(announced), fill).await?)
             }
         }
-    }
-
-    /// Looks in memory only, without waiting.
-    #[must_use]
-    pub fn get_from_memory(&self, key: &CacheKey) -> MemoryLookup {
-        self.inner.get(key)
-    }
-
-    /// The response in memory that may be served because the store does not respond, however stale.
-    #[must_use]
-    pub fn get_older(&self, key: &CacheKey) -> Option<CachedResponse> {
-        self.inner.fallback(key)
     }
 
     /// The gzip representation of a body from this cache. `compress` is called when it is first needed; the
@@ -161,27 +174,146 @@ impl Cache {
             compress(plain)
         });
         if is_new && gzip.is_some() {
-            self.inner.update_size(key, body);
+            self.update_size(key, body);
         }
         gzip
+    }
+
+    /// Looks in memory for a response that may be served now, without waiting.
+    #[must_use]
+    pub fn get_from_memory(&self, key: &CacheKey) -> MemoryLookup {
+        let (lookup, read) = match self.get_any(key) {
+            Some((response, Freshness::Fresh)) => (MemoryLookup::Fresh(response), Read::MemoryHit),
+            Some((response, Freshness::Stale)) => (MemoryLookup::Stale(response), Read::MemoryStale),
+            Some((response, Freshness::MustRevalidate)) if self.failed_recently(key) => {
+                (MemoryLookup::Stale(response), Read::MemoryStale)
+            }
+            Some((_, Freshness::MustRevalidate | Freshness::Expired)) | None => {
+                (MemoryLookup::Miss, Read::MemoryMiss)
+            }
+        };
+        self.metrics.count(key.kind(), read);
+        lookup
+    }
+
+    /// What is known now, for a read of the store that starts after this call.
+    pub(crate) fn start_read(&self) -> Timestamps {
+        Timestamps { read_at_ms: self.clock.now().ms, version: self.rules.changes.version() }
+    }
+
+    /// Whether a request that comes now may join a fill that started at this version.
+    pub(crate) fn may_join(&self, key: &CacheKey, version: Version) -> bool {
+        self.rules.may_join(key, version, self.clock.now())
+    }
+
+    /// Whether a fill is in flight that should be joined.
+    pub(crate) fn is_in_flight(&self, key: &CacheKey) -> bool {
+        let version = self.fills.shard(key).in_flight_version(key);
+        version.is_some_and(|version| self.may_join(key, version))
+    }
+
+    /// Inserts a response that Redis may have into memory, and counts the read.
+    pub(crate) fn insert_record(
+        &self,
+        key: CacheKey,
+        record: Option<Record>,
+    ) -> Option<(CachedResponse, Freshness)> {
+        let inserted = record.map(|record| self.insert_found_record(key, record));
+        if self.redis.connection(key.kind()).is_configured() {
+            let read = match inserted {
+                Some((_, Freshness::Fresh)) => Read::RedisHit,
+                Some((_, Freshness::Stale)) => Read::RedisStale,
+                Some((_, Freshness::MustRevalidate | Freshness::Expired)) | None => Read::RedisMiss,
+            };
+            self.metrics.count(key.kind(), read);
+        }
+        inserted
+    }
+
+    /// Inserts a record, unless memory has an entry that is at least as good, which is returned instead.
+    fn insert_found_record(&self, key: CacheKey, record: Record) -> (CachedResponse, Freshness) {
+        let now = self.clock.now();
+        let age = Duration::from_millis(self.clock.unix_ms().saturating_sub(record.read_unix_ms));
+        let version =
+            record.position.map_or(Version::UNKNOWN, |position| self.rules.changes.version_of(position));
+        // The clock of the replica that read it may be ahead. So only its version makes it fresh.
+        let timestamps = Timestamps { read_at_ms: now.before(age.max(FRESH_IF_UNKNOWN)), version };
+        let freshness = self.rules.freshness(&key, timestamps, now);
+        let response = self.memory.reuse(&key, record.response);
+        let _shard = self.fills.shard(&key);
+        if let Some((cached, cached_timestamps)) = self.memory.get(&key) {
+            let cached_freshness = self.rules.freshness(&key, cached_timestamps, now);
+            let is_as_good = match cached_freshness.cmp(&freshness) {
+                Less => true,
+                // One of them may be served if the store does not respond.
+                Equal => freshness != Freshness::MustRevalidate || cached_timestamps.version >= version,
+                Greater => false,
+            };
+            if is_as_good {
+                return (cached, cached_freshness);
+            }
+        }
+        if freshness != Freshness::Expired {
+            self.memory.insert(key, response.clone(), timestamps);
+        }
+        (response, freshness)
+    }
+
+    /// Inserts a response that was read from the store, unless memory has one whose read began later. Returns
+    /// whether it has none.
+    pub(crate) fn insert_read(
+        &self,
+        _shard: &mut Shard,
+        key: CacheKey,
+        response: CachedResponse,
+        timestamps: Timestamps,
+    ) -> bool {
+        let began_later = |cached: Timestamps| {
+            (cached.read_at_ms, cached.version) > (timestamps.read_at_ms, timestamps.version)
+        };
+        let is_latest = !self.memory.timestamps(&key).is_some_and(began_later);
+        if is_latest {
+            self.memory.insert(key, response, timestamps);
+        }
+        is_latest
+    }
+
+    /// The entry in memory, whatever its freshness.
+    pub(crate) fn get_any(&self, key: &CacheKey) -> Option<(CachedResponse, Freshness)> {
+        let (response, timestamps) = self.memory.get(key)?;
+        Some((response, self.rules.freshness(key, timestamps, self.clock.now())))
     }
 
     /// The time since the response in memory was read, if it has to be read again before it is served: a
     /// request that got it nevertheless got it because the store did not respond.
     #[must_use]
     pub fn age(&self, key: &CacheKey) -> Option<Duration> {
-        self.inner.age(key)
+        let (timestamps, now) = (self.memory.timestamps(key)?, self.clock.now());
+        let must_revalidate = self.rules.freshness(key, timestamps, now) == Freshness::MustRevalidate;
+        must_revalidate.then(|| now.since(timestamps.read_at_ms))
     }
 
-    /// Counters since the start, and the current state.
+    /// The response in memory to serve if a read of the store fails, however stale.
     #[must_use]
-    pub fn stats(&self) -> CacheStats {
-        self.inner.stats()
+    pub fn fallback(&self, key: &CacheKey) -> Option<CachedResponse> {
+        let entry = self.get_any(key).filter(|(_, freshness)| *freshness != Freshness::Expired);
+        entry.map(|(response, _)| response)
+    }
+
+    pub(crate) fn failed_recently(&self, key: &CacheKey) -> bool {
+        let now = self.clock.now();
+        self.fills.shard(key).failed_recently(key, now)
+    }
+
+    /// Updates the accounted size of a body that was compressed after it was cached.
+    pub(crate) fn update_size(&self, key: &CacheKey, body: &CachedBody) {
+        let _shard = self.fills.shard(key);
+        self.memory.update_size(*key, body);
     }
 }
 
 impl fmt::Debug for Cache {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Cache").field("stats", &self.inner.stats()).finish_non_exhaustive()
+        formatter.debug_struct("Cache").field("stats", &self.stats()).finish_non_exhaustive()
     }
 }

@@ -9,12 +9,11 @@ use tracing::{Instrument, Span, debug_span, field};
 
 use crate::freshness::{Freshness, Timestamps};
 use crate::metrics::{FillOutcome, Read};
-use crate::read_through::ReadThrough;
 use crate::redis_record::Record;
 use crate::redis_tier::NewRecord;
 use crate::redis_writes::{MAX_QUEUED, QueuedWrite};
 use crate::single_flight::{Completed, FillHandle, FillResult, Origin, Waiter};
-use crate::{CacheKey, CachedResponse, FillError, Filled, Kind};
+use crate::{Cache, CacheKey, CachedResponse, FillError, Filled, Kind};
 
 /// Why a fill is started.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ enum Joined {
     Fill(Waiter),
 }
 
-impl ReadThrough {
+impl Cache {
     /// Waits for the fill in flight, or starts one. Falls back to an older response if the fill fails or takes
     /// too long.
     pub(crate) async fn fetch<F, Fut>(

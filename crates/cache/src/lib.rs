@@ -63,7 +63,6 @@ mod freshness;
 mod key;
 mod memory_tier;
 mod metrics;
-mod read_through;
 mod recent_changes;
 mod redis_record;
 mod redis_tier;

@@ -30,7 +30,7 @@ fn poll(origin: u64, sequence: u64, changed: bool) -> CataloguePoll {
 
 /// A store with the number of its reads, and a cache in front of it.
 struct Replica {
-    cache: Cache,
+    cache: Arc<Cache>,
     changes: Arc<RecentChanges>,
     version: AtomicU64,
     reads: AtomicU64,

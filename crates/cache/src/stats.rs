@@ -5,9 +5,8 @@ use std::sync::{Arc, Weak};
 use chart_index_instrumentation::meter;
 use opentelemetry::KeyValue;
 
-use crate::Kind;
 use crate::metrics::{GROUP, OUTCOME, Read};
-use crate::read_through::ReadThrough;
+use crate::{Cache, Kind};
 
 /// Counters since the start, and the current state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,8 +40,10 @@ pub struct CacheStats {
     pub evictions: u64,
 }
 
-impl ReadThrough {
-    pub(crate) fn stats(&self) -> CacheStats {
+impl Cache {
+    /// Counters since the start, and the current state.
+    #[must_use]
+    pub fn stats(&self) -> CacheStats {
         let metrics = &self.metrics;
         let (bytes, found_entries, not_found_entries) = self.memory.size();
         CacheStats {
@@ -64,7 +65,7 @@ impl ReadThrough {
 }
 
 /// Reports the state of a cache for as long as it exists.
-pub(crate) fn observe(cache: &Arc<ReadThrough>) {
+pub(crate) fn observe(cache: &Arc<Cache>) {
     let cache = Arc::downgrade(cache);
     observe_reads(cache.clone());
     observe_fills_in_flight(cache.clone());
@@ -107,13 +108,13 @@ const GAUGES: &[Instrument] = &[
 const EVICTIONS: Instrument =
     ("chart_index.cache.evictions", "{entry}", "Entries that made room for others", |stats| stats.evictions);
 
-fn observe_value(cache: &Weak<ReadThrough>, value: fn(&CacheStats) -> u64, observe: impl FnOnce(u64)) {
+fn observe_value(cache: &Weak<Cache>, value: fn(&CacheStats) -> u64, observe: impl FnOnce(u64)) {
     if let Some(cache) = cache.upgrade() {
         observe(value(&cache.stats()));
     }
 }
 
-fn observe_reads(cache: Weak<ReadThrough>) {
+fn observe_reads(cache: Weak<Cache>) {
     let label = |group: &'static str, read: Read| {
         [
             KeyValue::new(GROUP, group),
@@ -137,7 +138,7 @@ fn observe_reads(cache: Weak<ReadThrough>) {
         .build();
 }
 
-fn observe_fills_in_flight(cache: Weak<ReadThrough>) {
+fn observe_fills_in_flight(cache: Weak<Cache>) {
     let pools = ["store", "search", "postgres_search"].map(|name| [KeyValue::new("chart_index.pool", name)]);
     meter()
         .u64_observable_gauge("chart_index.cache.fills.in_flight")

@@ -14,14 +14,14 @@ use crate::{ApiError, HttpRateLimiter, Overload, RateLimitCheck, RequestHeaders,
 #[derive(Debug, Clone)]
 pub struct ResponseCache {
     rate_limiter: HttpRateLimiter,
-    cache: Cache,
+    cache: Arc<Cache>,
 }
 
 impl ResponseCache {
     /// Combines a rate limiter and a cache. Both should use the same `RedisConnection`: only then can a check
     /// and a read share one round trip.
     #[must_use]
-    pub const fn new(rate_limiter: HttpRateLimiter, cache: Cache) -> Self {
+    pub const fn new(rate_limiter: HttpRateLimiter, cache: Arc<Cache>) -> Self {
         Self { rate_limiter, cache }
     }
 
@@ -126,7 +126,7 @@ impl ResponseCache {
     /// Takes a text body from memory because the store does not respond, however stale it is.
     #[must_use]
     pub fn older_text(&self, key: CacheKey, request: &RequestHeaders) -> Option<TextBody> {
-        self.text(&key, request, self.cache.get_older(&key)?)
+        self.text(&key, request, self.cache.fallback(&key)?)
     }
 
     fn text(&self, key: &CacheKey, request: &RequestHeaders, cached: CachedResponse) -> Option<TextBody> {

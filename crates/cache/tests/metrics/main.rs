@@ -13,12 +13,14 @@ mod spans;
 /// Memory, fills in flight, what is known of the catalogue.
 mod state;
 
+use std::sync::Arc;
+
 use chart_index_cache::{Cache, CacheConfig, CacheConnections, CachedResponse, FillError};
 use chart_index_domain::ReadError;
 use chart_index_tests::RecordedTelemetry;
 
 /// A cache without Redis and without polls.
-fn memory_only(config: CacheConfig) -> Cache {
+fn memory_only(config: CacheConfig) -> Arc<Cache> {
     Cache::new(config, CacheConnections::disabled())
 }
 

@@ -22,7 +22,7 @@ async fn read_store(release: Arc<Notify>) -> Result<CachedResponse, ReadError> {
 }
 
 /// A request for key 1 in a span.
-fn request(cache: &Cache, release: &Arc<Notify>, span: Span) -> tokio::task::JoinHandle<CachedResponse> {
+fn request(cache: &Arc<Cache>, release: &Arc<Notify>, span: Span) -> tokio::task::JoinHandle<CachedResponse> {
     let (cache, release) = (cache.clone(), Arc::clone(release));
     let read = async move { cache.get_or_fill(key(1), || read_store(release)).await.unwrap() };
     tokio::spawn(read.instrument(span))

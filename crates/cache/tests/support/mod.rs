@@ -67,7 +67,7 @@ pub(crate) fn version(number: u64) -> CachedResponse {
 
 /// A replica: a cache with its own connections and limiter.
 pub(crate) struct Replica {
-    pub(crate) cache: Cache,
+    pub(crate) cache: Arc<Cache>,
     pub(crate) limiter: Limiter,
     pub(crate) connections: CacheConnections,
     pub(crate) clock: Clock,

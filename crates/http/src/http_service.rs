@@ -26,7 +26,7 @@ use crate::rate_limit::{PeerAddress, RateLimiting};
 use crate::request_context::RequestContext;
 use crate::request_limits::{self, RequestLimits};
 use crate::request_telemetry::RequestTelemetry;
-use crate::route_table::{MatchedRoute, RouteTable};
+use crate::routes::{MatchedRoute, RouteTable};
 use crate::{
     AllowedMethods, ApiError, ErrorPages, HttpRateLimiter, RequestLimitConfig, Resource, Routes,
     cache_policy, cors, host_header, html_headers, json_request,

@@ -3,7 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
-use crate::route_table::MatchedRoute;
+use crate::routes::MatchedRoute;
 use crate::{ApiError, RateLimitCheck};
 
 /// An extension of the request, which extractors read.

@@ -1,4 +1,5 @@
-//! Limits on each request: requests in flight, bodies, duration, length of the URI, and a valid `Host` header.
+//! Limits on each request: requests in flight, of all and of each group, bodies, duration, length of the URI,
+//! and a valid `Host` header.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,6 @@ use chart_index_ratelimit::Group;
 use opentelemetry::metrics::Meter;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::group_limits::GroupLimits;
 use crate::{ApiError, Overload, RequestLimitConfig, host_header};
 
 /// The longest path and query. The longest useful query has every parameter and a `q` of 200 characters, all
@@ -19,12 +19,25 @@ const MAX_URI_BYTES: usize = 8 * 1024;
 #[derive(Debug)]
 pub(crate) struct RequestLimits {
     in_flight: Arc<Semaphore>,
-    groups: GroupLimits,
+    /// By group: requests of one group, which may be slow, cannot use up the permits of all.
+    groups: [Semaphore; Group::ALL.len()],
     /// Bodies being received, each of which takes up to 128 KiB of memory. Not part of the requests in flight,
     /// which slow clients would use up.
     bodies: Semaphore,
     /// The maximum duration of a request.
     pub(crate) deadline: Duration,
+}
+
+/// The share of a group in the requests in flight, in sixteenths. All others together leave a quarter to
+/// lookups, and lookups leave a quarter to them.
+const fn sixteenths(group: Group) -> usize {
+    match group {
+        Group::Lookup => 12,
+        Group::List => 4,
+        Group::Page => 3,
+        Group::Rox => 2,
+        Group::Detail | Group::Bulk | Group::Other => 1,
+    }
 }
 
 impl RequestLimits {
@@ -33,9 +46,10 @@ impl RequestLimits {
         let max_in_flight = max_in_flight.min(Semaphore::MAX_PERMITS);
         let in_flight = Arc::new(Semaphore::new(max_in_flight));
         observe_in_flight(meter, &in_flight, max_in_flight);
+        let share = |group| (max_in_flight * sixteenths(group) / 16).max(1);
         Self {
             in_flight,
-            groups: GroupLimits::new(max_in_flight),
+            groups: Group::ALL.map(|group| Semaphore::new(share(group))),
             bodies: Semaphore::new(max_in_flight),
             deadline: config.request_deadline,
         }
@@ -49,7 +63,8 @@ impl RequestLimits {
     /// Acquires the permits of a request of this group.
     pub(crate) fn try_acquire(&self, group: Group) -> Result<RequestPermits<'_>, ApiError> {
         let any = self.in_flight.try_acquire().map_err(|_| ApiError::Overloaded(Overload::InFlight))?;
-        let group = self.groups.try_acquire(group).ok_or(ApiError::Overloaded(Overload::GroupInFlight))?;
+        let group = self.groups[group as usize].try_acquire();
+        let group = group.map_err(|_| ApiError::Overloaded(Overload::GroupInFlight))?;
         Ok(RequestPermits { _any: any, _group: group })
     }
 }

@@ -15,8 +15,7 @@ use opentelemetry::metrics::{BoundCounter, BoundHistogram, Histogram, Meter};
 
 use crate::error_type::ErrorType;
 use crate::method_label::MethodLabel;
-use crate::route_table::MatchedRoute;
-use crate::routes::Route;
+use crate::routes::{MatchedRoute, Route};
 use crate::{ApiError, Overload};
 
 /// The boundaries of the histogram of requests, in seconds.

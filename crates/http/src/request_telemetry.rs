@@ -15,7 +15,7 @@ use crate::rate_limit::PeerAddress;
 use crate::request_log::{HandledRequest, RequestLog};
 use crate::request_metrics::RequestMetrics;
 use crate::request_span::{RequestSampler, record_response};
-use crate::route_table::MatchedRoute;
+use crate::routes::MatchedRoute;
 use crate::{ApiError, Routes, request_id};
 
 /// Observes the requests of a listener.

@@ -289,5 +289,5 @@ fn fill_span(kind: Kind) -> Span {
 
 /// Records the outcome of the fill in its span, the current one.
 fn record_outcome(outcome: FillOutcome) {
-    Span::current().record("chart_index.outcome", outcome.as_str());
+    Span::current().record("chart_index.outcome", outcome.into_str());
 }

@@ -7,11 +7,12 @@ use std::time::Instant;
 use chart_index_instrumentation::{DATABASE_BUCKETS, meter};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::BoundHistogram;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::{CachedResponse, Kind};
 
 /// The outcome of a read of a tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub(crate) enum Read {
     /// Memory has a fresh response.
     MemoryHit,
@@ -36,19 +37,6 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    pub(crate) const ALL: [Self; 10] = [
-        Self::MemoryHit,
-        Self::MemoryStale,
-        Self::MemoryMiss,
-        Self::RedisHit,
-        Self::RedisStale,
-        Self::RedisMiss,
-        Self::Filled,
-        Self::Joined,
-        Self::Older,
-        Self::Error,
-    ];
-
     pub(crate) const fn tier(self) -> &'static str {
         match self {
             Self::MemoryHit | Self::MemoryStale | Self::MemoryMiss => "memory",
@@ -70,7 +58,8 @@ impl Read {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub(crate) enum FillOutcome {
     /// The index holds the key.
     Found,
@@ -83,22 +72,11 @@ pub(crate) enum FillOutcome {
 }
 
 impl FillOutcome {
-    const ALL: [Self; 4] = [Self::Found, Self::NotFound, Self::Error, Self::Timeout];
-
     /// The outcome of a fill that returned this response.
     pub(crate) const fn of(response: &CachedResponse) -> Self {
         match response {
             CachedResponse::Found(_) => Self::Found,
             CachedResponse::NotFound => Self::NotFound,
-        }
-    }
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Found => "found",
-            Self::NotFound => "not_found",
-            Self::Error => "error",
-            Self::Timeout => "timeout",
         }
     }
 }
@@ -111,8 +89,9 @@ pub(crate) const OUTCOME: &str = "chart_index.outcome";
 /// Reads are counted in an array of this crate: a bound counter costs one addition per exporter.
 #[derive(Debug)]
 pub(crate) struct CacheMetrics {
-    reads: [[AtomicU64; Read::ALL.len()]; Kind::GROUPS.len()],
-    fill_durations: [[BoundHistogram<f64>; FillOutcome::ALL.len()]; Kind::GROUPS.len()],
+    reads: [[AtomicU64; Read::VARIANTS.len()]; Kind::GROUPS.len()],
+    /// By group and outcome.
+    fill_durations: [Vec<BoundHistogram<f64>>; Kind::GROUPS.len()],
     pub(crate) fills: Count,
     pub(crate) failed_fills: Count,
     pub(crate) shed: Count,
@@ -142,9 +121,10 @@ impl CacheMetrics {
             .with_boundaries(DATABASE_BUCKETS.to_vec())
             .build();
         let fill_durations = Kind::GROUPS.map(|group| {
-            FillOutcome::ALL.map(|outcome| {
-                fill_duration.bind(&[KeyValue::new(GROUP, group), KeyValue::new(OUTCOME, outcome.as_str())])
-            })
+            let labels = |outcome: &FillOutcome| {
+                [KeyValue::new(GROUP, group), KeyValue::new(OUTCOME, outcome.into_str())]
+            };
+            FillOutcome::VARIANTS.iter().map(|outcome| fill_duration.bind(&labels(outcome))).collect()
         });
         Self {
             reads: array::from_fn(|_| Default::default()),

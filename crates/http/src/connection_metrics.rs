@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::noop::NoopMeterProvider;
 use opentelemetry::metrics::{BoundCounter, Meter, MeterProvider};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Why a connection ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub(crate) enum CloseReason {
     /// The client closed it, or asked for the close.
     Completed,
@@ -22,26 +24,11 @@ pub(crate) enum CloseReason {
     Shutdown,
 }
 
-impl CloseReason {
-    /// Every reason, in the order of the enum.
-    const ALL: [Self; 5] =
-        [Self::Completed, Self::Timeout, Self::ClientError, Self::PeerLimit, Self::Shutdown];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Timeout => "timeout",
-            Self::ClientError => "client_error",
-            Self::PeerLimit => "peer_limit",
-            Self::Shutdown => "shutdown",
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct ConnectionMetrics {
     open: AtomicU64,
-    closed: [BoundCounter<u64>; CloseReason::ALL.len()],
+    /// By reason.
+    closed: Vec<BoundCounter<u64>>,
 }
 
 /// A connection that is counted as open until it is dropped.
@@ -60,8 +47,8 @@ impl ConnectionMetrics {
             .with_unit("{connection}")
             .with_description("Connections that ended")
             .build();
-        let closed = CloseReason::ALL
-            .map(|reason| closed.bind(&[KeyValue::new("chart_index.reason", reason.as_str())]));
+        let label = |reason: &CloseReason| KeyValue::new("chart_index.reason", reason.into_str());
+        let closed = CloseReason::VARIANTS.iter().map(|reason| closed.bind(&[label(reason)])).collect();
         let metrics = Arc::new(Self { open: AtomicU64::new(0), closed });
         metrics.observe(&meter, max_connections);
         metrics

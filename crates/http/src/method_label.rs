@@ -1,21 +1,22 @@
 //! Request methods as labels.
 
 use axum::http::Method;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The method of a request, one of a closed set: clients may send any token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(const_into_str, serialize_all = "UPPERCASE")]
 pub(crate) enum MethodLabel {
+    // The first three are those that routes handle.
     Get,
     Head,
     Post,
     Options,
+    #[strum(serialize = "_OTHER")]
     Other,
 }
 
 impl MethodLabel {
-    /// Every label, in the order of the enum. The first three are those that routes handle.
-    pub(crate) const ALL: [Self; 5] = [Self::Get, Self::Head, Self::Post, Self::Options, Self::Other];
-
     pub(crate) fn new(method: &Method) -> Self {
         match *method {
             Method::GET => Self::Get,
@@ -23,16 +24,6 @@ impl MethodLabel {
             Method::POST => Self::Post,
             Method::OPTIONS => Self::Options,
             _ => Self::Other,
-        }
-    }
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-            Self::Post => "POST",
-            Self::Options => "OPTIONS",
-            Self::Other => "_OTHER",
         }
     }
 

@@ -36,7 +36,7 @@ impl RequestLog {
     pub(crate) fn log(&self, request: &HandledRequest<'_>) {
         tracing::debug!(
             request_id = request.id,
-            method = request.method.as_str(),
+            method = request.method.into_str(),
             route = request.route,
             status = request.status.as_u16(),
             "error.type" = request.error.map(|error| error.error_type().as_str()),
@@ -54,7 +54,7 @@ impl RequestLog {
         // A server that is shutting down responds with 503 to health checks on purpose: no error to log.
         let Some(causes) = error.causes().filter(|_| error_type != ErrorType::ShuttingDown) else { return };
         let Some(suppressed) = self.throttles[error_type as usize].try_log() else { return };
-        let (request_id, method, route) = (request.id, request.method.as_str(), request.route);
+        let (request_id, method, route) = (request.id, request.method.into_str(), request.route);
         let (status, error_type) = (request.status.as_u16(), error_type.as_str());
         if request.status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(

@@ -12,6 +12,7 @@ use axum::http::StatusCode;
 use chart_index_ratelimit::Group;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{BoundCounter, BoundHistogram, Histogram, Meter};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::error_type::ErrorType;
 use crate::method_label::MethodLabel;
@@ -43,7 +44,7 @@ const MAX_LABEL_SETS: usize = 512;
 
 /// Maximum number of label sets with a route, which leaves room for all those without. A few of all routes,
 /// methods and outcomes occur together; if more did, they would be recorded without their route.
-const MAX_LABEL_SETS_WITH_ROUTE: usize = MAX_LABEL_SETS - MethodLabel::ALL.len() * OUTCOMES;
+const MAX_LABEL_SETS_WITH_ROUTE: usize = MAX_LABEL_SETS - MethodLabel::VARIANTS.len() * OUTCOMES;
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +83,8 @@ impl ResponseOutcome {
 }
 
 /// The reason why a request was shed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 enum ShedReason {
     InFlight,
     GroupInFlight,
@@ -91,9 +93,6 @@ enum ShedReason {
 }
 
 impl ShedReason {
-    /// Every reason, in the order of the enum.
-    const ALL: [Self; 4] = [Self::InFlight, Self::GroupInFlight, Self::Fills, Self::Deadline];
-
     const fn new(error: &ApiError) -> Option<Self> {
         match error {
             ApiError::Overloaded(Overload::InFlight) => Some(Self::InFlight),
@@ -101,15 +100,6 @@ impl ShedReason {
             ApiError::Overloaded(Overload::Fills) => Some(Self::Fills),
             ApiError::DeadlineExceeded => Some(Self::Deadline),
             _ => None,
-        }
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::InFlight => "in_flight",
-            Self::GroupInFlight => "group_in_flight",
-            Self::Fills => "fills",
-            Self::Deadline => "deadline",
         }
     }
 }
@@ -123,9 +113,9 @@ pub(crate) struct RequestMetrics {
     routes: Vec<RouteMetrics>,
     label_sets_with_route: AtomicUsize,
     /// Requests that no route handles, by method.
-    without_route: [Durations; MethodLabel::ALL.len()],
+    without_route: [Durations; MethodLabel::VARIANTS.len()],
     /// By group and reason.
-    shed: [[BoundCounter<u64>; ShedReason::ALL.len()]; Group::ALL.len()],
+    shed: [Vec<BoundCounter<u64>>; Group::ALL.len()],
 }
 
 #[derive(Debug)]
@@ -150,11 +140,11 @@ impl RequestMetrics {
             .with_unit("{request}")
             .with_description("Requests rejected because of a limit")
             .build();
-        let shed_labels = |group: Group, reason: ShedReason| {
-            [
+        let shed = |group: Group, reason: &ShedReason| {
+            shed.bind(&[
                 KeyValue::new("chart_index.group", group.as_str()),
-                KeyValue::new("chart_index.reason", reason.as_str()),
-            ]
+                KeyValue::new("chart_index.reason", reason.into_str()),
+            ])
         };
         Self {
             duration,
@@ -162,7 +152,7 @@ impl RequestMetrics {
             routes: routes.iter().map(|route| RouteMetrics::new(route.template, route.group)).collect(),
             without_route: std::array::from_fn(|_| unbound()),
             shed: Group::ALL
-                .map(|group| ShedReason::ALL.map(|reason| shed.bind(&shed_labels(group, reason)))),
+                .map(|group| ShedReason::VARIANTS.iter().map(|reason| shed(group, reason)).collect()),
         }
     }
 
@@ -198,7 +188,7 @@ impl RequestMetrics {
         };
         durations[outcome.index()].get_or_init(|| {
             let mut labels = outcome.labels();
-            labels.push(KeyValue::new("http.request.method", method.as_str()));
+            labels.push(KeyValue::new("http.request.method", method.into_str()));
             if let Some(route) = route
                 && self.label_sets_with_route.fetch_add(1, Ordering::Relaxed) < MAX_LABEL_SETS_WITH_ROUTE
             {

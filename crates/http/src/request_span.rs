@@ -82,7 +82,7 @@ impl RequestSampler {
 }
 
 fn root_span(id: &str, method: MethodLabel, route: Option<&str>) -> Span {
-    let method = method.as_str();
+    let method = method.into_str();
     let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
     tracing::info_span!(
         "request",

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chart_index_instrumentation::meter;
 use opentelemetry::KeyValue;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::{Decision, Group};
 
 /// Where a decision comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(const_into_str, serialize_all = "snake_case")]
 pub(crate) enum Decider {
     Redis,
     /// A cached refusal.
@@ -17,23 +19,11 @@ pub(crate) enum Decider {
     Local,
 }
 
-impl Decider {
-    const ALL: [Self; 3] = [Self::Redis, Self::Memory, Self::Local];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Redis => "redis",
-            Self::Memory => "memory",
-            Self::Local => "local",
-        }
-    }
-}
-
 /// The number of decisions since the start, by group, decider and whether the request was admitted.
 ///
 /// An array of this crate: a bound counter costs one addition per exporter, and tests read the array.
 #[derive(Debug, Default)]
-pub(crate) struct DecisionCounters([[[AtomicU64; 2]; Decider::ALL.len()]; Group::ALL.len()]);
+pub(crate) struct DecisionCounters([[[AtomicU64; 2]; Decider::VARIANTS.len()]; Group::ALL.len()]);
 
 impl DecisionCounters {
     /// Counters that `chart_index.ratelimit.decisions` reports for as long as they exist.
@@ -77,7 +67,7 @@ impl DecisionCounters {
 fn series() -> Vec<(Group, Decider, bool, [KeyValue; 3])> {
     let mut series = Vec::new();
     for group in Group::ALL {
-        for decider in Decider::ALL {
+        for &decider in Decider::VARIANTS {
             for (is_admitted, decision) in [(true, "admitted"), (false, "refused")] {
                 // Only refusals are cached.
                 if decider == Decider::Memory && is_admitted {
@@ -86,7 +76,7 @@ fn series() -> Vec<(Group, Decider, bool, [KeyValue; 3])> {
                 let labels = [
                     KeyValue::new("chart_index.group", group.as_str()),
                     KeyValue::new("chart_index.decision", decision),
-                    KeyValue::new("chart_index.decider", decider.as_str()),
+                    KeyValue::new("chart_index.decider", decider.into_str()),
                 ];
                 series.push((group, decider, is_admitted, labels));
             }

@@ -44,7 +44,7 @@ impl ApiDocs {
             openapi: TextBody::new(serde_json::to_vec(&document).unwrap_or_default()),
             formats: documents.into_iter().filter_map(format).collect(),
             vectors: TextBody::new(note_hash_vectors::VECTORS),
-            problems: ErrorType::ALL.map(problem).into(),
+            problems: ErrorType::ALL.iter().copied().map(problem).collect(),
             pages,
         }
     }

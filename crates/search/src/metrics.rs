@@ -112,8 +112,8 @@ mod tests {
         let operations = NodeOperations::default();
         let name = |method: Method, path: &str| operations.of(&method, path).name();
         for (method, path, expected) in [
-            (Method::POST, "/indexes/chartsets/search", "search"),
-            (Method::POST, "/meili/indexes/search/search", "search"),
+            (Method::POST, "/multi-search", "search"),
+            (Method::POST, "/meili/multi-search", "search"),
             (Method::GET, "/experimental-features", "probe"),
             (Method::GET, "/indexes/chartsets_state/documents/state", "probe"),
             (Method::POST, "/indexes/chartsets/documents/fetch", "read"),

@@ -88,14 +88,13 @@ impl IndexWriter {
     pub async fn apply(&self, target: Target, batch: &IndexBatch<'_>) -> Result<Applied, SearchError> {
         // Meilisearch would create a missing index, without settings.
         retry(|| self.count(target)).await?;
+        // A node may run the tasks one by one. Deletions come first: between them a list then lacks what was
+        // added, and does not have both what was added and what was removed.
+        let mut deletions = self.delete(target, batch.delete).await?;
         let Upload { tasks, rejected } = self.node.upload(target, batch.put).await?;
         // The index may have an outdated document of a rejected chartset.
-        let ids: Vec<ChartsetId> =
-            batch.delete.iter().copied().chain(rejected.iter().map(|set| set.id)).collect();
-        let mut deletions = Vec::new();
-        for ids in ids.chunks(DOCUMENTS_PER_REQUEST) {
-            deletions.push((retry(|| self.send_deletions(target, ids)).await?, ids.len()));
-        }
+        let outdated: Vec<ChartsetId> = rejected.iter().map(|set| set.id).collect();
+        deletions.extend(self.delete(target, &outdated).await?);
         for (task, sent) in &tasks {
             check_count(PUT, *sent, self.node.wait_for_task(PUT, task).await?.indexed_documents)?;
         }
@@ -103,6 +102,19 @@ impl IndexWriter {
             check_count(DELETE, *sent, self.node.wait_for_task(DELETE, task).await?.provided_ids)?;
         }
         Ok(Applied { rejected })
+    }
+
+    /// Sends deletions. Returns the tasks, with the number of ids in each.
+    async fn delete(
+        &self,
+        target: Target,
+        ids: &[ChartsetId],
+    ) -> Result<Vec<(TaskInfo, usize)>, SearchError> {
+        let mut deletions = Vec::new();
+        for ids in ids.chunks(DOCUMENTS_PER_REQUEST) {
+            deletions.push((retry(|| self.send_deletions(target, ids)).await?, ids.len()));
+        }
+        Ok(deletions)
     }
 
     /// Sets the position of the index, and its format to [`FORMAT`](crate::FORMAT). Call it after all changes

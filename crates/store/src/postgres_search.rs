@@ -16,14 +16,10 @@ use crate::column_values::parse_chartset_id;
 use crate::derived_columns::ListedColumns;
 use crate::error::{corrupt, read_error};
 use crate::pooled_connection::PooledConnection;
-use crate::search_order::{KnownTotal, Slice};
+use crate::search_order::{MAX_OFFSET_FROM_START, Slice};
 use crate::search_sql::{push_page, push_total_with_state};
 use crate::total_cache::{self, CatalogueState, Total, TotalCache, TotalKey};
 use crate::{CatalogueWatch, Store};
-
-/// Maximum offset of a page that is read together with its total. For higher offsets the total is counted
-/// first: it determines from which end of the list the page is read.
-const MAX_OFFSET_WITHOUT_TOTAL: u64 = 1_000;
 
 const OPERATION: &str = "search chartsets";
 
@@ -39,6 +35,7 @@ pub struct PostgresSearch {
 
 /// The rows of a page.
 struct PageRows {
+    slice: Slice,
     items: Vec<ListItem>,
     /// The position of the last item.
     last: Option<ListPosition>,
@@ -109,45 +106,32 @@ impl PostgresSearch {
 
     /// Reads a page whose total is not cached.
     async fn page_and_total(&self, query: &SearchQuery) -> Result<(ChartsetPage, Total), ReadError> {
-        // The total for a text or for part of a name also determines how to find the matches.
+        // The total determines from which end of the list the page is read, and how to find the matches of a text
+        // or of part of a name.
         let has_text = query.text.is_some() || query.creator.is_some();
-        if !has_text && query.offset() <= MAX_OFFSET_WITHOUT_TOTAL {
-            return self.counted_page(query).await;
+        if !has_text && query.offset() <= MAX_OFFSET_FROM_START {
+            let rows = self.read_page(query, None).await?;
+            let total = rows.total;
+            return Ok((rows.into_page(query), total));
         }
         let total = self.count(query).await?;
-        let (page, counted) = self.page_with_total(query, total).await?;
-        Ok((page, counted.unwrap_or(total)))
+        let rows = self.read_page(query, Some(total.count)).await?;
+        Ok((rows.into_page(query), total))
     }
 
-    /// Reads a page and counts its total in the same snapshot.
-    async fn counted_page(&self, query: &SearchQuery) -> Result<(ChartsetPage, Total), ReadError> {
-        let rows = self.read_page(query, KnownTotal::None).await?;
-        let total = rows.total;
-        Ok((rows.into_page(query, total.count), total))
-    }
-
-    /// Reads a page whose total was counted before, and counts it again if it is outdated: then the new total
-    /// is returned as well.
+    /// Reads a page whose total was counted before. Counts it again if it is too old: then the new total is
+    /// returned as well.
     async fn page_with_total(
         &self,
         query: &SearchQuery,
         total: Total,
     ) -> Result<(ChartsetPage, Option<Total>), ReadError> {
-        let old = KnownTotal::Old(total.count);
-        let known = if self.is_current(total) { KnownTotal::Current(total.count) } else { old };
-        let mut rows = self.read_page(query, known).await?;
-        if rows.total.state == total.state {
-            return Ok((rows.into_page(query, total.count), None));
-        }
-        if self.is_too_old(total) {
-            let (page, total) = self.counted_page(query).await?;
+        let rows = self.read_page(query, Some(total.count)).await?;
+        if self.is_too_old(total) && rows.total.state != total.state {
+            let (page, total) = self.page_and_total(query).await?;
             return Ok((page, Some(total)));
         }
-        if Slice::new(query, known).depends_on_total(query) {
-            rows = self.read_page(query, old).await?;
-        }
-        let count = rows.total_with(query, total.count);
-        Ok((rows.into_page(query, count), None))
+        Ok((rows.into_page(query), None))
     }
 
     async fn count(&self, query: &SearchQuery) -> Result<Total, ReadError> {
@@ -157,10 +141,10 @@ impl PostgresSearch {
     }
 
     /// Reads a page and its total in one statement, which counts if no total is known.
-    async fn read_page(&self, query: &SearchQuery, total: KnownTotal) -> Result<PageRows, ReadError> {
+    async fn read_page(&self, query: &SearchQuery, total: Option<u64>) -> Result<PageRows, ReadError> {
         let counted_at = Instant::now();
         let rows = self.fetch(|statement| push_page(statement, query, total)).await?;
-        PageRows::parse(query, &rows, counted_at).map_err(decode_error)
+        PageRows::parse(query, Slice::new(query, total), &rows, counted_at).map_err(decode_error)
     }
 
     /// Runs a statement on a connection of the pool. A search that waits for the count of another search holds
@@ -177,7 +161,12 @@ impl PostgresSearch {
 }
 
 impl PageRows {
-    fn parse(query: &SearchQuery, rows: &[PgRow], counted_at: Instant) -> Result<Self, sqlx::Error> {
+    fn parse(
+        query: &SearchQuery,
+        slice: Slice,
+        rows: &[PgRow],
+        counted_at: Instant,
+    ) -> Result<Self, sqlx::Error> {
         let total = parse_total(rows, counted_at)?;
         let items = rows.iter().filter_map(|row| parse_item(row).transpose());
         let mut items = items.collect::<Result<Vec<_>, _>>()?;
@@ -185,29 +174,31 @@ impl PageRows {
         let has_more = items.len() > size;
         items.truncate(size);
         let last = items.len().checked_sub(1).map(|last| parse_position(query, &rows[last])).transpose()?;
-        Ok(Self { items, last, has_more, total })
+        Ok(Self { slice, items, last, has_more, total })
     }
 
-    /// The number of items up to the end of the page; `None` after the position of a cursor.
-    fn end(&self, query: &SearchQuery) -> Option<u64> {
-        let is_counted = !matches!(query.after, Some(After::Position(_)));
-        is_counted.then(|| query.offset() + self.items.len() as u64)
-    }
-
-    /// The total of the list for an old one and a page from its start: exact if the list ends on this page,
-    /// else at least what the page shows.
-    fn total_with(&self, query: &SearchQuery, old: u64) -> u64 {
-        let Some(end) = self.end(query) else { return old };
-        if self.items.is_empty() {
-            // The list ends somewhere before the page.
-            return old.min(end);
+    /// The total, which may be an old one: exact if the list ends on this page, else at least what the page
+    /// shows.
+    fn list_total(&self, query: &SearchQuery) -> u64 {
+        let (known, count) = (self.total.count, self.items.len() as u64);
+        if matches!(query.after, Some(After::Position(_))) {
+            // The number of chartsets before the page is not known.
+            return known;
         }
-        let is_last =
-            self.items.len() < query.page.size() as usize || query.after.is_some() && !self.has_more;
-        if is_last { end } else { old.max(end + u64::from(self.has_more)) }
+        let end = self.slice.offset + count;
+        if count < self.slice.limit.min(query.page.size().into()) {
+            // The list ends on this page, or before it; for a page from its end, it begins there.
+            return if count > 0 || self.slice.offset == 0 { end } else { known.min(end) };
+        }
+        if self.slice.from_end {
+            return known;
+        }
+        let is_last = query.after.is_some() && !self.has_more;
+        if is_last { end } else { known.max(end + u64::from(self.has_more)) }
     }
 
-    fn into_page(self, query: &SearchQuery, total: u64) -> ChartsetPage {
+    fn into_page(self, query: &SearchQuery) -> ChartsetPage {
+        let total = self.list_total(query);
         let end = query.offset() + self.items.len() as u64;
         let continues = if query.after.is_some() { self.has_more } else { end < total };
         ChartsetPage { items: self.items, total, next: self.last.filter(|_| continues), position: None }

@@ -6,24 +6,8 @@ use sqlx::{Postgres, QueryBuilder};
 
 use crate::sql_text::replace_nul;
 
-/// What is known of the number of matches before a page is read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum KnownTotal {
-    None,
-    /// It was counted before the catalogue changed.
-    Old(u64),
-    /// The catalogue has not changed since, as far as is known.
-    Current(u64),
-}
-
-impl KnownTotal {
-    pub(crate) const fn count(self) -> Option<u64> {
-        match self {
-            Self::None => None,
-            Self::Old(count) | Self::Current(count) => Some(count),
-        }
-    }
-}
+/// Pages up to this offset are read from the start of the list, and can be read together with their total.
+pub(crate) const MAX_OFFSET_FROM_START: u64 = 1_000;
 
 /// The rows of a page, counted from one end of the list.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,29 +18,23 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// Counts from the nearer end if the total is current, so that at most half of the list is skipped.
-    pub(crate) fn new(query: &SearchQuery, total: KnownTotal) -> Self {
+    /// Counts a page at a higher offset than [`MAX_OFFSET_FROM_START`] from the nearer end if the total is known,
+    /// so that at most half of the list is skipped. An old total moves such a page by as many rows as it differs.
+    pub(crate) fn new(query: &SearchQuery, total: Option<u64>) -> Self {
         let (size, before) = (u64::from(query.page.size()), query.offset());
+        let from_start = Self { limit: size, offset: before, from_end: false };
         if query.after.is_some() {
             // One more shows whether the list continues.
             return Self { limit: size + 1, offset: 0, from_end: false };
         }
-        let KnownTotal::Current(total) = total else {
-            return Self { limit: size, offset: before, from_end: false };
-        };
-        let limit = size.min(total.saturating_sub(before));
-        let after = total.saturating_sub(before).saturating_sub(limit);
-        if limit > 0 && after < before {
-            Self { limit, offset: after, from_end: true }
-        } else {
-            // After the last page the result is empty, so no rows need to be skipped.
-            Self { limit, offset: if limit == 0 { 0 } else { before }, from_end: false }
+        let Some(total) = total.filter(|_| before > MAX_OFFSET_FROM_START) else { return from_start };
+        if before > total {
+            // The result is empty, so no rows need to be skipped.
+            return Self { limit: 0, offset: 0, from_end: false };
         }
-    }
-
-    /// Whether these are other rows if the total is another one.
-    pub(crate) fn depends_on_total(&self, query: &SearchQuery) -> bool {
-        self.from_end || self.limit < u64::from(query.page.size())
+        let limit = size.min(total - before);
+        let after = total - before - limit;
+        if after < before { Self { limit, offset: after, from_end: true } } else { from_start }
     }
 
     /// The number of rows up to the end of the page.
@@ -261,22 +239,19 @@ mod tests {
         let slice = |limit, offset, from_end| Slice { limit, offset, from_end };
         for (page, total, expected) in [
             (1, None, slice(30, 0, false)),
-            (9, None, slice(30, 240, false)),
-            (1, Some(100), slice(30, 0, false)),
-            (2, Some(90), slice(30, 30, false)),
-            (2, Some(89), slice(30, 29, true)),
-            (3, Some(100), slice(30, 10, true)),
-            (4, Some(100), slice(10, 0, true)),
-            (5, Some(100), slice(0, 0, false)),
-            (1, Some(0), slice(0, 0, false)),
-            (1, Some(7), slice(7, 0, false)),
-            (i64::MAX, Some(100), slice(0, 0, false)),
+            (90, None, slice(30, 2_670, false)),
+            (1, Some(0), slice(30, 0, false)),
+            (1, Some(7), slice(30, 0, false)),
+            (34, Some(1_000), slice(30, 990, false)),
+            (35, Some(1_010), slice(0, 0, false)),
+            (35, Some(1_020), slice(0, 0, true)),
+            (35, Some(1_027), slice(7, 0, true)),
+            (40, Some(2_370), slice(30, 1_170, false)),
+            (40, Some(2_369), slice(30, 1_169, true)),
+            (i64::MAX, Some(5_000), slice(0, 0, false)),
         ] {
             let query = SearchQuery { page: PageRequest::clamped(page, 30), ..SearchQuery::default() };
-            let total = total.map_or(KnownTotal::None, KnownTotal::Current);
             assert_eq!(Slice::new(&query, total), expected, "{page} of {total:?}");
         }
-        let last = SearchQuery { page: PageRequest::clamped(4, 30), ..SearchQuery::default() };
-        assert_eq!(Slice::new(&last, KnownTotal::Old(100)), slice(30, 90, false));
     }
 }

@@ -1,17 +1,19 @@
 //! Checks the query plans of searches: which index they use, and that they sort or read no whole table
 //! unnecessarily.
 
+use std::time::Duration;
+
 use chart_index_domain::ChartsetId;
 use chart_index_domain::search::{
-    After, Direction, ListPosition, PageRequest, SearchQuery, Sort, SortValue, parse_query_string,
+    After, Direction, ListPosition, PageRequest, SearchIndex, SearchQuery, Sort, SortValue,
+    parse_query_string,
 };
 use chart_index_tests::TestDatabase;
 use serde_json::Value;
 use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
 
-use crate::search_order::KnownTotal;
 use crate::search_sql::{push_page, push_total_with_state};
-use crate::{Store, StoreConfig};
+use crate::{CatalogueWatch, PostgresSearch, Store, StoreConfig};
 
 const CHARTSETS: u64 = 5_000;
 
@@ -62,14 +64,14 @@ impl Catalogue {
     /// Returns the plan of the statement for a page.
     async fn page_plan(&self, query: &SearchQuery, total: Option<u64>) -> Plan {
         let mut statement = QueryBuilder::new("EXPLAIN (FORMAT JSON) ");
-        push_page(&mut statement, query, total.map_or(KnownTotal::None, KnownTotal::Current));
+        push_page(&mut statement, query, total);
         plan(statement, &mut self.connection().await).await
     }
 
     /// Returns the ids of a page.
     async fn page_ids(&self, query: &SearchQuery, total: Option<u64>) -> Vec<Option<String>> {
         let mut statement = QueryBuilder::new("");
-        push_page(&mut statement, query, total.map_or(KnownTotal::None, KnownTotal::Current));
+        push_page(&mut statement, query, total);
         let rows = statement.build().persistent(false).fetch_all(&mut self.connection().await).await.unwrap();
         rows.iter().map(|row| row.try_get("id").unwrap()).collect()
     }
@@ -223,6 +225,41 @@ async fn the_last_page_scans_backward() {
         // As cheap as the first page.
         assert!(page.0["Total Cost"].as_f64().unwrap() < 10.0, "{page:?}");
     }
+}
+
+#[tokio::test]
+async fn pages_from_both_ends_agree() {
+    let catalogue = Catalogue::create().await;
+    for sort in Sort::ALL {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            for (text, number) in [(None, 43), (None, 84), (Some("common"), 84)] {
+                let page = PageRequest::clamped(number, 60);
+                let text = text.map(str::to_owned);
+                let query = SearchQuery { sort, direction, text, page, ..SearchQuery::default() };
+                let from_end = catalogue.page_ids(&query, Some(CHARTSETS)).await;
+                assert_eq!(from_end, catalogue.page_ids(&query, None).await, "{query:?}");
+                assert_eq!(from_end.len(), if number == 84 { 20 } else { 60 }, "{query:?}");
+            }
+        }
+    }
+}
+
+/// The total is 30 seconds old at most, and so is the place of the page in the list.
+#[tokio::test]
+async fn deep_pages_with_a_recent_total_are_counted_from_the_end() {
+    let catalogue = Catalogue::create().await;
+    let engine = PostgresSearch::new(catalogue.store.clone(), CatalogueWatch::disabled());
+    let last = SearchQuery { page: PageRequest::clamped(84, 60), ..SearchQuery::default() };
+    let before = engine.search(&last).await.unwrap();
+    assert_eq!((before.items.len(), before.total), (20, CHARTSETS));
+    let first = SearchQuery::default();
+    let newest = engine.search(&first).await.unwrap().next.map(|position| position.id.to_string());
+    let deletion = format!("DELETE FROM chartsets WHERE id = '{}'", newest.unwrap());
+    let _ = catalogue.database.psql(&deletion);
+    let after = engine.search(&last).await.unwrap();
+    assert_eq!((&after.items, after.total), (&before.items, CHARTSETS));
+    let exact = engine.with_max_total_age(Duration::ZERO).search(&last).await.unwrap();
+    assert_eq!((&exact.items[..], exact.total), (&before.items[1..], CHARTSETS - 1));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use chart_index_domain::{KeyCount, text};
 use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
 use crate::derived_columns::listed_columns;
-use crate::search_order::{KnownTotal, Order, Range, Rank, Slice, bigint, position};
+use crate::search_order::{Order, Range, Rank, Slice, bigint, position};
 use crate::sql_text::{contains_pattern, replace_nul};
 use crate::text_search::tsquery;
 
@@ -34,10 +34,9 @@ macro_rules! catalogue_state {
 /// It counts if no total is given. Separate subqueries for the count and the page have separate plans: the page
 /// is read from the index of its sort up to its end. The page is found by id and sort key; only its own rows
 /// are joined with the columns that lists show.
-pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, total: KnownTotal) {
+pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, total: Option<u64>) {
     let order = Order::new(query);
     let slice = Slice::new(query, total);
-    let total = total.count();
     sql.push("SELECT state.*, total, page.*, chartset.id, ").push(listed_columns!());
     sql.push(" FROM ").push(catalogue_state!()).push(" AS state CROSS JOIN ");
     match total {

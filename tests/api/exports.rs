@@ -85,6 +85,34 @@ async fn latest_redirects_to_the_newest_export() {
     assert_eq!(response.header("location"), "/api/exports/99990101T000000Z-1/manifest.json");
 }
 
+/// Exports from before a removal may contain what was removed, also if the removal has no number yet.
+#[tokio::test]
+async fn exports_from_before_a_removal_are_not_served() {
+    let exported = Exported::new().await;
+    let tag = exported.get(&exported.path(CHARTSETS), &[]).await.header("etag").to_owned();
+    let paths = ["/api/exports/latest".to_owned()]
+        .into_iter()
+        .chain(["manifest.json", CHARTSETS, "rox.tar"].map(|file| exported.path(file)));
+    let paths: Vec<String> = paths.collect();
+    let statuses = async || {
+        let mut statuses = Vec::new();
+        for path in &paths {
+            statuses.push(exported.get(path, &[("if-none-match", &tag)]).await.status.as_u16());
+        }
+        statuses
+    };
+    assert_eq!(statuses().await, [302, 200, 304, 200]);
+    let unknown = format!("INSERT INTO removals VALUES ('\\x{}', 1)", "00".repeat(32));
+    exported.database.psql(&unknown);
+    assert_eq!(statuses().await, [404; 4], "the removal has no number yet");
+    indexer(exported.database.url(), &["filter"]).succeeded();
+    indexer(exported.database.url(), &["restore", "chart", &"00".repeat(32)]).succeeded();
+    assert_eq!(statuses().await, [404; 4], "the removal has a number");
+    fs::rename(exported.exports.path().join(&exported.name), exported.exports.path().join("old")).unwrap();
+    exported.export(&exported.name, &["--rox"]);
+    assert_eq!(statuses().await, [302, 200, 304, 200]);
+}
+
 #[tokio::test]
 async fn files_are_sent_as_they_are() {
     let exported = Exported::new().await;

@@ -8,7 +8,10 @@ use super::read;
 /// The tables, and the commands whose settings each lists.
 const TABLES: &[(&str, &[&[&str]])] = &[
     ("## Settings of chart-index\n", &[&["chart-index", "serve"]]),
-    ("## Settings of chart-indexer\n", &[&["chart-indexer", "ingest"], &["chart-indexer", "follow"]]),
+    (
+        "## Settings of chart-indexer\n",
+        &[&["chart-indexer", "ingest"], &["chart-indexer", "follow"], &["chart-indexer", "remove"]],
+    ),
 ];
 
 #[test]

@@ -279,6 +279,25 @@ async fn killed_export_leaves_no_export() {
     assert_eq!(original.entries(), [".lock".to_owned(), name]);
 }
 
+/// The removal is not in the snapshot, so the export contains what was removed.
+#[tokio::test]
+async fn export_during_a_removal_is_not_published() {
+    let original = Original::new().await;
+    let id = original.database.0.psql("SELECT id FROM chartsets WHERE shown ORDER BY id LIMIT 1");
+    let lock = block_rox_files(&original.database).await;
+    let export = original.start_export();
+    wait_until_blocked(&original.database).await;
+    original.database.run(&["remove", "chartset", &id]);
+    release(&original.database, lock);
+    let output = export.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("an entry was removed while the export was written"), "{error}");
+    assert_eq!(original.entries(), [".lock"]);
+    let lines = chartsets(&original.export());
+    assert!(lines.iter().all(|line| line["chartset"]["id"] != id));
+}
+
 #[tokio::test]
 async fn damaged_export_is_refused_before_anything_is_written() {
     let original = Original::new().await;

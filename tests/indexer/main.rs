@@ -165,8 +165,11 @@ async fn removed_entries_stay_removed_until_restored() {
     database.ingest(&library);
     let id = database.chartsets()["alpha/1 one"].clone();
     for (kind, name) in [("chart", &chart), ("chartset", &id)] {
-        assert_eq!(database.run(&["remove", kind, name]), format!("{kind} {name} removed\n"));
-        assert_eq!(database.run(&["remove", kind, name]), format!("{kind} {name} was already removed\n"));
+        let first_line = |output: String| output.lines().next().unwrap().to_owned();
+        let removed = first_line(database.run(&["remove", kind, name]));
+        assert_eq!(removed, format!("{kind} {name} removed"));
+        let again = first_line(database.run(&["remove", kind, name]));
+        assert_eq!(again, format!("{kind} {name} was already removed"));
         library.osu("alpha/1 one/b.osu", ChartSpec { tags: kind.into(), ..ChartSpec::numbered(1) });
         database.ingest(&library);
         let removed = "SELECT (SELECT count(*) FROM charts WHERE removed_at_ms IS NOT NULL) \

@@ -30,8 +30,10 @@ impl Removed {
         Self { database, library, chart, chartset, list }
     }
 
+    /// Applies the list. Returns the summary.
     fn apply(&self, database: &Database) -> String {
-        database.run(&["remove", "--from", self.list.to_str().unwrap()])
+        let printed = database.run(&["remove", "--from", self.list.to_str().unwrap()]);
+        printed.lines().next().unwrap().to_owned()
     }
 
     /// From now on PostgreSQL refuses each statement that makes visible what is removed, even if a later one of
@@ -61,11 +63,11 @@ impl Removed {
 async fn list_precedes_the_ingest_of_an_empty_index() {
     let removed = Removed::new().await;
     let database = Database::new().await;
-    assert_eq!(removed.apply(&database), "2 removed (2 not in the index yet), 0 already removed\n");
+    assert_eq!(removed.apply(&database), "2 removed (2 not in the index yet), 0 already removed");
     removed.forbid(&database);
     database.ingest(&removed.library);
     removed.assert_hidden(&database);
-    assert_eq!(removed.apply(&database), "0 removed (0 not in the index yet), 2 already removed\n");
+    assert_eq!(removed.apply(&database), "0 removed (0 not in the index yet), 2 already removed");
 }
 
 /// docs/operations/recovery.md, "Restore a dump": removals, then serve, then ingest.
@@ -78,7 +80,7 @@ async fn list_precedes_the_ingest_after_a_restore() {
     earlier.osu("alpha/1 one/a.osu", ChartSpec::numbered(1));
     earlier.osu("alpha/1 one/b.osu", ChartSpec::numbered(2));
     database.ingest(&earlier);
-    assert_eq!(removed.apply(&database), "2 removed (1 not in the index yet), 0 already removed\n");
+    assert_eq!(removed.apply(&database), "2 removed (1 not in the index yet), 0 already removed");
     removed.forbid(&database);
     database.ingest(&removed.library);
     removed.assert_hidden(&database);
@@ -131,10 +133,8 @@ async fn restored_entries_leave_the_list() {
         removed.database.run(&["restore", "chart", &unknown]),
         format!("chart {unknown} was not removed\n")
     );
-    assert_eq!(
-        removed.database.run(&["remove", "chart", &unknown]),
-        format!("chart {unknown} removed, and is not in the index yet\n")
-    );
+    let printed = removed.database.run(&["remove", "chart", &unknown]);
+    assert!(printed.starts_with(&format!("chart {unknown} removed, and is not in the index yet\n")));
     assert_eq!(removed.database.run(&["restore", "chart", &unknown]), format!("chart {unknown} restored\n"));
 }
 
@@ -173,4 +173,65 @@ async fn verify_compares_the_list_with_the_rows() {
     ] {
         assert!(run.stdout.contains(&finding), "{finding}\n{}", run.stdout);
     }
+}
+
+/// The URLs of what was removed, and of what showed it (docs/operations/removals.md, "Caches").
+fn urls(base: &str, charts: &[&str], chartsets: &[&str]) -> Vec<String> {
+    let of_chart = |hash: &&str| {
+        ["", "/rox", "/preview"]
+            .map(|end| format!("/api/charts/{hash}{end}"))
+            .into_iter()
+            .chain([format!("/charts/{hash}")])
+            .collect::<Vec<_>>()
+    };
+    let of_chartset =
+        |id: &&str| ["api/chartsets", "go/chartset", "chartsets"].map(|path| format!("/{path}/{id}"));
+    let shared = ["/api/changes?*", "/api/exports/*"].map(str::to_owned);
+    let paths = charts.iter().flat_map(of_chart).chain(chartsets.iter().flat_map(of_chartset)).chain(shared);
+    let mut urls: Vec<String> = paths.map(|path| format!("{base}{path}")).collect();
+    urls.sort();
+    urls
+}
+
+#[tokio::test]
+async fn purge_command_gets_the_urls() {
+    let (database, library) = (Database::new().await, Library::new());
+    let chart = library.osu("alpha/1 one/a.osu", ChartSpec::numbered(1)).note_hash();
+    let other = library.osu("alpha/1 one/b.osu", ChartSpec::numbered(2)).note_hash();
+    library.osu("alpha/2 two/a.osu", ChartSpec::numbered(1));
+    database.ingest(&library);
+    let [one, two] = ["alpha/1 one", "alpha/2 two"].map(|path| database.chartsets()[path].clone());
+    let purged = library.root().join("../purged");
+    let program = library.root().join("../purge");
+    std::fs::write(&program, format!("#!/bin/sh\ncat > '{}'\n", purged.display())).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let remove = |arguments: &[&str], program: &std::path::Path| {
+        let mut command = indexer_command(database.0.url(), arguments);
+        command.env("PUBLIC_URL", "https://charts.example/").env("PURGE_COMMAND", program);
+        IndexerRun::run(&mut command)
+    };
+    let base = "https://charts.example";
+    for (arguments, charts, chartsets) in [
+        (["remove", "chart", &chart], &[&*chart][..], &[&*one, &*two][..]),
+        (["remove", "chartset", &one], &[&*chart, &*other], &[&*one]),
+        (["remove", "chartset", &one], &[&*chart, &*other], &[&*one]),
+    ] {
+        let printed = remove(&arguments, &program).succeeded();
+        let mut printed: Vec<&str> =
+            printed.lines().skip(1).map(|line| line.strip_prefix("purge ").unwrap()).collect();
+        printed.sort_unstable();
+        assert_eq!(printed, urls(base, charts, chartsets));
+        let received = std::fs::read_to_string(&purged).unwrap();
+        let mut received: Vec<&str> = received.lines().collect();
+        received.sort_unstable();
+        assert_eq!(received, printed);
+    }
+    let failed = remove(&["remove", "chartset", &two], std::path::Path::new("/bin/false"));
+    assert_eq!(failed.code, Some(1));
+    assert!(
+        failed.stderr.contains("the entries are removed, but PURGE_COMMAND /bin/false failed"),
+        "{}",
+        failed.stderr
+    );
+    assert_eq!(database.0.psql("SELECT count(*) FROM chartsets WHERE shown"), "0");
 }

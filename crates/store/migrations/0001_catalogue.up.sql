@@ -288,7 +288,9 @@ CREATE TABLE change_feed (
     origin        bigint NOT NULL,
     -- No pending change has a lower transaction id, as long as the origin is this one: after a restore,
     -- transaction ids may begin again.
-    pending_from  xid8 NOT NULL DEFAULT '0'
+    pending_from  xid8 NOT NULL DEFAULT '0',
+    -- The last sequence of a change with pending_changes.is_removal; 0 if there was none.
+    last_removal  bigint NOT NULL DEFAULT 0
 );
 INSERT INTO change_feed (last_sequence, origin) VALUES (0, change_feed_origin());
 

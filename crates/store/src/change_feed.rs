@@ -136,7 +136,9 @@ impl Store {
                      change = excluded.change,
                      last_removal = greatest(excluded.last_removal, entry.last_removal)
              ), range AS (
-                 SELECT min(sequence) AS first, max(sequence) AS last FROM numbered
+                 SELECT min(sequence) AS first, max(sequence) AS last,
+                        max(sequence) FILTER (WHERE is_removal) AS last_removal
+                 FROM numbered
              ), gap AS (
                  INSERT INTO change_feed_gaps (last_before, first_after, origin)
                  SELECT feed.last_sequence, range.first, feed.origin FROM feed, range
@@ -151,7 +153,8 @@ impl Store {
                  UPDATE change_feed SET
                      last_sequence = coalesce(range.last, change_feed.last_sequence),
                      origin = CASE WHEN range.last IS NULL THEN change_feed.origin ELSE change_feed_origin() END,
-                     pending_from = below.pending_from
+                     pending_from = below.pending_from,
+                     last_removal = greatest(change_feed.last_removal, range.last_removal)
                  FROM range, below WHERE below.taken > 0 OR NOT $3
              )
              SELECT below.taken, (SELECT count(*) FROM numbered) AS assigned FROM below"

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartsetId, Entity};
+use chart_index_domain::{ChartsetId, Entity, ReadError};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::column_values::{entity_bytes, parse_entity};
@@ -73,6 +73,45 @@ impl Store {
                     Ok(Removal { entity: parse_entity(&entity)?, removed_at_ms, reason })
                 })
                 .collect()
+        })
+        .await
+    }
+
+    /// Returns these charts and chartsets, the chartsets that contain these charts, and the charts of these
+    /// chartsets: what responses about their removal show. Each is returned once.
+    pub async fn with_related(&self, entities: &[Entity]) -> Result<Vec<Entity>, StoreError> {
+        let bytes: Vec<&[u8]> = entities.iter().map(entity_bytes).collect();
+        self.run_once("read related entries", |mut connection| async move {
+            let rows: Vec<Vec<u8>> = sqlx::query_scalar(
+                "SELECT entity FROM unnest($1::bytea[]) AS entity
+                 UNION SELECT decode(chartset_id, 'hex') FROM chartset_charts WHERE chart_hash = ANY($1)
+                 UNION SELECT member.chart_hash FROM unnest($1::bytea[]) AS entity
+                       JOIN chartset_charts AS member ON member.chartset_id = encode(entity, 'hex')
+                 ORDER BY entity",
+            )
+            .bind(bytes)
+            .fetch_all(&mut *connection)
+            .await?;
+            rows.iter().map(|entity| parse_entity(entity)).collect()
+        })
+        .await
+    }
+
+    /// Whether an operator has removed anything after this sequence of the change feed, or so lately that it has
+    /// none yet.
+    pub async fn has_removal_after(&self, sequence: u64) -> Result<bool, ReadError> {
+        let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
+        self.short_read("read the last removal", |mut connection| async move {
+            let has_removal = sqlx::query_scalar(
+                "SELECT last_removal > $1 OR EXISTS (
+                     SELECT FROM pending_changes WHERE transaction_id >= pending_changes_from() AND is_removal
+                 ) FROM change_feed",
+            )
+            .bind(sequence)
+            .fetch_one(&mut *connection)
+            .await?;
+            connection.release();
+            Ok(has_removal)
         })
         .await
     }

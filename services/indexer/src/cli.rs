@@ -12,6 +12,7 @@ use chart_index_telemetry::{LogConfig, OtlpConfig};
 use clap::{Args, Parser, Subcommand};
 use reqwest::Url;
 
+use crate::purge::PurgeArguments;
 use crate::{hash, search};
 
 /// Ingests chart files into the index and maintains its database and search nodes
@@ -151,7 +152,8 @@ pub(crate) enum Command {
     },
     /// Remove charts and chartsets from the index, whether or not it holds them yet
     ///
-    /// Ingests and imports do not bring back what is in the list of removals.
+    /// Ingests and imports do not bring back what is in the list of removals. Prints the URLs that caches in
+    /// front of the index may still have.
     Remove(RemoveArguments),
     /// Print the list of removals
     Removals {
@@ -255,6 +257,8 @@ pub(crate) struct RemoveArguments {
     /// The reason, for the list of removals. It is not published
     #[arg(long, value_name = "TEXT", global = true)]
     pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) purge: PurgeArguments,
     #[command(subcommand)]
     pub(crate) entry: Option<Entry>,
 }

@@ -16,6 +16,7 @@ mod input_files;
 mod library;
 mod metrics;
 mod metrics_listener;
+mod purge;
 mod refusal_kind;
 mod removal;
 mod report;

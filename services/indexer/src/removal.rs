@@ -39,14 +39,16 @@ enum ListEntry {
 /// Removes an entry, or those of a list.
 ///
 /// # Errors
-/// The list is not valid, and nothing was removed; or the store failed.
+/// The list is not valid, and nothing was removed; the store failed; or the program that purges caches did.
 pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<()> {
-    let RemoveArguments { from, reason, entry } = arguments;
+    let RemoveArguments { from, reason, purge, entry } = arguments;
     let removals = match (&from, entry) {
         (_, Some(entry)) => vec![Removal { entity: entity(entry), removed_at_ms: now_ms(), reason }],
         (Some(file), None) => read_list(file)?,
         (None, None) => Vec::new(),
     };
+    let entities: Vec<Entity> = removals.iter().map(|removal| removal.entity).collect();
+    let shown = store.with_related(&entities).await?;
     let mut outcomes = Vec::with_capacity(removals.len());
     for batch in removals.chunks(BATCH) {
         outcomes.append(&mut store.remove(batch, now_ms()).await?);
@@ -63,7 +65,8 @@ pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<
             },
         ),
         _ => print_summary(&outcomes),
-    }
+    }?;
+    purge.purge(&shown)
 }
 
 /// Prints the list of removals.

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, SeekFrom};
 use std::path::PathBuf;
 
-use chart_index_domain::{ExportFile, ExportManifest, ExportName, ExportedFile};
+use chart_index_domain::{ExportManifest, ExportName, ExportedFile};
 use chart_index_http::{ApiError, Resource};
 use clap::Args;
 use tokio::fs::{self, File};
@@ -72,16 +72,6 @@ impl ExportsSettings {
         Ok(StoredManifest { json, manifest })
     }
 
-    /// Reads the description of a file from the manifest of its export.
-    pub(crate) async fn describe(
-        &self,
-        name: &ExportName,
-        file: ExportFile,
-    ) -> Result<ExportedFile, ApiError> {
-        let StoredManifest { manifest, .. } = self.read_manifest(name).await?;
-        manifest.file(file).cloned().ok_or(NOT_FOUND)
-    }
-
     /// Opens a file of an export at this position.
     ///
     /// # Errors
@@ -109,7 +99,8 @@ impl ExportsSettings {
     }
 }
 
-const NOT_FOUND: ApiError = ApiError::NotFound(Resource::Export);
+/// There is no such export or file, or it is not served.
+pub(crate) const NOT_FOUND: ApiError = ApiError::NotFound(Resource::Export);
 
 /// Files may be on a network: every error but a missing file may be temporary.
 fn read_error(error: io::Error) -> ApiError {

@@ -12,11 +12,12 @@ use axum::response::{IntoResponse, Response};
 use chart_index_domain::{ExportFile, ExportManifest, ExportName, ExportedFile};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, EntityTag, MediaType, PathParam, RequestHeaders, Resource, TextBody, not_modified,
+    ApiError, CachePolicy, EntityTag, MediaType, PathParam, RequestHeaders, TextBody, not_modified,
 };
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
+use super::export_files::{NOT_FOUND, StoredManifest};
 use super::openapi::{ExportNameParam, FileResponses, LatestResponses, ManifestResponses, Ranged};
 use super::range::{RangeRequest, Selected};
 use crate::BulkState;
@@ -36,7 +37,7 @@ const CHUNK_BYTES: usize = 128 * 1024;
 pub(crate) async fn latest(State(state): State<Arc<BulkState>>) -> Result<Response, ApiError> {
     let name = state.exports.find_newest().await?;
     // Clients cache the redirect, and so should not get one to a manifest that they cannot read.
-    state.exports.read_manifest(&name).await?;
+    served_manifest(&state, &name).await?;
     let location = format!("/api/exports/{name}/{}", ExportManifest::FILE);
     Ok((StatusCode::FOUND, CachePolicy::LatestRedirect, [(LOCATION, location)]).into_response())
 }
@@ -56,7 +57,7 @@ pub(crate) async fn manifest(
     PathParam(name): PathParam,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let manifest = state.exports.read_manifest(&parse(&name)?).await?;
+    let manifest = served_manifest(&state, &parse(&name)?).await?;
     Ok(TextBody::new(manifest.json).into_response(&headers, CachePolicy::Export, MediaType::Json))
 }
 
@@ -99,7 +100,19 @@ pub(crate) async fn rox_files(
 }
 
 fn parse(name: &str) -> Result<ExportName, ApiError> {
-    name.parse().map_err(|_| ApiError::NotFound(Resource::Export))
+    name.parse().map_err(|_| NOT_FOUND)
+}
+
+/// Reads the manifest of an export from after the last removal: earlier ones may contain what was removed.
+///
+/// # Errors
+/// There is no such export, its manifest cannot be read, or PostgreSQL is unavailable.
+async fn served_manifest(state: &BulkState, name: &ExportName) -> Result<StoredManifest, ApiError> {
+    let stored = state.exports.read_manifest(name).await?;
+    if state.store.has_removal_after(stored.manifest.sequence).await? {
+        return Err(NOT_FOUND);
+    }
+    Ok(stored)
 }
 
 /// Sends a file or a part of it, which is read while it is sent.
@@ -110,20 +123,21 @@ async fn file_response(
     headers: &RequestHeaders,
     range: &RangeRequest,
 ) -> Result<Response, ApiError> {
-    let described = state.exports.describe(name, file).await?;
+    let StoredManifest { manifest, .. } = served_manifest(state, name).await?;
+    let described = manifest.file(file).ok_or(NOT_FOUND)?;
     let tag: EntityTag =
         described.blake3.to_string().parse().map_err(|error| ApiError::Internal(Box::new(error)))?;
     // Before the range (RFC 9110, section 13.2.2).
     if headers.matches(&tag) {
         return Ok(not_modified(&tag, CachePolicy::Export));
     }
-    let ExportedFile { bytes: size, .. } = described;
+    let ExportedFile { bytes: size, .. } = *described;
     let (status, first, length) = match range.select(&tag, size) {
         Selected::Whole => (StatusCode::OK, 0, size),
         Selected::Part { first, last } => (StatusCode::PARTIAL_CONTENT, first, last - first + 1),
         Selected::Unsatisfiable => return Err(ApiError::RangeNotSatisfiable { size }),
     };
-    let content = state.exports.open_at(name, &described, first).await?.take(length);
+    let content = state.exports.open_at(name, described, first).await?.take(length);
     let body = Body::from_stream(ReaderStream::with_capacity(content, CHUNK_BYTES));
     let headers = [
         (CONTENT_TYPE, media_type(file).to_owned()),

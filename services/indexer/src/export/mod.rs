@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ChartsetRecord, ExportFile, ExportManifest, ExportName, ExportedFile};
 use chart_index_store::{ExportSnapshot, Store};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,10 @@ use crate::report::{Progress, plural};
 /// The level of the compression: 48 MB of generated chartsets take 8.8 MB at level 3, 8.0 MB at this one, and
 /// 7.8 MB at level 12, which takes twice as long.
 const COMPRESSION_LEVEL: i32 = 9;
+
+/// The export may contain what was removed, and `chart-index` would not serve it.
+const REMOVED_MEANWHILE: &str =
+    "an entry was removed while the export was written: no export was written, run the command again";
 
 #[derive(Debug)]
 pub(crate) struct ExportOptions {
@@ -46,9 +50,11 @@ pub(crate) struct ExportLine {
 /// Exports the catalogue, and prints the path of the export.
 ///
 /// # Errors
-/// The store failed, or a file cannot be written. No export is visible then.
+/// The store failed, a file cannot be written, or an entry was removed meanwhile. No export is visible then.
 pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()> {
     let folder = ExportFolder::create(&options.directory)?;
+    // So that removals before it have numbers. A standby refuses this.
+    let _ = store.assign_sequences().await;
     let mut snapshot = store.export_snapshot().await?;
     let (size, exported_at_ms) = (snapshot.size(), now_ms());
     let mut progress = Progress::new(size.chartsets + if options.rox { size.charts } else { 0 });
@@ -66,6 +72,7 @@ pub(crate) async fn export(store: &Store, options: &ExportOptions) -> Result<()>
         files,
     };
     write_manifest(&manifest, folder.path())?;
+    ensure!(!store.has_removal_after(size.sequence).await?, REMOVED_MEANWHILE);
     let path = folder.publish(&name_of(&manifest)?)?;
     let summary = format!("{}, {}", plural(size.chartsets, "chartset"), plural(size.charts, "chart"));
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();

@@ -235,3 +235,67 @@ async fn purge_command_gets_the_urls() {
     );
     assert_eq!(database.0.psql("SELECT count(*) FROM chartsets WHERE shown"), "0");
 }
+
+#[tokio::test]
+async fn erased_entries_leave_nothing_but_the_list() {
+    let removed = Removed::new().await;
+    let Removed { database, library, chart, chartset, .. } = &removed;
+    let exports = tempfile::tempdir().unwrap();
+    let original = Database::new().await;
+    original.ingest(library);
+    let export = original.run(&["export", exports.path().to_str().unwrap(), "--rox"]);
+    let export = export.split_once(": ").unwrap().0;
+    for (kind, name) in [("chart", chart), ("chartset", chartset)] {
+        let printed = database.run(&["remove", kind, name, "--erase"]);
+        assert!(printed.starts_with(&format!("{kind} {name} removed and erased\n")), "{printed}");
+    }
+    let lone_chart = ChartSpec::numbered(3).note_hash();
+    let left = |database: &Database| {
+        database.0.psql(&format!(
+            "SELECT (SELECT count(*) FROM charts WHERE hash IN ('\\x{chart}', '\\x{lone_chart}')),
+                    (SELECT count(*) FROM rox_files), (SELECT count(*) FROM chart_previews),
+                    (SELECT count(*) FROM chartset_charts), (SELECT count(*) FROM chartsets WHERE id = '{chartset}'),
+                    (SELECT count(*) FROM ingest_fingerprints WHERE outcome LIKE '%alpha/2 two%')"
+        ))
+    };
+    assert_eq!(left(database), "0|1|1|1|0|0");
+    let list = database.run(&["removals", "export"]);
+    assert_eq!(list.matches("\"erased\":true").count(), 2, "{list}");
+    library.delete("alpha/2 two");
+    database.ingest(library);
+    assert_eq!(left(database), "0|1|1|1|0|0");
+    let printed = database.run(&["import", export]);
+    assert!(printed.contains("1 removed here, not shown"), "{printed}");
+    assert_eq!(database.0.psql("SELECT count(*) FROM chartsets WHERE shown"), "1");
+    assert_eq!(left(database), "0|1|1|1|0|0", "nor the charts of the erased chartset");
+    assert!(database.run(&["verify"]).contains(", 0 findings"));
+
+    let other = Database::new().await;
+    std::fs::write(&removed.list, list).unwrap();
+    removed.apply(&other);
+    other.ingest(library);
+    assert_eq!(left(&other), "0|1|1|1|0|0");
+}
+
+/// docs/operations/removals.md, "Erase": the data comes back with the next ingest of its files.
+#[tokio::test]
+async fn restored_files_are_ingested_again() {
+    let removed = Removed::new().await;
+    let Removed { database, library, chart, chartset, .. } = &removed;
+    let entries = [("chart", chart), ("chartset", chartset)];
+    for (kind, name) in entries {
+        database.run(&["remove", kind, name, "--erase"]);
+    }
+    // The second one finds the folders unchanged.
+    database.ingest(library);
+    database.ingest(library);
+    for (kind, name) in entries {
+        database.run(&["restore", kind, name]);
+    }
+    database.ingest(library);
+    let stored =
+        "SELECT (SELECT count(*) FROM chartsets WHERE shown), (SELECT count(*) FROM chartset_charts),
+                         (SELECT count(*) FROM rox_files)";
+    assert_eq!(database.0.psql(stored), "3|4|3");
+    assert!(database.run(&["verify"]).contains(", 0 findings"));
+}

@@ -6,8 +6,8 @@ CREATE EXTENSION IF NOT EXISTS pg_trgm;
 -- Charts ------------------------------------------------------------------------------------------------------
 
 -- One row per note hash. The first file ingested with a hash determines the row: later, only removed_at_ms and
--- density_curve change. Rows are never deleted, not even when the chart has left its last chartset, so the
--- bytes behind an ETag never change.
+-- density_curve change. Rows are not deleted when the chart has left its last chartset, so the bytes behind an
+-- ETag do not change. Only `chart-indexer remove --erase` deletes charts, with all rows that have their hash.
 CREATE TABLE charts (
     hash          bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
     keys          smallint NOT NULL CHECK (keys BETWEEN 4 AND 7),
@@ -43,8 +43,8 @@ CREATE TABLE rox_files (
 ALTER TABLE rox_files ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
 -- A table of its own for the same reason. A preview and a density curve are computed from the ROX file, and may
--- be missing: `chart-indexer backfill` computes them. There is no foreign key, since charts are never deleted;
--- `chart-indexer verify` reports previews without a chart.
+-- be missing: `chart-indexer backfill` computes them. There is no foreign key, since a chart is deleted together
+-- with its preview; `chart-indexer verify` reports previews without a chart.
 CREATE TABLE chart_previews (
     hash bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
     json bytea NOT NULL
@@ -104,8 +104,8 @@ CREATE INDEX chartsets_of_packs ON chartsets (source_ref, title_sort, id) WHERE 
 
 -- One row per chart in a chartset, with the metadata of its file in that folder. There is no foreign key to
 -- charts: to check one, PostgreSQL locks the row of the chart, which is a write for each chartset that contains
--- the chart. The transaction that first refers to a chart stores it, and charts are never deleted;
--- `chart-indexer verify` reports rows without a chart.
+-- the chart. The transaction that first refers to a chart stores it, and a chart is deleted together with these
+-- rows while no ingest runs; `chart-indexer verify` reports rows without a chart.
 CREATE TABLE chartset_charts (
     chartset_id      text COLLATE "C" NOT NULL REFERENCES chartsets,
     chart_hash       bytea NOT NULL,
@@ -137,7 +137,9 @@ CREATE TABLE removals (
     entity        bytea PRIMARY KEY CHECK (octet_length(entity) IN (8, 32)),
     removed_at_ms bigint NOT NULL,
     -- What the operator has noted. It is in no response.
-    reason        text
+    reason        text,
+    -- Whether its data was deleted. Ingests do not store it again.
+    erased        boolean NOT NULL DEFAULT false
 );
 
 -- Lists -------------------------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 //! Reads and writes the previews of stored charts, for `chart-indexer backfill` and `verify`.
 
 use chart_index_domain::{ChartPreview, NoteHash};
+use sqlx::Connection;
 
 use crate::column_values::parse_hash;
 use crate::error::corrupt;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, removal_lock};
 
 /// Whether a stored chart has its preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +73,8 @@ impl Store {
         let mut previews: Vec<&(NoteHash, ChartPreview)> = previews.iter().collect();
         previews.sort_by_key(|(hash, _)| *hash);
         self.run_once("write previews", |mut connection| async move {
+            // A chart that was erased meanwhile gets none.
+            let mut transaction = connection.begin_with(removal_lock::BEGIN_INSERT).await?;
             let changed: Vec<Vec<u8>> = sqlx::query_scalar(
                 "WITH given AS MATERIALIZED (
                      SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS given (hash, curve, json)
@@ -80,7 +83,8 @@ impl Store {
                      WHERE chart.hash = given.hash AND chart.density_curve IS DISTINCT FROM given.curve
                      RETURNING chart.hash
                  ), written AS (
-                     INSERT INTO chart_previews AS preview (hash, json) SELECT hash, json FROM given
+                     INSERT INTO chart_previews AS preview (hash, json)
+                     SELECT given.hash, given.json FROM given JOIN charts ON charts.hash = given.hash
                      ON CONFLICT (hash) DO UPDATE SET json = excluded.json WHERE preview.json <> excluded.json
                      RETURNING hash
                  ), changed AS (
@@ -93,8 +97,9 @@ impl Store {
             .bind(hash_bytes(previews.iter().map(|(hash, _)| hash)))
             .bind(previews.iter().map(|(_, preview)| &preview.curve.as_bytes()[..]).collect::<Vec<_>>())
             .bind(previews.iter().map(|(_, preview)| &preview.json[..]).collect::<Vec<_>>())
-            .fetch_all(&mut *connection)
+            .fetch_all(&mut *transaction)
             .await?;
+            transaction.commit().await?;
             changed.iter().map(|hash| parse_hash(hash)).collect()
         })
         .await

@@ -1,6 +1,6 @@
 //! Stores a song folder in one transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chart_index_domain::{
     ChartDraft, ChartMetadata, ChartsetDraft, ChartsetMember, NoteHash, assemble_chartset,
@@ -43,6 +43,15 @@ pub enum PutEffect {
     Updated,
 }
 
+/// What an attempt did.
+enum Put {
+    Stored(PutOutcome),
+    /// See [`Store::put_folder`].
+    NotReplaced,
+    /// Nothing: these charts were erased, and are not to be stored.
+    Erased(HashSet<NoteHash>),
+}
+
 /// A song folder to store. Its charts are in the order of their hashes, so that concurrent transactions lock
 /// the same charts in the same order and cannot deadlock.
 struct Folder<'a> {
@@ -58,7 +67,7 @@ impl Store {
     ///
     /// The first file ingested with a note hash decides the numbers and the ROX bytes. A folder with unchanged
     /// content only updates the path and the time of the last check. Charts that the folder no longer contains
-    /// leave the chartset. Removed charts and chartsets stay removed.
+    /// leave the chartset. Removed charts and chartsets stay removed, and erased ones are not stored.
     pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
         for _ in 0..MAX_ATTEMPTS {
             if let Some(outcome) = self.put_folder(draft, StoredTimes::now(now_ms)).await? {
@@ -75,34 +84,49 @@ impl Store {
         draft: &ChartsetDraft,
         times: StoredTimes,
     ) -> Result<Option<PutOutcome>, StoreError> {
-        let folder = Folder::new(draft, times);
+        let mut put = self.put(&Folder::new(draft, times)).await?;
+        if let Put::Erased(erased) = &put {
+            let charts = draft.charts.iter().filter(|chart| !erased.contains(&chart.hash)).cloned();
+            let others = ChartsetDraft { charts: charts.collect(), ..draft.clone() };
+            put = self.put(&Folder::new(&others, times)).await?;
+        }
+        Ok(if let Put::Stored(outcome) = put { Some(outcome) } else { None })
+    }
+
+    async fn put(&self, folder: &Folder<'_>) -> Result<Put, StoreError> {
         let mut attempt = 1;
         loop {
-            match self.try_run_once(OPERATION, |connection| Self::try_put(&folder, connection)).await {
+            match self.try_run_once(OPERATION, |connection| Self::try_put(folder, connection)).await {
                 Err(error) if is_transaction_conflict(&error) && attempt < MAX_ATTEMPTS => attempt += 1,
                 put => return put.map_err(put_error),
             }
         }
     }
 
-    async fn try_put(
-        folder: &Folder<'_>,
-        mut connection: PooledConnection,
-    ) -> Result<Option<PutOutcome>, sqlx::Error> {
+    async fn try_put(folder: &Folder<'_>, mut connection: PooledConnection) -> Result<Put, sqlx::Error> {
         let id = folder.draft.id;
         // Most folders are new or changed here, so the cheaper statement comes first.
         if !folder.times.is_import && sql::has_content(&mut connection, id, &folder.fingerprint).await? {
             let now_ms = folder.times.now_ms;
             let checked = record_unchanged(&mut connection, &[folder.expected()], now_ms).await?;
             if let Some(UnchangedChartset { removed, .. }) = checked.first().copied() {
-                return Ok(Some(PutOutcome { effect: PutEffect::Unchanged, removed }));
+                return Ok(Put::Stored(PutOutcome { effect: PutEffect::Unchanged, removed }));
             }
         }
         let mut transaction = connection.begin_with(removal_lock::begin_ingest_statement(id)).await?;
-        let Some(upserted) = folder.write(&mut transaction).await? else { return Ok(None) };
-        let effect = if upserted.added { PutEffect::Added } else { PutEffect::Updated };
+        let canonical = folder.store_charts(&mut transaction).await?;
+        if canonical.len() < folder.charts.len() {
+            let erased = folder.charts.iter().map(|chart| chart.hash);
+            return Ok(Put::Erased(erased.filter(|hash| !canonical.contains_key(hash)).collect()));
+        }
+        let upserted = folder.write(&mut transaction, &canonical).await?;
+        let Some(Upserted { added, removed, erased }) = upserted else { return Ok(Put::NotReplaced) };
+        if erased {
+            return Ok(Put::Stored(PutOutcome { effect: PutEffect::Unchanged, removed }));
+        }
         transaction.commit().await?;
-        Ok(Some(PutOutcome { effect, removed: upserted.removed }))
+        let effect = if added { PutEffect::Added } else { PutEffect::Updated };
+        Ok(Put::Stored(PutOutcome { effect, removed }))
     }
 }
 
@@ -125,8 +149,8 @@ impl<'a> Folder<'a> {
     async fn write(
         &self,
         transaction: &mut Transaction<'_, Postgres>,
+        canonical: &HashMap<NoteHash, CanonicalChart>,
     ) -> Result<Option<Upserted>, sqlx::Error> {
-        let canonical = self.store_charts(transaction).await?;
         let members: Vec<ChartsetMember> =
             self.charts.iter().filter_map(|chart| Some(member(chart, canonical.get(&chart.hash)?))).collect();
         let is_visible =
@@ -137,7 +161,8 @@ impl<'a> Folder<'a> {
         sql::upsert_chartset(transaction, self.draft, &self.fingerprint, &derived, &members, self.times).await
     }
 
-    /// Stores the new charts. Returns what is stored for every hash of the folder.
+    /// Stores the new charts. Returns what is stored for every hash of the folder, except those that were
+    /// erased.
     async fn store_charts(
         &self,
         connection: &mut PgConnection,
@@ -149,9 +174,17 @@ impl<'a> Folder<'a> {
         if missing.is_empty() {
             return Ok(stored);
         }
+        // Those of an import have no ROX file here, and an erased one is not stored before.
+        if missing.iter().any(|chart| chart.rox.is_none()) {
+            let hashes: Vec<&[u8]> = missing.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
+            let erased = sql::erased_charts(connection, &hashes).await?;
+            if !erased.is_empty() {
+                return Ok(stored);
+            }
+        }
         let inserted = sql::insert_charts(connection, &missing, self.times.now_ms).await?;
         if inserted < missing.len() {
-            // Some are removed, or another transaction has stored them first, with its own numbers.
+            // Some are removed or erased, or another transaction has stored them first, with its own numbers.
             return sql::stored_charts(connection, &hashes).await;
         }
         stored.extend(missing.iter().map(|chart| (chart.hash, canonical(chart))));

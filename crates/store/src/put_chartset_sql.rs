@@ -1,7 +1,7 @@
 //! The statements of [`Store::put_chartset`](crate::Store::put_chartset). Each writes all rows of a chartset at
 //! once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use chart_index_domain::{
@@ -10,7 +10,7 @@ use chart_index_domain::{
 };
 use sqlx::PgConnection;
 
-use crate::column_values::source_columns;
+use crate::column_values::{parse_hash, source_columns};
 use crate::derived_columns::DerivedColumns;
 use crate::error::corrupt;
 use crate::rows::{ChartRow, chart_columns};
@@ -32,6 +32,8 @@ pub(crate) struct CanonicalChart {
 pub(crate) struct Upserted {
     pub(crate) added: bool,
     pub(crate) removed: bool,
+    /// It must not be stored.
+    pub(crate) erased: bool,
 }
 
 /// Whether the chartset is stored with this content.
@@ -69,7 +71,21 @@ pub(crate) async fn stored_charts(
         .collect()
 }
 
-/// Stores charts, in the order of their hashes, and returns the number of new ones that are not removed.
+/// Returns those of the hashes whose charts were erased.
+pub(crate) async fn erased_charts(
+    connection: &mut PgConnection,
+    hashes: &[&[u8]],
+) -> Result<HashSet<NoteHash>, sqlx::Error> {
+    let rows: Vec<Vec<u8>> =
+        sqlx::query_scalar("SELECT entity FROM removals WHERE entity = ANY($1) AND erased")
+            .bind(hashes)
+            .fetch_all(connection)
+            .await?;
+    rows.iter().map(|hash| parse_hash(hash)).collect()
+}
+
+/// Stores charts, in the order of their hashes, and returns the number of new ones that are not removed. Those
+/// that were erased are not stored.
 ///
 /// The transaction holds the lock of [`removal_lock`](crate::removal_lock).
 pub(crate) async fn insert_charts(
@@ -93,6 +109,8 @@ pub(crate) async fn insert_charts(
                  INSERT INTO charts (first_seen_ms, removed_at_ms, hash, {names})
                  SELECT {now}, (SELECT removal.removed_at_ms FROM removals AS removal WHERE removal.entity = hash), draft.*
                  FROM unnest({hashes}, {values}) AS draft (hash, {names})
+                 -- Not a join, which may change the order.
+                 WHERE NOT EXISTS (SELECT FROM removals AS removal WHERE removal.entity = hash AND removal.erased)
                  ON CONFLICT DO NOTHING
                  RETURNING hash, removed_at_ms
              ), files AS (
@@ -200,7 +218,9 @@ fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
              WHERE CASE WHEN {is_import} THEN chartset.updated_at_ms <= excluded.updated_at_ms
                         ELSE chartset.content_fingerprint <> excluded.content_fingerprint END
              -- xmax is 0 in a row that was inserted, not updated.
-             RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed
+             RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed,
+                       removed_at_ms IS NOT NULL AND EXISTS (
+                           SELECT FROM removals WHERE entity = decode({id}, 'hex') AND erased) AS erased
          ), dropped AS (
              DELETE FROM chartset_charts AS member USING written
              WHERE member.chartset_id = written.id AND member.chart_hash <> ALL ({hashes})
@@ -211,7 +231,7 @@ fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
                            AS member (hash, tag_count, tags_end, {member_names})
              ON CONFLICT (chartset_id, chart_hash) DO UPDATE SET tags = excluded.tags, {member_assignments}
          )
-         SELECT added, removed FROM written",
+         SELECT added, removed, erased FROM written",
         chartset_names = chartset.names(),
         chartset_values = chartset.values(),
         chartset_assignments = chartset.excluded_assignments(),

@@ -25,6 +25,8 @@ pub struct Removal {
     pub removed_at_ms: i64,
     /// What the operator has noted.
     pub reason: Option<String>,
+    /// Whether its data is deleted, and not stored again.
+    pub erased: bool,
 }
 
 /// The result of a removal.
@@ -44,6 +46,9 @@ impl Store {
     /// A removed chart is unknown and leaves every chartset, even if it is ingested again; a chartset without
     /// other charts is no longer shown. A removed chartset is not shown; its charts stay known if other
     /// chartsets contain them.
+    ///
+    /// What is erased is deleted: the rows and the ROX file of a chart, the rows of a chartset and of the
+    /// charts that no other one contains. An entry that is in the list already may be erased later.
     pub async fn remove(&self, removals: &[Removal], now_ms: i64) -> Result<Vec<RemovalOutcome>, StoreError> {
         let remove = |connection| Self::add_removals(connection, removals, now_ms);
         let stored = self.run_once("remove", remove).await?;
@@ -63,14 +68,14 @@ impl Store {
     /// Returns the list of removals, the oldest first.
     pub async fn removals(&self) -> Result<Vec<Removal>, StoreError> {
         self.run_once("read removals", |mut connection| async move {
-            let rows: Vec<(Vec<u8>, i64, Option<String>)> = sqlx::query_as(
-                "SELECT entity, removed_at_ms, reason FROM removals ORDER BY removed_at_ms, entity",
+            let rows: Vec<(Vec<u8>, i64, Option<String>, bool)> = sqlx::query_as(
+                "SELECT entity, removed_at_ms, reason, erased FROM removals ORDER BY removed_at_ms, entity",
             )
             .fetch_all(&mut *connection)
             .await?;
             rows.into_iter()
-                .map(|(entity, removed_at_ms, reason)| {
-                    Ok(Removal { entity: parse_entity(&entity)?, removed_at_ms, reason })
+                .map(|(entity, removed_at_ms, reason, erased)| {
+                    Ok(Removal { entity: parse_entity(&entity)?, removed_at_ms, reason, erased })
                 })
                 .collect()
         })
@@ -97,8 +102,8 @@ impl Store {
         .await
     }
 
-    /// Whether an operator has removed anything after this sequence of the change feed, or so lately that it has
-    /// none yet.
+    /// Whether an operator has removed anything after this sequence of the change feed, or so lately that it
+    /// has none yet.
     pub async fn has_removal_after(&self, sequence: u64) -> Result<bool, ReadError> {
         let sequence = i64::try_from(sequence).unwrap_or(i64::MAX);
         self.short_read("read the last removal", |mut connection| async move {
@@ -117,7 +122,7 @@ impl Store {
     }
 
     /// Returns the first 1,000 stored charts and chartsets whose `removed_at_ms` differs from the list of
-    /// removals.
+    /// removals, or that were erased.
     pub async fn removal_mismatches(&self) -> Result<Vec<Entity>, StoreError> {
         self.run_once("check removals", |mut connection| async move {
             let rows: Vec<Vec<u8>> = sqlx::query_scalar(
@@ -126,7 +131,7 @@ impl Store {
                      UNION ALL
                      SELECT decode(id, 'hex'), removed_at_ms FROM chartsets
                  ) AS stored LEFT JOIN removals USING (entity)
-                 WHERE stored.removed_at_ms IS DISTINCT FROM removals.removed_at_ms
+                 WHERE stored.removed_at_ms IS DISTINCT FROM removals.removed_at_ms OR removals.erased
                  ORDER BY stored.entity LIMIT $1",
             )
             .bind(MAX_MISMATCHES)
@@ -147,16 +152,22 @@ impl Store {
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let added = unlisted(&mut transaction, &entities).await?;
-        let sets = lock_chartsets(&mut transaction, added.keys()).await?;
+        let erased = || removals.iter().filter(|removal| removal.erased).map(|removal| &removal.entity);
+        let sets = lock_chartsets(&mut transaction, added.keys().chain(erased())).await?;
         sqlx::query(
-            "INSERT INTO removals (entity, removed_at_ms, reason)
-             SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::text[]) ON CONFLICT DO NOTHING",
+            "INSERT INTO removals AS removal (entity, removed_at_ms, reason, erased)
+             SELECT DISTINCT ON (entity) * FROM unnest($1::bytea[], $2::bigint[], $3::text[], $4::bool[])
+                                                AS given (entity, removed_at_ms, reason, erased)
+             ORDER BY entity, erased DESC
+             ON CONFLICT (entity) DO UPDATE SET erased = true WHERE excluded.erased AND NOT removal.erased",
         )
         .bind(entities)
         .bind(removals.iter().map(|removal| removal.removed_at_ms).collect::<Vec<_>>())
         .bind(removals.iter().map(|removal| removal.reason.as_deref().map(replace_nul)).collect::<Vec<_>>())
+        .bind(removals.iter().map(|removal| removal.erased).collect::<Vec<_>>())
         .execute(&mut *transaction)
         .await?;
+        erase(&mut transaction, erased()).await?;
         derive_chartsets(&mut transaction, &sets, now_ms).await?;
         transaction.commit().await?;
         Ok(added)
@@ -200,6 +211,69 @@ async fn unlisted(
     rows.iter().map(|(entity, is_stored)| Ok((parse_entity(entity)?, *is_stored))).collect()
 }
 
+/// Deletes everything that is stored of these charts and chartsets, and of the charts that are in no other
+/// chartset. No ingest runs meanwhile, and after it those that contain one of these charts are not unchanged.
+async fn erase(
+    connection: &mut PgConnection,
+    entities: impl IntoIterator<Item = &Entity>,
+) -> Result<(), sqlx::Error> {
+    let (charts, chartsets) = charts_and_chartsets(entities);
+    if charts.is_empty() && chartsets.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(
+        "UPDATE chartsets SET content_fingerprint = decode(repeat('00', 32), 'hex')
+         WHERE id IN (SELECT chartset_id FROM chartset_charts WHERE chart_hash = ANY($1))",
+    )
+    .bind(&charts)
+    .execute(&mut *connection)
+    .await?;
+    let members: Vec<Vec<u8>> = sqlx::query_scalar(
+        "DELETE FROM chartset_charts WHERE chart_hash = ANY($1) OR chartset_id = ANY($2) RETURNING chart_hash",
+    )
+    .bind(&charts)
+    .bind(&chartsets)
+    .fetch_all(&mut *connection)
+    .await?;
+    let hashes: Vec<Vec<u8>> = sqlx::query_scalar(
+        "SELECT hash FROM charts WHERE hash = ANY($1)
+         UNION SELECT hash FROM charts WHERE hash = ANY($2)
+               AND NOT EXISTS (SELECT FROM chartset_charts WHERE chart_hash = hash)",
+    )
+    .bind(&charts)
+    .bind(members)
+    .fetch_all(&mut *connection)
+    .await?;
+    for statement in [
+        "DELETE FROM rox_files WHERE hash = ANY($1)",
+        "DELETE FROM chart_previews WHERE hash = ANY($1)",
+        "DELETE FROM charts WHERE hash = ANY($1)",
+    ] {
+        sqlx::query(statement).bind(&hashes).execute(&mut *connection).await?;
+    }
+    for statement in [
+        "DELETE FROM chartset_checks WHERE chartset_id = ANY($1)",
+        "DELETE FROM chartsets WHERE id = ANY($1)",
+        // The outcomes contain the ids, and the paths of the folders.
+        "DELETE FROM ingest_fingerprints
+         WHERE outcome LIKE ANY(ARRAY(SELECT '%' || id || '%' FROM unnest($1::text[]) AS id))",
+    ] {
+        sqlx::query(statement).bind(&chartsets).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+fn charts_and_chartsets<'a>(entities: impl IntoIterator<Item = &'a Entity>) -> (Vec<&'a [u8]>, Vec<String>) {
+    let (mut charts, mut chartsets) = (Vec::new(), Vec::new());
+    for entity in entities {
+        match entity {
+            Entity::Chart(hash) => charts.push(&hash.as_bytes()[..]),
+            Entity::Chartset(id) => chartsets.push(id.to_string()),
+        }
+    }
+    (charts, chartsets)
+}
+
 /// Locks the rows of these chartsets, and of those that contain one of these charts.
 ///
 /// They are locked in the order of their ids before they are changed: ingests of unchanged folders, which do
@@ -208,13 +282,7 @@ async fn lock_chartsets(
     connection: &mut PgConnection,
     entities: impl IntoIterator<Item = &Entity>,
 ) -> Result<Vec<ChartsetRow>, sqlx::Error> {
-    let (mut charts, mut chartsets) = (Vec::new(), Vec::new());
-    for entity in entities {
-        match entity {
-            Entity::Chart(hash) => charts.push(&hash.as_bytes()[..]),
-            Entity::Chartset(id) => chartsets.push(id.to_string()),
-        }
-    }
+    let (charts, chartsets) = charts_and_chartsets(entities);
     sqlx::query_as(
         "SELECT id, exact_kind, exact_ref FROM chartsets
          WHERE id IN (SELECT chartset_id FROM chartset_charts WHERE chart_hash = ANY($1)

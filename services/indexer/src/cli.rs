@@ -257,6 +257,10 @@ pub(crate) struct RemoveArguments {
     /// The reason, for the list of removals. It is not published
     #[arg(long, value_name = "TEXT", global = true)]
     pub(crate) reason: Option<String>,
+    /// Delete the data as well: rows, ROX files, previews and metadata. Ingests do not store it again. Only an
+    /// ingest after `restore` brings it back
+    #[arg(long, global = true)]
+    pub(crate) erase: bool,
     #[command(flatten)]
     pub(crate) purge: PurgeArguments,
     #[command(subcommand)]

@@ -27,6 +27,8 @@ struct ListLine {
     removed_at_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    erased: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,12 +43,17 @@ enum ListEntry {
 /// # Errors
 /// The list is not valid, and nothing was removed; the store failed; or the program that purges caches did.
 pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<()> {
-    let RemoveArguments { from, reason, purge, entry } = arguments;
-    let removals = match (&from, entry) {
-        (_, Some(entry)) => vec![Removal { entity: entity(entry), removed_at_ms: now_ms(), reason }],
+    let RemoveArguments { from, reason, erase, purge, entry } = arguments;
+    let mut removals = match (&from, entry) {
+        (_, Some(entry)) => {
+            vec![Removal { entity: entity(entry), removed_at_ms: now_ms(), reason, erased: erase }]
+        }
         (Some(file), None) => read_list(file)?,
         (None, None) => Vec::new(),
     };
+    for removal in &mut removals {
+        removal.erased |= erase;
+    }
     let entities: Vec<Entity> = removals.iter().map(|removal| removal.entity).collect();
     let shown = store.with_related(&entities).await?;
     let mut outcomes = Vec::with_capacity(removals.len());
@@ -59,8 +66,9 @@ pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<
         (Some(entry), [outcome]) => print_outcome(
             entry,
             match outcome {
-                RemovalOutcome::Removed => "removed",
                 RemovalOutcome::NotStored => "removed, and is not in the index yet",
+                _ if erase => "removed and erased",
+                RemovalOutcome::Removed => "removed",
                 RemovalOutcome::AlreadyRemoved => "was already removed",
             },
         ),
@@ -76,12 +84,12 @@ pub(crate) async fn remove(store: &Store, arguments: RemoveArguments) -> Result<
 pub(crate) async fn export(store: &Store) -> Result<()> {
     let removals = store.removals().await?;
     let mut output = BufWriter::new(std::io::stdout().lock());
-    for Removal { entity, removed_at_ms, reason } in removals {
+    for Removal { entity, removed_at_ms, reason, erased } in removals {
         let entry = match entity {
             Entity::Chart(chart_hash) => ListEntry::Chart { chart_hash },
             Entity::Chartset(id) => ListEntry::Chartset { id },
         };
-        let line = ListLine { entry, removed_at_ms: Some(removed_at_ms), reason };
+        let line = ListLine { entry, removed_at_ms: Some(removed_at_ms), reason, erased };
         serde_json::to_writer(&mut output, &line)?;
         writeln!(output)?;
     }
@@ -118,13 +126,14 @@ fn read_list(path: &Path) -> Result<Vec<Removal>> {
             continue;
         }
         let parsed = serde_json::from_str(&line);
-        let ListLine { entry, removed_at_ms, reason } =
+        let ListLine { entry, removed_at_ms, reason, erased } =
             parsed.with_context(|| format!("line {} of {name} is not a removal", index + 1))?;
         let entity = match entry {
             ListEntry::Chart { chart_hash } => Entity::Chart(chart_hash),
             ListEntry::Chartset { id } => Entity::Chartset(id),
         };
-        removals.push(Removal { entity, removed_at_ms: removed_at_ms.unwrap_or_else(now_ms), reason });
+        let removed_at_ms = removed_at_ms.unwrap_or_else(now_ms);
+        removals.push(Removal { entity, removed_at_ms, reason, erased });
     }
     Ok(removals)
 }

@@ -104,7 +104,7 @@ const FAULTS: [PlantedFault; 16] = [
         "removals do not derive chartsets",
         Check::Freshness,
         "crates/store/src/removal.rs",
-        "lock_chartsets(&mut transaction, added.keys()).await?;",
+        "lock_chartsets(&mut transaction, added.keys().chain(erased())).await?;",
         "lock_chartsets(&mut transaction, []).await?;",
     ),
     fault(

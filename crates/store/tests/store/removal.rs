@@ -180,3 +180,52 @@ async fn removals_wait_for_ingests() {
         assert_eq!(remove.await.unwrap().unwrap(), [RemovalOutcome::NotStored]);
     }
 }
+
+#[tokio::test]
+async fn erased_entries_are_deleted_and_not_stored_again() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    let drafts = [folder(1, [chart(1), chart(2)]), folder(2, [chart(2), chart(3)]), folder(3, [chart(4)])];
+    for draft in &drafts {
+        catalogue.put(draft, 10).await;
+    }
+    let erase = |entity: Entity| [Removal { erased: true, ..removal(entity, 20) }];
+    assert_eq!(store.remove(&erase(hash(1).into()), 20).await.unwrap(), [RemovalOutcome::Removed]);
+    catalogue.remove(id(2), 20).await;
+    assert_eq!(store.remove(&erase(id(2).into()), 20).await.unwrap(), [RemovalOutcome::AlreadyRemoved]);
+    let stored = || {
+        catalogue.database.psql(
+            "SELECT (SELECT count(*) FROM charts), (SELECT count(*) FROM rox_files),
+                    (SELECT count(*) FROM chart_previews), (SELECT count(*) FROM chartset_charts),
+                    (SELECT count(*) FROM chartsets), (SELECT count(*) FROM removals WHERE erased)",
+        )
+    };
+    // Chart 2 is in set 1 as well; chart 3 was in set 2 only.
+    assert_eq!(stored(), "2|2|2|2|2|2");
+    catalogue.assert_consistent().await;
+    assert_eq!(store.feed_mismatches().await.unwrap(), []);
+
+    for now_ms in [30, 31] {
+        let mut outcomes = Vec::new();
+        for draft in &drafts {
+            outcomes.push(catalogue.put(draft, now_ms).await);
+        }
+        let first = if now_ms == 30 { PutEffect::Updated } else { PutEffect::Unchanged };
+        let outcome = |effect, removed| PutOutcome { effect, removed };
+        let unchanged = PutEffect::Unchanged;
+        assert_eq!(outcomes, [outcome(first, false), outcome(unchanged, true), outcome(unchanged, false)]);
+        assert_eq!(stored(), "2|2|2|2|2|2");
+    }
+    catalogue.put(&folder(4, [chart(1)]), 32).await;
+    assert_eq!(store.chart(hash(1)).await.unwrap(), None);
+    assert_eq!(catalogue.database.psql("SELECT count(*) FROM charts"), "2");
+
+    assert!(catalogue.restore(hash(1), 40).await && catalogue.restore(id(2), 40).await);
+    assert_eq!(store.chart(hash(1)).await.unwrap(), None, "its data is gone");
+    for draft in &drafts {
+        catalogue.put(draft, 41).await;
+    }
+    assert!(store.chart(hash(1)).await.unwrap().is_some());
+    assert_eq!(store.chartset(id(2)).await.unwrap().unwrap().charts.len(), 2);
+    catalogue.assert_consistent().await;
+}

@@ -120,7 +120,7 @@ impl Drop for OpenTransaction {
 
 /// An entry of the list of removals.
 pub(crate) fn removal(entity: impl Into<Entity>, removed_at_ms: i64) -> Removal {
-    Removal { entity: entity.into(), removed_at_ms, reason: None }
+    Removal { entity: entity.into(), removed_at_ms, reason: None, erased: false }
 }
 
 pub(crate) fn config(url: &str) -> StoreConfig {

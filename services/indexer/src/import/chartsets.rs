@@ -23,14 +23,17 @@ const BATCH_BYTES: usize = 2 * 1024 * 1024;
 const WRITERS: usize = 4;
 
 impl Import<'_> {
-    /// Stores the chartsets that are not stored yet, or were changed before.
+    /// Stores the chartsets that are not stored yet, or were changed before. Those that were erased are counted
+    /// as removed.
     pub(super) async fn import_chartsets(&mut self, export: &Export) -> Result<()> {
         // One batch is read while another one is stored.
         let (sender, mut batches) = mpsc::channel(1);
         let export = export.clone();
         let reader = spawn_blocking(move || read_batches(&export, &sender));
-        while let Some(batch) = batches.recv().await {
+        while let Some(mut batch) = batches.recv().await {
             let count = batch.len() as u64;
+            batch.retain(|checked| !self.erased.chartsets.contains(&checked.chartset.draft.id));
+            self.counts.removed += count - batch.len() as u64;
             self.check_charts(&batch).await?;
             self.store_batch(batch).await?;
             self.progress.advance_by(count);
@@ -46,6 +49,9 @@ impl Import<'_> {
         let stored = retry_store_call(&self.stop, || self.store.stored_numbers(&hashes)).await?;
         for (chart, rox_bytes) in charts() {
             let hash = chart.hash;
+            if self.erased.charts.contains(&hash) {
+                continue;
+            }
             let stored = stored.get(&hash);
             let stored = stored.ok_or_else(|| anyhow!("the export has no ROX file of chart {hash}"))?;
             if !self.other_files.contains(&hash) {

@@ -8,6 +8,7 @@
 mod chartset_lines;
 mod chartsets;
 mod compare;
+mod erased;
 mod export_files;
 mod rox_archive;
 mod rox_files;
@@ -19,8 +20,10 @@ use std::path::Path;
 use anyhow::Result;
 use chart_index_domain::NoteHash;
 use chart_index_store::{ImportOutcome, PutEffect, Store};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+use self::erased::Erased;
 use self::export_files::Export;
 use crate::change_feed;
 use crate::filter::{self, Due};
@@ -33,13 +36,20 @@ use crate::report::{Progress, plural};
 /// A damaged file is found before anything is written.
 pub(crate) async fn import(store: &Store, folder: &Path) -> Result<()> {
     let folder = folder.to_owned();
-    let export = tokio::task::spawn_blocking(move || Export::open_verified(&folder)).await??;
+    let export = spawn_blocking(move || Export::open_verified(&folder)).await??;
+    let erased = Erased::new(&store.removals().await?);
+    let erased = spawn_blocking({
+        let export = export.clone();
+        move || erased.with_lone_charts(&export)
+    })
+    .await??;
     let _numbering = change_feed::assign_in_background(store);
     let mut import = Import {
         store,
         stop: CancellationToken::new(),
         progress: Progress::new(export.manifest().charts + export.manifest().chartsets),
         other_files: HashSet::new(),
+        erased,
         counts: Counts::default(),
     };
     let result = import.run(&export).await;
@@ -65,6 +75,8 @@ struct Import<'a> {
     progress: Progress,
     /// Charts that are stored here with another ROX file than in the export.
     other_files: HashSet<NoteHash>,
+    /// What is not stored.
+    erased: Erased,
     counts: Counts,
 }
 

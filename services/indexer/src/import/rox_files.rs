@@ -36,6 +36,7 @@ impl Import<'_> {
     }
 
     async fn import_batch(&mut self, mut batch: RoxFiles) -> Result<()> {
+        batch.retain(|(hash, _)| !self.erased.charts.contains(hash));
         let hashes: Vec<NoteHash> = batch.iter().map(|(hash, _)| *hash).collect();
         let mut stored = retry_store_call(&self.stop, || self.store.rox_files(&hashes)).await?;
         stored.sort_unstable_by_key(|(hash, _)| *hash);

@@ -194,6 +194,7 @@ async fn verify_finds_inconsistent_rows() {
         "UPDATE rox_files SET bytes = (SELECT bytes FROM rox_files WHERE hash = '\\x{other}') WHERE hash = '\\x{hash}'"
     );
     for (damage, finding) in [
+        ("UPDATE charts SET note_hash_version = 2", "its note hash has version 2"),
         ("UPDATE charts SET rox_bytes = rox_bytes + 1", "rox_bytes"),
         (swap.as_str(), hash.as_str()),
         ("UPDATE chartsets SET bpm_max = 1000", "bpm_max"),

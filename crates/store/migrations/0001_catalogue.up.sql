@@ -5,11 +5,14 @@ CREATE EXTENSION IF NOT EXISTS pg_trgm;
 
 -- Charts ------------------------------------------------------------------------------------------------------
 
--- One row per note hash. The first file ingested with a hash determines the row: later, only removed_at_ms and
--- density_curve change. Rows are not deleted when the chart has left its last chartset, so the bytes behind an
--- ETag do not change. Only `chart-indexer remove --erase` deletes charts, with all rows that have their hash.
+-- One row per note hash. The first file ingested with a hash determines the row, until `chart-indexer
+-- replace-rox` replaces that file; otherwise only removed_at_ms and density_curve change. Rows are not deleted
+-- when the chart has left its last chartset, so the bytes behind an ETag do not change. Only `chart-indexer
+-- remove --erase` deletes charts, with all rows that have their hash.
 CREATE TABLE charts (
     hash          bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
+    -- The version in docs/formats/note-hash.md. `chart-indexer verify` reports those that it does not know.
+    note_hash_version integer NOT NULL DEFAULT 1 CHECK (note_hash_version > 0),
     keys          smallint NOT NULL CHECK (keys BETWEEN 4 AND 7),
     bpm_min       double precision NOT NULL,
     bpm_max       double precision NOT NULL CHECK (bpm_max < 'infinity'),
@@ -36,8 +39,10 @@ CREATE INDEX charts_by_similarity ON charts
 
 -- A table of its own, so that reading the numbers of charts does not read the pages of their files.
 CREATE TABLE rox_files (
-    hash  bytea PRIMARY KEY REFERENCES charts,
-    bytes bytea NOT NULL
+    hash           bytea PRIMARY KEY REFERENCES charts,
+    bytes          bytea NOT NULL,
+    -- When `chart-indexer replace-rox` last replaced the file. Its ETag is then not the hash.
+    replaced_at_ms bigint
 );
 -- Not compressed by PostgreSQL: the files are compressed already.
 ALTER TABLE rox_files ALTER COLUMN bytes SET STORAGE EXTERNAL;

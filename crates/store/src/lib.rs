@@ -63,6 +63,7 @@ mod put_chartset;
 mod put_chartset_sql;
 mod removal;
 mod removal_lock;
+mod replace_rox;
 mod rows;
 mod search_order;
 #[cfg(test)]
@@ -95,7 +96,7 @@ pub use hash_filters::{HashFilterState, NewHashFilter};
 pub use import::{ImportOutcome, ImportedChartset, StoredNumbers};
 pub use incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedChartset};
 pub use indexed_chartsets::ShownCount;
-pub use lookups::KnownChart;
+pub use lookups::{KnownChart, RoxFile};
 pub use node_locks::{NodeLocks, NodeRole};
 pub use postgres_search::PostgresSearch;
 pub use preview_backfill::PreviewState;

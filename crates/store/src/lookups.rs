@@ -21,6 +21,15 @@ pub struct KnownChart {
     pub sources: Vec<Source>,
 }
 
+/// The ROX file of a chart.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct RoxFile {
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Whether an administrator has replaced the first file of the note hash with it.
+    pub is_replaced: bool,
+}
+
 /// The condition that `charts AS chart` is known.
 macro_rules! is_known {
     () => {
@@ -113,10 +122,11 @@ impl Store {
     }
 
     /// Returns the ROX file of the chart, if the chart is known.
-    pub async fn rox(&self, hash: NoteHash) -> Result<Option<Vec<u8>>, ReadError> {
+    pub async fn rox(&self, hash: NoteHash) -> Result<Option<RoxFile>, ReadError> {
         self.short_read("read ROX file", |mut connection| async move {
-            let rox = sqlx::query_scalar(concat!(
-                "SELECT rox.bytes FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
+            let rox = sqlx::query_as(concat!(
+                "SELECT rox.bytes, rox.replaced_at_ms IS NOT NULL AS is_replaced
+                 FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
                  WHERE chart.hash = $1 AND ",
                 is_known!()
             ))

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use chart_index_domain::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, DensityCurve,
-    NoteHash,
+    NOTE_HASH_VERSION, NoteHash,
 };
 use sqlx::PgConnection;
 
@@ -135,7 +135,11 @@ pub(crate) async fn insert_charts(
 }
 
 /// The columns of `charts`. Each value is an array with an element per chart.
-fn new_chart_columns(parameters: &mut Parameters, charts: &[&ChartDraft], rox_files: &[&[u8]]) -> Columns {
+pub(crate) fn new_chart_columns(
+    parameters: &mut Parameters,
+    charts: &[&ChartDraft],
+    rox_files: &[&[u8]],
+) -> Columns {
     let mut columns = Columns::default();
     let integers = |value: fn(&ChartNumbers) -> u32| -> Vec<i64> {
         charts.iter().map(|chart| value(&chart.numbers).into()).collect()
@@ -145,6 +149,8 @@ fn new_chart_columns(parameters: &mut Parameters, charts: &[&ChartDraft], rox_fi
     };
     let keys: Vec<i16> = charts.iter().map(|chart| chart.numbers.keys.get().into()).collect();
     let sizes = rox_files.iter().map(|rox| i64::try_from(rox.len()).unwrap_or(i64::MAX));
+    let versions = vec![i32::try_from(NOTE_HASH_VERSION).unwrap_or(i32::MAX); charts.len()];
+    columns.add("note_hash_version", parameters.bind(versions));
     columns.add("keys", parameters.bind(keys));
     columns.add("bpm_min", parameters.bind(floats(|numbers| numbers.bpm_min)));
     columns.add("bpm_max", parameters.bind(floats(|numbers| numbers.bpm_max)));

@@ -278,7 +278,7 @@ fn charts_and_chartsets<'a>(entities: impl IntoIterator<Item = &'a Entity>) -> (
 ///
 /// They are locked in the order of their ids before they are changed: ingests of unchanged folders, which do
 /// not take the lock of this transaction, write several rows in this order.
-async fn lock_chartsets(
+pub(crate) async fn lock_chartsets(
     connection: &mut PgConnection,
     entities: impl IntoIterator<Item = &Entity>,
 ) -> Result<Vec<ChartsetRow>, sqlx::Error> {
@@ -297,7 +297,7 @@ async fn lock_chartsets(
 
 /// Updates the derived columns of these chartsets, and the time of their last change. The triggers of
 /// `removals` have updated `removed_at_ms`.
-async fn derive_chartsets(
+pub(crate) async fn derive_chartsets(
     connection: &mut PgConnection,
     sets: &[ChartsetRow],
     now_ms: i64,

@@ -7,6 +7,7 @@ use sqlx::{Connection, PgConnection};
 
 use crate::derive::{ChartsetRow, derive_columns};
 use crate::derived_columns::{DerivedColumns, derived_columns};
+use crate::error::corrupt;
 use crate::lookups::is_known;
 use crate::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 use crate::rows::{ChartRow, chart_columns};
@@ -17,6 +18,8 @@ use crate::{Store, StoreError};
 pub struct StoredChart {
     /// The note hash that it is stored under.
     pub hash: NoteHash,
+    /// The version of the note hash.
+    pub note_hash_version: u32,
     /// The numbers in responses, which must be those of the ROX file.
     pub numbers: ChartNumbers,
     /// The size of the ROX file in responses (`roxBytes`).
@@ -53,6 +56,7 @@ pub struct CatalogueCounts {
 struct StoredChartRow {
     #[sqlx(flatten)]
     chart: ChartRow,
+    note_hash_version: i32,
     rox: Vec<u8>,
     preview_json: Option<Vec<u8>>,
 }
@@ -85,7 +89,8 @@ impl Store {
             "SELECT ",
             chart_columns!(),
             // Not a join: PostgreSQL would merge both tables, and read all files below the page.
-            ", chart.density_curve, coalesce((SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash), '') AS rox,
+            ", chart.density_curve, chart.note_hash_version,
+             coalesce((SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash), '') AS rox,
              (SELECT preview.json FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_json
              FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
         ))
@@ -158,6 +163,7 @@ impl StoredChartRow {
         let preview = self.chart.curve()?.zip(self.preview_json);
         Ok(StoredChart {
             hash: self.chart.hash()?,
+            note_hash_version: u32::try_from(self.note_hash_version).map_err(corrupt)?,
             numbers: self.chart.numbers()?,
             rox_bytes: self.chart.rox_bytes()?,
             rox: self.rox,

@@ -165,6 +165,19 @@ pub(crate) enum Command {
         #[command(subcommand)]
         entry: Entry,
     },
+    /// Replace the ROX file of a chart with that of another file with the same notes
+    ///
+    /// The first file that was ingested with a note hash determines its ROX file, preview and BPM, also if its
+    /// metadata or timing is wrong. Prints the URLs that caches in front of the index may still have.
+    ReplaceRox {
+        /// Note hash of the chart
+        hash: NoteHash,
+        /// A chart file (.osu, .qua, .sm, .ssc) or a ROX file
+        #[arg(long, value_name = "FILE")]
+        from: PathBuf,
+        #[command(flatten)]
+        purge: PurgeArguments,
+    },
     /// Number changes, update all Meilisearch nodes and build the hash filter, for as long as it runs
     ///
     /// Run one permanently, with or without Meilisearch nodes. It numbers all changes that have no number yet,

@@ -19,6 +19,7 @@ mod metrics_listener;
 mod purge;
 mod refusal_kind;
 mod removal;
+mod replace_rox;
 mod report;
 mod search;
 mod song_folder;
@@ -107,6 +108,9 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         }
         Command::Remove(arguments) => removal::remove(&store()?, arguments).await?,
         Command::Removals { command: RemovalsCommand::Export } => removal::export(&store()?).await?,
+        Command::ReplaceRox { hash, from, purge } => {
+            replace_rox::replace_rox(&store()?, hash, &from, &purge).await?;
+        }
         Command::Restore { entry } => removal::restore(&store()?, entry).await?,
         Command::Follow { meilisearch, .. } | Command::Sync { meilisearch, follow: true, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);

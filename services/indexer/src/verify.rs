@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use chart_index_chartfile::{RoxContent, inspect_rox};
+use chart_index_domain::NOTE_HASH_VERSION;
 use chart_index_store::{ColumnMismatch, FeedMismatch, Store, StoredChart};
 
 use crate::filter;
@@ -71,7 +72,12 @@ async fn verify_charts(store: &Store, findings: &mut Findings) -> Result<u64> {
 }
 
 fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
-    let StoredChart { hash, rox_bytes, rox, .. } = chart;
+    let StoredChart { hash, note_hash_version: version, rox_bytes, rox, .. } = chart;
+    if *version != NOTE_HASH_VERSION {
+        findings.add(format_args!(
+            "chart {hash}: its note hash has version {version}, but should have {NOTE_HASH_VERSION}"
+        ))?;
+    }
     if *rox_bytes != rox.len() as u64 {
         findings.add(format_args!(
             "chart {hash}: rox_bytes is {rox_bytes}, but its ROX file has {} bytes",

@@ -11,7 +11,7 @@ use chart_index_http::{
     ApiError, CachePolicy, EntityTag, HashParam, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
     not_modified,
 };
-use chart_index_store::Store;
+use chart_index_store::{RoxFile, Store};
 
 use crate::LookupState;
 use crate::lookup_body::LookupBody;
@@ -69,17 +69,23 @@ pub(crate) async fn rox(
     };
     let cached = state.cache.read(check, CacheKey::rox(hash), fill).await?;
     let CachedResponse::Found(rox) = cached else { return Err(ApiError::NotFound(Resource::RoxFile)) };
-    let tag = EntityTag::from(hash);
+    let tag = match &*rox.plain().tag {
+        "" => EntityTag::from(hash),
+        tag => tag.parse().map_err(|error| ApiError::Internal(Box::new(error)))?,
+    };
     if headers.matches(&tag) {
         return Ok(not_modified(&tag, CachePolicy::Rox));
     }
     Ok(rox_response(hash, &tag, rox.plain().bytes.clone()))
 }
 
-/// Caches the file without a tag, which follows from the hash.
+/// Caches the file without a tag, which is the hash, or with that of its content if it replaces another file.
 async fn read_rox(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
-    let bytes = store.rox(hash).await?;
-    Ok(bytes.map_or(CachedResponse::NotFound, |bytes| CachedResponse::found(bytes, "")))
+    let Some(RoxFile { bytes, is_replaced }) = store.rox(hash).await? else {
+        return Ok(CachedResponse::NotFound);
+    };
+    let tag = is_replaced.then(|| EntityTag::from_content(&bytes));
+    Ok(CachedResponse::found(bytes, tag.as_ref().map_or("", EntityTag::as_str)))
 }
 
 /// `GET /api/charts/{hash}/preview`. The tag is that of the content: unlike a ROX file, a preview is sent as

@@ -111,7 +111,7 @@ async fn the_first_file_of_a_hash_decides_its_numbers() {
     catalogue.put(&folder(2, []), 30).await;
     assert_eq!(catalogue.store.rox(hash(1)).await.unwrap(), None);
     catalogue.put(&folder(2, [second]), 40).await;
-    assert_eq!(catalogue.store.rox(hash(1)).await.unwrap().unwrap(), b"rox of 1");
+    assert_eq!(catalogue.store.rox(hash(1)).await.unwrap().unwrap().bytes, b"rox of 1");
     catalogue.assert_consistent().await;
 }
 
@@ -154,6 +154,6 @@ async fn a_new_chart_needs_its_rox_file() {
     assert_eq!(catalogue.database.psql("SELECT count(*) FROM rox_files"), "0");
     catalogue.put(&folder(1, [chart(1)]), 10).await;
     catalogue.put(&folder(2, [without()]), 20).await;
-    assert_eq!(catalogue.store.rox(hash(1)).await.unwrap().unwrap(), b"rox of 1");
+    assert_eq!(catalogue.store.rox(hash(1)).await.unwrap().unwrap().bytes, b"rox of 1");
     catalogue.assert_consistent().await;
 }

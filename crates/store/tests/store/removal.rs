@@ -48,7 +48,7 @@ async fn a_restored_chart_is_back_in_every_set() {
     assert!(catalogue.restore(hash(1), 30).await);
     assert!(!catalogue.restore(hash(1), 31).await);
     assert_eq!(store.chart(hash(1)).await.unwrap(), before);
-    assert_eq!(store.rox(hash(1)).await.unwrap().unwrap(), b"rox of 1");
+    assert_eq!(store.rox(hash(1)).await.unwrap().unwrap().bytes, b"rox of 1");
     assert_eq!(store.chart_preview(hash(1)).await.unwrap().unwrap(), b"{\"preview\":1}");
     let mut restored = catalogue.search(&SearchQuery::default()).await;
     restored.items.reverse();

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::erased::Erased;
 use self::export_files::Export;
+pub(crate) use self::rox_files::draft as draft_of_rox;
 use crate::change_feed;
 use crate::filter::{self, Due};
 use crate::report::{Progress, plural};

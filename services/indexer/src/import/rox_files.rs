@@ -92,7 +92,11 @@ async fn decode(rox_files: RoxFiles) -> Result<Vec<ChartDraft>> {
     Ok(charts)
 }
 
-fn draft(hash: NoteHash, rox: Vec<u8>) -> Result<ChartDraft> {
+/// What is stored of a chart with this ROX file.
+///
+/// # Errors
+/// It is no ROX file, or has other notes.
+pub(crate) fn draft(hash: NoteHash, rox: Vec<u8>) -> Result<ChartDraft> {
     let content = inspect_rox(&rox).with_context(|| format!("the ROX file of chart {hash} is invalid"))?;
     let actual = content.hash;
     ensure!(actual == hash, "the ROX file of chart {hash} has the notes of chart {actual}");

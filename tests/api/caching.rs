@@ -17,7 +17,7 @@ struct Replicas {
 }
 
 /// A text that only the statement of a lookup contains.
-const LOOKUP: &str = "FROM charts AS chart\n";
+const LOOKUP: &str = "FROM charts AS chart CROSS JOIN LATERAL";
 
 fn library() -> (Library, String) {
     let library = Library::new();

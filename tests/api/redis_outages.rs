@@ -188,7 +188,7 @@ async fn no_request_fails_when_a_cluster_node_does() {
 /// Responses stay cached without Redis, and a removal takes effect as fast as with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cached_responses_need_no_query_without_redis() {
-    const LOOKUP: &str = "FROM charts AS chart\n";
+    const LOOKUP: &str = "FROM charts AS chart CROSS JOIN LATERAL";
     const CHARTS: u32 = 20;
     let (postgres, mut redis) = (PrivatePostgres::start_logging(), PrivateRedis::start(&[]));
     let library = Library::new();

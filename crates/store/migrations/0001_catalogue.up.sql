@@ -124,12 +124,16 @@ CREATE TABLE chartset_charts (
     declared_kind    text,
     declared_ref     text COLLATE "C",
     alpha_beatmap_id bigint CHECK (alpha_beatmap_id >= 0),
+    -- Lookups return the sources of the first occurrences by this rank: exact before declared before none, then
+    -- by kind.
+    source_rank      smallint NOT NULL DEFAULT 0,
     PRIMARY KEY (chartset_id, chart_hash),
     CHECK ((declared_kind IS NULL) = (declared_ref IS NULL)),
     CHECK (declared_kind IN ('alphaSet', 'betaPack') AND declared_ref ~ '^[1-9][0-9]{0,9}$')
 );
 
-CREATE INDEX chartset_charts_by_chart ON chartset_charts (chart_hash);
+-- In the order in which lookups read them: hostile files make thousands of chartsets share a chart.
+CREATE INDEX chartset_charts_by_chart ON chartset_charts (chart_hash, source_rank, chartset_id);
 
 -- Removals ----------------------------------------------------------------------------------------------------
 

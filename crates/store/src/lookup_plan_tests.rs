@@ -1,8 +1,8 @@
-//! Checks the query plan of lookups of many charts.
+//! Checks the query plans of lookups: of many charts, and of a chart that many chartsets share.
 
 use chart_index_tests::TestDatabase;
 
-use crate::lookups::LOOK_UP_CHARTS;
+use crate::lookups::{LOOK_UP_CHART, LOOK_UP_CHARTS};
 use crate::{Store, StoreConfig};
 
 /// Inserts charts, each in a chartset of its own. Their hashes are those of their numbers.
@@ -44,5 +44,41 @@ async fn lookup_of_many_charts_reads_indexes() {
             assert!(plan.contains(&format!("Index Scan using {index}")), "{mode}: {plan}");
         }
         assert!(plan.contains("rows=555 "), "{mode}: {plan}");
+    }
+}
+
+/// Makes all chartsets share a chart.
+const SHARE: [&str; 2] = [
+    "INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, creator, difficulty, tags)
+     SELECT lpad(to_hex(n), 16, '0'), sha256('1'), 'Title', 'Artist', 'Creator', 'Hard', '{}'
+     FROM generate_series(2, 5000) AS n",
+    "ANALYZE chartset_charts",
+];
+
+/// The statement reads 32 of 5,000 occurrences, whether or not the statistics know of the chart.
+#[tokio::test]
+async fn lookup_of_a_shared_chart_is_bounded() {
+    let database = TestDatabase::create().await;
+    let store = Store::new(&StoreConfig::new(database.url().parse().unwrap()));
+    store.migrate().await.unwrap();
+    for statement in FILL.into_iter().chain(SHARE) {
+        let _ = database.psql(statement);
+    }
+    for (statement, argument) in
+        [(LOOK_UP_CHART, "sha256('1')"), (LOOK_UP_CHARTS, "ARRAY[sha256('1'), sha256('2')]")]
+    {
+        for mode in ["force_custom_plan", "force_generic_plan"] {
+            let plan = database.psql(&format!(
+                "SET plan_cache_mode = {mode}; PREPARE lookup AS {statement};
+                 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE lookup ({argument})"
+            ));
+            let read = |line: &str| {
+                let (_, rest) = line.split_once("rows=")?;
+                rest.split_once(' ')?.0.parse::<f64>().ok()
+            };
+            let most = plan.lines().filter_map(read).fold(0.0, f64::max);
+            assert!(most <= 34.0, "{mode}: {most} rows in {plan}");
+            assert!(plan.contains("Index Scan using chartset_charts_by_chart"), "{mode}: {plan}");
+        }
     }
 }

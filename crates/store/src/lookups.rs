@@ -17,7 +17,8 @@ pub struct KnownChart {
     /// The chart. Its metadata comes from the file with the best source: exact before declared before none,
     /// then by kind and ref, then by the id of its chartset.
     pub chart: Chart,
-    /// Where the chart can be downloaded, in the order of docs/api.md, "Chart lookup".
+    /// Where the chart can be downloaded, in the order of docs/api.md, "Chart lookup": the sources of up to 32
+    /// chartsets, or of 4 if the chart has fewer than 8 notes.
     pub sources: Vec<Source>,
 }
 
@@ -59,23 +60,41 @@ pub(crate) struct Occurrence {
     pub(crate) member: ChartsetMember,
 }
 
+/// The first 32 occurrences of `charts AS chart` in chartsets that are not removed: more than any real chart
+/// has (decision 0076). The index `chartset_charts_by_chart` returns them in their order, so further ones are
+/// not read.
+///
+/// With `=` instead of `BETWEEN` PostgreSQL expects the few rows that most charts have, and may read and sort
+/// all of them.
+macro_rules! first_occurrences {
+    () => {
+        " FROM chartset_charts AS member JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+          WHERE member.chart_hash BETWEEN chart.hash AND chart.hash AND chartset.removed_at_ms IS NULL
+          ORDER BY member.chart_hash, member.source_rank, member.chartset_id LIMIT 32"
+    };
+}
+pub(crate) use first_occurrences;
+
 /// Selects the [`LookupRow`]s of the charts that meet a condition.
 macro_rules! select_occurrences {
     ($condition:literal) => {
         concat!(
-            "SELECT chartset.exact_kind, chartset.exact_ref, ",
-            checked_at_ms!(),
-            ", ",
+            "SELECT member.exact_kind, member.exact_ref, member.checked_at_ms, ",
             member_columns!(),
-            " FROM charts AS chart
-              JOIN chartset_charts AS member ON member.chart_hash = chart.hash
-              JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+            " FROM charts AS chart CROSS JOIN LATERAL (
+                  SELECT member.*, chartset.exact_kind, chartset.exact_ref, ",
+            checked_at_ms!(),
+            first_occurrences!(),
+            " ) AS member
               WHERE ",
             $condition,
-            " AND chart.removed_at_ms IS NULL AND chartset.removed_at_ms IS NULL"
+            " AND chart.removed_at_ms IS NULL"
         )
     };
 }
+
+/// Selects the occurrences of a chart.
+pub(crate) const LOOK_UP_CHART: &str = select_occurrences!("chart.hash = $1");
 
 /// Selects the occurrences of many charts. `LATERAL` with `OFFSET 0` makes the planner look up each hash in the
 /// indexes. Otherwise it reads whole tables for 1,000 hashes of 60,000 charts, which takes five times as long.
@@ -89,10 +108,8 @@ impl Store {
     /// Returns the chart, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
         self.short_read("look up chart", |mut connection| async move {
-            let rows: Vec<LookupRow> = sqlx::query_as(select_occurrences!("chart.hash = $1"))
-                .bind(hash.as_bytes())
-                .fetch_all(&mut *connection)
-                .await?;
+            let rows: Vec<LookupRow> =
+                sqlx::query_as(LOOK_UP_CHART).bind(hash.as_bytes()).fetch_all(&mut *connection).await?;
             connection.release();
             let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
             Ok(known_chart(&occurrences))
@@ -231,15 +248,24 @@ impl Occurrence {
     }
 }
 
+/// Charts with fewer notes are the same in unrelated songs: there are 22 with one tap. The smallest of 111 real
+/// charts has as many.
+const MIN_DISTINCTIVE_NOTES: u32 = 8;
+/// The number of chartsets whose sources a chart with fewer notes has.
+const INDISTINCTIVE_OCCURRENCES: usize = 4;
+
+/// The sources of a chart, whose occurrences are in the order of their ranks.
+pub(crate) fn sources_of_chart(ranked: &[&Occurrence]) -> Vec<Source> {
+    let has_few_notes = ranked.first().is_some_and(|best| best.member.numbers.notes < MIN_DISTINCTIVE_NOTES);
+    let limit = if has_few_notes { INDISTINCTIVE_OCCURRENCES } else { ranked.len() };
+    Source::merge(ranked.iter().take(limit).flat_map(|occurrence| occurrence.sources()).collect())
+}
+
 fn known_chart(occurrences: &[Occurrence]) -> Option<KnownChart> {
-    let mut best = occurrences.first()?;
-    for occurrence in occurrences {
-        if occurrence.rank() < best.rank() {
-            best = occurrence;
-        }
-    }
-    let sources = Source::merge(occurrences.iter().flat_map(Occurrence::sources).collect());
-    Some(KnownChart { chart: best.member.to_chart(), sources })
+    let mut ranked: Vec<&Occurrence> = occurrences.iter().collect();
+    ranked.sort_by(|a, b| a.rank().cmp(&b.rank()));
+    let best = ranked.first()?;
+    Some(KnownChart { chart: best.member.to_chart(), sources: sources_of_chart(&ranked) })
 }
 
 fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<ChartsetDetail> {

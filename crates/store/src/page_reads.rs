@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use chart_index_domain::{
-    ChartInChartset, ChartPage, Chartset, ChartsetId, ListedChart, ListedCharts, NoteHash, ReadError, Source,
+    ChartInChartset, ChartPage, Chartset, ChartsetId, ListedChart, ListedCharts, NoteHash, ReadError,
 };
 
 use crate::Store;
 use crate::derived_columns::ListedColumns;
-use crate::lookups::{LookupRow, Occurrence};
+use crate::lookups::{LookupRow, Occurrence, first_occurrences, sources_of_chart};
 use crate::rows::{ListedChartRow, checked_at_ms, listed_chart_columns, member_columns};
 
 /// A chart in a chartset, with the chartset.
@@ -79,9 +79,10 @@ impl Store {
                    chartset.length_min_ms AS set_length_min_ms, chartset.length_max_ms AS set_length_max_ms,
                    chartset.density_max AS set_density_max, chartset.chart_count AS set_chart_count, ",
                 member_columns!(),
-                ", chart.density_curve FROM charts AS chart
-                  JOIN chartset_charts AS member ON member.chart_hash = chart.hash
-                  JOIN chartsets AS chartset ON chartset.id = member.chartset_id
+                ", chart.density_curve FROM charts AS chart CROSS JOIN LATERAL (
+                      SELECT member.*",
+                first_occurrences!(),
+                " ) AS member JOIN chartsets AS chartset ON chartset.id = member.chartset_id
                   WHERE chart.hash = $1 AND chart.removed_at_ms IS NULL AND chartset.shown"
             ))
             .bind(hash.as_bytes())
@@ -142,8 +143,8 @@ fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>) -> Option<ChartPage>
     occurrences.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
     let (best, _) = occurrences.first()?;
     let (chart, curve) = (best.member.to_chart(), best.member.curve);
-    let sources =
-        Source::merge(occurrences.iter().flat_map(|(occurrence, _)| occurrence.sources()).collect());
+    let ranked: Vec<&Occurrence> = occurrences.iter().map(|(occurrence, _)| occurrence).collect();
+    let sources = sources_of_chart(&ranked);
     let in_chartset = |(occurrence, chartset): (Occurrence, Chartset)| {
         let metadata = occurrence.member.metadata;
         ChartInChartset { chartset, difficulty: metadata.difficulty, creator: metadata.creator }

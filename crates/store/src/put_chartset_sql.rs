@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use chart_index_domain::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, DensityCurve,
-    NOTE_HASH_VERSION, NoteHash,
+    NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind,
 };
 use sqlx::PgConnection;
 
@@ -189,7 +189,7 @@ pub(crate) async fn upsert_chartset(
         path: parameters.bind(replace_nul(&draft.path)),
         chartset: new_chartset_columns(&mut parameters, draft, fingerprint, derived),
         hashes: parameters.bind(members.iter().map(|member| &member.hash.as_bytes()[..]).collect::<Vec<_>>()),
-        member: new_member_columns(&mut parameters, members),
+        member: new_member_columns(&mut parameters, members, draft.exact_source.as_ref()),
         tags: TagPlaceholders::bind(&mut parameters, members),
     };
     let statement = STATEMENT.get_or_init(|| upsert_statement(&placeholders));
@@ -267,7 +267,11 @@ fn new_chartset_columns(
 }
 
 /// The columns of `chartset_charts`, except for the tags. Each value is an array with an element per chart.
-fn new_member_columns(parameters: &mut Parameters, members: &[ChartsetMember]) -> Columns {
+fn new_member_columns(
+    parameters: &mut Parameters,
+    members: &[ChartsetMember],
+    exact_source: Option<&PublicSource>,
+) -> Columns {
     let mut columns = Columns::default();
     let texts = |value: fn(&ChartMetadata) -> &str| -> Vec<&str> {
         members.iter().map(|member| value(&member.metadata)).collect()
@@ -288,7 +292,20 @@ fn new_member_columns(parameters: &mut Parameters, members: &[ChartsetMember]) -
     columns.add("declared_kind", parameters.bind(kinds));
     columns.add("declared_ref", parameters.bind(refs));
     columns.add("alpha_beatmap_id", parameters.bind(beatmap_ids.collect::<Vec<_>>()));
+    let ranks = members.iter().map(|member| source_rank(exact_source, member.declared_source.as_ref()));
+    columns.add("source_rank", parameters.bind(ranks.collect::<Vec<_>>()));
     columns
+}
+
+/// The value of `chartset_charts.source_rank`.
+const fn source_rank(exact: Option<&PublicSource>, declared: Option<&PublicSource>) -> i16 {
+    match (exact, declared) {
+        (Some(PublicSource { kind: SourceKind::AlphaSet, .. }), _) => 0,
+        (Some(PublicSource { kind: SourceKind::BetaPack, .. }), _) => 1,
+        (None, Some(PublicSource { kind: SourceKind::AlphaSet, .. })) => 2,
+        (None, Some(PublicSource { kind: SourceKind::BetaPack, .. })) => 3,
+        (None, None) => 4,
+    }
 }
 
 /// The placeholders of the tags. In PostgreSQL all rows of a two-dimensional array have the same length, so the

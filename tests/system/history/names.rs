@@ -78,7 +78,10 @@ pub(crate) fn title(set: Set, version: Version) -> String {
 
 /// The file of a chart in a version of a set.
 pub(crate) fn spec(set: Set, version: Version, chart: Chart) -> ChartSpec {
-    let notes = vec![(0, 0, None), (100 + i64::from(chart), 1, None), (length_ms(chart).into(), 2, None)];
+    let mut notes = vec![(0, 0, None), (100 + i64::from(chart), 1, None)];
+    // With fewer than eight, a chart would not have the sources of all its sets (docs/api.md, "Chart lookup").
+    notes.extend((1..=5).map(|second| (1000 * second, 3, None)));
+    notes.push((length_ms(chart).into(), 2, None));
     ChartSpec {
         keys: u8::try_from(keys(chart)).expect("a key count"),
         title: title(set, version),

@@ -46,7 +46,7 @@ async fn connection_of_an_abandoned_lookup_returns_when_its_statement_ended() {
     let (database, store) = (&catalogue.database, store_with_one_connection(catalogue.database.url()));
     store.chart(hash(1)).await.unwrap().unwrap();
     let session = "SELECT pid FROM pg_stat_activity WHERE application_name = 'chart-index'
-                   AND datname = current_database() AND query LIKE '%chart.hash = $1%'";
+                   AND datname = current_database() AND query LIKE 'SELECT member.exact_kind%'";
     let before = database.psql(session);
     assert!(before.parse::<u32>().is_ok(), "one session: {before:?}");
     let mut lock = OpenTransaction::begin(database.url());

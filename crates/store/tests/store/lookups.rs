@@ -100,3 +100,33 @@ async fn the_public_source_is_exact_before_declared() {
         assert_eq!(catalogue.store.public_source(id(number)).await.unwrap(), expected, "{number}");
     }
 }
+
+/// docs/api.md, "Chart lookup": the sources of up to 32 chartsets, exact before declared; of 4 with few notes.
+#[tokio::test]
+async fn sources_of_a_shared_chart_are_bounded() {
+    let catalogue = Catalogue::create().await;
+    let mut few_notes = chart(2);
+    few_notes.numbers.notes = 7;
+    few_notes.numbers.lns = 0;
+    for number in 101..=140 {
+        few_notes.declared_source = Some(alpha(number));
+        let exact_source = (number > 138).then(|| beta(number));
+        let draft = folder(number, [declaring(alpha(number), "shared"), few_notes.clone()]);
+        catalogue.put(&ChartsetDraft { exact_source, ..draft }, 10).await;
+    }
+    let known = catalogue.store.chart(hash(1)).await.unwrap().unwrap();
+    let exact = |number| from(&beta(number), Confidence::Exact, 10);
+    let declared = |number| from(&alpha(number), Confidence::Declared, 10);
+    // Both exact sets declare another source.
+    let expected = |last: u64| {
+        let declared = (101..=last).chain([139, 140]).map(declared);
+        [exact(139), exact(140)].into_iter().chain(declared).collect::<Vec<_>>()
+    };
+    assert_eq!(known.sources, expected(130));
+    let few = catalogue.store.chart(hash(2)).await.unwrap().unwrap();
+    assert_eq!(few.sources, expected(102));
+    let many = catalogue.store.charts(&[hash(1), hash(2)]).await.unwrap();
+    assert_eq!((&many[&hash(1)], &many[&hash(2)]), (&known, &few));
+    let page = catalogue.store.chart_page(hash(1)).await.unwrap().unwrap();
+    assert_eq!((page.sources, page.chartsets.len()), (known.sources, 32));
+}

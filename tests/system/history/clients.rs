@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use chart_index_tests::{Client, Random, Response};
 use reqwest::{Method, StatusCode};
 
-use crate::model::{CHARTS, Chart, Moment, SETS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
+use crate::model::{CHARTS, Chart, Moment, REPLACED_CHARTS, SETS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::names::{self, Names};
 
 pub(crate) use self::limited::LimitedRequest;
@@ -157,7 +157,11 @@ impl Request {
     fn random(random: &mut Random) -> Self {
         // A few entries are requested often.
         let few = random.one_in(2);
-        let chart = if few { *random.pick(&[0, 1, UNTOUCHED_CHARTS.start]) } else { random.below(CHARTS) };
+        let chart = if few {
+            *random.pick(&[0, 1, UNTOUCHED_CHARTS.start, REPLACED_CHARTS.start])
+        } else {
+            random.below(CHARTS)
+        };
         let set = if few { *random.pick(&[0, 1, UNTOUCHED_SETS.start]) } else { random.below(SETS) };
         match random.below(20) {
             0..=4 => Self::Lookup(chart),

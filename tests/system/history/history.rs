@@ -15,7 +15,7 @@ use crate::checks::MAX_AGE;
 use crate::clients::{Clients, Recorded};
 use crate::ending::{self, Ending};
 use crate::mirror::{self, Followed, Mirror};
-use crate::model::{Model, Moment, SETS, States, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
+use crate::model::{Chart, Model, Moment, SETS, States, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::names::{self, Names, source_id};
 use crate::operator::{FaultEvent, Operator};
 use crate::plan::{self, Action, Actor, Disturbance, OPERATORS, Step};
@@ -46,6 +46,8 @@ pub(crate) struct Log {
     pub(crate) faults: Vec<FaultEvent>,
     pub(crate) exports: Vec<Export>,
     pub(crate) filters: Vec<Filter>,
+    /// The charts that were erased, perhaps with their chartsets.
+    pub(crate) erased: BTreeSet<Chart>,
     /// The indexes of the steps that were performed.
     pub(crate) performed: BTreeSet<usize>,
 }

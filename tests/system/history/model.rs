@@ -1,8 +1,8 @@
 //! The reference model: what the catalogue may contain at each moment of a history.
 //!
-//! Each chartset, and each mark of a removal, is a register with one writer at a time. A command that is
-//! running, or that was killed and of which PostgreSQL does not show the effect, may have taken effect or not,
-//! so a register may have several values at a moment.
+//! Each chartset, and each mark of a removal or a replaced file, is a register with one writer at a time. A
+//! command that is running, or that was killed and of which PostgreSQL does not show the effect, may have taken
+//! effect or not, so a register may have several values at a moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,11 +21,13 @@ pub(crate) type Version = u32;
 
 /// The number of different chartsets and charts.
 pub(crate) const SETS: u32 = 26;
-pub(crate) const CHARTS: u32 = 44;
-/// Those that are in the catalogue from the start and that no command touches: each of these chartsets has all
-/// of these charts, and no other one has them.
+pub(crate) const CHARTS: u32 = 48;
+/// Those that are in the catalogue from the start and that no command removes or ingests: each of these
+/// chartsets has all of these charts, and no other one has them.
 pub(crate) const UNTOUCHED_SETS: Range<Set> = 24..SETS;
 pub(crate) const UNTOUCHED_CHARTS: Range<Chart> = 40..CHARTS;
+/// Those of them whose ROX files are replaced, each with one other file.
+pub(crate) const REPLACED_CHARTS: Range<Chart> = 42..CHARTS;
 
 /// How a chartset appears in responses: its version, and those of its charts that are not removed. `None` if it
 /// does not appear.
@@ -65,6 +67,7 @@ pub(crate) enum Entry {
     Set(Set),
     SetRemoval(Set),
     ChartRemoval(Chart),
+    RoxFile(Chart),
 }
 
 /// Everything that was written, in the order of the commands.
@@ -73,6 +76,8 @@ pub(crate) struct Model {
     sets: Vec<Register<Option<Version>>>,
     set_removals: Vec<Register<bool>>,
     chart_removals: Vec<Register<bool>>,
+    /// Whether ROX files are replaced.
+    replacements: Vec<Register<bool>>,
     charts: BTreeMap<Version, Vec<Chart>>,
     resets: Vec<Reset>,
 }
@@ -84,6 +89,7 @@ pub(crate) struct State {
     sets: Vec<BTreeSet<Option<Version>>>,
     set_removals: Vec<BTreeSet<bool>>,
     chart_removals: Vec<BTreeSet<bool>>,
+    replacements: Vec<BTreeSet<bool>>,
     /// Found when they are first needed.
     appearances: OnceLock<Vec<BTreeSet<Appearance>>>,
 }
@@ -136,11 +142,12 @@ impl<T: Clone + Ord> Register<T> {
 
 impl Model {
     pub(crate) fn new() -> Self {
-        let removals = |count: u32| (0..count).map(|_| Register::new(false)).collect();
+        let marks = |count: u32| (0..count).map(|_| Register::new(false)).collect();
         Self {
             sets: (0..SETS).map(|_| Register::new(None)).collect(),
-            set_removals: removals(SETS),
-            chart_removals: removals(CHARTS),
+            set_removals: marks(SETS),
+            chart_removals: marks(CHARTS),
+            replacements: marks(CHARTS),
             charts: BTreeMap::new(),
             resets: Vec::new(),
         }
@@ -158,16 +165,16 @@ impl Model {
         self.sets[set as usize].writes.push(Write { value: Some(version), start, end: None });
     }
 
-    /// A command that removes (`true`) or restores begins.
-    pub(crate) fn begin_removal(&mut self, entry: Entry, removed: bool, start: Moment) {
-        self.removals(entry).writes.push(Write { value: removed, start, end: None });
+    /// A command begins that removes or replaces (`true`), or restores.
+    pub(crate) fn begin_mark(&mut self, entry: Entry, value: bool, start: Moment) {
+        self.marks(entry).writes.push(Write { value, start, end: None });
     }
 
     /// The last command that wrote this has succeeded.
     pub(crate) fn complete(&mut self, entry: Entry, end: Moment) {
         let last = match entry {
             Entry::Set(set) => self.sets[set as usize].writes.last_mut().map(|write| &mut write.end),
-            removal => self.removals(removal).writes.last_mut().map(|write| &mut write.end),
+            mark => self.marks(mark).writes.last_mut().map(|write| &mut write.end),
         };
         *last.expect("a command that has begun") = Some(end);
     }
@@ -180,11 +187,23 @@ impl Model {
         !self.resets.is_empty()
     }
 
-    fn removals(&mut self, entry: Entry) -> &mut Register<bool> {
+    /// The charts that are lost if an entry is erased: a chart, or those of all versions of a chartset.
+    pub(crate) fn charts_of(&self, entry: Entry) -> Vec<Chart> {
         match entry {
-            Entry::Set(_) => panic!("not a removal"),
+            Entry::Set(set) | Entry::SetRemoval(set) => {
+                let versions = self.sets[set as usize].writes.iter().filter_map(|write| write.value);
+                versions.flat_map(|version| self.charts[&version].clone()).collect()
+            }
+            Entry::ChartRemoval(chart) | Entry::RoxFile(chart) => vec![chart],
+        }
+    }
+
+    fn marks(&mut self, entry: Entry) -> &mut Register<bool> {
+        match entry {
+            Entry::Set(_) => panic!("not a mark"),
             Entry::SetRemoval(set) => &mut self.set_removals[set as usize],
             Entry::ChartRemoval(chart) => &mut self.chart_removals[chart as usize],
+            Entry::RoxFile(chart) => &mut self.replacements[chart as usize],
         }
     }
 
@@ -192,8 +211,8 @@ impl Model {
     pub(crate) fn states(&self) -> States {
         let mut boundaries: BTreeSet<Moment> = [Moment::ZERO].into();
         boundaries.extend(self.sets.iter().flat_map(Register::boundaries));
-        let removals = self.set_removals.iter().chain(&self.chart_removals);
-        boundaries.extend(removals.flat_map(Register::boundaries));
+        let marks = self.set_removals.iter().chain(&self.chart_removals).chain(&self.replacements);
+        boundaries.extend(marks.flat_map(Register::boundaries));
         boundaries.extend(self.resets.iter().flat_map(|reset| [reset.start, reset.end]));
         let mut states: Vec<State> = Vec::new();
         for start in boundaries {
@@ -206,14 +225,15 @@ impl Model {
     }
 
     fn state(&self, moment: Moment) -> State {
-        let removals = |registers: &[Register<bool>]| {
+        let marks = |registers: &[Register<bool>]| {
             registers.iter().map(|register| register.possible(moment, &self.resets)).collect()
         };
         State {
             start: moment,
             sets: self.sets.iter().map(|register| register.possible(moment, &self.resets)).collect(),
-            set_removals: removals(&self.set_removals),
-            chart_removals: removals(&self.chart_removals),
+            set_removals: marks(&self.set_removals),
+            chart_removals: marks(&self.chart_removals),
+            replacements: marks(&self.replacements),
             appearances: OnceLock::new(),
         }
     }
@@ -223,11 +243,16 @@ impl State {
     /// Whether an entry certainly is removed.
     pub(crate) fn is_removed(&self, entry: Entry) -> bool {
         let removals = match entry {
-            Entry::Set(_) => return false,
+            Entry::Set(_) | Entry::RoxFile(_) => return false,
             Entry::SetRemoval(set) => &self.set_removals[set as usize],
             Entry::ChartRemoval(chart) => &self.chart_removals[chart as usize],
         };
         *removals == [true].into()
+    }
+
+    /// Whether the ROX file of a chart may be the replacement (`true`), or the first one.
+    pub(crate) fn may_have_file(&self, chart: Chart, replaced: bool) -> bool {
+        self.replacements[chart as usize].contains(&replaced)
     }
 }
 
@@ -377,7 +402,7 @@ mod tests {
         let version = model.add_version(vec![1, 2]);
         model.begin_set(0, version, seconds(1));
         model.complete(Entry::Set(0), seconds(2));
-        model.begin_removal(Entry::ChartRemoval(1), true, seconds(3));
+        model.begin_mark(Entry::ChartRemoval(1), true, seconds(3));
         let states = model.states();
         let appearances = states.appearances(states.last(), 0);
         assert_eq!(*appearances, [Some((version, vec![1, 2])), Some((version, vec![2]))].into());
@@ -387,5 +412,18 @@ mod tests {
         let states = model.states();
         assert_eq!(*states.appearances(states.last(), 0), [Some((version, vec![2]))].into());
         assert!(!states.may_be_known(states.last(), 1, true));
+    }
+
+    #[test]
+    fn replaced_file_is_allowed_from_the_start_of_its_command() {
+        let mut model = Model::new();
+        model.begin_mark(Entry::RoxFile(1), true, seconds(3));
+        model.complete(Entry::RoxFile(1), seconds(4));
+        let states = model.states();
+        let files = |moment| {
+            let state = &states.within(seconds(moment), seconds(moment))[0];
+            [false, true].map(|replaced| state.may_have_file(1, replaced))
+        };
+        assert_eq!([files(2), files(3), files(4)], [[true, false], [true, true], [false, true]]);
     }
 }

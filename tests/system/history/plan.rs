@@ -1,10 +1,11 @@
 //! What happens in a history: the operations of two writers and the faults, all from a seed.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use chart_index_tests::Random;
 
-use crate::model::{Chart, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
+use crate::model::{Chart, REPLACED_CHARTS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
 use crate::system::{FOLLOW, NODES, REPLICAS, WRITERS};
 
 /// Those who inject faults.
@@ -41,6 +42,9 @@ pub(crate) enum Command {
     RestoreChart(Chart),
     RemoveSet(Set),
     RestoreSet(Set),
+    EraseChart(Chart),
+    EraseSet(Set),
+    ReplaceRox(Chart),
     /// Applies a list of removals.
     RemoveList(Set, Vec<Chart>),
     Export,
@@ -140,18 +144,21 @@ fn milliseconds(random: &mut Random, from: u32, to: u32) -> Duration {
     Duration::from_millis((from + random.below(to - from)).into())
 }
 
-/// One of the sets that a writer owns.
-fn set(random: &mut Random, writer: usize) -> Set {
+/// One of the numbers that a writer owns.
+fn owned(random: &mut Random, numbers: Range<u32>, writer: usize) -> u32 {
     let writers = u32::try_from(WRITERS.len()).expect("few writers");
-    random.below(UNTOUCHED_SETS.start / writers) * writers + u32::try_from(writer).expect("few writers")
+    let count = (numbers.end - numbers.start) / writers;
+    numbers.start + random.below(count) * writers + u32::try_from(writer).expect("few writers")
+}
+
+fn set(random: &mut Random, writer: usize) -> Set {
+    owned(random, 0..UNTOUCHED_SETS.start, writer)
 }
 
 /// One of the charts whose removals a writer owns. Sets of both writers contain it.
 fn removable_chart(random: &mut Random, writer: usize) -> Chart {
-    let writers = u32::try_from(WRITERS.len()).expect("few writers");
     // The first half is never removed.
-    let half = UNTOUCHED_CHARTS.start / 2;
-    half + random.below(half / writers) * writers + u32::try_from(writer).expect("few writers")
+    owned(random, UNTOUCHED_CHARTS.start / 2..UNTOUCHED_CHARTS.start, writer)
 }
 
 /// Two of these charts, or one.
@@ -171,7 +178,7 @@ pub(crate) fn charts(random: &mut Random) -> Vec<Chart> {
 }
 
 fn command(random: &mut Random, writer: usize, has_meilisearch: bool) -> Command {
-    match random.below(26) {
+    match random.below(30) {
         0..=2 => Command::RemoveChart(removable_chart(random, writer)),
         3 | 4 => Command::RestoreChart(removable_chart(random, writer)),
         5 | 6 => Command::RemoveSet(set(random, writer)),
@@ -181,6 +188,9 @@ fn command(random: &mut Random, writer: usize, has_meilisearch: bool) -> Command
         10 if has_meilisearch => Command::Rebuild,
         11 => Command::Ingest(Vec::new()),
         12 => Command::RemoveList(set(random, writer), removable_charts(random, writer)),
+        13 => Command::EraseChart(removable_chart(random, writer)),
+        14 => Command::EraseSet(set(random, writer)),
+        15 | 16 => Command::ReplaceRox(owned(random, REPLACED_CHARTS, writer)),
         _ => Command::Ingest((0..=random.below(3)).map(|_| change(random, writer)).collect()),
     }
 }

@@ -12,7 +12,7 @@ use chart_index_tests::Library;
 use crate::hash_filter;
 use crate::history::World;
 use crate::mirror::{self, Records};
-use crate::model::{Chart, Entry, Moment, Set, Version};
+use crate::model::{Chart, Entry, Moment, Set, UNTOUCHED_SETS, Version};
 use crate::names::{self, source_id};
 use crate::plan::{Change, Command, Disturbance};
 use crate::postgres::query;
@@ -31,6 +31,8 @@ pub(crate) struct Writer {
     library: Library,
     folders: BTreeMap<Set, Version>,
     archives: BTreeMap<Set, Version>,
+    /// The entries that it has erased.
+    erased: BTreeSet<Entry>,
 }
 
 /// A command that has ended.
@@ -70,7 +72,8 @@ pub(crate) struct Filter {
 
 impl Writer {
     pub(crate) fn new(world: Arc<World>, index: usize) -> Self {
-        Self { world, index, library: Library::new(), folders: BTreeMap::new(), archives: BTreeMap::new() }
+        let (folders, archives) = (BTreeMap::new(), BTreeMap::new());
+        Self { world, index, library: Library::new(), folders, archives, erased: BTreeSet::new() }
     }
 
     pub(crate) fn run(&mut self, command: &Command, disturbance: Disturbance) {
@@ -85,6 +88,9 @@ impl Writer {
             Command::RestoreChart(chart) => self.mark(Entry::ChartRemoval(*chart), false, disturbance),
             Command::RemoveSet(set) => self.mark(Entry::SetRemoval(*set), true, disturbance),
             Command::RestoreSet(set) => self.mark(Entry::SetRemoval(*set), false, disturbance),
+            Command::EraseChart(chart) => self.erase(Entry::ChartRemoval(*chart), disturbance),
+            Command::EraseSet(set) => self.erase(Entry::SetRemoval(*set), disturbance),
+            Command::ReplaceRox(chart) => self.replace_rox(*chart, disturbance),
             Command::RemoveList(set, charts) => self.remove_list(*set, charts, disturbance),
             Command::Export => self.export(disturbance),
             Command::Filter => self.filter(disturbance),
@@ -153,7 +159,35 @@ impl Writer {
         let verb = if removed { "remove" } else { "restore" };
         let (kind, name) = self.entity(entry);
         let write = self.begin_removal(entry, removed);
-        self.write(&[write], &[verb, kind, &name], disturbance);
+        if !removed && self.erased.contains(&entry) {
+            // It takes effect with an ingest, if there is one.
+            self.execute(&[verb, kind, &name], disturbance);
+        } else {
+            self.write(&[write], &[verb, kind, &name], disturbance);
+        }
+    }
+
+    fn erase(&mut self, entry: Entry, disturbance: Disturbance) {
+        self.erased.insert(entry);
+        let charts = self.world.model().charts_of(entry);
+        self.world.log().erased.extend(charts);
+        let (kind, name) = self.entity(entry);
+        let write = self.begin_removal(entry, true);
+        self.write(&[write], &["remove", kind, &name, "--erase"], disturbance);
+    }
+
+    /// Replaces the ROX file of a chart, always with the same other file.
+    fn replace_rox(&self, chart: Chart, disturbance: Disturbance) {
+        let (set, version) = (UNTOUCHED_SETS.start, Version::MAX);
+        self.library.osu("../replacement.osu", names::spec(set, version, chart));
+        let file = self.library.root().join("../replacement.osu");
+        let hash = self.world.names.hash(chart);
+        let condition =
+            format!("EXISTS (SELECT FROM rox_files WHERE hash = '\\x{hash}' AND replaced_at_ms IS NOT NULL)");
+        let entry = Entry::RoxFile(chart);
+        self.world.model().begin_mark(entry, true, self.world.now());
+        let arguments = ["replace-rox", hash, "--from", file.to_str().expect("a readable path")];
+        self.write(&[(entry, condition)], &arguments, disturbance);
     }
 
     fn remove_list(&self, set: Set, charts: &[Chart], disturbance: Disturbance) {
@@ -175,14 +209,16 @@ impl Writer {
     /// The kind and the name of what is removed.
     fn entity(&self, entry: Entry) -> (&'static str, String) {
         match entry {
-            Entry::ChartRemoval(chart) => ("chart", self.world.names.hash(chart).to_owned()),
+            Entry::ChartRemoval(chart) | Entry::RoxFile(chart) => {
+                ("chart", self.world.names.hash(chart).to_owned())
+            }
             Entry::SetRemoval(set) | Entry::Set(set) => ("chartset", self.world.names.id(set).to_owned()),
         }
     }
 
     /// Begins a write of the model. Returns it with the condition under which it is written.
     fn begin_removal(&self, entry: Entry, removed: bool) -> (Entry, String) {
-        self.world.model().begin_removal(entry, removed, self.world.now());
+        self.world.model().begin_mark(entry, removed, self.world.now());
         let name = self.entity(entry).1;
         (entry, format!("EXISTS (SELECT FROM removals WHERE entity = '\\x{name}') = {removed}"))
     }

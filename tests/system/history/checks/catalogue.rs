@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{MAX_AGE, describe};
+use super::{MAX_AGE, describe, has_first_file};
 use crate::clients::{Request, Walk};
 use crate::history::History;
 use crate::lists;
@@ -14,13 +14,16 @@ use crate::writers::{Export, Filter};
 
 pub(super) fn changed_files(history: &History) -> Vec<(Moment, String)> {
     let has_resets = history.log.faults.iter().any(|fault| fault.scope == Scope::Reset);
-    let mut files: BTreeMap<&Request, (&[u8], &str)> = BTreeMap::new();
+    // By request, and for a ROX file whether it is the first one.
+    let mut files: BTreeMap<(&Request, bool), (&[u8], &str)> = BTreeMap::new();
     let mut violations = Vec::new();
     for exchange in &history.recorded.exchanges {
         let Ok(response) = &exchange.response else { continue };
-        // What a restore lost may come back from another file.
+        // What was erased, or lost in a restore, may come back from another file.
         let may_be_lost = match &exchange.request {
-            Request::Rox(chart) | Request::Preview(chart) => has_resets && !UNTOUCHED_CHARTS.contains(chart),
+            Request::Rox(chart) | Request::Preview(chart) => {
+                has_resets && !UNTOUCHED_CHARTS.contains(chart) || history.log.erased.contains(chart)
+            }
             Request::HashFilterFile(_) => has_resets,
             _ => continue,
         };
@@ -28,7 +31,9 @@ pub(super) fn changed_files(history: &History) -> Vec<(Moment, String)> {
             continue;
         }
         let file = (response.body.as_slice(), response.header("etag"));
-        if *files.entry(&exchange.request).or_insert(file) != file {
+        let is_first =
+            matches!(exchange.request, Request::Rox(chart) if has_first_file(history, chart, response));
+        if *files.entry((&exchange.request, is_first)).or_insert(file) != file {
             violations.push((exchange.start, describe(exchange)));
         }
     }

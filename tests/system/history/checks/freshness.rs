@@ -5,7 +5,7 @@ use std::time::Duration;
 use chart_index_tests::Response;
 use serde_json::Value;
 
-use super::{MAX_AGE, describe, reaches};
+use super::{MAX_AGE, describe, has_first_file, reaches};
 use crate::clients::{Exchange, Request, Target};
 use crate::hash_filter;
 use crate::history::History;
@@ -87,6 +87,10 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
     match request {
         Request::Lookup(chart) => is_lookup(history, state, *chart, json),
         Request::Batch(_) => panic!("its items are checked one by one"),
+        Request::Rox(chart) if status == 200 => {
+            states.may_be_known(state, *chart, true)
+                && state.may_have_file(*chart, !has_first_file(history, *chart, response))
+        }
         Request::Rox(chart) | Request::Preview(chart) => states.may_be_known(state, *chart, status == 200),
         Request::ChartPage(chart) => {
             states.may_be_known(state, *chart, status == 200) && are_possible(history, state, response)

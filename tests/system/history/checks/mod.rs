@@ -17,7 +17,7 @@ use self::service::{unavailable, wrong_error};
 use self::untouched::lacks_untouched;
 use crate::clients::{Exchange, Target};
 use crate::history::History;
-use crate::model::Moment;
+use crate::model::{Chart, Moment};
 use crate::names::versions_in;
 use crate::operator::{FaultEvent, Scope};
 
@@ -37,7 +37,7 @@ pub(crate) enum Check {
     Untouched,
     /// What was served in the last minute is served while PostgreSQL is unavailable.
     Availability,
-    /// ROX files, previews and the hash filters of a sequence never change.
+    /// ROX files, apart from replaced ones, previews and the hash filters of a sequence never change.
     Immutability,
     /// Errors have their form, and nothing hangs.
     Errors,
@@ -101,6 +101,11 @@ impl History {
                 && fault.end.is_none_or(|end| end + GRACE >= from)
         })
     }
+}
+
+/// Whether a ROX file is the first one of its chart: the replacement has another tag (docs/api.md, "ROX file").
+fn has_first_file(history: &History, chart: Chart, response: &Response) -> bool {
+    response.header("etag").trim_matches('"') == history.names.hash(chart)
 }
 
 /// Whether a replica may have handled the request.

@@ -18,8 +18,9 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    /// Counts a page at a higher offset than [`MAX_OFFSET_FROM_START`] from the nearer end if the total is known,
-    /// so that at most half of the list is skipped. An old total moves such a page by as many rows as it differs.
+    /// Counts a page at a higher offset than [`MAX_OFFSET_FROM_START`] from the nearer end if the total is
+    /// known, so that at most half of the list is skipped. An old total moves such a page by as many rows as it
+    /// differs.
     pub(crate) fn new(query: &SearchQuery, total: Option<u64>) -> Self {
         let (size, before) = (u64::from(query.page.size()), query.offset());
         let from_start = Self { limit: size, offset: before, from_end: false };

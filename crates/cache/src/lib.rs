@@ -52,13 +52,11 @@
 //! limits an older response is served if there is one; otherwise the request fails at once with
 //! [`FillError::Overloaded`].
 
-mod batch_reads;
 mod cache;
 mod clock;
 mod config;
 mod fill_error;
 mod fill_limits;
-mod fills;
 mod freshness;
 mod key;
 mod memory_tier;
@@ -71,15 +69,13 @@ mod response;
 #[cfg(all(test, feature = "shuttle"))]
 mod shuttle_tests;
 mod single_flight;
-mod stats;
 mod sync;
 mod version;
 
-pub use cache::Cache;
+pub use cache::{Cache, CacheStats};
 pub use clock::Clock;
 pub use config::{CacheConfig, CacheConnections, Lifetimes};
 pub use fill_error::FillError;
 pub use key::{CacheKey, Kind};
 pub use recent_changes::RecentChanges;
 pub use response::{CachedBody, CachedResponse, Filled, MemoryLookup, Representation};
-pub use stats::CacheStats;

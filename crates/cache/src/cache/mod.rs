@@ -1,5 +1,9 @@
 //! The cache: its public interface, lookups in its tiers, and insertion.
 
+mod batch_reads;
+mod fills;
+mod stats;
+
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::fmt;
 use std::future::ready;
@@ -12,8 +16,9 @@ use chart_index_permits::Announced;
 use chart_index_redis::RedisConnection;
 use futures_util::TryFutureExt;
 
+use self::fills::Purpose;
+pub use self::stats::CacheStats;
 use crate::fill_limits::FillLimits;
-use crate::fills::Purpose;
 use crate::freshness::{FRESH_IF_UNKNOWN, Freshness, FreshnessRules, Timestamps};
 use crate::memory_tier::MemoryTier;
 use crate::metrics::{CacheMetrics, Read};
@@ -23,7 +28,7 @@ use crate::single_flight::{Shard, SingleFlight};
 use crate::version::Version;
 use crate::{
     CacheConfig, CacheConnections, CacheKey, CachedBody, CachedResponse, Clock, FillError, Filled, Kind,
-    MemoryLookup, Representation, stats,
+    MemoryLookup, Representation,
 };
 
 /// A read-through cache of responses in front of the store: two tiers, and the fills behind them.

@@ -63,8 +63,12 @@ impl CheckQueue {
         &self.connection
     }
 
-    /// The decision of Redis; `None` if Redis is unavailable, too slow, or replies with an error.
+    /// The decision of Redis; `None` if no Redis is configured, or it is unavailable, too slow, or replies with
+    /// an error.
     pub(crate) async fn decide(self: &Arc<Self>, check: Check) -> Option<Decision> {
+        if !self.connection.is_configured() {
+            return None;
+        }
         let (decided, decision) = oneshot::channel::<Reply>();
         let is_first = {
             let mut waiting = self.waiting();

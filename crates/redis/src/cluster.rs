@@ -100,7 +100,8 @@ impl Cluster {
     async fn primary_of(&self, command: &Cmd, deadline: Instant) -> Option<Arc<Server>> {
         if self.shared.primaries.borrow().is_none() {
             let mut primaries = self.shared.primaries.subscribe();
-            let _ = timeout_at(deadline, primaries.wait_for(Option::is_some)).await;
+            // Boxed, so that the future of a command that need not wait is no larger.
+            let _ = Box::pin(timeout_at(deadline, primaries.wait_for(Option::is_some))).await;
         }
         let slot = slot_of(command);
         let primaries = self.shared.primaries.borrow();

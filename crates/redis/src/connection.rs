@@ -1,5 +1,6 @@
 //! The connection that all requests share.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,7 +128,7 @@ impl RedisConnection {
     /// Sends a command and waits for its reply.
     pub async fn run(&self, command: &Cmd, deadline: Instant) -> Result<Value, CommandError> {
         let Some(operations) = &self.operations else { return Err(CommandError::Unavailable) };
-        let reply = self.servers.run(command, deadline);
+        let reply = pin!(self.servers.run(command, deadline));
         operations.of(name_of(command)).observe(reply, CommandError::error_type).await
     }
 

@@ -66,7 +66,8 @@ impl SharedConnection {
         if matches!(state, CurrentConnection::Connecting) {
             let mut states = self.state.subscribe();
             let settled = states.wait_for(|state| !matches!(state, CurrentConnection::Connecting));
-            state = match timeout_at(deadline, settled).await {
+            // Boxed, so that the future of a command that need not wait is no larger.
+            state = match Box::pin(timeout_at(deadline, settled)).await {
                 Ok(Ok(settled)) => settled.clone(),
                 Ok(Err(_)) | Err(_) => CurrentConnection::Unavailable,
             };

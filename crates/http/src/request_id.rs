@@ -16,8 +16,8 @@ const MAX_ID_BYTES: usize = 128;
 
 /// The id that a request of a trusted proxy brings, if it is safe to log, else a new one: clients could give
 /// many requests the same id.
-pub(crate) fn accept_or_generate(request: &Request, is_trusted: bool) -> HeaderValue {
-    let id = request.headers().get(X_REQUEST_ID).filter(|id| is_trusted && is_valid(id));
+pub(crate) fn accept_or_generate(request: &Request, is_trusted: impl Fn() -> bool) -> HeaderValue {
+    let id = request.headers().get(X_REQUEST_ID).filter(|id| is_valid(id) && is_trusted());
     id.cloned().unwrap_or_else(generate_id)
 }
 

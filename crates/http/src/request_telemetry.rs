@@ -55,7 +55,7 @@ impl RequestTelemetry {
         route: Option<MatchedRoute>,
     ) -> Observation {
         let started = Instant::now();
-        let is_trusted = self.public.as_ref().is_some_and(|public| public.sampler.is_trusted_proxy(peer));
+        let is_trusted = || self.public.as_ref().is_some_and(|public| public.sampler.is_trusted_proxy(peer));
         let id = request_id::accept_or_generate(request, is_trusted);
         let method = MethodLabel::new(request.method());
         let span = self.public.as_ref().map_or_else(Span::none, |public| {

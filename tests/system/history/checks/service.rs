@@ -81,7 +81,8 @@ fn may_show_removed(history: &History, request: &Request, from: Moment, to: Mome
     let names = &history.names;
     let mut commands =
         history.log.commands.iter().filter(|command| command.start <= to && command.end >= from);
-    // A list contains charts and chartsets. A chart that was removed or replaced belongs to a chartset of any name.
+    // A list contains charts and chartsets. A chart that was removed or replaced belongs to a chartset of any
+    // name.
     let is_of_chart = |words: &str| words.contains("remove chart ") || words.contains("replace-rox ");
     commands.any(|CommandEvent { words, .. }| match request {
         _ if words.contains("remove --from") => true,

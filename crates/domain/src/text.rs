@@ -1,23 +1,13 @@
 //! Folds text for sorting and splits it into words for searching.
 //!
-//! All search engines sort by the bytes of [`fold`]ed text, so that none depends on a collation of its own.
+//! All search engines sort by the bytes of [`fold`]ed text and compare folded words, so that none depends on a
+//! collation or a tokenizer of its own.
 
-use unicode_normalization::UnicodeNormalization;
+mod folding;
+mod hangul;
 
-/// Folds case, accents, compatibility forms and white space: `Ｃafé ` and `cafe` become equal.
-///
-/// Only the combining marks of Latin, Greek and Cyrillic letters are removed, not those that distinguish kana.
-#[must_use]
-pub fn fold(text: &str) -> String {
-    // Fast path for most names.
-    let lower = if text.is_ascii() { text.to_ascii_lowercase() } else { fold_characters(text) };
-    lower.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn fold_characters(text: &str) -> String {
-    let without_accents = text.nfkd().filter(|c| !('\u{300}'..='\u{36f}').contains(c));
-    without_accents.nfc().flat_map(char::to_lowercase).collect()
-}
+pub use folding::{FOLDING_VERSION, fold, fold_case};
+pub use hangul::hangul_keys;
 
 /// The maximum length of a sort key in bytes. In hexadecimal, 224 bytes are as many as Meilisearch compares of
 /// a string, and they fit into an entry of a B-tree index.
@@ -32,75 +22,75 @@ pub fn sort_key(text: &str) -> String {
     key
 }
 
-/// Converts to lower case without folding accents, for matching part of a name.
-#[must_use]
-pub fn lower_case(text: &str) -> String {
-    text.chars().flat_map(char::to_lowercase).collect()
+/// How the words of a script are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WordKind {
+    /// A script with spaces between words: a term matches a word whole, or its beginning.
+    Spaced,
+    /// A script without spaces between words (Thai, Lao, Burmese, Khmer, kana, Han): a term may start anywhere
+    /// in a run.
+    Unspaced,
+    /// Korean, whose words have endings and form compounds: a term may start at any syllable of a word. The
+    /// last one of a query may be half-typed: see [`hangul_keys`].
+    Korean,
 }
 
-/// The folded words of a text: runs of letters and digits, also split between a script that is written with
-/// spaces and one that is not.
+impl WordKind {
+    /// The kind of a folded word.
+    #[must_use]
+    pub fn of(word: &str) -> Self {
+        word.chars().next().map_or(Self::Spaced, Self::of_character)
+    }
+
+    const fn of_character(character: char) -> Self {
+        match character {
+            _ if hangul::is_hangul(character) => Self::Korean,
+            '\u{0e00}'..='\u{0eff}'
+            | '\u{1000}'..='\u{109f}'
+            | '\u{1780}'..='\u{17ff}'
+            | '\u{2e80}'..='\u{30ff}'
+            | '\u{31f0}'..='\u{31ff}'
+            | '\u{3400}'..='\u{9fff}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}' => Self::Unspaced,
+            _ => Self::Spaced,
+        }
+    }
+}
+
+/// The folded words of a text: runs of letters and digits with their marks, each of one [`WordKind`].
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    let mut previous: Option<bool> = None;
+    let mut previous: Option<WordKind> = None;
     for character in fold(text).chars() {
-        if !character.is_alphanumeric() {
-            previous = None;
-            continue;
-        }
-        let spaceless = is_written_without_spaces(character);
-        if previous != Some(spaceless) {
+        let kind = if folding::is_letter_or_digit(character) {
+            Some(WordKind::of_character(character))
+        } else if folding::is_mark(character) {
+            // It belongs to the character before it.
+            previous
+        } else {
+            None
+        };
+        if kind.is_some() && kind != previous {
             words.push(String::new());
         }
-        if let Some(word) = words.last_mut() {
+        if let (Some(_), Some(word)) = (kind, words.last_mut()) {
             word.push(character);
         }
-        previous = Some(spaceless);
+        previous = kind;
     }
     words
 }
 
-/// Whether the character belongs to a script without spaces between words (Thai, Lao, Burmese, Khmer, kana,
-/// Han). A search term in such a script may start anywhere in a run.
-#[must_use]
-pub const fn is_written_without_spaces(character: char) -> bool {
-    matches!(character,
-        '\u{0e00}'..='\u{0eff}'
-        | '\u{1000}'..='\u{109f}'
-        | '\u{1780}'..='\u{17ff}'
-        | '\u{2e80}'..='\u{30ff}'
-        | '\u{31f0}'..='\u{31ff}'
-        | '\u{3400}'..='\u{9fff}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{20000}'..='\u{3ffff}')
+/// The parts of a word that a term may be the beginning of: from each character on.
+pub fn suffixes(word: &str) -> impl Iterator<Item = &str> {
+    word.char_indices().map(|(start, _)| &word[start..])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn case_accents_and_compatibility_forms_are_folded() {
-        for (text, expected) in [
-            ("Café", "cafe"),
-            ("Re：End of a Dream", "re:end of a dream"),
-            ("ＣＯＯＬ", "cool"),
-            ("Gāruzu  Bando Pāti!\n", "garuzu bando pati!"),
-            ("がぎ", "がぎ"),
-            ("한국", "한국"),
-            ("ÅNGSTRÖM", "angstrom"),
-            ("", ""),
-        ] {
-            assert_eq!(fold(text), expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn ascii_is_folded_like_other_text() {
-        let ascii: String = (0..=0x7f_u8).map(char::from).collect();
-        assert_eq!(ascii.to_ascii_lowercase(), fold_characters(&ascii));
-    }
 
     #[test]
     fn sort_keys_are_folded_and_truncated() {
@@ -116,6 +106,9 @@ mod tests {
             ("Y.E.A.H", vec!["y", "e", "a", "h"]),
             ("宙の旋律 -the melody- (OP Cut)", vec!["宙の旋律", "the", "melody", "op", "cut"]),
             ("旋律OP2", vec!["旋律", "op2"]),
+            ("한국어OP旋律노래", vec!["한국어", "op", "旋律", "노래"]),
+            ("नमस्ते", vec!["नमस्ते"]),
+            ("\u{94d} क\u{94d}", vec!["क\u{94d}"]),
             ("!!!", vec![]),
         ] {
             assert_eq!(words(text), expected, "{text:?}");

@@ -3,9 +3,9 @@
 //! `ÜNÏ` is part of `Ünïcode`, `uni` is not: a part is found as it is written, except for case. Meilisearch
 //! cannot compare names themselves like that: it folds accents, parses a name of digits as a number, and
 //! compares at most 468 bytes. Documents and queries therefore have names in a code of two characters per byte
-//! of the lower-case name:
+//! of the case-folded name:
 //!
-//! | Text | Bytes in lower case | Code |
+//! | Text | Bytes, folded | Code |
 //! |---|---|---|
 //! | `Ünï` in a document | `c3 bc 6e c3 af` | `s3rcmes3qf` |
 //! | `ÜN` in a query, found | `c3 bc 6e` | `s3rcme` |
@@ -27,7 +27,7 @@ const MAX_PART_BYTES: usize = WINDOW_BYTES / 2;
 
 /// The codes of a creator's name: one for each window.
 pub(crate) fn codes(creator: &str) -> Vec<String> {
-    let name = text::lower_case(creator);
+    let name = text::fold_case(creator);
     let mut windows = Vec::new();
     let mut rest = name.as_bytes();
     while rest.len() > WINDOW_BYTES {
@@ -42,7 +42,7 @@ pub(crate) fn codes(creator: &str) -> Vec<String> {
 
 /// The code of a part to search for; `None` if it is too long to be within one window in any case.
 pub(crate) fn part_code(part: &str) -> Option<String> {
-    let part = text::lower_case(part);
+    let part = text::fold_case(part);
     (part.len() <= MAX_PART_BYTES).then(|| code(part.as_bytes()))
 }
 
@@ -96,7 +96,7 @@ mod tests {
             before in "\\PC{0,200}", part in "\\PC{1,20}", after in "\\PC{0,200}", other in "[a-c]{1,2}",
         ) {
             let creator = format!("{before}{part}{after}");
-            let is_in_name = |part: &str| text::lower_case(&creator).contains(&text::lower_case(part));
+            let is_in_name = |part: &str| text::fold_case(&creator).contains(&text::fold_case(part));
             for part in [part, other] {
                 prop_assert_eq!(contains(&creator, &part), Some(is_in_name(&part)));
             }

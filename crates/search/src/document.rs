@@ -94,6 +94,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::FORMAT;
+    use chart_index_domain::text::FOLDING_VERSION;
 
     pub(crate) fn indexed(number: u64, title: &str) -> IndexedChartset {
         let chartset = Chartset {
@@ -123,15 +124,15 @@ pub(crate) mod tests {
         }
     }
 
-    /// A change of the document, and so a change of the list item, requires a new [`FORMAT`]: nodes are then
-    /// rebuilt, and no page mixes two formats.
+    /// A change of the document, and so a change of the list item or of the folding, requires a new [`FORMAT`]:
+    /// nodes are then rebuilt, and no page mixes two formats.
     #[test]
     fn format_matches_this_document() {
         let mut indexed = indexed(1, "宙 Sora");
         let reference = SourceRef::from_number(5).unwrap();
         indexed.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
         indexed.keywords.romanised_names = vec!["Sora".into()];
-        assert_eq!(FORMAT, 3);
+        assert_eq!((FORMAT, FOLDING_VERSION), (4, 1));
         insta::assert_json_snapshot!(serde_json::to_value(ChartsetDocument::new(&indexed)).unwrap(), @r#"
         {
           "artist1": "x61",

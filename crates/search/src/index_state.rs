@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The version of the documents and settings that this program reads and writes. It increases with every change
 /// of either, and so of the list item in the documents. An index of another format is not searched and has to
 /// be rebuilt.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// The state of an index, stored beside it in the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,9 +15,9 @@
 //! the same total, any page. Nothing depends on Meilisearch's folding: sort keys are hexadecimal digits
 //! (`sort_keys`), creator names (`creator_codes`) and words of scripts other than Latin (`word_codes`) are
 //! encoded. With free text, Meilisearch finds all that PostgreSQL finds, and tolerates typos. Two limits of
-//! Meilisearch apply: an unfinished last word of five letters or more (two in scripts other than Latin) is
-//! looked up by its first thousand completions, and of the text in one attribute the first 65,535 words are
-//! indexed.
+//! Meilisearch apply: an unfinished last word of five letters or more (four keys in Korean, two letters in
+//! other scripts) is looked up by its first thousand completions, and of the text in one attribute the first
+//! 65,535 words are indexed.
 //!
 //! A page that contradicts itself is an error: one that has too few chartsets for its total, one of them twice,
 //! or that is out of order, as when Meilisearch cuts off a search. The order of relevance cannot be checked;

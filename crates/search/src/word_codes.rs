@@ -9,15 +9,20 @@
 //! |---|---|---|---|---|
 //! | Latin | `Straße` | `titleWords`: `strasse` | `stras` | `stras` |
 //! | written without spaces | `宙のOP` | `codedWords`: `ri3d r9ke` (and `titleWords`: `op`) | `の` | `"r9ke"` |
+//! | Korean | `하늘` | `codedWords`: `rz1654 rz0za0 qs0c4f qc4f` | `하ㄴ` | `qs0c` |
+//! | | | | `늘 a` | `"rz0za0" a` |
 //! | any other | `Ночь` | `codedWords`: `w0u50u60uf0uk` | `ноч` | `w0u50u60uf` |
 //!
 //! - A Latin word stays as it is, and typos in it are tolerated.
 //! - A run of a script without spaces becomes a word for each character, and a quoted phrase in a query, so
 //!   that it is found anywhere in a longer run.
+//! - A Korean word becomes a word for each syllable likewise, and one word for each syllable with the codes of
+//!   all keys from there on: the last word of a query is found by its beginning, also with a half-typed
+//!   syllable.
 //! - A word of any other script becomes one word with a code for each character, which is found whole, or by
 //!   its beginning if it is the last word of the query.
 
-use chart_index_domain::text;
+use chart_index_domain::text::{self, WordKind};
 
 /// The maximum number of words and runs of a query: Meilisearch ignores the rest.
 const MAX_TERMS: usize = 10;
@@ -27,24 +32,37 @@ const MAX_WORD_BYTES: usize = 200;
 const MAX_CODED_CHARACTERS: usize = 48;
 /// The maximum length of a run in a query in characters, as in PostgreSQL.
 const MAX_RUN_CHARACTERS: usize = 64;
+/// The maximum length of a Korean word in keys: with codes of up to six bytes below the same limit.
+const MAX_KEYS: usize = 40;
+/// The keys in the order of their codes, which are digits of base 36 except `z`: the vowels are `0` to `9`,
+/// except for the rarest.
+const KEYS: &str = "ㅏㅓㅗㅜㅡㅣㅐㅔㅕㅑㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎㅛㅠㅒㅖ";
 /// The first character whose code of three digits would begin with `z`.
 const LONG_CODES_FROM: u32 = 35 * 36 * 36;
 
 /// The Latin words of a name, separated by spaces, and the Latin beginnings of mixed words: a query finds these
 /// before the word is typed to its end.
 pub(crate) fn latin_words(name: &str) -> String {
-    let words = text::words(name).into_iter().map(|word| latin_beginning(&word).0);
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    let words = text::words(name);
+    let latin = words.iter().map(|word| latin_beginning(word).0).filter(|word| !word.is_empty());
+    latin.collect::<Vec<_>>().join(" ")
 }
 
 /// The codes of all other words and runs of a name, separated by spaces.
 pub(crate) fn coded_words(name: &str) -> String {
-    let words = text::words(name).into_iter().filter_map(|word| match Term::new(&word) {
-        Term::Latin(_) => None,
-        Term::Run(codes) => Some(codes.join(" ")),
-        Term::Coded(code) => Some(code),
-    });
-    words.collect::<Vec<_>>().join(" ")
+    let mut words = Vec::new();
+    for word in text::words(name) {
+        match WordKind::of(&word) {
+            WordKind::Spaced if latin_beginning(&word).1 => {}
+            WordKind::Spaced => words.push(coded_word(&word)),
+            WordKind::Unspaced => words.extend(run_codes(&word)),
+            WordKind::Korean => {
+                words.extend(run_codes(&word));
+                words.extend(text::suffixes(&word).map(keys_code));
+            }
+        }
+    }
+    words.join(" ")
 }
 
 /// The text of a search for every word, the last one by its beginning; empty for a text without words. `None`
@@ -54,60 +72,46 @@ pub(crate) fn query_words(text: &str) -> Option<String> {
     if words.len() > MAX_TERMS {
         return None;
     }
-    let terms = words.iter().map(|word| match Term::new(word) {
-        Term::Latin(word) | Term::Coded(word) => word,
-        Term::Run(codes) => format!("\"{}\"", codes[..codes.len().min(MAX_RUN_CHARACTERS)].join(" ")),
+    let terms = words.iter().enumerate().map(|(position, word)| match WordKind::of(word) {
+        WordKind::Spaced => match latin_beginning(word) {
+            (latin, true) => latin.to_owned(),
+            _ => coded_word(word),
+        },
+        WordKind::Korean if position + 1 == words.len() => keys_code(word),
+        WordKind::Korean | WordKind::Unspaced => {
+            let codes: Vec<String> = run_codes(word).take(MAX_RUN_CHARACTERS).collect();
+            format!("\"{}\"", codes.join(" "))
+        }
     });
     Some(terms.collect::<Vec<_>>().join(" "))
 }
 
-/// A word as it is sent to Meilisearch.
-enum Term {
-    Latin(String),
-    /// A word for each character.
-    Run(Vec<String>),
-    Coded(String),
+/// A word for each character.
+fn run_codes(run: &str) -> impl Iterator<Item = String> {
+    run.chars().map(|character| format!("r{}", code(character)))
 }
 
-impl Term {
-    fn new(word: &str) -> Self {
-        if word.starts_with(text::is_written_without_spaces) {
-            return Self::Run(word.chars().map(|character| format!("r{}", code(character))).collect());
-        }
-        if let (latin, true) = latin_beginning(word) {
-            return Self::Latin(latin);
-        }
-        let codes = word.chars().take(MAX_CODED_CHARACTERS).map(code);
-        Self::Coded(std::iter::once("w".to_owned()).chain(codes).collect())
-    }
+/// One word for the keys that type a Korean word, with a code for each. Nearly every syllable has a digit, so
+/// that no name is a typo of the word.
+fn keys_code(word: &str) -> String {
+    let keys = text::hangul_keys(word);
+    let key_code = |key| match (0..).zip(KEYS.chars()).find(|(_, other)| *other == key) {
+        Some((number, _)) => digits(number, 1),
+        None => format!("z{}", code(key)),
+    };
+    std::iter::once("q".to_owned()).chain(keys.chars().take(MAX_KEYS).map(key_code)).collect()
 }
 
-/// The beginning of a word that can be written in the letters `a` to `z` and digits, and whether that is the
-/// whole word. Each letter is converted on its own, so that the beginning of a word remains its beginning.
-/// Folding has removed accents; the letters listed here are not decomposed by it.
-fn latin_beginning(word: &str) -> (String, bool) {
-    let mut latin = String::with_capacity(word.len());
-    for character in word.chars() {
-        match character {
-            'a'..='z' | '0'..='9' => latin.push(character),
-            'ß' => latin.push_str("ss"),
-            'æ' => latin.push_str("ae"),
-            'œ' => latin.push_str("oe"),
-            'þ' => latin.push_str("th"),
-            'ø' => latin.push('o'),
-            'đ' | 'ð' => latin.push('d'),
-            'ħ' => latin.push('h'),
-            'ı' => latin.push('i'),
-            'ł' => latin.push('l'),
-            'ŧ' => latin.push('t'),
-            _ => {
-                latin.truncate(MAX_WORD_BYTES);
-                return (latin, false);
-            }
-        }
-    }
-    latin.truncate(MAX_WORD_BYTES);
-    (latin, true)
+/// One word with a code for each character.
+fn coded_word(word: &str) -> String {
+    std::iter::once("w".to_owned()).chain(word.chars().take(MAX_CODED_CHARACTERS).map(code)).collect()
+}
+
+/// The beginning of a folded word in the letters `a` to `z` and digits, and whether that is the whole word.
+fn latin_beginning(word: &str) -> (&str, bool) {
+    let end = word.find(|character| !matches!(character, 'a'..='z' | '0'..='9'));
+    let latin = &word[..end.unwrap_or(word.len())];
+    (&latin[..latin.len().min(MAX_WORD_BYTES)], end.is_none())
 }
 
 /// The code of a character: three digits of base 36 for nearly all, `z` and four digits for the rest. No code
@@ -139,6 +143,7 @@ mod tests {
             ("Ночь 7K", "7k", "w0u50u60uf0uk"),
             ("Straße", "strasse", ""),
             ("宙のOP", "op", "ri3d r9ke"),
+            ("하늘", "", "rz1654 rz0za0 qs0c4f qc4f"),
             ("MIXедx", "mix", "w03102x03c0tx0tw03c"),
             ("!!!", "", ""),
         ] {
@@ -155,7 +160,9 @@ mod tests {
             ("宙の op", "\"ri3d r9ke\" op"),
             ("の", "\"r9ke\""),
             ("ноч", "w0u50u60uf"),
-            ("stras", "stras"),
+            ("straß", "strass"),
+            ("하ㄴ", "qs0c"),
+            ("하늘 a", "\"rz1654 rz0za0\" a"),
             ("a b c d e f g h i j", "a b c d e f g h i j"),
         ] {
             assert_eq!(query_words(text).as_deref(), Some(expected), "{text:?}");
@@ -165,7 +172,13 @@ mod tests {
 
     #[test]
     fn words_have_at_most_250_bytes() {
-        let long = ["\u{10400}".repeat(3_000), "a".repeat(3_000), "律".repeat(3_000), "ß".repeat(3_000)];
+        let long = [
+            "\u{10400}".repeat(3_000),
+            "a".repeat(3_000),
+            "律".repeat(3_000),
+            "ß".repeat(3_000),
+            "한\u{d7fb}".repeat(3_000),
+        ];
         let words =
             long.iter().flat_map(|name| [latin_words(name), coded_words(name), query_words(name).unwrap()]);
         assert!(
@@ -183,7 +196,7 @@ mod tests {
         }
 
         #[test]
-        fn words_are_found_by_their_beginning(word in "[a-zßøКлНочשלום한국어]{1,80}", length in 1_usize..80) {
+        fn words_are_found_by_their_beginning(word in "[a-zßøКлНочשלום]{1,80}", length in 1_usize..80) {
             let beginning: String = word.chars().take(length).collect();
             let (words, beginnings) = (text::words(&word), text::words(&beginning));
             prop_assume!(words.len() == 1 && beginnings.len() == 1 && words[0].starts_with(&beginnings[0]));

@@ -95,13 +95,9 @@ impl DerivedColumns {
     /// Converts the result of [`chart_index_domain::assemble_chartset`].
     pub(crate) fn new(assembled: Option<(Chartset, Keywords)>) -> Self {
         let Some((set, keywords)) = assembled else { return Self::default() };
-        let search = SearchColumns {
-            title_sort: text::sort_key(&set.title),
-            artist_sort: text::sort_key(&set.artist),
-            creator_search: text::lower_case(&set.creator),
-            lexemes: lexemes(&set, &keywords),
-        };
-        Self { listed: ListedColumns::new(set), keywords: KeywordColumns::new(keywords), search }
+        let (listed, keywords) = (ListedColumns::new(set), KeywordColumns::new(keywords));
+        let search = SearchColumns::new(&listed, &keywords);
+        Self { listed, keywords, search }
     }
 
     /// Adds every derived column to a statement.
@@ -121,10 +117,27 @@ impl DerivedColumns {
         columns.add("chart_count", parameters.bind(listed.chart_count));
         columns.add("tags", parameters.bind(&keywords.tags));
         columns.add("romanised_names", parameters.bind(&keywords.romanised_names));
-        columns.add("title_sort", parameters.bind(&search.title_sort));
-        columns.add("artist_sort", parameters.bind(&search.artist_sort));
-        columns.add("creator_search", parameters.bind(&search.creator_search));
-        columns.add_call("search_words", "array_to_tsvector", parameters.bind(&search.lexemes));
+        search.add_to(columns, parameters);
+    }
+}
+
+impl SearchColumns {
+    /// Folds the names and the tags.
+    pub(crate) fn new(listed: &ListedColumns, keywords: &KeywordColumns) -> Self {
+        let names = [&listed.title, &listed.artist, &listed.creator];
+        Self {
+            title_sort: text::sort_key(&listed.title),
+            artist_sort: text::sort_key(&listed.artist),
+            creator_search: text::fold_case(&listed.creator),
+            lexemes: lexemes(names.into_iter().chain(&keywords.romanised_names).chain(&keywords.tags)),
+        }
+    }
+
+    pub(crate) fn add_to(&self, columns: &mut Columns, parameters: &mut Parameters) {
+        columns.add("title_sort", parameters.bind(&self.title_sort));
+        columns.add("artist_sort", parameters.bind(&self.artist_sort));
+        columns.add("creator_search", parameters.bind(&self.creator_search));
+        columns.add_call("search_words", "array_to_tsvector", parameters.bind(&self.lexemes));
     }
 }
 

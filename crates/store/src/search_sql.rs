@@ -212,7 +212,7 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Te
         sql.push(" AND source_kind = ").push_bind(source.as_str());
     }
     if let Some(creator) = &query.creator {
-        let part = text::lower_case(&replace_nul(creator));
+        let part = text::fold_case(&replace_nul(creator));
         sql.push(" AND creator_search LIKE ").push_bind(contains_pattern(&part));
     }
     push_overlap(sql, ("bpm_min", "bpm_max"), query.bpm.min, query.bpm.max);

@@ -2,11 +2,12 @@
 //!
 //! A word of the query matches a whole word of the chartset. The last word of the query, which the user may
 //! still be typing, matches a prefix. A word in a script without spaces matches anywhere in a run of that
-//! script: all suffixes of a run are indexed, and the query matches them by prefix.
+//! script: all suffixes of a run are indexed, and the query matches them by prefix. So is a Korean word. Its
+//! suffixes are indexed as keys as well, for a last word of the query that ends in a half-typed syllable.
 
 use std::collections::BTreeSet;
 
-use chart_index_domain::{Chartset, Keywords, text};
+use chart_index_domain::text::{self, WordKind};
 
 /// Maximum length of the lexeme of a word, in characters of up to 4 bytes. PostgreSQL accepts 2,046 bytes.
 const MAX_WORD_CHARACTERS: usize = 256;
@@ -17,10 +18,8 @@ const MAX_RUN_CHARACTERS: usize = 64;
 /// limit.
 const MAX_LEXEME_BYTES: usize = 128 * 1024;
 
-/// Returns the lexemes of a chartset, distinct and in the order of their bytes.
-pub(crate) fn lexemes(set: &Chartset, keywords: &Keywords) -> Vec<String> {
-    let names = [&set.title, &set.artist, &set.creator];
-    let texts = names.into_iter().chain(&keywords.romanised_names).chain(&keywords.tags);
+/// Returns the lexemes of a chartset with these texts, distinct and in the order of their bytes.
+pub(crate) fn lexemes<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut lexemes = BTreeSet::new();
     let mut bytes = 0;
     for word in texts.flat_map(|text| text::words(text)) {
@@ -36,10 +35,12 @@ pub(crate) fn lexemes(set: &Chartset, keywords: &Keywords) -> Vec<String> {
 }
 
 fn lexemes_of(word: &str) -> Vec<String> {
-    if !is_run(word) {
-        return vec![first_characters(word, MAX_WORD_CHARACTERS)];
+    let suffixes = || text::suffixes(word).map(run_lexeme);
+    match WordKind::of(word) {
+        WordKind::Spaced => vec![word_lexeme(word)],
+        WordKind::Unspaced => suffixes().collect(),
+        WordKind::Korean => suffixes().chain(text::suffixes(word).map(keys_lexeme)).collect(),
     }
-    word.char_indices().map(|(start, _)| first_characters(&word[start..], MAX_RUN_CHARACTERS)).collect()
 }
 
 /// Returns the `tsquery`, as text for a cast, that requires every word of a text. `None` for a text without
@@ -47,11 +48,11 @@ fn lexemes_of(word: &str) -> Vec<String> {
 pub(crate) fn tsquery(text: &str) -> Option<String> {
     let words = text::words(text);
     let last = words.len().checked_sub(1)?;
-    let terms = words.iter().enumerate().map(|(position, word)| {
-        let is_run = is_run(word);
-        let limit = if is_run { MAX_RUN_CHARACTERS } else { MAX_WORD_CHARACTERS };
-        let lexeme = quoted(&first_characters(word, limit));
-        if is_run || position == last { lexeme + ":*" } else { lexeme }
+    let terms = words.iter().enumerate().map(|(position, word)| match WordKind::of(word) {
+        WordKind::Spaced if position < last => quoted(&word_lexeme(word)),
+        WordKind::Spaced => quoted(&word_lexeme(word)) + ":*",
+        WordKind::Korean if position == last => quoted(&keys_lexeme(word)) + ":*",
+        WordKind::Korean | WordKind::Unspaced => quoted(&run_lexeme(word)) + ":*",
     });
     Some(terms.collect::<Vec<_>>().join(" & "))
 }
@@ -62,9 +63,16 @@ fn quoted(lexeme: &str) -> String {
     format!("'{}'", lexeme.replace('\\', r"\\").replace('\'', "''"))
 }
 
-/// Whether the word is a run of a script without spaces.
-fn is_run(word: &str) -> bool {
-    word.starts_with(text::is_written_without_spaces)
+fn word_lexeme(word: &str) -> String {
+    first_characters(word, MAX_WORD_CHARACTERS)
+}
+
+fn run_lexeme(run: &str) -> String {
+    first_characters(run, MAX_RUN_CHARACTERS)
+}
+
+fn keys_lexeme(run: &str) -> String {
+    first_characters(&text::hangul_keys(run), MAX_RUN_CHARACTERS)
 }
 
 fn first_characters(text: &str, count: usize) -> String {
@@ -81,6 +89,7 @@ mod tests {
             ("Goin' Un", Some("'goin' & 'un':*")),
             ("旋律 op", Some("'旋律':* & 'op':*")),
             ("a", Some("'a':*")),
+            ("한국 노", Some("'한국':* & 'ㄴㅗ':*")),
             ("' | ! & ( :* \\", None),
             ("😀", None),
         ] {
@@ -92,6 +101,7 @@ mod tests {
     fn runs_without_spaces_are_indexed_by_suffix() {
         assert_eq!(lexemes_of("宙の旋律"), ["宙の旋律", "の旋律", "旋律", "律"]);
         assert_eq!(lexemes_of("melody"), ["melody"]);
+        assert_eq!(lexemes_of("한국"), ["한국", "국", "ㅎㅏㄴㄱㅜㄱ", "ㄱㅜㄱ"]);
     }
 
     #[test]

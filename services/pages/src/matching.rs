@@ -19,7 +19,7 @@ pub(crate) fn matches(search: &SearchQuery, chart: &Chart) -> bool {
     let numbers = &chart.numbers;
     let has_keys = search.keys.is_empty() || search.keys.iter().any(|keys| keys == numbers.keys);
     let length = f64::from(numbers.length_ms);
-    let is_by = |creator: &String| text::lower_case(&chart.creator).contains(&text::lower_case(creator));
+    let is_by = |creator: &String| text::fold_case(&chart.creator).contains(&text::fold_case(creator));
     has_keys
         && overlaps(search.bpm, numbers.bpm_min, numbers.bpm_max)
         && overlaps(search.length_ms, length, length)

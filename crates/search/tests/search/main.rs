@@ -15,6 +15,7 @@ mod random_queries;
 mod recorded_exchanges;
 mod recording;
 mod reference_search;
+mod scripts;
 mod silent_connections;
 mod silent_proxy;
 mod support;

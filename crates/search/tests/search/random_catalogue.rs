@@ -8,7 +8,7 @@ use chart_index_domain::{
 use chart_index_tests::Random;
 
 /// Words of names in many scripts, some of which are prefixes of others.
-pub(crate) const WORDS: [&str; 52] = [
+pub(crate) const WORDS: [&str; 60] = [
     "night",
     "Nightfall",
     "nights",
@@ -30,10 +30,17 @@ pub(crate) const WORDS: [&str; 52] = [
     "n",
     "한국",
     "한국어",
+    "하늘",
+    "연못",
+    "하늘연못",
+    "닭",
+    "ㅋㅋ",
     "สวัสดี",
     "שלום",
     "مرحبا",
     "Ελλάδα",
+    "φως",
+    "ΦΩΣ",
     "Straße",
     "Bjørn",
     "æon",
@@ -55,6 +62,7 @@ pub(crate) const WORDS: [&str; 52] = [
     "ﬁre",
     "がぎ",
     "ガギ",
+    "ヷ",
     "ｶﾞｷﾞ",
     "👩‍🎤",
     "नमस्ते",
@@ -73,6 +81,14 @@ pub(crate) fn phrase(random: &mut Random, max_words: u32) -> String {
 pub(crate) struct Entry {
     pub(crate) draft: ChartsetDraft,
     pub(crate) indexed: IndexedChartset,
+}
+
+impl Entry {
+    fn new(draft: ChartsetDraft, updated_at_ms: i64) -> Self {
+        let (chartset, keywords) =
+            assemble_chartset(draft.id, draft.exact_source.as_ref(), &mut members(&draft)).unwrap();
+        Self { draft, indexed: IndexedChartset { chartset, keywords, updated_at_ms } }
+    }
 }
 
 pub(crate) fn generate(count: u32, random: &mut Random) -> Vec<Entry> {
@@ -95,9 +111,18 @@ fn entry(number: u32, random: &mut Random) -> Entry {
         // Most within the few minutes of one ingest.
         _ => 1_760_000_000_000 + i64::from(random.below(1_000_000)),
     };
-    let (chartset, keywords) =
-        assemble_chartset(draft.id, draft.exact_source.as_ref(), &mut members(&draft)).unwrap();
-    Entry { draft, indexed: IndexedChartset { chartset, keywords, updated_at_ms } }
+    Entry::new(draft, updated_at_ms)
+}
+
+/// An entry with one chart and this title.
+pub(crate) fn titled(number: u32, title: &str) -> Entry {
+    let mut random = Random::new(number.into());
+    let (artist, creator) = ("Artist".into(), "Creator".into());
+    let metadata = ChartMetadata { title: title.into(), artist, creator, ..ChartMetadata::default() };
+    let charts = vec![ChartDraft { metadata, ..chart(number, &mut random) }];
+    let id = ChartsetId::from_bytes(u64::from(number).to_be_bytes());
+    let draft = ChartsetDraft { id, path: format!("alpha/{number}"), exact_source: None, charts };
+    Entry::new(draft, number.into())
 }
 
 /// A number of the catalogue, which has three decimals, in thousandths.

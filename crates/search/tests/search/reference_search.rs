@@ -2,10 +2,11 @@
 
 use std::cmp::Ordering;
 
+use chart_index_domain::Chartset;
 use chart_index_domain::search::{
     ChartsetPage, Direction, IndexedChartset, ListItem, ListPosition, Sort, SortValue,
 };
-use chart_index_domain::{Chartset, text};
+use chart_index_domain::text::{self, WordKind};
 
 use crate::random_catalogue::{Entry, thousandths};
 use crate::random_queries::{RandomQuery, Range};
@@ -38,10 +39,10 @@ fn sort_value(indexed: &IndexedChartset, query: &RandomQuery) -> SortValue {
 
 fn matches(indexed: &IndexedChartset, query: &RandomQuery) -> bool {
     let set = &indexed.chartset;
-    let creator = text::lower_case(&set.creator);
+    let creator = text::fold_case(&set.creator);
     (query.keys.is_empty() || query.keys.iter().any(|keys| set.keys.contains(keys)))
         && query.source.is_none_or(|kind| set.source.as_ref().is_some_and(|source| source.kind == kind))
-        && query.creator.as_ref().is_none_or(|part| creator.contains(&text::lower_case(part)))
+        && query.creator.as_ref().is_none_or(|part| creator.contains(&text::fold_case(part)))
         && overlaps(query.bpm, thousandths(set.bpm_min), thousandths(set.bpm_max))
         && overlaps(query.length_ms, set.length_min_ms.into(), set.length_max_ms.into())
         && query.density_min.is_none_or(|density| thousandths(set.density_max) >= density)
@@ -61,10 +62,14 @@ fn matches_text(indexed: &IndexedChartset, text: &str) -> bool {
     !of_query.is_empty()
         && of_query.iter().enumerate().all(|(position, word)| {
             let last = position + 1 == of_query.len();
-            of_set.iter().any(|candidate| match word.chars().all(text::is_written_without_spaces) {
-                true => candidate.contains(word),
-                false if last => candidate.starts_with(word),
-                false => candidate == word,
+            let keys = text::hangul_keys(word);
+            of_set.iter().any(|candidate| match WordKind::of(word) {
+                WordKind::Spaced if last => candidate.starts_with(word),
+                WordKind::Spaced => candidate == word,
+                WordKind::Korean if last => {
+                    text::suffixes(candidate).any(|suffix| text::hangul_keys(suffix).starts_with(&keys))
+                }
+                WordKind::Korean | WordKind::Unspaced => candidate.contains(word),
             })
         })
 }

@@ -135,6 +135,15 @@ CREATE TABLE chartset_charts (
 -- In the order in which lookups read them: hostile files make thousands of chartsets share a chart.
 CREATE INDEX chartset_charts_by_chart ON chartset_charts (chart_hash, source_rank, chartset_id);
 
+-- The version of the folding that title_sort, artist_sort, creator_search and search_words of all chartsets have
+-- (decision 0077). Programs with another version refuse to use the catalogue; `chart-indexer migrate` folds it
+-- again.
+CREATE TABLE text_folding (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    version  integer NOT NULL
+);
+INSERT INTO text_folding (version) VALUES (0);
+
 -- Removals ----------------------------------------------------------------------------------------------------
 
 -- The charts and chartsets that an operator has removed, whether or not they are stored: a list may be applied

@@ -41,6 +41,7 @@ mod derive;
 mod derived_columns;
 mod error;
 mod export_snapshot;
+mod folding;
 mod hash_filters;
 mod import;
 mod incremental_ingest;

@@ -4,13 +4,14 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use chart_index_domain::ReadError;
+use chart_index_domain::text::FOLDING_VERSION;
 use sqlx::migrate::{MigrateError, Migration, Migrator};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tokio::time::sleep;
 
 use crate::error::{is_lock_timeout, is_undefined_table};
 use crate::pooled_connection::PooledConnection;
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, folding};
 
 /// `lock_timeout` of a migration in a transaction. While it waits for a table, all reads and writes of the
 /// table queue behind it, and none of them may wait longer than a second.
@@ -35,6 +36,17 @@ pub(crate) static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
 struct SchemaTooOld {
     found: Option<i64>,
     needed: i64,
+}
+
+/// The text of the catalogue is folded by another version.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the catalogue has version {} of the text folding, this program needs {FOLDING_VERSION}: run `chart-indexer \
+     migrate` of this version",
+    .found.unwrap_or(0)
+)]
+struct OtherFolding {
+    found: Option<i32>,
 }
 
 /// The newest migration of the database is not known to this program.
@@ -66,13 +78,14 @@ struct OtherMigration {
 struct LockTimedOut(#[source] sqlx::Error);
 
 impl Store {
-    /// Checks that PostgreSQL is available and has the schema that this program needs.
+    /// Checks that PostgreSQL is available and has the schema and the text folding that this program needs.
     ///
-    /// A newer schema is accepted: migrations expand before they contract.
+    /// A newer schema is accepted: migrations expand before they contract. Another version of the folding is
+    /// not: searches would miss words.
     ///
     /// # Errors
-    /// [`ReadError::Unavailable`] while PostgreSQL is unavailable or the schema is older: neither needs a
-    /// restart of this process.
+    /// [`ReadError::Unavailable`] while PostgreSQL is unavailable, the schema is older, or the folding differs:
+    /// none needs a restart of this process.
     pub async fn check_schema(&self) -> Result<(), ReadError> {
         let operation = "check the schema";
         let found = self.short_read(operation, Self::schema_version).await?;
@@ -80,6 +93,11 @@ impl Store {
         if found.is_none_or(|found| found < needed) {
             let source = Box::new(SchemaTooOld { found, needed });
             return Err(ReadError::Unavailable { operation, source });
+        }
+        let read = |mut connection: PooledConnection| async move { folding::version(&mut connection).await };
+        let found = self.short_read(operation, read).await?;
+        if found != Some(FOLDING_VERSION) {
+            return Err(ReadError::Unavailable { operation, source: Box::new(OtherFolding { found }) });
         }
         Ok(())
     }
@@ -93,13 +111,18 @@ impl Store {
         Ok(version)
     }
 
-    /// Applies the pending migrations. Several processes may call it at once. A newer schema stays as it is.
+    /// Applies the pending migrations, and folds the catalogue again if the version of its text folding is not
+    /// that of this program. Several processes may call it at once. A newer schema stays as it is.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] also if a table could not be locked within half a second. The previous
     /// migrations are applied, and the call may be retried.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        self.apply(&MIGRATOR).await
+        self.apply(&MIGRATOR).await?;
+        let operation = "fold the catalogue";
+        let mut connection = self.migration_connection(operation).await?;
+        let result = folding::fold_catalogue(&mut connection).await.map_err(MigrateError::Execute);
+        finish(operation, connection, result).await
     }
 
     pub(crate) async fn apply(&self, migrator: &Migrator) -> Result<(), StoreError> {

@@ -101,7 +101,7 @@ impl Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Apply all pending database migrations
+    /// Apply all pending database migrations, and fold stored text as this version does
     Migrate {
         /// Revert the latest migration instead, and delete its data; reverting the first one deletes the
         /// catalogue

@@ -87,11 +87,18 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
     };
     let sampler = telemetry.sampler();
     let store = || cli.store.store();
+    // For commands that fold text.
+    let checked_store = async || {
+        let store = store()?;
+        let checked = store.check_schema().await;
+        checked.context("cannot use the database (if it is new, run `chart-indexer migrate`)")?;
+        anyhow::Ok(store)
+    };
     match cli.command {
         Command::Migrate { revert: false } => store()?.migrate().await?,
         Command::Migrate { revert: true } => store()?.revert_last().await?,
         Command::Ingest { paths, report, full, dry_run, .. } => {
-            let store = if dry_run { None } else { Some(store()?) };
+            let store = if dry_run { None } else { Some(checked_store().await?) };
             let options = IngestOptions { paths, report, full };
             let completion = Box::pin(ingest::ingest(store, options, sampler)).await?;
             if completion == Completion::Interrupted {
@@ -135,7 +142,7 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             return until_signalled(export::export(&store, &options), EXPORT_INTERRUPTED, None).await;
         }
         Command::Import { export } => {
-            let store = store()?;
+            let store = checked_store().await?;
             let work = Box::pin(import::import(&store, &export));
             return until_signalled(work, IMPORT_INTERRUPTED, Some(&store)).await;
         }

@@ -7,8 +7,9 @@ use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCa
 /// The version of everything in this module: the stored columns of a catalogue and the documents of an index
 /// are folded by it, and so are the queries.
 ///
-/// It increases with every change of an output of this module, also by a newer version of Unicode. The format
-/// of the search index then increases too (decision 0077).
+/// It increases with every change of an output of this module, also by a newer version of Unicode.
+/// `chart-indexer migrate` then folds the stored catalogue again, and the format of the search index increases
+/// too (decision 0077).
 pub const FOLDING_VERSION: i32 = 1;
 
 /// Folds case, accents, compatibility forms, the two kinds of kana, and white space: `Ｃafé ` and `cafe` become

@@ -8,7 +8,7 @@ use chart_index_store::Store;
 use chart_index_tests::TestDatabase;
 use tokio::time::timeout;
 
-use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash};
+use crate::support::{Catalogue, OpenTransaction, chart, config, folder, hash, titled};
 
 const TABLES: &str = "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class
                       WHERE relkind IN ('r', 'S') AND relnamespace = 'public'::regnamespace";
@@ -158,4 +158,29 @@ async fn a_store_without_its_schema_is_not_ready() {
     store.check_schema().await.unwrap();
     store.revert_last().await.unwrap();
     assert!(matches!(store.check_schema().await, Err(ReadError::Unavailable { .. })));
+}
+
+/// The programs before the version of the folding increased wrote other columns.
+#[tokio::test]
+async fn a_catalogue_of_another_folding_is_folded_by_migrate() {
+    let catalogue = Catalogue::create().await;
+    for (number, title) in (1..).zip(["Bjørn", "하늘연못", "other"]) {
+        catalogue.put(&titled(number, title), number.into()).await;
+    }
+    let state = "SELECT (SELECT array_agg(chartsets ORDER BY id) FROM chartsets)::text,
+                        (SELECT array_agg(shown_chartsets ORDER BY id) FROM shown_chartsets)::text,
+                        (SELECT count(*) FROM pending_changes)";
+    let stored = catalogue.database.psql(state);
+    for version in [0, 99] {
+        catalogue.database.psql(&format!(
+            "UPDATE text_folding SET version = {version};
+             UPDATE chartsets SET title_sort = 'a', creator_search = 'b', search_words = '' WHERE title <> 'other'"
+        ));
+        assert_ne!(catalogue.database.psql(state), stored);
+        let refused = catalogue.store.check_schema().await;
+        assert!(matches!(refused, Err(ReadError::Unavailable { .. })), "{refused:?}");
+        catalogue.store.migrate().await.unwrap();
+        catalogue.store.check_schema().await.unwrap();
+        assert_eq!(catalogue.database.psql(state), stored);
+    }
 }

@@ -74,12 +74,6 @@ pub(crate) async fn ingest(
     sampler: Sampler,
 ) -> Result<Completion> {
     let inputs = find_inputs(&options.paths)?;
-    if let Some(store) = &store {
-        store
-            .check_schema()
-            .await
-            .context("cannot use the database (if it is new, run `chart-indexer migrate`)")?;
-    }
     let mut report = Report::new(inputs.len() as u64, options.report.as_deref())?;
     let _numbering = store.as_ref().map(change_feed::assign_in_background);
     let ingest = Ingest::new(store.clone(), inputs, options.full, sampler);

@@ -119,15 +119,16 @@ impl PostgresSearch {
         Ok((rows.into_page(query), total))
     }
 
-    /// Reads a page whose total was counted before. Counts it again if it is too old: then the new total is
-    /// returned as well.
+    /// Reads a page whose total was counted before. Counts it again if it is too old or from lost changes: then
+    /// the new total is returned as well.
     async fn page_with_total(
         &self,
         query: &SearchQuery,
         total: Total,
     ) -> Result<(ChartsetPage, Option<Total>), ReadError> {
         let rows = self.read_page(query, Some(total.count)).await?;
-        if self.is_too_old(total) && rows.total.state != total.state {
+        let is_changed = rows.total.state != total.state;
+        if is_changed && (self.is_too_old(total) || !rows.total.state.may_follow(&total.state)) {
             let (page, total) = self.page_and_total(query).await?;
             return Ok((page, Some(total)));
         }

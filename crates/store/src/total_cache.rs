@@ -32,11 +32,20 @@ pub(crate) struct CatalogueState {
     newest_pending: Option<i64>,
 }
 
+impl CatalogueState {
+    /// Whether this may be a later state than `other`, or the same one. An earlier one shows that the database
+    /// was restored.
+    pub(crate) fn may_follow(&self, other: &Self) -> bool {
+        self.origin == other.origin
+            && (self.last_sequence, self.pending) >= (other.last_sequence, other.pending)
+    }
+}
+
 /// Totals by filter.
 ///
 /// A count reads every chartset that matches; a page reads only those before its end. A cached total is used if
-/// the statement that reads the page finds the state in which it was counted, and for [`MAX_AGE`] in any state:
-/// an ingest changes the state several times a second.
+/// the statement that reads the page finds the state in which it was counted, and for [`MAX_AGE`] in any later
+/// state: an ingest changes the state several times a second.
 pub(crate) struct TotalCache(pub(crate) Cache<TotalKey, Total>);
 
 impl Default for TotalCache {

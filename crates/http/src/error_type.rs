@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_indexed_in_order_and_named() {
+    fn types_are_named_in_kebab_case() {
         assert_eq!(ErrorType::DeadlineExceeded.as_str(), "deadline-exceeded");
     }
 }

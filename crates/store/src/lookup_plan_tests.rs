@@ -5,26 +5,27 @@ use chart_index_tests::TestDatabase;
 use crate::lookups::{LOOK_UP_CHART, LOOK_UP_CHARTS};
 use crate::{Store, StoreConfig};
 
-/// Inserts charts, each in a chartset of its own. Their hashes are those of their numbers.
+/// Inserts charts, each in a chartset of its own. Their hashes are those of their numbers. With fewer
+/// PostgreSQL sorts the occurrences of a chart instead of reading them in order.
 const FILL: [&str; 4] = [
     "INSERT INTO charts (hash, keys, bpm_min, bpm_max, bpm_main, length_ms, notes, lns, density_avg, density_peak, rox_bytes,
                          first_seen_ms)
-     SELECT sha256(n::text::bytea), 4, 120, 120, 120, 1000, 1, 0, 1, 1, 1, 1 FROM generate_series(1, 5000) AS n",
+     SELECT sha256(n::text::bytea), 4, 120, 120, 120, 1000, 1, 0, 1, 1, 1, 1 FROM generate_series(1, 20000) AS n",
     "INSERT INTO chartsets
      (id, path, content_fingerprint, checked_at_ms, updated_at_ms, title, artist, creator, keys, bpm_min, bpm_max,
       length_min_ms, length_max_ms, density_max, chart_count, tags, romanised_names, title_sort, artist_sort,
       creator_search, search_words)
      SELECT lpad(to_hex(n), 16, '0'), 'alpha/' || n, decode(repeat('00', 32), 'hex'), 1, 1, 'Title', 'Artist', 'Creator',
             '{4}', 120, 120, 1000, 1000, 1, 1, '{}', '{}', 'title', 'artist', 'creator', ''
-     FROM generate_series(1, 5000) AS n",
+     FROM generate_series(1, 20000) AS n",
     "INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, creator, difficulty, tags)
      SELECT lpad(to_hex(n), 16, '0'), sha256(n::text::bytea), 'Title', 'Artist', 'Creator', 'Hard', '{}'
-     FROM generate_series(1, 5000) AS n",
+     FROM generate_series(1, 20000) AS n",
     "ANALYZE charts, chartsets, chartset_charts",
 ];
 
 /// Half of them unknown.
-const HASHES: &str = "(SELECT array_agg(sha256((9 * n)::text::bytea)) FROM generate_series(1, 1000) AS n)";
+const HASHES: &str = "(SELECT array_agg(sha256((36 * n)::text::bytea)) FROM generate_series(1, 1000) AS n)";
 
 /// Tables are not read as a whole, whatever PostgreSQL knows of the hashes when it makes the plan.
 #[tokio::test]
@@ -40,8 +41,8 @@ async fn lookup_of_many_charts_reads_indexes() {
         let plan = database.psql(&format!(
             "SET plan_cache_mode = {mode}; PREPARE lookup AS {LOOK_UP_CHARTS}; EXPLAIN (ANALYZE) EXECUTE lookup ({hashes})"
         ));
-        for index in ["using charts_pkey", "chartset_charts_by_chart", "using chartsets_pkey"] {
-            assert!(plan.contains(&format!("{index} ")), "{mode}: {plan}");
+        for index in ["charts_pkey", "chartset_charts_by_chart", "chartsets_pkey"] {
+            assert!(plan.contains(&format!("Index Scan using {index}")), "{mode}: {plan}");
         }
         assert!(!plan.contains("Seq Scan"), "{mode}: {plan}");
         assert!(plan.contains("rows=555 "), "{mode}: {plan}");
@@ -52,11 +53,11 @@ async fn lookup_of_many_charts_reads_indexes() {
 const SHARE: [&str; 2] = [
     "INSERT INTO chartset_charts (chartset_id, chart_hash, title, artist, creator, difficulty, tags)
      SELECT lpad(to_hex(n), 16, '0'), sha256('1'), 'Title', 'Artist', 'Creator', 'Hard', '{}'
-     FROM generate_series(2, 5000) AS n",
+     FROM generate_series(2, 20000) AS n",
     "ANALYZE chartset_charts",
 ];
 
-/// The statement reads 32 of 5,000 occurrences, whether or not the statistics know of the chart.
+/// The statement reads 32 of 20,000 occurrences, whether or not the statistics know of the chart.
 #[tokio::test]
 async fn lookup_of_a_shared_chart_is_bounded() {
     let database = TestDatabase::create().await;

@@ -64,8 +64,8 @@ pub(crate) struct Occurrence {
 /// has (decision 0076). The index `chartset_charts_by_chart` returns them in their order, so further ones are
 /// not read.
 ///
-/// With `=` instead of `BETWEEN` PostgreSQL expects the few rows that most charts have, and may read and sort
-/// all of them.
+/// In a catalogue of a few thousand charts PostgreSQL may sort them instead. With `=` instead of `BETWEEN` it
+/// expects the few rows that most charts have, and may read and sort all of them in a large one as well.
 macro_rules! first_occurrences {
     () => {
         " FROM chartset_charts AS member JOIN chartsets AS chartset ON chartset.id = member.chartset_id

@@ -7,21 +7,22 @@ use chart_index_domain::{CatalogueChange, CataloguePoll, ReadError};
 use crate::Store;
 use crate::change_feed::position;
 use crate::column_values::parse_entity;
+use crate::error::corrupt;
 use crate::pooled_connection::PooledConnection;
 
 /// Maximum number of changed entities that a poll returns. Of a program that has just started, the last ones
 /// show which entries in Redis are current.
 const MAX_CHANGES: usize = 10_000;
+const INCOMPLETE: &str = "the changes of a poll are incomplete";
 
 #[derive(sqlx::FromRow)]
 struct PollRow {
     last_sequence: i64,
     origin: i64,
     oldest_pending_ms: Option<i64>,
-    /// The columns of the changes; `None` without any.
-    sequences: Option<Vec<i64>>,
-    entities: Option<Vec<Vec<u8>>>,
-    removals: Option<Vec<i64>>,
+    /// The changes, the last one first, each as a sequence and the sequence of its last removal (8 bytes), the
+    /// length of the entity (2 bytes) and the entity; `None` without any.
+    changes: Option<Vec<u8>>,
 }
 
 impl Store {
@@ -39,7 +40,7 @@ impl Store {
     }
 
     async fn poll_row(connection: &mut PooledConnection, after: i64) -> Result<PollRow, sqlx::Error> {
-        // Aggregates take half as long as arrays of subqueries.
+        // One value for all changes takes half the CPU time of arrays: many replicas read the same ones.
         sqlx::query_as(
             "WITH server AS MATERIALIZED (
                  SELECT change_feed_origin() AS origin
@@ -50,16 +51,15 @@ impl Store {
                         WHERE transaction_id
                               >= CASE WHEN feed.origin = server.origin THEN feed.pending_from ELSE '0' END
                         ORDER BY transaction_id LIMIT 1
-                    ) AS oldest_pending_ms,
-                    changed.*
-             FROM change_feed AS feed, server, (
-                 SELECT array_agg(sequence) AS sequences, array_agg(entity) AS entities,
-                        array_agg(last_removal) AS removals
-                 FROM (
-                     SELECT sequence, entity, last_removal
-                     FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence DESC LIMIT $2
-                 ) AS change
-             ) AS changed",
+                    ) AS oldest_pending_ms, (
+                        SELECT string_agg(int8send(sequence) || int8send(last_removal)
+                                          || int2send(octet_length(entity)::smallint) || entity, '')
+                        FROM (
+                            SELECT sequence, entity, last_removal
+                            FROM catalogue_changes WHERE sequence > $1 ORDER BY sequence DESC LIMIT $2
+                        ) AS change
+                    ) AS changes
+             FROM change_feed AS feed, server",
         )
         .bind(after)
         .bind(i64::try_from(MAX_CHANGES).unwrap_or(i64::MAX))
@@ -74,19 +74,27 @@ impl PollRow {
         // A clock that was set back makes a change look younger than none.
         let age = |ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
         let oldest_pending = self.oldest_pending_ms.map(age);
-        let sequences = self.sequences.unwrap_or_default();
-        let oldest = sequences.last().filter(|_| sequences.len() == MAX_CHANGES);
-        let complete_after = oldest.map_or(after, |oldest| oldest - 1).unsigned_abs();
-        let (entities, removals) = (self.entities.unwrap_or_default(), self.removals.unwrap_or_default());
-        let rows = sequences.iter().zip(&entities).zip(removals).rev();
-        let changes = rows.map(|((sequence, entity), last_removal)| {
-            Ok(CatalogueChange {
-                sequence: sequence.unsigned_abs(),
-                entity: parse_entity(entity)?,
-                last_removal: last_removal.unsigned_abs(),
-            })
-        });
-        let changes = changes.collect::<Result<_, sqlx::Error>>()?;
+        let mut changes = parse_changes(self.changes.as_deref().unwrap_or_default())?;
+        changes.reverse();
+        let oldest = changes.first().filter(|_| changes.len() == MAX_CHANGES);
+        let complete_after = oldest.map_or(after.unsigned_abs(), |oldest| oldest.sequence - 1);
         Ok(CataloguePoll { position, oldest_pending, changes, complete_after })
     }
+}
+
+fn parse_changes(mut bytes: &[u8]) -> Result<Vec<CatalogueChange>, sqlx::Error> {
+    fn take<const LENGTH: usize>(bytes: &mut &[u8]) -> Result<[u8; LENGTH], sqlx::Error> {
+        let (taken, rest) = bytes.split_first_chunk().ok_or_else(|| corrupt(INCOMPLETE))?;
+        *bytes = rest;
+        Ok(*taken)
+    }
+    let mut changes = Vec::new();
+    while !bytes.is_empty() {
+        let [sequence, last_removal] = [take(&mut bytes)?, take(&mut bytes)?].map(u64::from_be_bytes);
+        let length = u16::from_be_bytes(take(&mut bytes)?).into();
+        let (entity, rest) = bytes.split_at_checked(length).ok_or_else(|| corrupt(INCOMPLETE))?;
+        bytes = rest;
+        changes.push(CatalogueChange { sequence, entity: parse_entity(entity)?, last_removal });
+    }
+    Ok(changes)
 }

@@ -26,7 +26,7 @@ mod telemetry;
 pub use client::{Client, Response, http_client_builder, paths_of_all_kinds};
 pub use database::TestDatabase;
 pub use library::{ChartSpec, Library};
-pub use meilisearch::{PrivateMeilisearch, free_address};
+pub use meilisearch::PrivateMeilisearch;
 pub use otlp_receiver::{OtlpReceiver, ReceivedSpan};
 pub use polling::within;
 pub use postgres::{DataCopy, PrivatePostgres};

@@ -1,10 +1,12 @@
 //! Private Meilisearch servers. No package registry has Meilisearch, so tests use the one on the PATH, if any.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::programs::fixed_address;
 
 /// Maximum time until a server listens.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
@@ -31,7 +33,7 @@ impl PrivateMeilisearch {
     pub fn start_with(arguments: &[&str]) -> Self {
         let program = Self::program().expect("a meilisearch on the PATH");
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let address = free_address();
+        let address = fixed_address();
         let arguments = arguments.iter().map(ToString::to_string).collect();
         let child = spawn(&program, folder.path(), address, &arguments);
         let server = Self { folder, program, address, arguments, child: Mutex::new(child) };
@@ -134,10 +136,4 @@ fn spawn(program: &Path, folder: &Path, address: SocketAddr, arguments: &Vec<Str
         .stderr(log)
         .spawn()
         .expect("meilisearch starts")
-}
-
-/// A free address on the loopback interface. Another process may take it before it is used.
-pub fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address")
 }

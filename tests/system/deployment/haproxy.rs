@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chart_index_system_tests::haproxy_program;
-use chart_index_tests::{Client, free_address, within, workspace_root};
+use chart_index_tests::{Client, fixed_address, within, workspace_root};
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -54,7 +54,7 @@ impl Site {
         }
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("haproxy.cfg"), config).expect("a configuration");
-        let (address, private) = (free_address(), free_address());
+        let (address, private) = (fixed_address(), fixed_address());
         let haproxy = Command::new(haproxy_program())
             .args(["-db", "-f", "haproxy.cfg"])
             .current_dir(folder.path())

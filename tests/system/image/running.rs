@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use chart_index_tests::{PrivateRedis, Service, TestDatabase, TestRedis, free_address, samples, within};
+use chart_index_tests::{PrivateRedis, Service, TestDatabase, TestRedis, fixed_address, samples, within};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 use crate::container::{Container, Image, Network};
@@ -41,7 +41,7 @@ async fn check_with_servers(image: &Image, database: &TestDatabase) {
     }
 
     // On ports of its own, since other tests run at the same time.
-    let ports = [free_address(), free_address()].map(|address| format!("0.0.0.0:{}", address.port()));
+    let ports = [fixed_address(), fixed_address()].map(|address| format!("0.0.0.0:{}", address.port()));
     let listen = [("LISTEN", &*ports[0]), ("ADMIN_LISTEN", &ports[1]), ("DRAIN_DELAY_MS", "0")];
     let variables = [&servers[..], &listen, &[("LOG_FORMAT", "json")]].concat();
     let container = Container { variables: &variables, ..Container::default() };
@@ -75,7 +75,7 @@ async fn check_tls(image: &Image, database: &TestDatabase) {
     let authorities = files.path().join("authorities.pem");
     let redis = tls_redis(files.path(), &image.root.join(&AUTHORITIES[1..]), &authorities);
     let url = format!("rediss://127.0.0.1:{}", redis.port);
-    let ports = [free_address(), free_address()].map(|address| address.to_string());
+    let ports = [fixed_address(), fixed_address()].map(|address| address.to_string());
     let variables = [
         ("DATABASE_URL", database.url()),
         ("REDIS_URL", &url),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use chart_index_system_tests::PrivatePrometheus;
 use chart_index_tests::{
     ChartSpec, Client, Library, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions, TestRedis,
-    free_address, indexer, indexer_command,
+    fixed_address, indexer, indexer_command,
 };
 
 use super::expressions::metrics;
@@ -101,7 +101,7 @@ impl Drop for Loaded {
 
 /// Starts `chart-indexer follow` and adds it to the targets.
 fn follow(database_url: &str, node: Option<&str>, targets: &mut Vec<(&str, SocketAddr)>) -> Child {
-    let address = free_address();
+    let address = fixed_address();
     targets.push(("chart-indexer", address));
     let mut command = indexer_command(database_url, &["follow"]);
     command.envs(node.map(|node| ("MEILISEARCH_URL", node))).env("METRICS_LISTEN", address.to_string());

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use chart_index_tests::{free_address, http_client_builder, within, workspace_root};
+use chart_index_tests::{fixed_address, http_client_builder, within, workspace_root};
 use reqwest::Url;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -48,7 +48,7 @@ impl PrivatePrometheus {
         let http = http_client_builder().build().expect("an HTTP client");
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut targets = targets.to_vec();
-        let address = free_address();
+        let address = fixed_address();
         targets.push(("prometheus", address));
         write_configuration(folder.path(), &targets);
         let mut server = Self { child: spawn(folder.path(), address), folder, address, http };

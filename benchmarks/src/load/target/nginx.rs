@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use axum::http::HeaderName;
-use chart_index_tests::{Response, free_address};
+use chart_index_tests::{Response, fixed_address};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -88,7 +88,7 @@ pub(crate) fn files(files: &[CachedFile], cores: &Cores) -> Result<Target> {
     // Without the headers that the service does not have.
     let plain = "root files;\nmax_ranges 0;\nadd_header Last-Modified '';";
     let location = format!("{plain}\n{}", header_directives(&first.response));
-    let address = free_address();
+    let address = fixed_address();
     let nginx = Nginx::start(folder, cores, address, &format!("server {{ listen {address}; {location} }}"))?;
     let target = nginx.into_target("nginx", address, Vec::new(), Vec::new());
     Ok(Target { has_own_tags: true, ..target })
@@ -96,7 +96,7 @@ pub(crate) fn files(files: &[CachedFile], cores: &Cores) -> Result<Target> {
 
 /// nginx that caches the responses of a plain handler.
 pub(crate) fn proxy_cache(handler: PlainHandler, cores: &Cores) -> Result<Target> {
-    let (address, upstream) = (free_address(), handler.address);
+    let (address, upstream) = (fixed_address(), handler.address);
     let server = format!(
         "proxy_cache_path cache keys_zone=responses:256m max_size=4g inactive=1h;
         upstream handler {{ server {upstream}; keepalive 32; }}

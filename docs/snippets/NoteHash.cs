@@ -78,13 +78,16 @@ static class Blake3 {
 static class NoteHash {
     static string Of(byte keys, List<Note> notes) {
         var first = notes.Min(note => note.StartUs);
-        Func<long, uint> milliseconds = time => checked((uint)((time - first + 500) / 1000));
-        var canonical = notes.Select(note => new {
-            Start = milliseconds(note.StartUs),
+        Func<long, long> milliseconds = time => (time - first + 500) / 1000;
+        var times = notes.Select(note => new {
+            Start = milliseconds(note.StartUs), note.Column, End = milliseconds(note.EndUs ?? note.StartUs),
+        });
+        var canonical = times.Select(note => new {
+            Start = checked((uint)note.Start),
             note.Column,
             // A long note whose end is not after its start is a tap.
-            IsLong = (byte)(note.EndUs > note.StartUs ? 1 : 0),
-            End = note.EndUs > note.StartUs ? milliseconds(note.EndUs.Value) : 0,
+            IsLong = (byte)(note.End > note.Start ? 1 : 0),
+            End = note.End > note.Start ? checked((uint)note.End) : 0,
         });
         var data = new List<byte> { keys };
         foreach (var note in canonical.OrderBy(n => n.Start).ThenBy(n => n.Column).ThenBy(n => n.IsLong).ThenBy(n => n.End)) {

@@ -54,8 +54,9 @@ function noteHash(keys, notes) {
   const first = Math.min(...notes.map((note) => note.startUs));
   const milliseconds = (time) => Math.floor((time - first + 500) / 1000);
   const canonical = notes.map(({ startUs, column, endUs }) => {
-    const isLong = endUs > startUs; // a long note whose end is not after its start is a tap
-    return [milliseconds(startUs), column, isLong ? 1 : 0, isLong ? milliseconds(endUs) : 0];
+    const [start, end] = [milliseconds(startUs), milliseconds(endUs ?? startUs)];
+    const isLong = end > start; // a long note whose end is not after its start is a tap
+    return [start, column, isLong ? 1 : 0, isLong ? end : 0];
   });
   canonical.sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3]);
 

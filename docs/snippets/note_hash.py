@@ -54,14 +54,13 @@ def note_hash(keys, notes):
     def milliseconds(time):
         return (time - first + 500) // 1000
 
-    # A long note whose end is not after its start is a tap.
-    ends = [end if end is not None and end > start else None for start, _, end in notes]
-    canonical = sorted(
-        (milliseconds(start), column, 0 if end is None else 1, 0 if end is None else milliseconds(end))
-        for (start, column, _), end in zip(notes, ends)
-    )
+    canonical = []
+    for start, column, end in notes:
+        start, end = milliseconds(start), milliseconds(start if end is None else end)
+        is_long = end > start  # a long note whose end is not after its start is a tap
+        canonical.append((start, column, int(is_long), end if is_long else 0))
     data = bytes([keys])
-    for start, column, is_long, end in canonical:
+    for start, column, is_long, end in sorted(canonical):
         data += struct.pack("<IBB", start, column, is_long) + (struct.pack("<I", end) if is_long else b"")
     return struct.pack("<8I", *blake3(data)).hex()
 

@@ -16,13 +16,14 @@ struct Note {
 /// The note hash; `None` for a chart without notes, or with a time that does not fit.
 fn note_hash(keys: u8, notes: &[Note]) -> Option<String> {
     let first = notes.iter().map(|note| note.start).min()?;
-    let milliseconds = |time: i64| u32::try_from((time - first + 500).div_euclid(1000)).ok();
+    let milliseconds = |time: i64| (time - first + 500).div_euclid(1000);
     let mut canonical = Vec::new();
     for note in notes {
+        let start = milliseconds(note.start);
         // A long note whose end is not after its start is a tap.
-        let end = note.end.filter(|end| *end > note.start);
-        let end_ms = end.map_or(Some(0), milliseconds)?;
-        canonical.push((milliseconds(note.start)?, note.column, u8::from(end.is_some()), end_ms));
+        let end = note.end.map(milliseconds).filter(|end| *end > start);
+        let (start, end_ms) = (u32::try_from(start).ok()?, u32::try_from(end.unwrap_or(0)).ok()?);
+        canonical.push((start, note.column, u8::from(end.is_some()), end_ms));
     }
     canonical.sort_unstable();
     let mut data = vec![keys];

@@ -10,9 +10,9 @@ def u32: [., . / 256, . / 65536, . / 16777216] | map(floor % 256 | byte) | join(
 .vectors[] | . as $vector | (.notes | map(.startUs) | min) as $first
 | def milliseconds: (. - $first + 500) / 1000 | floor;
   [.notes[]
+    | (.startUs | milliseconds) as $start | (.endUs // .startUs | milliseconds) as $until
     # A long note whose end is not after its start is a tap.
-    | (.endUs != null and .endUs > .startUs) as $long
-    | [(.startUs | milliseconds), .column] + if $long then [1, (.endUs | milliseconds)] else [0, 0] end]
+    | [$start, .column] + if $until > $start then [1, $until] else [0, 0] end]
   | (sort | map((.[0] | u32) + (.[1] | byte) + (.[2] | byte) + if .[2] == 1 then .[3] | u32 else "" end)) as $notes
 | ($vector.keys | byte) + ($notes | join("")) + " " + $vector.name'
 

@@ -5,7 +5,8 @@
 //! 1. Mines and bursts (rolls) are ignored; every other note counts.
 //! 2. `first` is the smallest start time. Start and end times are converted to milliseconds by
 //!    `floor((time - first + 500) / 1000)`. They are made relative before they are rounded, so that shifting
-//!    the whole chart does not change the hash.
+//!    the whole chart does not change the hash. A long note whose end is then not after its start is a tap: no
+//!    file with times in milliseconds can express it.
 //! 3. Notes are sorted by start, column, kind, end.
 //! 4. The hash is BLAKE3 over the key count as 1 byte; then, for each note, its start as little-endian `u32`,
 //!    its column from 0 as 1 byte, its kind as 1 byte (0 for a tap, 1 for a long note), and for a long note its
@@ -69,11 +70,11 @@ impl CanonicalNotes {
             if note.column >= keys.get() {
                 return Err(Refusal::Column { column: note.column, keys: keys.get() });
             }
-            canonical.push(CanonicalNote {
-                start_ms: relative_ms(note.start_us, first_us)?,
-                column: note.column,
-                end_ms: note.end_us.map(|end_us| relative_ms(end_us, first_us)).transpose()?,
-            });
+            let start_ms = relative_ms(note.start_us, first_us)?;
+            let end = note.end_us.filter(|end_us| *end_us > note.start_us);
+            let end = end.map(|end_us| relative_ms(end_us, first_us)).transpose()?;
+            let end_ms = end.filter(|end| *end > start_ms);
+            canonical.push(CanonicalNote { start_ms, column: note.column, end_ms });
         }
         canonical.sort_unstable();
         Ok(Self { keys, notes: canonical })

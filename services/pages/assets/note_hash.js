@@ -30,7 +30,8 @@ export function hashTimedNotes(keys, notes) {
   };
   const canonical = notes.map(({ startUs, column, endUs }) => {
     if (!(column >= 0 && column < keys)) refuse(`note in column ${column} of a chart with ${keys} keys`);
-    return [relative(startUs), column, endUs === undefined ? -1 : relative(endUs)];
+    const [start, end] = [relative(startUs), endUs > startUs ? relative(endUs) : -1];
+    return [start, column, end > start ? end : -1];
   });
   return { hash: hashCanonicalNotes(keys, canonical), keys };
 }

@@ -84,9 +84,9 @@ fn vectors_match_an_independent_implementation() {
         let mut rows: Vec<(i128, u8, u8, i128)> = vector
             .notes
             .iter()
-            .map(|note| match note.end_us {
-                Some(end_us) => (ms(note.start_us), note.column, 1, ms(end_us)),
-                None => (ms(note.start_us), note.column, 0, 0),
+            .map(|note| match (ms(note.start_us), note.end_us.map(ms)) {
+                (start, Some(end)) if end > start => (start, note.column, 1, end),
+                (start, _) => (start, note.column, 0, 0),
             })
             .collect();
         rows.sort_unstable();

@@ -16,9 +16,9 @@ fn hash_of(keys: u8, notes: &[TimedNote]) -> NoteHash {
     CanonicalNotes::new(keys, notes).expect("a valid chart").hash()
 }
 
-/// Notes in `keys` columns, at any microsecond of an hour.
+/// Notes in `keys` columns, at any microsecond of an hour. Long notes have at least a millisecond.
 fn notes(keys: u8) -> impl Strategy<Value = Vec<TimedNote>> {
-    let note = (0..3_600_000_000_i64, 0..keys, option::weighted(0.3, 1..10_000_000_i64)).prop_map(
+    let note = (0..3_600_000_000_i64, 0..keys, option::weighted(0.3, 1_000..10_000_000_i64)).prop_map(
         |(start_us, column, length_us)| TimedNote {
             start_us,
             column,

@@ -34,6 +34,7 @@ async fn follow_without_nodes_numbers_changes_and_builds_the_filter() {
     let pending = async || follow.metric("chart_index_change_feed_pending").await;
     within(TIMEOUT, async || (pending().await == Some(0.0)).then_some(())).await;
     assert_eq!(follow.samples("chart_index_sync").await, Vec::<String>::new(), "there are no nodes");
+    within(TIMEOUT, async || (follow.client().get("/readyz").await.status == 200).then_some(())).await;
     follow.terminate();
     assert_eq!(follow.wait(), Some(130));
 }

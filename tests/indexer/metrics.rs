@@ -36,7 +36,7 @@ async fn ingest_serves_its_metrics() {
     let counted: Vec<_> = refusals.iter().filter(|sample| !sample.ends_with(" 0")).collect();
     assert_eq!(counted, ["chart_index_ingest_refusals_total{chart_index_reason=\"other_game_mode\"} 1"]);
     assert_eq!(ingest.client().get("/livez").await.status, 200);
-    assert_eq!(ingest.client().get("/readyz").await.status, 404);
+    assert_eq!(ingest.client().get("/readyz").await.status, 200);
 
     let _ = database.0.psql(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity

@@ -234,7 +234,12 @@ impl RunningIndexer {
 
     /// Sends SIGTERM, as an orchestrator does.
     pub fn terminate(&self) {
-        let status = Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status();
+        self.signal("TERM");
+    }
+
+    /// Sends a signal, such as `STOP`.
+    pub fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "kill reaches the command");
     }
 

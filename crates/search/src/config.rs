@@ -8,6 +8,8 @@ use std::time::Duration;
 use hyper::header::HeaderValue;
 use url::Url;
 
+use crate::FORMAT;
+
 /// The URL of a Meilisearch server: `http` or `https`, with an optional port and path prefix.
 ///
 /// It contains no credentials, so that it may be logged: parsing rejects a URL that does.
@@ -108,9 +110,11 @@ pub struct NodeConfig {
     pub url: NodeUrl,
     /// The API key, where the server requires one.
     pub api_key: Option<ApiKey>,
-    /// The uid of the index. Its state is in `<index>_state`; a rebuild fills `<index>_rebuild` and
-    /// `<index>_rebuild_state`.
+    /// The first part of the uid of the index, which is `<index>_v<format>`. Its position is in
+    /// `<index>_v<format>_state`; a rebuild fills `<index>_v<format>_rebuild` and its `_state`.
     pub index: String,
+    /// The format of the index: [`FORMAT`], unless it is about an index of an earlier version.
+    pub format: u32,
     /// Timeout of a connection attempt.
     pub connect_timeout: Duration,
     /// Timeout of a request that adds, replaces or deletes something. The node only enqueues a task meanwhile.
@@ -120,21 +124,25 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// The uid of the index unless another one is configured.
-    pub const DEFAULT_INDEX: &str = "chartsets";
-
-    /// A node with the default index, and timeouts of 500 ms to connect, 2 minutes for a request that writes
-    /// and an hour for its task.
+    /// A node with the index `chartsets` of this version, and timeouts of 500 ms to connect, 2 minutes for a
+    /// request that writes and an hour for its task.
     #[must_use]
     pub fn new(url: NodeUrl, api_key: Option<ApiKey>) -> Self {
         Self {
             url,
             api_key,
-            index: Self::DEFAULT_INDEX.to_owned(),
+            index: "chartsets".to_owned(),
+            format: FORMAT,
             connect_timeout: Duration::from_millis(500),
             write_timeout: Duration::from_mins(2),
             task_timeout: Duration::from_hours(1),
         }
+    }
+
+    /// The uid of the index.
+    #[must_use]
+    pub fn index_uid(&self) -> String {
+        format!("{}_v{}", self.index, self.format)
     }
 }
 

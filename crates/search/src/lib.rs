@@ -3,7 +3,10 @@
 //! - [`IndexWriter`] writes to one node. It waits for every task and checks the number of documents. A rebuild
 //!   fills a second index and swaps it with the live one atomically.
 //! - [`MeilisearchEngine`] reads each page from one node. It skips nodes that are unavailable, busy, lagging
-//!   too far, or that have an index of another format.
+//!   too far, or that have no index.
+//!
+//! The name of an index has its [`FORMAT`]. Programs of two formats use the same nodes side by side, each with
+//! an index of its own, until the older one is no longer followed and is deleted.
 //!
 //! The position of an index in the change feed is stored in the node, in a small index that is swapped together
 //! with the documents. A node that lost its data, or was restored from an old snapshot, therefore has an old
@@ -64,7 +67,7 @@ pub use config::{ApiKey, MalformedApiKey, MalformedNodeUrl, NodeConfig, NodeUrl,
 pub use difference::{Difference, DifferenceKind};
 pub use engine::MeilisearchEngine;
 pub use error::SearchError;
-pub use index_state::{FORMAT, IndexState, Quarantined, Target};
+pub use index_state::{FORMAT, Quarantined, Target};
 pub use lag::Lag;
 pub use page_search::UnsupportedQuery;
 pub use settings::SettingDifference;

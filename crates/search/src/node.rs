@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chart_index_domain::Position;
 use meilisearch_sdk::client::Client;
 use meilisearch_sdk::errors::Error as SdkError;
 use meilisearch_sdk::indexes::Index;
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 use crate::index_state::{STATE_ID, StateDocument};
 use crate::settings::FEATURES;
 use crate::transport::{Transport, TransportError};
-use crate::{IndexState, NodeConfig, SearchError, Target};
+use crate::{NodeConfig, SearchError, Target};
 
 /// Timeout of a small read, unless the timeout of all requests to the node is shorter.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,12 +41,12 @@ impl Node {
     /// The uid of the index of chartsets.
     pub(crate) fn uid(&self, target: Target) -> String {
         match target {
-            Target::Live => self.config.index.clone(),
-            Target::Rebuild => format!("{}_rebuild", self.config.index),
+            Target::Live => self.config.index_uid(),
+            Target::Rebuild => format!("{}_rebuild", self.config.index_uid()),
         }
     }
 
-    /// The uid of the index with the state and the quarantine ([`crate::Quarantined`]) of the index of
+    /// The uid of the index with the position and the quarantine ([`crate::Quarantined`]) of the index of
     /// chartsets.
     pub(crate) fn state_uid(&self, target: Target) -> String {
         format!("{}_state", self.uid(target))
@@ -70,16 +71,16 @@ impl Node {
         response.map_err(SearchError::from_sdk(operation))
     }
 
-    /// The state of an index; `None` where there is no index, or none with a state.
-    pub(crate) async fn read_state(&self, target: Target) -> Result<Option<IndexState>, SearchError> {
-        const OPERATION: &str = "read the state of an index";
+    /// The position of an index; `None` where there is no index, or none with a position.
+    pub(crate) async fn read_position(&self, target: Target) -> Result<Option<Position>, SearchError> {
+        const OPERATION: &str = "read the position of an index";
         let route = format!("indexes/{}/documents/{STATE_ID}", self.state_uid(target));
         let document: StateDocument = match self.get(OPERATION, &route).await {
             Ok(document) => document,
             Err(error) if error.is_index_not_found() || error.is_document_not_found() => return Ok(None),
             Err(error) => return Err(error),
         };
-        document.parse().map(Some).map_err(|error| SearchError::invalid_response(OPERATION, error))
+        document.position().map(Some).map_err(|error| SearchError::invalid_response(OPERATION, error))
     }
 
     /// The experimental features that this program uses, of those that the node knows: whether each is on.

@@ -6,7 +6,7 @@ use chart_index_domain::Position;
 use tokio::time::Instant;
 
 use crate::transport::TransportError;
-use crate::{FORMAT, IndexState, Lag, SearchError};
+use crate::{Lag, SearchError};
 
 /// After this number of consecutive failures a node is not searched until a probe succeeds.
 const MAX_FAILURES: u32 = 3;
@@ -26,7 +26,8 @@ pub(crate) struct NodeHealth {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProbeResult {
-    pub(crate) state: Option<IndexState>,
+    /// The position of the index; `None` where there is none.
+    pub(crate) position: Option<Position>,
     /// The lag when it was last read; `None` if it was never read.
     pub(crate) lag: Option<Lag>,
     /// The age of the oldest change at that time. It does not grow while the changes cannot be read.
@@ -40,9 +41,8 @@ pub(crate) struct ProbeResult {
 impl ProbeResult {
     /// Why the node cannot be searched; `None` if it can.
     pub(crate) const fn problem(&self) -> Option<&'static str> {
-        match self.state {
+        match self.position {
             None => Some("no index"),
-            Some(IndexState { format, .. }) if format != FORMAT => Some("index of another format"),
             Some(_) if self.lags => Some("lags behind the catalogue"),
             Some(_) => None,
         }
@@ -52,7 +52,7 @@ impl ProbeResult {
     /// of the server that the changes were read from, as long as the same server numbered the changes of the
     /// index then. `None` if the index is not the one that was probed, or has an earlier state.
     pub(crate) fn page_position(&self, stored: Position) -> Option<Position> {
-        let probed = self.state?.position;
+        let probed = self.position?;
         let is_same_index = stored.origin == probed.origin && stored.sequence >= probed.sequence;
         let read_from = self.lag.filter(|lag| lag.position.origin == probed.origin);
         let origin = read_from.map_or(probed.origin, |lag| lag.unapplied.origin);
@@ -144,13 +144,12 @@ mod tests {
     use super::*;
 
     const POSITION: Position = Position { origin: Origin(1), sequence: 7 };
-    const STATE: IndexState = IndexState { position: POSITION, format: FORMAT };
     const LAG: Lag = Lag {
         position: POSITION,
         unapplied: UnappliedChanges { origin: Origin(2), oldest_ms: None, count: 0 },
     };
     const HEALTHY: ProbeResult = ProbeResult {
-        state: Some(STATE),
+        position: Some(POSITION),
         lag: Some(LAG),
         age: Duration::ZERO,
         lags: false,
@@ -173,12 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn node_with_a_current_index_of_this_format_is_usable() {
-        let other_format = IndexState { format: FORMAT + 1, ..STATE };
+    fn node_with_a_current_index_is_usable() {
         for (probe, is_usable) in [
             (HEALTHY, true),
-            (ProbeResult { state: None, ..HEALTHY }, false),
-            (ProbeResult { state: Some(other_format), ..HEALTHY }, false),
+            (ProbeResult { position: None, ..HEALTHY }, false),
             (ProbeResult { lags: true, ..HEALTHY }, false),
             (ProbeResult { contains_filter: Some(false), ..HEALTHY }, true),
             (ProbeResult { contains_filter: None, ..HEALTHY }, true),
@@ -193,13 +190,12 @@ mod tests {
     #[test]
     fn page_has_the_origin_of_the_server_that_was_asked() {
         let at = |origin, sequence| Position { origin: Origin(origin), sequence };
-        let other = Some(IndexState { position: at(3, 9), ..STATE });
         for (probe, stored, expected) in [
             (HEALTHY, at(1, 7), Some(at(2, 7))),
             (HEALTHY, at(1, 9), Some(at(2, 9))),
             (HEALTHY, at(1, 6), None),
             (HEALTHY, at(2, 9), None),
-            (ProbeResult { state: other, ..HEALTHY }, at(3, 9), Some(at(3, 9))),
+            (ProbeResult { position: Some(at(3, 9)), ..HEALTHY }, at(3, 9), Some(at(3, 9))),
             (ProbeResult { lag: None, ..HEALTHY }, at(1, 7), Some(at(1, 7))),
         ] {
             assert_eq!(probe.page_position(stored), expected, "{stored:?} after {probe:?}");

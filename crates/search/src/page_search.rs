@@ -21,8 +21,8 @@
 
 use std::collections::HashSet;
 
-use chart_index_domain::ChartsetId;
 use chart_index_domain::search::{ChartsetPage, Direction, ListItem, PageRequest, SearchQuery, Sort};
+use chart_index_domain::{ChartsetId, Position};
 use meilisearch_sdk::request::{HttpClient as _, Method};
 use meilisearch_sdk::search::{MatchingStrategies, SearchQuery as SdkQuery, Selectors};
 use serde::Deserialize;
@@ -31,9 +31,9 @@ use crate::document::{ITEM, PRIMARY_KEY};
 use crate::filter::Filter;
 use crate::index_state::{STATE_ID, StateDocument};
 use crate::node::Node;
-use crate::sort_keys::{self, Key, Position, ReadFrom};
+use crate::sort_keys::{self, Key, ReadFrom, SortPosition};
 use crate::transport::Transport;
-use crate::{FORMAT, SearchError, Target, word_codes};
+use crate::{SearchError, Target, word_codes};
 
 const OPERATION: &str = "search chartsets";
 
@@ -189,11 +189,7 @@ impl<'a> PageSearch<'a> {
     }
 
     /// Reads the position and a part of the list in one request.
-    async fn request(
-        &self,
-        node: &Node,
-        window: Window,
-    ) -> Result<(chart_index_domain::Position, SearchResult), SearchError> {
+    async fn request(&self, node: &Node, window: Window) -> Result<(Position, SearchResult), SearchError> {
         let index = node.index(Target::Live);
         let sort = self.sort(window);
         let sort: Vec<&str> = sort.iter().map(String::as_str).collect();
@@ -220,10 +216,9 @@ impl<'a> PageSearch<'a> {
         let request = Method::Post { query: (), body: searches };
         let response = node.transport.request::<(), _, MultiSearchResponse>(&url, request, 200).await;
         let (state, result) = response.map_err(SearchError::from_sdk(OPERATION))?.results;
-        let state = state.hits.into_iter().next().map(StateDocument::parse).transpose();
-        let state = state.map_err(|error| SearchError::invalid_response(OPERATION, error))?;
-        let state = state.filter(|state| state.format == FORMAT).ok_or(SearchError::IndexReplaced)?;
-        Ok((state.position, result))
+        let state = state.hits.first().ok_or(SearchError::IndexReplaced)?;
+        let position = state.position().map_err(|error| SearchError::invalid_response(OPERATION, error))?;
+        Ok((position, result))
     }
 
     fn sort(&self, window: Window) -> Vec<String> {
@@ -237,15 +232,12 @@ impl<'a> PageSearch<'a> {
     }
 
     /// The response as a page, after a check that it has the expected number of chartsets, each once, in order.
-    fn page(
-        &self,
-        (position, result): (chart_index_domain::Position, SearchResult),
-    ) -> Result<ChartsetPage, SearchError> {
+    fn page(&self, (position, result): (Position, SearchResult)) -> Result<ChartsetPage, SearchError> {
         let total = result.total_hits;
         let mut items = Vec::with_capacity(result.hits.len());
         let mut positions = Vec::with_capacity(result.hits.len());
         for hit in result.hits {
-            positions.push(Position { key: hit.key, id: hit.id });
+            positions.push(SortPosition { key: hit.key, id: hit.id });
             items.push(hit.item);
         }
         let page = self.query.page;
@@ -273,8 +265,8 @@ impl<'a> PageSearch<'a> {
 
 #[cfg(test)]
 mod tests {
+    use chart_index_domain::Origin;
     use chart_index_domain::search::After;
-    use chart_index_domain::{Origin, Position};
     use serde_json::json;
 
     use super::*;

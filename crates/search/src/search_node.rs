@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::node_health::{NodeHealth, ProbeResult};
 use crate::page_search::PageSearch;
 use crate::transport::TransportError;
-use crate::{FORMAT, Lag, NodeConfig, SearchConfig, SearchError, Target, metrics};
+use crate::{Lag, NodeConfig, SearchConfig, SearchError, Target, metrics};
 
 /// A node that is searched: its connection, its concurrency limit and its health.
 #[derive(Debug)]
@@ -129,17 +129,17 @@ impl SearchNode {
     ) -> Result<ProbeResult, SearchError> {
         let features = self.node.read_features().await?;
         let contains_filter = features.map(|features| features.get("containsFilter") == Some(&true));
-        let state = self.node.read_state(Target::Live).await?;
-        let unknown = ProbeResult { state, lag: None, age: Duration::ZERO, lags: false, contains_filter };
-        let Some(state) = state.filter(|state| state.format == FORMAT) else { return Ok(unknown) };
-        let lag = Lag::read(changes, state.position, before.and_then(|before| before.lag));
+        let position = self.node.read_position(Target::Live).await?;
+        let unknown = ProbeResult { position, lag: None, age: Duration::ZERO, lags: false, contains_filter };
+        let Some(read_position) = position else { return Ok(unknown) };
+        let lag = Lag::read(changes, read_position, before.and_then(|before| before.lag));
         Ok(match (timeout(self.search_timeout, lag).await, before) {
             (Ok(Ok(lag)), _) => {
                 let age = lag.age();
                 ProbeResult { lag: Some(lag), age, lags: age > max_lag, ..unknown }
             }
             // PostgreSQL is unavailable: assume that nothing has changed since the last probe.
-            (_, Some(before)) => ProbeResult { state: Some(state), contains_filter, ..before },
+            (_, Some(before)) => ProbeResult { position, contains_filter, ..before },
             (_, None) => unknown,
         })
     }

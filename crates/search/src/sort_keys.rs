@@ -237,12 +237,12 @@ impl Visitor<'_> for KeyVisitor {
 
 /// The position of a chartset in a sort, to check the order of a page.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Position {
+pub(crate) struct SortPosition {
     pub(crate) key: Key,
     pub(crate) id: ChartsetId,
 }
 
-impl Position {
+impl SortPosition {
     /// Whether this position comes before the other one in that direction.
     pub(crate) fn is_before(&self, next: &Self, direction: Direction) -> bool {
         let keys = match (&self.key, &next.key) {
@@ -390,7 +390,7 @@ mod tests {
             (&one, 1, &digits, 2, Ascending, false),
             (&digits, 1, &one, 2, Ascending, false),
         ] {
-            let position = |key: &Key, id: u64| Position {
+            let position = |key: &Key, id: u64| SortPosition {
                 key: key.clone(),
                 id: ChartsetId::from_bytes(id.to_be_bytes()),
             };
@@ -403,7 +403,7 @@ mod tests {
         #[test]
         fn names_of_positions_are_decoded(name in "\\PC{0,30}") {
             let name = text::sort_key(&name);
-            let position = Position { key: Key::Digits(digits(&name, usize::MAX)), id: ChartsetId::from_bytes([1; 8]) };
+            let position = SortPosition { key: Key::Digits(digits(&name, usize::MAX)), id: ChartsetId::from_bytes([1; 8]) };
             let expected = ListPosition { value: SortValue::Name(name), id: position.id };
             prop_assert_eq!(position.in_list(Sort::Title), Some(expected));
             prop_assert_eq!(position.in_list(Sort::Bpm), None);

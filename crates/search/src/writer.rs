@@ -1,6 +1,6 @@
 //! Writes to the index of one node.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use chart_index_domain::search::IndexedChartset;
@@ -24,7 +24,7 @@ use crate::settings::SettingDifference;
 use crate::tasks::check_count;
 use crate::transport::Transport;
 use crate::upload::{DOCUMENTS_PER_REQUEST, PUT, Upload};
-use crate::{IndexState, NodeConfig, NodeUrl, Quarantined, SearchError, Target, settings};
+use crate::{NodeConfig, NodeUrl, Quarantined, SearchError, Target, settings};
 
 /// The statuses of finished tasks.
 const FINISHED: [&str; 3] = ["succeeded", "failed", "canceled"];
@@ -53,8 +53,8 @@ pub struct Applied {
 
 /// Writes to the index of one node. Clones share its connections.
 ///
-/// The [`IndexState`] is stored in the node, in a small index beside the index of chartsets: a node that lost
-/// its data, or was restored from an old snapshot, has an old position.
+/// The position of the index in the change feed is stored in the node, in a small index beside the index of
+/// chartsets: a node that lost its data, or was restored from an old snapshot, has an old position.
 #[derive(Debug, Clone)]
 pub struct IndexWriter {
     pub(crate) node: Node,
@@ -75,9 +75,21 @@ impl IndexWriter {
         &self.node.config.url
     }
 
-    /// The state of the live index; `None` where there is no index, or none with a state.
-    pub async fn read_state(&self) -> Result<Option<IndexState>, SearchError> {
-        self.node.read_state(Target::Live).await
+    /// The format of the index: [`FORMAT`](crate::FORMAT), unless it is one of [`Self::earlier_formats`].
+    #[must_use]
+    pub const fn format(&self) -> u32 {
+        self.node.config.format
+    }
+
+    /// The URL of the live index, by which programs of one format coordinate their writes.
+    #[must_use]
+    pub fn index_url(&self) -> String {
+        format!("{}/indexes/{}", self.node.config.url, self.node.uid(Target::Live))
+    }
+
+    /// The position of the live index; `None` where there is no index, or none with a position.
+    pub async fn read_position(&self) -> Result<Option<Position>, SearchError> {
+        self.node.read_position(Target::Live).await
     }
 
     /// Applies changes and waits until searches see them.
@@ -117,8 +129,7 @@ impl IndexWriter {
         Ok(deletions)
     }
 
-    /// Sets the position of the index, and its format to [`FORMAT`](crate::FORMAT). Call it after all changes
-    /// up to the position were applied.
+    /// Sets the position of the index. Call it after all changes up to the position were applied.
     pub async fn set_position(&self, target: Target, position: Position) -> Result<(), SearchError> {
         const OPERATION: &str = "set the position of an index";
         let index = self.node.client.index(self.node.state_uid(target));
@@ -134,7 +145,7 @@ impl IndexWriter {
     /// Creates an empty index with all settings for a rebuild, and deletes that of an interrupted one. The live
     /// index is not changed.
     pub async fn begin_rebuild(&self) -> Result<(), SearchError> {
-        self.delete_rebuild().await?;
+        self.delete_target(Target::Rebuild).await?;
         self.create_index(self.node.state_uid(Target::Rebuild)).await?;
         self.create_index(self.node.uid(Target::Rebuild)).await?;
         self.set_settings(Target::Rebuild).await?;
@@ -149,7 +160,7 @@ impl IndexWriter {
     /// Also when there is no rebuilt index.
     pub async fn finish_rebuild(&self) -> Result<(), SearchError> {
         self.swap().await?;
-        self.delete_rebuild().await
+        self.delete_target(Target::Rebuild).await
     }
 
     /// The number of documents in the index.
@@ -232,6 +243,23 @@ impl IndexWriter {
         self.node.enable_features().await
     }
 
+    /// A writer for each index of an earlier format that the node has.
+    pub async fn earlier_formats(&self) -> Result<Vec<Self>, SearchError> {
+        let stats = self.node.client.get_stats().await;
+        let stats = stats.map_err(SearchError::from_sdk("list the indexes of a node"))?;
+        let prefix = format!("{}_v", self.node.config.index);
+        let format = |uid: &String| uid.strip_prefix(&prefix)?.split('_').next()?.parse().ok();
+        let formats: BTreeSet<u32> = stats.indexes.keys().filter_map(format).collect();
+        let earlier = formats.into_iter().take_while(|format| *format < self.node.config.format);
+        earlier.map(|format| Self::new(&NodeConfig { format, ..self.node.config.clone() })).collect()
+    }
+
+    /// Deletes the index, its position first, and what an interrupted rebuild of it has left.
+    pub async fn delete_index(&self) -> Result<(), SearchError> {
+        self.delete_target(Target::Live).await?;
+        self.delete_target(Target::Rebuild).await
+    }
+
     /// Deletes finished tasks of a certain age from the node's task list: those of this index, and those that
     /// belong to no index because they swapped indexes or deleted tasks.
     pub async fn prune_tasks(&self, older_than: Duration) -> Result<(), SearchError> {
@@ -277,8 +305,9 @@ impl IndexWriter {
         self.wait_for_task("create an index", task).await
     }
 
-    async fn delete_rebuild(&self) -> Result<(), SearchError> {
-        for uid in [self.node.state_uid(Target::Rebuild), self.node.uid(Target::Rebuild)] {
+    /// Deletes an index, its position first.
+    async fn delete_target(&self, target: Target) -> Result<(), SearchError> {
+        for uid in [self.node.state_uid(target), self.node.uid(target)] {
             let task = self.node.client.delete_index(uid).await;
             match self.wait_for_task("delete an index", task).await {
                 Err(error) if error.is_index_not_found() => {}

@@ -45,6 +45,7 @@ mod folding;
 mod hash_filters;
 mod import;
 mod incremental_ingest;
+mod index_locks;
 mod indexed_chartsets;
 #[cfg(test)]
 mod lookup_plan_tests;
@@ -54,7 +55,6 @@ mod migration;
 #[cfg(test)]
 mod migration_tests;
 mod newest_chart;
-mod node_locks;
 mod packs;
 mod page_reads;
 mod pooled_connection;
@@ -96,9 +96,9 @@ pub use export_snapshot::{ExportSnapshot, SnapshotSize};
 pub use hash_filters::{HashFilterState, NewHashFilter};
 pub use import::{ImportOutcome, ImportedChartset, StoredNumbers};
 pub use incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedChartset};
+pub use index_locks::{IndexLocks, IndexRole};
 pub use indexed_chartsets::ShownCount;
 pub use lookups::{KnownChart, RoxFile};
-pub use node_locks::{NodeLocks, NodeRole};
 pub use postgres_search::PostgresSearch;
 pub use preview_backfill::PreviewState;
 pub use put_chartset::{PutEffect, PutOutcome};

@@ -80,8 +80,8 @@ impl StoreArguments {
 /// Where a command that runs for long serves its metrics.
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArguments {
-    /// Address on which `/metrics` and `/livez` are served while the command runs, e.g. `127.0.0.1:9091`.
-    /// Without it there is no listener
+    /// Address on which `/metrics`, `/livez` and `/readyz` are served while the command runs, e.g.
+    /// `127.0.0.1:9091`. Without it there is no listener
     #[arg(long, env = "METRICS_LISTEN", value_name = "ADDRESS")]
     metrics_listen: Option<SocketAddr>,
 }
@@ -96,6 +96,11 @@ impl Command {
             | Self::Rebuild { metrics, .. } => metrics.metrics_listen,
             _ => None,
         }
+    }
+
+    /// Whether the command follows the catalogue for as long as it runs.
+    pub(crate) const fn follows(&self) -> bool {
+        matches!(self, Self::Follow { .. } | Self::Sync { follow: true, .. })
     }
 }
 

@@ -13,25 +13,32 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::metrics::BacklogGauges;
+use crate::metrics_listener::Readiness;
 use crate::search::{Follower, NodePosition};
 use crate::{change_feed, filter};
 
-/// How often the gauges are set.
+/// How often the gauges and the readiness are set.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Follows the catalogue with any number of search nodes. Each is independent, and retried when it fails. The
-/// sampler decides which passes have a span. Never returns without an error.
+/// sampler decides which passes have a span. It is ready once every node was reached and has an index. Never
+/// returns without an error.
 ///
 /// # Errors
 /// A task panicked.
-pub(crate) async fn follow(store: &Store, writers: Vec<IndexWriter>, sampler: Sampler) -> Result<()> {
+pub(crate) async fn follow(
+    store: &Store,
+    writers: Vec<IndexWriter>,
+    sampler: Sampler,
+    readiness: Readiness,
+) -> Result<()> {
     let (last_number, numbers) = watch::channel(0);
     let followers = Follower::of_nodes(store, writers, sampler);
     let positions = followers.iter().map(Follower::position).collect();
     let mut tasks = JoinSet::new();
     tasks.spawn(change_feed::follow(store.clone(), last_number));
     tasks.spawn(filter::follow(store.clone()));
-    tasks.spawn(set_gauges(store.clone(), positions));
+    tasks.spawn(observe(store.clone(), positions, readiness));
     for follower in followers {
         tasks.spawn(follower.follow(numbers.clone()));
     }
@@ -41,13 +48,15 @@ pub(crate) async fn follow(store: &Store, writers: Vec<IndexWriter>, sampler: Sa
     }
 }
 
-/// Sets the gauges of the changes without a number and, with nodes, of the changes that these lack. They have
-/// no value while PostgreSQL is unavailable: the passes report it, which fail as well.
-async fn set_gauges(store: Store, positions: Vec<NodePosition>) -> Infallible {
+/// Sets the readiness, and the gauges of the changes without a number and, with nodes, of the changes that
+/// these lack. The gauges have no value while PostgreSQL is unavailable: the passes report it, which fail as
+/// well.
+async fn observe(store: Store, positions: Vec<NodePosition>, readiness: Readiness) -> Infallible {
     let feed = BacklogGauges::of_change_feed(&meter());
     let nodes = BacklogGauges::of_nodes(&meter());
     let mut lags = vec![None; positions.len()];
     loop {
+        readiness.set(positions.iter().all(|position| position.get().is_some()));
         feed.set(store.pending_changes().await.ok());
         nodes.set(greatest_backlog(&store, &positions, &mut lags).await.unwrap_or_default());
         tokio::time::sleep(INTERVAL).await;

@@ -36,6 +36,7 @@ use tokio::runtime::Runtime;
 use crate::cli::{Cli, Command, RemovalsCommand};
 use crate::export::ExportOptions;
 use crate::ingest::{Completion, IngestOptions};
+use crate::metrics_listener::Readiness;
 
 /// The exit code after SIGINT or SIGTERM: that of shells for SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -81,8 +82,9 @@ fn error_message(error: &anyhow::Error) -> String {
 }
 
 async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
+    let readiness = Readiness::new(!cli.command.follows());
     let _metrics_listener = match cli.command.metrics_listen() {
-        Some(address) => Some(metrics_listener::start(address, telemetry.scrape()).await?),
+        Some(address) => Some(metrics_listener::start(address, telemetry.scrape(), readiness.clone()).await?),
         None => None,
     };
     let sampler = telemetry.sampler();
@@ -121,7 +123,8 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
         Command::Restore { entry } => removal::restore(&store()?, entry).await?,
         Command::Follow { meilisearch, .. } | Command::Sync { meilisearch, follow: true, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);
-            return until_signalled(follow::follow(&store, writers, sampler), SYNC_INTERRUPTED, None).await;
+            let work = follow::follow(&store, writers, sampler, readiness);
+            return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }
         Command::Sync { meilisearch, follow: false, .. } => {
             let (store, writers) = (store()?, search::writers(&meilisearch)?);

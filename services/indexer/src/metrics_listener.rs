@@ -1,8 +1,10 @@
-//! `METRICS_LISTEN`: serves `/metrics` and `/livez` while a command runs.
+//! `METRICS_LISTEN`: serves `/metrics`, `/livez` and `/readyz` while a command runs.
 
 use std::future;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -22,21 +24,39 @@ const MAX_CONNECTIONS: NonZeroU32 = NonZeroU32::new(64).expect("64 is not zero")
 /// Maximum time to receive the head of a request, and in which a client reads nothing of its response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Whether `/readyz` is 200. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Readiness(Arc<AtomicBool>);
+
+impl Readiness {
+    pub(crate) fn new(is_ready: bool) -> Self {
+        Self(Arc::new(AtomicBool::new(is_ready)))
+    }
+
+    pub(crate) fn set(&self, is_ready: bool) {
+        self.0.store(is_ready, Ordering::Relaxed);
+    }
+}
+
 /// Starts to serve the metrics on this address. Dropping the handle stops it.
 ///
 /// # Errors
 /// The address cannot be used.
-pub(crate) async fn start(address: SocketAddr, scrape: Scrape) -> Result<AbortOnDropHandle<()>> {
+pub(crate) async fn start(
+    address: SocketAddr,
+    scrape: Scrape,
+    readiness: Readiness,
+) -> Result<AbortOnDropHandle<()>> {
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("METRICS_LISTEN: cannot listen on {address}"))?;
     // Programs that start a command read this line, like the corresponding line of chart-index.
     let address = listener.local_addr().context("get the address of a listener")?;
     tracing::info!(listener = "metrics", %address, "listening");
-    Ok(AbortOnDropHandle::new(tokio::spawn(serve(listener, scrape))))
+    Ok(AbortOnDropHandle::new(tokio::spawn(serve(listener, routes(scrape, readiness)))))
 }
 
-async fn serve(listener: TcpListener, scrape: Scrape) {
+async fn serve(listener: TcpListener, routes: Router) {
     let config = ServerConfig {
         max_connections: MAX_CONNECTIONS,
         max_connections_per_peer: MAX_CONNECTIONS,
@@ -45,14 +65,26 @@ async fn serve(listener: TcpListener, scrape: Scrape) {
         drain_delay: Duration::ZERO,
         shutdown_grace: Duration::ZERO,
     };
-    let workers = vec![Worker::on_current_runtime(HttpService::private(routes(scrape)))];
+    let workers = vec![Worker::on_current_runtime(HttpService::private(routes))];
     let server =
         Server { listener, workers, config, trusted_proxies: TrustedProxies::default(), meter: None };
     server.serve(future::pending()).await;
 }
 
-fn routes(scrape: Scrape) -> Router {
-    Router::new().route("/livez", get(async || "ok\n")).route("/metrics", get(metrics)).with_state(scrape)
+fn routes(scrape: Scrape, readiness: Readiness) -> Router {
+    Router::new()
+        .route("/metrics", get(metrics))
+        .with_state(scrape)
+        .route("/readyz", get(readyz))
+        .with_state(readiness)
+        .route("/livez", get(async || "ok\n"))
+}
+
+async fn readyz(State(Readiness(is_ready)): State<Readiness>) -> Result<&'static str, ApiError> {
+    if is_ready.load(Ordering::Relaxed) {
+        return Ok("ok\n");
+    }
+    Err(ApiError::Unavailable("a search node has no index yet, or was not reached yet".into()))
 }
 
 async fn metrics(State(scrape): State<Scrape>) -> Result<Response, ApiError> {

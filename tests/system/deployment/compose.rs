@@ -78,9 +78,9 @@ fn services_are_checked_and_start_in_order() {
     for (name, service) in &services {
         let is_one_shot = ONE_SHOT.contains(&name.as_str());
         assert_eq!(service["restart"] == "no", is_one_shot, "{name}");
-        // The indexer and the image of the collector have no program for a check.
+        // The image of the collector has no program for a check.
         let is_checked = service["healthcheck"]["test"].is_array();
-        assert_eq!(is_checked, !is_one_shot && name != "sync" && name != "otel-collector", "{name}");
+        assert_eq!(is_checked, !is_one_shot && name != "otel-collector", "{name}");
         let dependencies = service["depends_on"].as_object().into_iter().flatten();
         for (dependency, condition) in dependencies {
             let is_one_shot = ONE_SHOT.contains(&dependency.as_str());

@@ -1,4 +1,4 @@
-//! The programs before and after a migration: one version is this build, the other is built from the history.
+//! The programs before and after an upgrade: one version is this build, the other is built from the history.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,6 +15,9 @@ const LATER_MIGRATION: [(&str, &str); 2] = [
     ("9999_later.up.sql", "ALTER TABLE charts ADD COLUMN later text NOT NULL DEFAULT '';"),
     ("9999_later.down.sql", "ALTER TABLE charts DROP COLUMN later;"),
 ];
+
+/// The file with the format of the search index.
+const INDEX_FORMAT: &str = "crates/search/src/index_state.rs";
 
 /// Two versions of the programs, of which the newer one has one more migration.
 pub(crate) struct Versions {
@@ -42,12 +45,24 @@ impl Versions {
         }
         println!("NO EARLIER VERSION: there is only one migration");
         println!("upgrade: from this version to one with a later migration");
+        Self::this_and_a_later_one()
+    }
+
+    /// This version, and one with a later migration and the next format of the search index.
+    pub(crate) fn this_and_a_later_one() -> Self {
+        let cache = cache_folder().join("versions");
         let source = cache.join("later");
         extract("HEAD", &source);
         for (name, statement) in LATER_MIGRATION {
             fs::write(source.join(MIGRATIONS).join(name), statement).expect("the source can be changed");
         }
-        Self { old: this, new: Programs::build(&source, &cache) }
+        let file = source.join(INDEX_FORMAT);
+        let code = fs::read_to_string(&file).expect("the source can be read");
+        let (before, rest) = code.split_once("FORMAT: u32 = ").expect("a format");
+        let (format, after) = rest.split_once(';').expect("a format");
+        let next = format.parse::<u32>().expect("a number") + 1;
+        fs::write(&file, format!("{before}FORMAT: u32 = {next};{after}")).expect("the source can be changed");
+        Self { old: Programs { folder: None }, new: Programs::build(&source, &cache) }
     }
 }
 

@@ -5,16 +5,17 @@ use std::time::Duration;
 use chart_index_tests::{PrivateMeilisearch, PrivatePostgres, within};
 use reqwest::Method;
 
-use crate::support::{Catalogue, run, start_node};
+use crate::support::{Catalogue, INDEX, run, start_node};
 
 /// A timeout that no passing test reaches.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Sends a request to a node and waits until all of its tasks are finished.
-async fn request(node: &PrivateMeilisearch, method: Method, path: &str, body: &'static str) {
+async fn request(node: &PrivateMeilisearch, method: Method, path: &str, body: &str) {
     let http = chart_index_tests::http_client_builder().build().unwrap();
     let request = http.request(method, format!("{}{path}", node.url()));
-    let response = request.header("content-type", "application/json").body(body).send().await.unwrap();
+    let response =
+        request.header("content-type", "application/json").body(body.to_owned()).send().await.unwrap();
     assert!(response.status().is_success(), "{path}: {}", response.text().await.unwrap());
     let unfinished = format!("{}/tasks?statuses=enqueued,processing", node.url());
     loop {
@@ -31,7 +32,7 @@ async fn request(node: &PrivateMeilisearch, method: Method, path: &str, body: &'
 async fn verify_lists_the_differing_chartsets() {
     let catalogue = Catalogue::synced(30).await;
     let ids = catalogue.ids();
-    let path = format!("/indexes/chartsets/documents/{}", ids[0]);
+    let path = format!("/indexes/{INDEX}/documents/{}", ids[0]);
     request(&catalogue.nodes[0], Method::DELETE, &path, "").await;
     // These changes bypass the change feed, which the programs never do.
     let _ = catalogue.database.psql(&format!("UPDATE chartsets SET title = 'x' WHERE id = '{}'", ids[1]));
@@ -62,9 +63,9 @@ async fn verify_lists_the_differing_chartsets() {
 async fn failed_task_is_an_error() {
     let catalogue = Catalogue::synced(5).await;
     let node = &catalogue.nodes[0];
-    request(node, Method::DELETE, "/indexes/chartsets", "").await;
+    request(node, Method::DELETE, &format!("/indexes/{INDEX}"), "").await;
     // An index with another primary key rejects the documents.
-    request(node, Method::POST, "/indexes", r#"{"uid":"chartsets","primaryKey":"name"}"#).await;
+    request(node, Method::POST, "/indexes", &format!(r#"{{"uid":"{INDEX}","primaryKey":"name"}}"#)).await;
     catalogue.write_sets(5, "changed");
     catalogue.ingest();
     let sync = catalogue.try_run(&["sync"]);
@@ -149,7 +150,8 @@ async fn change_that_is_lost_during_its_pass_requires_a_rebuild() {
     catalogue.write_sets(5, "lost");
     let mut ingest = catalogue.start(&["ingest", &catalogue.library.argument()]);
     let http = chart_index_tests::http_client_builder().build().unwrap();
-    let writes = "tasks?indexUids=chartsets&types=documentAdditionOrUpdate&statuses=enqueued,processing";
+    let writes =
+        format!("tasks?indexUids={INDEX}&types=documentAdditionOrUpdate&statuses=enqueued,processing");
     let writes = format!("{}/{writes}", node.url());
     within(TIMEOUT, async || {
         let tasks = http.get(&writes).send().await.unwrap().bytes().await.unwrap();
@@ -182,7 +184,7 @@ async fn verify_lists_the_differing_settings() {
     let catalogue = Catalogue::synced(3).await;
     let node = &catalogue.nodes[0];
     let settings = r#"{"searchCutoffMs":7,"rankingRules":["words"],"distinctAttribute":"titleKey"}"#;
-    request(node, Method::PATCH, "/indexes/chartsets/settings", settings).await;
+    request(node, Method::PATCH, &format!("/indexes/{INDEX}/settings"), settings).await;
     request(node, Method::PATCH, "/experimental-features", r#"{"legacySearch":false}"#).await;
     let verify = catalogue.try_run(&["verify", "--search"]);
     assert_eq!(verify.code, Some(1), "{}", verify.stdout);
@@ -201,21 +203,41 @@ async fn verify_lists_the_differing_settings() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
-async fn sync_rebuilds_older_formats_and_rejects_newer_ones() {
+async fn unused_index_of_an_earlier_format_is_deleted() {
     let catalogue = Catalogue::synced(5).await;
-    let path = "/indexes/chartsets_state/documents";
-    let newer = r#"[{"id":"state","position":"1","format":4000000000}]"#;
-    request(&catalogue.nodes[0], Method::POST, path, newer).await;
-    let sync = catalogue.try_run(&["sync"]);
-    assert_eq!(sync.code, Some(1), "{}", sync.stdout);
-    assert!(sync.stderr.contains("newer format"), "{}", sync.stderr);
-    // A downgrade requires an explicit rebuild.
-    catalogue.run(&["rebuild"]);
-    catalogue.assert_equal();
-    let older = r#"[{"id":"state","checkpoint":"1","format":1}]"#;
-    request(&catalogue.nodes[0], Method::POST, path, older).await;
+    let node = &catalogue.nodes[0];
+    let http = chart_index_tests::http_client_builder().build().unwrap();
+    let get = async |path: &str| http.get(format!("{}{path}", node.url())).send().await.unwrap();
+    let position = get(&format!("/indexes/{INDEX}_state/documents/state")).await.text().await.unwrap();
+    for index in ["chartsets_v1", "chartsets_v4000000000"] {
+        for (uid, document) in [(format!("{index}_state"), &*position), (index.to_owned(), r#"{"id":"a"}"#)] {
+            request(node, Method::POST, &format!("/indexes/{uid}/documents?primaryKey=id"), document).await;
+        }
+    }
+    let indexes = async || {
+        let all: serde_json::Value =
+            serde_json::from_slice(&get("/stats").await.bytes().await.unwrap()).unwrap();
+        let mut uids: Vec<String> = all["indexes"].as_object().unwrap().keys().cloned().collect();
+        uids.sort();
+        uids
+    };
+    let mut own_and_later =
+        [INDEX, &format!("{INDEX}_state"), "chartsets_v4000000000", "chartsets_v4000000000_state"];
+    let earlier = ["chartsets_v1", "chartsets_v1_state"];
+    let mut all = [&earlier[..], &own_and_later].concat();
+    all.sort_unstable();
+    own_and_later.sort_unstable();
+    // Without changes it may be in use.
+    catalogue.run(&["sync"]);
+    assert_eq!(indexes().await, all);
+    catalogue.write_set(0, "changed");
+    catalogue.ingest();
+    catalogue.run(&["sync"]);
+    assert_eq!(indexes().await, all);
+    catalogue.database.psql("UPDATE catalogue_changes SET changed_at_ms = changed_at_ms - 3600000");
     let sync = catalogue.run(&["sync"]);
-    assert!(sync.contains("the index has an older format, rebuilding"), "{sync}");
+    assert!(sync.contains("deleted the index of format 1, which nothing uses"), "{sync}");
+    assert_eq!(indexes().await, own_and_later);
     catalogue.assert_equal();
 }
 

@@ -1,4 +1,4 @@
-//! The metrics of `follow`, at `/metrics`.
+//! The metrics and the readiness of `follow`.
 #![expect(clippy::float_cmp, reason = "counts have exact representations")]
 
 use std::time::Duration;
@@ -55,4 +55,24 @@ async fn follow_reports_passes_documents_and_lag() {
 
     follower.terminate();
     assert_eq!(follower.wait(), Some(130));
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
+async fn follow_is_ready_once_every_node_has_an_index() {
+    let catalogue = Catalogue::synced(3).await;
+    catalogue.nodes[0].kill();
+    let start = || RunningIndexer::start(&mut catalogue.command(&["follow"]));
+    let status = async |follower: &RunningIndexer| follower.client().get("/readyz").await.status.as_u16();
+    let becomes_ready = async |follower: &RunningIndexer| {
+        within(TIMEOUT, async || (status(follower).await == 200).then_some(())).await;
+    };
+    let first = start();
+    assert_eq!(status(&first).await, 503, "the node was not reached");
+    catalogue.nodes[0].restart();
+    becomes_ready(&first).await;
+    // An orchestrator ends the first one when the second one is ready, which waits for its locks until then.
+    let second = start();
+    becomes_ready(&second).await;
+    assert_eq!(status(&first).await, 200);
 }

@@ -7,6 +7,9 @@ use chart_index_tests::{
     ChartSpec, IndexerRun, Library, PrivateMeilisearch, PrivatePostgres, TestDatabase, indexer_command,
 };
 
+/// The index of this version.
+pub(crate) const INDEX: &str = "chartsets_v4";
+
 /// A timeout that no passing test reaches.
 const TIMEOUT: Duration = Duration::from_mins(1);
 

@@ -8,8 +8,8 @@ use chart_index_domain::search::{
 };
 use chart_index_domain::{KeyCount, Origin, Position, ReadError};
 use chart_index_search::{
-    Applied, FORMAT, IndexBatch, IndexState, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig,
-    SearchError, Target, UnsupportedQuery,
+    Applied, IndexBatch, IndexWriter, MeilisearchEngine, NodeConfig, SearchConfig, SearchError, Target,
+    UnsupportedQuery,
 };
 use chart_index_tests::PrivateMeilisearch;
 use futures_util::future::join_all;
@@ -178,7 +178,7 @@ async fn missing_index_is_an_error_of_writes() {
         async |_| {},
         async |config| {
             let writer = IndexWriter::new(config).unwrap();
-            assert_eq!(writer.read_state().await.unwrap(), None);
+            assert_eq!(writer.read_position().await.unwrap(), None);
             let put = numbered(1);
             let error = writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[] }).await.unwrap_err();
             assert!(error.is_index_not_found(), "{error}");
@@ -198,7 +198,7 @@ async fn apply_changes(config: &NodeConfig) {
     writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[id(1), id(99)] }).await.unwrap();
     let position = Position { origin: Origin(u64::MAX), sequence: (1 << 53) - 1 };
     writer.set_position(Target::Live, position).await.unwrap();
-    assert_eq!(writer.read_state().await.unwrap(), Some(IndexState { position, format: FORMAT }));
+    assert_eq!(writer.read_position().await.unwrap(), Some(position));
     assert_eq!(writer.compare(Target::Live, &[id(1), id(2)], &put).await.unwrap(), []);
     assert_eq!(writer.count(Target::Live).await.unwrap(), 6);
 }
@@ -219,7 +219,7 @@ async fn too_large_chartset_is_quarantined() {
         writer.record_quarantine(Target::Live, &[], &written, &applied.rejected).await.unwrap();
         let quarantined = writer.read_quarantined(Target::Live).await.unwrap();
         assert_eq!(quarantined, [rejected]);
-        assert!(writer.read_state().await.unwrap().is_some());
+        assert!(writer.read_position().await.unwrap().is_some());
 
         put[1].keywords.tags.clear();
         let applied = writer.apply(Target::Live, &IndexBatch { put: &put[1..2], delete: &[] }).await.unwrap();
@@ -235,8 +235,8 @@ async fn too_large_chartset_is_quarantined() {
 async fn failed_task_is_an_error() {
     let prepare = async |config: &NodeConfig| {
         let foreign = json!([{ "other": 1 }]);
-        let path = "/indexes/chartsets/documents?primaryKey=other";
-        assert_eq!(send(config.url.as_str(), "POST", path, &foreign).await.status, 202);
+        let path = format!("/indexes/{}/documents?primaryKey=other", config.index_uid());
+        assert_eq!(send(config.url.as_str(), "POST", &path, &foreign).await.status, 202);
         let writer = IndexWriter::new(config).unwrap();
         while writer.count(Target::Live).await.unwrap_or(0) == 0 {}
     };
@@ -315,7 +315,7 @@ async fn record_busy() {
     let config = NodeConfig::new(server.url().parse().unwrap(), None);
     fill(&config, &numbered(2_000), 41).await;
     let path = "/multi-search";
-    let body = json!({ "queries": [{ "indexUid": config.index, "q": "title", "hitsPerPage": 1_000 }] });
+    let body = json!({ "queries": [{ "indexUid": config.index_uid(), "q": "title", "hitsPerPage": 1_000 }] });
     loop {
         let url = server.url();
         let responses = join_all((0..64).map(|_| send(&url, "POST", path, &body))).await;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chart_index_search::NodeConfig;
+use chart_index_search::{FORMAT, NodeConfig};
 use chart_index_tests::PrivateMeilisearch;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -190,7 +190,7 @@ impl Exchange {
 
     /// Whether it sends documents to the index of chartsets.
     pub(crate) fn sends_documents(&self) -> bool {
-        self.method == "POST" && self.path.starts_with("/indexes/chartsets/documents?")
+        self.method == "POST" && self.path.starts_with(&format!("/indexes/chartsets_v{FORMAT}/documents?"))
     }
 
     fn reads_unfinished_task(&self) -> bool {

@@ -37,7 +37,7 @@ impl Server {
     pub(crate) async fn close(self) {
         let client = chart_index_tests::http_client_builder().build().unwrap();
         for suffix in ["", "_state", "_rebuild", "_rebuild_state"] {
-            let url = format!("{}/indexes/{}{suffix}", self.config.url, self.config.index);
+            let url = format!("{}/indexes/{}{suffix}", self.config.url, self.config.index_uid());
             let mut request = client.delete(url);
             if let Ok(key) = std::env::var("MEILISEARCH_API_KEY") {
                 request = request.header("Authorization", format!("Bearer {key}"));

@@ -2,7 +2,7 @@
 
 use chart_index_domain::search::ListItem;
 use chart_index_domain::{PublicSource, SourceKind, SourceRef};
-use chart_index_search::{DifferenceKind, FORMAT, IndexBatch, IndexState, IndexWriter, SearchError, Target};
+use chart_index_search::{DifferenceKind, IndexBatch, IndexWriter, SearchError, Target};
 use chart_index_tests::PrivateMeilisearch;
 use serde_json::json;
 
@@ -49,14 +49,13 @@ async fn documents_are_read_back_exactly() {
 async fn writes_are_counted_and_compared() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();
-    assert_eq!(writer.read_state().await.unwrap(), None);
+    assert_eq!(writer.read_position().await.unwrap(), None);
     rebuild(&writer, &numbered(3), position(5)).await;
-    let state = |sequence| Some(IndexState { position: position(sequence), format: FORMAT });
-    assert_eq!(writer.read_state().await.unwrap(), state(5));
+    assert_eq!(writer.read_position().await.unwrap(), Some(position(5)));
     let put = [titled(2, "new title"), titled(9, "nine")];
     writer.apply(Target::Live, &IndexBatch { put: &put, delete: &[id(1), id(77)] }).await.unwrap();
     writer.set_position(Target::Live, position(6)).await.unwrap();
-    assert_eq!(writer.read_state().await.unwrap(), state(6));
+    assert_eq!(writer.read_position().await.unwrap(), Some(position(6)));
     assert_eq!(writer.count(Target::Live).await.unwrap(), 3);
     let ids = [id(1), id(2), id(3), id(9), id(10)];
     let shown = [titled(1, "one"), put[0].clone(), titled(9, "9")];
@@ -111,8 +110,11 @@ async fn failed_task_is_an_error() {
     writer.set_position(Target::Rebuild, position(1)).await.unwrap();
     writer.finish_rebuild().await.unwrap();
     // A document of another program, with another primary key.
-    let url =
-        format!("{}/indexes/{}_rebuild/documents?primaryKey=other", server.config.url, server.config.index);
+    let url = format!(
+        "{}/indexes/{}_rebuild/documents?primaryKey=other",
+        server.config.url,
+        server.config.index_uid()
+    );
     let client = chart_index_tests::http_client_builder().build().unwrap();
     let body = json!([{ "other": 1 }]).to_string();
     let response =
@@ -146,7 +148,7 @@ async fn changed_settings_are_found_and_restored() {
     let writer = fill(&server.config, &numbered(1), 1).await;
     assert_eq!(writer.find_setting_differences().await.unwrap(), []);
     let client = chart_index_tests::http_client_builder().build().unwrap();
-    let settings = format!("{}/indexes/{}/settings", server.config.url, server.config.index);
+    let settings = format!("{}/indexes/{}/settings", server.config.url, server.config.index_uid());
     for (route, other) in [
         (settings.clone(), json!({ "searchCutoffMs": 1 })),
         (settings, json!({ "rankingRules": ["words"] })),
@@ -166,7 +168,7 @@ async fn changed_settings_are_found_and_restored() {
 async fn finished_tasks_are_pruned() {
     let server = Server::find();
     let writer = fill(&server.config, &numbered(1), 1).await;
-    let tasks = format!("{}/tasks?indexUids={}_rebuild", server.config.url, server.config.index);
+    let tasks = format!("{}/tasks?indexUids={}_rebuild", server.config.url, server.config.index_uid());
     let client = chart_index_tests::http_client_builder().build().unwrap();
     let total = async || {
         let body = client.get(&tasks).send().await.unwrap().bytes().await.unwrap();

@@ -2,8 +2,9 @@
 //! in sync with PostgreSQL.
 //!
 //! Each node is independent: it has its own index with its own position in the change feed, and its own
-//! writers. Three locks per node coordinate these. They are advisory locks of PostgreSQL, keyed by the URL of
-//! the node:
+//! writers. So is each index format on a node: a new version builds and follows an index of its own beside that
+//! of an earlier version. Three locks per index coordinate its writers. They are advisory locks of PostgreSQL,
+//! keyed by the URL of the index:
 //!
 //! | Lock | Held by | For | So that |
 //! |---|---|---|---|
@@ -42,6 +43,7 @@
 //!   Meilisearch has no conditional writes. If it arrived after those of the next writer, `verify --search`
 //!   would find the difference.
 
+mod earlier_formats;
 mod node;
 mod pass;
 mod rebuild;

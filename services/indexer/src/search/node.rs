@@ -3,10 +3,9 @@
 use std::io::Write;
 
 use anyhow::{Context, Result};
-use chart_index_domain::ChartsetId;
 use chart_index_domain::search::IndexedChartset;
 use chart_index_search::{Applied, IndexBatch, IndexWriter, Quarantined, SearchError, Target};
-use chart_index_store::{NodeLocks, NodeRole, Store};
+use chart_index_store::{IndexLocks, IndexRole, Store};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -14,25 +13,25 @@ use tracing::Instrument;
 /// than one of them, while the next ones are read from PostgreSQL.
 const MAX_BATCHES_IN_FLIGHT: usize = 8;
 
-/// A node, with the locks that this process holds on it.
+/// A node, with the locks that this process holds on its index.
 pub(crate) struct Node {
     pub(crate) store: Store,
     pub(crate) writer: IndexWriter,
-    pub(crate) locks: NodeLocks,
+    pub(crate) locks: IndexLocks,
 }
 
 impl Node {
     /// Connects without acquiring a lock.
     pub(crate) async fn connect(store: &Store, writer: &IndexWriter) -> Result<Self> {
-        let locks = store.node_locks(writer.node_url().as_str()).await?;
+        let locks = store.index_locks(&writer.index_url()).await?;
         Ok(Self { store: store.clone(), writer: writer.clone(), locks })
     }
 
-    /// Runs `work` under the lock [`NodeRole::Write`]. After an error the caller must drop the locks.
+    /// Runs `work` under the lock [`IndexRole::Write`]. After an error the caller must drop the locks.
     pub(crate) async fn with_write_lock<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        self.locks.acquire(NodeRole::Write).await?;
+        self.locks.acquire(IndexRole::Write).await?;
         let result = self.locks.while_held(work).await??;
-        self.locks.release(NodeRole::Write).await?;
+        self.locks.release(IndexRole::Write).await?;
         Ok(result)
     }
 
@@ -76,46 +75,39 @@ pub(crate) struct Batches<'a> {
     node: &'a Node,
     target: Target,
     /// Dropping it cancels the batches.
-    in_flight: JoinSet<Result<(Written, Applied), SearchError>>,
-    written: Written,
+    in_flight: JoinSet<Result<Applied, SearchError>>,
     rejected: Vec<Quarantined>,
 }
 
 impl<'a> Batches<'a> {
     pub(crate) fn new(node: &'a Node, target: Target) -> Self {
-        Self { node, target, in_flight: JoinSet::new(), written: Written::default(), rejected: Vec::new() }
+        Self { node, target, in_flight: JoinSet::new(), rejected: Vec::new() }
     }
 
     /// Sends a batch, when fewer than [`MAX_BATCHES_IN_FLIGHT`] are in flight.
-    pub(crate) async fn send(&mut self, put: Vec<IndexedChartset>, delete: Vec<ChartsetId>) -> Result<()> {
+    pub(crate) async fn send(&mut self, put: Vec<IndexedChartset>) -> Result<()> {
         while self.in_flight.len() >= MAX_BATCHES_IN_FLIGHT {
             self.join_next().await?;
         }
         self.node.locks.check().await?;
         let (writer, target) = (self.node.writer.clone(), self.target);
-        let apply = async move {
-            let applied = writer.apply(target, &IndexBatch { put: &put, delete: &delete }).await?;
-            let put = put.len() - applied.rejected.len();
-            Ok((Written { put: put as u64, deleted: delete.len() as u64 }, applied))
-        };
+        let apply = async move { writer.apply(target, &IndexBatch { put: &put, delete: &[] }).await };
         self.in_flight.spawn(apply.in_current_span());
         Ok(())
     }
 
-    /// Waits for all batches. Returns what was written, and the chartsets that the node rejected.
-    pub(crate) async fn finish(mut self) -> Result<(Written, Vec<Quarantined>)> {
+    /// Waits for all batches. Returns the chartsets that the node rejected.
+    pub(crate) async fn finish(mut self) -> Result<Vec<Quarantined>> {
         while !self.in_flight.is_empty() {
             self.join_next().await?;
         }
         self.node.warn_rejected(&self.rejected)?;
-        Ok((self.written, self.rejected))
+        Ok(self.rejected)
     }
 
     async fn join_next(&mut self) -> Result<()> {
         if let Some(done) = self.in_flight.join_next().await {
-            let (written, applied) = done??;
-            self.written += written;
-            self.rejected.extend(applied.rejected);
+            self.rejected.extend(done??.rejected);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::{Result, bail, ensure};
 use chart_index_domain::{ChartsetId, Position};
 use chart_index_search::{IndexWriter, Target};
-use chart_index_store::{NodeRole, Store};
+use chart_index_store::{IndexRole, Store};
 
 use crate::report::{Progress, plural};
 use crate::search::node::{Batches, Node};
@@ -38,27 +38,28 @@ async fn rebuild_one(store: &Store, writer: &IndexWriter) -> Result<()> {
     Box::pin(rebuild_node(&Node::connect(store, writer).await?, &mut progress)).await
 }
 
-/// Rebuilds the index of a node on which this process does not hold [`NodeRole::Write`].
+/// Rebuilds the index of a node on which this process does not hold [`IndexRole::Write`].
 ///
 /// If it is interrupted, the live index is either the complete old one or the complete new one. After an error
 /// the caller must drop the locks.
 pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result<()> {
     ensure!(
-        node.locks.try_acquire(NodeRole::Rebuild).await?,
+        node.locks.try_acquire(IndexRole::Rebuild).await?,
         "another process is already rebuilding the index of this node"
     );
-    let (start, sets) = node.locks.while_held(fill(node, progress)).await??;
+    let start = node.locks.while_held(fill(node, progress)).await??;
     progress.finish();
     // First most changes made in the meantime, while `sync` still follows the live index; then the rest under
     // its lock.
     let position = node.locks.while_held(catch_up(node, Target::Rebuild, start)).await??;
     let position = node.with_write_lock(swap(node, position)).await?;
-    node.locks.release(NodeRole::Rebuild).await?;
+    node.locks.release(IndexRole::Rebuild).await?;
+    let sets = node.writer.count(Target::Live).await?;
     node.print(format_args!("rebuilt with {}, position {position}", plural(sets, "chartset")))
 }
 
-/// Fills a new index with all listed chartsets. Returns its position and the number of chartsets.
-async fn fill(node: &Node, progress: &mut Progress) -> Result<(Position, u64)> {
+/// Fills a new index with all listed chartsets. Returns its position.
+async fn fill(node: &Node, progress: &mut Progress) -> Result<Position> {
     node.writer.begin_rebuild().await?;
     // Read before the first chartset, so that all later changes come after this position.
     let position = node.store.feed_position().await?;
@@ -69,17 +70,17 @@ async fn fill(node: &Node, progress: &mut Progress) -> Result<(Position, u64)> {
         let Some(last) = sets.last() else { break };
         after = Some(last.chartset.id);
         let count = sets.len() as u64;
-        batches.send(sets, Vec::new()).await?;
+        batches.send(sets).await?;
         progress.advance_by(count);
     }
-    let (written, rejected) = batches.finish().await?;
+    let rejected = batches.finish().await?;
     node.writer.record_quarantine(Target::Rebuild, &[], &[], &rejected).await?;
     node.writer.set_position(Target::Rebuild, position).await?;
-    Ok((position, written.put))
+    Ok(position)
 }
 
 /// Applies the last changes to the new index, compares it with PostgreSQL, and swaps it with the live index.
-/// Needs the lock [`NodeRole::Write`].
+/// Needs the lock [`IndexRole::Write`].
 async fn swap(node: &Node, from: Position) -> Result<Position> {
     let position = catch_up(node, Target::Rebuild, from).await?;
     check(node, position).await?;

@@ -6,11 +6,11 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use chart_index_domain::Position;
 use chart_index_instrumentation::{Sampler, meter};
-use chart_index_search::{FORMAT, IndexWriter, Target};
-use chart_index_store::{ChangesError, NodeRole, Store};
+use chart_index_search::{IndexWriter, Target};
+use chart_index_store::{ChangesError, IndexRole, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span, field};
@@ -19,14 +19,15 @@ use crate::backoff::{MIN_RESTART_PAUSE, NODE_RESTART, Pauses};
 use crate::change_feed;
 use crate::metrics::NodeMetrics;
 use crate::report::Progress;
+use crate::search::earlier_formats::delete_earlier_formats;
 use crate::search::node::{Node, Written};
 use crate::search::pass::{CHANGES_PER_PASS, Pass, apply, changes_after};
 use crate::search::rebuild::rebuild_node;
 
 /// Maximum time between two passes. The node may have been restored to an earlier state meanwhile.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// How often old tasks are deleted.
-const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
+/// How often old tasks and unused indexes are deleted.
+const CLEAN_UP_INTERVAL: Duration = Duration::from_hours(1);
 /// How long tasks are retained.
 const RETENTION: Duration = Duration::from_hours(24);
 
@@ -51,7 +52,7 @@ pub(crate) struct Follower {
     position: NodePosition,
     metrics: NodeMetrics,
     sampler: Sampler,
-    pruned_at: Option<Instant>,
+    cleaned_up_at: Option<Instant>,
     /// The positions before and after the changes of the last pass, unless it succeeded.
     unfinished: Option<(Position, Position)>,
 }
@@ -81,7 +82,7 @@ impl Follower {
         let metrics = NodeMetrics::of_nodes(&meter(), &addresses);
         let new = |(writer, metrics)| {
             let (store, position) = (store.clone(), NodePosition::default());
-            Self { store, writer, position, metrics, sampler, pruned_at: None, unfinished: None }
+            Self { store, writer, position, metrics, sampler, cleaned_up_at: None, unfinished: None }
         };
         writers.into_iter().zip(metrics).map(new).collect()
     }
@@ -99,7 +100,7 @@ impl Follower {
     async fn sync_once(&mut self) -> Result<()> {
         let node = Node::connect(&self.store, &self.writer).await?;
         ensure!(
-            node.locks.try_acquire(NodeRole::Sync).await?,
+            node.locks.try_acquire(IndexRole::Sync).await?,
             "another process is already syncing this node"
         );
         let mut written = Written::default();
@@ -111,7 +112,7 @@ impl Follower {
                 written += pass.written;
                 if pass.position.sequence >= goal.sequence {
                     print_written(&node, written, pass.position)?;
-                    return self.prune_tasks().await;
+                    return self.clean_up().await;
                 }
                 if pass.is_last {
                     break;
@@ -139,9 +140,9 @@ impl Follower {
         restarts: &mut Pauses,
     ) -> Result<Infallible> {
         let node = Node::connect(&self.store, &self.writer).await?;
-        if !node.locks.try_acquire(NodeRole::Sync).await? {
+        if !node.locks.try_acquire(IndexRole::Sync).await? {
             node.print(format_args!("another process is already syncing this node, waiting for it to end"))?;
-            node.locks.acquire(NodeRole::Sync).await?;
+            self.wait_for_other_follower(&node).await?;
         }
         let mut written = Written::default();
         loop {
@@ -154,47 +155,59 @@ impl Follower {
             if written != Written::default() {
                 print_written(&node, std::mem::take(&mut written), pass.position)?;
             }
-            self.prune_tasks().await?;
+            self.clean_up().await?;
             // Returns at once if there was a new number during the pass.
             let _ = tokio::time::timeout(MAX_PAUSE, numbers.changed()).await;
         }
     }
 
-    /// Deletes old tasks of the node, once per [`PRUNE_INTERVAL`].
-    async fn prune_tasks(&mut self) -> Result<()> {
-        if self.pruned_at.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL) {
-            self.pruned_at = Some(Instant::now());
-            self.writer.prune_tasks(RETENTION).await?;
-        }
-        Ok(())
-    }
-
-    /// Runs a pass on the live index. First rebuilds the index of a node that has none, or one with an older
-    /// format.
-    async fn run_pass(&mut self, node: &Node) -> Result<Pass> {
+    /// Waits until no other process follows the index. Reads the position that the other one has set meanwhile.
+    async fn wait_for_other_follower(&self, node: &Node) -> Result<()> {
+        let acquired = node.locks.acquire(IndexRole::Sync);
+        tokio::pin!(acquired);
         loop {
-            match self.observe_pass(node).await? {
-                Ok(pass) => return Ok(pass),
-                Err(reason) => {
-                    node.print(format_args!("{reason}, rebuilding"))?;
-                    Box::pin(rebuild_node(node, &mut Progress::Silent)).await?;
-                }
+            if let Some(position) = self.writer.read_position().await? {
+                self.position.set(position);
+            }
+            if let Ok(acquired) = tokio::time::timeout(MAX_PAUSE, &mut acquired).await {
+                return Ok(acquired?);
             }
         }
     }
 
-    /// Runs a pass in a span, and records it. A pass that finds that a rebuild is needed is not recorded.
-    async fn observe_pass(&mut self, node: &Node) -> Result<Result<Pass, &'static str>> {
+    /// Deletes old tasks of the node and indexes that are no longer used, once per [`CLEAN_UP_INTERVAL`].
+    async fn clean_up(&mut self) -> Result<()> {
+        if self.cleaned_up_at.is_none_or(|at| at.elapsed() >= CLEAN_UP_INTERVAL) {
+            self.cleaned_up_at = Some(Instant::now());
+            self.writer.prune_tasks(RETENTION).await?;
+            delete_earlier_formats(&self.store, &self.writer).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs a pass on the live index, which it builds first where there is none.
+    async fn run_pass(&mut self, node: &Node) -> Result<Pass> {
+        loop {
+            if let Some(pass) = self.observe_pass(node).await? {
+                return Ok(pass);
+            }
+            node.print(format_args!("no index, rebuilding"))?;
+            Box::pin(rebuild_node(node, &mut Progress::Silent)).await?;
+        }
+    }
+
+    /// Runs a pass in a span, and records it. A pass that finds no index is not recorded.
+    async fn observe_pass(&mut self, node: &Node) -> Result<Option<Pass>> {
         let (start, span) = (Instant::now(), self.pass_span());
         let result = node.with_write_lock(self.try_pass(node)).instrument(span.clone()).await;
         match &result {
-            Ok(Ok(Pass { written: Written { put, deleted }, quarantined, .. })) => {
+            Ok(Some(Pass { written: Written { put, deleted }, quarantined, .. })) => {
                 self.metrics.record_pass(start.elapsed(), *put, *deleted, *quarantined);
                 // Unsigned numbers would be exported as text.
                 span.record("chart_index.sync.put", put.cast_signed());
                 span.record("chart_index.sync.deleted", deleted.cast_signed());
             }
-            Ok(Err(_)) => (),
+            Ok(None) => (),
             Err(_) => {
                 self.metrics.record_pass_failure(start.elapsed());
                 span.record("otel.status_code", "ERROR");
@@ -217,22 +230,9 @@ impl Follower {
         )
     }
 
-    /// Runs a pass, or returns why the live index has to be rebuilt first.
-    ///
-    /// # Errors
-    /// Among others, the index has a newer format. It is not rebuilt: two versions of this program would
-    /// alternate.
-    async fn try_pass(&mut self, node: &Node) -> Result<Result<Pass, &'static str>> {
-        let position = match node.writer.read_state().await? {
-            None => return Ok(Err("no index")),
-            Some(state) if state.format > FORMAT => {
-                bail!(
-                    "the index has a newer format; to downgrade, run `chart-indexer rebuild` of this version"
-                )
-            }
-            Some(state) if state.format < FORMAT => return Ok(Err("the index has an older format")),
-            Some(state) => state.position,
-        };
+    /// Runs a pass. `None` where there is no index.
+    async fn try_pass(&mut self, node: &Node) -> Result<Option<Pass>> {
+        let Some(position) = node.writer.read_position().await? else { return Ok(None) };
         let position = self.lost_position(node, position).await?.unwrap_or(position);
         self.position.set(position);
         let changes = changes_after(&self.store, position, CHANGES_PER_PASS).await?;
@@ -240,7 +240,7 @@ impl Follower {
         let pass = apply(node, Target::Live, position, &changes).await?;
         self.unfinished = None;
         self.position.set(pass.position);
-        Ok(Ok(pass))
+        Ok(Some(pass))
     }
 
     /// A pass that failed may have written some of its changes. If PostgreSQL has lost these since, in a

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ChartsetId, Position};
-use chart_index_search::{Difference, DifferenceKind, FORMAT, IndexWriter, Target};
-use chart_index_store::{NodeRole, Store};
+use chart_index_search::{Difference, DifferenceKind, IndexWriter, Target};
+use chart_index_store::{IndexRole, Store};
 
 use crate::report::{Progress, plural};
 use crate::search::node::Node;
@@ -121,20 +121,19 @@ async fn recheck(
 
 /// Whether another process syncs the node.
 async fn is_synced(node: &Node) -> Result<bool> {
-    let free = node.locks.try_acquire(NodeRole::Sync).await?;
+    let free = node.locks.try_acquire(IndexRole::Sync).await?;
     if free {
-        node.locks.release(NodeRole::Sync).await?;
+        node.locks.release(IndexRole::Sync).await?;
     }
     Ok(!free)
 }
 
 /// The differences, and whether there are changes that are not applied yet.
 async fn recheck_locked(node: &Node, suspects: &mut BTreeSet<ChartsetId>) -> Result<(Vec<Difference>, bool)> {
-    let state = node.writer.read_state().await?.context("no index: run `chart-indexer rebuild`")?;
-    ensure!(state.format == FORMAT, "the index has another format: run `chart-indexer rebuild`");
+    let position = node.writer.read_position().await?.context("no index: run `chart-indexer rebuild`")?;
     // Fails if the index has to be rebuilt.
-    changes_after(&node.store, state.position, 0).await?;
-    let shown = node.store.shown_count(state.position).await?;
+    changes_after(&node.store, position, 0).await?;
+    let shown = node.store.shown_count(position).await?;
     suspects.extend(&shown.changed);
     let findings = compare_all(node, suspects).await?;
     let missing = findings.iter().filter(|finding| finding.kind == DifferenceKind::Missing);

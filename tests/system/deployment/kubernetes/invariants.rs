@@ -150,15 +150,15 @@ fn the_namespace_is_restricted(objects: &Objects) -> Vec<String> {
 
 fn rollouts_keep_all_replicas(objects: &Objects) -> Vec<String> {
     let mut violations = Vec::new();
+    let wanted = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
     for workload in objects.replicas() {
-        let wanted = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
         if workload.object["spec"]["strategy"] != wanted {
             violations.push(workload.title());
         }
     }
     let sync = objects.find("Deployment", "chart-indexer-sync").map(|sync| &sync["spec"]);
-    if sync.is_none_or(|spec| spec["strategy"]["type"] != "Recreate" || spec["replicas"] != 1) {
-        violations.push("chart-indexer-sync is not one pod at a time".to_owned());
+    if sync.is_none_or(|spec| spec["strategy"] != wanted || spec["replicas"] != 1) {
+        violations.push("chart-indexer-sync does not follow until its successor is ready".to_owned());
     }
     let nodes = objects.find("StatefulSet", "meilisearch").map(|nodes| &nodes["spec"]);
     if nodes.is_none_or(|spec| spec["updateStrategy"]["type"] != "OnDelete" || spec["replicas"] != 2) {

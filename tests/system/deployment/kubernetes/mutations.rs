@@ -84,7 +84,7 @@ const CHANGES: &[(&str, &str, &str, &str)] = &[
     ("Deployment", "lookup", "/spec/template/spec/containers/0/resources/limits/cpu", "\"1\""),
     ("Deployment", "lookup", "/spec/template/spec/hostNetwork", "true"),
     ("Deployment", "sync", "/spec/replicas", "2"),
-    ("Deployment", "sync", "/spec/strategy/type", "\"RollingUpdate\""),
+    ("Deployment", "sync", "/spec/strategy/type", "\"Recreate\""),
     ("Deployment", "sync", "/spec/template/spec/containers/0/env", "[{\"name\": \"A\", \"valueFrom\": {}}]"),
     ("Job", "migrate", "/metadata/name", "\"chart-indexer-migrate-0\""),
     ("NetworkPolicy", "meilisearch", "/spec/ingress/0/ports/0/port", "1"),

@@ -129,7 +129,7 @@ fn probes(workload: &str) -> [(&'static str, Option<Value>); 3] {
             (get("/readyz", "admin"), get("/readyz", "admin"), get("/livez", "admin"))
         }
         "chart-indexer-sync" => {
-            (get("/livez", "metrics"), get("/livez", "metrics"), get("/livez", "metrics"))
+            (get("/livez", "metrics"), get("/readyz", "metrics"), get("/livez", "metrics"))
         }
         "meilisearch" => (get("/health", "http"), get("/health", "http"), get("/health", "http")),
         _ => (None, None, None),

@@ -59,7 +59,10 @@ async fn lines_have_what_the_instance_knows() {
     let message = BufReader::new(refused.stderr.take().unwrap()).lines().next().unwrap().unwrap();
     refused.kill().unwrap();
     refused.wait().unwrap();
-    assert!(message.contains("refuses lookups with 429") && message.contains(": continues in "), "{message}");
+    assert!(
+        message.contains("refuses requests with 429") && message.contains(": continues in "),
+        "{message}"
+    );
 }
 
 /// Gives one response to each connection, and returns the request lines and bodies.

@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use reqwest::Url;
 
 use crate::purge::PurgeArguments;
-use crate::{hash, search};
+use crate::{instance, search};
 
 /// Ingests chart files into the index and maintains its database and search nodes
 #[derive(Debug, Parser)]
@@ -152,7 +152,7 @@ pub(crate) enum Command {
         /// `lookup`
         ///
         /// The hashes are sent, 1,000 in each request; no file is. Waits where the index limits requests.
-        #[arg(long, value_name = "URL", value_parser = hash::parse_base)]
+        #[arg(long, value_name = "URL", value_parser = instance::parse_base)]
         lookup: Option<Url>,
     },
     /// Remove charts and chartsets from the index, whether or not it holds them yet

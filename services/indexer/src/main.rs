@@ -13,6 +13,7 @@ mod hash;
 mod import;
 mod ingest;
 mod input_files;
+mod instance;
 mod library;
 mod metrics;
 mod metrics_listener;

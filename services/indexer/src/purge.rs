@@ -9,7 +9,7 @@ use chart_index_domain::Entity;
 use clap::Args;
 use reqwest::Url;
 
-use crate::hash::parse_base;
+use crate::instance::parse_base;
 
 /// What may show any entry, and is cached for a day or longer. A `*` stands for anything.
 const SHARED: [&str; 2] = ["/api/changes?*", "/api/exports/*"];

@@ -9,7 +9,7 @@ use chart_index_domain::{ChartDraft, KeyCount, NOTE_HASH_VERSION, NoteHash};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::instance::{Instance, MAX_HASHES};
+use super::lookup::{Lookup, MAX_HASHES};
 use crate::refusal_kind::RefusalKind;
 
 #[derive(Debug, Serialize)]
@@ -51,14 +51,14 @@ struct RefusedLine {
 /// [`MAX_HASHES`] charts wait for one request.
 pub(super) struct Lines<'a, W> {
     output: &'a mut W,
-    instance: Option<&'a Instance>,
+    instance: Option<&'a Lookup>,
     waiting: Vec<Line>,
     /// The number of charts among the lines that wait.
     charts: usize,
 }
 
 impl<'a, W: Write> Lines<'a, W> {
-    pub(super) fn new(output: &'a mut W, instance: Option<&'a Instance>) -> Self {
+    pub(super) fn new(output: &'a mut W, instance: Option<&'a Lookup>) -> Self {
         Self { output, instance, waiting: Vec::new(), charts: 0 }
     }
 

@@ -1,7 +1,7 @@
 //! `chart-indexer hash`: the note hashes of chart files, without a database.
 
-mod instance;
 mod lines;
+mod lookup;
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Write};
@@ -13,9 +13,8 @@ use chart_index_chartfile::{ChartFormat, DecodedFile, decode_file_name, decode_s
 use reqwest::Url;
 use walkdir::WalkDir;
 
-use crate::hash::instance::Instance;
-pub(crate) use crate::hash::instance::parse_base;
 use crate::hash::lines::Lines;
+use crate::hash::lookup::Lookup;
 use crate::input_files::read_file;
 use crate::library::{chart_format, is_archive};
 
@@ -37,7 +36,7 @@ pub(crate) async fn hash(paths: &[PathBuf], lookup: Option<&Url>, output: &mut i
         let error = error.downcast_ref::<std::io::Error>();
         error.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
     };
-    let instance = lookup.map(Instance::new).transpose()?;
+    let instance = lookup.map(Lookup::new).transpose()?;
     match write_lines(paths, Lines::new(output, instance.as_ref())).await {
         Err(error) if is_closed(&error) => Ok(()),
         result => result,

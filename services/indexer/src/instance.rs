@@ -1,0 +1,157 @@
+//! HTTP requests to another instance of the index.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use serde::Deserialize;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout for a request with its response, and for the next bytes of a download.
+const TIMEOUT: Duration = Duration::from_mins(1);
+/// How often a request may be refused, each time after the pause that the instance asked for. Other programs at
+/// the same address count against the same limit.
+const MAX_REFUSALS: u32 = 10;
+/// The longest problem details that are read.
+const MAX_PROBLEM_BYTES: usize = 64 * 1024;
+
+/// An instance of the index.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    client: Client,
+    base: Url,
+    /// A request fails if the instance asks for a longer pause.
+    max_pause: Duration,
+}
+
+/// Problem details (RFC 9457).
+#[derive(Deserialize, Default)]
+struct Problem {
+    detail: String,
+}
+
+/// The base address of an instance.
+///
+/// # Errors
+/// It is no `http` or `https` URL, or it has a query or a fragment.
+pub(crate) fn parse_base(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("the URL of an index begins with http:// or https://".to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("the URL of an index has no query and no fragment".to_owned());
+    }
+    Ok(url)
+}
+
+impl Instance {
+    /// The instance with this base address.
+    pub(crate) fn new(base: &Url, max_pause: Duration) -> Result<Self> {
+        // An error means that there is one already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .user_agent(concat!("chart-indexer/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(TIMEOUT)
+            // A redirected POST would become a GET.
+            .redirect(Policy::none())
+            .build()
+            .context("cannot create the HTTP client")?;
+        Ok(Self { client, base: base.clone(), max_pause })
+    }
+
+    /// Its host, for messages.
+    pub(crate) fn host(&self) -> &str {
+        self.base.host_str().unwrap_or_default()
+    }
+
+    /// The address of a path such as `/api/changes`, which may have a query.
+    pub(crate) fn url(&self, path: &str) -> Url {
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let mut url = self.base.clone();
+        url.set_query(query);
+        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
+        url
+    }
+
+    /// A request for a path, whose response must be complete within a minute.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, self.url(path)).timeout(TIMEOUT)
+    }
+
+    /// A request for a file of any size.
+    pub(crate) fn download(&self, path: &str) -> RequestBuilder {
+        self.client.get(self.url(path))
+    }
+
+    /// Sends a request, again and again while the instance refuses it and asks for a pause.
+    ///
+    /// # Errors
+    /// The instance is unreachable, or refuses the request for too long.
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response> {
+        let request = request.build()?;
+        for _ in 0..MAX_REFUSALS {
+            let attempt = request.try_clone().context("a request with a stream cannot be repeated")?;
+            // The callers name the address.
+            let response = self.client.execute(attempt).await.map_err(reqwest::Error::without_url)?;
+            match (response.status(), retry_after(response.headers())) {
+                (status @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE), Some(pause)) => {
+                    self.pause(status, pause).await?;
+                }
+                _ => return Ok(response),
+            }
+        }
+        bail!("refused {MAX_REFUSALS} times")
+    }
+
+    async fn pause(&self, status: StatusCode, pause: Duration) -> Result<()> {
+        let (host, seconds) = (self.host(), pause.as_secs());
+        ensure!(
+            pause <= self.max_pause,
+            "{host} refuses requests with {status} for {seconds} s; try again later"
+        );
+        writeln!(std::io::stderr(), "{host} refuses requests with {status}: continues in {seconds} s")?;
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+}
+
+/// `Retry-After` in seconds, the form that chart indexes send.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// Reads a body; `None` if it is longer than `limit` bytes.
+///
+/// # Errors
+/// The connection was lost.
+pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
+        if body.len() + chunk.len() > limit {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}
+
+/// The status of a response, and where it leads to or what it says about itself.
+pub(crate) async fn failure(response: Response) -> anyhow::Error {
+    let status = response.status();
+    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+    if let Some(location) = location {
+        return anyhow::anyhow!("{status}: redirected to {location}");
+    }
+    let body = read_body(response, MAX_PROBLEM_BYTES).await.ok().flatten().unwrap_or_default();
+    let problem: Problem = serde_json::from_slice(&body).unwrap_or_default();
+    match problem.detail.as_str() {
+        "" => anyhow::anyhow!("{status}"),
+        detail => anyhow::anyhow!("{status}: {detail}"),
+    }
+}

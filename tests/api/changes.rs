@@ -91,7 +91,7 @@ async fn removals_are_tombstones() {
     changes.sort_unstable();
     assert_eq!(changes, ["removed", "updated"]);
     let removed = sets.iter().find(|set| set["change"] == "removed").unwrap();
-    assert_eq!(fields(removed), ["change", "changedAtMs", "id", "kind", "sequence"]);
+    assert_eq!(fields(removed), ["byOperator", "change", "changedAtMs", "id", "kind", "sequence"]);
     index.indexer(&["restore", "chart", &hash]);
     let restored = page(&index, &format!("?after={}", after["next"])).await;
     assert_eq!(of_kind(&restored, "chart")[0]["change"], "added");

@@ -39,13 +39,16 @@ CREATE INDEX charts_by_similarity ON charts
 
 -- A table of its own, so that reading the numbers of charts does not read the pages of their files.
 CREATE TABLE rox_files (
-    hash           bytea PRIMARY KEY REFERENCES charts,
-    bytes          bytea NOT NULL,
-    -- When `chart-indexer replace-rox` last replaced the file. Its ETag is then not the hash.
-    replaced_at_ms bigint
+    hash               bytea PRIMARY KEY REFERENCES charts,
+    bytes              bytea NOT NULL,
+    -- The BLAKE3 digest of a file that has replaced another one. Its ETag is then not the hash, and the change
+    -- feed names the digest.
+    replacement_digest bytea CHECK (octet_length(replacement_digest) = 32)
 );
 -- Not compressed by PostgreSQL: the files are compressed already.
 ALTER TABLE rox_files ALTER COLUMN bytes SET STORAGE EXTERNAL;
+-- For pages of the change feed.
+CREATE INDEX rox_files_replaced ON rox_files (hash) WHERE replacement_digest IS NOT NULL;
 
 -- A table of its own for the same reason. A preview and a density curve are computed from the ROX file, and may
 -- be missing: `chart-indexer backfill` computes them. There is no foreign key, since a chart is deleted together

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartMetadata, ChartsetId, ChartsetRecord, NoteHash, ReadError};
+use chart_index_domain::{ChartMetadata, ChartsetId, ChartsetRecord, FileDigest, NoteHash, ReadError};
 use sqlx::{Connection, PgConnection};
 
 use crate::Store;
 use crate::chartset_records::read_records;
-use crate::column_values::parse_hash;
+use crate::column_values::{parse_digest, parse_hash};
 use crate::error::corrupt;
 use crate::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
 
@@ -49,6 +49,10 @@ pub struct FeedEntry {
     pub change: FeedChange,
     /// The chart or chartset.
     pub entity: FeedEntity,
+    /// The digest of the ROX file of a known chart, if it has replaced another one.
+    pub replacement: Option<FileDigest>,
+    /// Whether an operator has removed it, or a chart or chartset that responses about it showed.
+    pub is_removal: bool,
 }
 
 /// A page of the change feed.
@@ -90,6 +94,8 @@ struct FeedRow {
     changed_at_ms: i64,
     change: String,
     entity: Vec<u8>,
+    replacement: Option<Vec<u8>>,
+    is_removal: bool,
     is_pending: bool,
 }
 
@@ -120,6 +126,9 @@ impl Store {
         }
         let mut rows: Vec<FeedRow> = sqlx::query_as(
             "SELECT sequence, changed_at_ms, change, entity,
+                    change = 'removed' AND last_removal > 0 AS is_removal,
+                    (SELECT replacement_digest FROM rox_files
+                     WHERE hash = entity AND replacement_digest IS NOT NULL AND change <> 'removed') AS replacement,
                     octet_length(entity) = 8 AND change <> 'removed' AND entity IN (
                         SELECT entity FROM pending_changes WHERE transaction_id >= pending_changes_from()
                     ) AS is_pending
@@ -208,7 +217,14 @@ impl FeedRow {
             Some(id) => FeedEntity::Chartset(id, record),
             None => FeedEntity::Chart(parse_hash(&self.entity)?),
         };
-        let sequence = self.sequence.unsigned_abs();
-        Ok(FeedEntry { sequence, changed_at_ms: self.changed_at_ms, change, entity })
+        let replacement = self.replacement.as_deref().map(parse_digest).transpose()?;
+        Ok(FeedEntry {
+            sequence: self.sequence.unsigned_abs(),
+            changed_at_ms: self.changed_at_ms,
+            change,
+            entity,
+            replacement: replacement.map(FileDigest::from_bytes),
+            is_removal: self.is_removal,
+        })
     }
 }

@@ -142,7 +142,7 @@ impl Store {
     pub async fn rox(&self, hash: NoteHash) -> Result<Option<RoxFile>, ReadError> {
         self.short_read("read ROX file", |mut connection| async move {
             let rox = sqlx::query_as(concat!(
-                "SELECT rox.bytes, rox.replaced_at_ms IS NOT NULL AS is_replaced
+                "SELECT rox.bytes, rox.replacement_digest IS NOT NULL AS is_replaced
                  FROM charts AS chart JOIN rox_files AS rox ON rox.hash = chart.hash
                  WHERE chart.hash = $1 AND ",
                 is_known!()

@@ -168,7 +168,7 @@ impl Store {
         .execute(&mut *transaction)
         .await?;
         erase(&mut transaction, erased()).await?;
-        derive_chartsets(&mut transaction, &sets, now_ms).await?;
+        derive_chartsets(&mut transaction, &sets, Some(now_ms)).await?;
         transaction.commit().await?;
         Ok(added)
     }
@@ -188,7 +188,7 @@ impl Store {
             .bind(entity_bytes(&entity))
             .execute(&mut *transaction)
             .await?;
-        derive_chartsets(&mut transaction, &sets, now_ms).await?;
+        derive_chartsets(&mut transaction, &sets, Some(now_ms)).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -295,16 +295,16 @@ pub(crate) async fn lock_chartsets(
     .await
 }
 
-/// Updates the derived columns of these chartsets, and the time of their last change. The triggers of
-/// `removals` have updated `removed_at_ms`.
+/// Updates the derived columns of these chartsets, and the time of their last change if one is given. The
+/// triggers of `removals` have updated `removed_at_ms`.
 pub(crate) async fn derive_chartsets(
     connection: &mut PgConnection,
     sets: &[ChartsetRow],
-    now_ms: i64,
+    updated_at_ms: Option<i64>,
 ) -> Result<(), sqlx::Error> {
     let derived = derive_columns(connection, sets).await?;
     for (set, derived) in sets.iter().zip(&derived) {
-        update_derived(connection, set.id()?, derived, now_ms).await?;
+        update_derived(connection, set.id()?, derived, updated_at_ms).await?;
     }
     Ok(())
 }
@@ -313,13 +313,16 @@ async fn update_derived(
     connection: &mut PgConnection,
     id: ChartsetId,
     derived: &DerivedColumns,
-    now_ms: i64,
+    updated_at_ms: Option<i64>,
 ) -> Result<(), sqlx::Error> {
     let (mut columns, mut parameters) = (Columns::default(), Parameters::default());
-    let (id, now) = (parameters.bind(id.to_string()), parameters.bind(now_ms));
+    let (id, updated) = (parameters.bind(id.to_string()), parameters.bind(updated_at_ms));
     derived.add_to(&mut columns, &mut parameters);
-    let statement =
-        format!("UPDATE chartsets SET updated_at_ms = {now}, {} WHERE id = {id}", columns.assignments());
+    // Sets the time in either case, so that the trigger records the change.
+    let statement = format!(
+        "UPDATE chartsets SET updated_at_ms = coalesce({updated}, updated_at_ms), {} WHERE id = {id}",
+        columns.assignments()
+    );
     // Safe: it consists of constants and placeholders.
     sqlx::query_with(AssertSqlSafe(statement), parameters.into_arguments()?).execute(connection).await?;
     Ok(())

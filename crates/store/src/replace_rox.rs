@@ -1,4 +1,4 @@
-//! Replaces the ROX file of a stored chart, for administrators (decision 0075).
+//! Replaces the ROX file of a stored chart, for administrators (decision 0075) and mirrors.
 
 use chart_index_domain::{ChartDraft, Entity};
 use sqlx::{AssertSqlSafe, Connection};
@@ -13,27 +13,37 @@ impl Store {
     /// Replaces the ROX file, the preview and the numbers of a chart with those of another file with the same
     /// note hash, and derives the chartsets that contain it again. Returns whether the chart is stored.
     ///
-    /// The change is a removal of the earlier file: cached responses with it are not served.
+    /// The change is a removal of the earlier file: cached responses with it are not served. The chartsets get
+    /// the time of the change, if one is given: those of a mirror have the times of the original.
     ///
     /// # Errors
     /// The store failed, or the draft has no ROX file.
-    pub async fn replace_rox(&self, draft: &ChartDraft, now_ms: i64) -> Result<bool, StoreError> {
-        self.run_once("replace ROX file", |connection| Self::try_replace_rox(connection, draft, now_ms)).await
+    pub async fn replace_rox(
+        &self,
+        draft: &ChartDraft,
+        updated_at_ms: Option<i64>,
+    ) -> Result<bool, StoreError> {
+        self.run_once("replace ROX file", |connection| {
+            Self::try_replace_rox(connection, draft, updated_at_ms)
+        })
+        .await
     }
 
     async fn try_replace_rox(
         mut connection: PooledConnection,
         draft: &ChartDraft,
-        now_ms: i64,
+        updated_at_ms: Option<i64>,
     ) -> Result<bool, sqlx::Error> {
         let mut transaction = connection.begin().await?;
         removal_lock::lock_out_ingests(&mut transaction).await?;
         let sets = lock_chartsets(&mut transaction, [&Entity::Chart(draft.hash)]).await?;
         let mut parameters = Parameters::default();
         let rox_files: Vec<&[u8]> = draft.rox.as_deref().into_iter().collect();
-        let (hash, now) = (parameters.bind(vec![&draft.hash.as_bytes()[..]]), parameters.bind(now_ms));
+        let hash = parameters.bind(vec![&draft.hash.as_bytes()[..]]);
         let chart = new_chart_columns(&mut parameters, &[draft], &rox_files);
         let rox = parameters.bind(draft.rox.as_deref());
+        let digest = draft.rox.as_deref().map(|rox| *blake3::hash(rox).as_bytes());
+        let digest = parameters.bind(digest);
         let preview = parameters.bind(draft.preview.as_ref().map(|preview| &preview.json[..]));
         let statement = format!(
             "WITH replaced AS (
@@ -41,7 +51,7 @@ impl Store {
                  WHERE charts.hash = excluded.hash
                  RETURNING charts.hash
              ), file AS (
-                 UPDATE rox_files SET bytes = {rox}, replaced_at_ms = {now}
+                 UPDATE rox_files SET bytes = {rox}, replacement_digest = {digest}
                  FROM replaced WHERE rox_files.hash = replaced.hash
              ), preview AS (
                  INSERT INTO chart_previews (hash, json) SELECT hash, {preview} FROM replaced
@@ -61,7 +71,7 @@ impl Store {
         let replaced: i64 = sqlx::query_scalar_with(AssertSqlSafe(statement), parameters.into_arguments()?)
             .fetch_one(&mut *transaction)
             .await?;
-        derive_chartsets(&mut transaction, &sets, now_ms).await?;
+        derive_chartsets(&mut transaction, &sets, updated_at_ms).await?;
         transaction.commit().await?;
         Ok(replaced > 0)
     }

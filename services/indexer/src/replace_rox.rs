@@ -30,7 +30,7 @@ pub(crate) async fn replace_rox(
     let draft =
         read_chart(hash, file).with_context(|| format!("{name} cannot replace the file of chart {hash}"))?;
     let shown = store.with_related(&[Entity::Chart(hash)]).await?;
-    ensure!(store.replace_rox(&draft, now_ms()).await?, "chart {hash} is not in the index");
+    ensure!(store.replace_rox(&draft, Some(now_ms())).await?, "chart {hash} is not in the index");
     change_feed::assign(store).await?;
     writeln!(std::io::stdout(), "chart {hash} has the ROX file of {name}")?;
     purge.purge(&shown)

@@ -182,8 +182,9 @@ impl Writer {
         self.library.osu("../replacement.osu", names::spec(set, version, chart));
         let file = self.library.root().join("../replacement.osu");
         let hash = self.world.names.hash(chart);
-        let condition =
-            format!("EXISTS (SELECT FROM rox_files WHERE hash = '\\x{hash}' AND replaced_at_ms IS NOT NULL)");
+        let condition = format!(
+            "EXISTS (SELECT FROM rox_files WHERE hash = '\\x{hash}' AND replacement_digest IS NOT NULL)"
+        );
         let entry = Entry::RoxFile(chart);
         self.world.model().begin_mark(entry, true, self.world.now());
         let arguments = ["replace-rox", hash, "--from", file.to_str().expect("a readable path")];

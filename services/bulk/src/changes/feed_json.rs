@@ -1,6 +1,6 @@
 //! The JSON body of a page of the change feed (docs/api.md, "Changes").
 
-use chart_index_domain::{ChartsetId, ChartsetRecord, NoteHash};
+use chart_index_domain::{ChartsetId, ChartsetRecord, FileDigest, NoteHash};
 use chart_index_store::{FeedChange, FeedEntity, FeedEntry, FeedPage, PageEnd};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -16,8 +16,7 @@ pub(crate) struct ChangesBody<'a> {
     has_more: bool,
 }
 
-/// The latest change of a chart or chartset. A tombstone has neither a record nor any other field of what is
-/// gone.
+/// The latest change of a chart or chartset. A tombstone has no field of what is gone.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Change)]
 #[serde(rename_all = "camelCase")]
@@ -39,6 +38,12 @@ pub(crate) struct ChangeItem<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     chartset: Option<&'a ChartsetRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    rox_blake3: Option<FileDigest>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    by_operator: bool,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
@@ -75,8 +80,9 @@ impl<'a> ChangeItem<'a> {
             FeedChange::Updated => ChangeName::Updated,
             FeedChange::Removed => ChangeName::Removed,
         };
-        let FeedEntry { sequence, changed_at_ms, .. } = *entry;
-        Self { sequence, kind, chart_hash, id, change, changed_at_ms, chartset }
+        let FeedEntry { sequence, changed_at_ms, replacement: rox_blake3, is_removal: by_operator, .. } =
+            *entry;
+        Self { sequence, kind, chart_hash, id, change, changed_at_ms, chartset, rox_blake3, by_operator }
     }
 }
 
@@ -86,7 +92,14 @@ mod tests {
 
     #[test]
     fn tombstones_have_no_other_fields() {
-        let entry = |entity, change| FeedEntry { sequence: 5, changed_at_ms: 7, change, entity };
+        let entry = |entity, change| FeedEntry {
+            sequence: 5,
+            changed_at_ms: 7,
+            change,
+            entity,
+            replacement: None,
+            is_removal: false,
+        };
         let (hash, id) = (NoteHash::from_bytes([15; 32]), ChartsetId::from_bytes([10; 8]));
         let page = FeedPage {
             entries: vec![

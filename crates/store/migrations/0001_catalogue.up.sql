@@ -419,6 +419,28 @@ CREATE TRIGGER chartsets_record_change
     AFTER INSERT OR DELETE OR UPDATE OF updated_at_ms, removed_at_ms, exact_kind, exact_ref
     ON chartsets FOR EACH ROW EXECUTE FUNCTION record_chartset_change();
 
+-- Mirrors (docs/operations/mirrors.md) ------------------------------------------------------------------------
+
+-- The index that this one mirrors, if it is a mirror.
+CREATE TABLE mirror (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    -- Its base address.
+    upstream text NOT NULL,
+    -- The last sequence of its change feed that is applied; NULL until an export is imported or the feed is
+    -- followed from 0.
+    sequence bigint CHECK (sequence >= 0),
+    -- How often the mirror has started again, since changes were lost there.
+    restarts integer NOT NULL DEFAULT 0,
+    -- Whether it has not reached the end of the feed since it started (again).
+    is_starting boolean NOT NULL DEFAULT true
+);
+
+-- The chartsets that were stored when the mirror started (again), and were neither in the export nor in the feed
+-- since. Those that are left at the end of the feed are gone there, and are deleted.
+CREATE TABLE mirror_unconfirmed (
+    chartset_id text COLLATE "C" PRIMARY KEY
+);
+
 -- Hash filters (docs/api.md, "Hash filter") -------------------------------------------------------------------
 
 -- A filter contains every chart that was known at its sequence of the change feed. `chart-indexer` builds them

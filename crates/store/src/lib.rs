@@ -13,6 +13,7 @@
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | last checks and digests, so that an ingest skips unchanged files |
 //! | `hash_filters` | hash filter | the last two filters as they are served |
 //! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: changes without and with a sequence |
+//! | `mirror`, `mirror_unconfirmed` | one row; chartset | how far this index, if it is a mirror, has followed another one |
 //! | `change_feed`, `change_feed_gaps` | one row; gap | the last sequence of the feed, and the ranges that were never assigned |
 //!
 //! A chart is *known* if it is not removed and at least one chartset that is not removed contains it. A
@@ -54,6 +55,7 @@ mod metrics;
 mod migration;
 #[cfg(test)]
 mod migration_tests;
+mod mirror;
 mod newest_chart;
 mod packs;
 mod page_reads;
@@ -99,6 +101,7 @@ pub use incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedCharts
 pub use index_locks::{IndexLocks, IndexRole};
 pub use indexed_chartsets::ShownCount;
 pub use lookups::{KnownChart, RoxFile};
+pub use mirror::MirrorState;
 pub use postgres_search::PostgresSearch;
 pub use preview_backfill::PreviewState;
 pub use put_chartset::{PutEffect, PutOutcome};

@@ -29,6 +29,16 @@ pub struct Removal {
     pub erased: bool,
 }
 
+/// These charts and chartsets, the chartsets that contain these charts, and the charts of these chartsets.
+macro_rules! related {
+    () => {
+        "SELECT entity FROM unnest($1::bytea[]) AS entity
+         UNION SELECT decode(chartset_id, 'hex') FROM chartset_charts WHERE chart_hash = ANY($1)
+         UNION SELECT member.chart_hash FROM unnest($1::bytea[]) AS entity
+               JOIN chartset_charts AS member ON member.chartset_id = encode(entity, 'hex')"
+    };
+}
+
 /// The result of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalOutcome {
@@ -65,6 +75,16 @@ impl Store {
         self.run_once("restore", |connection| Self::delete_removal(connection, entity, now_ms)).await
     }
 
+    /// Deletes what is stored of these charts and chartsets, as an [erasure](Removal::erased) does, without an
+    /// entry in the list of removals: a later write may store them again. Chartsets that contained these charts
+    /// keep the time of their last change.
+    ///
+    /// If it `is_removal`, an operator has removed them from the index that this one mirrors: cached responses
+    /// and exports with them are not served.
+    pub async fn delete(&self, entities: &[Entity], is_removal: bool) -> Result<(), StoreError> {
+        self.run_once("delete", |connection| Self::delete_entities(connection, entities, is_removal)).await
+    }
+
     /// Returns the list of removals, the oldest first.
     pub async fn removals(&self) -> Result<Vec<Removal>, StoreError> {
         self.run_once("read removals", |mut connection| async move {
@@ -87,16 +107,8 @@ impl Store {
     pub async fn with_related(&self, entities: &[Entity]) -> Result<Vec<Entity>, StoreError> {
         let bytes: Vec<&[u8]> = entities.iter().map(entity_bytes).collect();
         self.run_once("read related entries", |mut connection| async move {
-            let rows: Vec<Vec<u8>> = sqlx::query_scalar(
-                "SELECT entity FROM unnest($1::bytea[]) AS entity
-                 UNION SELECT decode(chartset_id, 'hex') FROM chartset_charts WHERE chart_hash = ANY($1)
-                 UNION SELECT member.chart_hash FROM unnest($1::bytea[]) AS entity
-                       JOIN chartset_charts AS member ON member.chartset_id = encode(entity, 'hex')
-                 ORDER BY entity",
-            )
-            .bind(bytes)
-            .fetch_all(&mut *connection)
-            .await?;
+            let related = sqlx::query_scalar(concat!(related!(), " ORDER BY entity")).bind(bytes);
+            let rows: Vec<Vec<u8>> = related.fetch_all(&mut *connection).await?;
             rows.iter().map(|entity| parse_entity(entity)).collect()
         })
         .await
@@ -171,6 +183,28 @@ impl Store {
         derive_chartsets(&mut transaction, &sets, Some(now_ms)).await?;
         transaction.commit().await?;
         Ok(added)
+    }
+
+    async fn delete_entities(
+        mut connection: PooledConnection,
+        entities: &[Entity],
+        is_removal: bool,
+    ) -> Result<(), sqlx::Error> {
+        let mut transaction = connection.begin().await?;
+        removal_lock::lock_out_ingests(&mut transaction).await?;
+        let sets = lock_chartsets(&mut transaction, entities).await?;
+        if is_removal {
+            let bytes: Vec<&[u8]> = entities.iter().map(entity_bytes).collect();
+            let record = sqlx::query(concat!(
+                "INSERT INTO pending_changes (entity, is_removal) SELECT entity, true FROM (",
+                related!(),
+                ") AS related"
+            ));
+            record.bind(bytes).execute(&mut *transaction).await?;
+        }
+        erase(&mut transaction, entities).await?;
+        derive_chartsets(&mut transaction, &sets, None).await?;
+        transaction.commit().await
     }
 
     async fn delete_removal(

@@ -22,6 +22,15 @@ pub struct ImportedChartset {
     pub checked_at_ms: i64,
 }
 
+/// What stays of a chart or chartset that is stored and imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precedence {
+    /// What is stored, if it is a chartset that changed later, or a ROX file.
+    Stored,
+    /// What is imported: this index mirrors the other one.
+    Imported,
+}
+
 /// What [`Store::import_chartset`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
@@ -79,16 +88,17 @@ impl Store {
         .await
     }
 
-    /// Stores a chartset of an export with its times, unless the stored one changed later. A chartset that is
-    /// stored keeps its path, and stays removed if it is.
+    /// Stores a chartset of another index with its times, unless the stored one changed later and takes
+    /// precedence. A chartset that is stored keeps its path, and stays removed if it is.
     pub async fn import_chartset(
         &self,
         chartset: &ImportedChartset,
+        precedence: Precedence,
         now_ms: i64,
     ) -> Result<ImportOutcome, StoreError> {
         let fingerprint = crate::content_fingerprint(&chartset.draft);
         if let Some(stored) = self.stored_chartset(chartset).await? {
-            if stored.updated_at_ms > chartset.updated_at_ms {
+            if stored.updated_at_ms > chartset.updated_at_ms && precedence == Precedence::Stored {
                 return Ok(ImportOutcome::Newer);
             }
             if stored.updated_at_ms == chartset.updated_at_ms && stored.content_fingerprint == fingerprint {
@@ -99,7 +109,12 @@ impl Store {
                 return Ok(ImportOutcome::Stored(PutOutcome { effect: PutEffect::Unchanged, removed }));
             }
         }
-        let times = StoredTimes::imported(chartset.updated_at_ms, chartset.checked_at_ms, now_ms);
+        let times = StoredTimes {
+            updated_at_ms: chartset.updated_at_ms,
+            checked_at_ms: chartset.checked_at_ms,
+            now_ms,
+            imported: Some(precedence),
+        };
         let outcome = self.put_folder(&chartset.draft, times).await?;
         Ok(outcome.map_or(ImportOutcome::Newer, ImportOutcome::Stored))
     }

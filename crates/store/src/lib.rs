@@ -96,7 +96,7 @@ pub use database_url::{DatabaseUrl, InvalidDatabaseUrl};
 pub use error::StoreError;
 pub use export_snapshot::{ExportSnapshot, SnapshotSize};
 pub use hash_filters::{HashFilterState, NewHashFilter};
-pub use import::{ImportOutcome, ImportedChartset, StoredNumbers};
+pub use import::{ImportOutcome, ImportedChartset, Precedence, StoredNumbers};
 pub use incremental_ingest::{ExpectedChartset, InputFingerprint, UnchangedChartset};
 pub use index_locks::{IndexLocks, IndexRole};
 pub use indexed_chartsets::ShownCount;

@@ -106,7 +106,9 @@ impl Store {
     async fn try_put(folder: &Folder<'_>, mut connection: PooledConnection) -> Result<Put, sqlx::Error> {
         let id = folder.draft.id;
         // Most folders are new or changed here, so the cheaper statement comes first.
-        if !folder.times.is_import && sql::has_content(&mut connection, id, &folder.fingerprint).await? {
+        if folder.times.imported.is_none()
+            && sql::has_content(&mut connection, id, &folder.fingerprint).await?
+        {
             let now_ms = folder.times.now_ms;
             let checked = record_unchanged(&mut connection, &[folder.expected()], now_ms).await?;
             if let Some(UnchangedChartset { removed, .. }) = checked.first().copied() {

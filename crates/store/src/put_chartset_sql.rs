@@ -10,6 +10,7 @@ use chart_index_domain::{
 };
 use sqlx::PgConnection;
 
+use crate::Precedence;
 use crate::column_values::{parse_hash, source_columns};
 use crate::derived_columns::DerivedColumns;
 use crate::error::corrupt;
@@ -185,7 +186,8 @@ pub(crate) async fn upsert_chartset(
         id: parameters.bind(draft.id.to_string()),
         updated: parameters.bind(times.updated_at_ms),
         checked: parameters.bind(times.checked_at_ms),
-        is_import: parameters.bind(times.is_import),
+        is_import: parameters.bind(times.imported.is_some()),
+        replaces_newer: parameters.bind(times.imported == Some(Precedence::Imported)),
         path: parameters.bind(replace_nul(&draft.path)),
         chartset: new_chartset_columns(&mut parameters, draft, fingerprint, derived),
         hashes: parameters.bind(members.iter().map(|member| &member.hash.as_bytes()[..]).collect::<Vec<_>>()),
@@ -202,6 +204,7 @@ struct UpsertPlaceholders {
     updated: Placeholder,
     checked: Placeholder,
     is_import: Placeholder,
+    replaces_newer: Placeholder,
     path: Placeholder,
     chartset: Columns,
     hashes: Placeholder,
@@ -210,8 +213,18 @@ struct UpsertPlaceholders {
 }
 
 fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
-    let UpsertPlaceholders { id, updated, checked, is_import, path, chartset, hashes, member, tags } =
-        placeholders;
+    let UpsertPlaceholders {
+        id,
+        updated,
+        checked,
+        is_import,
+        replaces_newer,
+        path,
+        chartset,
+        hashes,
+        member,
+        tags,
+    } = placeholders;
     format!(
         "WITH written AS (
              INSERT INTO chartsets AS chartset (id, removed_at_ms, checked_at_ms, updated_at_ms, path, {chartset_names})
@@ -221,7 +234,8 @@ fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
                  checked_at_ms = greatest(chartset.checked_at_ms, excluded.checked_at_ms),
                  updated_at_ms = excluded.updated_at_ms, {chartset_assignments},
                  path = CASE WHEN {is_import} THEN chartset.path ELSE excluded.path END
-             WHERE CASE WHEN {is_import} THEN chartset.updated_at_ms <= excluded.updated_at_ms
+             WHERE CASE WHEN {replaces_newer} THEN true
+                        WHEN {is_import} THEN chartset.updated_at_ms <= excluded.updated_at_ms
                         ELSE chartset.content_fingerprint <> excluded.content_fingerprint END
              -- xmax is 0 in a row that was inserted, not updated.
              RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed,

@@ -18,10 +18,10 @@ const CLOCK_TOLERANCE_MS: i64 = 5 * 60 * 1_000;
 
 /// A chartset of another instance that can be stored.
 #[derive(Debug)]
-pub(super) struct CheckedChartset {
-    pub(super) chartset: ImportedChartset,
+pub(crate) struct CheckedChartset {
+    pub(crate) chartset: ImportedChartset,
     /// The sizes of the ROX files of its charts, in their order.
-    pub(super) rox_bytes: Vec<u64>,
+    pub(crate) rox_bytes: Vec<u64>,
 }
 
 impl CheckedChartset {
@@ -29,9 +29,9 @@ impl CheckedChartset {
     ///
     /// # Errors
     /// No instance writes such a record, or it is of the future.
-    fn new(record: ChartsetRecord, checked_at_ms: i64, now_ms: i64) -> Result<Self> {
+    pub(crate) fn new(record: ChartsetRecord, checked_at_ms: i64, now_ms: i64) -> Result<Self> {
         let updated_at_ms = record.updated_at_ms;
-        for (field, time_ms) in [("checkedAtMs", checked_at_ms), ("updatedAtMs", updated_at_ms)] {
+        for (field, time_ms) in [("updatedAtMs", updated_at_ms), ("checkedAtMs", checked_at_ms)] {
             let latest_ms = now_ms.saturating_add(CLOCK_TOLERANCE_MS);
             ensure!(time_ms >= 0, "{field} is {time_ms}, before 1970");
             ensure!(time_ms <= latest_ms, "{field} is {time_ms}, in the future: here it is {now_ms}");

@@ -1,8 +1,8 @@
 //! The second half of an import: the chartsets.
 
 use anyhow::{Context, Result, anyhow};
-use chart_index_domain::{ExportFile, NoteHash};
-use chart_index_store::ImportedChartset;
+use chart_index_domain::{ChartsetId, ExportFile, NoteHash};
+use chart_index_store::{ImportedChartset, Precedence};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -32,10 +32,14 @@ impl Import<'_> {
         let reader = spawn_blocking(move || read_batches(&export, &sender));
         while let Some(mut batch) = batches.recv().await {
             let count = batch.len() as u64;
+            let ids: Vec<ChartsetId> = batch.iter().map(|checked| checked.chartset.draft.id).collect();
             batch.retain(|checked| !self.erased.chartsets.contains(&checked.chartset.draft.id));
             self.counts.removed += count - batch.len() as u64;
             self.check_charts(&batch).await?;
             self.store_batch(batch).await?;
+            if self.precedence == Precedence::Imported {
+                retry_store_call(&self.stop, || self.store.confirm_chartsets(&ids)).await?;
+            }
             self.progress.advance_by(count);
         }
         reader.await?
@@ -66,7 +70,8 @@ impl Import<'_> {
         let chartsets = batch.into_iter().map(|checked| checked.chartset);
         let this = &*self;
         let put = async |chartset: ImportedChartset| {
-            retry_store_call(&this.stop, || this.store.import_chartset(&chartset, now_ms())).await
+            retry_store_call(&this.stop, || this.store.import_chartset(&chartset, this.precedence, now_ms()))
+                .await
         };
         let puts = stream::iter(chartsets).map(put).buffer_unordered(WRITERS);
         let outcomes: Vec<_> = puts.try_collect().await?;

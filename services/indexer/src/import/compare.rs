@@ -10,7 +10,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// # Errors
 /// A number differs.
-pub(super) fn check_chart(given: &ChartNumbers, rox_bytes: u64, stored: &StoredNumbers) -> Result<()> {
+pub(crate) fn check_chart(given: &ChartNumbers, rox_bytes: u64, stored: &StoredNumbers) -> Result<()> {
     let computed = &stored.numbers;
     let integers = |numbers: &ChartNumbers| (numbers.keys, numbers.length_ms, numbers.notes, numbers.lns);
     let same = integers(given) == integers(computed)

@@ -12,13 +12,13 @@ use crate::clock::now_ms;
 
 /// Erased charts and chartsets.
 #[derive(Debug)]
-pub(super) struct Erased {
-    pub(super) charts: HashSet<NoteHash>,
-    pub(super) chartsets: HashSet<ChartsetId>,
+pub(crate) struct Erased {
+    pub(crate) charts: HashSet<NoteHash>,
+    pub(crate) chartsets: HashSet<ChartsetId>,
 }
 
 impl Erased {
-    pub(super) fn new(removals: &[Removal]) -> Self {
+    pub(crate) fn new(removals: &[Removal]) -> Self {
         let (mut charts, mut chartsets) = (HashSet::new(), HashSet::new());
         for removal in removals.iter().filter(|removal| removal.erased) {
             match removal.entity {

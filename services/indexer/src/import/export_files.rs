@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ExportFile, ExportManifest, ExportedFile, FileDigest};
 
 /// The longest manifest. One has less than 1 KiB.
-const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
+pub(crate) const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
 /// A folder with an export that can be imported.
 #[derive(Debug, Clone)]
-pub(super) struct Export {
+pub(crate) struct Export {
     folder: PathBuf,
     manifest: ExportManifest,
 }
@@ -23,7 +23,7 @@ impl Export {
     /// # Errors
     /// The manifest cannot be read, is not one that this program reads, or has no ROX files; or a file is
     /// missing or differs from the manifest.
-    pub(super) fn open_verified(folder: &Path) -> Result<Self> {
+    pub(crate) fn open_verified(folder: &Path) -> Result<Self> {
         let path = folder.join(ExportManifest::FILE);
         let mut manifest = Vec::new();
         File::open(&path)
@@ -38,7 +38,7 @@ impl Export {
         Ok(export)
     }
 
-    pub(super) const fn manifest(&self) -> &ExportManifest {
+    pub(crate) const fn manifest(&self) -> &ExportManifest {
         &self.manifest
     }
 
@@ -56,7 +56,9 @@ impl Export {
     }
 }
 
-fn parse_manifest(manifest: &[u8]) -> Result<ExportManifest> {
+/// # Errors
+/// The manifest is not of an export that this program imports, or the export has no ROX files.
+pub(crate) fn parse_manifest(manifest: &[u8]) -> Result<ExportManifest> {
     let manifest: serde_json::Value = serde_json::from_slice(manifest)?;
     let version = &manifest["formatVersion"];
     ensure!(

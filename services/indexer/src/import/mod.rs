@@ -19,12 +19,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use chart_index_domain::NoteHash;
-use chart_index_store::{ImportOutcome, PutEffect, Store};
+use chart_index_store::{ImportOutcome, Precedence, PutEffect, Store};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use self::erased::Erased;
-use self::export_files::Export;
+pub(crate) use self::chartset_lines::CheckedChartset;
+pub(crate) use self::compare::check_chart;
+pub(crate) use self::erased::Erased;
+pub(crate) use self::export_files::{Export, MAX_MANIFEST_BYTES, parse_manifest};
 pub(crate) use self::rox_files::draft as draft_of_rox;
 use crate::change_feed;
 use crate::filter::{self, Due};
@@ -38,6 +40,14 @@ use crate::report::{Progress, plural};
 pub(crate) async fn import(store: &Store, folder: &Path) -> Result<()> {
     let folder = folder.to_owned();
     let export = spawn_blocking(move || Export::open_verified(&folder)).await??;
+    import_verified(store, &export, Precedence::Stored).await
+}
+
+/// Imports an export. The chartsets of an imported one that takes precedence are confirmed in the mirror.
+///
+/// # Errors
+/// As those of [`import`], except that the files have been compared with the manifest.
+pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: Precedence) -> Result<()> {
     let erased = Erased::new(&store.removals().await?);
     let erased = spawn_blocking({
         let export = export.clone();
@@ -49,11 +59,12 @@ pub(crate) async fn import(store: &Store, folder: &Path) -> Result<()> {
         store,
         stop: CancellationToken::new(),
         progress: Progress::new(export.manifest().charts + export.manifest().chartsets),
+        precedence,
         other_files: HashSet::new(),
         erased,
         counts: Counts::default(),
     };
-    let result = import.run(&export).await;
+    let result = import.run(export).await;
     let Import { progress, counts, other_files, .. } = import;
     progress.finish();
     if result.is_err() {
@@ -74,7 +85,8 @@ struct Import<'a> {
     /// Never cancelled: an interrupted import is dropped.
     stop: CancellationToken,
     progress: Progress,
-    /// Charts that are stored here with another ROX file than in the export.
+    precedence: Precedence,
+    /// Charts that are stored here with another ROX file than in the export, which stays.
     other_files: HashSet<NoteHash>,
     /// What is not stored.
     erased: Erased,

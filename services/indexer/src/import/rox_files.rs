@@ -1,8 +1,11 @@
 //! The first half of an import: charts with their ROX files.
 
+use std::collections::HashSet;
+
 use anyhow::{Context, Result, ensure};
 use chart_index_chartfile::inspect_rox;
 use chart_index_domain::{ChartDraft, ChartMetadata, ExportFile, NoteHash};
+use chart_index_store::Precedence;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 
@@ -40,14 +43,23 @@ impl Import<'_> {
         let hashes: Vec<NoteHash> = batch.iter().map(|(hash, _)| *hash).collect();
         let mut stored = retry_store_call(&self.stop, || self.store.rox_files(&hashes)).await?;
         stored.sort_unstable_by_key(|(hash, _)| *hash);
+        let mut others = HashSet::new();
         batch.retain(|(hash, bytes)| {
             let Ok(index) = stored.binary_search_by_key(hash, |(hash, _)| *hash) else { return true };
-            if stored[index].1 != *bytes {
-                self.other_files.insert(*hash);
+            let is_other = stored[index].1 != *bytes;
+            if is_other {
+                others.insert(*hash);
             }
-            false
+            is_other && self.precedence == Precedence::Imported
         });
-        let charts = decode(batch).await?;
+        let (replacements, charts): (Vec<_>, Vec<_>) =
+            decode(batch).await?.into_iter().partition(|chart| others.contains(&chart.hash));
+        for chart in &replacements {
+            retry_store_call(&self.stop, || self.store.replace_rox(chart, None)).await?;
+        }
+        if self.precedence == Precedence::Stored {
+            self.other_files.extend(others);
+        }
         if !charts.is_empty() {
             retry_store_call(&self.stop, || self.store.put_charts(&charts, now_ms())).await?;
         }

@@ -10,7 +10,12 @@ const TABLES: &[(&str, &[&[&str]])] = &[
     ("## Settings of chart-index\n", &[&["chart-index", "serve"]]),
     (
         "## Settings of chart-indexer\n",
-        &[&["chart-indexer", "ingest"], &["chart-indexer", "follow"], &["chart-indexer", "remove"]],
+        &[
+            &["chart-indexer", "ingest"],
+            &["chart-indexer", "follow"],
+            &["chart-indexer", "mirror"],
+            &["chart-indexer", "remove"],
+        ],
     ),
 ];
 

@@ -124,7 +124,7 @@ pub(crate) fn copy(export: &Path, to: &Path) {
 }
 
 /// Paths of everything that the API says of the charts and chartsets, removed ones included.
-fn paths(database: &Database) -> Vec<String> {
+pub(crate) fn paths(database: &Database) -> Vec<String> {
     let hashes = database.0.psql("SELECT encode(hash, 'hex') FROM charts ORDER BY 1");
     let charts = hashes.lines().flat_map(|hash| {
         ["", "/rox", "/preview"].map(|part| format!("/api/charts/{hash}{part}")).into_iter()
@@ -233,24 +233,28 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
-/// Holds a lock that an export waits for when it has written the chartsets.
-async fn block_rox_files(database: &Database) -> Child {
-    let lock = database.0.start_psql("BEGIN; LOCK TABLE rox_files; SELECT pg_sleep(600)");
-    let granted = "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
-                   WHERE datname = current_database() AND relation = 'rox_files'::regclass
-                   AND mode = 'AccessExclusiveLock' AND granted";
-    within(TIMEOUT, async || (database.0.psql(granted) == "1").then_some(())).await;
+/// Holds a lock on a table, which programs wait for that read or write it.
+pub(crate) async fn block_table(database: &Database, table: &str) -> Child {
+    let lock = database.0.start_psql(&format!("BEGIN; LOCK TABLE {table}; SELECT pg_sleep(600)"));
+    let granted = format!(
+        "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
+         WHERE datname = current_database() AND relation = '{table}'::regclass
+         AND mode = 'AccessExclusiveLock' AND granted"
+    );
+    within(TIMEOUT, async || (database.0.psql(&granted) == "1").then_some(())).await;
     lock
 }
 
-/// Waits until a program waits for the lock of [`block_rox_files`].
-async fn wait_until_blocked(database: &Database) {
-    let waiting = "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
-                   WHERE datname = current_database() AND relation = 'rox_files'::regclass AND NOT granted";
-    within(TIMEOUT, async || (database.0.psql(waiting) != "0").then_some(())).await;
+/// Waits until a program waits for the lock of [`block_table`].
+pub(crate) async fn wait_until_blocked(database: &Database, table: &str) {
+    let waiting = format!(
+        "SELECT count(*) FROM pg_locks JOIN pg_database AS here ON here.oid = database
+         WHERE datname = current_database() AND relation = '{table}'::regclass AND NOT granted"
+    );
+    within(TIMEOUT, async || (database.0.psql(&waiting) != "0").then_some(())).await;
 }
 
-fn release(database: &Database, mut lock: Child) {
+pub(crate) fn release(database: &Database, mut lock: Child) {
     database.0.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                      WHERE datname = current_database() AND query LIKE '%pg_sleep(600)' AND pid <> pg_backend_pid()");
     let _ = lock.wait().unwrap();
@@ -260,9 +264,9 @@ fn release(database: &Database, mut lock: Child) {
 async fn killed_export_leaves_no_export() {
     let original = Original::new().await;
     for signal in ["KILL", "TERM"] {
-        let lock = block_rox_files(&original.database).await;
+        let lock = block_table(&original.database, "rox_files").await;
         let export = original.start_export();
-        wait_until_blocked(&original.database).await;
+        wait_until_blocked(&original.database, "rox_files").await;
         assert!(original.exports.path().join(".partial/rox.tar").exists());
         let other = original.database.try_run(&["export", original.directory()]);
         assert_eq!((other.code, other.stderr.contains("is running")), (Some(1), true), "{}", other.stderr);
@@ -284,9 +288,9 @@ async fn killed_export_leaves_no_export() {
 async fn export_during_a_removal_is_not_published() {
     let original = Original::new().await;
     let id = original.database.0.psql("SELECT id FROM chartsets WHERE shown ORDER BY id LIMIT 1");
-    let lock = block_rox_files(&original.database).await;
+    let lock = block_table(&original.database, "rox_files").await;
     let export = original.start_export();
-    wait_until_blocked(&original.database).await;
+    wait_until_blocked(&original.database, "rox_files").await;
     original.database.run(&["remove", "chartset", &id]);
     release(&original.database, lock);
     let output = export.wait_with_output().unwrap();
@@ -487,10 +491,10 @@ async fn interrupted_import_continues() {
     let original = Original::new().await;
     let export = original.export();
     let restored = Database::new().await;
-    let lock = block_rox_files(&restored).await;
+    let lock = block_table(&restored, "rox_files").await;
     let mut import = indexer_command(restored.0.url(), &["import", export.to_str().unwrap()]);
     let import = import.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until_blocked(&restored).await;
+    wait_until_blocked(&restored, "rox_files").await;
     let sent = Command::new("kill").args(["-s", "KILL", &import.id().to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()));
     let output = import.wait_with_output().unwrap();

@@ -10,6 +10,7 @@ mod hash;
 mod hash_lookup;
 mod hostile_exports;
 mod metrics;
+mod mirror;
 mod real_charts;
 mod reingest;
 mod removals;

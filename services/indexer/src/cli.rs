@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use chart_index_cli::parse_milliseconds;
 use chart_index_domain::{ChartsetId, NoteHash};
 use chart_index_search::MeilisearchArguments;
 use chart_index_store::{DatabaseArguments, DatabaseUrl, Store, StoreConfig};
@@ -93,6 +94,7 @@ impl Command {
             Self::Ingest { metrics, .. }
             | Self::Follow { metrics, .. }
             | Self::Sync { metrics, .. }
+            | Self::Mirror { metrics, .. }
             | Self::Rebuild { metrics, .. } => metrics.metrics_listen,
             _ => None,
         }
@@ -248,6 +250,37 @@ pub(crate) enum Command {
     Import {
         /// Folder of the export, with its manifest
         export: PathBuf,
+    },
+    /// Mirror another index: fill an empty one from it, and follow its changes for as long as it runs
+    ///
+    /// Starts with the newest export, if there is one with ROX files, and then applies the change feed. What is
+    /// removed there is deleted here; what is removed here stays removed. Nothing that the other index sends is
+    /// trusted. It may be killed at any time, and continues when it is run again. If the other index has lost
+    /// changes, as in a restore, it starts again.
+    ///
+    /// Run `follow` beside it, for the Meilisearch nodes and the hash filter.
+    Mirror {
+        /// Base address of the other index, e.g. `https://charts.example`
+        #[arg(value_name = "URL", value_parser = instance::parse_base)]
+        upstream: Url,
+        /// Folder for the files of an export while they are imported. By default, `chart-index-mirror` in the
+        /// folder of temporary files
+        #[arg(long, env = "DOWNLOADS_DIR", value_name = "DIRECTORY")]
+        downloads: Option<PathBuf>,
+        /// Pause at the end of the change feed, in milliseconds
+        #[arg(
+            long = "interval-ms",
+            env = "MIRROR_INTERVAL_MS",
+            value_name = "MIRROR_INTERVAL_MS",
+            default_value = "60000",
+            value_parser = parse_milliseconds
+        )]
+        interval: Duration,
+        /// End at the end of the change feed, and at an error
+        #[arg(long)]
+        once: bool,
+        #[command(flatten)]
+        metrics: MetricsArguments,
     },
     /// Build the hash filter if a chart has changed since the last one
     ///

@@ -17,6 +17,7 @@ mod instance;
 mod library;
 mod metrics;
 mod metrics_listener;
+mod mirror;
 mod purge;
 mod refusal_kind;
 mod removal;
@@ -38,6 +39,7 @@ use crate::cli::{Cli, Command, RemovalsCommand};
 use crate::export::ExportOptions;
 use crate::ingest::{Completion, IngestOptions};
 use crate::metrics_listener::Readiness;
+use crate::mirror::MirrorOptions;
 
 /// The exit code after SIGINT or SIGTERM: that of shells for SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -49,7 +51,7 @@ const EXPORT_INTERRUPTED: &str = "no export was written";
 /// Printed when `import` is interrupted.
 const IMPORT_INTERRUPTED: &str =
     "the chartsets imported so far are complete; run the command again to continue";
-/// Printed when `sync` or `follow` is interrupted.
+/// Printed when `sync`, `follow` or `mirror` is interrupted.
 const SYNC_INTERRUPTED: &str = "the next run continues where this one ended";
 /// Printed when `rebuild` is interrupted.
 const REBUILD_INTERRUPTED: &str =
@@ -149,6 +151,13 @@ async fn run(cli: Cli, telemetry: &Telemetry) -> Result<ExitCode> {
             let store = checked_store().await?;
             let work = Box::pin(import::import(&store, &export));
             return until_signalled(work, IMPORT_INTERRUPTED, Some(&store)).await;
+        }
+        Command::Mirror { upstream, downloads, interval, once, .. } => {
+            let store = checked_store().await?;
+            let downloads = downloads.unwrap_or_else(|| std::env::temp_dir().join("chart-index-mirror"));
+            let options = MirrorOptions { upstream, downloads, interval, once };
+            let work = Box::pin(mirror::mirror(&store, &options));
+            return until_signalled(work, SYNC_INTERRUPTED, None).await;
         }
         Command::Filter => filter::filter(&store()?).await?,
         Command::Verify { search: true, meilisearch } => {

@@ -1,7 +1,7 @@
-//! The metrics of `ingest`, `sync` and `follow` (docs/operations/metrics.md, "Indexer").
+//! The metrics of `ingest`, `sync`, `follow` and `mirror` (docs/operations/metrics.md, "Indexer").
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use chart_index_instrumentation::DATABASE_BUCKETS;
@@ -227,6 +227,120 @@ impl BacklogGauges {
     fn backlog(gauges: &Weak<Self>) -> Option<Backlog> {
         *gauges.upgrade()?.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What `mirror` records.
+#[derive(Debug)]
+pub(crate) struct MirrorMetrics {
+    applied: BoundCounter<u64>,
+    refused: BoundCounter<u64>,
+    progress: Arc<Mutex<MirrorProgress>>,
+}
+
+/// How far the mirror is. Each value is `None` until it is known.
+#[derive(Debug, Default, Clone, Copy)]
+struct MirrorProgress {
+    /// When the oldest change was made that is known and not applied.
+    oldest_ms: Option<i64>,
+    is_at_end: bool,
+    sequence: Option<u64>,
+    last_success_ms: Option<i64>,
+}
+
+impl MirrorMetrics {
+    pub(crate) fn new(meter: &Meter) -> Self {
+        let changes = meter
+            .u64_counter("chart_index.mirror.changes")
+            .with_unit("{change}")
+            .with_description("Changes of the mirrored index by outcome")
+            .build();
+        let outcome = |outcome| changes.bind(&[KeyValue::new(OUTCOME, outcome)]);
+        let progress = Arc::default();
+        observe_progress(
+            meter,
+            "chart_index.mirror.lag",
+            "Age of the oldest change of the mirrored index that is not applied; 0 at the end of its change feed",
+            &progress,
+            |progress| {
+                let age_ms = progress.oldest_ms.map(|oldest_ms| (now_ms() - oldest_ms).max(0));
+                age_ms.or(progress.is_at_end.then_some(0))
+            },
+        );
+        observe_progress(
+            meter,
+            "chart_index.mirror.last_success",
+            "Unix time at which changes of the mirrored index were last applied, or found to be applied",
+            &progress,
+            |progress| progress.last_success_ms,
+        );
+        let weak = Arc::downgrade(&progress);
+        meter
+            .u64_observable_gauge("chart_index.mirror.sequence")
+            .with_description("Last sequence of the mirrored index that is applied")
+            .with_callback(move |observer| {
+                if let Some(sequence) = current(&weak).and_then(|progress| progress.sequence) {
+                    observer.observe(sequence, &[]);
+                }
+            })
+            .build();
+        Self { applied: outcome("applied"), refused: outcome("refused"), progress }
+    }
+
+    /// Records a page that was received, with the time of its first change.
+    pub(crate) fn record_page(&self, oldest_ms: Option<i64>) {
+        if oldest_ms.is_some() {
+            self.progress().oldest_ms = oldest_ms;
+        }
+    }
+
+    /// Records a page that was applied.
+    pub(crate) fn record_position(&self, sequence: u64) {
+        let mut progress = self.progress();
+        (progress.sequence, progress.last_success_ms) = (Some(sequence), Some(now_ms()));
+    }
+
+    /// Records that the end of the feed was reached.
+    pub(crate) fn record_end(&self) {
+        let mut progress = self.progress();
+        (progress.oldest_ms, progress.is_at_end) = (None, true);
+    }
+
+    pub(crate) fn record_applied(&self, changes: u64) {
+        self.applied.add(changes);
+    }
+
+    pub(crate) fn record_refusal(&self) {
+        self.refused.add(1);
+    }
+
+    fn progress(&self) -> MutexGuard<'_, MirrorProgress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn current(progress: &Weak<Mutex<MirrorProgress>>) -> Option<MirrorProgress> {
+    Some(*progress.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Observes a time, which `read` returns in milliseconds while it is known.
+fn observe_progress(
+    meter: &Meter,
+    name: &'static str,
+    description: &'static str,
+    progress: &Arc<Mutex<MirrorProgress>>,
+    read: fn(MirrorProgress) -> Option<i64>,
+) {
+    let weak = Arc::downgrade(progress);
+    meter
+        .f64_observable_gauge(name)
+        .with_unit("s")
+        .with_description(description)
+        .with_callback(move |observer| {
+            if let Some(time_ms) = current(&weak).and_then(read) {
+                observer.observe(seconds(time_ms), &[]);
+            }
+        })
+        .build();
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a time in milliseconds has at most 43 bits")]

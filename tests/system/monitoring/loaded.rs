@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use chart_index_system_tests::PrivatePrometheus;
 use chart_index_tests::{
-    ChartSpec, Client, Library, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions, TestRedis,
-    fixed_address, indexer, indexer_command,
+    ChartSpec, Client, Library, PrivateMeilisearch, PrivatePostgres, Service, ServiceOptions, TestDatabase,
+    TestRedis, fixed_address, indexer, indexer_command,
 };
 
 use super::expressions::metrics;
@@ -35,9 +35,9 @@ pub(crate) struct Loaded {
     service: Service,
     client: Client,
     pub(crate) prometheus: PrivatePrometheus,
-    /// `chart-indexer follow`.
-    follower: Child,
-    _servers: (TestRedis, Option<PrivateMeilisearch>),
+    /// `chart-indexer follow`, and a mirror.
+    indexers: [Child; 2],
+    _servers: (TestDatabase, TestRedis, Option<PrivateMeilisearch>),
 }
 
 impl Loaded {
@@ -56,10 +56,15 @@ impl Loaded {
         let options = ServiceOptions { variables: &variables, ..ServiceOptions::default() };
         let service = Service::start_with(postgres.url(), &options);
         let mut targets = vec![("chart-index", service.private_address())];
-        let follower = follow(postgres.url(), node.as_deref(), &mut targets);
+        let mut follow = indexer_command(postgres.url(), &["follow"]);
+        follow.envs(node.map(|node| ("MEILISEARCH_URL", node)));
+        let copy = TestDatabase::create_on(postgres.url());
+        indexer(copy.url(), &["migrate"]).succeeded();
+        let mirror = indexer_command(copy.url(), &["mirror", &format!("http://{}", service.address())]);
+        let indexers = [follow, mirror].map(|command| start(command, &mut targets));
         let prometheus = PrivatePrometheus::start(&targets).await;
         let client = service.client();
-        Self { postgres, service, client, prometheus, follower, _servers: (redis, meilisearch) }
+        Self { postgres, service, client, prometheus, indexers, _servers: (copy, redis, meilisearch) }
     }
 
     /// Requests every route, and some that fail.
@@ -94,18 +99,22 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        let _ = self.follower.kill();
-        let _ = self.follower.wait();
+        for indexer in &mut self.indexers {
+            let _ = indexer.kill();
+            let _ = indexer.wait();
+        }
     }
 }
 
-/// Starts `chart-indexer follow` and adds it to the targets.
-fn follow(database_url: &str, node: Option<&str>, targets: &mut Vec<(&str, SocketAddr)>) -> Child {
+/// Starts a command of `chart-indexer` that runs permanently, and adds it to the targets.
+fn start(mut command: Command, targets: &mut Vec<(&str, SocketAddr)>) -> Child {
     let address = fixed_address();
     targets.push(("chart-indexer", address));
-    let mut command = indexer_command(database_url, &["follow"]);
-    command.envs(node.map(|node| ("MEILISEARCH_URL", node))).env("METRICS_LISTEN", address.to_string());
-    command.stdout(Stdio::null()).spawn().expect("chart-indexer starts")
+    command
+        .env("METRICS_LISTEN", address.to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("chart-indexer starts")
 }
 
 /// A string of a JSON response. `None` if it is not there: an index may be empty at first.

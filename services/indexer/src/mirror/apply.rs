@@ -1,0 +1,187 @@
+//! Applies a page of changes.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Result;
+use chart_index_domain::{ChartDraft, ChartsetId, Entity, NoteHash};
+use chart_index_store::{MirrorState, Precedence};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tokio::time::{Instant, sleep};
+
+use super::charts::{RETRY_PAUSE, Refusal};
+use super::page::{ChangedChartset, Page, Removed};
+use super::{DELETED_TOGETHER, Mirror, PAGE_CHANGES};
+use crate::clock::now_ms;
+use crate::import::{CheckedChartset, Erased, check_chart};
+
+/// The number of chartsets that are checked together.
+const BATCH_CHARTSETS: usize = 128;
+/// The number of chartsets that are stored at once, as in an ingest.
+const WRITERS: usize = 4;
+
+impl Mirror<'_> {
+    /// Applies a page and stores the position after it. To apply a page twice has the same result.
+    pub(super) async fn apply(&mut self, page: Page, state: &MirrorState) -> Result<()> {
+        let Page { mut chartsets, charts, removed, refused, next, .. } = page;
+        let count = (chartsets.len() + charts.len() + removed.len()) as u64;
+        let refused_before = self.refused;
+        for (name, reason) in &refused {
+            self.refuse(name, reason)?;
+        }
+        let invalid = self.refused - refused_before;
+        // First, since the records have the numbers of the new files.
+        self.replace_files(charts, state).await?;
+        let erased = Erased::new(&self.store.removals().await?);
+        chartsets.retain(|chartset| !erased.chartsets.contains(&chartset.id()));
+        while !chartsets.is_empty() {
+            let batch = chartsets.drain(..chartsets.len().min(BATCH_CHARTSETS)).collect();
+            self.store_chartsets(batch, &erased).await?;
+        }
+        // Last, since a chart of a deleted chartset may be in another one, and is not fetched again then.
+        self.delete(&removed).await?;
+        self.store.advance_mirror(next).await?;
+        let applied = count.saturating_sub(self.refused - refused_before - invalid);
+        self.applied += applied;
+        self.metrics.record_applied(applied);
+        Ok(())
+    }
+
+    /// Stores chartsets with their charts. If the files of one are missing or wrong, a replica or cache of the
+    /// upstream may be late: then waits for them, unless the chartset has changed since, and is further on in
+    /// the feed.
+    async fn store_chartsets(&mut self, mut batch: Vec<ChangedChartset>, erased: &Erased) -> Result<()> {
+        let started = Instant::now();
+        let mut is_first = true;
+        loop {
+            let mut refused = self.try_store(batch, erased).await?;
+            if refused.is_empty() {
+                return Ok(());
+            }
+            if std::mem::take(&mut is_first) {
+                self.skip_changed(&mut refused).await?;
+            }
+            let elapsed = started.elapsed();
+            let (again, failed): (Vec<_>, Vec<_>) =
+                refused.into_iter().partition(|(_, refusal)| elapsed < refusal.retry_for);
+            for (chartset, refusal) in failed {
+                self.refuse(Entity::from(chartset.id()), &refusal.reason)?;
+            }
+            if again.is_empty() {
+                return Ok(());
+            }
+            batch = again.into_iter().map(|(chartset, _)| chartset).collect();
+            sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// Leaves out the chartsets that have changed since the page was read.
+    async fn skip_changed(&mut self, refused: &mut Vec<(ChangedChartset, Refusal)>) -> Result<()> {
+        let Some(first) = refused.iter().map(|(chartset, _)| chartset.sequence).min() else { return Ok(()) };
+        let Some(current) = self.upstream.current_page(first - 1, PAGE_CHANGES).await? else { return Ok(()) };
+        let sequences: HashSet<u64> = current.sequences.into_iter().collect();
+        let is_changed = |sequence: u64| sequence <= current.next && !sequences.contains(&sequence);
+        for (chartset, refusal) in refused.extract_if(.., |(chartset, _)| is_changed(chartset.sequence)) {
+            let id = chartset.id();
+            self.print(format_args!("chartset {id} has changed since: {}", refusal.reason))?;
+        }
+        Ok(())
+    }
+
+    /// Stores the chartsets that match their charts, and returns the others.
+    async fn try_store(
+        &self,
+        batch: Vec<ChangedChartset>,
+        erased: &Erased,
+    ) -> Result<Vec<(ChangedChartset, Refusal)>> {
+        let hashes: Vec<NoteHash> =
+            batch.iter().flat_map(|chartset| chartset.charts(erased)).map(|(chart, _)| chart.hash).collect();
+        let mut stored = self.store.stored_numbers(&hashes).await?;
+        let mut wanted = HashMap::new();
+        for (chart, rox_bytes) in batch.iter().flat_map(|chartset| chartset.charts(erased)) {
+            match stored.get(&chart.hash) {
+                Some(stored) if check_chart(&chart.numbers, rox_bytes, stored).is_ok() => (),
+                stored => drop(wanted.insert(chart.hash, stored.is_some())),
+            }
+        }
+        let mut refusals = HashMap::new();
+        if !wanted.is_empty() {
+            refusals = self.fetch_charts(wanted).await?;
+            stored = self.store.stored_numbers(&hashes).await?;
+        }
+        let check = |(chart, rox_bytes): (&ChartDraft, u64)| {
+            let hash = chart.hash;
+            let Some(stored) = stored.get(&hash) else {
+                return Err(refusals.get(&hash).cloned().unwrap_or_else(|| Refusal::missing(hash)));
+            };
+            check_chart(&chart.numbers, rox_bytes, stored).map_err(|error| {
+                Refusal::wrong(format!("chart {hash} does not match its ROX file: {error:#}"))
+            })
+        };
+        let (mut valid, mut refused) = (Vec::new(), Vec::new());
+        for chartset in batch {
+            let checked = chartset.charts(erased).try_for_each(check);
+            match checked {
+                Ok(()) => valid.push(chartset),
+                Err(refusal) => refused.push((chartset, refusal)),
+            }
+        }
+        refused.extend(self.put(valid).await?);
+        Ok(refused)
+    }
+
+    /// Stores chartsets with the times of the original. Returns those whose values PostgreSQL rejects.
+    async fn put(&self, chartsets: Vec<ChangedChartset>) -> Result<Vec<(ChangedChartset, Refusal)>> {
+        let ids: Vec<ChartsetId> = chartsets.iter().map(ChangedChartset::id).collect();
+        let put = async |chartset: ChangedChartset| {
+            let CheckedChartset { chartset: imported, .. } = &chartset.checked;
+            match self.store.import_chartset(imported, Precedence::Imported, now_ms()).await {
+                Ok(_) => Ok(None),
+                Err(error) if error.is_rejected() => Ok(Some((chartset, Refusal::rejected(&error)))),
+                Err(error) => Err(error),
+            }
+        };
+        let puts = stream::iter(chartsets).map(put).buffer_unordered(WRITERS);
+        let rejected: Vec<Option<_>> = puts.try_collect().await?;
+        self.store.confirm_chartsets(&ids).await?;
+        Ok(rejected.into_iter().flatten().collect())
+    }
+
+    /// Deletes what was removed. It gets no entry in the list of removals: it may be restored.
+    async fn delete(&self, removed: &[Removed]) -> Result<()> {
+        for by_operator in [false, true] {
+            let entities = removed.iter().filter(|removed| removed.by_operator == by_operator);
+            let entities: Vec<Entity> = entities.map(|removed| removed.entity).collect();
+            for batch in entities.chunks(DELETED_TOGETHER) {
+                self.store.delete(batch, by_operator).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes what was stored when the mirror started again, and was not in the feed since.
+    pub(super) async fn delete_unconfirmed(&self) -> Result<()> {
+        loop {
+            let entities = self.store.unconfirmed(u32::try_from(DELETED_TOGETHER)?).await?;
+            if entities.is_empty() {
+                return Ok(());
+            }
+            self.store.delete(&entities, true).await?;
+            let id = |entity: &Entity| if let Entity::Chartset(id) = entity { Some(*id) } else { None };
+            let ids: Vec<ChartsetId> = entities.iter().filter_map(id).collect();
+            self.store.confirm_chartsets(&ids).await?;
+        }
+    }
+}
+
+impl ChangedChartset {
+    fn id(&self) -> ChartsetId {
+        self.checked.chartset.draft.id
+    }
+
+    /// The charts that are not erased here, with the sizes of their ROX files.
+    fn charts<'a>(&'a self, erased: &'a Erased) -> impl Iterator<Item = (&'a ChartDraft, u64)> {
+        let CheckedChartset { chartset, rox_bytes } = &self.checked;
+        let charts = chartset.draft.charts.iter().zip(rox_bytes.iter().copied());
+        charts.filter(|(chart, _)| !erased.charts.contains(&chart.hash))
+    }
+}

@@ -1,0 +1,67 @@
+//! Fills a mirror from an export.
+
+use anyhow::{Context, Result, ensure};
+use chart_index_domain::{ExportManifest, ExportName};
+use chart_index_store::{MirrorState, Precedence};
+use tokio::task::spawn_blocking;
+
+use super::Mirror;
+use super::downloads::Downloads;
+use crate::import::{Export, import_verified, parse_manifest};
+
+impl Mirror<'_> {
+    /// Imports the newest export, if there is one that can be followed, and sets the position after it or to 0.
+    pub(super) async fn bootstrap(&mut self, state: &MirrorState) -> Result<()> {
+        ensure!(state.sequence.is_none(), "the mirror has a position");
+        // An earlier attempt may have imported another export.
+        self.store.unconfirm_chartsets().await?;
+        let Some((name, json, manifest)) = self.find_export().await? else {
+            return Ok(self.store.advance_mirror(0).await?);
+        };
+        let downloads = Downloads::open(&self.options.downloads)?;
+        let folder = downloads.folder_of(&name, &json)?;
+        let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+        self.print(format_args!("starts with export {name}, {bytes} bytes"))?;
+        for file in &manifest.files {
+            self.download(&name, file, &folder).await?;
+        }
+        let export = spawn_blocking({
+            let folder = folder.clone();
+            move || Export::open_verified(&folder)
+        });
+        let export = match export.await? {
+            Ok(export) => export,
+            Err(error) => {
+                downloads.clear()?;
+                return Err(error.context(format!("export {name} is downloaded again")));
+            }
+        };
+        import_verified(self.store, &export, Precedence::Imported)
+            .await
+            .with_context(|| format!("export {name} cannot be imported"))?;
+        self.store.advance_mirror(manifest.sequence).await?;
+        downloads.clear()
+    }
+
+    /// The newest export, with its manifest, if it can be imported and the feed continues from it.
+    async fn find_export(&self) -> Result<Option<(ExportName, Vec<u8>, ExportManifest)>> {
+        const FROM_START: &str = "the mirror starts with the first change";
+        let Some(name) = self.upstream.latest_export().await? else {
+            self.print(format_args!("no export, {FROM_START}"))?;
+            return Ok(None);
+        };
+        let json = self.upstream.manifest(&name).await?;
+        let manifest = match parse_manifest(&json) {
+            Ok(manifest) => manifest,
+            Err(error) => {
+                self.print(format_args!("export {name}: {error:#}; {FROM_START}"))?;
+                return Ok(None);
+            }
+        };
+        if self.upstream.current_page(manifest.sequence, 1).await?.is_none() {
+            self.print(format_args!("export {name} has changes that were lost since; {FROM_START}"))?;
+            return Ok(None);
+        }
+        Ok(Some((name, json, manifest)))
+    }
+}

@@ -1,0 +1,165 @@
+//! Fetches the ROX files of charts, and stores the charts.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use chart_index_chartfile::MAX_FILE_BYTES;
+use chart_index_domain::{ChartDraft, FileDigest, NoteHash};
+use chart_index_store::{MirrorState, StoreError};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use tokio::task::spawn_blocking;
+
+use super::Mirror;
+use super::page::ChangedChart;
+use super::upstream::RoxResponse;
+use crate::clock::now_ms;
+use crate::import::draft_of_rox;
+use crate::report::error_chain;
+
+/// The number of files that are fetched at once.
+const FETCHES: usize = 4;
+/// The number of charts from which on they are stored, and the size of their ROX files.
+const BATCH_CHARTS: usize = 256;
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// A cache may have stored that a chart is unknown for a minute, and a replica may be 5 seconds late
+/// (docs/api.md, "ROX file").
+const MISSING_FOR: Duration = Duration::from_secs(70);
+/// A replica may have an earlier file for 5 seconds.
+const WRONG_FOR: Duration = Duration::from_secs(6);
+/// Pause between two requests for such a file.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// How far the clocks of both instances may differ.
+const CLOCK_TOLERANCE_MS: i64 = 3_600_000;
+
+/// Why something is not stored.
+#[derive(Debug, Clone)]
+pub(super) struct Refusal {
+    pub(super) reason: String,
+    /// For how long a cache or replica may be the reason.
+    pub(super) retry_for: Duration,
+}
+
+impl Refusal {
+    pub(super) fn missing(hash: NoteHash) -> Self {
+        Self { reason: format!("there is no ROX file of chart {hash}"), retry_for: MISSING_FOR }
+    }
+
+    /// PostgreSQL rejects its values.
+    pub(super) fn rejected(error: &StoreError) -> Self {
+        Self { reason: error_chain(error), retry_for: Duration::ZERO }
+    }
+
+    pub(super) fn wrong(reason: String) -> Self {
+        Self { reason, retry_for: WRONG_FOR }
+    }
+}
+
+impl Mirror<'_> {
+    /// Stores charts, of which the second value is whether they are stored with another ROX file. Returns those
+    /// that are not stored.
+    pub(super) async fn fetch_charts(
+        &self,
+        charts: HashMap<NoteHash, bool>,
+    ) -> Result<HashMap<NoteHash, Refusal>> {
+        let fetch = async |(hash, is_stored)| anyhow::Ok((is_stored, hash, self.fetch(hash).await?));
+        let mut fetched = stream::iter(charts).map(fetch).buffer_unordered(FETCHES);
+        let (mut new, mut bytes, mut refused) = (Vec::new(), 0, HashMap::new());
+        while let Some((is_stored, hash, file)) = fetched.try_next().await? {
+            match decode(hash, file).await? {
+                Ok(chart) if is_stored => self.replace(&chart).await?,
+                Ok(chart) => {
+                    bytes += chart.rox.as_ref().map_or(0, Vec::len);
+                    new.push(chart);
+                }
+                Err(refusal) => drop(refused.insert(hash, refusal)),
+            }
+            if new.len() >= BATCH_CHARTS || bytes >= BATCH_BYTES {
+                self.store.put_charts(&std::mem::take(&mut new), now_ms()).await?;
+                bytes = 0;
+            }
+        }
+        if !new.is_empty() {
+            self.store.put_charts(&new, now_ms()).await?;
+        }
+        Ok(refused)
+    }
+
+    /// Replaces the ROX files of stored charts that were replaced. While the mirror starts again, also of those
+    /// that changed after they were stored: what the feed has lost may have been the file that is stored here.
+    pub(super) async fn replace_files(
+        &mut self,
+        charts: Vec<ChangedChart>,
+        state: &MirrorState,
+    ) -> Result<()> {
+        let is_restart = state.is_starting && state.restarts > 0;
+        let suspects: Vec<ChangedChart> =
+            charts.into_iter().filter(|chart| is_restart || chart.replacement.is_some()).collect();
+        if suspects.is_empty() {
+            return Ok(());
+        }
+        let hashes: Vec<NoteHash> = suspects.iter().map(|chart| chart.hash).collect();
+        let first_seen = self.store.first_seen(&hashes).await?;
+        for chart in suspects {
+            let Some(first_seen_ms) = first_seen.get(&chart.hash) else { continue };
+            if chart.replacement.is_none() && chart.changed_at_ms < first_seen_ms - CLOCK_TOLERANCE_MS {
+                continue;
+            }
+            if let Err(refusal) = self.replace_file(chart.hash, chart.replacement).await? {
+                self.refuse(format_args!("chart {}", chart.hash), &refusal.reason)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the ROX file of a stored chart by the one of this digest.
+    async fn replace_file(&self, hash: NoteHash, digest: Option<FileDigest>) -> Result<Result<(), Refusal>> {
+        let is_current = |file: &[u8]| digest == Some(FileDigest::from_bytes(*blake3::hash(file).as_bytes()));
+        if self.store.rox_files(&[hash]).await?.iter().any(|(_, file)| is_current(file)) {
+            return Ok(Ok(()));
+        }
+        let deadline = tokio::time::Instant::now() + WRONG_FOR;
+        loop {
+            let refusal = match decode(hash, self.fetch(hash).await?).await? {
+                Ok(chart) if digest.is_none() || chart.rox.as_deref().is_some_and(is_current) => {
+                    return self.replace(&chart).await.map(Ok);
+                }
+                Ok(_) => Refusal::wrong("its ROX file is not the one of the change".to_owned()),
+                Err(refusal) => refusal,
+            };
+            if tokio::time::Instant::now() >= deadline {
+                return Ok(Err(refusal));
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// Replaces the ROX file of a stored chart, unless it is the same.
+    async fn replace(&self, chart: &ChartDraft) -> Result<()> {
+        let stored = self.store.rox_files(&[chart.hash]).await?;
+        if stored.first().map(|(_, file)| file) != chart.rox.as_ref() {
+            self.store.replace_rox(chart, None).await?;
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self, hash: NoteHash) -> Result<Result<Vec<u8>, Refusal>> {
+        Ok(match self.upstream.rox(hash).await? {
+            RoxResponse::File(file) => Ok(file),
+            RoxResponse::Missing => Err(Refusal::missing(hash)),
+            RoxResponse::TooLong => Err(Refusal::wrong(format!(
+                "the ROX file of chart {hash} has more than {MAX_FILE_BYTES} bytes"
+            ))),
+        })
+    }
+}
+
+/// Computes what is stored of a chart.
+async fn decode(hash: NoteHash, file: Result<Vec<u8>, Refusal>) -> Result<Result<ChartDraft, Refusal>> {
+    let file = match file {
+        Ok(file) => file,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let draft = spawn_blocking(move || draft_of_rox(hash, file)).await?;
+    Ok(draft.map_err(|error| Refusal::wrong(format!("{error:#}"))))
+}

@@ -262,7 +262,7 @@ impl MirrorMetrics {
             "Age of the oldest change of the mirrored index that is not applied; 0 at the end of its change feed",
             &progress,
             |progress| {
-                let age_ms = progress.oldest_ms.map(|oldest_ms| (now_ms() - oldest_ms).max(0));
+                let age_ms = progress.oldest_ms.map(|oldest_ms| now_ms().saturating_sub(oldest_ms).max(0));
                 age_ms.or(progress.is_at_end.then_some(0))
             },
         );

@@ -82,9 +82,11 @@ pub(crate) async fn mirror(store: &Store, options: &MirrorOptions) -> Result<()>
     loop {
         let result = mirror.follow_with_lock().await;
         if options.once {
+            if result.is_err() {
+                filter::build_after_interruption(store).await;
+            }
             result?;
-            filter::build(store, Due::AnyChange).await?;
-            return Ok(());
+            return filter::build(store, Due::AnyChange).await.map(drop);
         }
         if let Err(error) = result {
             let pause = mirror.pauses.next();

@@ -105,7 +105,7 @@ impl Page {
         };
         for (index, item) in items.into_iter().enumerate() {
             match serde_json::from_str(item.get()) {
-                Ok(item) => page.add(item),
+                Ok(item) => page.add(item, after),
                 Err(error) => {
                     let name = format!("change {} after sequence {after}", index + 1);
                     page.refused.push((name, error.to_string()));
@@ -115,10 +115,14 @@ impl Page {
         Ok(page)
     }
 
-    fn add(&mut self, item: Item) {
-        self.sequences.push(item.sequence);
-        self.oldest_ms = self.oldest_ms.or(Some(item.changed_at_ms));
+    fn add(&mut self, item: Item, after: u64) {
         let sequence = item.sequence;
+        if sequence <= after || sequence > self.next {
+            let range = format!("it is not between {after} and {}", self.next);
+            return self.refused.push((format!("change {sequence}"), range));
+        }
+        self.sequences.push(sequence);
+        self.oldest_ms = self.oldest_ms.or(Some(item.changed_at_ms));
         if let Err((name, error)) = self.try_add(item) {
             self.refused.push((name.unwrap_or_else(|| format!("change {sequence}")), format!("{error:#}")));
         }
@@ -187,6 +191,16 @@ mod tests {
     fn pages_that_no_instance_sends_are_errors() {
         assert!(parse("", 5).is_ok());
         assert!(parse("{}", 6).is_ok_and(|page| page.refused.len() == 1));
+        for sequence in [0, 5, 7] {
+            let hash = "0".repeat(64);
+            let item =
+                format!(r#"{{"sequence":{sequence},"chartHash":"{hash}","change":"added","changedAtMs":7}}"#);
+            let page = parse(&item, 6).unwrap();
+            assert_eq!(
+                page.refused,
+                [(format!("change {sequence}"), "it is not between 5 and 6".to_owned())]
+            );
+        }
         for (items, next) in [("", 6), ("{}", 5), ("{}", 1 << 53), ("{},{},{},{}", 9), ("{", 6)] {
             assert!(parse(items, next).is_err(), "{items} {next}");
         }

@@ -1,4 +1,4 @@
-//! What must hold once all faults have ended: replicas, mirror, search nodes and an imported export agree.
+//! What must hold once all faults have ended: replicas, mirrors, search nodes and an imported export agree.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,10 +14,12 @@ use crate::checks::MAX_AGE;
 use crate::history::World;
 use crate::mirror::{self, content};
 use crate::model::{Appearance, SETS};
-use crate::system::{FOLLOW, REPLICAS, WRITERS, database_url, http_status};
+use crate::system::{FOLLOW, MIRROR_DATABASE, REPLICAS, WRITERS, database_url, http_status};
 
 /// Until then the replicas must have noticed that all servers are available again.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Until then the mirror must have all changes: it may wait for the rate limit of ROX files.
+const MIRROR_TIMEOUT: Duration = Duration::from_mins(3);
 /// Until then the search nodes must have all changes.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(1);
 const COPY: &str = "chart_index_copy";
@@ -57,6 +59,8 @@ pub(crate) async fn finish(world: &World, replicas: &[SocketAddr]) -> Ending {
     };
     let (export, _) = printed.split_once(": ").expect("the path of the export");
     ending.exported = mirror::chartsets_of_export(Path::new(export));
+    let mirrored = tokio::task::block_in_place(|| compare_with_mirror(world, Path::new(export)));
+    ending.violations.extend(mirrored.err());
     if let Err(violation) = compare_with_copy(world, replicas[0], export).await {
         ending.violations.push(violation);
     }
@@ -125,20 +129,46 @@ fn verify(world: &World, ending: &mut Ending) {
     }
 }
 
+/// Compares an export of the index with one of the mirror that `chart-indexer` has filled.
+fn compare_with_mirror(world: &World, export: &Path) -> Result<(), String> {
+    let start = Instant::now();
+    let last = world.system().postgres.psql("chart_index", "SELECT last_sequence FROM change_feed");
+    let reached = format!("SELECT sequence >= {last} AND NOT is_starting FROM mirror");
+    while world.system().postgres.psql(MIRROR_DATABASE, &reached) != "t" {
+        if start.elapsed() > MIRROR_TIMEOUT {
+            return Err(format!("the mirror has not reached sequence {last} after {MIRROR_TIMEOUT:?}"));
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    let printed = {
+        let system = world.system();
+        let (url, folder) = (database_url(MIRROR_DATABASE), system.exports().join("mirror"));
+        let folder = folder.to_str().expect("a readable path");
+        system.run_indexer(&["--database-url", &url, "export", folder, "--rox"])
+    };
+    let mirrored = Path::new(printed.split_once(": ").expect("the path of the export").0);
+    let [records, mirrored_records] = [export, mirrored].map(mirror::chartsets_of_export);
+    let [files, mirrored_files] =
+        [export, mirrored].map(|export| std::fs::read(export.join("rox.tar")).expect("ROX files"));
+    if records != mirrored_records {
+        return Err(format!("the mirror has {mirrored_records:?}, the index {records:?}"));
+    }
+    if files != mirrored_files {
+        return Err("the mirror has other ROX files".to_owned());
+    }
+    Ok(())
+}
+
 /// Imports the export into another database, whose responses must be the same bytes. Compares replicas that
 /// have cached nothing, and their lists with those of a replica that searches in Meilisearch, if there is one.
 async fn compare_with_copy(world: &World, replica: SocketAddr, export: &str) -> Result<(), String> {
     let replicas = tokio::task::block_in_place(|| -> Result<[SocketAddr; 2], String> {
         let mut system = world.system();
-        system.postgres.psql("postgres", &format!("CREATE DATABASE {COPY} TEMPLATE template0"));
-        let url = database_url(COPY);
-        for arguments in [&["migrate"][..], &["import", export]] {
-            let arguments = [&["--database-url", url.as_str()], arguments].concat();
-            let mut command = system.indexer(WRITERS[0], &arguments);
-            let output = command.output().expect("it starts");
-            if !output.status.success() {
-                return Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
-            }
+        system.create_database(COPY);
+        let arguments = ["--database-url", &database_url(COPY), "import", export];
+        let output = system.indexer(WRITERS[0], &arguments).output().expect("it starts");
+        if !output.status.success() {
+            return Err(format!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr)));
         }
         let databases = [(WRITERS[0], "chart_index"), (WRITERS[1], COPY)];
         Ok(databases.map(|(writer, database)| system.start_replica(writer, database)))

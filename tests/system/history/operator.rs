@@ -10,7 +10,7 @@ use crate::history::World;
 use crate::model::{Moment, Reset};
 use crate::plan::Fault;
 use crate::postgres::query;
-use crate::system::{FOLLOW, REPLICAS, WRITERS, database_url};
+use crate::system::{FOLLOW, MIRROR, REPLICAS, WRITERS, database_url};
 
 /// Maximum time for a standby to connect and to receive what it lacks.
 const STANDBY_TIMEOUT: Duration = Duration::from_mins(1);
@@ -249,7 +249,7 @@ fn scope_of_process(name: &str) -> Scope {
         ("postgres", _) => Scope::Postgres,
         ("redis", _) => Scope::Redis,
         ("haproxy", _) => Scope::Haproxy,
-        ("postgres-standby" | "redis-standby", _) => Scope::Nothing,
+        ("postgres-standby" | "redis-standby" | MIRROR, _) => Scope::Nothing,
         (_, Some(replica)) => Scope::Replica(replica),
         _ => Scope::Search,
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chart_index_tests::Random;
 
 use crate::model::{Chart, REPLACED_CHARTS, Set, UNTOUCHED_CHARTS, UNTOUCHED_SETS};
-use crate::system::{FOLLOW, NODES, REPLICAS, WRITERS};
+use crate::system::{FOLLOW, MIRROR, NODES, REPLICAS, WRITERS};
 
 /// Those who inject faults.
 pub(crate) const OPERATORS: usize = 2;
@@ -240,7 +240,7 @@ fn process(random: &mut Random, has_meilisearch: bool) -> &'static str {
         0..=3 => "postgres",
         4 | 5 => "redis",
         6 | 7 => one_of(random, &REPLICAS),
-        8 => FOLLOW,
+        8 => one_of(random, &[FOLLOW, MIRROR]),
         9 => "haproxy",
         10 => one_of(random, &["postgres-standby", "redis-standby"]),
         _ => one_of(random, &NODES),

@@ -22,6 +22,10 @@ pub(crate) const WRITERS: [&str; 2] = ["writer-1", "writer-2"];
 pub(crate) const NODES: [&str; 2] = ["meilisearch-1", "meilisearch-2"];
 /// `chart-indexer follow`.
 pub(crate) const FOLLOW: &str = "follow";
+/// `chart-indexer mirror`.
+pub(crate) const MIRROR: &str = "mirror";
+/// The database that it fills.
+pub(crate) const MIRROR_DATABASE: &str = "chart_index_mirror";
 const POSTGRES: [&str; 2] = ["postgres-1", "postgres-2"];
 const REDIS: [&str; 2] = ["redis-1", "redis-2"];
 
@@ -94,6 +98,7 @@ impl System {
         system.deliver_shared_addresses();
         system.add_services();
         system.run_indexer(&["migrate"]);
+        system.create_database(MIRROR_DATABASE);
         system.start_all();
         system
     }
@@ -240,7 +245,7 @@ impl System {
             (POSTGRES_ADDRESS, POSTGRES[self.postgres.primary()]),
             (REDIS_ADDRESS, REDIS[self.redis_primary]),
         ];
-        for client in [HOST, FOLLOW].into_iter().chain(REPLICAS).chain(WRITERS) {
+        for client in [HOST, FOLLOW, MIRROR].into_iter().chain(REPLICAS).chain(WRITERS) {
             for (address, primary) in primaries {
                 let pairs = [(client, primary), (primary, client)];
                 let is_separated =
@@ -271,6 +276,12 @@ impl System {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {error}");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Creates a database on the primary, and its tables.
+    pub(crate) fn create_database(&self, name: &str) {
+        self.postgres.psql("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"));
+        self.run_indexer(&["--database-url", &database_url(name), "migrate"]);
     }
 
     /// Starts a replica of a database, without Redis and Meilisearch, in the namespace of a writer.
@@ -305,7 +316,8 @@ impl System {
 
 fn create_networks(name: &str, has_meilisearch: bool) -> Networks {
     let search = NODES.iter().filter(|_| has_meilisearch);
-    let services = REPLICAS.iter().chain(&WRITERS).chain(&POSTGRES).chain(&REDIS).chain(&["haproxy", FOLLOW]);
+    let services =
+        REPLICAS.iter().chain(&WRITERS).chain(&POSTGRES).chain(&REDIS).chain(&["haproxy", FOLLOW, MIRROR]);
     let networks = |service: &&str| ((*service).to_owned(), vec!["all".to_owned()]);
     let subnets = [("all".to_owned(), Some(SUBNET.to_owned()))].into();
     let services = services.chain(search).map(networks).collect();

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use chart_index_system_tests::haproxy_program;
 use chart_index_tests::{PrivateMeilisearch, program, workspace_root};
 
-use super::{FOLLOW, NODES, REDIS, REDIS_ADDRESS, REPLICAS, SUBNET, System, database_url};
+use super::{
+    FOLLOW, MIRROR, MIRROR_DATABASE, NODES, REDIS, REDIS_ADDRESS, REPLICAS, SUBNET, System, database_url,
+};
 
 /// Which servers of `compose/haproxy.cfg` are which replica.
 const SERVERS: [(&str, &str); 6] = [
@@ -49,6 +51,10 @@ impl System {
         let variables: Vec<_> =
             [("DATABASE_URL", database_url("chart_index"))].into_iter().chain(nodes).collect();
         self.add(FOLLOW, vec![self.program("chart-indexer"), "follow".to_owned()], &variables);
+        let upstream = format!("http://{}:8080", self.address("haproxy"));
+        let mut mirror = words(&["mirror", &upstream, "--interval-ms", "200", "--downloads", "downloads"]);
+        mirror.insert(0, self.program("chart-indexer"));
+        self.add(MIRROR, mirror, &[("DATABASE_URL", database_url(MIRROR_DATABASE))]);
         let file = self.folder.0.join("haproxy.cfg");
         std::fs::write(&file, self.haproxy_configuration()).expect("a file");
         self.add("haproxy", words(&[haproxy_program(), "-db", "-f", &path(&file)]), &[]);

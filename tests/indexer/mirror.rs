@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use chart_index_tests::{
@@ -436,8 +437,15 @@ async fn hostile_changes_are_refused_and_others_applied() {
     let mut current = page;
     current["next"] = json!(last + 2);
     let (current, hostile) = (current.to_string().into_bytes(), hostile.to_string().into_bytes());
+    let checks = AtomicU32::new(0);
     let base = serve_responses(move |path, is_current| match path {
-        // What has changed since is no longer there.
+        // What has changed since is no longer there when the change has a number.
+        _ if path.starts_with("/api/changes?after=")
+            && is_current
+            && checks.fetch_add(1, Ordering::Relaxed) == 0 =>
+        {
+            ("200 OK", hostile.clone())
+        }
         _ if path.starts_with("/api/changes?after=") && is_current => ("200 OK", current.clone()),
         "/api/changes?after=0&limit=1000" => ("200 OK", hostile.clone()),
         _ => files.get(path).map_or(("404 Not Found", Vec::new()), |file| ("200 OK", file.clone())),
@@ -463,9 +471,9 @@ async fn hostile_changes_are_refused_and_others_applied() {
 
 #[tokio::test]
 async fn refused_requests_are_repeated_after_the_pause() {
-    let refusals = std::sync::atomic::AtomicU32::new(0);
+    let refusals = AtomicU32::new(0);
     let base = serve_responses(move |path, _| {
-        let is_first = refusals.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2;
+        let is_first = refusals.fetch_add(1, Ordering::Relaxed) < 2;
         match path {
             _ if is_first => ("429 Too Many Requests\r\nretry-after: 1", Vec::new()),
             "/api/exports/latest" => ("404 Not Found", Vec::new()),

@@ -131,6 +131,9 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// # Errors
 /// The connection was lost.
 pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Option<Vec<u8>>> {
+    if response.content_length().is_some_and(|length| length > limit as u64) {
+        return Ok(None);
+    }
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(reqwest::Error::without_url)? {
         if body.len() + chunk.len() > limit {

@@ -51,15 +51,10 @@ impl Mirror<'_> {
     /// the feed.
     async fn store_chartsets(&mut self, mut batch: Vec<ChangedChartset>, erased: &Erased) -> Result<()> {
         let started = Instant::now();
-        let mut is_first = true;
         loop {
             let mut refused = self.try_store(batch, erased).await?;
-            if refused.is_empty() {
-                return Ok(());
-            }
-            if std::mem::take(&mut is_first) {
-                self.skip_changed(&mut refused).await?;
-            }
+            // Each time: a removal takes effect before it has a number.
+            self.skip_changed(&mut refused).await?;
             let elapsed = started.elapsed();
             let (again, failed): (Vec<_>, Vec<_>) =
                 refused.into_iter().partition(|(_, refusal)| elapsed < refusal.retry_for);

@@ -27,8 +27,8 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 const MISSING_FOR: Duration = Duration::from_secs(70);
 /// A replica may have an earlier file for 5 seconds.
 const WRONG_FOR: Duration = Duration::from_secs(6);
-/// Pause between two requests for such a file.
-pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// Pause between two requests for such a file, and for the changes since: half the rate limit of these.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// How far the clocks of both instances may differ.
 const CLOCK_TOLERANCE_MS: i64 = 3_600_000;
 

@@ -1,20 +1,20 @@
 //! Fills a PostgreSQL database with a synthetic catalogue of any size.
 //!
 //! It stores chartsets as an ingest does, without reading files. `chart-indexer rebuild` then fills Meilisearch
-//! from the database. The ROX files are random bytes, so that `chart-indexer verify` fails for such a
-//! catalogue.
+//! from the database. Unless `--rox-files valid` is given, the ROX files are random bytes, so that
+//! `chart-indexer verify` fails for such a catalogue.
 #![expect(clippy::print_stderr, reason = "a program that reports its progress")]
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use chart_index_benchmarks::catalogue::{CatalogueOptions, fill};
+use chart_index_benchmarks::catalogue::{CatalogueOptions, RoxFiles, fill};
 use chart_index_store::{DatabaseUrl, Store, StoreConfig};
 use clap::Parser;
 
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Fill an empty, migrated database with a synthetic catalogue, which depends on the seed and the size alone
+/// Fill an empty, migrated database with a synthetic catalogue, which depends on the options alone
 #[derive(Debug, Parser)]
 #[command(name = "generate-catalogue", version, about, max_term_width = 100)]
 struct Arguments {
@@ -27,6 +27,9 @@ struct Arguments {
     /// Seed of the random generator
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
+    /// What to store as ROX files
+    #[arg(long, value_enum, default_value_t = RoxFiles::Random, value_name = "KIND")]
+    rox_files: RoxFiles,
     /// Add to a database that already has charts
     #[arg(long)]
     add: bool,
@@ -38,7 +41,8 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let options = CatalogueOptions::new(arguments.chartsets, arguments.charts, arguments.seed)?;
+    let options = CatalogueOptions::new(arguments.chartsets, arguments.charts, arguments.seed)?
+        .with_rox_files(arguments.rox_files);
     let config = StoreConfig {
         acquire_timeout: TIMEOUT,
         statement_timeout: TIMEOUT,

@@ -67,7 +67,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     ("tests", &[]),
     ("system-tests", &["tests"]),
-    ("benchmarks", &["domain", "store", "tests"]),
+    ("benchmarks", &["chartfile", "domain", "store", "tests"]),
 ];
 
 /// Libraries on which only these packages may depend directly.

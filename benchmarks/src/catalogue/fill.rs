@@ -1,11 +1,13 @@
 //! Stores a generated catalogue in a database.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 use chart_index_store::{PutOutcome, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 
-use super::{CatalogueOptions, drafts};
+use super::{CatalogueOptions, Sets, planned};
 
 /// The number of concurrent transactions: enough to keep PostgreSQL busy while one waits for the disk.
 const WRITERS: usize = 8;
@@ -20,15 +22,16 @@ pub async fn fill(store: &Store, options: CatalogueOptions) -> Result<()> {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec}, {eta} left")?;
     let bar = ProgressBar::new(options.chartsets()).with_style(style);
     let mut writers: JoinSet<Result<PutOutcome, StoreError>> = JoinSet::new();
-    for (draft, updated_at_ms) in drafts(options) {
+    let sets = Arc::new(Sets::new(options));
+    for planned in planned(options) {
         if writers.len() == WRITERS
             && let Some(stored) = writers.join_next().await
         {
             stored??;
             bar.inc(1);
         }
-        let store = store.clone();
-        writers.spawn(async move { store.put_chartset(&draft, updated_at_ms).await });
+        let (store, sets) = (store.clone(), Arc::clone(&sets));
+        writers.spawn(async move { store.put_chartset(&sets.draft(planned), planned.updated_at_ms).await });
     }
     while let Some(stored) = writers.join_next().await {
         stored??;

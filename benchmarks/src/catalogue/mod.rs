@@ -1,7 +1,7 @@
 //! Synthetic catalogues of any size, with distributions like those of real catalogues.
 //!
-//! A version of this program generates the same catalogue for the same seed and size. There are no chart files
-//! and no notes: note hashes and ROX bytes are random, so that `chart-indexer verify` fails for the ROX files.
+//! A version of this program generates the same catalogue for the same options. Note hashes and ROX bytes are
+//! random unless [`RoxFiles::Valid`] is asked for, so that `chart-indexer verify` fails for the ROX files.
 //!
 //! These follow realistic distributions:
 //!
@@ -14,6 +14,7 @@
 mod charts;
 mod fill;
 mod names;
+mod notes;
 mod plan;
 mod random;
 mod songs;
@@ -37,10 +38,22 @@ pub struct CatalogueOptions {
     chartsets: u64,
     charts: u64,
     seed: u64,
+    rox_files: RoxFiles,
+}
+
+/// What a generated catalogue has as ROX files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum RoxFiles {
+    /// Random bytes, as many as a ROX file has
+    Random,
+    /// Those of charts with notes, whose export can be imported; with previews
+    Valid,
+    /// One byte, for lists alone
+    Tiny,
 }
 
 impl CatalogueOptions {
-    /// A catalogue of `chartsets` chartsets with `charts` charts in total. Catalogues with different seeds have
+    /// A catalogue of `chartsets` chartsets with `charts` charts in total, and random ROX files. Catalogues with different seeds have
     /// almost no ids in common, so that both can be stored in one database.
     ///
     /// # Errors
@@ -50,7 +63,13 @@ impl CatalogueOptions {
         if chartsets == 0 || charts < chartsets || charts > chartsets.saturating_mul(plan::MAX_CHARTS) {
             return Err(ImpossibleSize { chartsets, charts });
         }
-        Ok(Self { chartsets, charts, seed })
+        Ok(Self { chartsets, charts, seed, rox_files: RoxFiles::Random })
+    }
+
+    /// The same catalogue with other ROX files. Valid ones determine note hashes and numbers.
+    #[must_use]
+    pub const fn with_rox_files(self, rox_files: RoxFiles) -> Self {
+        Self { rox_files, ..self }
     }
 
     /// Number of chartsets.
@@ -86,13 +105,27 @@ pub struct ImpossibleSize {
 /// milliseconds, the oldest first.
 pub fn drafts(options: CatalogueOptions) -> impl Iterator<Item = (ChartsetDraft, i64)> {
     let sets = Sets::new(options);
-    let plan = plan::chart_counts(&options).into_iter().zip(plan::update_times(&options));
-    (0..).zip(plan).map(move |(number, (charts, updated_at_ms))| (sets.draft(number, charts), updated_at_ms))
+    planned(options).map(move |planned| (sets.draft(planned), planned.updated_at_ms))
 }
 
+/// A chartset that is not generated yet.
+#[derive(Debug, Clone, Copy)]
+struct PlannedSet {
+    number: u64,
+    charts: u8,
+    updated_at_ms: i64,
+}
+
+fn planned(options: CatalogueOptions) -> impl Iterator<Item = PlannedSet> {
+    let plan = plan::chart_counts(&options).into_iter().zip(plan::update_times(&options));
+    (0..).zip(plan).map(|(number, (charts, updated_at_ms))| PlannedSet { number, charts, updated_at_ms })
+}
+
+/// Generates the chartsets.
 struct Sets {
     library: Library,
     seed: u64,
+    rox_files: RoxFiles,
     /// Where the ids of this seed begin.
     first_reference: u64,
 }
@@ -108,10 +141,11 @@ struct Common {
 impl Sets {
     fn new(options: CatalogueOptions) -> Self {
         let first_reference = generator(options.seed, Stream::Offset, 0).u64(0..1 << 31);
-        Self { library: Library::new(options.seed, options.chartsets), seed: options.seed, first_reference }
+        let CatalogueOptions { chartsets, seed, rox_files, .. } = options;
+        Self { library: Library::new(seed, chartsets), seed, rox_files, first_reference }
     }
 
-    fn draft(&self, number: u64, charts: u8) -> ChartsetDraft {
+    fn draft(&self, PlannedSet { number, charts, .. }: PlannedSet) -> ChartsetDraft {
         let mut random = generator(self.seed, Stream::Set, number);
         let random = &mut random;
         let mut song = self.library.song(random);
@@ -169,7 +203,7 @@ impl Sets {
         random.fill(&mut hash);
         let numbers = charts::numbers(&common.song, common.keys, u32::from(place), u32::from(of), random);
         let alpha = common.exact.as_ref().filter(|exact| exact.kind == SourceKind::AlphaSet);
-        ChartDraft {
+        let draft = ChartDraft {
             hash: NoteHash::from_bytes(hash),
             numbers,
             rox: Some(charts::rox(numbers.notes, random)),
@@ -177,6 +211,11 @@ impl Sets {
             metadata: text(common, numbers.keys.get(), (place, of), random),
             declared_source: alpha.filter(|_| per_mille(random, 900)).cloned(),
             alpha_beatmap_id: alpha.map(|_| self.first_reference + set * plan::MAX_CHARTS + u64::from(place)),
+        };
+        match self.rox_files {
+            RoxFiles::Random => draft,
+            RoxFiles::Valid => notes::with_notes(draft),
+            RoxFiles::Tiny => ChartDraft { rox: Some(vec![0]), ..draft },
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use chart_index_chartfile::inspect_rox;
+
 use super::*;
 
 const SETS: u64 = 20_000;
@@ -169,6 +171,23 @@ fn rox_lengths_are_realistic() {
     lengths.sort_unstable();
     assert!(lengths[0] >= 300 && lengths[lengths.len() - 1] <= 60_000, "{lengths:?}");
     assert!((1_000..6_000).contains(&lengths[lengths.len() / 2]), "{lengths:?}");
+}
+
+#[test]
+fn valid_rox_files_have_about_the_numbers_of_random_ones() {
+    let options = CatalogueOptions::new(60, 200, 1).unwrap();
+    let with = |rox_files| drafts(options.with_rox_files(rox_files)).collect::<Vec<_>>();
+    let (valid, random) = (with(RoxFiles::Valid), with(RoxFiles::Random));
+    for (chart, expected) in charts(&valid).zip(charts(&random)) {
+        let content = inspect_rox(chart.rox.as_ref().unwrap()).unwrap();
+        assert_eq!((content.hash, content.numbers), (chart.hash, chart.numbers));
+        assert_eq!(chart.preview, Some(content.preview));
+        assert_eq!(chart.metadata, expected.metadata);
+        let (numbers, expected) = (chart.numbers, expected.numbers);
+        assert_eq!((numbers.keys, numbers.bpm_main), (expected.keys, expected.bpm_main));
+        let ratio = f64::from(numbers.notes) / f64::from(expected.notes);
+        assert!((0.5..1.5).contains(&ratio), "{} notes, not {}", numbers.notes, expected.notes);
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use fastrand::Rng;
 
 use super::random::per_mille;
 
-/// The chart with notes that have about its numbers. They determine its note hash, numbers, ROX file and preview,
-/// and depend on the note hash that it had.
+/// The chart with notes that have about its numbers. They determine its note hash, numbers, ROX file and
+/// preview, and depend on the note hash that it had.
 pub(super) fn with_notes(chart: ChartDraft) -> ChartDraft {
     let (seed, _) = chart.hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
     let mut random = Rng::with_seed(u64::from_le_bytes(*seed));

@@ -57,6 +57,12 @@ CREATE TABLE chart_previews (
     hash bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
     json bytea NOT NULL
 );
+-- pglz takes twenty times as long, which is most of the time of an insert. A server may be built without LZ4.
+DO $$ BEGIN
+    ALTER TABLE chart_previews ALTER COLUMN json SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN
+    NULL;
+END $$;
 
 -- Chartsets ---------------------------------------------------------------------------------------------------
 
@@ -232,10 +238,25 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION write_shown_chartsets() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO shown_chartsets
+    SELECT updated_at_ms, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max,
+           key_count_bits(keys), source_kind, creator_search, id, title_sort, artist_sort
+    FROM inserted WHERE shown;
+    RETURN NULL;
+END
+$$;
+
+-- An import inserts many chartsets with one statement.
+CREATE TRIGGER chartsets_write_inserted
+    AFTER INSERT ON chartsets REFERENCING NEW TABLE AS inserted
+    FOR EACH STATEMENT EXECUTE FUNCTION write_shown_chartsets();
+
 -- Not for updates of checked_at_ms or path, which an ingest of an unchanged folder makes. A trigger cannot name
 -- the generated column shown; it depends on the last two columns.
 CREATE TRIGGER chartsets_write_shown
-    AFTER INSERT OR DELETE OR UPDATE OF
+    AFTER DELETE OR UPDATE OF
         updated_at_ms, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max, keys, title_sort, artist_sort,
         creator_search, source_kind, removed_at_ms, chart_count
     ON chartsets FOR EACH ROW EXECUTE FUNCTION write_shown_chartset();
@@ -379,21 +400,36 @@ $$;
 
 CREATE TRIGGER removals_copy AFTER INSERT OR DELETE ON removals FOR EACH ROW EXECUTE FUNCTION copy_removal();
 
-CREATE FUNCTION record_member_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION record_new_members() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP = 'DELETE' THEN
-        INSERT INTO pending_changes (entity) VALUES (OLD.chart_hash);
-    ELSE
-        INSERT INTO pending_changes (entity) VALUES (NEW.chart_hash);
-    END IF;
+    INSERT INTO pending_changes (entity) SELECT chart_hash FROM inserted;
     RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER chartset_charts_record_member AFTER INSERT OR DELETE ON chartset_charts FOR EACH ROW
+CREATE FUNCTION record_member_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO pending_changes (entity) VALUES (OLD.chart_hash);
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER chartset_charts_record_new AFTER INSERT ON chartset_charts REFERENCING NEW TABLE AS inserted
+    FOR EACH STATEMENT EXECUTE FUNCTION record_new_members();
+CREATE TRIGGER chartset_charts_record_old AFTER DELETE ON chartset_charts FOR EACH ROW
     EXECUTE FUNCTION record_member_change();
 CREATE TRIGGER chartset_charts_record_change AFTER UPDATE ON chartset_charts FOR EACH ROW
     WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION record_member_change();
+
+CREATE FUNCTION record_new_chartsets() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO pending_changes (entity) SELECT decode(id, 'hex') FROM inserted;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER chartsets_record_new AFTER INSERT ON chartsets REFERENCING NEW TABLE AS inserted
+    FOR EACH STATEMENT EXECUTE FUNCTION record_new_chartsets();
 
 CREATE FUNCTION record_chartset_change() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -416,7 +452,7 @@ $$;
 
 -- Every change sets updated_at_ms. An ingest of an unchanged folder sets only checked_at_ms and path.
 CREATE TRIGGER chartsets_record_change
-    AFTER INSERT OR DELETE OR UPDATE OF updated_at_ms, removed_at_ms, exact_kind, exact_ref
+    AFTER DELETE OR UPDATE OF updated_at_ms, removed_at_ms, exact_kind, exact_ref
     ON chartsets FOR EACH ROW EXECUTE FUNCTION record_chartset_change();
 
 -- Mirrors (docs/operations/mirrors.md) ------------------------------------------------------------------------

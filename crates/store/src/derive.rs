@@ -22,6 +22,10 @@ impl ChartsetRow {
         parse_chartset_id(&self.id)
     }
 
+    pub(crate) fn id_text(&self) -> &str {
+        &self.id
+    }
+
     fn exact_source(&self) -> Result<Option<PublicSource>, sqlx::Error> {
         parse_source(self.exact_kind.as_deref(), self.exact_ref.as_deref())
     }

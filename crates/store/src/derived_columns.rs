@@ -4,8 +4,8 @@ use chart_index_domain::{Chartset, ChartsetId, Keywords, text};
 
 use crate::column_values::{parse_keys, parse_source, source_columns};
 use crate::error::corrupt;
-use crate::statement_columns::{Columns, Parameters};
-use crate::text_search::lexemes;
+use crate::statement_columns::{Columns, Parameters, array_literal};
+use crate::text_search::{lexemes, tsvector};
 
 /// The columns that lists show, in the order of [`listed_columns`].
 #[derive(Debug, Clone, Default, PartialEq, sqlx::FromRow)]
@@ -100,25 +100,33 @@ impl DerivedColumns {
         Self { listed, keywords, search }
     }
 
-    /// Adds every derived column to a statement.
-    pub(crate) fn add_to(&self, columns: &mut Columns, parameters: &mut Parameters) {
-        let Self { listed, keywords, search } = self;
-        columns.add("title", parameters.bind(&listed.title));
-        columns.add("artist", parameters.bind(&listed.artist));
-        columns.add("creator", parameters.bind(&listed.creator));
-        columns.add("source_kind", parameters.bind(&listed.source_kind));
-        columns.add("source_ref", parameters.bind(&listed.source_ref));
-        columns.add("keys", parameters.bind(&listed.keys));
-        columns.add("bpm_min", parameters.bind(listed.bpm_min));
-        columns.add("bpm_max", parameters.bind(listed.bpm_max));
-        columns.add("length_min_ms", parameters.bind(listed.length_min_ms));
-        columns.add("length_max_ms", parameters.bind(listed.length_max_ms));
-        columns.add("density_max", parameters.bind(listed.density_max));
-        columns.add("chart_count", parameters.bind(listed.chart_count));
-        columns.add("tags", parameters.bind(&keywords.tags));
-        columns.add("romanised_names", parameters.bind(&keywords.romanised_names));
-        search.add_to(columns, parameters);
+    /// Adds every derived column of these chartsets to a statement.
+    pub(crate) fn add_to(chartsets: &[&Self], columns: &mut Columns, parameters: &mut Parameters) {
+        let listed = || chartsets.iter().map(|derived| &derived.listed);
+        let keywords = || chartsets.iter().map(|derived| &derived.keywords);
+        columns.add("title", parameters.bind(collect(listed().map(|set| &set.title))));
+        columns.add("artist", parameters.bind(collect(listed().map(|set| &set.artist))));
+        columns.add("creator", parameters.bind(collect(listed().map(|set| &set.creator))));
+        columns.add("source_kind", parameters.bind(collect(listed().map(|set| &set.source_kind))));
+        columns.add("source_ref", parameters.bind(collect(listed().map(|set| &set.source_ref))));
+        let keys = listed().map(|set| array_literal(set.keys.iter().map(i16::to_string)));
+        columns.add_cast("keys", "smallint[]", parameters.bind(collect(keys)));
+        columns.add("bpm_min", parameters.bind(collect(listed().map(|set| set.bpm_min))));
+        columns.add("bpm_max", parameters.bind(collect(listed().map(|set| set.bpm_max))));
+        columns.add("length_min_ms", parameters.bind(collect(listed().map(|set| set.length_min_ms))));
+        columns.add("length_max_ms", parameters.bind(collect(listed().map(|set| set.length_max_ms))));
+        columns.add("density_max", parameters.bind(collect(listed().map(|set| set.density_max))));
+        columns.add("chart_count", parameters.bind(collect(listed().map(|set| set.chart_count))));
+        let tags = keywords().map(|set| array_literal(&set.tags));
+        columns.add_cast("tags", "text[]", parameters.bind(collect(tags)));
+        let romanised = keywords().map(|set| array_literal(&set.romanised_names));
+        columns.add_cast("romanised_names", "text[]", parameters.bind(collect(romanised)));
+        SearchColumns::add_to(&collect(chartsets.iter().map(|set| &set.search)), columns, parameters);
     }
+}
+
+fn collect<T>(values: impl Iterator<Item = T>) -> Vec<T> {
+    values.collect()
 }
 
 impl SearchColumns {
@@ -133,11 +141,14 @@ impl SearchColumns {
         }
     }
 
-    pub(crate) fn add_to(&self, columns: &mut Columns, parameters: &mut Parameters) {
-        columns.add("title_sort", parameters.bind(&self.title_sort));
-        columns.add("artist_sort", parameters.bind(&self.artist_sort));
-        columns.add("creator_search", parameters.bind(&self.creator_search));
-        columns.add_call("search_words", "array_to_tsvector", parameters.bind(&self.lexemes));
+    /// Adds the columns of these chartsets to a statement.
+    pub(crate) fn add_to(chartsets: &[&Self], columns: &mut Columns, parameters: &mut Parameters) {
+        let sets = || chartsets.iter();
+        columns.add("title_sort", parameters.bind(collect(sets().map(|set| &set.title_sort))));
+        columns.add("artist_sort", parameters.bind(collect(sets().map(|set| &set.artist_sort))));
+        columns.add("creator_search", parameters.bind(collect(sets().map(|set| &set.creator_search))));
+        let words = sets().map(|set| tsvector(&set.lexemes));
+        columns.add_cast("search_words", "tsvector", parameters.bind(collect(words)));
     }
 }
 

@@ -66,23 +66,28 @@ async fn fold_batch(connection: &mut PgConnection, after: &str) -> Result<Option
     .bind(BATCH)
     .fetch_all(&mut *transaction)
     .await?;
+    let mut changed = Vec::new();
     for FoldedRow { id, listed, keywords, search } in &mut rows {
         // PostgreSQL sorts lexemes by length first.
         search.lexemes.sort_unstable();
         let folded = SearchColumns::new(listed, keywords);
         if folded != *search {
-            write(&mut transaction, id, &folded).await?;
+            changed.push((id.as_str(), folded));
         }
     }
+    write(&mut transaction, &changed).await?;
     transaction.commit().await?;
     Ok(rows.pop().map(|row| row.id))
 }
 
-async fn write(connection: &mut PgConnection, id: &str, folded: &SearchColumns) -> Result<(), sqlx::Error> {
+async fn write(connection: &mut PgConnection, folded: &[(&str, SearchColumns)]) -> Result<(), sqlx::Error> {
     let (mut columns, mut parameters) = (Columns::default(), Parameters::default());
-    let id = parameters.bind(id);
-    folded.add_to(&mut columns, &mut parameters);
-    let statement = format!("UPDATE chartsets SET {} WHERE id = {id}", columns.assignments());
+    let ids = Columns::single("id", parameters.bind(folded.iter().map(|(id, _)| *id).collect::<Vec<_>>()));
+    let folded: Vec<_> = folded.iter().map(|(_, folded)| folded).collect();
+    SearchColumns::add_to(&folded, &mut columns, &mut parameters);
+    let (assignments, given) = (columns.assignments(), Columns::concat([&ids, &columns]).given());
+    let statement =
+        format!("UPDATE chartsets AS chartset SET {assignments} FROM {given} WHERE chartset.id = given.id");
     // Safe: it consists of constants and placeholders.
     sqlx::query_with(AssertSqlSafe(statement), parameters.into_arguments()?).execute(connection).await?;
     Ok(())

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, NoteHash};
+use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, NoteHash};
 use sqlx::Connection;
 
+use crate::column_values::parse_chartset_id;
 use crate::put_chartset_sql as sql;
 use crate::removal_lock;
 use crate::rows::checked_at_ms;
@@ -31,7 +32,7 @@ pub enum Precedence {
     Imported,
 }
 
-/// What [`Store::import_chartset`] did.
+/// What [`Store::import_chartsets`] did with a chartset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
     /// The chartset is stored: it was written, or was the same before.
@@ -51,6 +52,7 @@ pub struct StoredNumbers {
 
 #[derive(sqlx::FromRow)]
 struct StoredChartset {
+    id: String,
     content_fingerprint: Vec<u8>,
     updated_at_ms: i64,
     checked_at_ms: i64,
@@ -88,61 +90,69 @@ impl Store {
         .await
     }
 
-    /// Stores a chartset of another index with its times, unless the stored one changed later and takes
-    /// precedence. A chartset that is stored keeps its path, and stays removed if it is.
-    pub async fn import_chartset(
+    /// Stores chartsets of another index with their times in one transaction, except those that changed later
+    /// here and take precedence. A chartset that is stored keeps its path, and stays removed if it is. Returns an
+    /// outcome for each, in no particular order.
+    ///
+    /// Their ids must be different.
+    pub async fn import_chartsets(
         &self,
-        chartset: &ImportedChartset,
+        chartsets: &[ImportedChartset],
         precedence: Precedence,
         now_ms: i64,
-    ) -> Result<ImportOutcome, StoreError> {
-        let fingerprint = crate::content_fingerprint(&chartset.draft);
-        if let Some(stored) = self.stored_chartset(chartset).await? {
-            if stored.updated_at_ms > chartset.updated_at_ms && precedence == Precedence::Stored {
-                return Ok(ImportOutcome::Newer);
+    ) -> Result<Vec<ImportOutcome>, StoreError> {
+        let stored = self.stored_chartsets(chartsets).await?;
+        let (mut outcomes, mut changed) = (Vec::new(), Vec::new());
+        for chartset in chartsets {
+            let ImportedChartset { draft, updated_at_ms, checked_at_ms } = chartset;
+            let (updated_at_ms, checked_at_ms) = (*updated_at_ms, *checked_at_ms);
+            let stored = stored.get(&draft.id);
+            let is_newer = stored.is_some_and(|stored| stored.updated_at_ms > updated_at_ms);
+            if is_newer && precedence == Precedence::Stored {
+                outcomes.push(ImportOutcome::Newer);
+                continue;
             }
-            if stored.updated_at_ms == chartset.updated_at_ms && stored.content_fingerprint == fingerprint {
-                let removed = stored.removed;
-                if stored.checked_at_ms < chartset.checked_at_ms {
-                    self.record_check(chartset, fingerprint).await?;
+            let fingerprint = crate::content_fingerprint(draft);
+            if let Some(stored) = stored
+                && stored.updated_at_ms == updated_at_ms
+                && stored.content_fingerprint == fingerprint
+            {
+                let (effect, removed) = (PutEffect::Unchanged, stored.removed);
+                outcomes.push(ImportOutcome::Stored(PutOutcome { effect, removed }));
+                if stored.checked_at_ms < checked_at_ms {
+                    let expected = ExpectedChartset { id: draft.id, fingerprint, path: String::new() };
+                    self.record_unchanged_chartsets(&[expected], checked_at_ms).await?;
                 }
-                return Ok(ImportOutcome::Stored(PutOutcome { effect: PutEffect::Unchanged, removed }));
+                continue;
             }
+            let times = StoredTimes { updated_at_ms, checked_at_ms, now_ms, imported: Some(precedence) };
+            changed.push((draft, times));
         }
-        let times = StoredTimes {
-            updated_at_ms: chartset.updated_at_ms,
-            checked_at_ms: chartset.checked_at_ms,
-            now_ms,
-            imported: Some(precedence),
+        let put = self.put_folders(&changed).await?;
+        let outcome = |(draft, _): &(&ChartsetDraft, _)| {
+            put.get(&draft.id).map_or(ImportOutcome::Newer, |put| ImportOutcome::Stored(*put))
         };
-        let outcome = self.put_folder(&chartset.draft, times).await?;
-        Ok(outcome.map_or(ImportOutcome::Newer, ImportOutcome::Stored))
+        outcomes.extend(changed.iter().map(outcome));
+        Ok(outcomes)
     }
 
-    async fn stored_chartset(
+    async fn stored_chartsets(
         &self,
-        chartset: &ImportedChartset,
-    ) -> Result<Option<StoredChartset>, StoreError> {
-        let id = chartset.draft.id.to_string();
-        self.run_once("read stored chartset", |mut connection| async move {
-            sqlx::query_as(concat!(
-                "SELECT chartset.content_fingerprint, chartset.updated_at_ms, ",
+        chartsets: &[ImportedChartset],
+    ) -> Result<HashMap<ChartsetId, StoredChartset>, StoreError> {
+        let ids: Vec<String> = chartsets.iter().map(|chartset| chartset.draft.id.to_string()).collect();
+        self.run_once("read stored chartsets", |mut connection| async move {
+            let rows: Vec<StoredChartset> = sqlx::query_as(concat!(
+                "SELECT chartset.id, chartset.content_fingerprint, chartset.updated_at_ms, ",
                 checked_at_ms!(),
-                ", chartset.removed_at_ms IS NOT NULL AS removed FROM chartsets AS chartset WHERE chartset.id = $1"
+                ", chartset.removed_at_ms IS NOT NULL AS removed
+                 FROM chartsets AS chartset WHERE chartset.id = ANY($1)"
             ))
-            .bind(id)
-            .fetch_optional(&mut *connection)
-            .await
+            .bind(ids)
+            .fetch_all(&mut *connection)
+            .await?;
+            rows.into_iter().map(|row| Ok((parse_chartset_id(&row.id)?, row))).collect()
         })
         .await
-    }
-
-    async fn record_check(
-        &self,
-        chartset: &ImportedChartset,
-        fingerprint: [u8; 32],
-    ) -> Result<(), StoreError> {
-        let expected = ExpectedChartset { id: chartset.draft.id, fingerprint, path: String::new() };
-        self.record_unchanged_chartsets(&[expected], chartset.checked_at_ms).await.map(drop)
     }
 }

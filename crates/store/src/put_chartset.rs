@@ -1,18 +1,19 @@
-//! Stores a song folder in one transaction.
+//! Stores song folders in one transaction: one in an ingest, a batch in an import.
 
 use std::collections::{HashMap, HashSet};
 
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartsetDraft, ChartsetMember, NoteHash, assemble_chartset,
+    ChartDraft, ChartMetadata, ChartsetDraft, ChartsetId, ChartsetMember, Entity, NoteHash, assemble_chartset,
 };
-use sqlx::{Connection, PgConnection, Postgres, Transaction};
+use sqlx::{Connection, PgConnection};
 
+use crate::column_values::parse_chartset_id;
 use crate::content_fingerprint::{charts_by_hash, fingerprint};
 use crate::derived_columns::DerivedColumns;
 use crate::error::is_transaction_conflict;
 use crate::incremental_ingest::{ExpectedChartset, UnchangedChartset, record_unchanged};
 use crate::pooled_connection::PooledConnection;
-use crate::put_chartset_sql::{self as sql, CanonicalChart, Upserted};
+use crate::put_chartset_sql::{self as sql, CanonicalChart, NewChartset};
 use crate::removal_lock;
 use crate::sql_text::replace_nul;
 use crate::stored_times::StoredTimes;
@@ -45,11 +46,10 @@ pub enum PutEffect {
 
 /// What an attempt did.
 enum Put {
-    Stored(PutOutcome),
-    /// See [`Store::put_folder`].
-    NotReplaced,
-    /// Nothing: these charts were erased, and are not to be stored.
-    Erased(HashSet<NoteHash>),
+    /// The outcomes of the chartsets that were stored; see [`Store::put_folders`] for the others.
+    Stored(HashMap<ChartsetId, PutOutcome>),
+    /// Nothing: these charts and chartsets were erased, and are not to be stored.
+    Erased(HashSet<Entity>),
 }
 
 /// A song folder to store. Its charts are in the order of their hashes, so that concurrent transactions lock
@@ -70,65 +70,91 @@ impl Store {
     /// leave the chartset. Removed charts and chartsets stay removed, and erased ones are not stored.
     pub async fn put_chartset(&self, draft: &ChartsetDraft, now_ms: i64) -> Result<PutOutcome, StoreError> {
         for _ in 0..MAX_ATTEMPTS {
-            if let Some(outcome) = self.put_folder(draft, StoredTimes::now(now_ms)).await? {
-                return Ok(outcome);
+            let outcomes = self.put_folders(&[(draft, StoredTimes::now(now_ms))]).await?;
+            if let Some(outcome) = outcomes.get(&draft.id) {
+                return Ok(*outcome);
             }
         }
         Err(put_error(sqlx::Error::RowNotFound))
     }
 
-    /// Returns `None` if the stored chartset must not be replaced: another process has stored the same content
-    /// since this one checked it or, in an import, the stored one is newer.
-    pub(crate) async fn put_folder(
+    /// Stores song folders with different ids. The result lacks chartsets that must not be replaced: another
+    /// process has stored the same content since this one checked it or, in an import, the stored one is newer.
+    pub(crate) async fn put_folders(
         &self,
-        draft: &ChartsetDraft,
-        times: StoredTimes,
-    ) -> Result<Option<PutOutcome>, StoreError> {
-        let mut put = self.put(&Folder::new(draft, times)).await?;
-        if let Put::Erased(erased) = &put {
-            let charts = draft.charts.iter().filter(|chart| !erased.contains(&chart.hash)).cloned();
-            let others = ChartsetDraft { charts: charts.collect(), ..draft.clone() };
-            put = self.put(&Folder::new(&others, times)).await?;
+        drafts: &[(&ChartsetDraft, StoredTimes)],
+    ) -> Result<HashMap<ChartsetId, PutOutcome>, StoreError> {
+        let mut erased = HashSet::new();
+        loop {
+            let is_erased = |id| erased.contains(&Entity::Chartset(id));
+            let (without, stored): (Vec<_>, Vec<_>) =
+                drafts.iter().partition(|(draft, _)| is_erased(draft.id));
+            let mut folders: Vec<_> =
+                stored.iter().map(|(draft, times)| Folder::new(draft, *times, &erased)).collect();
+            // As all transactions that write several chartsets.
+            folders.sort_by_key(|folder| folder.draft.id);
+            match self.put(&folders).await? {
+                Put::Erased(more) => erased.extend(more),
+                Put::Stored(mut outcomes) => {
+                    let outcome = PutOutcome { effect: PutEffect::Unchanged, removed: true };
+                    outcomes.extend(without.iter().map(|(draft, _)| (draft.id, outcome)));
+                    return Ok(outcomes);
+                }
+            }
         }
-        Ok(if let Put::Stored(outcome) = put { Some(outcome) } else { None })
     }
 
-    async fn put(&self, folder: &Folder<'_>) -> Result<Put, StoreError> {
+    async fn put(&self, folders: &[Folder<'_>]) -> Result<Put, StoreError> {
         let mut attempt = 1;
         loop {
-            match self.try_run_once(OPERATION, |connection| Self::try_put(folder, connection)).await {
+            match self.try_run_once(OPERATION, |connection| Self::try_put(folders, connection)).await {
                 Err(error) if is_transaction_conflict(&error) && attempt < MAX_ATTEMPTS => attempt += 1,
                 put => return put.map_err(put_error),
             }
         }
     }
 
-    async fn try_put(folder: &Folder<'_>, mut connection: PooledConnection) -> Result<Put, sqlx::Error> {
-        let id = folder.draft.id;
-        // Most folders are new or changed here, so the cheaper statement comes first.
-        if folder.times.imported.is_none()
-            && sql::has_content(&mut connection, id, &folder.fingerprint).await?
+    async fn try_put(folders: &[Folder<'_>], mut connection: PooledConnection) -> Result<Put, sqlx::Error> {
+        // Most folders of an ingest are new or changed here, so the cheaper statement comes first. An import
+        // has compared them.
+        if let [folder @ Folder { times: StoredTimes { imported: None, now_ms, .. }, .. }] = folders
+            && sql::has_content(&mut connection, folder.draft.id, &folder.fingerprint).await?
         {
-            let now_ms = folder.times.now_ms;
-            let checked = record_unchanged(&mut connection, &[folder.expected()], now_ms).await?;
-            if let Some(UnchangedChartset { removed, .. }) = checked.first().copied() {
-                return Ok(Put::Stored(PutOutcome { effect: PutEffect::Unchanged, removed }));
+            let checked = record_unchanged(&mut connection, &[folder.expected()], *now_ms).await?;
+            if let Some(UnchangedChartset { id, removed, .. }) = checked.first().copied() {
+                let outcome = PutOutcome { effect: PutEffect::Unchanged, removed };
+                return Ok(Put::Stored(HashMap::from([(id, outcome)])));
             }
         }
-        let mut transaction = connection.begin_with(removal_lock::begin_ingest_statement(id)).await?;
-        let canonical = folder.store_charts(&mut transaction).await?;
-        if canonical.len() < folder.charts.len() {
-            let erased = folder.charts.iter().map(|chart| chart.hash);
-            return Ok(Put::Erased(erased.filter(|hash| !canonical.contains_key(hash)).collect()));
+        let Some(StoredTimes { now_ms, .. }) = folders.first().map(|folder| folder.times) else {
+            return Ok(Put::Stored(HashMap::new()));
+        };
+        let ids = folders.iter().map(|folder| folder.draft.id);
+        let mut transaction = connection.begin_with(removal_lock::begin_ingest(ids)).await?;
+        let canonical = store_charts(&mut transaction, folders, now_ms).await?;
+        let missing = |chart: &&ChartDraft| !canonical.contains_key(&chart.hash);
+        let charts = folders.iter().flat_map(|folder| &folder.charts).copied();
+        let erased: HashSet<Entity> = charts.filter(missing).map(|chart| Entity::Chart(chart.hash)).collect();
+        if !erased.is_empty() {
+            return Ok(Put::Erased(erased));
         }
-        let upserted = folder.write(&mut transaction, &canonical).await?;
-        let Some(Upserted { added, removed, erased }) = upserted else { return Ok(Put::NotReplaced) };
-        if erased {
-            return Ok(Put::Stored(PutOutcome { effect: PutEffect::Unchanged, removed }));
+        let chartsets: Vec<_> = folders.iter().map(|folder| folder.derive(&canonical)).collect();
+        let upserted = sql::upsert_chartsets(&mut transaction, &chartsets).await?;
+        let removed = upserted.iter().filter(|row| row.removed).map(|row| parse_chartset_id(&row.id));
+        let removed = removed.collect::<Result<Vec<_>, _>>()?;
+        if !removed.is_empty() {
+            let ids: Vec<&[u8]> = removed.iter().map(|id| &id.as_bytes()[..]).collect();
+            let erased = sql::erased(&mut transaction, &ids).await?;
+            if !erased.is_empty() {
+                return Ok(Put::Erased(erased));
+            }
         }
         transaction.commit().await?;
-        let effect = if added { PutEffect::Added } else { PutEffect::Updated };
-        Ok(Put::Stored(PutOutcome { effect, removed }))
+        let outcomes = upserted.iter().map(|row| {
+            let effect = if row.added { PutEffect::Added } else { PutEffect::Updated };
+            Ok((parse_chartset_id(&row.id)?, PutOutcome { effect, removed: row.removed }))
+        });
+        Ok(Put::Stored(outcomes.collect::<Result<_, sqlx::Error>>()?))
     }
 }
 
@@ -137,8 +163,10 @@ fn put_error(error: sqlx::Error) -> StoreError {
 }
 
 impl<'a> Folder<'a> {
-    fn new(draft: &'a ChartsetDraft, times: StoredTimes) -> Self {
-        let charts = charts_by_hash(draft);
+    /// The folder without what was erased.
+    fn new(draft: &'a ChartsetDraft, times: StoredTimes, erased: &HashSet<Entity>) -> Self {
+        let mut charts = charts_by_hash(draft);
+        charts.retain(|chart| !erased.contains(&Entity::Chart(chart.hash)));
         let fingerprint = fingerprint(draft, &charts);
         Self { draft, charts, fingerprint, times }
     }
@@ -148,50 +176,49 @@ impl<'a> Folder<'a> {
         ExpectedChartset { id, fingerprint: self.fingerprint, path }
     }
 
-    async fn write(
-        &self,
-        transaction: &mut Transaction<'_, Postgres>,
-        canonical: &HashMap<NoteHash, CanonicalChart>,
-    ) -> Result<Option<Upserted>, sqlx::Error> {
+    /// The rows of the chartset, whose charts are stored.
+    fn derive(&self, canonical: &HashMap<NoteHash, CanonicalChart>) -> NewChartset<'_> {
         let members: Vec<ChartsetMember> =
             self.charts.iter().filter_map(|chart| Some(member(chart, canonical.get(&chart.hash)?))).collect();
         let is_visible =
             |member: &&ChartsetMember| canonical.get(&member.hash).is_some_and(|chart| !chart.removed);
         let mut visible: Vec<ChartsetMember> = members.iter().filter(is_visible).cloned().collect();
-        let (id, exact_source) = (self.draft.id, self.draft.exact_source.as_ref());
-        let derived = DerivedColumns::new(assemble_chartset(id, exact_source, &mut visible));
-        sql::upsert_chartset(transaction, self.draft, &self.fingerprint, &derived, &members, self.times).await
+        let Self { draft, fingerprint, times, .. } = self;
+        let exact_source = draft.exact_source.as_ref();
+        let derived = DerivedColumns::new(assemble_chartset(draft.id, exact_source, &mut visible));
+        NewChartset { draft, fingerprint, times: *times, members, derived }
     }
+}
 
-    /// Stores the new charts. Returns what is stored for every hash of the folder, except those that were
-    /// erased.
-    async fn store_charts(
-        &self,
-        connection: &mut PgConnection,
-    ) -> Result<HashMap<NoteHash, CanonicalChart>, sqlx::Error> {
-        let hashes: Vec<&[u8]> = self.charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
-        let mut stored = sql::stored_charts(connection, &hashes).await?;
-        let missing: Vec<&ChartDraft> =
-            self.charts.iter().copied().filter(|chart| !stored.contains_key(&chart.hash)).collect();
-        if missing.is_empty() {
+/// Stores the new charts. Returns what is stored for every hash of the folders, except those that were erased.
+async fn store_charts(
+    connection: &mut PgConnection,
+    folders: &[Folder<'_>],
+    now_ms: i64,
+) -> Result<HashMap<NoteHash, CanonicalChart>, sqlx::Error> {
+    let mut charts: Vec<&ChartDraft> = folders.iter().flat_map(|folder| &folder.charts).copied().collect();
+    charts.sort_by_key(|chart| chart.hash);
+    charts.dedup_by_key(|chart| chart.hash);
+    let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
+    let mut stored = sql::stored_charts(connection, &hashes).await?;
+    charts.retain(|chart| !stored.contains_key(&chart.hash));
+    if charts.is_empty() {
+        return Ok(stored);
+    }
+    // Those of an import have no ROX file here, and an erased one is not stored before.
+    if charts.iter().any(|chart| chart.rox.is_none()) {
+        let hashes: Vec<&[u8]> = charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
+        if !sql::erased(connection, &hashes).await?.is_empty() {
             return Ok(stored);
         }
-        // Those of an import have no ROX file here, and an erased one is not stored before.
-        if missing.iter().any(|chart| chart.rox.is_none()) {
-            let hashes: Vec<&[u8]> = missing.iter().map(|chart| &chart.hash.as_bytes()[..]).collect();
-            let erased = sql::erased_charts(connection, &hashes).await?;
-            if !erased.is_empty() {
-                return Ok(stored);
-            }
-        }
-        let inserted = sql::insert_charts(connection, &missing, self.times.now_ms).await?;
-        if inserted < missing.len() {
-            // Some are removed or erased, or another transaction has stored them first, with its own numbers.
-            return sql::stored_charts(connection, &hashes).await;
-        }
-        stored.extend(missing.iter().map(|chart| (chart.hash, canonical(chart))));
-        Ok(stored)
     }
+    let inserted = sql::insert_charts(connection, &charts, now_ms).await?;
+    if inserted < charts.len() {
+        // Some are removed or erased, or another transaction has stored them first, with its own numbers.
+        return sql::stored_charts(connection, &hashes).await;
+    }
+    stored.extend(charts.iter().map(|chart| (chart.hash, canonical(chart))));
+    Ok(stored)
 }
 
 fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> ChartsetMember {

@@ -1,22 +1,22 @@
-//! The statements of [`Store::put_chartset`](crate::Store::put_chartset). Each writes all rows of a chartset at
-//! once.
+//! The statements of [`Store::put_chartset`](crate::Store::put_chartset) and of imports. Each writes all rows
+//! of several chartsets at once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, DensityCurve,
+    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, DensityCurve, Entity,
     NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind,
 };
 use sqlx::PgConnection;
 
 use crate::Precedence;
-use crate::column_values::{parse_hash, source_columns};
+use crate::column_values::{parse_entity, source_columns};
 use crate::derived_columns::DerivedColumns;
 use crate::error::corrupt;
 use crate::rows::{ChartRow, chart_columns};
 use crate::sql_text::replace_nul;
-use crate::statement_columns::{Columns, Parameters, Placeholder};
+use crate::statement_columns::{Columns, Parameters, Placeholder, array_literal};
 use crate::stored_times::StoredTimes;
 
 /// A stored chart. The first file ingested with its hash determines the numbers and the ROX bytes.
@@ -28,13 +28,23 @@ pub(crate) struct CanonicalChart {
     pub(crate) removed: bool,
 }
 
-/// The result of [`upsert_chartset`].
+/// A chartset to write.
+#[derive(Debug)]
+pub(crate) struct NewChartset<'a> {
+    pub(crate) draft: &'a ChartsetDraft,
+    pub(crate) fingerprint: &'a [u8; 32],
+    pub(crate) times: StoredTimes,
+    pub(crate) members: Vec<ChartsetMember>,
+    /// Derived from the members that are not removed.
+    pub(crate) derived: DerivedColumns,
+}
+
+/// The result of [`upsert_chartsets`] for a chartset.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct Upserted {
+    pub(crate) id: String,
     pub(crate) added: bool,
     pub(crate) removed: bool,
-    /// It must not be stored.
-    pub(crate) erased: bool,
 }
 
 /// Whether the chartset is stored with this content.
@@ -72,17 +82,17 @@ pub(crate) async fn stored_charts(
         .collect()
 }
 
-/// Returns those of the hashes whose charts were erased.
-pub(crate) async fn erased_charts(
+/// Returns those of these charts and chartsets that were erased.
+pub(crate) async fn erased(
     connection: &mut PgConnection,
-    hashes: &[&[u8]],
-) -> Result<HashSet<NoteHash>, sqlx::Error> {
+    entities: &[&[u8]],
+) -> Result<HashSet<Entity>, sqlx::Error> {
     let rows: Vec<Vec<u8>> =
         sqlx::query_scalar("SELECT entity FROM removals WHERE entity = ANY($1) AND erased")
-            .bind(hashes)
+            .bind(entities)
             .fetch_all(connection)
             .await?;
-    rows.iter().map(|hash| parse_hash(hash)).collect()
+    rows.iter().map(|entity| parse_entity(entity)).collect()
 }
 
 /// Stores charts, in the order of their hashes, and returns the number of new ones that are not removed. Those
@@ -101,15 +111,16 @@ pub(crate) async fn insert_charts(
     let now = parameters.bind(now_ms);
     let hashes = parameters.bind(charts.iter().map(|chart| &chart.hash.as_bytes()[..]).collect::<Vec<_>>());
     let chart = new_chart_columns(&mut parameters, charts, &rox_files);
+    let chart = Columns::concat([&Columns::single("hash", hashes), &chart]);
     let rox_files = parameters.bind(rox_files);
     let previews = charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.json[..]));
     let previews = parameters.bind(previews.collect::<Vec<_>>());
     let statement = STATEMENT.get_or_init(|| {
         format!(
             "WITH stored AS (
-                 INSERT INTO charts (first_seen_ms, removed_at_ms, hash, {names})
-                 SELECT {now}, (SELECT removal.removed_at_ms FROM removals AS removal WHERE removal.entity = hash), draft.*
-                 FROM unnest({hashes}, {values}) AS draft (hash, {names})
+                 INSERT INTO charts (first_seen_ms, removed_at_ms, {names})
+                 SELECT {now}, (SELECT removal.removed_at_ms FROM removals AS removal WHERE removal.entity = hash), {values}
+                 FROM {given}
                  -- Not a join, which may change the order.
                  WHERE NOT EXISTS (SELECT FROM removals AS removal WHERE removal.entity = hash AND removal.erased)
                  ON CONFLICT DO NOTHING
@@ -127,6 +138,7 @@ pub(crate) async fn insert_charts(
              SELECT count(*) FROM stored WHERE removed_at_ms IS NULL",
             names = chart.names(),
             values = chart.values(),
+            given = chart.given(),
         )
     });
     let inserted: i64 = sqlx::query_scalar_with(statement.as_str(), parameters.into_arguments()?)
@@ -135,7 +147,7 @@ pub(crate) async fn insert_charts(
     Ok(usize::try_from(inserted).unwrap_or_default())
 }
 
-/// The columns of `charts`. Each value is an array with an element per chart.
+/// The columns of `charts` that follow from a ROX file.
 pub(crate) fn new_chart_columns(
     parameters: &mut Parameters,
     charts: &[&ChartDraft],
@@ -168,145 +180,151 @@ pub(crate) fn new_chart_columns(
     columns
 }
 
-/// Writes the row of a chartset, its charts and its pending changes, and deletes the charts that it no longer
-/// contains. Returns `None` if the chartset is stored with this content already.
+/// Writes the rows of chartsets, their charts and their pending changes, and deletes the charts that they no
+/// longer contain. Chartsets that must not be replaced are not in the result: they are stored with this content
+/// already or, in an import, are newer.
 ///
-/// It is one statement because the overhead of several would exceed their work.
-pub(crate) async fn upsert_chartset(
+/// The transaction holds the locks of [`begin_ingest`](crate::removal_lock::begin_ingest), and none of the
+/// chartsets was erased. It is one statement because the overhead of several would exceed their work.
+pub(crate) async fn upsert_chartsets(
     connection: &mut PgConnection,
-    draft: &ChartsetDraft,
-    fingerprint: &[u8; 32],
-    derived: &DerivedColumns,
-    members: &[ChartsetMember],
-    times: StoredTimes,
-) -> Result<Option<Upserted>, sqlx::Error> {
+    chartsets: &[NewChartset<'_>],
+) -> Result<Vec<Upserted>, sqlx::Error> {
     static STATEMENT: OnceLock<String> = OnceLock::new();
     let mut parameters = Parameters::default();
+    // All of them are of the same ingest or import.
+    let imported = chartsets.first().and_then(|chartset| chartset.times.imported);
     let placeholders = UpsertPlaceholders {
-        id: parameters.bind(draft.id.to_string()),
-        updated: parameters.bind(times.updated_at_ms),
-        checked: parameters.bind(times.checked_at_ms),
-        is_import: parameters.bind(times.imported.is_some()),
-        replaces_newer: parameters.bind(times.imported == Some(Precedence::Imported)),
-        path: parameters.bind(replace_nul(&draft.path)),
-        chartset: new_chartset_columns(&mut parameters, draft, fingerprint, derived),
-        hashes: parameters.bind(members.iter().map(|member| &member.hash.as_bytes()[..]).collect::<Vec<_>>()),
-        member: new_member_columns(&mut parameters, members, draft.exact_source.as_ref()),
-        tags: TagPlaceholders::bind(&mut parameters, members),
+        is_import: parameters.bind(imported.is_some()),
+        replaces_newer: parameters.bind(imported == Some(Precedence::Imported)),
+        row: chartset_row_columns(&mut parameters, chartsets),
+        content: chartset_content_columns(&mut parameters, chartsets),
+        member_key: member_key_columns(&mut parameters, chartsets),
+        member: member_columns(&mut parameters, chartsets),
     };
     let statement = STATEMENT.get_or_init(|| upsert_statement(&placeholders));
-    sqlx::query_as_with(statement.as_str(), parameters.into_arguments()?).fetch_optional(connection).await
+    sqlx::query_as_with(statement.as_str(), parameters.into_arguments()?).fetch_all(connection).await
 }
 
 /// The placeholders of [`upsert_statement`].
 struct UpsertPlaceholders {
-    id: Placeholder,
-    updated: Placeholder,
-    checked: Placeholder,
     is_import: Placeholder,
     replaces_newer: Placeholder,
-    path: Placeholder,
-    chartset: Columns,
-    hashes: Placeholder,
+    row: Columns,
+    /// The columns of `chartsets` that an update replaces.
+    content: Columns,
+    member_key: Columns,
     member: Columns,
-    tags: TagPlaceholders,
 }
 
 fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
-    let UpsertPlaceholders {
-        id,
-        updated,
-        checked,
-        is_import,
-        replaces_newer,
-        path,
-        chartset,
-        hashes,
-        member,
-        tags,
-    } = placeholders;
+    let UpsertPlaceholders { is_import, replaces_newer, row, content, member_key, member } = placeholders;
+    let (chartsets, members) = (Columns::concat([row, content]), Columns::concat([member_key, member]));
     format!(
         "WITH written AS (
-             INSERT INTO chartsets AS chartset (id, removed_at_ms, checked_at_ms, updated_at_ms, path, {chartset_names})
-             VALUES ({id}, (SELECT removed_at_ms FROM removals WHERE entity = decode({id}, 'hex')), {checked}, {updated},
-                     {path}, {chartset_values})
+             INSERT INTO chartsets AS chartset (removed_at_ms, {chartset_names})
+             -- Not a join, which may change the order.
+             SELECT (SELECT removed_at_ms FROM removals WHERE entity = decode(given.id, 'hex')), {chartset_values}
+             FROM {given_chartsets}
              ON CONFLICT (id) DO UPDATE SET
                  checked_at_ms = greatest(chartset.checked_at_ms, excluded.checked_at_ms),
-                 updated_at_ms = excluded.updated_at_ms, {chartset_assignments},
+                 updated_at_ms = excluded.updated_at_ms, {content_assignments},
                  path = CASE WHEN {is_import} THEN chartset.path ELSE excluded.path END
              WHERE CASE WHEN {replaces_newer} THEN true
                         WHEN {is_import} THEN chartset.updated_at_ms <= excluded.updated_at_ms
                         ELSE chartset.content_fingerprint <> excluded.content_fingerprint END
              -- xmax is 0 in a row that was inserted, not updated.
-             RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed,
-                       removed_at_ms IS NOT NULL AND EXISTS (
-                           SELECT FROM removals WHERE entity = decode({id}, 'hex') AND erased) AS erased
+             RETURNING id, xmax = 0 AS added, removed_at_ms IS NOT NULL AS removed
          ), dropped AS (
              DELETE FROM chartset_charts AS member USING written
-             WHERE member.chartset_id = written.id AND member.chart_hash <> ALL ({hashes})
+             WHERE member.chartset_id = written.id AND NOT written.added
+                   AND (member.chartset_id, member.chart_hash) NOT IN (
+                       SELECT given.chartset_id, given.chart_hash FROM {given_keys})
          ), stored_member AS (
-             INSERT INTO chartset_charts (chartset_id, chart_hash, tags, {member_names})
-             SELECT written.id, hash, ({all_tags})[tags_end - tag_count + 1:tags_end], {member_names}
-             FROM written, unnest({hashes}, {tag_counts}, {tag_ends}, {member_values})
-                           AS member (hash, tag_count, tags_end, {member_names})
-             ON CONFLICT (chartset_id, chart_hash) DO UPDATE SET tags = excluded.tags, {member_assignments}
+             INSERT INTO chartset_charts ({member_names})
+             SELECT {member_values} FROM {given_members} JOIN written ON written.id = given.chartset_id
+             ON CONFLICT (chartset_id, chart_hash) DO UPDATE SET {member_assignments}
          )
-         SELECT added, removed, erased FROM written",
-        chartset_names = chartset.names(),
-        chartset_values = chartset.values(),
-        chartset_assignments = chartset.excluded_assignments(),
-        member_names = member.names(),
-        member_values = member.values(),
+         SELECT id, added, removed FROM written",
+        chartset_names = chartsets.names(),
+        chartset_values = chartsets.values(),
+        given_chartsets = chartsets.given(),
+        content_assignments = content.excluded_assignments(),
+        given_keys = member_key.given(),
+        member_names = members.names(),
+        member_values = members.values(),
+        given_members = members.given(),
         member_assignments = member.excluded_assignments(),
-        all_tags = tags.all,
-        tag_counts = tags.counts,
-        tag_ends = tags.ends,
     )
 }
 
-/// The columns of `chartsets` that an update replaces.
-fn new_chartset_columns(
-    parameters: &mut Parameters,
-    draft: &ChartsetDraft,
-    fingerprint: &[u8; 32],
-    derived: &DerivedColumns,
-) -> Columns {
+fn chartset_row_columns(parameters: &mut Parameters, chartsets: &[NewChartset<'_>]) -> Columns {
     let mut columns = Columns::default();
-    let (exact_kind, exact_ref) = source_columns(draft.exact_source.as_ref());
-    columns.add("exact_kind", parameters.bind(exact_kind));
-    columns.add("exact_ref", parameters.bind(exact_ref));
-    columns.add("content_fingerprint", parameters.bind(fingerprint));
-    derived.add_to(&mut columns, parameters);
+    let ids = chartsets.iter().map(|chartset| chartset.draft.id.to_string());
+    columns.add("id", parameters.bind(ids.collect::<Vec<_>>()));
+    let checked = chartsets.iter().map(|chartset| chartset.times.checked_at_ms);
+    columns.add("checked_at_ms", parameters.bind(checked.collect::<Vec<_>>()));
+    let updated = chartsets.iter().map(|chartset| chartset.times.updated_at_ms);
+    columns.add("updated_at_ms", parameters.bind(updated.collect::<Vec<_>>()));
+    let paths = chartsets.iter().map(|chartset| replace_nul(&chartset.draft.path));
+    columns.add("path", parameters.bind(paths.collect::<Vec<_>>()));
     columns
 }
 
-/// The columns of `chartset_charts`, except for the tags. Each value is an array with an element per chart.
-fn new_member_columns(
-    parameters: &mut Parameters,
-    members: &[ChartsetMember],
-    exact_source: Option<&PublicSource>,
-) -> Columns {
+fn chartset_content_columns(parameters: &mut Parameters, chartsets: &[NewChartset<'_>]) -> Columns {
     let mut columns = Columns::default();
-    let texts = |value: fn(&ChartMetadata) -> &str| -> Vec<&str> {
-        members.iter().map(|member| value(&member.metadata)).collect()
-    };
+    let sources = chartsets.iter().map(|chartset| source_columns(chartset.draft.exact_source.as_ref()));
+    let (kinds, refs): (Vec<_>, Vec<_>) = sources.unzip();
+    columns.add("exact_kind", parameters.bind(kinds));
+    columns.add("exact_ref", parameters.bind(refs));
+    let fingerprints = chartsets.iter().map(|chartset| &chartset.fingerprint[..]);
+    columns.add("content_fingerprint", parameters.bind(fingerprints.collect::<Vec<_>>()));
+    let derived: Vec<_> = chartsets.iter().map(|chartset| &chartset.derived).collect();
+    DerivedColumns::add_to(&derived, &mut columns, parameters);
+    columns
+}
+
+/// The members of all chartsets, each with its chartset.
+fn members<'a>(
+    chartsets: &'a [NewChartset<'a>],
+) -> impl Iterator<Item = (&'a ChartsetDraft, &'a ChartsetMember)> {
+    chartsets.iter().flat_map(|chartset| chartset.members.iter().map(|member| (chartset.draft, member)))
+}
+
+fn member_key_columns(parameters: &mut Parameters, chartsets: &[NewChartset<'_>]) -> Columns {
+    let mut columns = Columns::default();
+    let ids = members(chartsets).map(|(chartset, _)| chartset.id.to_string());
+    columns.add("chartset_id", parameters.bind(ids.collect::<Vec<_>>()));
+    let hashes = members(chartsets).map(|(_, member)| &member.hash.as_bytes()[..]);
+    columns.add("chart_hash", parameters.bind(hashes.collect::<Vec<_>>()));
+    columns
+}
+
+fn member_columns(parameters: &mut Parameters, chartsets: &[NewChartset<'_>]) -> Columns {
+    let mut columns = Columns::default();
+    let metadata = || members(chartsets).map(|(_, member)| &member.metadata);
+    let texts = |value: fn(&ChartMetadata) -> &str| -> Vec<&str> { metadata().map(value).collect() };
     let optional_texts = |value: fn(&ChartMetadata) -> &Option<String>| -> Vec<Option<&str>> {
-        members.iter().map(|member| value(&member.metadata).as_deref()).collect()
+        metadata().map(|metadata| value(metadata).as_deref()).collect()
     };
-    let (kinds, refs): (Vec<_>, Vec<_>) =
-        members.iter().map(|member| source_columns(member.declared_source.as_ref())).unzip();
-    // The game has never assigned an id that PostgreSQL cannot store.
-    let beatmap_ids = members.iter().map(|member| i64::try_from(member.alpha_beatmap_id?).ok());
     columns.add("title", parameters.bind(texts(|metadata| &metadata.title)));
     columns.add("artist", parameters.bind(texts(|metadata| &metadata.artist)));
     columns.add("title_romanised", parameters.bind(optional_texts(|metadata| &metadata.title_romanised)));
     columns.add("artist_romanised", parameters.bind(optional_texts(|metadata| &metadata.artist_romanised)));
     columns.add("creator", parameters.bind(texts(|metadata| &metadata.creator)));
     columns.add("difficulty", parameters.bind(texts(|metadata| &metadata.difficulty)));
+    let tags = metadata().map(|metadata| array_literal(&metadata.tags));
+    columns.add_cast("tags", "text[]", parameters.bind(tags.collect::<Vec<_>>()));
+    let sources = members(chartsets).map(|(_, member)| source_columns(member.declared_source.as_ref()));
+    let (kinds, refs): (Vec<_>, Vec<_>) = sources.unzip();
     columns.add("declared_kind", parameters.bind(kinds));
     columns.add("declared_ref", parameters.bind(refs));
+    // The game has never assigned an id that PostgreSQL cannot store.
+    let beatmap_ids = members(chartsets).map(|(_, member)| i64::try_from(member.alpha_beatmap_id?).ok());
     columns.add("alpha_beatmap_id", parameters.bind(beatmap_ids.collect::<Vec<_>>()));
-    let ranks = members.iter().map(|member| source_rank(exact_source, member.declared_source.as_ref()));
+    let ranks = members(chartsets).map(|(chartset, member)| {
+        source_rank(chartset.exact_source.as_ref(), member.declared_source.as_ref())
+    });
     columns.add("source_rank", parameters.bind(ranks.collect::<Vec<_>>()));
     columns
 }
@@ -319,33 +337,5 @@ const fn source_rank(exact: Option<&PublicSource>, declared: Option<&PublicSourc
         (None, Some(PublicSource { kind: SourceKind::AlphaSet, .. })) => 2,
         (None, Some(PublicSource { kind: SourceKind::BetaPack, .. })) => 3,
         (None, None) => 4,
-    }
-}
-
-/// The placeholders of the tags. In PostgreSQL all rows of a two-dimensional array have the same length, so the
-/// tags of all charts are one array, and each chart has a slice of it.
-struct TagPlaceholders {
-    all: Placeholder,
-    counts: Placeholder,
-    ends: Placeholder,
-}
-
-impl TagPlaceholders {
-    fn bind(parameters: &mut Parameters, members: &[ChartsetMember]) -> Self {
-        let tags = || members.iter().map(|member| &member.metadata.tags);
-        let counts: Vec<i32> = tags().map(|tags| i32::try_from(tags.len()).unwrap_or(i32::MAX)).collect();
-        let mut end = 0;
-        let ends: Vec<i32> = counts
-            .iter()
-            .map(|count| {
-                end += count;
-                end
-            })
-            .collect();
-        Self {
-            all: parameters.bind(tags().flatten().map(String::as_str).collect::<Vec<_>>()),
-            counts: parameters.bind(counts),
-            ends: parameters.bind(ends),
-        }
     }
 }

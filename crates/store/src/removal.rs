@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartsetId, Entity, ReadError};
+use chart_index_domain::{Entity, ReadError};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::column_values::{entity_bytes, parse_entity};
@@ -337,25 +337,17 @@ pub(crate) async fn derive_chartsets(
     updated_at_ms: Option<i64>,
 ) -> Result<(), sqlx::Error> {
     let derived = derive_columns(connection, sets).await?;
-    for (set, derived) in sets.iter().zip(&derived) {
-        update_derived(connection, set.id()?, derived, updated_at_ms).await?;
-    }
-    Ok(())
-}
-
-async fn update_derived(
-    connection: &mut PgConnection,
-    id: ChartsetId,
-    derived: &DerivedColumns,
-    updated_at_ms: Option<i64>,
-) -> Result<(), sqlx::Error> {
     let (mut columns, mut parameters) = (Columns::default(), Parameters::default());
-    let (id, updated) = (parameters.bind(id.to_string()), parameters.bind(updated_at_ms));
-    derived.add_to(&mut columns, &mut parameters);
+    let updated = parameters.bind(updated_at_ms);
+    let ids = parameters.bind(sets.iter().map(ChartsetRow::id_text).collect::<Vec<_>>());
+    DerivedColumns::add_to(&derived.iter().collect::<Vec<_>>(), &mut columns, &mut parameters);
     // Sets the time in either case, so that the trigger records the change.
     let statement = format!(
-        "UPDATE chartsets SET updated_at_ms = coalesce({updated}, updated_at_ms), {} WHERE id = {id}",
-        columns.assignments()
+        "UPDATE chartsets AS chartset
+         SET updated_at_ms = coalesce({updated}, chartset.updated_at_ms), {assignments} FROM {given}
+         WHERE chartset.id = given.id",
+        assignments = columns.assignments(),
+        given = Columns::concat([&Columns::single("id", ids), &columns]).given()
     );
     // Safe: it consists of constants and placeholders.
     sqlx::query_with(AssertSqlSafe(statement), parameters.into_arguments()?).execute(connection).await?;

@@ -11,18 +11,25 @@
 use chart_index_domain::ChartsetId;
 use sqlx::{AssertSqlSafe, PgConnection};
 
+use crate::statement_columns::array_literal;
+
 /// Begins a transaction that inserts charts or previews, and no chartset. No removal runs concurrently.
 pub(crate) const BEGIN_INSERT: &str = "BEGIN; SELECT pg_advisory_xact_lock_shared(7105212083226935400)";
 
-/// The statement that begins the transaction of an ingest. No removal and no other ingest of this chartset runs
-/// concurrently: the statement that stores a chartset would not see, and so not delete, charts that another
-/// ingest inserted after it had begun.
+/// The statement that begins the transaction of an ingest. No removal and no other ingest of these chartsets
+/// runs concurrently: the statement that stores a chartset would not see, and so not delete, charts that
+/// another ingest inserted after it had begun.
 ///
 /// The first key is that of [`lock_out_ingests`]; keys of two numbers are distinct from it. Chartsets whose
-/// `hashtext` happens to be the same wait for each other. A transaction locks one chartset, so there is no
-/// deadlock.
-pub(crate) fn begin_ingest_statement(id: ChartsetId) -> AssertSqlSafe<String> {
-    AssertSqlSafe(format!("{BEGIN_INSERT}, pg_advisory_xact_lock(0, hashtext('{id}'))"))
+/// `hashtext` happens to be the same wait for each other. All transactions lock in the same order, so there is
+/// no deadlock.
+pub(crate) fn begin_ingest(ids: impl Iterator<Item = ChartsetId>) -> AssertSqlSafe<String> {
+    let ids = array_literal(ids.map(|id| id.to_string()));
+    AssertSqlSafe(format!(
+        "{BEGIN_INSERT}; SELECT pg_advisory_xact_lock(0, key) FROM (
+             SELECT DISTINCT hashtext(id) AS key FROM unnest('{ids}'::text[]) AS id ORDER BY key
+         ) AS keys"
+    ))
 }
 
 /// Waits until the running transactions of ingests and removals end, and blocks new ones until this transaction

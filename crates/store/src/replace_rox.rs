@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Connection};
 use crate::pooled_connection::PooledConnection;
 use crate::put_chartset_sql::new_chart_columns;
 use crate::removal::{derive_chartsets, lock_chartsets};
-use crate::statement_columns::Parameters;
+use crate::statement_columns::{Columns, Parameters};
 use crate::{Store, StoreError, removal_lock};
 
 impl Store {
@@ -39,7 +39,7 @@ impl Store {
         let sets = lock_chartsets(&mut transaction, [&Entity::Chart(draft.hash)]).await?;
         let mut parameters = Parameters::default();
         let rox_files: Vec<&[u8]> = draft.rox.as_deref().into_iter().collect();
-        let hash = parameters.bind(vec![&draft.hash.as_bytes()[..]]);
+        let hash = Columns::single("hash", parameters.bind(vec![&draft.hash.as_bytes()[..]]));
         let chart = new_chart_columns(&mut parameters, &[draft], &rox_files);
         let rox = parameters.bind(draft.rox.as_deref());
         let digest = draft.rox.as_deref().map(|rox| *blake3::hash(rox).as_bytes());
@@ -47,8 +47,7 @@ impl Store {
         let preview = parameters.bind(draft.preview.as_ref().map(|preview| &preview.json[..]));
         let statement = format!(
             "WITH replaced AS (
-                 UPDATE charts SET {assignments} FROM unnest({hash}, {values}) AS excluded (hash, {names})
-                 WHERE charts.hash = excluded.hash
+                 UPDATE charts SET {assignments} FROM {given} WHERE charts.hash = given.hash
                  RETURNING charts.hash
              ), file AS (
                  UPDATE rox_files SET bytes = {rox}, replacement_digest = {digest}
@@ -63,9 +62,8 @@ impl Store {
                  SELECT decode(chartset_id, 'hex'), true FROM chartset_charts JOIN replaced ON chart_hash = hash
              )
              SELECT count(*) FROM replaced",
-            assignments = chart.excluded_assignments(),
-            values = chart.values(),
-            names = chart.names(),
+            assignments = chart.assignments(),
+            given = Columns::concat([&hash, &chart]).given(),
         );
         // Safe: it consists of constants and placeholders.
         let replaced: i64 = sqlx::query_scalar_with(AssertSqlSafe(statement), parameters.into_arguments()?)

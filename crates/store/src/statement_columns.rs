@@ -45,35 +45,46 @@ impl fmt::Display for Placeholder {
     }
 }
 
-/// Columns with their values.
+/// Columns with the values of several rows: each parameter is an array with an element per row. A statement
+/// reads the rows with `unnest` as `given`.
 #[derive(Default)]
 pub(crate) struct Columns(Vec<Column>);
 
+#[derive(Clone, Copy)]
 struct Column {
     name: &'static str,
-    /// Converts the bound value to the type of the column.
-    function: Option<&'static str>,
+    /// The type to which the elements are converted, which is an array itself: in PostgreSQL, all rows of a
+    /// two-dimensional array have the same length.
+    cast: Option<&'static str>,
     placeholder: Placeholder,
 }
 
 impl Column {
     fn value(&self) -> String {
-        match self.function {
-            Some(function) => format!("{function}({})", self.placeholder),
-            None => self.placeholder.to_string(),
-        }
+        let Self { name, cast, .. } = self;
+        cast.map_or_else(|| format!("given.{name}"), |cast| format!("given.{name}::{cast}"))
     }
 }
 
 impl Columns {
-    /// Adds a column.
-    pub(crate) fn add(&mut self, name: &'static str, placeholder: Placeholder) {
-        self.0.push(Column { name, function: None, placeholder });
+    /// All columns of these.
+    pub(crate) fn concat<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Self {
+        Self(parts.into_iter().flat_map(|part| &part.0).copied().collect())
     }
 
-    /// Adds a column whose value is the result of a function.
-    pub(crate) fn add_call(&mut self, name: &'static str, function: &'static str, placeholder: Placeholder) {
-        self.0.push(Column { name, function: Some(function), placeholder });
+    /// A single column.
+    pub(crate) fn single(name: &'static str, placeholder: Placeholder) -> Self {
+        Self(vec![Column { name, cast: None, placeholder }])
+    }
+
+    /// Adds a column.
+    pub(crate) fn add(&mut self, name: &'static str, placeholder: Placeholder) {
+        self.0.push(Column { name, cast: None, placeholder });
+    }
+
+    /// Adds a column whose values are text of this type, such as that of [`array_literal`].
+    pub(crate) fn add_cast(&mut self, name: &'static str, cast: &'static str, placeholder: Placeholder) {
+        self.0.push(Column { name, cast: Some(cast), placeholder });
     }
 
     /// The names, for `INSERT INTO table (…)`.
@@ -81,12 +92,17 @@ impl Columns {
         self.join(|column| column.name.to_owned())
     }
 
-    /// The values, in the order of the names.
+    /// `unnest($1, …) AS given (name, …)`, for `FROM`.
+    pub(crate) fn given(&self) -> String {
+        format!("unnest({}) AS given ({})", self.join(|column| column.placeholder.to_string()), self.names())
+    }
+
+    /// The values, in the order of the names, for `SELECT`.
     pub(crate) fn values(&self) -> String {
         self.join(Column::value)
     }
 
-    /// `name = value, …`, for `UPDATE table SET …`.
+    /// `name = given.name, …`, for `UPDATE table SET … FROM`.
     pub(crate) fn assignments(&self) -> String {
         self.join(|column| format!("{} = {}", column.name, column.value()))
     }
@@ -101,6 +117,26 @@ impl Columns {
     }
 }
 
+/// The text of an array.
+pub(crate) fn array_literal<T: AsRef<str>>(elements: impl IntoIterator<Item = T>) -> String {
+    let mut literal = String::from("{");
+    for element in elements {
+        if literal.len() > 1 {
+            literal.push(',');
+        }
+        literal.push('"');
+        for character in element.as_ref().chars() {
+            if matches!(character, '"' | '\\') {
+                literal.push('\\');
+            }
+            literal.push(character);
+        }
+        literal.push('"');
+    }
+    literal.push('}');
+    literal
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,12 +145,19 @@ mod tests {
     fn names_and_placeholders_have_the_same_order() {
         let mut parameters = Parameters::default();
         let mut columns = Columns::default();
-        columns.add("title", parameters.bind("x"));
-        columns.add_call("words", "array_to_tsvector", parameters.bind(vec!["x"]));
-        assert_eq!(columns.names(), "title, words");
-        assert_eq!(columns.values(), "$1, array_to_tsvector($2)");
-        assert_eq!(columns.assignments(), "title = $1, words = array_to_tsvector($2)");
-        assert_eq!(columns.excluded_assignments(), "title = excluded.title, words = excluded.words");
+        columns.add("title", parameters.bind(vec!["x"]));
+        columns.add_cast("tags", "text[]", parameters.bind(vec![array_literal(["x"])]));
+        assert_eq!(columns.names(), "title, tags");
+        assert_eq!(columns.given(), "unnest($1, $2) AS given (title, tags)");
+        assert_eq!(columns.values(), "given.title, given.tags::text[]");
+        assert_eq!(columns.assignments(), "title = given.title, tags = given.tags::text[]");
+        assert_eq!(columns.excluded_assignments(), "title = excluded.title, tags = excluded.tags");
         assert_eq!(parameters.into_arguments().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn array_literals_are_quoted() {
+        assert_eq!(array_literal::<&str>([]), "{}");
+        assert_eq!(array_literal(["a", "", "NULL", "b \"c\" \\,}"]), r#"{"a","","NULL","b \"c\" \\,}"}"#);
     }
 }

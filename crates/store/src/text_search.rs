@@ -43,6 +43,11 @@ fn lexemes_of(word: &str) -> Vec<String> {
     }
 }
 
+/// The `tsvector` with these lexemes, as text for a cast.
+pub(crate) fn tsvector(lexemes: &[String]) -> String {
+    lexemes.iter().map(|lexeme| quoted(lexeme)).collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the `tsquery`, as text for a cast, that requires every word of a text. `None` for a text without
 /// words, which matches nothing.
 pub(crate) fn tsquery(text: &str) -> Option<String> {
@@ -114,6 +119,6 @@ mod tests {
 
     #[test]
     fn quotes_and_backslashes_are_escaped() {
-        assert_eq!(quoted(r"a'b\c"), r"'a''b\\c'");
+        assert_eq!(tsvector(&["a'b\\c".into(), "d".into()]), r"'a''b\\c' 'd'");
     }
 }

@@ -111,7 +111,7 @@ const FAULTS: [PlantedFault; 16] = [
         "an ingest shows what was removed before it",
         Check::Removal,
         "crates/store/src/put_chartset_sql.rs",
-        "(SELECT removed_at_ms FROM removals WHERE entity = decode({id}, 'hex'))",
+        "(SELECT removed_at_ms FROM removals WHERE entity = decode(given.id, 'hex'))",
         "NULL",
     ),
     fault(
@@ -132,8 +132,8 @@ const FAULTS: [PlantedFault; 16] = [
         "an ingest keeps the old charts of a chartset",
         Check::Freshness,
         "crates/store/src/put_chartset_sql.rs",
-        "AND member.chart_hash <> ALL ({hashes})",
-        "AND member.chart_hash <> ALL ({hashes}) AND false",
+        "AND NOT written.added",
+        "AND written.added",
     ),
     fault(
         "totals are cached for an hour",

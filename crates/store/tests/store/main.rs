@@ -8,6 +8,7 @@ mod chartset_records;
 mod concurrent_ingest;
 mod connections;
 mod half_open_connections;
+mod import;
 mod incremental_ingest;
 mod index_locks;
 mod ingest;

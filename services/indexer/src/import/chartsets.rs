@@ -1,52 +1,69 @@
 //! The second half of an import: the chartsets.
 
+use std::collections::HashSet;
+
 use anyhow::{Context, Result, anyhow};
 use chart_index_domain::{ChartsetId, ExportFile, NoteHash};
-use chart_index_store::{ImportedChartset, Precedence};
-use futures_util::stream::{self, StreamExt, TryStreamExt};
+use chart_index_store::{ImportOutcome, Precedence};
+use futures_util::TryStreamExt;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use super::Import;
 use super::chartset_lines::{CheckedChartset, read_chartsets};
 use super::compare::check_chart;
 use super::export_files::Export;
+use super::{Import, Target, in_flight};
 use crate::backoff::retry_store_call;
 use crate::clock::now_ms;
 
 /// The number of charts from which on a batch is complete.
-const BATCH_CHARTS: usize = 1_000;
-/// So is the size of its lines in bytes. Three batches are in memory at most: one that is read, one that waits,
-/// and one that is stored.
-const BATCH_BYTES: usize = 2 * 1024 * 1024;
-/// The number of chartsets that are stored at once, as in an ingest.
-const WRITERS: usize = 4;
+const BATCH_CHARTS: usize = 500;
+/// So is the size of its lines in bytes. Two more batches are in memory than are in flight: one that is read,
+/// and one that waits.
+const BATCH_BYTES: usize = 1024 * 1024;
 
 impl Import<'_> {
     /// Stores the chartsets that are not stored yet, or were changed before. Those that were erased are counted
     /// as removed.
     pub(super) async fn import_chartsets(&mut self, export: &Export) -> Result<()> {
-        // One batch is read while another one is stored.
-        let (sender, mut batches) = mpsc::channel(1);
+        let (sender, batches) = mpsc::channel(1);
         let export = export.clone();
         let reader = spawn_blocking(move || read_batches(&export, &sender));
-        while let Some(mut batch) = batches.recv().await {
-            let count = batch.len() as u64;
-            let ids: Vec<ChartsetId> = batch.iter().map(|checked| checked.chartset.draft.id).collect();
-            batch.retain(|checked| !self.erased.chartsets.contains(&checked.chartset.draft.id));
-            self.counts.removed += count - batch.len() as u64;
-            self.check_charts(&batch).await?;
-            self.store_batch(batch).await?;
-            if self.precedence == Precedence::Imported {
-                retry_store_call(&self.stop, || self.store.confirm_chartsets(&ids)).await?;
+        let mut imported = in_flight(batches, |batch| self.target.import_chartsets(batch, &self.other_files));
+        while let Some((count, outcomes)) = imported.try_next().await? {
+            self.counts.removed += count - outcomes.len() as u64;
+            for outcome in outcomes {
+                self.counts.add(outcome);
             }
             self.progress.advance_by(count);
         }
+        drop(imported);
         reader.await?
+    }
+}
+
+impl Target<'_> {
+    /// Returns the number of chartsets, and the outcomes of those that were not erased.
+    async fn import_chartsets(
+        &self,
+        mut batch: Vec<CheckedChartset>,
+        other_files: &HashSet<NoteHash>,
+    ) -> Result<(u64, Vec<ImportOutcome>)> {
+        let count = batch.len() as u64;
+        let ids: Vec<ChartsetId> = batch.iter().map(|checked| checked.chartset.draft.id).collect();
+        batch.retain(|checked| !self.erased.chartsets.contains(&checked.chartset.draft.id));
+        self.check_charts(&batch, other_files).await?;
+        let chartsets: Vec<_> = batch.into_iter().map(|checked| checked.chartset).collect();
+        let import = || self.store.import_chartsets(&chartsets, self.precedence, now_ms());
+        let outcomes = retry_store_call(&self.stop, import).await?;
+        if self.precedence == Precedence::Imported {
+            retry_store_call(&self.stop, || self.store.confirm_chartsets(&ids)).await?;
+        }
+        Ok((count, outcomes))
     }
 
     /// Compares the charts with the stored ones, whose numbers were computed from their ROX files.
-    async fn check_charts(&self, batch: &[CheckedChartset]) -> Result<()> {
+    async fn check_charts(&self, batch: &[CheckedChartset], other_files: &HashSet<NoteHash>) -> Result<()> {
         let charts =
             || batch.iter().flat_map(|checked| checked.chartset.draft.charts.iter().zip(&checked.rox_bytes));
         let hashes: Vec<NoteHash> = charts().map(|(chart, _)| chart.hash).collect();
@@ -58,25 +75,10 @@ impl Import<'_> {
             }
             let stored = stored.get(&hash);
             let stored = stored.ok_or_else(|| anyhow!("the export has no ROX file of chart {hash}"))?;
-            if !self.other_files.contains(&hash) {
+            if !other_files.contains(&hash) {
                 check_chart(&chart.numbers, *rox_bytes, stored)
                     .with_context(|| format!("chart {hash} does not match its ROX file"))?;
             }
-        }
-        Ok(())
-    }
-
-    async fn store_batch(&mut self, batch: Vec<CheckedChartset>) -> Result<()> {
-        let chartsets = batch.into_iter().map(|checked| checked.chartset);
-        let this = &*self;
-        let put = async |chartset: ImportedChartset| {
-            retry_store_call(&this.stop, || this.store.import_chartset(&chartset, this.precedence, now_ms()))
-                .await
-        };
-        let puts = stream::iter(chartsets).map(put).buffer_unordered(WRITERS);
-        let outcomes: Vec<_> = puts.try_collect().await?;
-        for outcome in outcomes {
-            self.counts.add(outcome);
         }
         Ok(())
     }

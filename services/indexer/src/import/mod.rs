@@ -1,7 +1,7 @@
 //! `chart-indexer import`: fills the index from an export.
 //!
 //! Both files are compared with the manifest before anything is written. Then the charts are stored with their
-//! ROX files, which does not make them known, and then the chartsets, one transaction each. Numbers, previews
+//! ROX files, which does not make them known, and then the chartsets, both in batches. Numbers, previews
 //! and note hashes are computed from the ROX files, as an ingest does. What is stored already is passed over,
 //! so an import that was interrupted continues when it is run again.
 
@@ -20,6 +20,8 @@ use std::path::Path;
 use anyhow::Result;
 use chart_index_domain::NoteHash;
 use chart_index_store::{ImportOutcome, Precedence, PutEffect, Store};
+use futures_util::stream::{self, Stream, StreamExt};
+use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
@@ -56,12 +58,9 @@ pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: 
     .await??;
     let _numbering = change_feed::assign_in_background(store);
     let mut import = Import {
-        store,
-        stop: CancellationToken::new(),
+        target: Target { store, precedence, stop: CancellationToken::new(), erased },
         progress: Progress::new(export.manifest().charts + export.manifest().chartsets),
-        precedence,
         other_files: HashSet::new(),
-        erased,
         counts: Counts::default(),
     };
     let result = import.run(export).await;
@@ -80,17 +79,26 @@ pub(crate) async fn import_verified(store: &Store, export: &Export, precedence: 
     Ok(())
 }
 
+/// The number of batches that are processed at once, so that the cores of the machine and of PostgreSQL are
+/// busy.
+const BATCHES_IN_FLIGHT: usize = 3;
+
 struct Import<'a> {
-    store: &'a Store,
-    /// Never cancelled: an interrupted import is dropped.
-    stop: CancellationToken,
+    target: Target<'a>,
     progress: Progress,
-    precedence: Precedence,
     /// Charts that are stored here with another ROX file than in the export, which stays.
     other_files: HashSet<NoteHash>,
+    counts: Counts,
+}
+
+/// The index that is filled.
+struct Target<'a> {
+    store: &'a Store,
+    precedence: Precedence,
+    /// Never cancelled: an interrupted import is dropped.
+    stop: CancellationToken,
     /// What is not stored.
     erased: Erased,
-    counts: Counts,
 }
 
 impl Import<'_> {
@@ -98,6 +106,19 @@ impl Import<'_> {
         self.import_rox_files(export).await?;
         self.import_chartsets(export).await
     }
+}
+
+/// Processes batches as they are read, [`BATCHES_IN_FLIGHT`] at once.
+fn in_flight<T, R, F>(
+    mut batches: mpsc::Receiver<T>,
+    process: impl FnMut(T) -> F + Unpin,
+) -> impl Stream<Item = Result<R>> + Unpin
+where
+    F: Future<Output = Result<R>>,
+{
+    stream::poll_fn(move |context| batches.poll_recv(context))
+        .map(process)
+        .buffer_unordered(BATCHES_IN_FLIGHT)
 }
 
 /// How many chartsets had which outcome.

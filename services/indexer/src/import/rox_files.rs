@@ -6,39 +6,44 @@ use anyhow::{Context, Result, ensure};
 use chart_index_chartfile::inspect_rox;
 use chart_index_domain::{ChartDraft, ChartMetadata, ExportFile, NoteHash};
 use chart_index_store::Precedence;
+use futures_util::TryStreamExt;
 use tokio::sync::mpsc;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::spawn_blocking;
 
-use super::Import;
 use super::export_files::Export;
 use super::rox_archive::read_rox_files;
+use super::{Import, Target, in_flight};
 use crate::backoff::retry_store_call;
 use crate::clock::now_ms;
 
 /// The maximum number of charts of a batch.
-const BATCH_CHARTS: usize = 256;
+const BATCH_CHARTS: usize = 128;
 /// The size of the ROX files from which on a batch is complete. Its previews are about as large, and a decoded
 /// chart up to fifty times as large as its file.
-const BATCH_BYTES: usize = 4 * 1024 * 1024;
+const BATCH_BYTES: usize = 2 * 1024 * 1024;
 
 type RoxFiles = Vec<(NoteHash, Vec<u8>)>;
 
 impl Import<'_> {
     /// Stores the charts that are not stored yet.
     pub(super) async fn import_rox_files(&mut self, export: &Export) -> Result<()> {
-        // One batch is read while another one is stored.
-        let (sender, mut batches) = mpsc::channel(1);
+        let (sender, batches) = mpsc::channel(1);
         let export = export.clone();
         let reader = spawn_blocking(move || read_batches(&export, &sender));
-        while let Some(batch) = batches.recv().await {
-            let count = batch.len() as u64;
-            self.import_batch(batch).await?;
+        let mut imported = in_flight(batches, |batch| self.target.import_rox_files(batch));
+        while let Some((count, others)) = imported.try_next().await? {
+            self.other_files.extend(others);
             self.progress.advance_by(count);
         }
+        drop(imported);
         reader.await?
     }
+}
 
-    async fn import_batch(&mut self, mut batch: RoxFiles) -> Result<()> {
+impl Target<'_> {
+    /// Returns the number of ROX files, and the charts that are stored with another one, which stays.
+    async fn import_rox_files(&self, mut batch: RoxFiles) -> Result<(u64, HashSet<NoteHash>)> {
+        let count = batch.len() as u64;
         batch.retain(|(hash, _)| !self.erased.charts.contains(hash));
         let hashes: Vec<NoteHash> = batch.iter().map(|(hash, _)| *hash).collect();
         let mut stored = retry_store_call(&self.stop, || self.store.rox_files(&hashes)).await?;
@@ -52,18 +57,19 @@ impl Import<'_> {
             }
             is_other && self.precedence == Precedence::Imported
         });
-        let (replacements, charts): (Vec<_>, Vec<_>) =
-            decode(batch).await?.into_iter().partition(|chart| others.contains(&chart.hash));
-        for chart in &replacements {
-            retry_store_call(&self.stop, || self.store.replace_rox(chart, None)).await?;
-        }
-        if self.precedence == Precedence::Stored {
-            self.other_files.extend(others);
-        }
-        if !charts.is_empty() {
+        if !batch.is_empty() {
+            let drafts =
+                move || batch.into_iter().map(|(hash, rox)| draft(hash, rox)).collect::<Result<Vec<_>>>();
+            let drafts = spawn_blocking(drafts).await??;
+            let (replacements, charts): (Vec<_>, Vec<_>) =
+                drafts.into_iter().partition(|chart| others.contains(&chart.hash));
+            for chart in &replacements {
+                retry_store_call(&self.stop, || self.store.replace_rox(chart, None)).await?;
+                others.remove(&chart.hash);
+            }
             retry_store_call(&self.stop, || self.store.put_charts(&charts, now_ms())).await?;
         }
-        Ok(())
+        Ok((count, others))
     }
 }
 
@@ -83,25 +89,6 @@ fn read_batches(export: &Export, batches: &mpsc::Sender<RoxFiles>) -> Result<()>
     // Err if the import has failed, which reports its own error.
     let _ = batches.blocking_send(batch);
     Ok(())
-}
-
-/// Computes on all cores what is stored of the charts.
-async fn decode(rox_files: RoxFiles) -> Result<Vec<ChartDraft>> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut parts: Vec<RoxFiles> = (0..cores).map(|_| Vec::new()).collect();
-    for (index, file) in rox_files.into_iter().enumerate() {
-        parts[index % cores].push(file);
-    }
-    let mut tasks = JoinSet::new();
-    for part in parts {
-        let drafts = move || part.into_iter().map(|(hash, rox)| draft(hash, rox)).collect::<Result<Vec<_>>>();
-        tasks.spawn_blocking(drafts);
-    }
-    let mut charts = Vec::new();
-    while let Some(drafts) = tasks.join_next().await {
-        charts.append(&mut drafts??);
-    }
-    Ok(charts)
 }
 
 /// What is stored of a chart with this ROX file.

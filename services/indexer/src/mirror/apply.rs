@@ -1,6 +1,7 @@
 //! Applies a page of changes.
 
 use std::collections::{HashMap, HashSet};
+use std::slice;
 
 use anyhow::Result;
 use chart_index_domain::{ChartDraft, ChartsetId, Entity, NoteHash};
@@ -129,7 +130,8 @@ impl Mirror<'_> {
         let ids: Vec<ChartsetId> = chartsets.iter().map(ChangedChartset::id).collect();
         let put = async |chartset: ChangedChartset| {
             let CheckedChartset { chartset: imported, .. } = &chartset.checked;
-            match self.store.import_chartset(imported, Precedence::Imported, now_ms()).await {
+            match self.store.import_chartsets(slice::from_ref(imported), Precedence::Imported, now_ms()).await
+            {
                 Ok(_) => Ok(None),
                 Err(error) if error.is_rejected() => Ok(Some((chartset, Refusal::rejected(&error)))),
                 Err(error) => Err(error),

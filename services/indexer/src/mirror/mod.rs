@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use chart_index_instrumentation::meter;
-use chart_index_store::{MirrorState, IndexRole, Store};
+use chart_index_store::{IndexRole, MirrorState, Store};
 use reqwest::Url;
 
 use self::upstream::Upstream;

@@ -53,8 +53,8 @@ pub enum RoxFiles {
 }
 
 impl CatalogueOptions {
-    /// A catalogue of `chartsets` chartsets with `charts` charts in total, and random ROX files. Catalogues with different seeds have
-    /// almost no ids in common, so that both can be stored in one database.
+    /// A catalogue of `chartsets` chartsets with `charts` charts in total, and random ROX files. Catalogues
+    /// with different seeds have almost no ids in common, so that both can be stored in one database.
     ///
     /// # Errors
     ///

@@ -91,8 +91,8 @@ impl Store {
     }
 
     /// Stores chartsets of another index with their times in one transaction, except those that changed later
-    /// here and take precedence. A chartset that is stored keeps its path, and stays removed if it is. Returns an
-    /// outcome for each, in no particular order.
+    /// here and take precedence. A chartset that is stored keeps its path, and stays removed if it is. Returns
+    /// an outcome for each, in no particular order.
     ///
     /// Their ids must be different.
     pub async fn import_chartsets(

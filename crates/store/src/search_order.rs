@@ -138,12 +138,23 @@ impl Order {
 
     /// Appends the sort keys to the selected columns.
     pub(crate) fn push_keys(&self, sql: &mut QueryBuilder<Postgres>) {
+        self.push_relevance(sql);
+        sql.push("listed.").push(self.column).push(" AS key");
+    }
+
+    /// Appends the sort keys as expressions, so that the planner cannot read the list in the order of an index.
+    pub(crate) fn push_keys_without_index(&self, sql: &mut QueryBuilder<Postgres>) {
+        let column = self.column;
+        self.push_relevance(sql);
+        sql.push(format_args!("coalesce(listed.{column}, listed.{column}) AS key"));
+    }
+
+    fn push_relevance(&self, sql: &mut QueryBuilder<Postgres>) {
         if let Some(text) = &self.relevance_to {
             sql.push("CASE WHEN title_sort = ").push_bind(text.clone());
             sql.push(" THEN 2 WHEN starts_with(title_sort, ").push_bind(text.clone());
             sql.push(") THEN 1 ELSE 0 END AS relevance, ");
         }
-        sql.push("listed.").push(self.column).push(" AS key");
     }
 
     /// Appends the condition that a match is after the position.

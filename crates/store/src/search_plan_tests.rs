@@ -288,9 +288,18 @@ async fn creator_parts_use_the_trigram_index() {
     let query = parse_query_string("creator=creator").unwrap();
     let plan = catalogue.page_plan(&query, Some(10)).await;
     assert!(!plan.is_index_only_scan("shown_chartsets_by_updated"), "{:?}", plan.steps());
-    assert!(
-        catalogue.page_plan(&query, Some(CHARTSETS + 1)).await.is_index_scan("shown_chartsets_by_updated")
-    );
+    let near = catalogue.page_plan(&query, Some(CHARTSETS + 1)).await;
+    assert!(near.is_index_scan("shown_chartsets_by_updated"), "{:?}", near.steps());
+    for (sort, direction) in orders() {
+        let query = SearchQuery { sort, direction, page: PageRequest::clamped(3, 60), ..query.clone() };
+        let [few, many] = [CHARTSETS, CHARTSETS + 1].map(Some);
+        let page = catalogue.page_ids(&query, few).await;
+        assert_eq!(
+            page,
+            catalogue.page_ids(&query, many).await,
+            "both plans of {query:?} return the same page"
+        );
+    }
 }
 
 #[tokio::test]

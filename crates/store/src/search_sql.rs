@@ -17,6 +17,8 @@ const MAX_TESTED_MATCHES: u64 = 300;
 /// Maximum number of matches for part of a creator's name that are found by trigrams and then sorted. In the
 /// index of the sort, so few would be too far apart.
 const MAX_SORTED_MATCHES: u64 = 5_000;
+/// The part of more matches, one in this number, up to which a page is read in the index of the sort.
+const NEAR_PART: u64 = 32;
 
 /// The subquery for a [`CatalogueState`](crate::total_cache::CatalogueState).
 macro_rules! catalogue_state {
@@ -45,9 +47,9 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
     }
     sql.push(" LEFT JOIN (");
     let lookup = TextLookup::new(total, &slice);
-    match Part::in_index_order(query, total, lookup, &order) {
+    match Part::in_index_order(query, total, lookup, &order, &slice) {
         Some(parts) => push_parts(sql, query, &parts, &order, &slice),
-        None => push_list(sql, query, total, lookup, &order),
+        None => push_list(sql, query, total, lookup, &order, &slice),
     }
     sql.push(" ORDER BY ").push(order.terms(slice.from_end));
     sql.push(" LIMIT ").push_bind(bigint(slice.limit));
@@ -63,20 +65,20 @@ fn push_list(
     total: Option<u64>,
     lookup: TextLookup,
     order: &Order,
+    slice: &Slice,
 ) {
     let position = position(query);
     if position.is_some() {
         sql.push("SELECT * FROM (");
     }
     sql.push("SELECT listed.id AS page_id, ");
-    order.push_keys(sql);
-    sql.push(" FROM ");
-    if filters_before_sorting(query, total) {
-        // OFFSET 0 keeps the planner from searching for the matches in the index of the sort.
-        sql.push("(SELECT listed.* FROM ");
+    if filters_before_sorting(query, total, slice) {
+        order.push_keys_without_index(sql);
+        sql.push(" FROM ");
         push_filter(sql, query, TextLookup::Index);
-        sql.push(" OFFSET 0) AS listed");
     } else {
+        order.push_keys(sql);
+        sql.push(" FROM ");
         push_filter(sql, query, lookup);
     }
     if let Some(position) = position {
@@ -103,10 +105,11 @@ impl Part {
         total: Option<u64>,
         lookup: TextLookup,
         order: &Order,
+        slice: &Slice,
     ) -> Option<Vec<Self>> {
         let position = position(query);
-        let has_few =
-            query.text.is_some() && lookup == TextLookup::Index || filters_before_sorting(query, total);
+        let has_few = query.text.is_some() && lookup == TextLookup::Index
+            || filters_before_sorting(query, total, slice);
         if has_few || position.is_none() && order.relevance_to.is_none() {
             return None;
         }
@@ -155,10 +158,12 @@ fn push_parts(
     sql.push(")) AS parts");
 }
 
-/// Whether to find the matches first and then sort them. The planner cannot estimate the matches for part of a
-/// name.
-fn filters_before_sorting(query: &SearchQuery, total: Option<u64>) -> bool {
-    query.creator.is_some() && total.is_some_and(|total| total <= MAX_SORTED_MATCHES)
+/// Whether to find the matches for part of a name first and then sort them. In the index of the sort, each
+/// chartset before the end of the page is looked up in the table. The planner does not know how many these are:
+/// it cannot estimate the matches, nor how they are spread over the index.
+fn filters_before_sorting(query: &SearchQuery, total: Option<u64>, slice: &Slice) -> bool {
+    let Some(total) = total.filter(|_| query.creator.is_some()) else { return false };
+    total <= MAX_SORTED_MATCHES || slice.end() > MAX_SORTED_MATCHES.max(total / NEAR_PART)
 }
 
 /// Appends the statement for the total and the state of the catalogue, both of one snapshot.
@@ -268,7 +273,24 @@ fn whole_milliseconds(bounds: Bounds) -> (Option<i64>, Option<i64>) {
 
 #[cfg(test)]
 mod tests {
+    use chart_index_domain::search::parse_query_string;
+
     use super::*;
+
+    #[test]
+    fn deep_pages_of_a_part_of_a_name_are_sorted() {
+        let is_sorted = |query: &str, total| {
+            let query = parse_query_string(query).unwrap();
+            filters_before_sorting(&query, total, &Slice::new(&query, total))
+        };
+        let common = Some(640_000);
+        assert!(is_sorted("creator=a&page=2", Some(5_000)));
+        assert!(!is_sorted("creator=a", Some(5_001)));
+        assert!(!is_sorted("creator=a&page=600&perPage=30", common));
+        assert!(is_sorted("creator=a&page=700&perPage=30", common));
+        assert!(!is_sorted("creator=a&page=21300&perPage=30", common), "it is near the end");
+        assert!(!is_sorted("keys=7&page=700&perPage=30", common));
+    }
 
     #[test]
     fn key_counts_include_every_combination() {

@@ -12,7 +12,7 @@ function decodeColumn(deltas) {
   const [starts, ends] = [new Float64Array(deltas.length), new Float64Array(deltas.length).fill(-1)];
   let [count, time] = [0, 0];
   for (const delta of deltas) {
-    if (delta < 0 || Object.is(delta, -0)) ends[count - 1] = time - delta;
+    if (delta < 0) ends[count - 1] = time - delta;
     else starts[count++] = time += delta;
   }
   return { starts: starts.subarray(0, count), ends: ends.subarray(0, count) };

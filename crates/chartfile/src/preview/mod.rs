@@ -25,7 +25,7 @@ struct PreviewBody {
     version: u8,
     keys: u8,
     length_ms: u32,
-    columns: Vec<Vec<ColumnNumber>>,
+    columns: Vec<Vec<i64>>,
     timing: Vec<BpmPoint>,
     scroll: Vec<ScrollPoint>,
 }
@@ -47,35 +47,17 @@ pub(crate) fn chart_preview(chart: &RoxChart, notes: &CanonicalNotes) -> Result<
     Ok(ChartPreview { curve: DensityCurve::from_starts(starts, notes.length_ms()), json })
 }
 
-/// A number in the list of the notes of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum ColumnNumber {
-    /// A note: the time from the start of the note before it in the column, or from 0, to its own start.
-    Start(u32),
-    /// Makes the note before it a long note: its negative duration.
-    Duration(i64),
-    /// Makes the note before it a long note of 0 ms, which occurs since times are rounded: -0, which only JSON
-    /// numbers with a sign of their own distinguish from 0.
-    NoDuration(f64),
-}
-
-/// The notes of each column, with times in milliseconds.
-///
-/// No note may end before it starts, which the decoder guarantees.
+/// The notes of each column, with times in milliseconds: for each note the time from the start of the note
+/// before it in the column, or from 0, to its own start; after that of a long note its negative duration.
 #[must_use]
-pub fn note_columns(notes: &CanonicalNotes) -> Vec<Vec<ColumnNumber>> {
+pub fn note_columns(notes: &CanonicalNotes) -> Vec<Vec<i64>> {
     let mut columns = vec![(0, Vec::new()); notes.keys().get().into()];
     for note in notes.notes() {
         // Canonical notes have no other columns.
         let Some((previous_ms, numbers)) = columns.get_mut(usize::from(note.column)) else { continue };
         let delta_ms = note.start_ms - std::mem::replace(previous_ms, note.start_ms);
-        numbers.push(ColumnNumber::Start(delta_ms));
-        let duration = |end_ms: u32| match end_ms.saturating_sub(note.start_ms) {
-            0 => ColumnNumber::NoDuration(-0.0),
-            duration_ms => ColumnNumber::Duration(-i64::from(duration_ms)),
-        };
-        numbers.extend(note.end_ms.map(duration));
+        numbers.push(i64::from(delta_ms));
+        numbers.extend(note.end_ms.map(|end_ms| i64::from(note.start_ms) - i64::from(end_ms)));
     }
     columns.into_iter().map(|(_, numbers)| numbers).collect()
 }

@@ -61,10 +61,9 @@ pub(crate) fn preview_hash(json: &[u8]) -> NoteHash {
     for (column, numbers) in (0_u8..).zip(preview["columns"].as_array().expect("columns")) {
         let mut start_ms = 0_u32;
         for number in numbers.as_array().expect("an array") {
-            let is_duration = number.as_f64().expect("a number").is_sign_negative();
-            // -0 is no integer.
-            let milliseconds = u32::try_from(number.as_i64().unwrap_or(0).abs()).expect("milliseconds");
-            if is_duration {
+            let number = number.as_i64().expect("an integer");
+            let milliseconds = u32::try_from(number.abs()).expect("milliseconds");
+            if number < 0 {
                 *notes.last_mut().expect("a note before its duration") =
                     (start_ms, column, 1, start_ms + milliseconds);
             } else {

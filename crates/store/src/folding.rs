@@ -75,7 +75,9 @@ async fn fold_batch(connection: &mut PgConnection, after: &str) -> Result<Option
             changed.push((id.as_str(), folded));
         }
     }
-    write(&mut transaction, &changed).await?;
+    if !changed.is_empty() {
+        write(&mut transaction, &changed).await?;
+    }
     transaction.commit().await?;
     Ok(rows.pop().map(|row| row.id))
 }

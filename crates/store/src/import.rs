@@ -1,4 +1,4 @@
-//! Stores what an export contains: charts with their ROX files first, then the chartsets that contain them.
+//! Stores what another index has: charts with their ROX files first, then the chartsets that contain them.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use crate::rows::checked_at_ms;
 use crate::stored_times::StoredTimes;
 use crate::{ExpectedChartset, PutEffect, PutOutcome, Store, StoreError};
 
-/// A chartset of an export. Its charts are stored already.
+/// A chartset of another index. Its charts are stored already.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedChartset {
     /// The content of the chartset. The path applies only to a new one.
     pub draft: ChartsetDraft,
-    /// When it last changed in the index that was exported.
+    /// When it last changed in that index.
     pub updated_at_ms: i64,
     /// When it was last checked there.
     pub checked_at_ms: i64,

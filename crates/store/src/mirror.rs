@@ -58,7 +58,7 @@ impl Store {
 
     /// Records that these chartsets are in the index that this one mirrors.
     pub async fn confirm_chartsets(&self, ids: &[ChartsetId]) -> Result<(), StoreError> {
-        let ids: &Vec<String> = &ids.iter().map(ChartsetId::to_string).collect();
+        let ids: Vec<String> = ids.iter().map(ChartsetId::to_string).collect();
         self.run_once("confirm chartsets", |mut connection| async move {
             let confirm = sqlx::query("DELETE FROM mirror_unconfirmed WHERE chartset_id = ANY($1)").bind(ids);
             confirm.execute(&mut *connection).await.map(drop)

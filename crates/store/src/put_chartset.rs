@@ -273,7 +273,8 @@ mod tests {
         store.migrate().await.unwrap();
         for number in 1..=20_u64 {
             let id = ChartsetId::from_bytes(number.to_be_bytes());
-            let draft = ChartsetDraft { id, path: number.to_string(), exact_source: None, charts: Vec::new() };
+            let draft =
+                ChartsetDraft { id, path: number.to_string(), exact_source: None, charts: Vec::new() };
             store.put_chartset(&draft, 1).await.unwrap();
         }
         let plans: (i64, i64) = store

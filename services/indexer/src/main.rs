@@ -8,6 +8,7 @@ mod clock;
 mod export;
 mod filter;
 mod fingerprint;
+mod folder_lock;
 mod follow;
 mod hash;
 mod import;

@@ -24,7 +24,8 @@ const MAX_CONNECTIONS: NonZeroU32 = NonZeroU32::new(64).expect("64 is not zero")
 /// Maximum time to receive the head of a request, and in which a client reads nothing of its response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether `/readyz` is 200. Clones share it.
+/// Whether `/readyz` is 200: always, except that `follow` has to find an index on every node first. Clones
+/// share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Readiness(Arc<AtomicBool>);
 
@@ -84,7 +85,7 @@ async fn readyz(State(Readiness(is_ready)): State<Readiness>) -> Result<&'static
     if is_ready.load(Ordering::Relaxed) {
         return Ok("ok\n");
     }
-    Err(ApiError::Unavailable("a search node has no index yet, or was not reached yet".into()))
+    Err(ApiError::Unavailable("follow has not reached every search node, or one has no index yet".into()))
 }
 
 async fn metrics(State(scrape): State<Scrape>) -> Result<Response, ApiError> {

@@ -1,14 +1,13 @@
 //! The folder of an export while it is written.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use chart_index_domain::ExportName;
 
-/// The file that an export locks, so that another one does not take its folder for that of an export that was
-/// killed.
-const LOCK: &str = ".lock";
+use crate::folder_lock::lock_folder;
+
 /// The name of the folder until the export is complete. No name of an export begins with a dot.
 const PARTIAL: &str = ".partial";
 
@@ -17,7 +16,6 @@ const PARTIAL: &str = ".partial";
 pub(super) struct ExportFolder {
     exports: PathBuf,
     partial: PathBuf,
-    /// The system releases the lock with the process, however it ends.
     _lock: File,
 }
 
@@ -27,17 +25,8 @@ impl ExportFolder {
     /// # Errors
     /// Another export is running, or the folder cannot be created.
     pub(super) fn create(exports: &Path) -> Result<Self> {
-        fs::create_dir_all(exports).with_context(|| format!("cannot create {}", exports.display()))?;
-        let lock_file = exports.join(LOCK);
-        let lock =
-            File::create(&lock_file).with_context(|| format!("cannot create {}", lock_file.display()))?;
-        match lock.try_lock() {
-            Ok(()) => (),
-            Err(TryLockError::WouldBlock) => bail!("another export to {} is running", exports.display()),
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("cannot lock {}", lock_file.display()));
-            }
-        }
+        // Otherwise another one could take the folder for that of an export that was killed.
+        let lock = lock_folder(exports, &format!("another export to {} is running", exports.display()))?;
         let partial = exports.join(PARTIAL);
         if partial.exists() {
             fs::remove_dir_all(&partial).with_context(|| format!("cannot delete {}", partial.display()))?;
@@ -84,6 +73,7 @@ fn sync_folder(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folder_lock::LOCK;
 
     fn names(exports: &Path) -> Vec<String> {
         let entries = fs::read_dir(exports).unwrap();

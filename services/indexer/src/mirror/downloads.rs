@@ -1,19 +1,17 @@
 //! The files of an export while they are downloaded.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ExportManifest, ExportName, ExportedFile};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_RANGE, IF_RANGE, RANGE};
 
 use super::Mirror;
+use crate::folder_lock::lock_folder;
 use crate::instance::failure;
-
-/// The file that a mirror locks, so that no other one uses the folder.
-const LOCK: &str = ".lock";
 
 /// A folder with a folder for the export that is downloaded.
 pub(super) struct Downloads {
@@ -25,16 +23,8 @@ impl Downloads {
     /// # Errors
     /// The folder cannot be created, or another mirror uses it.
     pub(super) fn open(folder: &Path) -> Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let path = folder.join(LOCK);
-        let lock = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { folder: folder.to_owned(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => bail!("another mirror downloads to {}", folder.display()),
-            Err(TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("cannot lock {}", path.display()))
-            }
-        }
+        let lock = lock_folder(folder, &format!("another mirror downloads to {}", folder.display()))?;
+        Ok(Self { folder: folder.to_owned(), _lock: lock })
     }
 
     /// The folder of an export with this manifest. Deletes those of other exports.

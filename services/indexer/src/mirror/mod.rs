@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use chart_index_instrumentation::meter;
-use chart_index_store::{IndexRole, MirrorState, Store};
+use chart_index_store::{MirrorState, ProcessRole, Store};
 use reqwest::Url;
 
 use self::upstream::Upstream;
@@ -28,8 +28,8 @@ use crate::filter::{self, Due};
 use crate::metrics::MirrorMetrics;
 use crate::report::plural;
 
-/// The name of the lock that the process holds.
-const LOCK: &str = "mirror";
+/// What the process locks: the database, whatever the address of the other index is.
+const LOCKED: &str = "mirror";
 /// Pause after a page without changes that is not the last one: the next change waits for its number.
 const PENDING_PAUSE: Duration = Duration::from_secs(10);
 /// The number of changes in a page.
@@ -127,12 +127,12 @@ impl Mirror<'_> {
     }
 
     async fn follow_with_lock(&mut self) -> Result<()> {
-        let locks = self.store.index_locks(LOCK).await?;
-        if !locks.try_acquire(IndexRole::Sync).await? {
+        let locks = self.store.process_locks(LOCKED).await?;
+        if !locks.try_acquire(ProcessRole::Mirror).await? {
             const RUNNING: &str = "another process fills this mirror";
             ensure!(!self.options.once, RUNNING);
             self.print(format_args!("{RUNNING}, waiting for it to end"))?;
-            locks.acquire(IndexRole::Sync).await?;
+            locks.acquire(ProcessRole::Mirror).await?;
         }
         locks.while_held(self.follow()).await?
     }

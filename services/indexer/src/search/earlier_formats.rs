@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chart_index_search::{IndexWriter, Lag};
-use chart_index_store::{IndexRole, Store};
+use chart_index_store::{ProcessRole, Store};
 
 use crate::search::node::Node;
 
@@ -16,8 +16,8 @@ const UNUSED_AFTER: Duration = Duration::from_hours(1);
 pub(super) async fn delete_earlier_formats(store: &Store, writer: &IndexWriter) -> Result<()> {
     for earlier in writer.earlier_formats().await? {
         let node = Node::connect(store, &earlier).await?;
-        let has_no_writer = node.locks.try_acquire(IndexRole::Sync).await?
-            && node.locks.try_acquire(IndexRole::Rebuild).await?;
+        let has_no_writer = node.locks.try_acquire(ProcessRole::Sync).await?
+            && node.locks.try_acquire(ProcessRole::Rebuild).await?;
         if has_no_writer && is_unused(store, &earlier).await? {
             earlier.delete_index().await?;
             node.print(format_args!("deleted the index of format {}, which nothing uses", earlier.format()))?;

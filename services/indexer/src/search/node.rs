@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use chart_index_domain::search::IndexedChartset;
 use chart_index_search::{Applied, IndexBatch, IndexWriter, Quarantined, SearchError, Target};
-use chart_index_store::{IndexLocks, IndexRole, Store};
+use chart_index_store::{ProcessLocks, ProcessRole, Store};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -17,21 +17,21 @@ const MAX_BATCHES_IN_FLIGHT: usize = 8;
 pub(crate) struct Node {
     pub(crate) store: Store,
     pub(crate) writer: IndexWriter,
-    pub(crate) locks: IndexLocks,
+    pub(crate) locks: ProcessLocks,
 }
 
 impl Node {
     /// Connects without acquiring a lock.
     pub(crate) async fn connect(store: &Store, writer: &IndexWriter) -> Result<Self> {
-        let locks = store.index_locks(&writer.index_url()).await?;
+        let locks = store.process_locks(&writer.index_url()).await?;
         Ok(Self { store: store.clone(), writer: writer.clone(), locks })
     }
 
-    /// Runs `work` under the lock [`IndexRole::Write`]. After an error the caller must drop the locks.
+    /// Runs `work` under the lock [`ProcessRole::Write`]. After an error the caller must drop the locks.
     pub(crate) async fn with_write_lock<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        self.locks.acquire(IndexRole::Write).await?;
+        self.locks.acquire(ProcessRole::Write).await?;
         let result = self.locks.while_held(work).await??;
-        self.locks.release(IndexRole::Write).await?;
+        self.locks.release(ProcessRole::Write).await?;
         Ok(result)
     }
 

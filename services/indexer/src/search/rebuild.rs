@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::{Result, bail, ensure};
 use chart_index_domain::{ChartsetId, Position};
 use chart_index_search::{IndexWriter, Target};
-use chart_index_store::{IndexRole, Store};
+use chart_index_store::{ProcessRole, Store};
 
 use crate::report::{Progress, plural};
 use crate::search::node::{Batches, Node};
@@ -38,13 +38,13 @@ async fn rebuild_one(store: &Store, writer: &IndexWriter) -> Result<()> {
     Box::pin(rebuild_node(&Node::connect(store, writer).await?, &mut progress)).await
 }
 
-/// Rebuilds the index of a node on which this process does not hold [`IndexRole::Write`].
+/// Rebuilds the index of a node on which this process does not hold [`ProcessRole::Write`].
 ///
 /// If it is interrupted, the live index is either the complete old one or the complete new one. After an error
 /// the caller must drop the locks.
 pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result<()> {
     ensure!(
-        node.locks.try_acquire(IndexRole::Rebuild).await?,
+        node.locks.try_acquire(ProcessRole::Rebuild).await?,
         "another process is already rebuilding the index of this node"
     );
     let start = node.locks.while_held(fill(node, progress)).await??;
@@ -53,7 +53,7 @@ pub(crate) async fn rebuild_node(node: &Node, progress: &mut Progress) -> Result
     // its lock.
     let position = node.locks.while_held(catch_up(node, Target::Rebuild, start)).await??;
     let position = node.with_write_lock(swap(node, position)).await?;
-    node.locks.release(IndexRole::Rebuild).await?;
+    node.locks.release(ProcessRole::Rebuild).await?;
     let sets = node.writer.count(Target::Live).await?;
     node.print(format_args!("rebuilt with {}, position {position}", plural(sets, "chartset")))
 }
@@ -80,7 +80,7 @@ async fn fill(node: &Node, progress: &mut Progress) -> Result<Position> {
 }
 
 /// Applies the last changes to the new index, compares it with PostgreSQL, and swaps it with the live index.
-/// Needs the lock [`IndexRole::Write`].
+/// Needs the lock [`ProcessRole::Write`].
 async fn swap(node: &Node, from: Position) -> Result<Position> {
     let position = catch_up(node, Target::Rebuild, from).await?;
     check(node, position).await?;

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use chart_index_domain::Position;
 use chart_index_instrumentation::{Sampler, meter};
 use chart_index_search::{IndexWriter, Target};
-use chart_index_store::{ChangesError, IndexRole, Store};
+use chart_index_store::{ChangesError, ProcessRole, Store};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{Instrument, Span, field};
@@ -100,7 +100,7 @@ impl Follower {
     async fn sync_once(&mut self) -> Result<()> {
         let node = Node::connect(&self.store, &self.writer).await?;
         ensure!(
-            node.locks.try_acquire(IndexRole::Sync).await?,
+            node.locks.try_acquire(ProcessRole::Sync).await?,
             "another process is already syncing this node"
         );
         let mut written = Written::default();
@@ -140,7 +140,7 @@ impl Follower {
         restarts: &mut Pauses,
     ) -> Result<Infallible> {
         let node = Node::connect(&self.store, &self.writer).await?;
-        if !node.locks.try_acquire(IndexRole::Sync).await? {
+        if !node.locks.try_acquire(ProcessRole::Sync).await? {
             node.print(format_args!("another process is already syncing this node, waiting for it to end"))?;
             self.wait_for_other_follower(&node).await?;
         }
@@ -163,7 +163,7 @@ impl Follower {
 
     /// Waits until no other process follows the index. Reads the position that the other one has set meanwhile.
     async fn wait_for_other_follower(&self, node: &Node) -> Result<()> {
-        let acquired = node.locks.acquire(IndexRole::Sync);
+        let acquired = node.locks.acquire(ProcessRole::Sync);
         tokio::pin!(acquired);
         loop {
             if let Some(position) = self.writer.read_position().await? {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use chart_index_domain::{ChartsetId, Position};
 use chart_index_search::{Difference, DifferenceKind, IndexWriter, Target};
-use chart_index_store::{IndexRole, Store};
+use chart_index_store::{ProcessRole, Store};
 
 use crate::report::{Progress, plural};
 use crate::search::node::Node;
@@ -121,9 +121,9 @@ async fn recheck(
 
 /// Whether another process syncs the node.
 async fn is_synced(node: &Node) -> Result<bool> {
-    let free = node.locks.try_acquire(IndexRole::Sync).await?;
+    let free = node.locks.try_acquire(ProcessRole::Sync).await?;
     if free {
-        node.locks.release(IndexRole::Sync).await?;
+        node.locks.release(ProcessRole::Sync).await?;
     }
     Ok(!free)
 }

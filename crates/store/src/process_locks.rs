@@ -1,4 +1,5 @@
-//! Advisory locks for the indexes of search nodes: one process at a time may write to an index.
+//! Advisory locks of long-running processes: one at a time may write to the index of a search node, or fill a
+//! mirror.
 //!
 //! The locks of a process belong to one connection and end with it, so a process that crashes leaves none
 //! behind. A process that loses the connection has lost its locks and must stop writing.
@@ -28,30 +29,33 @@ const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(10), Duration
 const TRY_LOCK: &str = "SELECT pg_try_advisory_lock($1)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock($1)";
 
-/// The task of a process that writes to an index. Each role has its own lock.
+/// The task of a process. Each role has its own lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum IndexRole {
-    /// Keeps the index in sync with the catalogue for as long as the process runs.
+pub enum ProcessRole {
+    /// Keeps an index in sync with the catalogue for as long as the process runs.
     Sync,
     /// Fills a new index.
     Rebuild,
     /// Writes to the live index, or swaps it.
     Write,
+    /// Fills a mirror from another index.
+    Mirror,
 }
 
-impl IndexRole {
+impl ProcessRole {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Sync => "sync",
             Self::Rebuild => "rebuild",
             Self::Write => "write",
+            Self::Mirror => "mirror",
         }
     }
 }
 
-/// The locks of this process on one index. Dropping it releases them.
-pub struct IndexLocks {
-    index: String,
+/// The locks of this process on what it writes. Dropping it releases them.
+pub struct ProcessLocks {
+    locked: String,
     connection: Arc<Mutex<PgConnection>>,
     lost: CancellationToken,
     _heartbeat: AbortOnDropHandle<()>,
@@ -59,12 +63,13 @@ pub struct IndexLocks {
 
 /// The connection that held the locks was lost.
 #[derive(Debug, thiserror::Error)]
-#[error("lost the connection that held the locks of the index")]
+#[error("lost the connection that held the locks of the process")]
 struct LocksLost;
 
 impl Store {
-    /// Opens a connection for locks on the index with this URL. Every process must use the same URL.
-    pub async fn index_locks(&self, index: &str) -> Result<IndexLocks, StoreError> {
+    /// Opens a connection for locks on what has this name, such as the URL of an index. Every process must use
+    /// the same name.
+    pub async fn process_locks(&self, name: &str) -> Result<ProcessLocks, StoreError> {
         let options = self.unlimited_options().clone().options([
             ("idle_session_timeout", "0"),
             // The locks of a machine that vanished end after about half a minute instead of two hours, the
@@ -78,14 +83,14 @@ impl Store {
         let (connection, lost) = (Arc::new(Mutex::new(connection)), CancellationToken::new());
         let heartbeat = tokio::spawn(send_heartbeats(Arc::clone(&connection), lost.clone()));
         let heartbeat = AbortOnDropHandle::new(heartbeat);
-        Ok(IndexLocks { index: index.to_owned(), connection, lost, _heartbeat: heartbeat })
+        Ok(ProcessLocks { locked: name.to_owned(), connection, lost, _heartbeat: heartbeat })
     }
 }
 
-impl IndexLocks {
+impl ProcessLocks {
     /// Tries to take the lock of a role. Returns `false` if another process holds it.
-    pub async fn try_acquire(&self, role: IndexRole) -> Result<bool, StoreError> {
-        self.run(TRY_LOCK, key(&self.index, role)).await
+    pub async fn try_acquire(&self, role: ProcessRole) -> Result<bool, StoreError> {
+        self.run(TRY_LOCK, key(&self.locked, role)).await
     }
 
     /// Waits for the lock of a role. A process that releases it and takes it again queues behind one that is
@@ -93,18 +98,18 @@ impl IndexLocks {
     ///
     /// # Errors
     /// The connection was lost, and with it all locks of the process.
-    pub async fn acquire(&self, role: IndexRole) -> Result<(), StoreError> {
+    pub async fn acquire(&self, role: ProcessRole) -> Result<(), StoreError> {
         // Only one of the waiting processes polls the lock itself, and holds the queue lock. Without that, a
         // process that takes the lock again and again would rarely leave it free when another one polls.
-        let queue = queue_key(&self.index, role);
+        let queue = queue_key(&self.locked, role);
         self.poll(queue).await?;
-        self.poll(key(&self.index, role)).await?;
+        self.poll(key(&self.locked, role)).await?;
         self.run(UNLOCK, queue).await.map(|_| ())
     }
 
     /// Releases the lock of a role.
-    pub async fn release(&self, role: IndexRole) -> Result<(), StoreError> {
-        self.run(UNLOCK, key(&self.index, role)).await.map(|_| ())
+    pub async fn release(&self, role: ProcessRole) -> Result<(), StoreError> {
+        self.run(UNLOCK, key(&self.locked, role)).await.map(|_| ())
     }
 
     /// Checks with PostgreSQL that the locks are still held. Call it right before a write.
@@ -154,26 +159,26 @@ impl IndexLocks {
     }
 }
 
-impl fmt::Debug for IndexLocks {
+impl fmt::Debug for ProcessLocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IndexLocks").field("index", &self.index).finish_non_exhaustive()
+        f.debug_struct("ProcessLocks").field("locked", &self.locked).finish_non_exhaustive()
     }
 }
 
-/// The key of a lock. If two indexes had the same key by chance, their processes would only wait for each
+/// The key of a lock. If two of them had the same key by chance, their processes would only wait for each
 /// other.
-fn key(index: &str, role: IndexRole) -> i64 {
-    lock_key("chart-index 2026 lock of a search index", index, role)
+fn key(name: &str, role: ProcessRole) -> i64 {
+    lock_key("chart-index 2026 lock of a process", name, role)
 }
 
 /// The key of the lock that a process holds while it polls the lock itself.
-fn queue_key(index: &str, role: IndexRole) -> i64 {
-    lock_key("chart-index 2026 next holder of a lock of a search index", index, role)
+fn queue_key(name: &str, role: ProcessRole) -> i64 {
+    lock_key("chart-index 2026 next holder of a lock of a process", name, role)
 }
 
-fn lock_key(context: &str, index: &str, role: IndexRole) -> i64 {
+fn lock_key(context: &str, name: &str, role: ProcessRole) -> i64 {
     let mut hasher = blake3::Hasher::new_derive_key(context);
-    hasher.update(role.as_str().as_bytes()).update(b"\0").update(index.as_bytes());
+    hasher.update(role.as_str().as_bytes()).update(b"\0").update(name.as_bytes());
     let mut bytes = [0; 8];
     hasher.finalize_xof().fill(&mut bytes);
     i64::from_le_bytes(bytes)
@@ -192,9 +197,9 @@ async fn send_heartbeats(connection: Arc<Mutex<PgConnection>>, lost: Cancellatio
 }
 
 fn lock_error(error: sqlx::Error) -> StoreError {
-    StoreError::new("lock the index", error)
+    StoreError::new("take a lock", error)
 }
 
 fn lost() -> StoreError {
-    StoreError::Unavailable { operation: "lock the index", source: Box::new(LocksLost) }
+    StoreError::Unavailable { operation: "take a lock", source: Box::new(LocksLost) }
 }

@@ -1,8 +1,8 @@
-//! Locks on search indexes, and the connections that hold them.
+//! Locks of processes, and the connections that hold them.
 
 use std::time::{Duration, Instant};
 
-use chart_index_store::{IndexLocks, IndexRole, Store};
+use chart_index_store::{ProcessLocks, ProcessRole, Store};
 use chart_index_tests::Proxy;
 
 use crate::support::{Catalogue, config};
@@ -11,43 +11,43 @@ use crate::support::{Catalogue, config};
 const TIMEOUT: Duration = Duration::from_secs(10);
 const INDEX: &str = "http://node:7700/indexes/chartsets_v1";
 
-async fn locks(store: &Store) -> IndexLocks {
-    store.index_locks(INDEX).await.unwrap()
+async fn locks(store: &Store) -> ProcessLocks {
+    store.process_locks(INDEX).await.unwrap()
 }
 
 #[tokio::test]
 async fn waiting_for_a_lock_keeps_no_statement_open() {
     let catalogue = Catalogue::create().await;
     let (first, second) = (locks(&catalogue.store).await, locks(&catalogue.store).await);
-    first.acquire(IndexRole::Write).await.unwrap();
-    let waiting = second.acquire(IndexRole::Write);
+    first.acquire(ProcessRole::Write).await.unwrap();
+    let waiting = second.acquire(ProcessRole::Write);
     tokio::pin!(waiting);
     // Longer than the poll interval.
     assert!(tokio::time::timeout(Duration::from_millis(500), waiting.as_mut()).await.is_err());
     let blocked = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
     assert_eq!(catalogue.database.psql(blocked), "0");
-    first.release(IndexRole::Write).await.unwrap();
+    first.release(ProcessRole::Write).await.unwrap();
     tokio::time::timeout(TIMEOUT, waiting).await.unwrap().unwrap();
-    second.release(IndexRole::Write).await.unwrap();
-    assert!(first.try_acquire(IndexRole::Write).await.unwrap());
+    second.release(ProcessRole::Write).await.unwrap();
+    assert!(first.try_acquire(ProcessRole::Write).await.unwrap());
 }
 
 #[tokio::test]
 async fn a_waiting_process_gets_a_busy_lock() {
     let catalogue = Catalogue::create().await;
     let (first, second) = (locks(&catalogue.store).await, locks(&catalogue.store).await);
-    first.acquire(IndexRole::Write).await.unwrap();
+    first.acquire(ProcessRole::Write).await.unwrap();
     let again_and_again = async {
         loop {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            first.release(IndexRole::Write).await.unwrap();
-            first.acquire(IndexRole::Write).await.unwrap();
+            first.release(ProcessRole::Write).await.unwrap();
+            first.acquire(ProcessRole::Write).await.unwrap();
         }
     };
     tokio::select! {
         () = again_and_again => unreachable!(),
-        acquired = second.acquire(IndexRole::Write) => acquired.unwrap(),
+        acquired = second.acquire(ProcessRole::Write) => acquired.unwrap(),
         () = tokio::time::sleep(TIMEOUT) => panic!("the waiting process never gets the lock"),
     }
 }
@@ -58,9 +58,9 @@ async fn a_half_open_connection_ends_the_wait() {
     let proxy = Proxy::start(catalogue.database.url()).await;
     let behind_proxy = Store::new(&config(proxy.url()));
     let (first, second) = (locks(&catalogue.store).await, locks(&behind_proxy).await);
-    first.acquire(IndexRole::Write).await.unwrap();
+    first.acquire(ProcessRole::Write).await.unwrap();
     let start = Instant::now();
-    let waiting = second.acquire(IndexRole::Write);
+    let waiting = second.acquire(ProcessRole::Write);
     tokio::pin!(waiting);
     assert!(tokio::time::timeout(Duration::from_millis(100), waiting.as_mut()).await.is_err());
     proxy.silence_open_connections();
@@ -68,7 +68,7 @@ async fn a_half_open_connection_ends_the_wait() {
     assert!(ended.is_ok_and(|acquired| acquired.is_err()), "{:?}", start.elapsed());
     assert!(second.check().await.is_err(), "the other locks are lost as well");
     let start = Instant::now();
-    assert!(second.try_acquire(IndexRole::Rebuild).await.is_err());
+    assert!(second.try_acquire(ProcessRole::Rebuild).await.is_err());
     assert!(start.elapsed() < Duration::from_secs(1), "a half-open connection is not used again");
 }
 
@@ -76,15 +76,15 @@ async fn a_half_open_connection_ends_the_wait() {
 async fn a_role_has_one_holder_until_its_connection_ends() {
     let catalogue = Catalogue::create().await;
     let (store, index) = (&catalogue.store, catalogue.database.url());
-    let first = store.index_locks(index).await.unwrap();
-    let second = store.index_locks(index).await.unwrap();
-    assert!(first.try_acquire(IndexRole::Sync).await.unwrap());
-    assert!(!second.try_acquire(IndexRole::Sync).await.unwrap());
-    assert!(second.try_acquire(IndexRole::Rebuild).await.unwrap(), "another role");
-    let other = store.index_locks("http://node:7700/indexes/chartsets_v2").await.unwrap();
-    assert!(other.try_acquire(IndexRole::Sync).await.unwrap(), "another index");
-    first.release(IndexRole::Sync).await.unwrap();
-    assert!(second.try_acquire(IndexRole::Sync).await.unwrap());
+    let first = store.process_locks(index).await.unwrap();
+    let second = store.process_locks(index).await.unwrap();
+    assert!(first.try_acquire(ProcessRole::Sync).await.unwrap());
+    assert!(!second.try_acquire(ProcessRole::Sync).await.unwrap());
+    assert!(second.try_acquire(ProcessRole::Rebuild).await.unwrap(), "another role");
+    let other = store.process_locks("http://node:7700/indexes/chartsets_v2").await.unwrap();
+    assert!(other.try_acquire(ProcessRole::Sync).await.unwrap(), "another index");
+    first.release(ProcessRole::Sync).await.unwrap();
+    assert!(second.try_acquire(ProcessRole::Sync).await.unwrap());
 
     second.check().await.unwrap();
     let _ = catalogue.database.psql(
@@ -94,5 +94,5 @@ async fn a_role_has_one_holder_until_its_connection_ends() {
     let forever = std::future::pending::<()>();
     assert!(tokio::time::timeout(TIMEOUT, second.while_held(forever)).await.unwrap().is_err());
     assert!(second.check().await.is_err());
-    first.acquire(IndexRole::Sync).await.unwrap();
+    first.acquire(ProcessRole::Sync).await.unwrap();
 }

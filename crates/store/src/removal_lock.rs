@@ -24,8 +24,8 @@ pub(crate) const BEGIN_INSERT: &str = "BEGIN; SELECT pg_advisory_xact_lock_share
 /// `hashtext` happens to be the same wait for each other. All transactions lock in the same order, so there is
 /// no deadlock.
 pub(crate) fn begin_ingest(ids: impl ExactSizeIterator<Item = ChartsetId>) -> AssertSqlSafe<String> {
-    // PostgreSQL would plan the statement for one chartset each time, which takes half as long as to run it. The
-    // plan for many follows from their number, and from how full the tables are.
+    // PostgreSQL would plan the statement for one chartset each time, which takes half as long as to run it.
+    // The plan for many follows from their number, and from how full the tables are.
     let plans = if ids.len() == 1 { "SET LOCAL plan_cache_mode = force_generic_plan;" } else { "" };
     let ids = array_literal(ids.map(|id| id.to_string()));
     AssertSqlSafe(format!(

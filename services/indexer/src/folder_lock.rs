@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 /// The file that is locked. No name of an export begins with a dot.
 pub(crate) const LOCK: &str = ".lock";
 
-/// Creates a folder and locks it until the file is dropped. The system releases the lock with the process, however
-/// it ends.
+/// Creates a folder and locks it until the file is dropped. The system releases the lock with the process,
+/// however it ends.
 ///
 /// # Errors
 /// Another process has locked the folder, which the message `in_use` says, or it cannot be created.

@@ -70,14 +70,14 @@ impl PostgresSearch {
 
     /// Returns a page. Of concurrent searches with the same filter, one counts the total.
     async fn page(&self, query: &SearchQuery) -> Result<ChartsetPage, ReadError> {
-        let key = TotalKey::new(query);
+        let (key, now) = (TotalKey::new(query), Instant::now());
         let check = |_: &TotalKey, total: &mut Total| {
-            let is_outdated = self.is_too_old(*total) && !self.is_current(*total);
+            let is_outdated = self.is_too_old(*total, now) && !self.is_current(*total);
             if is_outdated { EntryAction::ReplaceWithGuard } else { EntryAction::Retain(*total) }
         };
         match self.totals.0.entry_async(&key, check).await {
             EntryResult::Retained(cached) => {
-                let (page, counted) = self.page_with_total(query, cached).await?;
+                let (page, counted) = self.page_with_total(query, cached, now).await?;
                 if let Some(total) = counted {
                     self.totals.0.insert(key, total);
                 }
@@ -94,9 +94,9 @@ impl PostgresSearch {
         }
     }
 
-    /// Whether the total must not be used in another state of the catalogue.
-    fn is_too_old(&self, total: Total) -> bool {
-        total.counted_at.elapsed() > self.max_total_age
+    /// Whether the total must not be used in another state of the catalogue by a search that began at this time.
+    fn is_too_old(&self, total: Total, start: Instant) -> bool {
+        start.saturating_duration_since(total.counted_at) > self.max_total_age
     }
 
     /// Whether the catalogue has not changed since, as far as is known.
@@ -125,10 +125,11 @@ impl PostgresSearch {
         &self,
         query: &SearchQuery,
         total: Total,
+        start: Instant,
     ) -> Result<(ChartsetPage, Option<Total>), ReadError> {
         let rows = self.read_page(query, Some(total.count)).await?;
         let is_changed = rows.total.state != total.state;
-        if is_changed && (self.is_too_old(total) || !rows.total.state.may_follow(&total.state)) {
+        if is_changed && (self.is_too_old(total, start) || !rows.total.state.may_follow(&total.state)) {
             let (page, total) = self.page_and_total(query).await?;
             return Ok((page, Some(total)));
         }

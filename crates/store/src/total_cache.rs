@@ -9,8 +9,9 @@ use quick_cache::sync::Cache;
 /// Maximum number of cached totals. An entry takes about 100 bytes.
 const CAPACITY: usize = 4_096;
 
-/// The maximum age of a total while the catalogue changes (docs/api.md, "Chartset list").
-pub(crate) const MAX_AGE: Duration = Duration::from_secs(30);
+/// The maximum age of a total at the start of a search while the catalogue changes. A search takes at most 5 s
+/// more, and a total is at most 30 s old (docs/api.md, "Chartset list").
+pub(crate) const MAX_AGE: Duration = Duration::from_secs(25);
 
 /// A total, and the state of the catalogue in which it was counted.
 #[derive(Debug, Clone, Copy)]

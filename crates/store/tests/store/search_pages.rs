@@ -1,11 +1,12 @@
 //! Pages whose total is cached, with changes in between.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chart_index_domain::search::{ChartsetPage, Direction, PageRequest, SearchIndex, SearchQuery, Sort};
 use chart_index_store::{CatalogueWatch, PostgresSearch};
+use chart_index_tests::within;
 
-use crate::support::{Catalogue, chart, folder, hash, id, ids, titled};
+use crate::support::{Catalogue, OpenTransaction, chart, folder, hash, id, ids, titled};
 
 /// An engine that never learns of a change.
 pub(crate) fn engine(catalogue: &Catalogue) -> PostgresSearch {
@@ -50,6 +51,29 @@ async fn a_total_that_is_too_old_is_counted_again_after_a_change() {
     catalogue.restore(hash(12), 15).await;
     catalogue.restore(id(1), 16).await;
     assert_eq!(last().await, (vec![10, 11, 12], 12));
+}
+
+/// Its age is that at the start of the search: counting after a slow page would take longer than a request may.
+#[tokio::test]
+async fn a_total_that_gets_too_old_during_a_search_is_used() {
+    const MAX_AGE: Duration = Duration::from_secs(2);
+    let catalogue = eleven_sets().await;
+    let engine = engine(&catalogue).with_max_total_age(MAX_AGE);
+    let query = SearchQuery::default();
+    let counted_from = Instant::now();
+    assert_eq!(page(&engine, &query, 1, 3).await.total, 11);
+    let counted_before = Instant::now();
+    catalogue.put(&titled(12, "Title 9"), 12).await;
+    let mut lock = OpenTransaction::begin(catalogue.database.url());
+    lock.run("LOCK TABLE shown_chartsets IN ACCESS EXCLUSIVE MODE");
+    let search = tokio::spawn(async move { page(&engine, &query, 1, 3).await.total });
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                   AND wait_event_type = 'Lock'";
+    within(MAX_AGE, async || (catalogue.database.psql(waiting).trim() == "1").then_some(())).await;
+    assert!(counted_from.elapsed() < MAX_AGE, "the search began in time");
+    tokio::time::sleep_until((counted_before + MAX_AGE).into()).await;
+    lock.commit();
+    assert_eq!(search.await.unwrap(), 11);
 }
 
 /// The items are those of now, and the total never contradicts them.

@@ -21,7 +21,8 @@ mod songs;
 mod words;
 
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartsetDraft, ChartsetId, NoteHash, PublicSource, SourceKind, SourceRef,
+    ChartDraft, ChartMetadata, ChartsetDraft, ChartsetId, FileAliases, NoteHash, PublicSource, SourceKind,
+    SourceRef,
 };
 use fastrand::Rng;
 
@@ -206,11 +207,13 @@ impl Sets {
         let draft = ChartDraft {
             hash: NoteHash::from_bytes(hash),
             numbers,
+            variant: None,
             rox: Some(charts::rox(numbers.notes, random)),
             preview: None,
             metadata: text(common, numbers.keys.get(), (place, of), random),
             declared_source: alpha.filter(|_| per_mille(random, 900)).cloned(),
             alpha_beatmap_id: alpha.map(|_| self.first_reference + set * plan::MAX_CHARTS + u64::from(place)),
+            aliases: FileAliases::default(),
         };
         match self.rox_files {
             RoxFiles::Random => draft,

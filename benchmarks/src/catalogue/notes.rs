@@ -8,17 +8,17 @@ use fastrand::Rng;
 
 use super::random::per_mille;
 
-/// The chart with notes that have about its numbers. They determine its note hash, numbers, ROX file and
-/// preview, and depend on the note hash that it had.
+/// The chart with notes that have about its numbers. They determine its note hash, numbers, variant,
+/// ROX file and preview, and depend on the note hash that it had.
 pub(super) fn with_notes(chart: ChartDraft) -> ChartDraft {
     let (seed, _) = chart.hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
     let mut random = Rng::with_seed(u64::from_le_bytes(*seed));
     let file = chart_file(&chart.numbers, &chart.metadata, &mut random);
     let decoded = decode(ChartFormat::Osu, file.as_bytes()).ok().and_then(|mut file| file.charts.pop());
-    let Some(ChartDraft { hash, numbers, rox, preview, .. }) = decoded else {
+    let Some(ChartDraft { hash, numbers, variant, rox, preview, aliases, .. }) = decoded else {
         unreachable!("a generated chart can be decoded: {file}")
     };
-    ChartDraft { hash, numbers, rox, preview, ..chart }
+    ChartDraft { hash, numbers, variant, rox, preview, aliases, ..chart }
 }
 
 fn chart_file(numbers: &ChartNumbers, metadata: &ChartMetadata, random: &mut Rng) -> String {

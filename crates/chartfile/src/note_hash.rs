@@ -22,7 +22,7 @@
 //!
 //! `golden/note_hash_v1.json` in this crate has test vectors for other implementations.
 
-use chart_index_domain::{KeyCount, NoteHash};
+use chart_index_domain::{KeyCount, NoteHash, Rows, Variant};
 use rox::{NoteType, RoxChart};
 
 use crate::Refusal;
@@ -96,6 +96,20 @@ impl CanonicalNotes {
         Self::new(chart.key_count, &notes)
     }
 
+    /// The starts of all notes of a decoded chart, those of its rolls included, as taps; `None` without rolls.
+    ///
+    /// # Errors
+    /// See [`new`](Self::new).
+    pub(crate) fn starts_with_rolls(chart: &RoxChart) -> Option<Result<Self, Refusal>> {
+        let is_roll = |note: &rox::Note| matches!(note.note_type, NoteType::Burst { .. });
+        chart.notes.iter().any(is_roll).then(|| {
+            let starts = chart.notes.iter().filter(|note| note.note_type != NoteType::Mine);
+            let taps =
+                starts.map(|note| TimedNote { start_us: note.time_us, column: note.column, end_us: None });
+            Self::new(chart.key_count, &taps.collect::<Vec<_>>())
+        })
+    }
+
     /// The number of columns.
     #[must_use]
     pub fn keys(&self) -> KeyCount {
@@ -106,6 +120,12 @@ impl CanonicalNotes {
     #[must_use]
     pub fn notes(&self) -> &[CanonicalNote] {
         &self.notes
+    }
+
+    /// The variant of the chart (docs/formats/variant.md), if it has one.
+    #[must_use]
+    pub fn variant(&self) -> Option<Variant> {
+        Rows::new(self.keys, self.notes.iter().map(|note| (note.start_ms, note.column))).variant()
     }
 
     /// The time from the start of the first note to the end of the last, in milliseconds.

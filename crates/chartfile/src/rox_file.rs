@@ -1,6 +1,6 @@
 //! ROX files: encoded once from a decoded chart, decoded again to verify them.
 
-use chart_index_domain::{ChartNumbers, ChartPreview, NoteHash};
+use chart_index_domain::{ChartNumbers, ChartPreview, NoteHash, Variant};
 use rox::codec::{Decoder, Encoder};
 use rox::formats::RoxNativeCodec;
 use rox::{Metadata, RoxChart};
@@ -26,6 +26,9 @@ pub type IsStored<'a> = &'a (dyn Fn(&NoteHash) -> bool + 'a);
 pub(crate) struct EncodedChart {
     pub(crate) hash: NoteHash,
     pub(crate) numbers: ChartNumbers,
+    pub(crate) variant: Option<Variant>,
+    /// The variant with the heads of rolls, which are not in the ROX file.
+    pub(crate) roll_variant: Option<Variant>,
     /// The ROX file; `None` if it is already stored.
     pub(crate) rox: Option<Vec<u8>>,
     /// The preview, with the ROX file.
@@ -40,11 +43,13 @@ pub struct RoxContent {
     pub hash: NoteHash,
     /// Computed from its notes and its timing.
     pub numbers: ChartNumbers,
+    /// Computed from its notes; `None` if they are too few or too similar.
+    pub variant: Option<Variant>,
     /// Notes, timing and density curve for display.
     pub preview: ChartPreview,
 }
 
-/// Decodes a ROX file and computes the note hash, the numbers and the preview of its chart.
+/// Decodes a ROX file and computes the note hash, the numbers, the variant and the preview of its chart.
 ///
 /// For a ROX file from [`decode`](crate::decode) they equal those that it returned.
 pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
@@ -52,7 +57,7 @@ pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
         let chart = RoxNativeCodec::decode(bytes).map_err(|error| Refusal::from_decoder(&error))?;
         let notes = CanonicalNotes::from_chart(&chart)?;
         let (numbers, preview) = (chart_numbers(&chart, &notes), chart_preview(&chart, &notes)?);
-        Ok(RoxContent { hash: notes.hash(), numbers, preview })
+        Ok(RoxContent { hash: notes.hash(), numbers, variant: notes.variant(), preview })
     })
 }
 
@@ -68,6 +73,8 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
     if chart.timing_points.len() > MAX_TIMING_POINTS {
         return Err(Refusal::LimitExceeded { what: "timing points" });
     }
+    let with_rolls = CanonicalNotes::starts_with_rolls(&chart).and_then(Result::ok);
+    let roll_variant = with_rolls.and_then(|notes| notes.variant());
     chart.remove_unsupported_notes();
     let needs_repair = chart.validate().is_err();
     if needs_repair {
@@ -80,7 +87,8 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
     let (hash, numbers) = (notes.hash(), chart_numbers(&chart, &notes));
     let new = if is_stored(&hash) { None } else { Some(encode_verified(&chart, hash, numbers)?) };
     let (rox, preview) = new.unzip();
-    Ok(EncodedChart { hash, numbers, rox, preview, metadata: chart.metadata })
+    let variant = notes.variant();
+    Ok(EncodedChart { hash, numbers, variant, roll_variant, rox, preview, metadata: chart.metadata })
 }
 
 /// The ROX file, and the preview of what it contains.

@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::MAX_CHART_TAGS;
 use crate::limits::MAX_CHARTS;
+use crate::{FileAliases, MAX_CHART_TAGS};
 
 /// # Errors
 /// There are more charts than a chartset may have.
@@ -23,6 +23,14 @@ pub(crate) fn deserialize_charts<'de, D: Deserializer<'de>, T: Deserialize<'de>>
 pub(crate) fn deserialize_tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let (tags, _) = deserializer.deserialize_seq(First { limit: MAX_CHART_TAGS, element: PhantomData })?;
     Ok(tags)
+}
+
+/// Further values are dropped.
+pub(crate) fn deserialize_aliases<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let first = First { limit: FileAliases::MAX_VALUES, element: PhantomData };
+    Ok(deserializer.deserialize_seq(first)?.0)
 }
 
 /// The first elements of a list, and whether it has more.

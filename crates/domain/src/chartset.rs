@@ -8,8 +8,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
-    Chart, ChartMetadata, ChartNumbers, ChartsetId, DensityCurve, KeyCount, NoteHash, PublicSource, Source,
-    SourceKind,
+    Chart, ChartMetadata, ChartNumbers, ChartsetId, DensityCurve, FileAliases, KeyCount, NoteHash,
+    PublicSource, Source, SourceKind, Variant,
 };
 
 /// A chart in a chartset: the numbers stored with its note hash, and the metadata of its file in this chartset.
@@ -19,6 +19,8 @@ pub struct ChartsetMember {
     pub hash: NoteHash,
     /// The numbers stored with the hash.
     pub numbers: ChartNumbers,
+    /// The variant stored with the hash.
+    pub variant: Option<Variant>,
     /// Size of the stored ROX file in bytes.
     pub rox_bytes: u64,
     /// The density curve stored with the hash; `None` until it is computed for a chart of an older version.
@@ -29,6 +31,8 @@ pub struct ChartsetMember {
     pub declared_source: Option<PublicSource>,
     /// The id of the chart in the first game.
     pub alpha_beatmap_id: Option<u64>,
+    /// What else the chart is known by in this chartset.
+    pub aliases: FileAliases,
 }
 
 impl ChartsetMember {
@@ -280,11 +284,13 @@ mod tests {
         ChartsetMember {
             hash,
             numbers,
+            variant: None,
             rox_bytes: 1,
             curve: None,
             metadata,
             declared_source: None,
             alpha_beatmap_id: Some(7),
+            aliases: FileAliases::default(),
         }
     }
 

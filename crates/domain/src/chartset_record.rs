@@ -6,10 +6,11 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::bounded_lists::{deserialize_charts, deserialize_tags};
+use crate::bounded_lists::{deserialize_aliases, deserialize_charts, deserialize_tags};
 use crate::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, ChartsetTooLarge,
-    KeyCount, NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, assemble_chartset,
+    FileAliases, FileMd5, KeyCount, NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, VARIANT_VERSION,
+    Variant, assemble_chartset,
 };
 
 /// A shown chartset as the change feed and exports contain it (docs/formats/records.md, "Chartset record").
@@ -60,6 +61,20 @@ pub struct ChartRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub alpha_beatmap_id: Option<u64>,
+    /// The [variant](crate::Variant) of the notes, computed from the ROX file; absent if the chart has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub variant: Option<Variant>,
+    /// The version of the variant: [`VARIANT_VERSION`](crate::VARIANT_VERSION); absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub variant_version: Option<u8>,
+    /// MD5 digests of `.osu` and `.qua` files with the chart in this chartset, also of earlier ones; at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub md5s: Vec<FileMd5>,
+    /// Variants of the chart with the heads of rolls in its files; at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roll_variants: Vec<Variant>,
 }
 
 /// A record that no instance writes.
@@ -151,6 +166,10 @@ impl ChartRecord {
             metadata: member.metadata,
             declared_source: member.declared_source,
             alpha_beatmap_id: member.alpha_beatmap_id,
+            variant: member.variant,
+            variant_version: member.variant.map(|_| VARIANT_VERSION),
+            md5s: member.aliases.md5s,
+            roll_variants: member.aliases.roll_variants,
         }
     }
 
@@ -158,11 +177,14 @@ impl ChartRecord {
         ChartDraft {
             hash: self.hash,
             numbers: self.numbers,
+            // That of the stored ROX file applies.
+            variant: None,
             rox: None,
             preview: None,
             metadata: self.metadata.cleaned(),
             declared_source: self.declared_source,
             alpha_beatmap_id: self.alpha_beatmap_id,
+            aliases: FileAliases::new(self.md5s, self.roll_variants),
         }
     }
 }
@@ -194,6 +216,12 @@ struct ChartRecordJson {
     tags: Vec<String>,
     declared_source: Option<PublicSource>,
     alpha_beatmap_id: Option<u64>,
+    variant: Option<Variant>,
+    variant_version: Option<u8>,
+    #[serde(default, deserialize_with = "deserialize_aliases")]
+    md5s: Vec<FileMd5>,
+    #[serde(default, deserialize_with = "deserialize_aliases")]
+    roll_variants: Vec<Variant>,
 }
 
 impl From<ChartRecordJson> for ChartRecord {
@@ -224,6 +252,10 @@ impl From<ChartRecordJson> for ChartRecord {
             },
             declared_source: json.declared_source,
             alpha_beatmap_id: json.alpha_beatmap_id,
+            variant: json.variant,
+            variant_version: json.variant_version,
+            md5s: json.md5s,
+            roll_variants: json.roll_variants,
         }
     }
 }
@@ -248,11 +280,13 @@ mod tests {
                 density_avg: 1.667,
                 density_peak: 12.0,
             },
+            variant: Some(Variant::from_bytes([hash; 32])),
             rox_bytes: 1234,
             curve: None,
             metadata: ChartMetadata { title: title.into(), ..ChartMetadata::default() },
             declared_source: None,
             alpha_beatmap_id: Some(7),
+            aliases: FileAliases::new(vec![FileMd5::from_bytes([hash; 16])], Vec::new()),
         }
     }
 

@@ -1,9 +1,15 @@
 //! Drafts: charts and chartsets that were read from files and are not stored yet.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ChartMetadata, ChartNumbers, ChartPreview, ChartsetId, NoteHash, SourceKind, SourceRef};
+use crate::{
+    ChartMetadata, ChartNumbers, ChartPreview, ChartsetId, FileAliases, NoteHash, SourceKind, SourceRef,
+    Variant,
+};
 
 /// A published set or pack.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -23,6 +29,8 @@ pub struct ChartDraft {
     pub hash: NoteHash,
     /// The numbers computed from this file.
     pub numbers: ChartNumbers,
+    /// The variant of its notes, if it has one.
+    pub variant: Option<Variant>,
     /// The ROX file; `None` if the store already has the one of this hash, which is never replaced.
     pub rox: Option<Vec<u8>>,
     /// The preview of the chart in the ROX file; `None` without one.
@@ -33,6 +41,46 @@ pub struct ChartDraft {
     pub declared_source: Option<PublicSource>,
     /// The id of the chart in the first game, if the file has one.
     pub alpha_beatmap_id: Option<u64>,
+    /// What else it is known by.
+    pub aliases: FileAliases,
+}
+
+/// Collects charts, of which several may have the same note hash.
+#[derive(Debug, Default)]
+pub struct DistinctCharts {
+    charts: Vec<ChartDraft>,
+    places: HashMap<NoteHash, usize>,
+}
+
+impl DistinctCharts {
+    /// Adds a chart. If there is one with its note hash, that one only gets its aliases.
+    pub fn add(&mut self, chart: ChartDraft) {
+        match self.places.entry(chart.hash) {
+            Entry::Vacant(place) => {
+                place.insert(self.charts.len());
+                self.charts.push(chart);
+            }
+            Entry::Occupied(place) => self.charts[*place.get()].aliases.extend(chart.aliases),
+        }
+    }
+
+    /// The number of note hashes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.charts.len()
+    }
+
+    /// Whether there is no chart.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.charts.is_empty()
+    }
+
+    /// The first chart of each note hash, in the order in which they were added.
+    #[must_use]
+    pub fn into_charts(self) -> Vec<ChartDraft> {
+        self.charts
+    }
 }
 
 /// A chartset, as read from a song folder.

@@ -3,7 +3,8 @@
 //! All types are plain values: nothing here performs I/O or reads the clock. The rules of docs/api.md that
 //! concern values are implemented and tested in this crate:
 //!
-//! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets;
+//! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets; charts with the same [`Variant`] have the same
+//!   order of rows;
 //! - [`Chart`], [`Source`], [`Chartset`] and [`ChartsetDetail`] are the objects of API responses;
 //! - [`ChartsetRecord`] is a chartset in the change feed and in exports;
 //! - [`ExportManifest`] describes an export;
@@ -24,6 +25,7 @@ mod chartset_record;
 mod density_curve;
 mod draft;
 mod export;
+mod file_aliases;
 pub mod hex;
 mod identity;
 pub mod limits;
@@ -34,16 +36,18 @@ mod schemas;
 pub mod search;
 mod source;
 pub mod text;
+mod variant;
 
 pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartPreview, round_to_thousandths};
 pub use chart_page::{ChartInChartset, ChartPage, ListedChart, ListedCharts, SimilarChart};
 pub use chartset::{Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset};
 pub use chartset_record::{ChartRecord, ChartsetRecord, InvalidRecord};
 pub use density_curve::DensityCurve;
-pub use draft::{ChartDraft, ChartsetDraft, PublicSource};
+pub use draft::{ChartDraft, ChartsetDraft, DistinctCharts, PublicSource};
 pub use export::{
     ExportFile, ExportManifest, ExportName, ExportedFile, FileDigest, MalformedDigest, MalformedExportName,
 };
+pub use file_aliases::{FileAliases, FileMd5, MalformedMd5};
 pub use identity::{
     ChartsetId, InvalidKeyCount, KeyCount, MalformedChartsetId, MalformedNoteHash, NOTE_HASH_VERSION,
     NoteHash,
@@ -53,3 +57,4 @@ pub use metadata_text::{MAX_CHARACTERS, MAX_CHART_TAGS, clean};
 pub use position::{CatalogueChange, CataloguePoll, Entity, Origin, Position};
 pub use read_error::ReadError;
 pub use source::{Confidence, MalformedSourceRef, Source, SourceKind, SourceRef, UnknownSourceKind};
+pub use variant::{MalformedVariant, Rows, VARIANT_VERSION, Variant};

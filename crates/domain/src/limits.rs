@@ -81,7 +81,7 @@ fn metadata_bytes(metadata: &ChartMetadata) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ChartDraft, ChartNumbers, ChartsetId, KeyCount, NoteHash};
+    use crate::{ChartDraft, ChartNumbers, ChartsetId, FileAliases, KeyCount, NoteHash};
 
     fn draft(charts: usize, metadata: impl Fn(usize) -> ChartMetadata) -> ChartsetDraft {
         let numbers = ChartNumbers {
@@ -98,11 +98,13 @@ mod tests {
         let chart = |number: usize| ChartDraft {
             hash: NoteHash::from_bytes([u8::try_from(number % 256).unwrap(); 32]),
             numbers,
+            variant: None,
             rox: None,
             preview: None,
             metadata: metadata(number),
             declared_source: None,
             alpha_beatmap_id: None,
+            aliases: FileAliases::default(),
         };
         let charts = (0..charts).map(chart).collect();
         ChartsetDraft { id: ChartsetId::from_bytes([1; 8]), path: String::new(), exact_source: None, charts }

@@ -4,7 +4,9 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::{ChartsetId, ExportFile, FileDigest, KeyCount, NoteHash, SourceKind, SourceRef};
+use crate::{
+    ChartsetId, ExportFile, FileDigest, FileMd5, KeyCount, NoteHash, SourceKind, SourceRef, Variant,
+};
 
 /// A text that matches a regular expression as a whole.
 fn text(pattern: &str) -> ObjectBuilder {
@@ -34,6 +36,22 @@ impl PartialSchema for FileDigest {
 }
 
 impl ToSchema for FileDigest {}
+
+impl PartialSchema for Variant {
+    fn schema() -> RefOr<Schema> {
+        text("[0-9a-f]{64}").into()
+    }
+}
+
+impl ToSchema for Variant {}
+
+impl PartialSchema for FileMd5 {
+    fn schema() -> RefOr<Schema> {
+        text("[0-9a-f]{32}").into()
+    }
+}
+
+impl ToSchema for FileMd5 {}
 
 impl PartialSchema for ExportFile {
     fn schema() -> RefOr<Schema> {

@@ -23,6 +23,8 @@ CREATE TABLE charts (
     density_avg   double precision NOT NULL CHECK (density_avg >= 0 AND density_avg < 'infinity'),
     density_peak  double precision NOT NULL CHECK (density_peak >= 0 AND density_peak < 'infinity'),
     rox_bytes     bigint NOT NULL CHECK (rox_bytes > 0),
+    -- docs/formats/variant.md; NULL if the notes have none.
+    variant       bytea CHECK (octet_length(variant) = 32),
     first_seen_ms bigint NOT NULL,
     -- A copy: see removals.
     removed_at_ms bigint,
@@ -36,6 +38,9 @@ CREATE TABLE charts (
 CREATE INDEX charts_by_similarity ON charts
     USING gist (point(keys * 1000 + 5 * ln(greatest(bpm_main, 1)), ln(greatest(density_peak, 1))))
     WHERE removed_at_ms IS NULL;
+
+-- Reads are by equality only, and an index of 4-byte hashes is half as large as one of variants.
+CREATE INDEX charts_by_variant ON charts USING hash (variant);
 
 -- A table of its own, so that reading the numbers of charts does not read the pages of their files.
 CREATE TABLE rox_files (
@@ -143,6 +148,20 @@ CREATE TABLE chartset_charts (
 
 -- In the order in which lookups read them: hostile files make thousands of chartsets share a chart.
 CREATE INDEX chartset_charts_by_chart ON chartset_charts (chart_hash, source_rank, chartset_id);
+
+-- For lookups by this id.
+CREATE INDEX chartset_charts_by_beatmap ON chartset_charts (alpha_beatmap_id) WHERE alpha_beatmap_id IS NOT NULL;
+
+-- What else a chart in a chartset is known by, from its files there: their MD5 digests (16 bytes), and its
+-- variants with the heads of rolls (32 bytes). Rows stay when the files change, so that clients which have the
+-- earlier files find the chart. There is no foreign key, as in chartset_charts.
+CREATE TABLE chart_aliases (
+    chart_hash  bytea NOT NULL CHECK (octet_length(chart_hash) = 32),
+    chartset_id text COLLATE "C" NOT NULL,
+    alias       bytea NOT NULL CHECK (octet_length(alias) IN (16, 32)),
+    PRIMARY KEY (chart_hash, chartset_id, alias)
+);
+CREATE INDEX chart_aliases_by_alias ON chart_aliases USING hash (alias);
 
 -- The version of the folding that title_sort, artist_sort, creator_search and search_words of all chartsets have
 -- (decision 0077). Programs with another version refuse to use the catalogue; `chart-indexer migrate` folds it
@@ -459,6 +478,21 @@ $$;
 CREATE TRIGGER chartsets_record_change
     AFTER DELETE OR UPDATE OF updated_at_ms, removed_at_ms, exact_kind, exact_ref
     ON chartsets FOR EACH ROW EXECUTE FUNCTION record_chartset_change();
+
+-- An ingest of a chartset whose charts are the same may find other files.
+CREATE FUNCTION record_new_aliases() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO pending_changes (entity)
+        SELECT DISTINCT decode(chartset_id, 'hex') FROM inserted
+        WHERE NOT EXISTS (
+            SELECT FROM pending_changes
+            WHERE transaction_id = pg_current_xact_id() AND entity = decode(chartset_id, 'hex'));
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER chart_aliases_record_new AFTER INSERT ON chart_aliases REFERENCING NEW TABLE AS inserted
+    FOR EACH STATEMENT EXECUTE FUNCTION record_new_aliases();
 
 -- Mirrors (docs/operations/mirrors.md) ------------------------------------------------------------------------
 

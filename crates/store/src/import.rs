@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, NoteHash};
+use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, FileAliases, NoteHash};
 use sqlx::Connection;
 
 use crate::column_values::parse_chartset_id;
@@ -102,7 +102,7 @@ impl Store {
         now_ms: i64,
     ) -> Result<Vec<ImportOutcome>, StoreError> {
         let stored = self.stored_chartsets(chartsets).await?;
-        let (mut outcomes, mut changed) = (Vec::new(), Vec::new());
+        let (mut outcomes, mut unchanged, mut changed) = (Vec::new(), Vec::new(), Vec::new());
         for chartset in chartsets {
             let ImportedChartset { draft, updated_at_ms, checked_at_ms } = chartset;
             let (updated_at_ms, checked_at_ms) = (*updated_at_ms, *checked_at_ms);
@@ -118,6 +118,7 @@ impl Store {
                 && stored.content_fingerprint == fingerprint
             {
                 let (effect, removed) = (PutEffect::Unchanged, stored.removed);
+                unchanged.push(draft);
                 outcomes.push(ImportOutcome::Stored(PutOutcome { effect, removed }));
                 if stored.checked_at_ms < checked_at_ms {
                     let expected = ExpectedChartset { id: draft.id, fingerprint, path: String::new() };
@@ -128,12 +129,29 @@ impl Store {
             let times = StoredTimes { updated_at_ms, checked_at_ms, now_ms, imported: Some(precedence) };
             changed.push((draft, times));
         }
+        self.add_aliases(&unchanged).await?;
         let put = self.put_folders(&changed).await?;
         let outcome = |(draft, _): &(&ChartsetDraft, _)| {
             put.get(&draft.id).map_or(ImportOutcome::Newer, |put| ImportOutcome::Stored(*put))
         };
         outcomes.extend(changed.iter().map(outcome));
         Ok(outcomes)
+    }
+
+    /// Stores the aliases in these drafts of stored chartsets that are not stored yet.
+    async fn add_aliases(&self, drafts: &[&ChartsetDraft]) -> Result<(), StoreError> {
+        let charts = || {
+            let charts = drafts.iter().flat_map(|draft| draft.charts.iter().map(|chart| (draft.id, chart)));
+            charts.filter(|(_, chart)| chart.aliases != FileAliases::default())
+        };
+        if charts().next().is_none() {
+            return Ok(());
+        }
+        self.run_once("store aliases", |mut connection| async move {
+            let charts = charts().map(|(id, chart)| (id, chart.hash, &chart.aliases));
+            sql::insert_aliases(&mut connection, charts).await
+        })
+        .await
     }
 
     async fn stored_chartsets(

@@ -123,6 +123,8 @@ impl Store {
             let checked = record_unchanged(&mut connection, &[folder.expected()], *now_ms).await?;
             if let Some(UnchangedChartset { id, removed, .. }) = checked.first().copied() {
                 let outcome = PutOutcome { effect: PutEffect::Unchanged, removed };
+                let charts = folder.charts.iter().map(|chart| (id, chart.hash, &chart.aliases));
+                sql::insert_aliases(&mut connection, charts).await?;
                 return Ok(Put::Stored(HashMap::from([(id, outcome)])));
             }
         }
@@ -225,17 +227,20 @@ fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> ChartsetMember {
     ChartsetMember {
         hash: draft.hash,
         numbers: canonical.numbers,
+        variant: canonical.variant,
         rox_bytes: canonical.rox_bytes,
         curve: canonical.curve,
         metadata: storable(&draft.metadata),
         declared_source: draft.declared_source.clone(),
         alpha_beatmap_id: draft.alpha_beatmap_id,
+        aliases: draft.aliases.clone(),
     }
 }
 
 fn canonical(draft: &ChartDraft) -> CanonicalChart {
     CanonicalChart {
         numbers: draft.numbers,
+        variant: draft.variant,
         rox_bytes: draft.rox.as_ref().map_or(0, |rox| rox.len() as u64),
         curve: draft.preview.as_ref().map(|preview| preview.curve),
         removed: false,

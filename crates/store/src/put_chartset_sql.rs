@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use chart_index_domain::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, DensityCurve, Entity,
-    NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind,
+    FileAliases, NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, Variant,
 };
 use sqlx::PgConnection;
 
@@ -23,6 +23,7 @@ use crate::stored_times::StoredTimes;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CanonicalChart {
     pub(crate) numbers: ChartNumbers,
+    pub(crate) variant: Option<Variant>,
     pub(crate) rox_bytes: u64,
     pub(crate) curve: Option<DensityCurve>,
     pub(crate) removed: bool,
@@ -68,15 +69,16 @@ pub(crate) async fn stored_charts(
     let rows: Vec<ChartRow> = sqlx::query_as(concat!(
         "SELECT ",
         chart_columns!(),
-        ", chart.density_curve FROM charts AS chart WHERE chart.hash = ANY($1)"
+        ", chart.density_curve, chart.variant FROM charts AS chart WHERE chart.hash = ANY($1)"
     ))
     .bind(hashes)
     .fetch_all(connection)
     .await?;
     rows.iter()
         .map(|row| {
-            let (rox_bytes, curve) = (row.rox_bytes()?, row.curve()?);
-            let chart = CanonicalChart { numbers: row.numbers()?, rox_bytes, curve, removed: row.removed };
+            let (numbers, variant, rox_bytes) = (row.numbers()?, row.variant()?, row.rox_bytes()?);
+            let (curve, removed) = (row.curve()?, row.removed);
+            let chart = CanonicalChart { numbers, variant, rox_bytes, curve, removed };
             Ok((row.hash()?, chart))
         })
         .collect()
@@ -177,6 +179,8 @@ pub(crate) fn new_chart_columns(
     let curves =
         charts.iter().map(|chart| chart.preview.as_ref().map(|preview| &preview.curve.as_bytes()[..]));
     columns.add("density_curve", parameters.bind(curves.collect::<Vec<_>>()));
+    let variants = charts.iter().map(|chart| chart.variant.as_ref().map(|variant| &variant.as_bytes()[..]));
+    columns.add("variant", parameters.bind(variants.collect::<Vec<_>>()));
     columns
 }
 
@@ -201,6 +205,10 @@ pub(crate) async fn upsert_chartsets(
         content: chartset_content_columns(&mut parameters, chartsets),
         member_key: member_key_columns(&mut parameters, chartsets),
         member: member_columns(&mut parameters, chartsets),
+        alias: alias_columns(
+            &mut parameters,
+            members(chartsets).map(|(draft, member)| (draft.id, member.hash, &member.aliases)),
+        ),
     };
     let statement = STATEMENT.get_or_init(|| upsert_statement(&placeholders));
     sqlx::query_as_with(statement.as_str(), parameters.into_arguments()?).fetch_all(connection).await
@@ -215,10 +223,12 @@ struct UpsertPlaceholders {
     content: Columns,
     member_key: Columns,
     member: Columns,
+    alias: Columns,
 }
 
 fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
-    let UpsertPlaceholders { is_import, replaces_newer, row, content, member_key, member } = placeholders;
+    let UpsertPlaceholders { is_import, replaces_newer, row, content, member_key, member, alias } =
+        placeholders;
     let (chartsets, members) = (Columns::concat([row, content]), Columns::concat([member_key, member]));
     format!(
         "WITH written AS (
@@ -244,6 +254,10 @@ fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
              INSERT INTO chartset_charts ({member_names})
              SELECT {member_values} FROM {given_members} JOIN written ON written.id = given.chartset_id
              ON CONFLICT (chartset_id, chart_hash) DO UPDATE SET {member_assignments}
+         ), stored_alias AS (
+             INSERT INTO chart_aliases ({alias_names})
+             SELECT {alias_values} FROM {given_aliases} JOIN written ON written.id = given.chartset_id
+             ON CONFLICT DO NOTHING
          )
          SELECT id, added, removed FROM written",
         chartset_names = chartsets.names(),
@@ -255,6 +269,9 @@ fn upsert_statement(placeholders: &UpsertPlaceholders) -> String {
         member_values = members.values(),
         given_members = members.given(),
         member_assignments = member.excluded_assignments(),
+        alias_names = alias.names(),
+        alias_values = alias.values(),
+        given_aliases = alias.given(),
     )
 }
 
@@ -327,6 +344,45 @@ fn member_columns(parameters: &mut Parameters, chartsets: &[NewChartset<'_>]) ->
     });
     columns.add("source_rank", parameters.bind(ranks.collect::<Vec<_>>()));
     columns
+}
+
+/// The rows of `chart_aliases` of charts in chartsets, in the order of the primary key.
+fn alias_columns<'a>(
+    parameters: &mut Parameters,
+    charts: impl Iterator<Item = (ChartsetId, NoteHash, &'a FileAliases)>,
+) -> Columns {
+    let mut rows: Vec<(NoteHash, ChartsetId, &[u8])> = Vec::new();
+    for (id, hash, aliases) in charts {
+        rows.extend(aliases.md5s.iter().map(|md5| (hash, id, &md5.as_bytes()[..])));
+        rows.extend(aliases.roll_variants.iter().map(|variant| (hash, id, &variant.as_bytes()[..])));
+    }
+    rows.sort_unstable();
+    let mut columns = Columns::default();
+    let hashes = rows.iter().map(|(hash, ..)| &hash.as_bytes()[..]);
+    columns.add("chart_hash", parameters.bind(hashes.collect::<Vec<_>>()));
+    let ids = rows.iter().map(|(_, id, _)| id.to_string());
+    columns.add("chartset_id", parameters.bind(ids.collect::<Vec<_>>()));
+    columns.add("alias", parameters.bind(rows.iter().map(|(.., alias)| *alias).collect::<Vec<_>>()));
+    columns
+}
+
+/// Stores the aliases of charts in chartsets whose content is unchanged.
+pub(crate) async fn insert_aliases<'a>(
+    connection: &mut PgConnection,
+    charts: impl Iterator<Item = (ChartsetId, NoteHash, &'a FileAliases)>,
+) -> Result<(), sqlx::Error> {
+    static STATEMENT: OnceLock<String> = OnceLock::new();
+    let mut parameters = Parameters::default();
+    let alias = alias_columns(&mut parameters, charts);
+    let statement = STATEMENT.get_or_init(|| {
+        format!(
+            "INSERT INTO chart_aliases ({}) SELECT {} FROM {} ON CONFLICT DO NOTHING",
+            alias.names(),
+            alias.values(),
+            alias.given()
+        )
+    });
+    sqlx::query_with(statement.as_str(), parameters.into_arguments()?).execute(connection).await.map(drop)
 }
 
 /// The value of `chartset_charts.source_rank`.

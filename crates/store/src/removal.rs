@@ -281,12 +281,14 @@ async fn erase(
     for statement in [
         "DELETE FROM rox_files WHERE hash = ANY($1)",
         "DELETE FROM chart_previews WHERE hash = ANY($1)",
+        "DELETE FROM chart_aliases WHERE chart_hash = ANY($1)",
         "DELETE FROM charts WHERE hash = ANY($1)",
     ] {
         sqlx::query(statement).bind(&hashes).execute(&mut *connection).await?;
     }
     for statement in [
         "DELETE FROM chartset_checks WHERE chartset_id = ANY($1)",
+        "DELETE FROM chart_aliases WHERE chartset_id = ANY($1)",
         "DELETE FROM chartsets WHERE id = ANY($1)",
         // The outcomes contain the ids, and the paths of the folders.
         "DELETE FROM ingest_fingerprints

@@ -1,8 +1,8 @@
 //! Rows of `charts` and `chartset_charts`, and their column lists.
 
 use chart_index_domain::{
-    Chart, ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember, DensityCurve, ListedChart,
-    NOTE_HASH_VERSION, NoteHash,
+    Chart, ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember, DensityCurve, FileAliases, FileMd5,
+    ListedChart, NOTE_HASH_VERSION, NoteHash, Variant,
 };
 
 use crate::column_values::{parse_chartset_id, parse_hash, parse_keys, parse_source};
@@ -25,6 +25,9 @@ pub(crate) struct ChartRow {
     /// `None` also in statements that do not select it in addition to [`chart_columns`].
     #[sqlx(default)]
     density_curve: Option<Vec<u8>>,
+    /// `None` also in statements that do not select it.
+    #[sqlx(default)]
+    variant: Option<Vec<u8>>,
     pub(crate) removed: bool,
 }
 
@@ -52,6 +55,9 @@ pub(crate) struct MemberRow {
     declared_kind: Option<String>,
     declared_ref: Option<String>,
     alpha_beatmap_id: Option<i64>,
+    /// Empty also in statements that do not select [`aliases`].
+    #[sqlx(default)]
+    aliases: Vec<Vec<u8>>,
     #[sqlx(flatten)]
     chart: ChartRow,
 }
@@ -68,6 +74,16 @@ macro_rules! member_columns {
     };
 }
 pub(crate) use member_columns;
+
+/// The aliases of `chartset_charts AS member` in this chartset.
+macro_rules! aliases {
+    () => {
+        "ARRAY(SELECT other.alias FROM chart_aliases AS other
+               WHERE other.chart_hash = member.chart_hash AND other.chartset_id = member.chartset_id
+               ORDER BY octet_length(other.alias) DESC, other.alias LIMIT 128) AS aliases"
+    };
+}
+pub(crate) use aliases;
 
 /// A chart in a chartset, with those of its metadata that the Chart object has: the columns of
 /// [`listed_chart_columns`].
@@ -93,6 +109,16 @@ macro_rules! listed_chart_columns {
     };
 }
 pub(crate) use listed_chart_columns;
+
+/// MD5 digests and variants, which differ in their lengths.
+fn parse_aliases(aliases: &[Vec<u8>]) -> FileAliases {
+    let md5s = aliases.iter().filter_map(|alias| alias.as_slice().try_into().ok());
+    let variants = aliases.iter().filter_map(|alias| alias.as_slice().try_into().ok());
+    FileAliases::new(
+        md5s.map(FileMd5::from_bytes).take(FileAliases::MAX_VALUES).collect(),
+        variants.map(Variant::from_bytes).take(FileAliases::MAX_VALUES).collect(),
+    )
+}
 
 /// When `chartsets AS chartset` was last checked. An ingest that finds it unchanged writes only to
 /// `chartset_checks`.
@@ -127,6 +153,11 @@ impl ChartRow {
         u64::try_from(self.rox_bytes).map_err(corrupt)
     }
 
+    pub(crate) fn variant(&self) -> Result<Option<Variant>, sqlx::Error> {
+        let variant = self.variant.as_deref();
+        variant.map(|bytes| bytes.try_into().map(Variant::from_bytes).map_err(corrupt)).transpose()
+    }
+
     pub(crate) fn curve(&self) -> Result<Option<DensityCurve>, sqlx::Error> {
         let curve = self.density_curve.as_deref();
         curve.map(|bytes| bytes.try_into().map(DensityCurve::from_bytes).map_err(corrupt)).transpose()
@@ -142,10 +173,12 @@ impl MemberRow {
         Ok(ChartsetMember {
             hash: self.chart.hash()?,
             numbers: self.chart.numbers()?,
+            variant: self.chart.variant()?,
             rox_bytes: self.chart.rox_bytes()?,
             curve: self.chart.curve()?,
             declared_source: parse_source(self.declared_kind.as_deref(), self.declared_ref.as_deref())?,
             alpha_beatmap_id: self.alpha_beatmap_id.map(u64::try_from).transpose().map_err(corrupt)?,
+            aliases: parse_aliases(&self.aliases),
             metadata: ChartMetadata {
                 title: self.title,
                 artist: self.artist,

@@ -1,11 +1,11 @@
 //! Decodes the chart files of an input into chartset drafts, one per song folder.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use chart_index_chartfile::archive::EntryError;
 use chart_index_chartfile::{ChartFormat, DecodedFile, IsStored, RefusedChart, decode_skipping_stored_rox};
 use chart_index_domain::limits::MAX_CHARTS;
-use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge};
+use chart_index_domain::{ChartDraft, ChartsetDraft, ChartsetId, ChartsetTooLarge, DistinctCharts};
 use serde::{Deserialize, Serialize};
 
 use crate::input_files::{ChartFile, InputError, check_bytes, check_files};
@@ -155,18 +155,19 @@ fn decode_files(
     refused: &mut Vec<RefusedFile>,
 ) -> Result<Option<ChartsetDraft>, ChartsetTooLarge> {
     sort_by_precedence(&mut files);
-    let mut seen = HashSet::new();
-    let mut charts: Vec<ChartDraft> = Vec::new();
+    let mut charts = DistinctCharts::default();
     for file in files {
         let decoded = decode_file(identity, file, is_stored, refused);
-        charts.extend(decoded.into_iter().filter(|chart| seen.insert(chart.hash)));
+        for chart in decoded {
+            charts.add(chart);
+        }
         ChartsetTooLarge::check("charts", charts.len() as u64, MAX_CHARTS as u64)?;
     }
     if charts.is_empty() {
         return Ok(None);
     }
     let (id, path, exact_source) = (identity.id, identity.path.clone(), identity.source.clone());
-    let draft = ChartsetDraft { id, path, exact_source, charts };
+    let draft = ChartsetDraft { id, path, exact_source, charts: charts.into_charts() };
     draft.check_limits()?;
     Ok(Some(draft))
 }

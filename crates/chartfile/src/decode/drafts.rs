@@ -1,8 +1,6 @@
 //! Builds chart drafts from decoded charts.
 
-use std::collections::HashSet;
-
-use chart_index_domain::{ChartDraft, PublicSource, SourceKind, SourceRef};
+use chart_index_domain::{ChartDraft, DistinctCharts, FileAliases, PublicSource, SourceKind, SourceRef};
 use rox::RoxChart;
 use rox::formats::RomanisedNames;
 
@@ -34,12 +32,14 @@ pub(super) fn draft(
     Ok(ChartDraft {
         hash: encoded.hash,
         numbers: encoded.numbers,
+        variant: encoded.variant,
         metadata: chart_metadata(metadata, names),
         declared_source,
         // Unpublished charts have 0 or a negative number, which the decoder converts to a very large one.
         alpha_beatmap_id: metadata.chart_id.filter(|id| (1..=i32::MAX as u64).contains(id)),
         rox: encoded.rox,
         preview: encoded.preview,
+        aliases: FileAliases::new(Vec::new(), encoded.roll_variant.into_iter().collect()),
     })
 }
 
@@ -51,14 +51,13 @@ pub(super) fn single_chart(chart: ChartDraft) -> DecodedFile {
 pub(super) fn collect_charts(
     charts: impl Iterator<Item = Result<ChartDraft, RefusedChart>>,
 ) -> Result<DecodedFile, Refusal> {
-    let mut seen = HashSet::new();
-    let mut file = DecodedFile { charts: Vec::new(), refused: Vec::new() };
+    let (mut distinct, mut refused) = (DistinctCharts::default(), Vec::new());
     for chart in charts {
         match chart {
-            Ok(chart) if seen.insert(chart.hash) => file.charts.push(chart),
-            Ok(_) => {}
-            Err(refused) => file.refused.push(refused),
+            Ok(chart) => distinct.add(chart),
+            Err(reason) => refused.push(reason),
         }
     }
-    if file.charts.is_empty() { Err(Refusal::NoChart { refused: file.refused }) } else { Ok(file) }
+    let charts = distinct.into_charts();
+    if charts.is_empty() { Err(Refusal::NoChart { refused }) } else { Ok(DecodedFile { charts, refused }) }
 }

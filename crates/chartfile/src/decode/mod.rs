@@ -8,6 +8,8 @@ mod work_limits;
 
 use std::path::Path;
 
+use chart_index_domain::FileMd5;
+use md5::{Digest, Md5};
 use rox::formats::romanised_names_from_bytes;
 
 pub use drafts::DecodedFile;
@@ -40,6 +42,17 @@ pub fn decode_skipping_stored_rox(
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Refusal::TooLarge { limit: MAX_FILE_BYTES });
     }
+    let mut file = decode_bytes(format, bytes, is_stored)?;
+    if matches!(format, ChartFormat::Osu | ChartFormat::Qua) {
+        let md5 = FileMd5::from_bytes(Md5::digest(bytes).into());
+        for chart in &mut file.charts {
+            chart.aliases.md5s.push(md5);
+        }
+    }
+    Ok(file)
+}
+
+fn decode_bytes(format: ChartFormat, bytes: &[u8], is_stored: IsStored<'_>) -> Result<DecodedFile, Refusal> {
     match text_encoding::decode_text(bytes) {
         Text::Utf8(text) => decode_text(format, &text, is_stored),
         Text::Detected(text) => {

@@ -2,8 +2,8 @@
 
 use chart_index_domain::search::IndexedChartset;
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, KeyCount, NoteHash,
-    PublicSource, SourceKind, SourceRef, assemble_chartset, round_to_thousandths,
+    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, FileAliases,
+    KeyCount, NoteHash, PublicSource, SourceKind, SourceRef, assemble_chartset, round_to_thousandths,
 };
 use chart_index_tests::Random;
 
@@ -139,11 +139,13 @@ fn members(draft: &ChartsetDraft) -> Vec<ChartsetMember> {
     let member = |draft: &ChartDraft| ChartsetMember {
         hash: draft.hash,
         numbers: draft.numbers,
+        variant: draft.variant,
         rox_bytes: draft.rox.as_ref().map_or(0, Vec::len) as u64,
         curve: None,
         metadata: draft.metadata.clone(),
         declared_source: draft.declared_source.clone(),
         alpha_beatmap_id: draft.alpha_beatmap_id,
+        aliases: draft.aliases.clone(),
     };
     draft.charts.iter().map(member).collect()
 }
@@ -158,11 +160,13 @@ fn chart(number: u32, random: &mut Random) -> ChartDraft {
     ChartDraft {
         hash: NoteHash::from_bytes(hash),
         numbers: numbers(random),
+        variant: None,
         rox: Some(vec![1]),
         preview: None,
         metadata: metadata(random),
         declared_source: None,
         alpha_beatmap_id: None,
+        aliases: FileAliases::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use chart_index_domain::search::{ChartsetPage, ListItem, SearchIndex, SearchQuery};
 use chart_index_domain::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, ChartsetDraft, ChartsetId, DensityCurve, Entity,
-    KeyCount, NoteHash, PublicSource, SourceKind, SourceRef,
+    FileAliases, KeyCount, NoteHash, PublicSource, SourceKind, SourceRef,
 };
 use chart_index_store::{
     CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Removal, RemovalOutcome, Store, StoreConfig,
@@ -176,6 +176,7 @@ pub(crate) fn chart(number: u32) -> ChartDraft {
     ChartDraft {
         hash: hash(number.into()),
         numbers: numbers(number),
+        variant: None,
         rox: Some(format!("rox of {number}").into_bytes()),
         preview: Some(preview(number)),
         metadata: ChartMetadata {
@@ -188,6 +189,7 @@ pub(crate) fn chart(number: u32) -> ChartDraft {
         },
         declared_source: None,
         alpha_beatmap_id: Some(1_000 + u64::from(number)),
+        aliases: FileAliases::default(),
     }
 }
 

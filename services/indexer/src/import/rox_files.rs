@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::{Context, Result, ensure};
 use chart_index_chartfile::inspect_rox;
-use chart_index_domain::{ChartDraft, ChartMetadata, ExportFile, NoteHash};
+use chart_index_domain::{ChartDraft, ChartMetadata, ExportFile, FileAliases, NoteHash};
 use chart_index_store::Precedence;
 use futures_util::TryStreamExt;
 use tokio::sync::mpsc;
@@ -102,10 +102,12 @@ pub(crate) fn draft(hash: NoteHash, rox: Vec<u8>) -> Result<ChartDraft> {
     Ok(ChartDraft {
         hash,
         numbers: content.numbers,
+        variant: content.variant,
         rox: Some(rox),
         preview: Some(content.preview),
         metadata: ChartMetadata::default(),
         declared_source: None,
         alpha_beatmap_id: None,
+        aliases: FileAliases::default(),
     })
 }

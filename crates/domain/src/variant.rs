@@ -1,0 +1,164 @@
+//! Variants: charts with the same order of rows, whatever their times (docs/formats/variant.md).
+
+use std::collections::HashSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::identity::impl_hex_format;
+use crate::{KeyCount, hex};
+
+/// The version of the fingerprint, `variantVersion` in the API. The fingerprint contains it.
+pub const VARIANT_VERSION: u8 = 1;
+
+/// A note joins the row of the note before it if it starts at most this much later. Converters round each time
+/// on its own, so that the notes of a chord come apart.
+const MAX_GAP_MS: u32 = 3;
+/// Shorter charts have the same rows as unrelated ones.
+const MIN_ROWS: usize = 32;
+/// So have charts that repeat few patterns: the least number of distinct windows of [`WINDOW`] rows.
+const MIN_WINDOWS: usize = 16;
+const WINDOW: usize = 4;
+
+/// Identifies what a chart has in common with its conversions: the BLAKE3 digest of its key count and its rows
+/// (docs/formats/variant.md). Charts with the same variant need not be the same chart.
+///
+/// Its text form is exactly 64 lower-case hexadecimal digits; nothing else parses.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Variant([u8; 32]);
+
+impl Variant {
+    /// Wraps a digest.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes of the digest.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl FromStr for Variant {
+    type Err = MalformedVariant;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        hex::decode(text).map(Self).ok_or(MalformedVariant)
+    }
+}
+
+/// The text is not 64 lower-case hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a variant is exactly 64 lower-case hexadecimal characters")]
+pub struct MalformedVariant;
+
+impl_hex_format!(Variant, 64);
+
+/// The rows of a chart: the columns in which notes start together, in the order of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows {
+    keys: KeyCount,
+    /// Bit c of a row is set if a note starts in column c.
+    columns: Vec<u8>,
+    starts_ms: Vec<u32>,
+}
+
+impl Rows {
+    /// Groups notes, each as its start in milliseconds and its column, in the order of their starts. Columns are
+    /// below the key count.
+    #[must_use]
+    pub fn new(keys: KeyCount, notes: impl IntoIterator<Item = (u32, u8)>) -> Self {
+        let (mut columns, mut starts_ms) = (Vec::new(), Vec::new());
+        let mut previous = None;
+        for (start_ms, column) in notes {
+            match columns.last_mut() {
+                Some(row) if previous.is_some_and(|previous| start_ms - previous <= MAX_GAP_MS) => {
+                    *row |= 1 << column;
+                }
+                _ => {
+                    columns.push(1 << column);
+                    starts_ms.push(start_ms);
+                }
+            }
+            previous = Some(start_ms);
+        }
+        Self { keys, columns, starts_ms }
+    }
+
+    /// When the first note of each row starts, in milliseconds.
+    #[must_use]
+    pub fn starts_ms(&self) -> &[u32] {
+        &self.starts_ms
+    }
+
+    /// The variant of a chart with these rows; `None` if there are too few different ones to tell charts apart.
+    #[must_use]
+    pub fn variant(&self) -> Option<Variant> {
+        let windows: HashSet<&[u8]> = self.columns.windows(WINDOW).collect();
+        (self.columns.len() >= MIN_ROWS && windows.len() >= MIN_WINDOWS).then(|| self.digest())
+    }
+
+    /// The digest of any rows, also of too few.
+    fn digest(&self) -> Variant {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&[VARIANT_VERSION, self.keys.get()]);
+        hasher.update(&self.columns);
+        Variant(*hasher.finalize().as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(keys: u8, notes: &[(u32, u8)]) -> Rows {
+        Rows::new(KeyCount::try_from(keys).unwrap(), notes.iter().copied())
+    }
+
+    /// 5 keys, with a start every 125 ms. `start` converts the times.
+    fn long(start: fn(u32) -> u32) -> Rows {
+        let note = |i: u32| (start(125 * i), u8::try_from((i * i + i / 3 + i / 8) % 5).unwrap());
+        rows(5, &(0..64).map(note).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn variants_never_change() {
+        let straight = rows(4, &[(0, 0), (500, 1), (1000, 2), (1500, 3)]);
+        let uneven = rows(4, &[(0, 2), (3, 0), (6, 1), (10, 3), (10, 3), (13, 0), (14, 3), (18, 0)]);
+        let chords = rows(7, &[(0, 0), (0, 3), (0, 6), (100, 1), (100, 5), (104, 1), (107, 5)]);
+        assert_eq!(straight.columns, [1, 2, 4, 8]);
+        assert_eq!(uneven.columns, [7, 9, 1]);
+        assert_eq!(uneven.starts_ms, [0, 10, 18]);
+        assert_eq!(chords.columns, [0x49, 0x22, 0x22]);
+        for (rows, digest) in [
+            (straight, "fb768d410602bbf42721b281b456885e43153d5aea7cbf406766cb4048c0944a"),
+            (uneven, "a6eebee80967785a1fb80cbfbb272caa7792fb31694522bc5f30e89c59c7ee9d"),
+            (chords, "786c27d71ca7d630cf6df688c1d7f14257467281bca2bd5709f2bd10920b6311"),
+        ] {
+            assert_eq!(rows.digest().to_string(), digest);
+            assert_eq!(rows.variant(), None, "too short");
+        }
+        let expected = "6aae14837dba1eb27b1a4e3f890d83f64f964567da532ba0e8509411e69799fd";
+        assert_eq!(long(|start| start).variant().unwrap().to_string(), expected);
+        assert_eq!(long(|start| (20 * start + 11) / 22).variant().unwrap().to_string(), expected);
+    }
+
+    #[test]
+    fn charts_with_few_rows_or_few_patterns_have_none() {
+        let mut short = long(|start| start);
+        short.columns.truncate(MIN_ROWS - 1);
+        assert_eq!(short.variant(), None);
+        let stairs: Vec<(u32, u8)> = (0..400).map(|i| (100 * i, u8::try_from(i % 4).unwrap())).collect();
+        assert_eq!(rows(4, &stairs).variant(), None);
+        // Different rows in turn have as many windows.
+        for (count, has_variant) in [(15, false), (16, true)] {
+            let columns: Vec<u8> = (0..64).map(|i| 1 + i % count).collect();
+            let repeated = Rows { columns, ..rows(5, &[]) };
+            assert_eq!(repeated.variant().is_some(), has_variant, "{count}");
+        }
+    }
+}

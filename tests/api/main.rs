@@ -24,6 +24,7 @@ mod redirect;
 mod redis_outages;
 mod rox;
 mod serving;
+mod variants;
 
 use std::time::Duration;
 

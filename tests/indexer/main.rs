@@ -15,6 +15,7 @@ mod real_charts;
 mod reingest;
 mod removals;
 mod too_large;
+mod variants;
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -26,11 +26,14 @@ pub enum Kind {
     PostgresPage = b'q',
     /// The preview of a chart.
     Preview = b'v',
+    /// A lookup or a detail with extension fields, which also depend on other charts.
+    Extended = b'x',
 }
 
 impl Kind {
     /// The name of each group of kinds in metrics and spans.
-    pub(crate) const GROUPS: [&str; 7] = ["lookup", "rox", "list", "detail", "source", "page", "preview"];
+    pub(crate) const GROUPS: [&str; 8] =
+        ["lookup", "rox", "list", "detail", "source", "page", "preview", "extended"];
 
     /// The index of its group in [`Self::GROUPS`].
     pub(crate) const fn group(self) -> usize {
@@ -42,12 +45,14 @@ impl Kind {
             Self::Source => 4,
             Self::Page | Self::PostgresPage => 5,
             Self::Preview => 6,
+            Self::Extended => 7,
         }
     }
 
-    /// Whether it is a page of a list, or of the web site, which any change of the catalogue may change.
+    /// Whether it is one of those, such as pages of lists and of the web site, that any change of the catalogue
+    /// may change.
     pub(crate) const fn is_list(self) -> bool {
-        matches!(self, Self::List | Self::PostgresList | Self::Page | Self::PostgresPage)
+        matches!(self, Self::List | Self::PostgresList | Self::Page | Self::PostgresPage | Self::Extended)
     }
 
     /// Whether it is a file, which is read from Redis over a connection of its own.
@@ -125,6 +130,15 @@ impl CacheKey {
     #[must_use]
     pub fn page(name: &[u8]) -> Self {
         Self { kind: Kind::Page, name: blake3::derive_key("chart-index 2026 page cache key v1", name) }
+    }
+
+    /// The key of a response with extension fields. Anything that the body depends on must be part of the name.
+    #[must_use]
+    pub fn extended(name: &[u8]) -> Self {
+        Self {
+            kind: Kind::Extended,
+            name: blake3::derive_key("chart-index 2026 extended cache key v1", name),
+        }
     }
 
     /// The key of the same list or page of this search engine. Engines never share an entry.

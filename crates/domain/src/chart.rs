@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DensityCurve, KeyCount, NoteHash};
+use crate::{DensityCurve, KeyCount, NoteHash, VARIANT_VERSION, Variant};
 
 /// The numbers of a chart (docs/formats/records.md, "Chart numbers"). BPM and density are rounded to 3
 /// decimals.
@@ -90,6 +90,22 @@ pub struct Chart {
     pub creator: String,
     /// The name that the author gave to the difficulty, such as `Insane`.
     pub difficulty: String,
+    /// The variant of its notes; only in responses to `include=variants`, if the chart has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
+    pub variant: Option<Variant>,
+    /// [`VARIANT_VERSION`](crate::VARIANT_VERSION), with `variant`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
+    pub variant_version: Option<u8>,
+}
+
+impl Chart {
+    /// The chart with the extension fields of its variant.
+    #[must_use]
+    pub fn with_variant(self, variant: Option<Variant>) -> Self {
+        Self { variant, variant_version: variant.map(|_| VARIANT_VERSION), ..self }
+    }
 }
 
 /// What is shown of the notes of a chart. Computed from its ROX file, and stored with it.

@@ -48,6 +48,8 @@ impl ChartsetMember {
             artist: self.metadata.artist.clone(),
             creator: self.metadata.creator.clone(),
             difficulty: self.metadata.difficulty.clone(),
+            variant: None,
+            variant_version: None,
         }
     }
 }
@@ -180,6 +182,8 @@ pub struct ChartsetChart {
     pub chart: Chart,
     /// Its density curve; `None` until it is computed for a chart of an older version.
     pub curve: Option<DensityCurve>,
+    /// Its variant, if it has one.
+    pub variant: Option<Variant>,
     /// The id of the chart in the first game; always `None` in a pack of the second game.
     pub alpha_beatmap_id: Option<u64>,
 }

@@ -69,7 +69,7 @@ pub struct ChartRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub variant_version: Option<u8>,
-    /// MD5 digests of `.osu` and `.qua` files with the chart in this chartset, also of earlier ones; at most 64.
+    /// MD5 digests of `.osu` and `.qua` files with the chart in this chartset, earlier ones too; at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub md5s: Vec<FileMd5>,
     /// Variants of the chart with the heads of rolls in its files; at most 64.

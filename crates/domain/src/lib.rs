@@ -3,8 +3,8 @@
 //! All types are plain values: nothing here performs I/O or reads the clock. The rules of docs/api.md that
 //! concern values are implemented and tested in this crate:
 //!
-//! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets; charts with the same [`Variant`] have the same
-//!   order of rows;
+//! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets; charts with the same [`Variant`] have the
+//!   same order of rows;
 //! - [`Chart`], [`Source`], [`Chartset`] and [`ChartsetDetail`] are the objects of API responses;
 //! - [`ChartsetRecord`] is a chartset in the change feed and in exports;
 //! - [`ExportManifest`] describes an export;
@@ -57,4 +57,4 @@ pub use metadata_text::{MAX_CHARACTERS, MAX_CHART_TAGS, clean};
 pub use position::{CatalogueChange, CataloguePoll, Entity, Origin, Position};
 pub use read_error::ReadError;
 pub use source::{Confidence, MalformedSourceRef, Source, SourceKind, SourceRef, UnknownSourceKind};
-pub use variant::{MalformedVariant, Rows, VARIANT_VERSION, Variant};
+pub use variant::{MalformedVariant, Rows, VARIANT_VERSION, Variant, VariantTiming};

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::ToSchema;
 
 use crate::identity::impl_hex_format;
 use crate::{KeyCount, hex};
@@ -21,6 +22,8 @@ const MIN_ROWS: usize = 32;
 /// So have charts that repeat few patterns: the least number of distinct windows of [`WINDOW`] rows.
 const MIN_WINDOWS: usize = 16;
 const WINDOW: usize = 4;
+/// How far a row may be from its place at a uniform rate, in milliseconds.
+const MAX_DEVIATION_MS: f64 = 5.0;
 
 /// Identifies what a chart has in common with its conversions: the BLAKE3 digest of its key count and its rows
 /// (docs/formats/variant.md). Charts with the same variant need not be the same chart.
@@ -58,6 +61,22 @@ pub struct MalformedVariant;
 
 impl_hex_format!(Variant, 64);
 
+/// How the times of two charts with the same rows compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum VariantTiming {
+    /// One is the other at another rate, or at the same: every row is within 5 ms of its place.
+    Uniform,
+    /// Some rows are elsewhere.
+    Differs,
+}
+
+/// The part of a preview that has the notes (docs/formats/preview.md).
+#[derive(Deserialize)]
+struct PreviewNotes {
+    columns: Vec<Vec<i64>>,
+}
+
 /// The rows of a chart: the columns in which notes start together, in the order of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
@@ -89,6 +108,23 @@ impl Rows {
         Self { keys, columns, starts_ms }
     }
 
+    /// The rows of the notes in a [preview](crate::ChartPreview); `None` if it is malformed.
+    #[must_use]
+    pub fn from_preview(keys: KeyCount, json: &[u8]) -> Option<Self> {
+        let PreviewNotes { columns } = serde_json::from_slice(json).ok()?;
+        let mut notes = Vec::new();
+        for (column, steps) in (0..keys.get()).zip(columns) {
+            let mut start_ms = 0_u32;
+            // A negative number is the duration of the note before it.
+            for step in steps.into_iter().filter(|step| *step >= 0) {
+                start_ms = start_ms.checked_add(u32::try_from(step).ok()?)?;
+                notes.push((start_ms, column));
+            }
+        }
+        notes.sort_unstable();
+        Some(Self::new(keys, notes))
+    }
+
     /// When the first note of each row starts, in milliseconds.
     #[must_use]
     pub fn starts_ms(&self) -> &[u32] {
@@ -100,6 +136,31 @@ impl Rows {
     pub fn variant(&self) -> Option<Variant> {
         let windows: HashSet<&[u8]> = self.columns.windows(WINDOW).collect();
         (self.columns.len() >= MIN_ROWS && windows.len() >= MIN_WINDOWS).then(|| self.digest())
+    }
+
+    /// Whether one rate fits the times of these rows and of other ones; `None` if the rows are not the same.
+    ///
+    /// The rate is the slope of the line with the least squares.
+    #[must_use]
+    pub fn timing(&self, other: &Self) -> Option<VariantTiming> {
+        if (self.keys, &self.columns) != (other.keys, &other.columns) {
+            return None;
+        }
+        let pairs =
+            || self.starts_ms.iter().zip(&other.starts_ms).map(|(&x, &y)| (f64::from(x), f64::from(y)));
+        let count = pairs().map(|_| 1.0).sum::<f64>();
+        let (sum_x, sum_y) = pairs().fold((0.0, 0.0), |(sum_x, sum_y), (x, y)| (sum_x + x, sum_y + y));
+        let (mean_x, mean_y) = (sum_x / count, sum_y / count);
+        let covariance: f64 = pairs().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+        let variance: f64 = pairs().map(|(x, _)| (x - mean_x) * (x - mean_x)).sum();
+        let rate = covariance / variance;
+        let deviations = pairs().map(|(x, y)| y - rate * x);
+        let (least, greatest) = deviations
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, greatest), deviation| {
+                (least.min(deviation), greatest.max(deviation))
+            });
+        let is_uniform = greatest - least <= 2.0 * MAX_DEVIATION_MS;
+        Some(if is_uniform { VariantTiming::Uniform } else { VariantTiming::Differs })
     }
 
     /// The digest of any rows, also of too few.
@@ -145,6 +206,33 @@ mod tests {
         let expected = "6aae14837dba1eb27b1a4e3f890d83f64f964567da532ba0e8509411e69799fd";
         assert_eq!(long(|start| start).variant().unwrap().to_string(), expected);
         assert_eq!(long(|start| (20 * start + 11) / 22).variant().unwrap().to_string(), expected);
+    }
+
+    #[test]
+    fn timing_is_uniform_if_one_rate_fits_every_row() {
+        let original = long(|start| start);
+        for (other, expected) in [
+            (long(|start| start), VariantTiming::Uniform),
+            (long(|start| (20 * start + 11) / 22), VariantTiming::Uniform),
+            (long(|start| 7 + start + start / 125 % 2 * 9), VariantTiming::Uniform),
+            (long(|start| start + start / 125 % 2 * 12), VariantTiming::Differs),
+            (long(|start| if start < 4_000 { start } else { start + 40 }), VariantTiming::Differs),
+        ] {
+            assert_eq!(original.timing(&other), Some(expected));
+            assert_eq!(other.timing(&original), Some(expected));
+        }
+        assert_eq!(original.timing(&rows(4, &[(0, 0)])), None);
+    }
+
+    #[test]
+    fn rows_are_read_from_previews() {
+        let keys = KeyCount::try_from(4).unwrap();
+        let json = br#"{"version":1,"keys":4,"columns":[[0,250,-500],[2],[],[750]],"timing":[[0,128.0]]}"#;
+        let expected = Rows::new(keys, [(0, 0), (2, 1), (250, 0), (750, 3)]);
+        assert_eq!(Rows::from_preview(keys, json), Some(expected));
+        for malformed in [&b"{}"[..], br#"{"columns":[[4294967295,1]]}"#, br#"{"columns":[["a"]]}"#, b""] {
+            assert_eq!(Rows::from_preview(keys, malformed), None);
+        }
     }
 
     #[test]

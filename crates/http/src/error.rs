@@ -42,6 +42,16 @@ pub enum ApiError {
         /// The position in the array, from 0.
         index: usize,
     },
+    /// An element of an array in the request body is invalid.
+    #[error("bad parameter")]
+    BadElement {
+        /// The name of the array.
+        array: &'static str,
+        /// The position in the array, from 0.
+        index: usize,
+        /// What is wrong with it, and with which of its fields.
+        error: ParameterError,
+    },
     /// The request body is not the JSON that the endpoint expects.
     #[error("malformed body")]
     MalformedBody(#[source] serde_json::Error),
@@ -210,7 +220,7 @@ pub struct Problem {
 impl ApiError {
     pub(crate) const fn error_type(&self) -> ErrorType {
         match self {
-            Self::BadParameter(_) => ErrorType::BadParameter,
+            Self::BadParameter(_) | Self::BadElement { .. } => ErrorType::BadParameter,
             Self::MalformedHash(_) | Self::MalformedHashAt { .. } => ErrorType::MalformedHash,
             Self::MalformedBody(_) | Self::IncompleteBody => ErrorType::MalformedBody,
             Self::RequestTimeout => ErrorType::RequestTimeout,
@@ -246,6 +256,7 @@ impl ApiError {
     pub(crate) fn detail(&self) -> Cow<'static, str> {
         match self {
             Self::BadParameter(error) => error.to_string().into(),
+            Self::BadElement { array, index, error } => format!("{array}[{index}].{error}").into(),
             Self::MalformedHash(error) => error.to_string().into(),
             Self::NotFound(resource) => resource.to_string().into(),
             Self::MalformedHashAt { parameter, index } => {
@@ -286,6 +297,9 @@ impl ApiError {
         match self {
             Self::BadParameter(error) => Some(error.parameter.into()),
             Self::ChangesLost => Some("after".into()),
+            Self::BadElement { array, index, error } => {
+                Some(format!("{array}[{index}].{}", error.parameter).into())
+            }
             Self::MalformedHash(_) => Some("hash".into()),
             Self::MalformedHashAt { parameter, index } => Some(format!("{parameter}[{index}]").into()),
             _ => None,
@@ -450,6 +464,12 @@ mod tests {
     fn every_error_has_its_status_and_headers() {
         for (error, status, retry_after, policy) in [
             (bad_parameter().into(), 400, None, CachePolicy::NoStore),
+            (
+                ApiError::BadElement { array: "charts", index: 7, error: bad_parameter() },
+                400,
+                None,
+                CachePolicy::NoStore,
+            ),
             (MalformedNoteHash.into(), 400, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::Endpoint), 404, None, CachePolicy::NoStore),
             (ApiError::NotFound(Resource::Chartset), 404, None, CachePolicy::NoStore),
@@ -496,6 +516,10 @@ mod tests {
         insta::assert_snapshot!(
             body(ApiError::MalformedHashAt { parameter: "hashes", index: 7 }).await,
             @r#"{"type":"/problems/malformed-hash","title":"The chart hash is malformed","status":400,"detail":"hashes[7]: a chart hash is exactly 64 lower-case hexadecimal characters","parameter":"hashes[7]"}"#
+        );
+        insta::assert_snapshot!(
+            body(ApiError::BadElement { array: "charts", index: 7, error: bad_parameter() }).await,
+            @r#"{"type":"/problems/bad-parameter","title":"A parameter cannot be used","status":400,"detail":"charts[7].keys: accepts key counts from 4 to 7","parameter":"charts[7].keys"}"#
         );
         insta::assert_snapshot!(
             body(ApiError::NotFound(Resource::Endpoint)).await,

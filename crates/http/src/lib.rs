@@ -2,6 +2,7 @@
 //!
 //! - [`ApiError`]: all error responses (RFC 9457).
 //! - [`HashParam`], [`ChartsetIdParam`], [`PathParam`]: extractors of path parameters.
+//! - [`Include`]: the extension fields that a request names.
 //! - [`JsonRequest`]: the extractor of request bodies.
 //! - [`TextBody`], [`RequestHeaders`]: bodies with an `ETag`, conditional requests and gzip.
 //! - [`ErrorPages`]: error responses as HTML.
@@ -28,6 +29,7 @@ mod error_type;
 mod host_header;
 mod html_headers;
 mod http_service;
+mod include;
 mod json_request;
 mod log_throttle;
 mod method_label;
@@ -57,6 +59,7 @@ pub use error::{AllowedMethods, ApiError, Overload, Problem, Resource};
 pub use error_page::{ErrorPage, ErrorPages};
 pub use error_type::ErrorType;
 pub use http_service::HttpService;
+pub use include::Include;
 pub use json_request::JsonRequest;
 pub use path_params::{ChartsetIdParam, HashParam, PathParam};
 pub use rate_limit::{HttpRateLimiter, RateLimitCheck};

@@ -7,13 +7,13 @@ use axum::http::StatusCode;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::{Header, HeaderBuilder};
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, ParameterStyle};
 use utoipa::openapi::response::{Response, ResponseBuilder};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Required, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::{CachePolicy, ChartsetIdParam, ErrorType, HashParam, Problem};
+use crate::{CachePolicy, ChartsetIdParam, ErrorType, HashParam, Include, Problem};
 use chart_index_domain::{ChartsetId, NoteHash};
 
 /// The responses of an operation, by status.
@@ -26,6 +26,17 @@ const PROBLEM: &str = "application/problem+json";
 #[must_use]
 pub fn extension() -> Extensions {
     [("x-extension", true)].into_iter().collect()
+}
+
+/// The query parameter `include`. Its values are separated by commas; repeated, it is 400.
+#[must_use]
+pub fn include_parameter() -> Parameter {
+    let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Include::NAMES));
+    let names = ArrayBuilder::new().items(name).min_items(Some(1));
+    let parameter = ParameterBuilder::new().name("include").parameter_in(ParameterIn::Query);
+    let parameter = parameter.required(Required::False).schema(Some(names));
+    let parameter = parameter.style(Some(ParameterStyle::Form)).explode(Some(false));
+    parameter.extensions(Some(extension())).build()
 }
 
 /// A header with a text value.

@@ -96,6 +96,9 @@ pub enum UnsupportedQuery {
     /// The page begins after a cursor: Meilisearch cannot compare positions (decision 0069).
     #[error("Meilisearch cannot continue a list after a cursor")]
     Cursor,
+    /// The query names a set or a pack, which documents do not have.
+    #[error("Meilisearch does not know the ids of sets and packs")]
+    PublishedIn,
     /// The query has part of a creator's name, and no usable node has the feature `containsFilter` on.
     #[error("no node has the experimental feature containsFilter on")]
     ContainsFilterOff,
@@ -144,6 +147,9 @@ impl<'a> PageSearch<'a> {
     pub(crate) fn new(query: &'a SearchQuery) -> Result<Self, UnsupportedQuery> {
         if query.after.is_some() {
             return Err(UnsupportedQuery::Cursor);
+        }
+        if query.published_in.is_some() {
+            return Err(UnsupportedQuery::PublishedIn);
         }
         let text = query.text.as_deref().unwrap_or_default();
         let words = word_codes::query_words(text).ok_or(UnsupportedQuery::TooManyWords)?;
@@ -265,8 +271,8 @@ impl<'a> PageSearch<'a> {
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::Origin;
     use chart_index_domain::search::After;
+    use chart_index_domain::{Origin, PublicSource, SourceKind, SourceRef};
     use serde_json::json;
 
     use super::*;
@@ -334,6 +340,7 @@ mod tests {
         let text = |text: &str| Some(text.to_owned());
         let error = |query: &SearchQuery| PageSearch::new(query).err();
         let worst = SearchQuery { sort: Sort::Relevance, direction: Direction::Ascending, ..query() };
+        let pack = PublicSource { kind: SourceKind::BetaPack, reference: SourceRef::from_number(5).unwrap() };
         for (query, expected) in [
             (
                 SearchQuery { text: text("a b c d e f g h i j k"), ..query() },
@@ -345,6 +352,7 @@ mod tests {
             ),
             (SearchQuery { text: text("a"), ..worst.clone() }, Some(UnsupportedQuery::AscendingRelevance)),
             (SearchQuery { after: Some(After::Start), ..query() }, Some(UnsupportedQuery::Cursor)),
+            (SearchQuery { published_in: Some(pack), ..query() }, Some(UnsupportedQuery::PublishedIn)),
             (SearchQuery { text: text("!"), ..worst.clone() }, None),
             (worst, None),
             (query(), None),

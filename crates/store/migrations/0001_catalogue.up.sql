@@ -118,7 +118,9 @@ CREATE TABLE chartsets (
 
 -- For the text of a search; all other filters and the sorts of lists use shown_chartsets.
 CREATE INDEX chartsets_by_words ON chartsets USING gin (search_words) WHERE shown;
--- For the page of a pack.
+-- For lists of a set.
+CREATE INDEX chartsets_of_sets ON chartsets (source_ref) WHERE shown AND source_kind = 'alphaSet';
+-- For lists and the page of a pack.
 CREATE INDEX chartsets_of_packs ON chartsets (source_ref, title_sort, id) WHERE shown AND source_kind = 'betaPack';
 
 -- One row per chart in a chartset, with the metadata of its file in that folder. There is no foreign key to

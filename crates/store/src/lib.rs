@@ -7,6 +7,7 @@
 //! | `charts`, `rox_files` | note hash | numbers and ROX bytes of the first file ingested with this hash |
 //! | `chart_previews` | note hash | JSON computed from the ROX file, like `charts.density_curve` |
 //! | `chartset_charts` | chart in a chartset | metadata from the file in that song folder |
+//! | `chart_aliases` | alias of a chart in a chartset | MD5 digests of its files, and variants with rolls |
 //! | `chartsets` | chartset | values derived from its charts by [`chart_index_domain::assemble_chartset`] |
 //! | `removals` | removed chart or chartset, stored or not | time and reason; `removed_at_ms` elsewhere is a copy |
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
@@ -29,6 +30,8 @@ mod catalogue_watch;
 mod change_feed;
 mod change_feed_check;
 mod change_feed_pages;
+mod chart_aliases;
+mod chart_variants;
 mod chartset_changes;
 mod chartset_records;
 mod circuit_breaker;
@@ -88,6 +91,8 @@ pub use catalogue_watch::CatalogueWatch;
 pub use change_feed::Backlog;
 pub use change_feed_check::FeedMismatch;
 pub use change_feed_pages::{FeedChange, FeedEntity, FeedEntry, FeedError, FeedPage, PageEnd};
+pub use chart_aliases::ChartIdentifier;
+pub use chart_variants::{ChartVariant, ChartVariants, VariantRequest};
 pub use chartset_changes::{ChangesError, ChartsetChanges};
 pub use chartset_records::CheckedRecord;
 pub use config::StoreConfig;

@@ -75,16 +75,20 @@ macro_rules! first_occurrences {
 }
 pub(crate) use first_occurrences;
 
-/// Selects the [`LookupRow`]s of the charts that meet a condition.
+/// Selects the [`LookupRow`]s of the charts that meet a condition, with further columns if any are given.
 macro_rules! select_occurrences {
     ($condition:literal) => {
+        select_occurrences!("", $condition)
+    };
+    ($columns:literal, $condition:literal) => {
         concat!(
             "SELECT member.exact_kind, member.exact_ref, member.checked_at_ms, ",
-            member_columns!(),
+            crate::rows::member_columns!(),
+            $columns,
             " FROM charts AS chart CROSS JOIN LATERAL (
                   SELECT member.*, chartset.exact_kind, chartset.exact_ref, ",
-            checked_at_ms!(),
-            first_occurrences!(),
+            crate::rows::checked_at_ms!(),
+            crate::lookups::first_occurrences!(),
             " ) AS member
               WHERE ",
             $condition,
@@ -92,6 +96,8 @@ macro_rules! select_occurrences {
         )
     };
 }
+
+pub(crate) use select_occurrences;
 
 /// Selects the occurrences of a chart.
 pub(crate) const LOOK_UP_CHART: &str = select_occurrences!("chart.hash = $1");
@@ -182,7 +188,7 @@ impl Store {
                 checked_at_ms!(),
                 ", ",
                 member_columns!(),
-                ", chart.density_curve FROM chartsets AS chartset
+                ", chart.density_curve, chart.variant FROM chartsets AS chartset
                   JOIN chartset_charts AS member ON member.chartset_id = chartset.id
                   JOIN charts AS chart ON chart.hash = member.chart_hash
                   WHERE chartset.id = $1 AND chartset.shown AND chart.removed_at_ms IS NULL"
@@ -261,11 +267,13 @@ pub(crate) fn sources_of_chart(ranked: &[&Occurrence]) -> Vec<Source> {
     Source::merge(ranked.iter().take(limit).flat_map(|occurrence| occurrence.sources()).collect())
 }
 
-fn known_chart(occurrences: &[Occurrence]) -> Option<KnownChart> {
+pub(crate) fn known_chart(occurrences: &[Occurrence]) -> Option<KnownChart> {
     let mut ranked: Vec<&Occurrence> = occurrences.iter().collect();
     ranked.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let best = ranked.first()?;
-    Some(KnownChart { chart: best.member.to_chart(), sources: sources_of_chart(&ranked) })
+    // The variant is only in rows that were read for it.
+    let chart = best.member.to_chart().with_variant(best.member.variant);
+    Some(KnownChart { chart, sources: sources_of_chart(&ranked) })
 }
 
 fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<ChartsetDetail> {
@@ -279,6 +287,7 @@ fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<Chart
         .map(|member| ChartsetChart {
             chart: member.to_chart(),
             curve: member.curve,
+            variant: member.variant,
             alpha_beatmap_id: member.alpha_beatmap_id,
         })
         .collect();

@@ -94,7 +94,7 @@ impl PostgresSearch {
         }
     }
 
-    /// Whether the total must not be used in another state of the catalogue by a search that began at this time.
+    /// Whether the total must not be used in another state of the catalogue, by a search that began then.
     fn is_too_old(&self, total: Total, start: Instant) -> bool {
         start.saturating_duration_since(total.counted_at) > self.max_total_age
     }

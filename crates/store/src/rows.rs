@@ -207,6 +207,8 @@ impl ListedChartRow {
             artist: self.artist,
             creator: self.creator,
             difficulty: self.difficulty,
+            variant: None,
+            variant_version: None,
         };
         Ok(ListedChart { chart, curve: self.chart.curve()? })
     }

@@ -1,7 +1,7 @@
 //! Builds the statements of a search.
 
 use chart_index_domain::search::{Bounds, KeySet, SearchQuery, SortValue};
-use chart_index_domain::{KeyCount, text};
+use chart_index_domain::{KeyCount, PublicSource, SourceKind, text};
 use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
 use crate::derived_columns::listed_columns;
@@ -46,7 +46,7 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
         None => push_total(sql, query),
     }
     sql.push(" LEFT JOIN (");
-    let lookup = TextLookup::new(total, &slice);
+    let lookup = Lookup::new(query, total, &slice);
     match Part::in_index_order(query, total, lookup, &order, &slice) {
         Some(parts) => push_parts(sql, query, &parts, &order, &slice),
         None => push_list(sql, query, total, lookup, &order, &slice),
@@ -63,7 +63,7 @@ fn push_list(
     sql: &mut QueryBuilder<Postgres>,
     query: &SearchQuery,
     total: Option<u64>,
-    lookup: TextLookup,
+    lookup: Lookup,
     order: &Order,
     slice: &Slice,
 ) {
@@ -75,7 +75,7 @@ fn push_list(
     if filters_before_sorting(query, total, slice) {
         order.push_keys_without_index(sql);
         sql.push(" FROM ");
-        push_filter(sql, query, TextLookup::Index);
+        push_filter(sql, query, Lookup::Index);
     } else {
         order.push_keys(sql);
         sql.push(" FROM ");
@@ -103,12 +103,12 @@ impl Part {
     fn in_index_order(
         query: &SearchQuery,
         total: Option<u64>,
-        lookup: TextLookup,
+        lookup: Lookup,
         order: &Order,
         slice: &Slice,
     ) -> Option<Vec<Self>> {
         let position = position(query);
-        let has_few = query.text.is_some() && lookup == TextLookup::Index
+        let has_few = (query.text.is_some() || query.published_in.is_some()) && lookup == Lookup::Index
             || filters_before_sorting(query, total, slice);
         if has_few || position.is_none() && order.relevance_to.is_none() {
             return None;
@@ -145,7 +145,7 @@ fn push_parts(
         }
         order_of_part.push_keys(sql);
         sql.push(" FROM ");
-        push_filter(sql, query, TextLookup::OneByOne);
+        push_filter(sql, query, Lookup::OneByOne);
         if let (Some(rank), Some(text)) = (rank, &order.relevance_to) {
             rank.push_condition(sql, text);
         }
@@ -175,21 +175,24 @@ pub(crate) fn push_total_with_state(sql: &mut QueryBuilder<Postgres>, query: &Se
 /// Appends a subquery for the number of all matches.
 fn push_total(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery) {
     sql.push("(SELECT count(*) AS total FROM ");
-    push_filter(sql, query, TextLookup::Index);
+    push_filter(sql, query, Lookup::Index);
     sql.push(") AS counted");
 }
 
-/// How the matches of a text are found.
+/// How the matches of a text, or the chartsets of a set or pack, are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TextLookup {
-    /// In the index of the lexemes, all together.
+enum Lookup {
+    /// In the index of the lexemes or of the sources, all together.
     Index,
     /// By testing chartsets one by one, in the order of the list.
     OneByOne,
 }
 
-impl TextLookup {
-    fn new(total: Option<u64>, slice: &Slice) -> Self {
+impl Lookup {
+    fn new(query: &SearchQuery, total: Option<u64>, slice: &Slice) -> Self {
+        if query.published_in.is_some() {
+            return Self::Index;
+        }
         let is_common = total.is_some_and(|total| total >= COMMON_TEXT_MATCHES);
         let is_near = slice.end() <= MAX_TESTED_MATCHES;
         if is_common && is_near { Self::OneByOne } else { Self::Index }
@@ -198,12 +201,13 @@ impl TextLookup {
 
 /// Appends the table, as `listed`, and the conditions of the query: `shown_chartsets`, which is narrow, or
 /// `chartsets`, which also contains the lexemes.
-fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: TextLookup) {
+fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lookup) {
     let tsquery = query.text.as_deref().and_then(tsquery);
-    let is_wide = tsquery.is_some() && lookup == TextLookup::Index;
+    let is_wide = (tsquery.is_some() || query.published_in.is_some()) && lookup == Lookup::Index;
     match tsquery {
         // A text without words matches nothing (docs/api.md, "Chartset list").
         None if query.text.is_some() => _ = sql.push("shown_chartsets AS listed WHERE false"),
+        None if is_wide => _ = sql.push("chartsets AS listed WHERE shown"),
         None => _ = sql.push("shown_chartsets AS listed WHERE true"),
         Some(tsquery) => push_text_filter(sql, tsquery, is_wide),
     }
@@ -215,6 +219,14 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Te
     }
     if let Some(source) = query.source {
         sql.push(" AND source_kind = ").push_bind(source.as_str());
+    }
+    if let Some(PublicSource { kind, reference }) = &query.published_in {
+        // A constant: there is an index for each kind.
+        let kind = match kind {
+            SourceKind::AlphaSet => "'alphaSet'",
+            SourceKind::BetaPack => "'betaPack'",
+        };
+        sql.push(" AND source_kind = ").push(kind).push(" AND source_ref = ").push_bind(reference.as_str());
     }
     if let Some(creator) = &query.creator {
         let part = text::fold_case(&replace_nul(creator));

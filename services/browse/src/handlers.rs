@@ -8,17 +8,18 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::search::{SearchQuery, parse_query_string};
+use chart_index_domain::search::{SearchQuery, parse_parameters, parse_query_string};
 use chart_index_domain::{ChartsetId, PublicSource, ReadError, SourceRef};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, ChartsetIdParam, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
+    ApiError, CachePolicy, ChartsetIdParam, Include, MediaType, RateLimited, RequestHeaders, Resource,
+    TextBody,
 };
 use chart_index_store::Store;
 
 use crate::BrowseState;
 use crate::json_bodies::DetailBody;
-use crate::openapi::{DetailResponses, ListParameters, ListResponses, RedirectResponses};
+use crate::openapi::{DetailParameters, DetailResponses, ListParameters, ListResponses, RedirectResponses};
 use crate::search_engines::{JsonFormat, ListPage, ListRead};
 
 /// Names the engine that the page of a list comes from.
@@ -32,6 +33,23 @@ impl<S: Sync> FromRequestParts<S> for ListQueryParams {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         Ok(Self(parse_query_string(parts.uri.query().unwrap_or_default())?))
+    }
+}
+
+/// Extracts the parameters of a detail.
+pub(crate) struct DetailParams {
+    id: ChartsetId,
+    include: Include,
+}
+
+impl<S: Sync> FromRequestParts<S> for DetailParams {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let ChartsetIdParam(id) = ChartsetIdParam::from_request_parts(parts, state).await?;
+        let [include] = parse_parameters(parts.uri.query().unwrap_or_default(), ["include"])?;
+        let include = include.map(|value| Include::parse(&value)).transpose()?.unwrap_or_default();
+        Ok(Self { id, include })
     }
 }
 
@@ -62,24 +80,28 @@ pub(crate) async fn list(
     path = "/api/chartsets/{id}",
     operation_id = "getChartset",
     tag = "Chartsets",
-    params(ChartsetIdParam, Conditional),
+    params(ChartsetIdParam, DetailParameters, Conditional),
     responses(DetailResponses)
 )]
 pub(crate) async fn detail(
     State(state): State<Arc<BrowseState>>,
-    RateLimited(check, ChartsetIdParam(id)): RateLimited<ChartsetIdParam>,
+    RateLimited(check, DetailParams { id, include }): RateLimited<DetailParams>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let key = CacheKey::detail(id);
+    let key = if include.variants {
+        CacheKey::extended(&[b"detail ", &id.as_bytes()[..]].concat())
+    } else {
+        CacheKey::detail(id)
+    };
     let store = state.store.clone();
-    let body = state.cache.read_text(check, key, &headers, move || read_detail(store, id)).await?;
+    let body = state.cache.read_text(check, key, &headers, move || read_detail(store, id, include)).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;
     Ok(body.into_response(&headers, CachePolicy::Listing, MediaType::Json))
 }
 
-async fn read_detail(store: Store, id: ChartsetId) -> Result<CachedResponse, ReadError> {
+async fn read_detail(store: Store, id: ChartsetId, include: Include) -> Result<CachedResponse, ReadError> {
     let Some(detail) = store.chartset(id).await? else { return Ok(CachedResponse::NotFound) };
-    Ok(TextBody::json(&DetailBody::new(&detail))?.into_cached())
+    Ok(TextBody::json(&DetailBody::new(&detail, include))?.into_cached())
 }
 
 /// `GET /go/chartset/{id}`: redirects to the public page of the chartset.

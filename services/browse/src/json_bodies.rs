@@ -1,7 +1,10 @@
 //! The JSON bodies of the list and the detail (docs/api.md, "Chartset list" and "Chartset detail").
 
+use std::borrow::Cow;
+
 use chart_index_domain::search::{ChartsetPage, ListItem, SearchQuery};
 use chart_index_domain::{Chart, Chartset, ChartsetChart, ChartsetDetail, Source};
+use chart_index_http::Include;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -57,12 +60,12 @@ pub(crate) struct DetailBody<'a> {
 }
 
 impl<'a> DetailBody<'a> {
-    pub(crate) fn new(detail: &'a ChartsetDetail) -> Self {
+    pub(crate) fn new(detail: &'a ChartsetDetail, include: Include) -> Self {
         Self {
             item: &detail.chartset,
             tags: &detail.tags,
             sources: &detail.sources,
-            charts: detail.charts.iter().map(ChartEntry::new).collect(),
+            charts: detail.charts.iter().map(|entry| ChartEntry::new(entry, include)).collect(),
         }
     }
 }
@@ -72,7 +75,8 @@ impl<'a> DetailBody<'a> {
 #[schema(as = ChartsetChart)]
 #[serde(rename_all = "camelCase")]
 struct ChartEntry<'a> {
-    chart: &'a Chart,
+    #[schema(value_type = Chart)]
+    chart: Cow<'a, Chart>,
     difficulty: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -80,12 +84,13 @@ struct ChartEntry<'a> {
 }
 
 impl<'a> ChartEntry<'a> {
-    fn new(entry: &'a ChartsetChart) -> Self {
-        Self {
-            chart: &entry.chart,
-            difficulty: &entry.chart.difficulty,
-            alpha_beatmap_id: entry.alpha_beatmap_id,
-        }
+    fn new(entry: &'a ChartsetChart, include: Include) -> Self {
+        let chart = if include.variants {
+            Cow::Owned(entry.chart.clone().with_variant(entry.variant))
+        } else {
+            Cow::Borrowed(&entry.chart)
+        };
+        Self { chart, difficulty: &entry.chart.difficulty, alpha_beatmap_id: entry.alpha_beatmap_id }
     }
 }
 
@@ -141,8 +146,22 @@ mod tests {
     }
 
     #[test]
+    fn variants_are_in_charts_that_have_one_if_requested() {
+        let mut detail = detail();
+        let chart = |detail: &ChartsetDetail, include| {
+            serde_json::to_value(DetailBody::new(detail, include)).unwrap()["charts"][0]["chart"].clone()
+        };
+        let (with, without) = (Include { variants: true }, Include::default());
+        assert_eq!(chart(&detail, with)["variant"], "07".repeat(32));
+        assert_eq!(chart(&detail, with)["variantVersion"], 1);
+        assert!(chart(&detail, without).get("variant").is_none());
+        detail.charts[0].variant = None;
+        assert_eq!(chart(&detail, with), chart(&detail, without));
+    }
+
+    #[test]
     fn detail_has_the_list_item_tags_sources_and_charts() {
-        insta::assert_snapshot!(pretty(&DetailBody::new(&detail())), @r#"
+        insta::assert_snapshot!(pretty(&DetailBody::new(&detail(), Include::default())), @r#"
         {
           "id": "a1a1a1a1a1a1a1a1",
           "title": "旋",
@@ -201,7 +220,7 @@ mod tests {
 
     #[test]
     fn detail_without_a_source_has_no_source_fields() {
-        let detail = pretty(&DetailBody::new(&without_source()));
+        let detail = pretty(&DetailBody::new(&without_source(), Include::default()));
         for field in ["sourceKind", "downloadUrl", "alphaBeatmapId", "null"] {
             assert!(!detail.contains(field), "{field}: {detail}");
         }

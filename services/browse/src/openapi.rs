@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use chart_index_domain::search::{Direction, Engine, MAX_NUMBER, MAX_TEXT_CHARACTERS, PageRequest, Sort};
 use chart_index_domain::{KeyCount, SourceKind};
 use chart_index_http::openapi::{
-    Responses, by_status, errors, errors_or_pages, extension, header, json, response,
+    Responses, by_status, errors, errors_or_pages, extension, header, include_parameter, json, response,
 };
 use chart_index_http::{CachePolicy, ErrorType};
 use serde_json::json;
@@ -39,7 +39,17 @@ pub(crate) struct DetailResponses;
 impl IntoResponses for DetailResponses {
     fn responses() -> Responses {
         let ok = json::<DetailBody<'static>>("The chartset with its charts", CachePolicy::Listing);
-        ok.into_iter().chain(errors(&[ErrorType::NotFound], CachePolicy::NoStore)).collect()
+        let types = [ErrorType::BadParameter, ErrorType::NotFound];
+        ok.into_iter().chain(errors(&types, CachePolicy::NoStore)).collect()
+    }
+}
+
+/// The query parameter of the detail.
+pub(crate) struct DetailParameters;
+
+impl IntoParams for DetailParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![include_parameter()]
     }
 }
 
@@ -75,6 +85,8 @@ impl IntoParams for ListParameters {
             query("q", text()),
             keys,
             query("source", choice(kinds)),
+            query("set", reference()).extensions(Some(extension())),
+            query("pack", reference()).extensions(Some(extension())),
             query("creator", text()),
             query("bpmMin", number()),
             query("bpmMax", number()),
@@ -104,6 +116,11 @@ fn string() -> ObjectBuilder {
 fn text() -> ObjectBuilder {
     let pattern = r"^[^\u0000-\u0008\u000E-\u001F\u007F-\u0084\u0086-\u009F]*$";
     string().max_length(Some(MAX_TEXT_CHARACTERS)).pattern(Some(pattern))
+}
+
+/// The id of a set or pack.
+fn reference() -> ObjectBuilder {
+    string().pattern(Some("^0*[1-9][0-9]{0,9}$"))
 }
 
 fn choice<const N: usize>(values: [&'static str; N]) -> ObjectBuilder {

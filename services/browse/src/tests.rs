@@ -12,7 +12,7 @@ use axum::response::Response;
 use chart_index_domain::search::{ChartsetPage, Engine, ListItem, SearchIndex, SearchQuery, Sort};
 use chart_index_domain::{
     Chart, ChartNumbers, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, Confidence, KeyCount,
-    NOTE_HASH_VERSION, NoteHash, PublicSource, ReadError, Source, SourceKind, SourceRef,
+    NOTE_HASH_VERSION, NoteHash, PublicSource, ReadError, Source, SourceKind, SourceRef, Variant,
 };
 use chart_index_store::StoreConfig;
 use http_body_util::BodyExt;
@@ -49,6 +49,8 @@ pub(crate) fn detail() -> ChartsetDetail {
         artist: "An artist".into(),
         creator: "zoe".into(),
         difficulty: "4K Another".into(),
+        variant: None,
+        variant_version: None,
     };
     let reference = SourceRef::from_number(577_617).unwrap();
     let source = PublicSource { kind: SourceKind::AlphaSet, reference: reference.clone() };
@@ -76,7 +78,12 @@ pub(crate) fn detail() -> ChartsetDetail {
         chartset,
         tags: vec!["piano".into(), "旋".into()],
         sources,
-        charts: vec![ChartsetChart { chart, curve: None, alpha_beatmap_id: Some(1_224_255) }],
+        charts: vec![ChartsetChart {
+            chart,
+            curve: None,
+            variant: Some(Variant::from_bytes([7; 32])),
+            alpha_beatmap_id: Some(1_224_255),
+        }],
     }
 }
 

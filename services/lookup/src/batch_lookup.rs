@@ -1,51 +1,23 @@
 //! `POST /api/charts/lookup`: many lookups in one request (docs/api.md, "Batch lookup").
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::search::ParameterError;
 use chart_index_domain::{NoteHash, ReadError};
 use chart_index_http::{ApiError, JsonRequest, RequestHeaders, ResponseCache, TextBody, uncached_json};
-use chart_index_store::Store;
-use serde::Deserialize;
+use chart_index_store::{ChartIdentifier, Store, VariantRequest};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
-use utoipa::ToSchema;
 
 use crate::LookupState;
+use crate::batch_request::{BatchItem, BatchRequest, IdentifierField, Subject};
 use crate::lookup_body::LookupBody;
-use crate::openapi::BatchResponses;
-
-/// The maximum number of hashes in a request.
-const MAX_HASHES: usize = 1_000;
-
-/// The request body. Unknown fields are ignored.
-#[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = BatchLookupRequest)]
-pub(crate) struct BatchRequest {
-    #[schema(value_type = Vec<NoteHash>, min_items = 1, max_items = 1_000)]
-    hashes: Vec<String>,
-}
-
-impl BatchRequest {
-    /// The hashes.
-    ///
-    /// # Errors
-    ///
-    /// There are none, or too many, or one of them is malformed.
-    fn hashes(&self) -> Result<Vec<NoteHash>, ApiError> {
-        if self.hashes.is_empty() || self.hashes.len() > MAX_HASHES {
-            let reason = format!("accepts 1 to {MAX_HASHES} hashes, not {}", self.hashes.len());
-            return Err(ParameterError { parameter: "hashes", reason: reason.into() }.into());
-        }
-        let parse = |(index, hash): (usize, &String)| {
-            hash.parse().map_err(|_| ApiError::MalformedHashAt { parameter: "hashes", index })
-        };
-        self.hashes.iter().enumerate().map(parse).collect()
-    }
-}
+use crate::openapi::{BatchParameters, BatchResponses};
+use crate::parameters::IncludeParams;
+use crate::variants;
 
 /// `POST /api/charts/lookup`.
 #[utoipa::path(
@@ -53,22 +25,25 @@ impl BatchRequest {
     path = "/api/charts/lookup",
     operation_id = "lookUpCharts",
     tag = "Charts",
+    params(BatchParameters),
     request_body(content = BatchRequest, content_type = "application/json"),
     responses(BatchResponses),
     extensions(("x-extension" = json!(true)))
 )]
 pub(crate) async fn charts(
     State(state): State<Arc<LookupState>>,
+    query: IncludeParams,
     headers: RequestHeaders,
     JsonRequest(request): JsonRequest<BatchRequest>,
 ) -> Result<Response, ApiError> {
-    let hashes = request.hashes()?;
+    let has_variants = query.include.variants;
+    let items = request.items(has_variants)?;
     // On another runtime: for a thousand hashes this takes milliseconds, in which the thread of this connection
     // would serve no other request.
     let task = {
         let background = state.background.clone();
         let read = async move {
-            let body = read_bodies(&state.cache, &state.store, &hashes).await?;
+            let body = read_bodies(&state.cache, &state.store, &items, has_variants).await?;
             Ok(uncached_json(body.into(), &headers))
         };
         background.spawn(read.in_current_span())
@@ -77,29 +52,111 @@ pub(crate) async fn charts(
 }
 
 /// The response body: `{"items":[…]}` with the body of each single lookup.
-async fn read_bodies(cache: &ResponseCache, store: &Store, hashes: &[NoteHash]) -> Result<Vec<u8>, ApiError> {
-    let keys: Vec<_> = hashes.iter().copied().map(CacheKey::lookup).collect();
-    let fill = async |positions: Vec<usize>| {
-        let missing: Vec<_> = positions.iter().map(|&position| hashes[position]).collect();
-        read_charts(store, &missing).await
+async fn read_bodies(
+    cache: &ResponseCache,
+    store: &Store,
+    items: &[BatchItem],
+    has_variants: bool,
+) -> Result<Vec<u8>, ApiError> {
+    let hashes = identify(store, items).await?;
+    let request = |item: &BatchItem| {
+        let hash = match item.subject {
+            Subject::Hash(hash) => Some(hash),
+            Subject::Identifier(identifier) => hashes.get(&identifier).copied(),
+        };
+        VariantRequest { hash, variant: item.variant.filter(|_| has_variants) }
     };
-    let responses = cache.read_many(&keys, fill).await?;
+    let requests: Vec<VariantRequest> = items.iter().map(request).collect();
+    // An item without either is unknown.
+    let reads = || requests.iter().filter(|request| request.hash.is_some() || request.variant.is_some());
+    let responses = if has_variants {
+        let wanted: Vec<VariantRequest> = reads().copied().collect();
+        read_with_variants(cache, store, &wanted).await?
+    } else {
+        let hashes: Vec<NoteHash> = reads().filter_map(|request| request.hash).collect();
+        read_without(cache, store, &hashes).await?
+    };
+    let mut responses = responses.iter();
     let mut body = b"{\"items\":[".to_vec();
-    for (index, (&hash, response)) in hashes.iter().zip(&responses).enumerate() {
+    for (index, (item, request)) in items.iter().zip(&requests).enumerate() {
         if index > 0 {
             body.push(b',');
         }
-        write_item(&mut body, hash, response)?;
+        let is_read = request.hash.is_some() || request.variant.is_some();
+        write_item(&mut body, item, request, is_read.then(|| responses.next()).flatten())?;
     }
     body.extend_from_slice(b"]}");
     Ok(body)
 }
 
-fn write_item(body: &mut Vec<u8>, hash: NoteHash, response: &CachedResponse) -> Result<(), ApiError> {
-    match response {
-        CachedResponse::Found(known) => body.extend_from_slice(&known.plain().bytes),
-        CachedResponse::NotFound => serde_json::to_writer(body, &LookupBody::new(hash, None))
-            .map_err(|error| ApiError::Internal(error.into()))?,
+/// The hashes of the items that are not requested by their hashes.
+async fn identify(
+    store: &Store,
+    items: &[BatchItem],
+) -> Result<HashMap<ChartIdentifier, NoteHash>, ReadError> {
+    let identifier = |item: &BatchItem| match item.subject {
+        Subject::Identifier(identifier) => Some(identifier),
+        Subject::Hash(_) => None,
+    };
+    let identifiers: Vec<ChartIdentifier> = items.iter().filter_map(identifier).collect();
+    if identifiers.is_empty() { Ok(HashMap::new()) } else { store.identify(&identifiers).await }
+}
+
+async fn read_without(
+    cache: &ResponseCache,
+    store: &Store,
+    hashes: &[NoteHash],
+) -> Result<Vec<CachedResponse>, ApiError> {
+    let keys: Vec<_> = hashes.iter().copied().map(CacheKey::lookup).collect();
+    let fill = async |positions: Vec<usize>| {
+        let missing: Vec<_> = positions.iter().map(|&position| hashes[position]).collect();
+        read_charts(store, &missing).await
+    };
+    cache.read_many(&keys, fill).await
+}
+
+async fn read_with_variants(
+    cache: &ResponseCache,
+    store: &Store,
+    requests: &[VariantRequest],
+) -> Result<Vec<CachedResponse>, ApiError> {
+    let keys: Vec<_> = requests.iter().map(variants::lookup_key).collect();
+    let fill = async |positions: Vec<usize>| {
+        let missing: Vec<_> = positions.iter().map(|&position| requests[position]).collect();
+        let found = store.chart_variants(&missing).await?;
+        missing.iter().zip(&found).map(|(request, found)| variants::response(request, found)).collect()
+    };
+    cache.read_many(&keys, fill).await
+}
+
+/// Writes the body of a single lookup, after the identifier of an item that was not requested by its hash.
+fn write_item(
+    body: &mut Vec<u8>,
+    item: &BatchItem,
+    request: &VariantRequest,
+    response: Option<&CachedResponse>,
+) -> Result<(), ApiError> {
+    let internal = |error: serde_json::Error| ApiError::Internal(error.into());
+    let unknown = match response {
+        Some(CachedResponse::Found(_)) => Vec::new(),
+        Some(CachedResponse::NotFound) | None => {
+            let lookup =
+                request.hash.map_or_else(LookupBody::unidentified, |hash| LookupBody::new(hash, None));
+            serde_json::to_vec(&lookup).map_err(internal)?
+        }
+    };
+    let lookup = match response {
+        Some(CachedResponse::Found(found)) => &found.plain().bytes[..],
+        _ => &unknown,
+    };
+    if let Subject::Identifier(identifier) = item.subject {
+        let field = serde_json::to_vec(&IdentifierField::from(identifier)).map_err(internal)?;
+        // Both are objects with a field at least.
+        body.extend_from_slice(field.strip_suffix(b"}").unwrap_or(&field));
+        body.push(b',');
+        body.extend_from_slice(lookup.strip_prefix(b"{").unwrap_or(lookup));
+    } else {
+        body.extend_from_slice(lookup);
     }
     Ok(())
 }

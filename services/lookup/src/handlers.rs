@@ -11,12 +11,14 @@ use chart_index_http::{
     ApiError, CachePolicy, EntityTag, HashParam, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
     not_modified,
 };
-use chart_index_store::{RoxFile, Store};
+use chart_index_store::{RoxFile, Store, VariantRequest};
 
 use crate::LookupState;
 use crate::lookup_body::LookupBody;
-use crate::openapi::{ChartResponses, PreviewResponses, RoxResponses};
+use crate::openapi::{ChartResponses, LookupParameters, PreviewResponses, RoxResponses};
+use crate::parameters::ChartParams;
 use crate::rox_response::rox_response;
+use crate::variants;
 
 /// `GET /api/charts/{hash}`. An unknown hash is 200 with the status `unknown`.
 #[utoipa::path(
@@ -24,19 +26,29 @@ use crate::rox_response::rox_response;
     path = "/api/charts/{hash}",
     operation_id = "lookUpChart",
     tag = "Charts",
-    params(HashParam, Conditional),
+    params(HashParam, LookupParameters, Conditional),
     responses(ChartResponses)
 )]
 pub(crate) async fn chart(
     State(state): State<Arc<LookupState>>,
-    RateLimited(check, HashParam(hash)): RateLimited<HashParam>,
+    RateLimited(check, ChartParams { hash, query }): RateLimited<ChartParams>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let fill = {
-        let state = Arc::clone(&state);
-        async move || read_chart(&state.store, hash).await
+    let cached = if query.include.variants {
+        let request = VariantRequest { hash: Some(hash), variant: query.variant };
+        let fill = {
+            let state = Arc::clone(&state);
+            async move || variants::response(&request, &variants::find(&state, request).await?)
+        };
+        state.cache.read_text(check, variants::lookup_key(&request), &headers, fill).await?
+    } else {
+        let fill = {
+            let state = Arc::clone(&state);
+            async move || read_chart(&state.store, hash).await
+        };
+        state.cache.read_text(check, CacheKey::lookup(hash), &headers, fill).await?
     };
-    let body = match state.cache.read_text(check, CacheKey::lookup(hash), &headers, fill).await? {
+    let body = match cached {
         Some(known) => known,
         None => TextBody::json(&LookupBody::new(hash, None))?,
     };

@@ -1,10 +1,13 @@
-//! The lookup service: the sources of a chart, its ROX file and its preview.
+//! The lookup service: the sources of a chart, its variants, its ROX file and its preview.
 
 mod batch_lookup;
+mod batch_request;
 mod handlers;
 mod lookup_body;
 mod openapi;
+mod parameters;
 mod rox_response;
+mod variants;
 
 use std::sync::Arc;
 
@@ -15,8 +18,8 @@ use chart_index_store::Store;
 use tokio::runtime::Handle;
 use utoipa::OpenApi;
 
-use crate::batch_lookup::BatchRequest;
-use crate::lookup_body::LookupBody;
+use crate::batch_request::BatchRequest;
+use crate::lookup_body::{LookupBody, VariantChartsBody};
 use crate::openapi::{BatchBody, ChartPreview};
 
 /// What the handlers share.
@@ -30,7 +33,7 @@ pub struct LookupState {
     pub background: Handle,
 }
 
-/// The routes of `/api/charts`.
+/// The routes of `/api/charts` and `/api/variants`.
 pub fn routes(state: LookupState) -> Routes {
     Routes::new(state.cache.rate_limiter())
         .cached_route(Group::Lookup, "/api/charts/{hash}", get(handlers::chart))
@@ -39,14 +42,21 @@ pub fn routes(state: LookupState) -> Routes {
         .post_route(Group::Bulk, "/api/charts/lookup", post(batch_lookup::charts))
         .cached_route(Group::Rox, "/api/charts/{hash}/rox", get(handlers::rox))
         .cached_route(Group::Detail, "/api/charts/{hash}/preview", get(handlers::preview))
+        .cached_route(Group::Lookup, "/api/variants/{variant}", get(variants::variant_charts))
         .with_state(Arc::new(state))
 }
 
 /// The operations of the routes. A test of the pages compares them with the routes (decision 0053).
 #[derive(OpenApi)]
 #[openapi(
-    paths(handlers::chart, handlers::rox, handlers::preview, batch_lookup::charts),
-    components(schemas(BatchBody, BatchRequest, ChartPreview, LookupBody<'static>))
+    paths(
+        handlers::chart,
+        handlers::rox,
+        handlers::preview,
+        batch_lookup::charts,
+        variants::variant_charts
+    ),
+    components(schemas(BatchBody, BatchRequest, ChartPreview, LookupBody<'static>, VariantChartsBody<'static>))
 )]
 struct LookupApi;
 

@@ -1,7 +1,7 @@
-//! The JSON body of a chart lookup (docs/api.md, "Chart lookup").
+//! The JSON bodies of lookups (docs/api.md, "Chart lookup" and "Variants").
 
-use chart_index_domain::{Chart, NoteHash, Source};
-use chart_index_store::KnownChart;
+use chart_index_domain::{Chart, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming};
+use chart_index_store::{ChartVariant, ChartVariants, KnownChart};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,7 +13,10 @@ const TTL_MS: u32 = 300_000;
 #[schema(as = ChartLookup)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LookupBody<'a> {
-    chart_hash: NoteHash,
+    /// Only missing in an item of a batch whose chart was not requested by its hash and is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    chart_hash: Option<NoteHash>,
     #[schema(inline)]
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,6 +26,8 @@ pub(crate) struct LookupBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     chart: Option<&'a Chart>,
+    #[serde(flatten)]
+    variants: Option<VariantFields<'a>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,14 +37,99 @@ enum Status {
     Unknown,
 }
 
+/// The fields of `include=variants`.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct VariantFields<'a> {
+    #[schema(max_items = 20, extensions(("x-extension" = json!(true))))]
+    variants: Vec<VariantBody<'a>>,
+    #[schema(extensions(("x-extension" = json!(true))))]
+    variants_total: u64,
+}
+
+/// The body of the charts of a variant.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = VariantCharts)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct VariantChartsBody<'a> {
+    variant: Variant,
+    variant_version: u8,
+    #[schema(max_items = 20)]
+    items: Vec<VariantBody<'a>>,
+    total: u64,
+    ttl_ms: u32,
+}
+
+/// A chart with a variant.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChartVariant)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct VariantBody<'a> {
+    hash: NoteHash,
+    title: &'a str,
+    difficulty: &'a str,
+    length_ms: u32,
+    sources: &'a [Source],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    rate: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, inline)]
+    timing: Option<VariantTiming>,
+}
+
 impl<'a> LookupBody<'a> {
+    /// The body of a lookup without extension fields.
     pub(crate) fn new(hash: NoteHash, known: Option<&'a KnownChart>) -> Self {
+        Self::of(Some(hash), known, None)
+    }
+
+    /// The body of a lookup with `include=variants`.
+    pub(crate) fn with_variants(hash: Option<NoteHash>, found: &'a ChartVariants) -> Self {
+        let variants = VariantFields { variants: variants(found), variants_total: found.total };
+        Self::of(hash, found.known.as_ref(), Some(variants))
+    }
+
+    /// The body of a lookup of a chart that is unknown and has no known hash.
+    pub(crate) const fn unidentified() -> Self {
+        Self::of(None, None, None)
+    }
+
+    const fn of(
+        chart_hash: Option<NoteHash>,
+        known: Option<&'a KnownChart>,
+        variants: Option<VariantFields<'a>>,
+    ) -> Self {
+        let (status, sources, chart) = match known {
+            Some(known) => (Status::Known, Some(known.sources.as_slice()), Some(&known.chart)),
+            None => (Status::Unknown, None, None),
+        };
+        Self { chart_hash, status, sources, ttl_ms: TTL_MS, chart, variants }
+    }
+}
+
+impl<'a> VariantChartsBody<'a> {
+    pub(crate) fn new(variant: Variant, found: &'a ChartVariants) -> Self {
+        let (items, total) = (variants(found), found.total);
+        Self { variant, variant_version: VARIANT_VERSION, items, total, ttl_ms: TTL_MS }
+    }
+}
+
+fn variants(found: &ChartVariants) -> Vec<VariantBody<'_>> {
+    found.items.iter().map(VariantBody::new).collect()
+}
+
+impl<'a> VariantBody<'a> {
+    fn new(item: &'a ChartVariant) -> Self {
+        let ChartVariant { known: KnownChart { chart, sources }, rate, timing } = item;
         Self {
-            chart_hash: hash,
-            status: if known.is_some() { Status::Known } else { Status::Unknown },
-            sources: known.map(|known| known.sources.as_slice()),
-            ttl_ms: TTL_MS,
-            chart: known.map(|known| &known.chart),
+            hash: chart.hash,
+            title: &chart.title,
+            difficulty: &chart.difficulty,
+            length_ms: chart.numbers.length_ms,
+            sources,
+            rate: *rate,
+            timing: *timing,
         }
     }
 }
@@ -73,6 +163,8 @@ mod tests {
             artist: "An \"artist\"".into(),
             creator: String::new(),
             difficulty: "7K Another".into(),
+            variant: None,
+            variant_version: None,
         };
         let source = |kind, number, confidence| Source {
             kind,
@@ -143,6 +235,29 @@ mod tests {
           "ttlMs": 300000
         }
         "#);
+    }
+
+    #[test]
+    fn variants_follow_what_a_lookup_always_has() {
+        let original = known_chart();
+        let variant = Some(Variant::from_bytes([7; 32]));
+        let known = KnownChart { chart: original.chart.clone().with_variant(variant), sources: Vec::new() };
+        let item = ChartVariant { known: original, rate: Some(1.1), timing: Some(VariantTiming::Uniform) };
+        let without = ChartVariant { rate: None, timing: None, ..item.clone() };
+        let found = ChartVariants { known: Some(known), items: vec![item, without], total: 21 };
+        let json = serde_json::to_value(LookupBody::with_variants(Some(HASH), &found)).unwrap();
+        assert_eq!(json["chart"]["variant"], "07".repeat(32));
+        assert_eq!(json["chart"]["variantVersion"], 1);
+        assert_eq!(json["variantsTotal"], 21);
+        let expected = serde_json::json!({
+            "hash": HASH, "title": "旋", "difficulty": "7K Another", "lengthMs": 92_000,
+            "sources": found.items[0].known.sources, "rate": 1.1, "timing": "uniform",
+        });
+        assert_eq!(json["variants"][0], expected);
+        assert!(json["variants"][1].get("rate").is_none() && json["variants"][1].get("timing").is_none());
+        let unknown = ChartVariants { known: None, ..found };
+        let json = serde_json::to_value(LookupBody::with_variants(Some(HASH), &unknown)).unwrap();
+        assert_eq!((&json["status"], json["variants"].as_array().unwrap().len()), (&"unknown".into(), 2));
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! What the OpenAPI document says of the operations: parameters and responses.
 
 use axum::http::StatusCode;
+use chart_index_domain::Variant;
 use chart_index_http::openapi::{
-    Responses, by_status, constant_header, errors, header, json, response, tagged,
+    Responses, by_status, constant_header, errors, extension, header, include_parameter, json, response,
+    tagged,
 };
 use chart_index_http::{CachePolicy, ErrorType};
-use utoipa::openapi::Ref;
 use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::{IntoResponses, ToSchema};
+use utoipa::openapi::{Ref, RefOr, Required, Schema};
+use utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 
-use crate::lookup_body::LookupBody;
+use crate::lookup_body::{LookupBody, VariantChartsBody};
 
 pub(crate) struct ChartResponses;
 
@@ -18,8 +21,52 @@ impl IntoResponses for ChartResponses {
     fn responses() -> Responses {
         let ok =
             json::<LookupBody<'static>>("The chart is known, or unknown to the index", CachePolicy::Lookup);
-        ok.into_iter().chain(errors(&[ErrorType::MalformedHash], CachePolicy::NoStore)).collect()
+        let types = [ErrorType::BadParameter, ErrorType::MalformedHash];
+        ok.into_iter().chain(errors(&types, CachePolicy::NoStore)).collect()
     }
+}
+
+pub(crate) struct VariantResponses;
+
+impl IntoResponses for VariantResponses {
+    fn responses() -> Responses {
+        let ok = json::<VariantChartsBody<'static>>("The charts with the variant", CachePolicy::Lookup);
+        ok.into_iter().chain(errors(&[ErrorType::BadParameter], CachePolicy::NoStore)).collect()
+    }
+}
+
+/// The query parameters of a chart lookup.
+pub(crate) struct LookupParameters;
+
+impl IntoParams for LookupParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let variant = query("variant", Variant::schema()).extensions(Some(extension()));
+        vec![include_parameter(), variant.build()]
+    }
+}
+
+/// The query parameter of a batch lookup.
+pub(crate) struct BatchParameters;
+
+impl IntoParams for BatchParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        vec![include_parameter()]
+    }
+}
+
+/// The variant in a path.
+pub(crate) struct VariantParameter;
+
+impl IntoParams for VariantParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let variant = ParameterBuilder::new().name("variant").parameter_in(ParameterIn::Path);
+        vec![variant.required(Required::True).schema(Some(Variant::schema())).build()]
+    }
+}
+
+fn query(name: &str, schema: RefOr<Schema>) -> ParameterBuilder {
+    let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query);
+    parameter.required(Required::False).schema(Some(schema))
 }
 
 pub(crate) struct RoxResponses;

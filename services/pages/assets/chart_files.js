@@ -20,7 +20,7 @@ const MAX_QUA_TIME_MS = 4e12;
  *
  * @param {string} name the file name
  * @param {Uint8Array} bytes the content
- * @returns {{hash: string, keys: number} | {cannotTell: string}}
+ * @returns {{hash: string, keys: number, variant?: string} | {cannotTell: string}}
  */
 export function hashChartFile(name, bytes) {
   const format = name.slice(name.lastIndexOf(".") + 1).toLowerCase();

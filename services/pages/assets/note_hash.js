@@ -1,4 +1,4 @@
-// Computes the note hash, version 1, of notes in the browser.
+// Computes the note hash, version 1, and the variant, version 1, of notes in the browser.
 
 import { blake3 } from "./blake3.js";
 
@@ -33,7 +33,7 @@ export function hashTimedNotes(keys, notes) {
     const [start, end] = [relative(startUs), endUs > startUs ? relative(endUs) : -1];
     return [start, column, end > start ? end : -1];
   });
-  return { hash: hashCanonicalNotes(keys, canonical), keys };
+  return { hash: hashCanonicalNotes(keys, canonical), keys, variant: variantOf(keys, canonical) };
 }
 
 /**
@@ -41,7 +41,7 @@ export function hashTimedNotes(keys, notes) {
  *
  * @param {number} keys the key count
  * @param {{startUs: number, column: number, endUs?: number}[]} notes
- * @returns {{hash: string, keys: number} | {cannotTell: string}}
+ * @returns {{hash: string, keys: number, variant?: string} | {cannotTell: string}}
  */
 export function hashOfTimedNotes(keys, notes) {
   return explained(() => hashTimedNotes(keys, notes));
@@ -57,6 +57,27 @@ export function hashOfTimedNotes(keys, notes) {
  */
 export function hashCanonicalNotes(keys, notes) {
   return hex(blake3(canonicalBytes(keys, notes)));
+}
+
+/**
+ * The variant of canonical notes in the order of the note hash; undefined if they have too few rows, or too few
+ * patterns.
+ *
+ * @param {number} keys the key count
+ * @param {[number, number, number][]} notes
+ * @returns {string | undefined} 64 lower-case hexadecimal digits
+ */
+export function variantOf(keys, notes) {
+  const rows = [];
+  let previous = -Infinity;
+  for (const [start, column] of notes) {
+    if (start - previous > 3) rows.push(0);
+    rows[rows.length - 1] |= 1 << column;
+    previous = start;
+  }
+  const windows = new Set();
+  for (let end = 4; end <= rows.length; end += 1) windows.add(rows.slice(end - 4, end).join());
+  return rows.length >= 32 && windows.size >= 16 ? hex(blake3(Uint8Array.from([1, keys, ...rows]))) : undefined;
 }
 
 /** The bytes that are hashed. A tap, whose end is -1, sorts before a long note. */

@@ -2,8 +2,11 @@
 // machine.
 
 const MAX_FILES = 2_000;
-/** The maximum of a batch lookup. */
+/** The maximum of a batch lookup, and of one with variants. */
 const MAX_HASHES = 1_000;
+const MAX_WITH_VARIANTS = 100;
+/** How many conversions of a chart are named. */
+const MAX_NAMED = 3;
 /** From this number of charts on, the hash filter is downloaded, and only charts that it may contain are looked up. */
 const MIN_FILTERED = 100;
 const MAX_DEPTH = 8;
@@ -37,7 +40,9 @@ async function identifyOne(module, file, say) {
   const result = await hashFile(module, file);
   if (result.hash) {
     try {
-      Object.assign(result, known(await lookUp(`/api/charts/${result.hash}`, {}, say)));
+      const variant = result.variant ? `&variant=${result.variant}` : "";
+      const path = `/api/charts/${result.hash}?include=variants${variant}`;
+      Object.assign(result, known(await lookUp(path, {}, say)));
     } catch (error) {
       result.cannotTell = error.message;
     }
@@ -91,16 +96,24 @@ async function lookUpAll(results, say, loadFilter) {
   }
   for (let start = 0; start < asked.length; start += MAX_HASHES) {
     if (say("Looking up …") === false) return false;
-    await lookUpBatch(asked.slice(start, start + MAX_HASHES), say);
+    const batch = asked.slice(start, start + MAX_HASHES);
+    await lookUpBatch("/api/charts/lookup", batch, { hashes: batch.map(({ hash }) => hash) }, say);
+  }
+  const unknown = results.filter(({ title, cannotTell, variant }) => variant && title === undefined && !cannotTell);
+  for (let start = 0; start < unknown.length; start += MAX_WITH_VARIANTS) {
+    if (say("Looking for conversions …") === false) return false;
+    const batch = unknown.slice(start, start + MAX_WITH_VARIANTS);
+    const charts = batch.map(({ hash, variant }) => ({ hash, variant }));
+    await lookUpBatch("/api/charts/lookup?include=variants", batch, { charts }, say);
   }
   return true;
 }
 
-async function lookUpBatch(results, say) {
-  const body = JSON.stringify({ hashes: results.map(({ hash }) => hash) });
+async function lookUpBatch(path, results, charts, say) {
+  const body = JSON.stringify(charts);
   const request = { method: "POST", headers: { "Content-Type": "application/json" }, body };
   try {
-    const { items } = await lookUp("/api/charts/lookup", request, say);
+    const { items } = await lookUp(path, request, say);
     for (const [index, item] of items.entries()) Object.assign(results[index], known(item));
   } catch (error) {
     for (const result of results) result.cannotTell = error.message;
@@ -130,8 +143,8 @@ async function lookUp(path, request, say) {
 }
 
 /** What is shown of the body of a chart lookup. */
-function known({ status, chart }) {
-  return status === "known" ? { title: `${chart.artist} - ${chart.title} [${chart.difficulty}]` } : {};
+function known({ status, chart, variants }) {
+  return status === "known" ? { title: `${chart.artist} - ${chart.title} [${chart.difficulty}]` } : { variants };
 }
 
 /** Counts down the seconds after which the index allows the next request. */
@@ -142,14 +155,24 @@ async function wait(seconds, say) {
   }
 }
 
-/** `song.osu: title`, with the title as a link, or `song.osu: not in the index`, or why it cannot be told. */
-function describe(file, { hash, title, cannotTell }) {
+/**
+ * `song.osu: title`, with the title as a link, or `song.osu: not in the index`, with links to charts of which it
+ * may be a conversion, or why it cannot be told.
+ */
+function describe(file, { hash, title, cannotTell, variants = [] }) {
   const isolated = (text) => Object.assign(document.createElement("bdi"), { textContent: text });
   if (cannotTell) return [isolated(file.name), `: cannot tell (${cannotTell})`];
-  if (title === undefined) return [isolated(file.name), ": not in the index"];
-  const link = Object.assign(document.createElement("a"), { href: `/charts/${hash}` });
-  link.append(isolated(title));
-  return [isolated(file.name), ": ", link];
+  const link = (hash, title) => {
+    const link = Object.assign(document.createElement("a"), { href: `/charts/${hash}` });
+    link.append(isolated(title));
+    return link;
+  };
+  if (title !== undefined) return [isolated(file.name), ": ", link(hash, title)];
+  const named = variants.slice(0, MAX_NAMED).flatMap(({ hash, title, difficulty }, index) => [
+    index ? ", " : ", but the same rows are in ",
+    link(hash, `${title} [${difficulty}]`),
+  ]);
+  return [isolated(file.name), ": not in the index", ...named];
 }
 
 /** The files, and those in folders. */

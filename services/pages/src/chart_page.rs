@@ -6,14 +6,16 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::{ChartInChartset, ChartPage, NoteHash, ReadError, SimilarChart};
+use chart_index_domain::{ChartInChartset, ChartPage, NoteHash, ReadError, SimilarChart, VariantTiming};
 use chart_index_http::{
     ApiError, CachePolicy, MediaType, PathParam, RateLimited, RequestHeaders, Resource, TextBody,
 };
+use chart_index_store::{ChartVariant, ChartVariants, VariantRequest};
 
 use crate::PagesState;
 use crate::chart_rows::ChartRow;
 use crate::creators::CreatorLink;
+use crate::filter_form::source_name;
 use crate::layout::Layout;
 use crate::list_page::see_other;
 use crate::render::render;
@@ -46,11 +48,13 @@ pub(crate) async fn chart(
     Ok(body.into_response(&headers, CachePolicy::Page, MediaType::Html))
 }
 
-/// The page has no similar charts if only their query fails.
+/// The page has no similar charts or no variants if only their query fails.
 async fn read(state: &PagesState, hash: NoteHash) -> Result<CachedResponse, ReadError> {
     let Some(page) = state.store.chart_page(hash).await? else { return Ok(CachedResponse::NotFound) };
     let similar = state.store.similar_charts(hash).await.unwrap_or_default();
-    Ok(TextBody::new(render(&ChartTemplate::new(&page, &similar, state))?).into_cached())
+    let variants = state.store.chart_variants(&[VariantRequest { hash: Some(hash), variant: None }]).await;
+    let variants = variants.unwrap_or_default().pop().unwrap_or_default();
+    Ok(TextBody::new(render(&ChartTemplate::new(&page, &similar, &variants, state))?).into_cached())
 }
 
 #[derive(Template)]
@@ -69,8 +73,24 @@ struct ChartTemplate {
     rox_size: String,
     note_hash_version: u32,
     sets: Vec<SetLine>,
+    variants: Vec<VariantLine>,
+    /// The number of variants that are not listed, if there are any.
+    more_variants: Option<String>,
     sources: Vec<SourceLine>,
     similar: Vec<ChartRow>,
+}
+
+/// A chart with the same rows.
+struct VariantLine {
+    href: String,
+    title: String,
+    difficulty: String,
+    /// Such as `1.1x`.
+    rate: String,
+    /// Whether no rate makes its times those of this chart.
+    differs: bool,
+    /// Its first source.
+    source: Option<String>,
 }
 
 /// A chartset that holds the chart.
@@ -84,7 +104,7 @@ struct SetLine {
 }
 
 impl ChartTemplate {
-    fn new(page: &ChartPage, similar: &[SimilarChart], state: &PagesState) -> Self {
+    fn new(page: &ChartPage, similar: &[SimilarChart], variants: &ChartVariants, state: &PagesState) -> Self {
         let (chart, numbers) = (&page.chart, &page.chart.numbers);
         let row = ChartRow::new(chart, page.curve.as_ref());
         let path = format!("/charts/{}", chart.hash);
@@ -117,11 +137,32 @@ impl ChartTemplate {
             note_hash_version: chart.note_hash_version,
             chart: row,
             sets,
+            variants: variants.items.iter().map(VariantLine::new).collect(),
+            more_variants: variants
+                .total
+                .checked_sub(variants.items.len() as u64)
+                .filter(|more| *more > 0)
+                .map(format::count),
             sources: SourceLine::all(&page.sources, &state.source_pages),
             similar: similar
                 .iter()
                 .map(|similar| ChartRow::new(&similar.chart, similar.curve.as_ref()))
                 .collect(),
+        }
+    }
+}
+
+impl VariantLine {
+    fn new(variant: &ChartVariant) -> Self {
+        let chart = &variant.known.chart;
+        let source = variant.known.sources.first();
+        Self {
+            href: format!("/charts/{}", chart.hash),
+            title: named(chart.title.clone(), "Untitled"),
+            difficulty: named(chart.difficulty.clone(), "Unnamed"),
+            rate: format!("{}x", format::decimal(variant.rate.unwrap_or(1.0), 3)),
+            differs: variant.timing == Some(VariantTiming::Differs),
+            source: source.map(|source| format!("{} {}", source_name(source.kind), source.reference)),
         }
     }
 }

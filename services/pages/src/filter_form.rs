@@ -130,7 +130,7 @@ impl FilterForm {
             length_min: field("lengthMin"),
             length_max: field("lengthMax"),
             density_min: field("densityMin"),
-            hidden: ["order", "perPage", "sort", "view"]
+            hidden: ["order", "pack", "perPage", "set", "sort", "view"]
                 .into_iter()
                 .filter_map(|name| Some((name, value(name).or_else(|| default_of(name))?)))
                 .collect(),
@@ -212,6 +212,12 @@ pub(crate) fn describe(filter: Filter, search: &SearchQuery) -> (&'static str, S
         Filter::Text => ("Search", search.text.clone().unwrap_or_default()),
         Filter::Keys(keys) => ("Keys", format!("{}K", keys.get())),
         Filter::Source => ("Source", search.source.map(source_name).unwrap_or_default().to_owned()),
+        Filter::PublishedIn => (
+            "Published in",
+            search.published_in.as_ref().map_or_else(String::new, |source| {
+                format!("{} {}", source_name(source.kind), source.reference)
+            }),
+        ),
         Filter::Creator => ("Creator", search.creator.clone().unwrap_or_default()),
         Filter::Bpm => ("BPM", format::bounds(search.bpm, format::bpm)),
         Filter::Length => ("Length", format::bounds(search.length_ms, format::filter_length)),

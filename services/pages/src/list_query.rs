@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use chart_index_domain::KeyCount;
 use chart_index_domain::search::{
     After, Bounds, KeySet, ListPosition, PageRequest, ParameterError, SearchQuery, Sort, parse_query_string,
 };
+use chart_index_domain::{KeyCount, SourceKind};
 use chart_index_http::ApiError;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -68,6 +68,7 @@ pub(crate) enum Filter {
     Text,
     Keys(KeyCount),
     Source,
+    PublishedIn,
     Creator,
     Bpm,
     Length,
@@ -135,6 +136,10 @@ impl ListQuery {
         let keys = search.keys.iter().map(|keys| keys.get().to_string()).collect::<Vec<_>>().join(",");
         let order = (search.direction != search.sort.default_direction()).then(|| search.direction.as_str());
         let sort = (search.sort != Sort::default()).then(|| search.sort.as_str());
+        let published_in = |kind| {
+            let source = search.published_in.as_ref().filter(|source| source.kind == kind)?;
+            Some(Cow::Borrowed(source.reference.as_str()))
+        };
         // A cursor has the number of its page.
         let number_of_page = if search.after.is_some() { 1 } else { search.page.number() };
         let parameters = [
@@ -147,9 +152,11 @@ impl ListQuery {
             ("lengthMax", seconds(search.length_ms.max)),
             ("lengthMin", seconds(search.length_ms.min)),
             ("order", order.map(Cow::Borrowed)),
+            ("pack", published_in(SourceKind::BetaPack)),
             ("page", page(number_of_page, 1)),
             ("perPage", page(search.page.size(), PageRequest::DEFAULT_SIZE)),
             ("q", search.text.as_deref().map(Cow::Borrowed)),
+            ("set", published_in(SourceKind::AlphaSet)),
             ("sort", sort.map(Cow::Borrowed)),
             ("source", search.source.map(|source| Cow::Borrowed(source.as_str()))),
             ("view", (self.view != View::default()).then(|| Cow::Borrowed(self.view.as_str()))),
@@ -164,6 +171,7 @@ impl ListQuery {
         let keys = search.keys.iter().map(|keys| (Filter::Keys(keys), true));
         let others = [
             (Filter::Source, search.source.is_some()),
+            (Filter::PublishedIn, search.published_in.is_some()),
             (Filter::Creator, search.creator.is_some()),
             (Filter::Bpm, is_bounded(search.bpm)),
             (Filter::Length, is_bounded(search.length_ms)),
@@ -186,6 +194,7 @@ impl ListQuery {
                 search.keys = search.keys.iter().filter(|keys| *keys != removed).collect::<KeySet>();
             }
             Filter::Source => search.source = None,
+            Filter::PublishedIn => search.published_in = None,
             Filter::Creator => search.creator = None,
             Filter::Bpm => search.bpm = Bounds::default(),
             Filter::Length => search.length_ms = Bounds::default(),
@@ -297,10 +306,10 @@ mod tests {
     #[test]
     fn each_filter_can_be_removed() {
         let all = query(
-            "q=a&keys=4,7&source=alphaSet&creator=c&bpmMin=1&lengthMax=2&densityMin=3&page=5&sort=relevance",
+            "q=a&keys=4,7&source=alphaSet&set=5&creator=c&bpmMin=1&lengthMax=2&densityMin=3&page=5&sort=relevance",
         );
         let filters = all.filters();
-        assert_eq!(filters.len(), 8);
+        assert_eq!(filters.len(), 9);
         let rest = filters.iter().fold(all.clone(), |query, filter| query.without(*filter));
         assert_eq!(rest.path(), "/");
         assert!(!all.without(Filter::Text).query_string().contains("relevance"));

@@ -59,6 +59,8 @@ mod tests {
             artist: String::new(),
             creator: "ZoË".into(),
             difficulty: String::new(),
+            variant: None,
+            variant_version: None,
         }
     }
 

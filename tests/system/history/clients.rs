@@ -28,6 +28,8 @@ pub(crate) enum Target {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Request {
     Lookup(Chart),
+    /// A lookup with variants.
+    Variants(Chart),
     Rox(Chart),
     Preview(Chart),
     Detail(Set),
@@ -129,6 +131,7 @@ impl Request {
     fn path(&self, names: &Names) -> String {
         match self {
             Self::Lookup(chart) => format!("/api/charts/{}", names.hash(*chart)),
+            Self::Variants(chart) => format!("/api/charts/{}?include=variants", names.hash(*chart)),
             Self::Rox(chart) => format!("/api/charts/{}/rox", names.hash(*chart)),
             Self::Preview(chart) => format!("/api/charts/{}/preview", names.hash(*chart)),
             Self::Detail(set) => format!("/api/chartsets/{}", names.id(*set)),
@@ -164,7 +167,8 @@ impl Request {
         };
         let set = if few { *random.pick(&[0, 1, UNTOUCHED_SETS.start]) } else { random.below(SETS) };
         match random.below(20) {
-            0..=4 => Self::Lookup(chart),
+            0..=3 => Self::Lookup(chart),
+            4 => Self::Variants(chart),
             5 | 6 => Self::Rox(chart),
             7 => Self::Preview(chart),
             8..=10 => Self::Detail(set),

@@ -9,7 +9,9 @@ mod query_string;
 pub use changes::{CatalogueChanges, UnappliedChanges};
 pub use list_item::ListItem;
 pub use query::{After, Bounds, Direction, KeySet, ListPosition, PageRequest, SearchQuery, Sort, SortValue};
-pub use query_string::{MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, parse_integers, parse_query_string};
+pub use query_string::{
+    MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, parse_integers, parse_parameters, parse_query_string,
+};
 
 use async_trait::async_trait;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{ChartsetId, KeyCount, SourceKind, text};
+use crate::{ChartsetId, KeyCount, PublicSource, SourceKind, text};
 
 /// A query of the chartset list: filters, order and page. The default is the whole catalogue, newest first.
 ///
@@ -17,6 +17,8 @@ pub struct SearchQuery {
     pub keys: KeySet,
     /// Chartsets with this kind of source.
     pub source: Option<SourceKind>,
+    /// Chartsets that are published in this set or pack.
+    pub published_in: Option<PublicSource>,
     /// Part of the creator's name, case-insensitive. Trimmed, never empty.
     pub creator: Option<String>,
     /// Chartsets whose BPM range overlaps this range.

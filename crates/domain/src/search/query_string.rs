@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 
 use super::{After, Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort, cursor};
-use crate::KeyCount;
+use crate::{KeyCount, PublicSource, SourceKind, SourceRef};
 
 /// The maximum length of `q` and `creator`, in characters.
 pub const MAX_TEXT_CHARACTERS: usize = 200;
@@ -26,6 +26,8 @@ struct RawQuery<'a> {
     q: Option<Cow<'a, str>>,
     keys: Option<Cow<'a, str>>,
     source: Option<Cow<'a, str>>,
+    set: Option<Cow<'a, str>>,
+    pack: Option<Cow<'a, str>>,
     creator: Option<Cow<'a, str>>,
     bpm_min: Option<Cow<'a, str>>,
     bpm_max: Option<Cow<'a, str>>,
@@ -64,6 +66,7 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         text,
         keys: raw.keys.map(|value| keys(&value)).transpose()?.unwrap_or_default(),
         source: raw.source.map(|value| source(&value)).transpose()?,
+        published_in: published_in(raw.set.as_deref(), raw.pack.as_deref())?,
         creator: raw.creator.map(|value| self::text("creator", &value)).transpose()?,
         bpm: bounds(number, ("bpmMin", raw.bpm_min), ("bpmMax", raw.bpm_max))?,
         length_ms: bounds(milliseconds, ("lengthMin", raw.length_min), ("lengthMax", raw.length_max))?,
@@ -85,57 +88,96 @@ pub fn parse_integers<const N: usize>(
     parameters: [&'static str; N],
 ) -> Result<[Option<i64>; N], ParameterError> {
     let mut numbers = [None; N];
+    for ((number, value), parameter) in
+        numbers.iter_mut().zip(parse_parameters(query_string, parameters)?).zip(parameters)
+    {
+        *number = value.map(|value| integer(parameter, &value)).transpose()?;
+    }
+    Ok(numbers)
+}
+
+/// The values of parameters of another query string by the same rules, decoded and trimmed. Those that are
+/// absent or empty are `None`.
+///
+/// # Errors
+/// A parameter occurs twice or is not UTF-8.
+pub fn parse_parameters<'a, const N: usize>(
+    query_string: &'a str,
+    parameters: [&'static str; N],
+) -> Result<[Option<Cow<'a, str>>; N], ParameterError> {
+    let mut values = [const { None }; N];
     for pair in query_string.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        // No known parameter has a name that is not UTF-8.
         let Ok(name) = percent_decode_str(name).decode_utf8() else { continue };
         let Some(index) = parameters.iter().position(|parameter| *parameter == name) else { continue };
         let value = decode(parameters[index], value)?;
         if value.is_empty() {
             continue;
         }
-        if numbers[index].replace(integer(parameters[index], &value)?).is_some() {
+        if values[index].replace(value).is_some() {
             return Err(error(parameters[index], "occurs more than once"));
         }
     }
-    Ok(numbers)
+    Ok(values)
 }
 
 impl<'a> RawQuery<'a> {
-    fn split(query_string: &'a str) -> Result<Self, ParameterError> {
-        let mut raw = Self::default();
-        for pair in query_string.split('&') {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // No known parameter has a name that is not UTF-8.
-            let Ok(name) = percent_decode_str(name).decode_utf8() else { continue };
-            let Some((parameter, field)) = raw.field(&name) else { continue };
-            let value = decode(parameter, value)?;
-            if value.is_empty() {
-                continue;
-            }
-            if field.replace(value).is_some() {
-                return Err(error(parameter, "occurs more than once"));
-            }
-        }
-        Ok(raw)
-    }
+    const NAMES: [&'static str; 16] = [
+        "q",
+        "keys",
+        "source",
+        "set",
+        "pack",
+        "creator",
+        "bpmMin",
+        "bpmMax",
+        "lengthMin",
+        "lengthMax",
+        "densityMin",
+        "sort",
+        "order",
+        "page",
+        "perPage",
+        "after",
+    ];
 
-    fn field(&mut self, name: &str) -> Option<(&'static str, &mut Option<Cow<'a, str>>)> {
-        Some(match name {
-            "q" => ("q", &mut self.q),
-            "keys" => ("keys", &mut self.keys),
-            "source" => ("source", &mut self.source),
-            "creator" => ("creator", &mut self.creator),
-            "bpmMin" => ("bpmMin", &mut self.bpm_min),
-            "bpmMax" => ("bpmMax", &mut self.bpm_max),
-            "lengthMin" => ("lengthMin", &mut self.length_min),
-            "lengthMax" => ("lengthMax", &mut self.length_max),
-            "densityMin" => ("densityMin", &mut self.density_min),
-            "sort" => ("sort", &mut self.sort),
-            "order" => ("order", &mut self.order),
-            "page" => ("page", &mut self.page),
-            "perPage" => ("perPage", &mut self.per_page),
-            "after" => ("after", &mut self.after),
-            _ => return None,
+    fn split(query_string: &'a str) -> Result<Self, ParameterError> {
+        let [
+            q,
+            keys,
+            source,
+            set,
+            pack,
+            creator,
+            bpm_min,
+            bpm_max,
+            length_min,
+            length_max,
+            density_min,
+            sort,
+            order,
+            page,
+            per_page,
+            after,
+        ] = parse_parameters(query_string, Self::NAMES)?;
+        Ok(Self {
+            q,
+            keys,
+            source,
+            set,
+            pack,
+            creator,
+            bpm_min,
+            bpm_max,
+            length_min,
+            length_max,
+            density_min,
+            sort,
+            order,
+            page,
+            per_page,
+            after,
         })
     }
 }
@@ -175,8 +217,21 @@ fn keys(value: &str) -> Result<KeySet, ParameterError> {
         .collect()
 }
 
-fn source(value: &str) -> Result<crate::SourceKind, ParameterError> {
+fn source(value: &str) -> Result<SourceKind, ParameterError> {
     value.parse().map_err(|_| error("source", "accepts alphaSet or betaPack"))
+}
+
+fn published_in(set: Option<&str>, pack: Option<&str>) -> Result<Option<PublicSource>, ParameterError> {
+    let (parameter, kind, value) = match (set, pack) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => return Err(error("set", "must not be given with pack")),
+        (Some(set), None) => ("set", SourceKind::AlphaSet, set),
+        (None, Some(pack)) => ("pack", SourceKind::BetaPack, pack),
+    };
+    let number = value.parse().ok().filter(|_| value.bytes().all(|byte| byte.is_ascii_digit()));
+    let reference = number.and_then(SourceRef::from_number);
+    let reference = reference.ok_or_else(|| error(parameter, "accepts an id, as in ref of a source"))?;
+    Ok(Some(PublicSource { kind, reference }))
 }
 
 fn sort(value: &str) -> Result<Sort, ParameterError> {
@@ -259,7 +314,6 @@ fn integer(parameter: &'static str, value: &str) -> Result<i64, ParameterError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SourceKind;
 
     fn parsed(query_string: &str) -> SearchQuery {
         parse_query_string(query_string).unwrap_or_else(|error| panic!("{query_string}: {error}"))
@@ -283,6 +337,7 @@ mod tests {
             text: Some("a b 旋".into()),
             keys: [4, 7].into_iter().map(|keys| KeyCount::try_from(keys).unwrap()).collect(),
             source: Some(SourceKind::BetaPack),
+            published_in: None,
             creator: Some("Ann".into()),
             bpm: Bounds { min: Some(100.5), max: Some(200.0) },
             length_ms: Bounds { min: Some(60_000.0), max: Some(90_500.0) },
@@ -309,6 +364,24 @@ mod tests {
         assert_eq!(query.length_ms.min, Some(64_100.0));
         assert_eq!(query.density_min, Some(5e-324));
         assert_eq!(parsed("lengthMax=1e2147483647").length_ms.max, Some(MAX_NUMBER));
+    }
+
+    #[test]
+    fn published_source_is_a_set_or_a_pack() {
+        let published =
+            |query| parsed(query).published_in.map(|source| (source.kind, source.reference.to_string()));
+        assert_eq!(published("set=577617"), Some((SourceKind::AlphaSet, "577617".into())));
+        assert_eq!(published("pack=12&set="), Some((SourceKind::BetaPack, "12".into())));
+        for (query, parameter) in [
+            ("set=0", "set"),
+            ("set=-1", "set"),
+            ("set=%2B1", "set"),
+            ("set=99999999999", "set"),
+            ("pack=x", "pack"),
+            ("set=1&pack=1", "set"),
+        ] {
+            assert_eq!(parse_query_string(query).unwrap_err().parameter, parameter, "{query}");
+        }
     }
 
     #[test]

@@ -24,4 +24,5 @@ mod search_text;
 mod similar_charts;
 mod statements;
 mod support;
+mod variants;
 mod verification;

@@ -1,7 +1,7 @@
 //! Every filter, sort and page on three chartsets.
 
 use chart_index_domain::search::{Bounds, Direction, PageRequest, SearchQuery, Sort};
-use chart_index_domain::{ChartsetDraft, KeyCount, SourceKind};
+use chart_index_domain::{ChartsetDraft, KeyCount, PublicSource, SourceKind};
 
 use crate::support::{Catalogue, alpha, beta, chart, folder, ids};
 
@@ -51,11 +51,21 @@ fn from_source(kind: SourceKind) -> SearchQuery {
     SearchQuery { source: Some(kind), ..SearchQuery::default() }
 }
 
+fn published_in(source: PublicSource) -> SearchQuery {
+    SearchQuery { published_in: Some(source), ..SearchQuery::default() }
+}
+
 #[tokio::test]
 async fn filters_select_matching_sets() {
     let catalogue = three_sets().await;
     for (query, expected) in [
         (SearchQuery::default(), vec![1, 2, 3]),
+        (published_in(alpha(5)), vec![1]),
+        (published_in(beta(5)), vec![2]),
+        (published_in(beta(6)), vec![]),
+        (SearchQuery { text: Some("zoo".into()), ..published_in(beta(5)) }, vec![2]),
+        (SearchQuery { text: Some("elan".into()), ..published_in(beta(5)) }, vec![]),
+        (SearchQuery { keys: keys(&[7]).keys, ..published_in(alpha(5)) }, vec![]),
         (keys(&[4]), vec![1, 2]),
         (keys(&[7]), vec![2, 3]),
         (keys(&[4, 7]), vec![1, 2, 3]),

@@ -5,7 +5,7 @@ use std::mem;
 
 use anyhow::{Context, Result};
 use chart_index_chartfile::archive::EntryError;
-use chart_index_domain::{ChartDraft, KeyCount, NOTE_HASH_VERSION, NoteHash};
+use chart_index_domain::{ChartDraft, KeyCount, NOTE_HASH_VERSION, NoteHash, VARIANT_VERSION, Variant};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,12 +25,17 @@ struct ChartLine {
     file: String,
     hash: NoteHash,
     note_hash_version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variant: Option<Variant>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variant_version: Option<u8>,
     keys: KeyCount,
     title: String,
     artist: String,
     creator: String,
     difficulty: String,
-    /// The body of the chart lookup, if an instance is asked.
+    /// The body of the chart lookup, if an instance is asked. That of an unknown chart has the charts with its
+    /// variant.
     #[serde(skip_serializing_if = "Option::is_none")]
     lookup: Option<Value>,
 }
@@ -69,6 +74,8 @@ impl<'a, W: Write> Lines<'a, W> {
             file: file.to_owned(),
             hash: chart.hash,
             note_hash_version: NOTE_HASH_VERSION,
+            variant: chart.variant,
+            variant_version: chart.variant.map(|_| VARIANT_VERSION),
             keys: chart.numbers.keys,
             title: metadata.title,
             artist: metadata.artist,
@@ -111,6 +118,12 @@ impl<'a, W: Write> Lines<'a, W> {
             for (chart, item) in charts.iter_mut().zip(items) {
                 chart.lookup = Some(item);
             }
+            let mut unknown: Vec<_> = charts.into_iter().filter_map(ChartLine::unknown).collect();
+            let variants: Vec<_> = unknown.iter().map(|(chart, variant)| (chart.hash, *variant)).collect();
+            let items = instance.look_up_variants(&variants).await?;
+            for ((chart, _), item) in unknown.iter_mut().zip(items) {
+                chart.lookup = Some(item);
+            }
         }
         lines.iter().try_for_each(|line| self.write(line))
     }
@@ -120,6 +133,15 @@ impl<'a, W: Write> Lines<'a, W> {
             .map_err(std::io::Error::from)
             .context("cannot write the output")?;
         self.output.write_all(b"\n").context("cannot write the output")
+    }
+}
+
+impl ChartLine {
+    /// The chart with its variant, if the instance does not know the chart.
+    fn unknown(&mut self) -> Option<(&mut Self, Variant)> {
+        let is_unknown = self.lookup.as_ref().is_some_and(|lookup| lookup["status"] == "unknown");
+        let variant = self.variant.filter(|_| is_unknown)?;
+        Some((self, variant))
     }
 }
 

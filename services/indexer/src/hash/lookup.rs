@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use chart_index_domain::NoteHash;
+use chart_index_domain::{NoteHash, Variant};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode, Url};
 use serde::Deserialize;
@@ -13,8 +13,11 @@ use crate::instance::{Instance, failure, read_body};
 
 /// The maximum number of hashes in a batch lookup.
 pub(super) const MAX_HASHES: usize = 1_000;
+/// The maximum number of charts in a batch lookup with variants.
+const MAX_WITH_VARIANTS: usize = 100;
 
 const PATH: &str = "/api/charts/lookup";
+const PATH_WITH_VARIANTS: &str = "/api/charts/lookup?include=variants";
 /// The longest response that is read. A batch of known charts is about 1 MB.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The command fails if an instance asks for a longer pause.
@@ -43,9 +46,29 @@ impl Lookup {
         if hashes.is_empty() {
             return Ok(Vec::new());
         }
+        self.post(PATH, hashes, &json!({ "hashes": hashes })).await
+    }
+
+    /// The body of the lookup of each chart with the charts that have its variant, in their order.
+    ///
+    /// # Errors
+    /// As for [`look_up`](Self::look_up).
+    pub(super) async fn look_up_variants(&self, charts: &[(NoteHash, Variant)]) -> Result<Vec<Value>> {
+        let mut items = Vec::with_capacity(charts.len());
+        for charts in charts.chunks(MAX_WITH_VARIANTS) {
+            let hashes: Vec<NoteHash> = charts.iter().map(|(hash, _)| *hash).collect();
+            let charts: Vec<Value> =
+                charts.iter().map(|(hash, variant)| json!({ "hash": hash, "variant": variant })).collect();
+            items.extend(self.post(PATH_WITH_VARIANTS, &hashes, &json!({ "charts": charts })).await?);
+        }
+        Ok(items)
+    }
+
+    /// Posts a batch lookup for these hashes.
+    async fn post(&self, path: &str, hashes: &[NoteHash], batch: &Value) -> Result<Vec<Value>> {
         let request = async {
-            let request = self.0.request(Method::POST, PATH).header(CONTENT_TYPE, "application/json");
-            let response = self.0.send(request.body(json!({ "hashes": hashes }).to_string())).await?;
+            let request = self.0.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
+            let response = self.0.send(request.body(batch.to_string())).await?;
             match response.status() {
                 StatusCode::OK => {
                     read_body(response, MAX_BYTES).await?.context("the response has more than 16 MiB")
@@ -53,7 +76,7 @@ impl Lookup {
                 _ => Err(failure(response).await),
             }
         };
-        let endpoint = self.0.url(PATH);
+        let endpoint = self.0.url(path);
         let body = request.await.with_context(|| format!("cannot look up at {endpoint}"))?;
         parse(hashes, &body)
             .with_context(|| format!("the response of {endpoint} is not that of a chart index"))

@@ -86,6 +86,9 @@ fn explains(history: &History, state: &State, request: &Request, response: &Resp
     let status = response.status.as_u16();
     match request {
         Request::Lookup(chart) => is_lookup(history, state, *chart, json),
+        Request::Variants(chart) => {
+            is_lookup(history, state, *chart, json) && variants_are_known(history, state, json)
+        }
         Request::Batch(_) => panic!("its items are checked one by one"),
         Request::Rox(chart) if status == 200 => {
             states.may_be_known(state, *chart, true)
@@ -207,6 +210,15 @@ fn is_lookup(history: &History, state: &State, chart: Chart, json: &Value) -> bo
     })
 }
 
+/// Whether the charts with the same variant may be known.
+fn variants_are_known(history: &History, state: &State, json: &Value) -> bool {
+    let items = json["variants"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let hashes: Vec<_> = items.iter().filter_map(|item| item["hash"].as_str()).collect();
+    let may_be_listed = |chart: &Chart| history.states.may_be_known(state, *chart, true);
+    let listed = (0..CHARTS).filter(|chart| hashes.contains(&history.names.hash(*chart)));
+    hashes.len() == listed.filter(may_be_listed).count()
+}
+
 /// Says so if a response shows a chart or a set that has been removed for longer than its maximum age.
 pub(super) fn shows_removed(history: &History, exchange: &Exchange) -> Option<String> {
     let response = exchange.response.as_ref().ok()?;
@@ -214,7 +226,9 @@ pub(super) fn shows_removed(history: &History, exchange: &Exchange) -> Option<St
         return None;
     }
     let shown = match &exchange.request {
-        Request::Lookup(chart) if response.json()["status"] == "known" => vec![Entry::ChartRemoval(*chart)],
+        Request::Lookup(chart) | Request::Variants(chart) if response.json()["status"] == "known" => {
+            vec![Entry::ChartRemoval(*chart)]
+        }
         Request::Rox(chart) | Request::Preview(chart) | Request::ChartPage(chart) => {
             vec![Entry::ChartRemoval(*chart)]
         }

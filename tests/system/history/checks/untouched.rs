@@ -20,7 +20,9 @@ pub(super) fn lacks_untouched(history: &History, exchange: &Exchange) -> Option<
         matching.all(|set| body.contains(history.names.id(set)))
     };
     let is_found = match &exchange.request {
-        Request::Lookup(chart) => !UNTOUCHED_CHARTS.contains(chart) || response.json()["status"] == "known",
+        Request::Lookup(chart) | Request::Variants(chart) => {
+            !UNTOUCHED_CHARTS.contains(chart) || response.json()["status"] == "known"
+        }
         Request::Rox(chart) | Request::Preview(chart) | Request::ChartPage(chart) => {
             !UNTOUCHED_CHARTS.contains(chart) || status == 200
         }

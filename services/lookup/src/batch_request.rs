@@ -1,0 +1,188 @@
+//! The request of a batch lookup, and its items.
+
+use chart_index_domain::search::ParameterError;
+use chart_index_domain::{FileMd5, NoteHash, Variant};
+use chart_index_http::ApiError;
+use chart_index_store::ChartIdentifier;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The maximum number of charts in a request.
+const MAX_CHARTS: usize = 1_000;
+/// The maximum number of charts in a request for extension fields.
+const MAX_EXTENDED: usize = 100;
+
+/// The request body. Unknown fields are ignored.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = BatchLookupRequest)]
+pub(crate) struct BatchRequest {
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<NoteHash>>, nullable = false, min_items = 1, max_items = 1_000)]
+    hashes: Option<Vec<String>>,
+    #[serde(default)]
+    #[schema(nullable = false, min_items = 1, max_items = 1_000)]
+    charts: Option<Vec<ChartReference>>,
+}
+
+/// A chart by one of its identifiers.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChartReference {
+    #[schema(value_type = Option<NoteHash>, nullable = false)]
+    hash: Option<String>,
+    #[schema(value_type = Option<FileMd5>, nullable = false)]
+    md5: Option<String>,
+    #[schema(nullable = false, minimum = 1)]
+    alpha_beatmap_id: Option<u64>,
+    /// Used with `include=variants`.
+    #[schema(value_type = Option<Variant>, nullable = false)]
+    variant: Option<String>,
+}
+
+/// A parsed item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BatchItem {
+    pub(crate) subject: Subject,
+    pub(crate) variant: Option<Variant>,
+}
+
+/// What identifies the chart of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Hash(NoteHash),
+    Identifier(ChartIdentifier),
+}
+
+/// The first field of an item that was not requested by its hash.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum IdentifierField {
+    Md5(FileMd5),
+    AlphaBeatmapId(u64),
+}
+
+impl BatchRequest {
+    /// The items, in the order of the request: those of `hashes` first.
+    ///
+    /// # Errors
+    ///
+    /// There are none, or too many, or one of them is malformed.
+    pub(crate) fn items(&self, is_extended: bool) -> Result<Vec<BatchItem>, ApiError> {
+        let hashes = self.hashes.as_deref().unwrap_or_default();
+        let charts = self.charts.as_deref().unwrap_or_default();
+        let (count, limit) =
+            (hashes.len() + charts.len(), if is_extended { MAX_EXTENDED } else { MAX_CHARTS });
+        if count == 0 || count > limit {
+            let (parameter, what) =
+                if self.charts.is_some() { ("charts", "charts") } else { ("hashes", "hashes") };
+            let reason = format!("accepts 1 to {limit} {what}, not {count}");
+            return Err(ParameterError { parameter, reason: reason.into() }.into());
+        }
+        let of_hash = |(index, hash): (usize, &String)| {
+            let hash = hash.parse().map_err(|_| ApiError::MalformedHashAt { parameter: "hashes", index })?;
+            Ok(BatchItem { subject: Subject::Hash(hash), variant: None })
+        };
+        let of_chart = |(index, chart): (usize, &ChartReference)| {
+            chart.parse().map_err(|error| ApiError::BadElement { array: "charts", index, error })
+        };
+        let hashes = hashes.iter().enumerate().map(of_hash);
+        hashes.chain(charts.iter().enumerate().map(of_chart)).collect()
+    }
+}
+
+impl ChartReference {
+    fn parse(&self) -> Result<BatchItem, ParameterError> {
+        let error = |parameter, reason: &'static str| ParameterError { parameter, reason: reason.into() };
+        let hash = self.hash.as_ref().map(|hash| {
+            let hash = hash
+                .parse()
+                .map_err(|_| error("hash", "accepts exactly 64 lower-case hexadecimal characters"));
+            hash.map(Subject::Hash)
+        });
+        let md5 = self.md5.as_ref().map(|md5| {
+            let md5 =
+                md5.parse().map_err(|_| error("md5", "accepts exactly 32 lower-case hexadecimal characters"));
+            md5.map(|md5| Subject::Identifier(ChartIdentifier::Md5(md5)))
+        });
+        let id = self.alpha_beatmap_id.map(|id| Ok(Subject::Identifier(ChartIdentifier::AlphaBeatmapId(id))));
+        let mut subjects = [hash, md5, id].into_iter().flatten();
+        let (Some(subject), None) = (subjects.next(), subjects.next()) else {
+            return Err(error("hash", "is required, unless the chart has either md5 or alphaBeatmapId"));
+        };
+        let variant = self.variant.as_ref().map(|variant| variant.parse());
+        let reason = "accepts exactly 64 lower-case hexadecimal characters";
+        Ok(BatchItem {
+            subject: subject?,
+            variant: variant.transpose().map_err(|_| error("variant", reason))?,
+        })
+    }
+}
+
+impl From<ChartIdentifier> for IdentifierField {
+    fn from(identifier: ChartIdentifier) -> Self {
+        match identifier {
+            ChartIdentifier::Md5(md5) => Self::Md5(md5),
+            ChartIdentifier::AlphaBeatmapId(id) => Self::AlphaBeatmapId(id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(body: &str, is_extended: bool) -> Result<Vec<BatchItem>, ApiError> {
+        serde_json::from_str::<BatchRequest>(body).unwrap().items(is_extended)
+    }
+
+    #[test]
+    fn items_are_in_the_order_of_the_request() {
+        let (hash, md5, variant) = ("ab".repeat(32), "cd".repeat(16), "ef".repeat(32));
+        let body = format!(
+            r#"{{"hashes":["{hash}"],"charts":[{{"md5":"{md5}","other":1}},{{"alphaBeatmapId":7}},
+                 {{"hash":"{hash}","variant":"{variant}"}}]}}"#
+        );
+        let hash = Subject::Hash(NoteHash::from_bytes([0xab; 32]));
+        let md5 = Subject::Identifier(ChartIdentifier::Md5(FileMd5::from_bytes([0xcd; 16])));
+        let id = Subject::Identifier(ChartIdentifier::AlphaBeatmapId(7));
+        let variant = Some(Variant::from_bytes([0xef; 32]));
+        let expected = [(hash, None), (md5, None), (id, None), (hash, variant)];
+        assert_eq!(
+            items(&body, true).unwrap(),
+            expected.map(|(subject, variant)| BatchItem { subject, variant })
+        );
+    }
+
+    #[test]
+    fn errors_name_the_item_and_its_field() {
+        let hash = "ab".repeat(32);
+        let many = format!(r#"{{"hashes":[{}]}}"#, vec![format!("\"{hash}\""); 101].join(","));
+        for (body, is_extended, parameter) in [
+            ("{}", false, "hashes"),
+            (r#"{"charts":[]}"#, false, "charts"),
+            (many.as_str(), true, "hashes"),
+            (r#"{"hashes":["x"]}"#, false, "hashes[0]"),
+            (r#"{"charts":[{"hash":"x"}]}"#, false, "charts[0].hash"),
+            (r#"{"charts":[{"alphaBeatmapId":7},{"md5":"AB"}]}"#, false, "charts[1].md5"),
+            (r#"{"charts":[{"alphaBeatmapId":7,"variant":"x"}]}"#, false, "charts[0].variant"),
+            (r#"{"charts":[{}]}"#, false, "charts[0].hash"),
+            (
+                r#"{"charts":[{"alphaBeatmapId":7,"md5":"abababababababababababababababab"}]}"#,
+                false,
+                "charts[0].hash",
+            ),
+        ] {
+            let error = items(body, is_extended).unwrap_err();
+            let named = match error {
+                ApiError::BadParameter(error) => error.parameter.to_owned(),
+                ApiError::MalformedHashAt { parameter, index } => format!("{parameter}[{index}]"),
+                ApiError::BadElement { array, index, error } => {
+                    format!("{array}[{index}].{}", error.parameter)
+                }
+                other => panic!("{body}: {other:?}"),
+            };
+            assert_eq!(named, parameter, "{body}");
+        }
+        assert_eq!(items(&many, false).unwrap().len(), 101);
+    }
+}

@@ -1,0 +1,106 @@
+//! The parameters of lookups.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use chart_index_domain::search::{ParameterError, parse_parameters};
+use chart_index_domain::{NoteHash, Variant};
+use chart_index_http::{ApiError, HashParam, Include, PathParam};
+
+/// Extracts the parameters of a chart lookup.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChartParams {
+    pub(crate) hash: NoteHash,
+    pub(crate) query: IncludeParams,
+}
+
+/// The parameters in a query string.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct IncludeParams {
+    pub(crate) include: Include,
+    /// The variant of a chart whose hash may be unknown.
+    pub(crate) variant: Option<Variant>,
+}
+
+/// Extracts the variant in a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VariantParam(pub(crate) Variant);
+
+impl<S: Sync> FromRequestParts<S> for ChartParams {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let HashParam(hash) = HashParam::from_request_parts(parts, state).await?;
+        Ok(Self { hash, query: IncludeParams::parse(parts.uri.query().unwrap_or_default())? })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for IncludeParams {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        Ok(Self::parse(parts.uri.query().unwrap_or_default())?)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for VariantParam {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let PathParam(text) = PathParam::from_request_parts(parts, state).await?;
+        Ok(Self(parse_variant(&text)?))
+    }
+}
+
+impl IncludeParams {
+    /// Parses a query string, by the rules of lists.
+    fn parse(query_string: &str) -> Result<Self, ParameterError> {
+        if query_string.is_empty() {
+            return Ok(Self::default());
+        }
+        let [include, variant] = parse_parameters(query_string, ["include", "variant"])?;
+        Ok(Self {
+            include: include.map(|value| Include::parse(&value)).transpose()?.unwrap_or_default(),
+            variant: variant.map(|value| parse_variant(&value)).transpose()?,
+        })
+    }
+}
+
+fn parse_variant(text: &str) -> Result<Variant, ParameterError> {
+    const REASON: &str = "accepts exactly 64 lower-case hexadecimal characters";
+    text.parse().map_err(|_| ParameterError { parameter: "variant", reason: REASON.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn include_and_variant_are_parsed() {
+        let digits = "ab".repeat(32);
+        let variant = Some(Variant::from_bytes([0xab; 32]));
+        for (query, include, expected) in [
+            (String::new(), false, None),
+            ("include=&variant=&x=1".into(), false, None),
+            ("include=variants".into(), true, None),
+            (format!("include=variants&variant={digits}"), true, variant),
+            (format!("variant={digits}"), false, variant),
+        ] {
+            let parsed = IncludeParams::parse(&query).unwrap();
+            assert_eq!((parsed.include.variants, parsed.variant), (include, expected), "{query}");
+        }
+    }
+
+    #[test]
+    fn malformed_parameters_are_named() {
+        let upper = format!("variant={}", "AB".repeat(32));
+        for (query, parameter) in [
+            ("include=all", "include"),
+            ("include=variants&include=variants", "include"),
+            ("include=%FF", "include"),
+            ("variant=ab", "variant"),
+            (&upper, "variant"),
+        ] {
+            assert_eq!(IncludeParams::parse(query).unwrap_err().parameter, parameter, "{query}");
+        }
+    }
+}

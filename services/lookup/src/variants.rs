@@ -1,0 +1,81 @@
+//! Charts with the same variant: `GET /api/variants/{variant}`, and `include=variants` of lookups (docs/api.md,
+//! "Variants").
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use chart_index_cache::{CacheKey, CachedResponse};
+use chart_index_domain::{NoteHash, ReadError, Variant};
+use chart_index_http::openapi::Conditional;
+use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimited, RequestHeaders, Resource, TextBody};
+use chart_index_store::{ChartVariants, VariantRequest};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
+
+use crate::LookupState;
+use crate::lookup_body::{LookupBody, VariantChartsBody};
+use crate::openapi::{VariantParameter, VariantResponses};
+use crate::parameters::VariantParam;
+
+/// `GET /api/variants/{variant}`. A variant that no chart has is 200 without items.
+#[utoipa::path(
+    get,
+    path = "/api/variants/{variant}",
+    operation_id = "listVariantCharts",
+    tag = "Charts",
+    params(VariantParameter, Conditional),
+    responses(VariantResponses),
+    extensions(("x-extension" = json!(true)))
+)]
+pub(crate) async fn variant_charts(
+    State(state): State<Arc<LookupState>>,
+    RateLimited(check, VariantParam(variant)): RateLimited<VariantParam>,
+    headers: RequestHeaders,
+) -> Result<Response, ApiError> {
+    let key = CacheKey::extended(&[b"variant ", &variant.as_bytes()[..]].concat());
+    let fill = {
+        let state = Arc::clone(&state);
+        async move || {
+            let found = find(&state, VariantRequest { hash: None, variant: Some(variant) }).await?;
+            Ok::<_, ReadError>(TextBody::json(&VariantChartsBody::new(variant, &found))?.into_cached())
+        }
+    };
+    let body = state.cache.read_text(check, key, &headers, fill).await?;
+    let body = body.ok_or(ApiError::NotFound(Resource::Endpoint))?;
+    Ok(body.into_response(&headers, CachePolicy::Lookup, MediaType::Json))
+}
+
+/// The key of a lookup with its variants. Single lookups and batches share it.
+pub(crate) fn lookup_key(request: &VariantRequest) -> CacheKey {
+    let hash = request.hash.as_ref().map(NoteHash::as_bytes);
+    let variant = request.variant.as_ref().map(Variant::as_bytes);
+    let mut name = b"lookup".to_vec();
+    for part in [hash, variant] {
+        name.push(u8::from(part.is_some()));
+        name.extend_from_slice(part.map_or(&[], |bytes| &bytes[..]));
+    }
+    CacheKey::extended(&name)
+}
+
+/// The response to a lookup with its variants.
+pub(crate) fn response(request: &VariantRequest, found: &ChartVariants) -> Result<CachedResponse, ReadError> {
+    Ok(TextBody::json(&LookupBody::with_variants(request.hash, found))?.into_cached())
+}
+
+/// Finds variants on the background runtime: comparing the times of 21 long charts takes milliseconds.
+pub(crate) async fn find(
+    state: &Arc<LookupState>,
+    request: VariantRequest,
+) -> Result<ChartVariants, ReadError> {
+    let read = {
+        let state = Arc::clone(state);
+        async move { state.store.chart_variants(&[request]).await }
+    };
+    let read = AbortOnDropHandle::new(state.background.spawn(read.in_current_span()));
+    let found = read.await.map_err(|error| ReadError::Failed {
+        operation: "find variants of charts",
+        source: error.into(),
+    })??;
+    Ok(found.into_iter().next().unwrap_or_default())
+}

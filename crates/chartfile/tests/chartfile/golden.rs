@@ -1,7 +1,8 @@
-//! The published test vectors of the note hash, `golden/note_hash_v1.json`.
+//! The published test vectors of the note hash and the variant, `golden/note_hash_v1.json` and
+//! `golden/variant_v1.json`.
 
 use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
-use chart_index_domain::NOTE_HASH_VERSION;
+use chart_index_domain::{KeyCount, NOTE_HASH_VERSION, Rows, VARIANT_VERSION};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -112,4 +113,43 @@ fn documented_example_is_right() {
     ];
     let bytes = CanonicalNotes::new(4, &notes).expect("a valid chart").canonical_bytes();
     assert_eq!(hex(&bytes), concat!("04", "000000000000", "f40100000201e8030000"));
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct VariantGolden {
+    variant_version: u8,
+    vectors: Vec<VariantVector>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct VariantVector {
+    name: String,
+    keys: u8,
+    /// Start in milliseconds, column.
+    notes: Vec<(u32, u8)>,
+    rows_hex: String,
+    /// Of the rows, also of too few.
+    digest: String,
+    variant: Option<String>,
+}
+
+#[test]
+fn every_vector_of_a_variant_is_reproduced() {
+    let golden: VariantGolden =
+        serde_json::from_str(include_str!("../../golden/variant_v1.json")).expect("well-formed vectors");
+    assert_eq!(golden.variant_version, VARIANT_VERSION);
+    assert!(golden.vectors.len() > 10);
+    for VariantVector { name, keys, notes, rows_hex, digest, variant } in golden.vectors {
+        let rows = Rows::new(KeyCount::try_from(keys).expect("a key count"), notes.iter().copied());
+        assert_eq!(hex(&rows.canonical_bytes()), format!("01{keys:02x}{rows_hex}"), "{name}");
+        assert_eq!(blake3::hash(&rows.canonical_bytes()).to_hex().as_str(), digest, "{name}");
+        assert!(variant.as_ref().is_none_or(|variant| *variant == digest), "{name}");
+        let timed =
+            |&(start_ms, column)| TimedNote { start_us: i64::from(start_ms) * 1000, column, end_us: None };
+        let canonical = CanonicalNotes::new(keys, &notes.iter().map(timed).collect::<Vec<_>>());
+        let computed = canonical.expect("a valid chart").variant();
+        assert_eq!(computed.map(|variant| variant.to_string()), variant, "{name}");
+    }
 }

@@ -10,14 +10,14 @@ use chart_index_domain::{InvalidKeyCount, NoteHash};
 use crate::support::{chart_files, decode_file, workspace_root};
 
 /// The folder of real charts.
-fn corpus() -> PathBuf {
+pub(crate) fn corpus() -> PathBuf {
     let root =
         env::var_os("CHARTS_DIR").map_or_else(|| workspace_root().join("../shared/charts"), PathBuf::from);
     assert!(root.is_dir(), "no charts at {}", root.display());
     root
 }
 
-fn must_be_refused(path: &Path) -> bool {
+pub(crate) fn must_be_refused(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "no id - to be refused")
 }
 

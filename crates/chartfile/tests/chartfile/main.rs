@@ -7,7 +7,9 @@
     reason = "test files are easiest to read when each line is formatted in place"
 )]
 
+mod aliases;
 mod archives;
+mod conversions;
 mod corpus;
 mod encodings;
 mod formats;

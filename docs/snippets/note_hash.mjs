@@ -1,4 +1,4 @@
-// Computes note hashes: node note_hash.mjs vectors.json   (/docs/note-hash/vectors.json)
+// Computes note hashes or variants: node note_hash.mjs vectors.json   (/docs/note-hash/vectors.json)
 import { readFileSync } from "node:fs";
 
 // BLAKE3 without its key and derivation modes: https://github.com/BLAKE3-team/BLAKE3-specs
@@ -49,21 +49,30 @@ function blake3(data, chunk = 0, root = ROOT) {
   return compress(IV, children, 0, 64, PARENT | root);
 }
 
-/** The note hash of notes with times in microseconds; a tap has no end. */
-function noteHash(keys, notes) {
+function digest(data) {
+  const words = new DataView(new ArrayBuffer(32));
+  blake3(data).forEach((word, i) => words.setInt32(4 * i, word, true));
+  return Array.from(new Uint8Array(words.buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The ordered [start, column, kind, end] in milliseconds of notes in microseconds; a tap has no end. */
+function canonical(notes) {
   const first = Math.min(...notes.map((note) => note.startUs));
   const milliseconds = (time) => Math.floor((time - first + 500) / 1000);
-  const canonical = notes.map(({ startUs, column, endUs }) => {
+  const ordered = notes.map(({ startUs, column, endUs }) => {
     const [start, end] = [milliseconds(startUs), milliseconds(endUs ?? startUs)];
     const isLong = end > start; // a long note whose end is not after its start is a tap
     return [start, column, isLong ? 1 : 0, isLong ? end : 0];
   });
-  canonical.sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3]);
+  return ordered.sort((a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3]);
+}
 
+/** The note hash of canonical notes. */
+function noteHash(keys, notes) {
   const data = new DataView(new ArrayBuffer(1 + 10 * notes.length));
   data.setUint8(0, keys);
   let length = 1;
-  for (const [start, column, isLong, end] of canonical) {
+  for (const [start, column, isLong, end] of notes) {
     data.setUint32(length, start, true);
     data.setUint8(length + 4, column);
     data.setUint8(length + 5, isLong);
@@ -73,11 +82,24 @@ function noteHash(keys, notes) {
       length += 4;
     }
   }
-  const digest = new DataView(new ArrayBuffer(32));
-  blake3(new Uint8Array(data.buffer, 0, length)).forEach((word, i) => digest.setInt32(4 * i, word, true));
-  return Array.from(new Uint8Array(digest.buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return digest(new Uint8Array(data.buffer, 0, length));
 }
 
-for (const { keys, notes, name } of JSON.parse(readFileSync(process.argv[2], "utf8")).vectors) {
-  console.log(noteHash(keys, notes), name);
+/** The variant of canonical notes, of which start and column count; null for too few or too similar rows. */
+function variant(keys, notes) {
+  const rows = [];
+  let previous = -Infinity;
+  for (const [start, column] of notes) {
+    if (start - previous > 3) rows.push(0);
+    rows[rows.length - 1] |= 1 << column;
+    previous = start;
+  }
+  const windows = new Set(rows.slice(3).map((_, i) => rows.slice(i, i + 4).join()));
+  return rows.length < 32 || windows.size < 16 ? null : digest(Uint8Array.from([1, keys, ...rows]));
+}
+
+const { variantVersion, vectors } = JSON.parse(readFileSync(process.argv[2], "utf8"));
+for (const { keys, notes, name } of vectors) {
+  // The notes of a vector of a variant are [start, column] in milliseconds.
+  console.log(variantVersion ? variant(keys, notes) ?? "none" : noteHash(keys, canonical(notes)), name);
 }

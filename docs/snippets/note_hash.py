@@ -1,4 +1,4 @@
-"""Computes note hashes: python3 note_hash.py vectors.json   (/docs/note-hash/vectors.json)"""
+"""Computes note hashes or variants: python3 note_hash.py vectors.json   (/docs/note-hash/vectors.json)"""
 
 import json
 import struct
@@ -47,26 +47,58 @@ def blake3(data, chunk=0, root=ROOT):
     return compress(IV, children, 0, 64, PARENT | root)
 
 
-def note_hash(keys, notes):
-    """The note hash of (start, column, end) in microseconds; the end of a tap is None."""
+def digest(data):
+    return struct.pack("<8I", *blake3(data)).hex()
+
+
+def canonical(notes):
+    """The ordered (start, column, kind, end) in milliseconds of (start, column, end) in microseconds.
+
+    The end of a tap is None, and becomes 0.
+    """
     first = min(start for start, _, _ in notes)
 
     def milliseconds(time):
         return (time - first + 500) // 1000
 
-    canonical = []
+    ordered = []
     for start, column, end in notes:
         start, end = milliseconds(start), milliseconds(start if end is None else end)
         is_long = end > start  # a long note whose end is not after its start is a tap
-        canonical.append((start, column, int(is_long), end if is_long else 0))
+        ordered.append((start, column, int(is_long), end if is_long else 0))
+    return sorted(ordered)
+
+
+def note_hash(keys, notes):
+    """The note hash of canonical notes."""
     data = bytes([keys])
-    for start, column, is_long, end in sorted(canonical):
+    for start, column, is_long, end in notes:
         data += struct.pack("<IBB", start, column, is_long) + (struct.pack("<I", end) if is_long else b"")
-    return struct.pack("<8I", *blake3(data)).hex()
+    return digest(data)
+
+
+def variant(keys, notes):
+    """The variant of canonical notes, of which start and column count; None for too few or too similar rows."""
+    rows, previous = bytearray(), None
+    for start, column, *_ in notes:
+        if previous is not None and start - previous <= 3:
+            rows[-1] |= 1 << column
+        else:
+            rows.append(1 << column)
+        previous = start
+    windows = {bytes(rows[i:i + 4]) for i in range(len(rows) - 3)}
+    if len(rows) < 32 or len(windows) < 16:
+        return None
+    return digest(bytes([1, keys]) + rows)
 
 
 if __name__ == "__main__":
     with open(sys.argv[1], encoding="utf-8") as file:
-        for vector in json.load(file)["vectors"]:
-            notes = [(note["startUs"], note["column"], note.get("endUs")) for note in vector["notes"]]
-            print(note_hash(vector["keys"], notes), vector["name"])
+        document = json.load(file)
+    for vector in document["vectors"]:
+        keys, notes = vector["keys"], vector["notes"]
+        if "variantVersion" in document:  # notes are [start, column] in milliseconds
+            print(variant(keys, notes) or "none", vector["name"])
+        else:
+            notes = [(note["startUs"], note["column"], note.get("endUs")) for note in notes]
+            print(note_hash(keys, canonical(notes)), vector["name"])

@@ -171,6 +171,25 @@ fn note_hashes_are_those_of_the_vectors() {
     }
 }
 
+#[test]
+fn variants_are_those_of_the_vectors() {
+    let golden = "crates/chartfile/golden/variant_v1.json";
+    let document: Value = serde_json::from_str(&read(golden)).expect("JSON");
+    let line = |vector: &Value| {
+        let variant = vector["variant"].as_str().unwrap_or("none");
+        format!("{variant} {}\n", vector["name"].as_str().expect("a name"))
+    };
+    let expected: String = document["vectors"].as_array().expect("vectors").iter().map(line).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["note_hash.py", "note_hash.mjs"] {
+        let output = command(name, folder.path())
+            .arg(workspace_root().join(golden))
+            .output()
+            .expect("the interpreter is installed");
+        assert_eq!(succeeded(name, &output), expected, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn quick_start_runs() {
     let (_database, service) = serve_samples(&[]).await;

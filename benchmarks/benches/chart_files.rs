@@ -1,8 +1,11 @@
-//! Measures the decoding of chart files by format, and the note hash: `cargo bench -p chart-index-chartfile`.
+//! Measures the decoding of chart files by format, the note hash and the variant:
+//! `cargo bench -p chart-index-benchmarks --bench chart_files`.
 //!
 //! The files are the largest of each format in `samples/`. `decode` is what the ingest of a new chart does,
 //! `decode_stored` that of a chart whose ROX file is stored already, `inspect_rox` the verification of a stored
 //! ROX file. `note_hash` sorts, encodes and hashes generated notes, of which a chart has 500 to 5,000.
+//! `variant` computes those of all charts of a library, of `CHARTS_DIR` if it is set, otherwise of `samples/`:
+//! its elements are charts.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -12,7 +15,9 @@ use std::time::Duration;
 
 use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
 use chart_index_chartfile::{ChartFormat, decode, decode_skipping_stored_rox, inspect_rox};
+use chart_index_tests::{real_charts, samples};
 use criterion::{BenchmarkId, Criterion, Throughput};
+use serde_json::Value;
 
 const FILES: [(&str, &str); 4] = [
     ("osu", "alpha/900101 Paper Lanterns - Harbour Lights/4K tin owl's Expert (tin owl).osu"),
@@ -30,6 +35,7 @@ fn main() {
         .configure_from_args();
     files(&mut criterion);
     note_hash(&mut criterion);
+    variant(&mut criterion);
     criterion.final_summary();
 }
 
@@ -73,4 +79,45 @@ fn note(number: u16) -> TimedNote {
     let start_us = i64::from(number) * 125_000;
     let end_us = number.is_multiple_of(4).then_some(start_us + 400_000);
     TimedNote { start_us, column: u8::try_from(number * 5 % 7).unwrap(), end_us }
+}
+
+fn variant(criterion: &mut Criterion) {
+    let charts = canonical_charts();
+    let mut group = criterion.benchmark_group("variant");
+    group.throughput(Throughput::Elements(charts.len() as u64));
+    group.bench_function("library", |bencher| {
+        bencher.iter(|| charts.iter().filter_map(|notes| black_box(notes).variant()).count());
+    });
+    group.finish();
+}
+
+/// The notes of all charts of a library.
+fn canonical_charts() -> Vec<CanonicalNotes> {
+    let library = if std::env::var_os("CHARTS_DIR").is_some() { real_charts() } else { samples() };
+    let mut charts = Vec::new();
+    for file in walkdir::WalkDir::new(library).sort_by_file_name() {
+        let file = file.unwrap();
+        let Some(format) = ChartFormat::from_path(file.path().to_str().unwrap()) else { continue };
+        // Libraries contain files without charts.
+        let Ok(decoded) = decode(format, &std::fs::read(file.path()).unwrap()) else { continue };
+        charts.extend(decoded.charts.into_iter().map(|chart| from_preview(&chart.preview.unwrap().json)));
+    }
+    charts
+}
+
+/// The notes of a chart whose preview this is (docs/formats/preview.md).
+fn from_preview(json: &[u8]) -> CanonicalNotes {
+    let preview: Value = serde_json::from_slice(json).unwrap();
+    let mut notes = Vec::new();
+    for (column, numbers) in (0..).zip(preview["columns"].as_array().unwrap()) {
+        let mut start_us = 0;
+        for number in numbers.as_array().unwrap().iter().map(|number| number.as_i64().unwrap()) {
+            // A negative number is the length of the long note before it.
+            if number >= 0 {
+                start_us += number * 1000;
+                notes.push(TimedNote { start_us, column, end_us: None });
+            }
+        }
+    }
+    CanonicalNotes::new(u8::try_from(preview["keys"].as_u64().unwrap()).unwrap(), &notes).unwrap()
 }

@@ -86,8 +86,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Groups notes, each as its start in milliseconds and its column, in the order of their starts. Columns are
-    /// below the key count.
+    /// Groups notes, each as its start in milliseconds and its column, in the order of their starts. Columns
+    /// are below the key count.
     #[must_use]
     pub fn new(keys: KeyCount, notes: impl IntoIterator<Item = (u32, u8)>) -> Self {
         let (mut columns, mut starts_ms) = (Vec::new(), Vec::new());

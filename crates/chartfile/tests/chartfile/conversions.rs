@@ -1,5 +1,5 @@
-//! Conversions of a chart keep its variant (docs/formats/variant.md): simulated ones, and those of the decoder's
-//! own writers. Both for the samples, and for real charts where there are some.
+//! Conversions of a chart keep its variant (docs/formats/variant.md): simulated ones, and those of the
+//! decoder's own writers. Both for the samples, and for real charts where there are some.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;

@@ -198,6 +198,7 @@ async fn verify_finds_inconsistent_rows() {
     for (damage, finding) in [
         ("UPDATE charts SET note_hash_version = 2", "its note hash has version 2"),
         ("UPDATE charts SET rox_bytes = rox_bytes + 1", "rox_bytes"),
+        ("UPDATE charts SET variant = decode(repeat('00', 32), 'hex')", "its variant differs"),
         (swap.as_str(), hash.as_str()),
         ("UPDATE chartsets SET bpm_max = 1000", "bpm_max"),
     ] {

@@ -186,7 +186,8 @@ fn urls(base: &str, charts: &[&str], chartsets: &[&str]) -> Vec<String> {
     };
     let of_chartset =
         |id: &&str| ["api/chartsets", "go/chartset", "chartsets"].map(|path| format!("/{path}/{id}"));
-    let shared = ["/api/changes?*", "/api/exports/*"].map(str::to_owned);
+    let shared = ["/api/changes?*", "/api/exports/*", "/api/charts/*?include=*", "/api/variants/*"];
+    let shared = shared.map(str::to_owned);
     let paths = charts.iter().flat_map(of_chart).chain(chartsets.iter().flat_map(of_chartset)).chain(shared);
     let mut urls: Vec<String> = paths.map(|path| format!("{base}{path}")).collect();
     urls.sort();

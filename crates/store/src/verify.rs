@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use chart_index_domain::{ChartNumbers, ChartPreview, ChartsetId, NoteHash};
+use chart_index_domain::{ChartNumbers, ChartPreview, ChartsetId, NoteHash, Variant};
 use sqlx::{Connection, PgConnection};
 
 use crate::derive::{ChartsetRow, derive_columns};
@@ -22,6 +22,8 @@ pub struct StoredChart {
     pub note_hash_version: u32,
     /// The numbers in responses, which must be those of the ROX file.
     pub numbers: ChartNumbers,
+    /// The variant, which must be that of the ROX file.
+    pub variant: Option<Variant>,
     /// The size of the ROX file in responses (`roxBytes`).
     pub rox_bytes: u64,
     /// Its ROX file; empty if it is missing.
@@ -89,7 +91,7 @@ impl Store {
             "SELECT ",
             chart_columns!(),
             // Not a join: PostgreSQL would merge both tables, and read all files below the page.
-            ", chart.density_curve, chart.note_hash_version,
+            ", chart.density_curve, chart.variant, chart.note_hash_version,
              coalesce((SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash), '') AS rox,
              (SELECT preview.json FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_json
              FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
@@ -165,6 +167,7 @@ impl StoredChartRow {
             hash: self.chart.hash()?,
             note_hash_version: u32::try_from(self.note_hash_version).map_err(corrupt)?,
             numbers: self.chart.numbers()?,
+            variant: self.chart.variant()?,
             rox_bytes: self.chart.rox_bytes()?,
             rox: self.rox,
             preview: preview.map(|(curve, json)| ChartPreview { curve, json }),

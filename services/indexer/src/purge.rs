@@ -11,8 +11,8 @@ use reqwest::Url;
 
 use crate::instance::parse_base;
 
-/// What may show any entry, and is cached for a day or longer. A `*` stands for anything.
-const SHARED: [&str; 2] = ["/api/changes?*", "/api/exports/*"];
+/// What may show any entry, and is cached for five minutes or longer. A `*` stands for anything.
+const SHARED: [&str; 4] = ["/api/changes?*", "/api/exports/*", "/api/charts/*?include=*", "/api/variants/*"];
 
 /// How to purge caches.
 #[derive(Debug, Args)]

@@ -94,12 +94,15 @@ fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
 }
 
 fn verify_content(chart: &StoredChart, content: &RoxContent, findings: &mut Findings) -> Result<()> {
-    let StoredChart { hash, numbers, preview, .. } = chart;
+    let StoredChart { hash, numbers, variant, preview, .. } = chart;
     if content.numbers != *numbers {
         findings.add(format_args!(
             "chart {hash}: its numbers are {numbers:?}, but its ROX file has {:?}",
             content.numbers
         ))?;
+    }
+    if content.variant != *variant {
+        findings.add(format_args!("chart {hash}: its variant differs from that of its ROX file"))?;
     }
     match preview {
         None => findings.without_preview += 1,

@@ -146,6 +146,7 @@ async fn every_route_is_limited() {
         "/docs/openapi.json",
         "/docs/{format}",
         "/docs/note-hash/vectors.json",
+        "/docs/variant/vectors.json",
         "/problems/{slug}",
     ];
     let queries = ["/api/chartsets?bpmMin=x", "/api/changes?after=x"];

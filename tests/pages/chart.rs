@@ -52,6 +52,24 @@ async fn similar_charts_are_linked() {
 }
 
 #[tokio::test]
+async fn conversions_are_linked_with_their_rate() {
+    let library = Library::new();
+    let at_rate = |percent: i64| {
+        let note = |i: i64| (12_500 * i / percent, u8::try_from((i * i + i / 3 + i / 8) % 5).unwrap(), None);
+        ChartSpec { keys: 5, notes: (0..64).map(note).collect(), ..ChartSpec::default() }
+    };
+    let original = library.osu("alpha/1 set/a.osu", at_rate(100)).note_hash();
+    let faster = library.osu("beta/3 pack/song/b.osu", at_rate(125)).note_hash();
+    let site = Site::new(&library).await;
+    let html = site.html(&format!("/charts/{original}")).await;
+    let also = between(&html, "<h2>Also as</h2>", "</ul>");
+    assert_eq!(links(also, "/charts/"), [format!("/charts/{faster}")]);
+    assert!(also.contains(", 1.25x, in Beta pack 3</li>"), "{also}");
+    let html = site.html(&format!("/charts/{faster}")).await;
+    assert!(between(&html, "<h2>Also as</h2>", "</ul>").contains(", 0.8x, in Alpha set 1</li>"), "{html}");
+}
+
+#[tokio::test]
 async fn removed_chart_is_404_and_not_indexed() {
     let library = Library::new();
     let hash = library.osu("alpha/1 set/a.osu", ChartSpec::numbered(1)).note_hash();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, FileAliases, NoteHash};
+use chart_index_domain::{ChartDraft, ChartNumbers, ChartsetDraft, ChartsetId, NoteHash};
 use sqlx::Connection;
 
 use crate::column_values::parse_chartset_id;
@@ -140,16 +140,13 @@ impl Store {
 
     /// Stores the aliases in these drafts of stored chartsets that are not stored yet.
     async fn add_aliases(&self, drafts: &[&ChartsetDraft]) -> Result<(), StoreError> {
-        let charts = || {
-            let charts = drafts.iter().flat_map(|draft| draft.charts.iter().map(|chart| (draft.id, chart)));
-            charts.filter(|(_, chart)| chart.aliases != FileAliases::default())
-        };
-        if charts().next().is_none() {
+        if drafts.is_empty() {
             return Ok(());
         }
         self.run_once("store aliases", |mut connection| async move {
-            let charts = charts().map(|(id, chart)| (id, chart.hash, &chart.aliases));
-            sql::insert_aliases(&mut connection, charts).await
+            let charts = drafts.iter().flat_map(|draft| draft.charts.iter().map(|chart| (draft.id, chart)));
+            sql::insert_aliases(&mut connection, charts.map(|(id, chart)| (id, chart.hash, &chart.aliases)))
+                .await
         })
         .await
     }

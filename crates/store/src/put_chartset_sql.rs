@@ -372,8 +372,12 @@ pub(crate) async fn insert_aliases<'a>(
     charts: impl Iterator<Item = (ChartsetId, NoteHash, &'a FileAliases)>,
 ) -> Result<(), sqlx::Error> {
     static STATEMENT: OnceLock<String> = OnceLock::new();
+    let charts: Vec<_> = charts.filter(|(.., aliases)| **aliases != FileAliases::default()).collect();
+    if charts.is_empty() {
+        return Ok(());
+    }
     let mut parameters = Parameters::default();
-    let alias = alias_columns(&mut parameters, charts);
+    let alias = alias_columns(&mut parameters, charts.into_iter());
     let statement = STATEMENT.get_or_init(|| {
         format!(
             "INSERT INTO chart_aliases ({}) SELECT {} FROM {} ON CONFLICT DO NOTHING",

@@ -1,6 +1,6 @@
 //! The JSON bodies of lookups (docs/api.md, "Chart lookup" and "Variants").
 
-use chart_index_domain::{Chart, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming};
+use chart_index_domain::{Chart, FileMd5, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming};
 use chart_index_store::{ChartVariant, ChartVariants, KnownChart};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,9 +13,9 @@ const TTL_MS: u32 = 300_000;
 #[schema(as = ChartLookup)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LookupBody<'a> {
-    /// Only missing in an item of a batch whose chart was not requested by its hash and is unknown.
+    /// `None` only in an item of a batch whose chart was not requested by its hash and is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(value_type = NoteHash)]
     chart_hash: Option<NoteHash>,
     #[schema(inline)]
     status: Status,
@@ -26,8 +26,13 @@ pub(crate) struct LookupBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     chart: Option<&'a Chart>,
-    #[serde(flatten)]
-    variants: Option<VariantFields<'a>>,
+    /// Only with `include=variants`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, max_items = 20, extensions(("x-extension" = json!(true))))]
+    variants: Option<Vec<VariantBody<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
+    variants_total: Option<u64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -37,14 +42,29 @@ enum Status {
     Unknown,
 }
 
-/// The fields of `include=variants`.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct VariantFields<'a> {
-    #[schema(max_items = 20, extensions(("x-extension" = json!(true))))]
-    variants: Vec<VariantBody<'a>>,
-    #[schema(extensions(("x-extension" = json!(true))))]
-    variants_total: u64,
+/// An item of a batch lookup, for its schema: the body of a lookup, which begins with the identifier of a chart
+/// that was not requested by its hash.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a schema")]
+#[schema(as = BatchLookupItem, rename_all = "camelCase")]
+pub(crate) struct BatchItem {
+    #[schema(nullable = false)]
+    md5: Option<FileMd5>,
+    #[schema(nullable = false)]
+    alpha_beatmap_id: Option<u64>,
+    #[schema(nullable = false)]
+    chart_hash: Option<NoteHash>,
+    #[schema(inline)]
+    status: Status,
+    #[schema(nullable = false)]
+    sources: Option<Vec<Source>>,
+    ttl_ms: u32,
+    #[schema(nullable = false)]
+    chart: Option<Chart>,
+    #[schema(nullable = false, max_items = 20)]
+    variants: Option<Vec<VariantBody<'static>>>,
+    #[schema(nullable = false)]
+    variants_total: Option<u64>,
 }
 
 /// The body of the charts of a variant.
@@ -81,30 +101,27 @@ pub(crate) struct VariantBody<'a> {
 impl<'a> LookupBody<'a> {
     /// The body of a lookup without extension fields.
     pub(crate) fn new(hash: NoteHash, known: Option<&'a KnownChart>) -> Self {
-        Self::of(Some(hash), known, None)
+        Self::of(Some(hash), known)
     }
 
     /// The body of a lookup with `include=variants`.
     pub(crate) fn with_variants(hash: Option<NoteHash>, found: &'a ChartVariants) -> Self {
-        let variants = VariantFields { variants: variants(found), variants_total: found.total };
-        Self::of(hash, found.known.as_ref(), Some(variants))
+        let (variants, variants_total) = (Some(variants(found)), Some(found.total));
+        Self { variants, variants_total, ..Self::of(hash, found.known.as_ref()) }
     }
 
     /// The body of a lookup of a chart that is unknown and has no known hash.
     pub(crate) const fn unidentified() -> Self {
-        Self::of(None, None, None)
+        Self::of(None, None)
     }
 
-    const fn of(
-        chart_hash: Option<NoteHash>,
-        known: Option<&'a KnownChart>,
-        variants: Option<VariantFields<'a>>,
-    ) -> Self {
+    const fn of(chart_hash: Option<NoteHash>, known: Option<&'a KnownChart>) -> Self {
         let (status, sources, chart) = match known {
             Some(known) => (Status::Known, Some(known.sources.as_slice()), Some(&known.chart)),
             None => (Status::Unknown, None, None),
         };
-        Self { chart_hash, status, sources, ttl_ms: TTL_MS, chart, variants }
+        let (variants, variants_total) = (None, None);
+        Self { chart_hash, status, sources, ttl_ms: TTL_MS, chart, variants, variants_total }
     }
 }
 

@@ -13,7 +13,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Required, Schema};
 use utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 
-use crate::lookup_body::{LookupBody, VariantChartsBody};
+use crate::lookup_body::{BatchItem, LookupBody, VariantChartsBody};
 
 pub(crate) struct ChartResponses;
 
@@ -144,5 +144,5 @@ impl IntoResponses for BatchResponses {
 pub(crate) struct BatchBody {
     #[expect(dead_code, reason = "a field of the schema")]
     #[schema(min_items = 1, max_items = 1_000)]
-    items: Vec<LookupBody<'static>>,
+    items: Vec<BatchItem>,
 }

@@ -93,6 +93,7 @@ async fn docs_lead_from_old_anchors_to_the_documents_of_formats() {
     for (old, new) in [
         ("note-hash", "/docs/note-hash"),
         ("local-files", "/docs/note-hash#local-files"),
+        ("variant", "/docs/variant"),
         ("mirrors", "/docs/change-feed#mirrors"),
         ("chart-numbers", "/docs/records#chart-numbers"),
         ("chartsets-and-ids", "/docs/records#chartsets-and-ids"),

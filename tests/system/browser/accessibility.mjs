@@ -32,6 +32,7 @@ const PAGES = {
   "about": "/about",
   "API": "/docs",
   "note hash": "/docs/note-hash",
+  "variant": "/docs/variant",
   "records": "/docs/records",
   "ROX files": "/docs/rox",
   "preview format": "/docs/preview",

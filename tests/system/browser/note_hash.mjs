@@ -1,5 +1,5 @@
-// blake3.js, note_hash.js and chart_files.js: BLAKE3, the test vectors of note hash and preview, and files
-// compared with the indexer.
+// blake3.js, note_hash.js and chart_files.js: BLAKE3, the test vectors of note hash, variant and preview, and
+// files compared with the indexer.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { test } from "node:test";
 
 import { blake3 } from "../../../services/pages/assets/blake3.js";
 import { hashChartFile } from "../../../services/pages/assets/chart_files.js";
-import { canonicalBytes, hashCanonicalNotes, hashOfTimedNotes } from "../../../services/pages/assets/note_hash.js";
+import { canonicalBytes, hashCanonicalNotes, hashOfTimedNotes, variantOf } from "../../../services/pages/assets/note_hash.js";
 import { canonicalNotes, decode } from "../../../services/pages/assets/preview_notes.js";
 
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
@@ -48,9 +48,19 @@ const golden = JSON.parse(readFileSync(vectorsFile));
 test("test vectors of the note hash are reproduced", () => {
   assert.ok(golden.vectors.length > 10);
   for (const { name, keys, notes, canonicalHex, hash } of golden.vectors) {
-    assert.deepEqual(hashOfTimedNotes(keys, notes), { hash, keys }, name);
+    assert.equal(hashOfTimedNotes(keys, notes).hash, hash, name);
     const bytes = Buffer.from(canonicalHex, "hex");
     assert.equal(hex(blake3(bytes)), hash, name);
+  }
+});
+
+const variantsFile = new URL("../../../crates/chartfile/golden/variant_v1.json", import.meta.url);
+
+test("test vectors of the variant are reproduced", () => {
+  const { vectors } = JSON.parse(readFileSync(variantsFile));
+  assert.ok(vectors.some(({ variant }) => variant) && vectors.some(({ variant }) => !variant));
+  for (const { name, keys, notes, variant } of vectors) {
+    assert.equal(variantOf(keys, notes) ?? null, variant, name);
   }
 });
 
@@ -80,10 +90,11 @@ test("other files are not told", () => {
 test("hashes are those of the indexer", { skip: !process.env.NOTE_HASH_INDEXED && "no indexer" }, () => {
   const indexed = JSON.parse(readFileSync(process.env.NOTE_HASH_INDEXED));
   const [untold, told] = [[], []];
-  for (const [file, hash] of Object.entries(indexed)) {
+  for (const [file, hashes] of Object.entries(indexed)) {
+    const [hash, variant] = hashes ?? [];
     const outcome = hashChartFile(file, readFileSync(path.join(process.env.NOTE_HASH_FILES, file)));
     assert.ok(outcome.hash || outcome.cannotTell, file);
-    if (outcome.hash && hash) assert.equal(outcome.hash, hash, file);
+    if (outcome.hash && hash) assert.deepEqual([outcome.hash, outcome.variant ?? null], [hash, variant], file);
     if (outcome.hash && !hash) told.push(file);
     if (!outcome.hash && hash) untold.push(`${file}: ${outcome.cannotTell}`);
   }

@@ -1,5 +1,5 @@
-//! `services/pages/assets/chart_files.js` gives the note hashes of the indexer: for samples, real charts, and
-//! files with random changes.
+//! `services/pages/assets/chart_files.js` gives the note hashes and variants of the indexer: for samples, real
+//! charts, and files with random changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -78,20 +78,25 @@ impl Files {
         self.count += 1;
     }
 
-    /// The note hash of each file by its path; `null` for a refused one.
-    async fn indexed(&self) -> BTreeMap<String, Option<String>> {
+    /// The note hash and the variant of each file by its path; `null` for a refused one.
+    async fn indexed(&self) -> BTreeMap<String, Option<(String, Option<String>)>> {
         let database = TestDatabase::create().await;
         indexer(database.url(), &["migrate"]).succeeded();
         indexer(database.url(), &["ingest", &self.library.argument()]).succeeded();
         let rows = database.psql(
-            "SELECT path || '|' || encode(chart_hash, 'hex') FROM chartset_charts JOIN chartsets ON id = chartset_id",
+            "SELECT path || '|' || encode(hash, 'hex') || ' ' || coalesce(encode(variant, 'hex'), '')
+             FROM chartset_charts JOIN chartsets ON id = chartset_id JOIN charts ON hash = chart_hash",
         );
         let mut hashes: BTreeMap<&str, &str> = rows.lines().filter_map(|row| row.rsplit_once('|')).collect();
         let files = chart_files(&self.library.root());
         let hash_of = |file: &PathBuf| {
             let path = file.strip_prefix(self.library.root()).unwrap();
             let folder = path.parent().unwrap().to_str().unwrap();
-            (path.to_str().unwrap().to_owned(), hashes.remove(folder).map(str::to_owned))
+            let hashes = hashes.remove(folder).map(|hashes| {
+                let (hash, variant) = hashes.split_once(' ').unwrap();
+                (hash.to_owned(), Some(variant.to_owned()).filter(|variant| !variant.is_empty()))
+            });
+            (path.to_str().unwrap().to_owned(), hashes)
         };
         let indexed: BTreeMap<_, _> = files.iter().map(hash_of).collect();
         assert!(hashes.is_empty(), "no such files: {hashes:?}");

@@ -56,7 +56,7 @@ impl Site {
             run(&["sync"]);
         }
         let service = serve(&database, &servers, &[]);
-        let limited_lookups = serve(&database, &servers, &[("RATE_LIMIT_BULK", "1")]);
+        let limited_lookups = serve(&database, &servers, &[("RATE_LIMIT_BULK", "2")]);
         let servers = Arc::new(servers);
         Self { service, limited_pages, limited_lookups, servers, _database: database, library, long_chart }
     }

@@ -69,6 +69,25 @@ journey("other files are listed with their names", async (user, page) => {
   await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
 }, { modes: ["mouse", "keyboard"] });
 
+/** The sample at 1.1 times its rate, as converters round it. */
+const faster = path.join(folder, "faster.osu");
+const [head, notes] = readFileSync(sample, "utf8").split("[HitObjects]");
+const rate = (time) => Math.round(Number(time) / 1.1);
+const rated = notes.replace(/^(\d+,\d+),(\d+),(\d+,\d+),(\d+)(:.*)?$/gm, (_, place, start, kind, end, rest = "") =>
+  `${place},${rate(start)},${kind},${rate(end)}${rest}`);
+writeFileSync(faster, `${head}[HitObjects]${rated}`);
+
+journey("a converted file leads to the chart that it was made from", async (user, page) => {
+  for (const files of [[faster], [faster, unreadable]]) {
+    await page.goto(LIST);
+    await choose(user, page, files);
+    const link = page.locator("#which-chart").getByRole("link", { name: /Harbour Lights \[4K Hard\]/ });
+    await link.waitFor();
+    await user.activate(link);
+    await page.waitForURL(/\/charts\/[0-9a-f]{64}$/);
+  }
+}, { modes: ["mouse", "keyboard"] });
+
 pageTest("a file can be dropped anywhere", {}, async (page) => {
   await page.goto(LIST);
   const transfer = await page.evaluateHandle((text) => {
@@ -92,7 +111,7 @@ function variant(number) {
 pageTest("of many files only those that may be known are looked up", {}, async (page) => {
   const lookedUp = [];
   page.on("request", (request) => {
-    if (request.method() === "POST") lookedUp.push(...JSON.parse(request.postData()).hashes);
+    if (request.method() === "POST") lookedUp.push(...(JSON.parse(request.postData()).hashes ?? []));
   });
   const files = Array.from({ length: 120 }, (_, number) => variant(number));
   files.push({ name: "sample.osu", mimeType: "", buffer: readFileSync(sample) });
@@ -112,7 +131,7 @@ pageTest("of many files only those that may be known are looked up", {}, async (
   await page.locator("#which-chart ul li").last().getByRole("link").waitFor();
 });
 
-/** `limitedLookups` allows one batch lookup in a minute. */
+/** `limitedLookups` allows two batch lookups in a minute: for the hashes of a folder, and for its variants. */
 const limited = { base: site.limitedLookups, expected: [/status of 429/] };
 
 pageTest("a folder waits where look-ups are limited", limited, async (page) => {
@@ -125,14 +144,14 @@ pageTest("a folder waits where look-ups are limited", limited, async (page) => {
   await input(page).setInputFiles(files);
   await until(async () => /continues in \d+ seconds/.test(await result(page).textContent()), "a countdown");
   const lookUps = [];
-  await page.route("**/api/charts/lookup", (route) => {
-    const { hashes } = JSON.parse(route.request().postData());
-    lookUps.push(hashes);
-    return route.fulfill({ json: { items: hashes.map((chartHash) => ({ chartHash, status: "unknown" })) } });
+  await page.route("**/api/charts/lookup*", (route) => {
+    const { hashes, charts } = JSON.parse(route.request().postData());
+    const asked = hashes ?? charts.map(({ hash }) => hash);
+    lookUps.push(asked);
+    return route.fulfill({ json: { items: asked.map((chartHash) => ({ chartHash, status: "unknown" })) } });
   });
   assert.equal(lookUps.length, 0, "nothing is asked while it waits");
   await page.clock.runFor(61_000);
   await until(done, "the rest");
-  assert.equal(lookUps.length, 1);
-  assert.equal(lookUps[0].length, 5);
+  assert.deepEqual(lookUps.map((asked) => asked.length), [5, 5], "by their hashes, then by their variants");
 });

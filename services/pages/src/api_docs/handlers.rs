@@ -23,6 +23,7 @@ pub(crate) struct ApiDocs {
     /// The documents of docs/formats, by the last segments of their paths.
     formats: BTreeMap<&'static str, TextBody>,
     vectors: TextBody,
+    variant_vectors: TextBody,
     /// By the last segment of the problem type.
     problems: BTreeMap<&'static str, TextBody>,
 }
@@ -44,6 +45,7 @@ impl ApiDocs {
             openapi: TextBody::new(serde_json::to_vec(&document).unwrap_or_default()),
             formats: documents.into_iter().filter_map(format).collect(),
             vectors: TextBody::new(note_hash_vectors::VECTORS),
+            variant_vectors: TextBody::new(note_hash_vectors::VARIANT_VECTORS),
             problems: ErrorType::ALL.iter().copied().map(problem).collect(),
             pages,
         }
@@ -90,6 +92,11 @@ pub(crate) async fn format(
 /// `GET /docs/note-hash/vectors.json`.
 pub(crate) async fn vectors(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
     docs.vectors.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
+}
+
+/// `GET /docs/variant/vectors.json`.
+pub(crate) async fn variant_vectors(State(docs): State<Arc<ApiDocs>>, headers: RequestHeaders) -> Response {
+    docs.variant_vectors.clone().into_response(&headers, CachePolicy::Page, MediaType::Json)
 }
 
 /// `GET /problems/{slug}`: what the `type` of an error resolves to.

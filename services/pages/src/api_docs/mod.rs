@@ -32,6 +32,7 @@ pub(crate) fn routes(state: &Arc<PagesState>) -> Routes {
         .route(Group::Page, "/docs/openapi.json", get(handlers::openapi))
         .route(Group::Page, "/docs/{format}", get(handlers::format))
         .route(Group::Page, "/docs/note-hash/vectors.json", get(handlers::vectors))
+        .route(Group::Page, "/docs/variant/vectors.json", get(handlers::variant_vectors))
         .route(Group::Page, "/problems/{slug}", get(handlers::problem))
         .with_state(Arc::new(ApiDocs::new(Arc::clone(state))))
 }

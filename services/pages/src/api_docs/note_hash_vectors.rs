@@ -1,4 +1,5 @@
-//! The test vectors of the note hash: as JSON, and as tables on `/docs/note-hash`.
+//! The test vectors of the note hash: as JSON, and as tables on `/docs/note-hash`. Those of the variant are
+//! only JSON.
 
 use askama::Template;
 use serde::Deserialize;
@@ -8,6 +9,9 @@ use crate::render::render;
 
 /// The golden file: the body of `/docs/note-hash/vectors.json`.
 pub(crate) const VECTORS: &str = include_str!("../../../../crates/chartfile/golden/note_hash_v1.json");
+
+/// The golden file of the variant: the body of `/docs/variant/vectors.json`.
+pub(crate) const VARIANT_VECTORS: &str = include_str!("../../../../crates/chartfile/golden/variant_v1.json");
 
 /// The section of docs/formats/note-hash.md with vectors.
 pub(crate) const SECTION: &str = "Test vectors";

@@ -11,12 +11,16 @@ use utoipa::openapi::{Array, RefOr};
 use super::reference::{self, Example, Row, Section};
 
 /// The sections whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 18] = [
-    ("ChartLookup", &["Chart lookup"]),
+const FIELDS: [(&str, &[&str]); 22] = [
+    ("ChartLookup", &["Chart lookup", "Variants"]),
     ("Chart", &["Chart"]),
     ("ChartPreview", &["Preview"]),
     ("BatchLookupRequest", &["Batch lookup"]),
     ("BatchLookup", &["Batch lookup"]),
+    ("BatchLookupItem", &["Batch lookup", "Chart lookup", "Variants"]),
+    ("ChartReference", &["Batch lookup"]),
+    ("ChartVariant", &["Variants"]),
+    ("VariantCharts", &["Variants"]),
     ("Changes", &["Changes"]),
     ("Change", &["Change"]),
     ("ChartsetList", &["Chartset list"]),

@@ -38,12 +38,17 @@ macro_rules! source {
     };
 }
 
-const SOURCES: [Source; 8] = [
+const SOURCES: [Source; 9] = [
     source!("api.md", "/docs", "The API of the chart index: operations, errors, limits, examples"),
     source!(
         "formats/note-hash.md",
         "/docs/note-hash",
         "How to compute the note hash of a chart, with test vectors"
+    ),
+    source!(
+        "formats/variant.md",
+        "/docs/variant",
+        "How to compute the variant of a chart, with test vectors"
     ),
     source!(
         "formats/records.md",
@@ -93,8 +98,10 @@ impl Document {
 
 /// Where a link of the document with this page leads to, if its target is on a page.
 fn page_target(target: &str, own_path: &str) -> Option<String> {
-    if target.ends_with("/note_hash_v1.json") {
-        return Some("/docs/note-hash/vectors.json".to_owned());
+    for (file, page) in [("/note_hash_v1.json", "/docs/note-hash"), ("/variant_v1.json", "/docs/variant")] {
+        if target.ends_with(file) {
+            return Some(format!("{page}/vectors.json"));
+        }
     }
     let (file, anchor) = target.split_at(target.find('#').unwrap_or(target.len()));
     let name = |path: &str| path.rsplit('/').next().map(str::to_owned);

@@ -77,6 +77,7 @@ async fn invalid_requests_are_4xx() {
         ("{\"hashes\":[1]}".to_owned(), 400, Some("malformed-body"), None),
         ("{\"hash\":[]}".to_owned(), 400, Some("bad-parameter"), Some("hashes")),
         ("{\"charts\":[1]}".to_owned(), 400, Some("malformed-body"), None),
+        ("{\"charts\":[[\"x\"]]}".to_owned(), 400, Some("malformed-body"), None),
         ("[]".to_owned(), 400, Some("malformed-body"), None),
         ("{\"hashes\":[".to_owned(), 400, Some("malformed-body"), None),
         (String::new(), 400, Some("malformed-body"), None),

@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use crate::LookupState;
 use crate::batch_request::{BatchItem, BatchRequest, IdentifierField, Subject};
+use crate::json_object::JsonObject;
 use crate::lookup_body::LookupBody;
 use crate::openapi::{BatchParameters, BatchResponses};
 use crate::parameters::IncludeParams;
@@ -34,7 +35,7 @@ pub(crate) async fn charts(
     State(state): State<Arc<LookupState>>,
     query: IncludeParams,
     headers: RequestHeaders,
-    JsonRequest(request): JsonRequest<BatchRequest>,
+    JsonRequest(JsonObject(request)): JsonRequest<JsonObject<BatchRequest>>,
 ) -> Result<Response, ApiError> {
     let has_variants = query.include.variants;
     let items = request.items(has_variants)?;

@@ -7,6 +7,8 @@ use chart_index_store::ChartIdentifier;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::json_object::JsonObject;
+
 /// The maximum number of charts in a request.
 const MAX_CHARTS: usize = 1_000;
 /// The maximum number of charts in a request for extension fields.
@@ -20,8 +22,8 @@ pub(crate) struct BatchRequest {
     #[schema(value_type = Option<Vec<NoteHash>>, nullable = false, min_items = 1, max_items = 1_000)]
     hashes: Option<Vec<String>>,
     #[serde(default)]
-    #[schema(nullable = false, min_items = 1, max_items = 1_000)]
-    charts: Option<Vec<ChartReference>>,
+    #[schema(value_type = Option<Vec<ChartReference>>, nullable = false, min_items = 1, max_items = 1_000)]
+    charts: Option<Vec<JsonObject<ChartReference>>>,
 }
 
 /// A chart by one of its identifiers.
@@ -82,7 +84,7 @@ impl BatchRequest {
             let hash = hash.parse().map_err(|_| ApiError::MalformedHashAt { parameter: "hashes", index })?;
             Ok(BatchItem { subject: Subject::Hash(hash), variant: None })
         };
-        let of_chart = |(index, chart): (usize, &ChartReference)| {
+        let of_chart = |(index, JsonObject(chart)): (usize, &JsonObject<ChartReference>)| {
             chart.parse().map_err(|error| ApiError::BadElement { array: "charts", index, error })
         };
         let hashes = hashes.iter().enumerate().map(of_hash);

@@ -3,6 +3,7 @@
 mod batch_lookup;
 mod batch_request;
 mod handlers;
+mod json_object;
 mod lookup_body;
 mod openapi;
 mod parameters;

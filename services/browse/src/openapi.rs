@@ -120,7 +120,7 @@ fn text() -> ObjectBuilder {
 
 /// The id of a set or pack.
 fn reference() -> ObjectBuilder {
-    string().pattern(Some("^0*[1-9][0-9]{0,9}$"))
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).maximum(Some(i32::MAX))
 }
 
 fn choice<const N: usize>(values: [&'static str; N]) -> ObjectBuilder {

@@ -1,10 +1,12 @@
 //! The request of a batch lookup, and its items.
 
+use std::str::FromStr;
+
 use chart_index_domain::search::ParameterError;
 use chart_index_domain::{FileMd5, NoteHash, Variant};
 use chart_index_http::ApiError;
 use chart_index_store::ChartIdentifier;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use crate::json_object::JsonObject;
@@ -13,32 +15,43 @@ use crate::json_object::JsonObject;
 const MAX_CHARTS: usize = 1_000;
 /// The maximum number of charts in a request for extension fields.
 const MAX_EXTENDED: usize = 100;
+/// The greatest id of a chart that the first game has: a larger one is no id.
+const MAX_BEATMAP_ID: u64 = i32::MAX as u64;
 
 /// The request body. Unknown fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = BatchLookupRequest)]
 pub(crate) struct BatchRequest {
     #[serde(default)]
-    #[schema(value_type = Option<Vec<NoteHash>>, nullable = false, min_items = 1, max_items = 1_000)]
-    hashes: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<NoteHash>>, nullable = false, max_items = 1_000)]
+    hashes: Vec<String>,
     #[serde(default)]
-    #[schema(value_type = Option<Vec<ChartReference>>, nullable = false, min_items = 1, max_items = 1_000)]
-    charts: Option<Vec<JsonObject<ChartReference>>>,
+    #[schema(value_type = Option<Vec<ChartReference>>, nullable = false, max_items = 1_000)]
+    charts: Vec<JsonObject<ChartReference>>,
 }
 
 /// A chart by one of its identifiers.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChartReference {
+    #[serde(default, deserialize_with = "not_null")]
     #[schema(value_type = Option<NoteHash>, nullable = false)]
     hash: Option<String>,
+    #[serde(default, deserialize_with = "not_null")]
     #[schema(value_type = Option<FileMd5>, nullable = false)]
     md5: Option<String>,
-    #[schema(nullable = false, minimum = 1)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(nullable = false, minimum = 1, maximum = 2_147_483_647)]
     alpha_beatmap_id: Option<u64>,
     /// Used with `include=variants`.
+    #[serde(default, deserialize_with = "not_null")]
     #[schema(value_type = Option<Variant>, nullable = false)]
     variant: Option<String>,
+}
+
+/// Reads the value of a field that is present.
+fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// A parsed item.
@@ -70,14 +83,12 @@ impl BatchRequest {
     ///
     /// There are none, or too many, or one of them is malformed.
     pub(crate) fn items(&self, is_extended: bool) -> Result<Vec<BatchItem>, ApiError> {
-        let hashes = self.hashes.as_deref().unwrap_or_default();
-        let charts = self.charts.as_deref().unwrap_or_default();
-        let (count, limit) =
-            (hashes.len() + charts.len(), if is_extended { MAX_EXTENDED } else { MAX_CHARTS });
+        let Self { hashes, charts } = self;
+        let limit = if is_extended { MAX_EXTENDED } else { MAX_CHARTS };
+        let count = hashes.len() + charts.len();
         if count == 0 || count > limit {
-            let (parameter, what) =
-                if self.charts.is_some() { ("charts", "charts") } else { ("hashes", "hashes") };
-            let reason = format!("accepts 1 to {limit} {what}, not {count}");
+            let parameter = if charts.is_empty() { "hashes" } else { "charts" };
+            let reason = format!("a request has 1 to {limit} charts, not {count}");
             return Err(ParameterError { parameter, reason: reason.into() }.into());
         }
         let of_hash = |(index, hash): (usize, &String)| {
@@ -94,30 +105,31 @@ impl BatchRequest {
 
 impl ChartReference {
     fn parse(&self) -> Result<BatchItem, ParameterError> {
-        let error = |parameter, reason: &'static str| ParameterError { parameter, reason: reason.into() };
-        let hash = self.hash.as_ref().map(|hash| {
-            let hash = hash
-                .parse()
-                .map_err(|_| error("hash", "accepts exactly 64 lower-case hexadecimal characters"));
-            hash.map(Subject::Hash)
+        let hash = self.hash.as_ref().map(|hash| parse("hash", hash).map(Subject::Hash));
+        let md5 = self.md5.as_ref().map(|md5| parse("md5", md5).map(ChartIdentifier::Md5));
+        let id = self.alpha_beatmap_id.map(|id| match id {
+            1..=MAX_BEATMAP_ID => Ok(ChartIdentifier::AlphaBeatmapId(id)),
+            _ => Err(error("alphaBeatmapId", format!("accepts 1 to {MAX_BEATMAP_ID}"))),
         });
-        let md5 = self.md5.as_ref().map(|md5| {
-            let md5 =
-                md5.parse().map_err(|_| error("md5", "accepts exactly 32 lower-case hexadecimal characters"));
-            md5.map(|md5| Subject::Identifier(ChartIdentifier::Md5(md5)))
-        });
-        let id = self.alpha_beatmap_id.map(|id| Ok(Subject::Identifier(ChartIdentifier::AlphaBeatmapId(id))));
-        let mut subjects = [hash, md5, id].into_iter().flatten();
+        let identifiers = [md5, id].into_iter().flatten();
+        let mut subjects = hash.into_iter().chain(identifiers.map(|parsed| parsed.map(Subject::Identifier)));
         let (Some(subject), None) = (subjects.next(), subjects.next()) else {
-            return Err(error("hash", "is required, unless the chart has either md5 or alphaBeatmapId"));
+            return Err(error("hash", "a chart has one of hash, md5 and alphaBeatmapId".to_owned()));
         };
-        let variant = self.variant.as_ref().map(|variant| variant.parse());
-        let reason = "accepts exactly 64 lower-case hexadecimal characters";
-        Ok(BatchItem {
-            subject: subject?,
-            variant: variant.transpose().map_err(|_| error("variant", reason))?,
-        })
+        let variant = self.variant.as_ref().map(|variant| parse("variant", variant)).transpose();
+        Ok(BatchItem { subject: subject?, variant: variant? })
     }
+}
+
+fn parse<T>(parameter: &'static str, text: &str) -> Result<T, ParameterError>
+where
+    T: FromStr<Err: ToString>,
+{
+    text.parse().map_err(|malformed: T::Err| error(parameter, malformed.to_string()))
+}
+
+fn error(parameter: &'static str, reason: String) -> ParameterError {
+    ParameterError { parameter, reason: reason.into() }
 }
 
 impl From<ChartIdentifier> for IdentifierField {
@@ -161,7 +173,8 @@ mod tests {
         let many = format!(r#"{{"hashes":[{}]}}"#, vec![format!("\"{hash}\""); 101].join(","));
         for (body, is_extended, parameter) in [
             ("{}", false, "hashes"),
-            (r#"{"charts":[]}"#, false, "charts"),
+            (r#"{"charts":[]}"#, false, "hashes"),
+            (r#"{"charts":[{"alphaBeatmapId":0}]}"#, false, "charts[0].alphaBeatmapId"),
             (many.as_str(), true, "hashes"),
             (r#"{"hashes":["x"]}"#, false, "hashes[0]"),
             (r#"{"charts":[{"hash":"x"}]}"#, false, "charts[0].hash"),

@@ -40,7 +40,9 @@ pub(crate) struct LookupParameters;
 
 impl IntoParams for LookupParameters {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let variant = query("variant", Variant::schema()).extensions(Some(extension()));
+        // An empty value counts as absent.
+        let variant = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^([0-9a-f]{64})?$"));
+        let variant = query("variant", variant.into()).extensions(Some(extension()));
         vec![include_parameter(), variant.build()]
     }
 }

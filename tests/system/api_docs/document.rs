@@ -146,10 +146,12 @@ async fn list_parameters_are_those_of_the_service() {
         assert_eq!((twice.status.as_u16(), problem["parameter"].as_str()), (400, Some(*name)), "{problem}");
     }
     let parsed = read("crates/domain/src/search/query_string.rs");
-    let parsed = parsed.split("=> (\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let parsed = parsed.split_once("const NAMES").expect("the names").1.split(';').nth(1).unwrap_or_default();
+    let parsed = parsed.split('"').skip(1).step_by(2);
     assert_eq!(parsed.collect::<Vec<_>>(), names, "the parameters that are parsed");
     let reference = read("docs/api.md");
-    let table = reference.split_once("| Parameter | Accepts | Default |\n").expect("the table").1;
+    let section = reference.split_once("\n## Chartset list\n").expect("the section").1;
+    let table = section.split_once("| Parameter | Accepts | Default |\n").expect("the table").1;
     let rows = table.lines().take_while(|line| line.starts_with('|')).skip(1);
     let documented: Vec<&str> = rows
         .flat_map(|row| row.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2))

@@ -88,8 +88,17 @@ fn known_requests(filter: &str) -> Vec<Requests> {
         of_export("/api/exports/{name}/chartsets.ndjson.zst"),
         of_export("/api/exports/{name}/rox.tar"),
         changes,
+        Requests {
+            path: "/api/variants/{variant}",
+            success: format!("/api/variants/{VARIANT}"),
+            bad: "/api/variants/x".to_owned(),
+            missing: None,
+        },
     ]
 }
+
+/// The variant of the chart with the hash of these tests.
+const VARIANT: &str = "8a665c6e346d5a595e966275751b720f4c8d61d0fdcf43f9c7a77c5094ea1670";
 
 /// The name that the export of the samples gets here.
 const EXPORT: &str = "20261122T182049Z-1";

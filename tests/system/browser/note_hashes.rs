@@ -84,7 +84,7 @@ impl Files {
         indexer(database.url(), &["migrate"]).succeeded();
         indexer(database.url(), &["ingest", &self.library.argument()]).succeeded();
         let rows = database.psql(
-            "SELECT path || '|' || encode(hash, 'hex') || ' ' || coalesce(encode(variant, 'hex'), '')
+            "SELECT path || '|' || encode(hash, 'hex') || ' ' || coalesce(encode(variant, 'hex'), '-')
              FROM chartset_charts JOIN chartsets ON id = chartset_id JOIN charts ON hash = chart_hash",
         );
         let mut hashes: BTreeMap<&str, &str> = rows.lines().filter_map(|row| row.rsplit_once('|')).collect();
@@ -94,7 +94,7 @@ impl Files {
             let folder = path.parent().unwrap().to_str().unwrap();
             let hashes = hashes.remove(folder).map(|hashes| {
                 let (hash, variant) = hashes.split_once(' ').unwrap();
-                (hash.to_owned(), Some(variant.to_owned()).filter(|variant| !variant.is_empty()))
+                (hash.to_owned(), Some(variant.to_owned()).filter(|variant| variant != "-"))
             });
             (path.to_str().unwrap().to_owned(), hashes)
         };

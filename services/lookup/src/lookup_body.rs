@@ -1,9 +1,11 @@
 //! The JSON bodies of lookups (docs/api.md, "Chart lookup" and "Variants").
 
 use chart_index_domain::{Chart, FileMd5, NoteHash, Source, VARIANT_VERSION, Variant, VariantTiming};
+use chart_index_http::openapi::extension;
 use chart_index_store::{ChartVariant, ChartVariants, KnownChart};
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Array, ArrayBuilder, Ref};
 
 /// How long a client may cache a response, in milliseconds. Equals the `max-age` of `CachePolicy::Lookup`.
 const TTL_MS: u32 = 300_000;
@@ -28,7 +30,7 @@ pub(crate) struct LookupBody<'a> {
     chart: Option<&'a Chart>,
     /// Only with `include=variants`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, max_items = 20, extensions(("x-extension" = json!(true))))]
+    #[schema(required = false, schema_with = variants_schema)]
     variants: Option<Vec<VariantBody<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
@@ -40,6 +42,12 @@ pub(crate) struct LookupBody<'a> {
 enum Status {
     Known,
     Unknown,
+}
+
+/// The derive macro drops extensions of arrays.
+fn variants_schema() -> Array {
+    let items = Ref::from_schema_name(VariantBody::name());
+    ArrayBuilder::new().items(items).max_items(Some(20)).extensions(Some(extension())).build()
 }
 
 /// An item of a batch lookup, for its schema: the body of a lookup, which begins with the identifier of a chart

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use chart_index_tests::{PrivateMeilisearch, Service, ServiceOptions, http_client_builder};
 
-use super::recording_proxy::RecordingProxy;
+use super::recording_proxy::{self, RecordingProxy};
 use super::{Catalogue, Role, ServicePrograms, Target};
 use crate::cpu::Cores;
 
@@ -17,7 +17,7 @@ pub(crate) struct SearchNode {
 
 impl SearchNode {
     /// Where searches of the index are sent.
-    pub(crate) const SEARCH_PATH: &str = "/multi-search";
+    pub(crate) const SEARCH_PATH: &str = recording_proxy::SEARCH_PATH;
 
     /// Starts a node and fills it from the catalogue. `None` if Meilisearch is not installed: no package
     /// registry has it.

@@ -9,6 +9,9 @@ use reqwest::Client;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+/// Where the service sends searches.
+pub(super) const SEARCH_PATH: &str = "/multi-search";
+
 /// The bodies of recorded searches.
 type Recorded = Arc<Mutex<Vec<String>>>;
 
@@ -94,7 +97,7 @@ async fn forward(client: TcpStream, target: &str, recorded: &Recorded) -> Result
         to_server.write_all(&buffer[buffer.len() - read..]).await?;
         while let Some((head, body)) = first_request(&buffer) {
             buffer.drain(..head.len() + 4 + body.len());
-            if head.starts_with("POST ") && head.contains("/search ") {
+            if head.starts_with(&format!("POST {SEARCH_PATH} ")) {
                 recorded.lock().unwrap_or_else(PoisonError::into_inner).push(body);
             }
         }

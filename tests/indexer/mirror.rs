@@ -469,6 +469,43 @@ async fn hostile_changes_are_refused_and_others_applied() {
     assert_eq!(mirror.sequence(), (last + 2).to_string());
 }
 
+/// A replica may have the earlier file of a chart that was replaced before the mirror had it.
+#[tokio::test]
+async fn earlier_file_of_a_new_chart_is_not_stored() {
+    let origin = Origin::new(Database::new().await);
+    let hash = ChartSpec::numbered(4).note_hash();
+    let path = format!("/api/charts/{hash}/rox");
+    let earlier = origin.serve().client().get(&path).await.body;
+    // The numbers and the size stay.
+    let tags = "a \"b\"".into();
+    origin.library.osu("../title.osu", ChartSpec { title: "eltiT".into(), tags, ..ChartSpec::numbered(4) });
+    let file = origin.library.root().join("../title.osu").to_str().unwrap().to_owned();
+    origin.database.run(&["replace-rox", &hash, "--from", &file]);
+    let service = origin.serve();
+    let client = service.client();
+    let page = client.get("/api/changes?limit=1000").await.body;
+    let mut files = BTreeMap::new();
+    for number in 1..=5 {
+        let path = format!("/api/charts/{}/rox", ChartSpec::numbered(number).note_hash());
+        files.insert(path.clone(), client.get(&path).await.body);
+    }
+    let (replaced, requests) = (files[&path].clone(), AtomicU32::new(0));
+    assert_ne!(earlier, replaced);
+    assert_eq!(earlier.len(), replaced.len());
+    let base = serve_responses(move |requested, _| match files.get(requested) {
+        Some(_) if requested == path && requests.fetch_add(1, Ordering::Relaxed) == 0 => {
+            ("200 OK", earlier.clone())
+        }
+        Some(file) => ("200 OK", file.clone()),
+        None if requested.starts_with("/api/changes") => ("200 OK", page.clone()),
+        None => ("404 Not Found", Vec::new()),
+    });
+    let mirror = Mirror::new().await;
+    mirror.try_follow(&base);
+    let stored = serve(&mirror.database).client().get(&format!("/api/charts/{hash}/rox")).await;
+    assert_eq!(stored.body, replaced);
+}
+
 #[tokio::test]
 async fn refused_requests_are_repeated_after_the_pause() {
     let refusals = AtomicU32::new(0);

@@ -66,7 +66,7 @@ impl Mirror<'_> {
         let mut fetched = stream::iter(charts).map(fetch).buffer_unordered(FETCHES);
         let (mut new, mut bytes, mut refused) = (Vec::new(), 0, HashMap::new());
         while let Some((is_stored, hash, file)) = fetched.try_next().await? {
-            match decode(hash, file).await? {
+            match self.check_digest(decode(hash, file).await?) {
                 Ok(chart) if is_stored => self.replace(&chart).await?,
                 Ok(chart) => {
                     bytes += chart.rox.as_ref().map_or(0, Vec::len);
@@ -85,6 +85,18 @@ impl Mirror<'_> {
         Ok(refused)
     }
 
+    /// Refuses a file that another one has replaced, which a replica or cache may have.
+    fn check_digest(&self, chart: Result<ChartDraft, Refusal>) -> Result<ChartDraft, Refusal> {
+        let chart = chart?;
+        let digest = chart.rox.as_deref().map(|rox| FileDigest::from_bytes(*blake3::hash(rox).as_bytes()));
+        match self.replacements.get(&chart.hash) {
+            Some(expected) if digest.as_ref() != Some(expected) => {
+                Err(Refusal::wrong(format!("the ROX file of chart {} was replaced", chart.hash)))
+            }
+            _ => Ok(chart),
+        }
+    }
+
     /// Replaces the ROX files of stored charts that were replaced. While the mirror starts again, also of those
     /// that changed after they were stored: what the feed has lost may have been the file that is stored here.
     pub(super) async fn replace_files(
@@ -101,7 +113,11 @@ impl Mirror<'_> {
         let hashes: Vec<NoteHash> = suspects.iter().map(|chart| chart.hash).collect();
         let first_seen = self.store.first_seen(&hashes).await?;
         for chart in suspects {
-            let Some(first_seen_ms) = first_seen.get(&chart.hash) else { continue };
+            let Some(first_seen_ms) = first_seen.get(&chart.hash) else {
+                self.replacements.extend(chart.replacement.map(|digest| (chart.hash, digest)));
+                continue;
+            };
+            self.replacements.remove(&chart.hash);
             if chart.replacement.is_none() && chart.changed_at_ms < first_seen_ms - CLOCK_TOLERANCE_MS {
                 continue;
             }

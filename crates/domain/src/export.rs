@@ -3,12 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::hex;
-use crate::identity::impl_hex_format;
+use crate::identity::impl_hex_bytes;
 
 /// The length of the time at the start of a name: `20261122T182049Z`.
 const TIME_LENGTH: usize = 16;
@@ -56,28 +54,12 @@ pub struct MalformedExportName;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileDigest([u8; 32]);
 
-impl FileDigest {
-    /// Wraps the 32 bytes of a digest.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl FromStr for FileDigest {
-    type Err = MalformedDigest;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        hex::decode(text).map(Self).ok_or(MalformedDigest)
-    }
-}
-
 /// The text is not 64 lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is exactly 64 lower-case hexadecimal characters")]
 pub struct MalformedDigest;
 
-impl_hex_format!(FileDigest, 64);
+impl_hex_bytes!(FileDigest, MalformedDigest, 32);
 
 /// A file of an export that its manifest names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,13 +1,7 @@
 //! What else than its note hash a chart is known by.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::identity::impl_hex_format;
-use crate::{Variant, hex};
+use crate::Variant;
+use crate::identity::impl_hex_bytes;
 
 /// The MD5 digest of an `.osu` or `.qua` file, by which its game identifies the chart.
 ///
@@ -15,34 +9,12 @@ use crate::{Variant, hex};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileMd5([u8; 16]);
 
-impl FileMd5 {
-    /// Wraps a digest.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The 16 bytes of the digest.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl FromStr for FileMd5 {
-    type Err = MalformedMd5;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        hex::decode(text).map(Self).ok_or(MalformedMd5)
-    }
-}
-
 /// The text is not 32 lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an MD5 digest is exactly 32 lower-case hexadecimal characters")]
 pub struct MalformedMd5;
 
-impl_hex_format!(FileMd5, 32);
+impl_hex_bytes!(FileMd5, MalformedMd5, 16);
 
 /// What the files of a chart in a chartset have in addition to its note hash. A chart keeps those of earlier
 /// versions of its files. Both lists are sorted, and have each value once.

@@ -11,13 +11,9 @@
 //!
 //! `services/indexer/src/library.rs` has the complete table, which is also its test.
 
-use std::fmt;
-use std::str::FromStr;
+use serde::{Deserialize, Serialize};
 
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-use crate::{SourceRef, hex};
+use crate::SourceRef;
 
 /// The version of the note hash, `noteHashVersion` in the API.
 pub const NOTE_HASH_VERSION: u32 = 1;
@@ -27,28 +23,6 @@ pub const NOTE_HASH_VERSION: u32 = 1;
 /// Its text form is exactly 64 lower-case hexadecimal digits; nothing else parses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NoteHash([u8; 32]);
-
-impl NoteHash {
-    /// Wraps a digest.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// The 32 bytes of the digest.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl FromStr for NoteHash {
-    type Err = MalformedNoteHash;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        hex::decode(text).map(Self).ok_or(MalformedNoteHash)
-    }
-}
 
 /// The text is not 64 lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -63,18 +37,6 @@ pub struct MalformedNoteHash;
 pub struct ChartsetId([u8; 8]);
 
 impl ChartsetId {
-    /// Wraps the bytes of an id.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 8]) -> Self {
-        Self(bytes)
-    }
-
-    /// The 8 bytes of the id.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 8] {
-        &self.0
-    }
-
     /// The id of a set of the first game.
     #[must_use]
     pub fn from_alpha_set(set: &SourceRef) -> Self {
@@ -105,14 +67,6 @@ impl ChartsetId {
         let mut id = [0; 8];
         id.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
         Self(id)
-    }
-}
-
-impl FromStr for ChartsetId {
-    type Err = MalformedChartsetId;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        hex::decode(text).map(Self).ok_or(MalformedChartsetId)
     }
 }
 
@@ -152,39 +106,61 @@ impl TryFrom<u8> for KeyCount {
 #[error("unsupported key count {0} (only 4 to 7 are indexed)")]
 pub struct InvalidKeyCount(pub u8);
 
-/// Implements `Display`, `Debug`, `Serialize` and `Deserialize` as lower-case hexadecimal.
-macro_rules! impl_hex_format {
-    ($name:ident, $digits:literal) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(hex::encode(&self.0, &mut [0; $digits]))
+/// Implements the conversions of a type of `$length` bytes from and to bytes and lower-case hexadecimal.
+macro_rules! impl_hex_bytes {
+    ($name:ident, $malformed:ident, $length:literal) => {
+        impl $name {
+            /// Wraps the bytes.
+            #[must_use]
+            pub const fn from_bytes(bytes: [u8; $length]) -> Self {
+                Self(bytes)
+            }
+
+            /// The bytes.
+            #[must_use]
+            pub const fn as_bytes(&self) -> &[u8; $length] {
+                &self.0
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ::std::str::FromStr for $name {
+            type Err = $malformed;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $crate::hex::decode(text).map(Self).ok_or($malformed)
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str($crate::hex::encode(&self.0, &mut [0; 2 * $length]))
+            }
+        }
+
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 write!(f, "{}({self})", stringify!($name))
             }
         }
 
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(hex::encode(&self.0, &mut [0; $digits]))
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str($crate::hex::encode(&self.0, &mut [0; 2 * $length]))
             }
         }
 
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Digits;
 
-                impl Visitor<'_> for Digits {
+                impl ::serde::de::Visitor<'_> for Digits {
                     type Value = $name;
 
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str(concat!(stringify!($digits), " lower-case hexadecimal digits"))
+                    fn expecting(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                        write!(f, "{} lower-case hexadecimal digits", 2 * $length)
                     }
 
-                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                    fn visit_str<E: ::serde::de::Error>(self, text: &str) -> Result<$name, E> {
                         text.parse().map_err(E::custom)
                     }
                 }
@@ -195,10 +171,10 @@ macro_rules! impl_hex_format {
     };
 }
 
-pub(crate) use impl_hex_format;
+pub(crate) use impl_hex_bytes;
 
-impl_hex_format!(NoteHash, 64);
-impl_hex_format!(ChartsetId, 16);
+impl_hex_bytes!(NoteHash, MalformedNoteHash, 32);
+impl_hex_bytes!(ChartsetId, MalformedChartsetId, 8);
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,10 @@
 //! Variants: charts with the same order of rows, whatever their times (docs/formats/variant.md).
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::identity::impl_hex_format;
-use crate::{KeyCount, hex};
+use crate::KeyCount;
+use crate::identity::impl_hex_bytes;
 
 /// The version of the fingerprint, `variantVersion` in the API. The fingerprint contains it.
 pub const VARIANT_VERSION: u8 = 1;
@@ -31,34 +27,12 @@ const MAX_DEVIATION_MS: f64 = 5.0;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Variant([u8; 32]);
 
-impl Variant {
-    /// Wraps a digest.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// The 32 bytes of the digest.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl FromStr for Variant {
-    type Err = MalformedVariant;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        hex::decode(text).map(Self).ok_or(MalformedVariant)
-    }
-}
-
 /// The text is not 64 lower-case hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a variant is exactly 64 lower-case hexadecimal characters")]
 pub struct MalformedVariant;
 
-impl_hex_format!(Variant, 64);
+impl_hex_bytes!(Variant, MalformedVariant, 32);
 
 /// How the times of two charts with the same rows compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]

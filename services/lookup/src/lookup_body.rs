@@ -50,8 +50,8 @@ fn variants_schema() -> Array {
     ArrayBuilder::new().items(items).max_items(Some(20)).extensions(Some(extension())).build()
 }
 
-/// An item of a batch lookup, for its schema: the body of a lookup, which begins with the identifier of a chart
-/// that was not requested by its hash.
+/// An item of a batch lookup, for its schema: the body of a lookup, which begins with the identifier of a
+/// chart that was not requested by its hash.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "a schema")]
 #[schema(as = BatchLookupItem, rename_all = "camelCase")]

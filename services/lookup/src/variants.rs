@@ -1,5 +1,5 @@
-//! Charts with the same variant: `GET /api/variants/{variant}`, and `include=variants` of lookups (docs/api.md,
-//! "Variants").
+//! Charts with the same variant: `GET /api/variants/{variant}`, and `include=variants` of lookups
+//! (docs/api.md, "Variants").
 
 use std::sync::Arc;
 

@@ -53,7 +53,8 @@ async fn a_total_that_is_too_old_is_counted_again_after_a_change() {
     assert_eq!(last().await, (vec![10, 11, 12], 12));
 }
 
-/// Its age is that at the start of the search: counting after a slow page would take longer than a request may.
+/// Its age is that at the start of the search: counting after a slow page would take longer than a
+/// request may.
 #[tokio::test]
 async fn a_total_that_gets_too_old_during_a_search_is_used() {
     const MAX_AGE: Duration = Duration::from_secs(2);

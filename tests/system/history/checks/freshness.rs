@@ -65,12 +65,7 @@ fn stale_part(
         return None;
     }
     let from = since(max_age);
-    // A search node has each chartset as it was when it was last read: not all of one moment.
-    let is_mixed = match request {
-        Request::List(_) => response.header("x-search-engine") == "meilisearch",
-        _ => request.is_search(),
-    };
-    if is_mixed && is_explained(&&history.states.union(from, exchange.end)) {
+    if is_mixed(request, response) && is_explained(&&history.states.union(from, exchange.end)) {
         return None;
     }
     let older = history.states.within(Duration::ZERO, exchange.end).iter().rfind(is_explained);
@@ -79,6 +74,15 @@ fn stale_part(
         None => "like no earlier state".to_owned(),
     };
     Some(format!("{}, {request:?} {age}, may be {max_age:?} old", describe(exchange)))
+}
+
+/// Whether a response may show chartsets of different moments: a search node has each as it was when it was last
+/// read.
+fn is_mixed(request: &Request, response: &Response) -> bool {
+    match request {
+        Request::List(_) => response.header("x-search-engine") == "meilisearch",
+        _ => request.is_search(),
+    }
 }
 
 fn explains(history: &History, state: &State, request: &Request, response: &Response, json: &Value) -> bool {
@@ -129,9 +133,14 @@ pub(super) fn wrong_total(history: &History, exchange: &Exchange) -> Option<Stri
     }
     let is_slow = is_slow(history, exchange);
     let max_age = if is_slow { MAX_AGE_IN_OUTAGE } else { max_age(history, exchange) } + MAX_AGE_OF_TOTAL;
-    let states = history.states.within(exchange.start.saturating_sub(max_age), exchange.end);
-    let totals = states.iter().map(|state| lists::totals(&history.states, state, query));
-    let (least, most) = totals.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    let from = exchange.start.saturating_sub(max_age);
+    let (least, most) = if is_mixed(&exchange.request, response) {
+        lists::totals(&history.states, &history.states.union(from, exchange.end), query)
+    } else {
+        let states = history.states.within(from, exchange.end).iter();
+        let totals = states.map(|state| lists::totals(&history.states, state, query));
+        totals.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?
+    };
     let total = response.json()["total"].as_u64().unwrap_or(u64::MAX);
     (!(least..=most).contains(&total))
         .then(|| format!("total of {max_age:?} is {least} to {most}: {}", describe(exchange)))

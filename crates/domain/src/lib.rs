@@ -5,6 +5,7 @@
 //!
 //! - [`NoteHash`] and [`ChartsetId`] identify charts and chartsets; charts with the same [`Variant`] have the
 //!   same order of rows;
+//! - [`ChartAnalysis`] is how hard a chart is, and of what kind;
 //! - [`Chart`], [`Source`], [`Chartset`] and [`ChartsetDetail`] are the objects of API responses;
 //! - [`ChartsetRecord`] is a chartset in the change feed and in exports;
 //! - [`ExportManifest`] describes an export;
@@ -17,6 +18,7 @@
 //! - [`hex`] encodes and decodes hexadecimal;
 //! - [`text`] folds text for sorting and splits it into words for searching.
 
+mod analysis;
 mod bounded_lists;
 mod chart;
 mod chart_page;
@@ -38,6 +40,7 @@ mod source;
 pub mod text;
 mod variant;
 
+pub use analysis::{ANALYSIS_VERSION, ChartAnalysis, Pattern, Patterns, Rating};
 pub use chart::{Chart, ChartMetadata, ChartNumbers, ChartPreview, round_to_thousandths};
 pub use chart_page::{ChartInChartset, ChartPage, ListedChart, ListedCharts, SimilarChart};
 pub use chartset::{Chartset, ChartsetChart, ChartsetDetail, ChartsetMember, Keywords, assemble_chartset};

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use chart_index_domain::Position;
 use meilisearch_sdk::errors::Error as SdkError;
 
 use crate::transport::TransportError;
@@ -73,6 +74,15 @@ pub enum SearchError {
     /// restarted with other data, or its index was replaced.
     #[error("the index was replaced since the last probe")]
     IndexReplaced,
+    /// The index has another position than the one from which changes were applied: the node was restarted with
+    /// other data meanwhile.
+    #[error("the position of the index is no longer {from}: the node was restarted with other data")]
+    PositionChanged {
+        /// The position from which changes were applied.
+        from: Position,
+        /// That of the index.
+        position: Option<Position>,
+    },
     /// No node can be searched: each is unavailable, busy, lagging, or without a usable index.
     #[error("no Meilisearch node can be searched")]
     NoUsableNode,

@@ -131,15 +131,32 @@ impl IndexWriter {
 
     /// Sets the position of the index. Call it after all changes up to the position were applied.
     pub async fn set_position(&self, target: Target, position: Position) -> Result<(), SearchError> {
-        const OPERATION: &str = "set the position of an index";
-        let index = self.node.client.index(self.node.state_uid(target));
-        let document = [StateDocument::new(position)];
-        let task = retry(async || {
-            let sent = index.add_or_replace(&document, Some(PRIMARY_KEY)).await;
-            sent.map_err(SearchError::from_sdk(OPERATION))
+        let task = retry(|| self.send_position(target, position)).await?;
+        self.wait_for_position(&task).await
+    }
+
+    /// Moves the position of the index, after all changes between these two were applied.
+    ///
+    /// # Errors
+    /// Also when the index has another position: the node was restarted with the data of an earlier time since
+    /// the position was read, and lacks changes before it.
+    pub async fn advance_position(
+        &self,
+        target: Target,
+        from: Position,
+        to: Position,
+    ) -> Result<(), SearchError> {
+        // Each attempt compares: a request is retried while a node restarts.
+        let task = retry(async || match self.node.read_position(target).await? {
+            Some(position) if position == from => self.send_position(target, to).await.map(Some),
+            // An earlier attempt had no response.
+            Some(position) if position == to => Ok(None),
+            position => Err(SearchError::PositionChanged { from, position }),
         });
-        let task = task.await?;
-        check_count(OPERATION, 1, self.node.wait_for_task(OPERATION, &task).await?.indexed_documents)
+        match task.await? {
+            Some(task) => self.wait_for_position(&task).await,
+            None => Ok(()),
+        }
     }
 
     /// Creates an empty index with all settings for a rebuild, and deletes that of an interrupted one. The live
@@ -284,6 +301,17 @@ impl IndexWriter {
         sent.map_err(SearchError::from_sdk(DELETE))
     }
 
+    async fn send_position(&self, target: Target, position: Position) -> Result<TaskInfo, SearchError> {
+        let index = self.node.client.index(self.node.state_uid(target));
+        let sent = index.add_or_replace(&[StateDocument::new(position)], Some(PRIMARY_KEY)).await;
+        sent.map_err(SearchError::from_sdk(SET_POSITION))
+    }
+
+    async fn wait_for_position(&self, task: &TaskInfo) -> Result<(), SearchError> {
+        let done = self.node.wait_for_task(SET_POSITION, task).await?;
+        check_count(SET_POSITION, 1, done.indexed_documents)
+    }
+
     async fn swap(&self) -> Result<(), SearchError> {
         // Both indexes have to exist. An empty index without a state is not searched.
         for uid in [self.node.uid(Target::Live), self.node.state_uid(Target::Live)] {
@@ -362,4 +390,5 @@ impl IndexWriter {
 }
 
 const READ: &str = "read documents";
+const SET_POSITION: &str = "set the position of an index";
 const DELETE: &str = "delete documents";

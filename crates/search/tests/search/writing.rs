@@ -46,6 +46,22 @@ async fn documents_are_read_back_exactly() {
 
 #[tokio::test]
 #[ignore = "needs a Meilisearch server: make test-system"]
+async fn position_advances_only_from_where_a_pass_began() {
+    let server = Server::find();
+    let writer = fill(&server.config, &numbered(3), 5).await;
+    let advance = async |from, to| writer.advance_position(Target::Live, position(from), position(to)).await;
+    advance(5, 8).await.unwrap();
+    advance(5, 8).await.expect("an attempt after one without a response");
+    // As if the node had been restarted with the data of an earlier time.
+    writer.set_position(Target::Live, position(5)).await.unwrap();
+    let error = advance(8, 9).await.unwrap_err();
+    assert!(matches!(error, SearchError::PositionChanged { .. }), "{error}");
+    assert_eq!(writer.read_position().await.unwrap(), Some(position(5)));
+    server.close().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a Meilisearch server: make test-system"]
 async fn writes_are_counted_and_compared() {
     let server = Server::find();
     let writer = IndexWriter::new(&server.config).unwrap();

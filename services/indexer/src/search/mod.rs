@@ -34,6 +34,9 @@
 //!   swap of a rebuild, the next pass may have read the position of the old index, which is lower or equal, and
 //!   applies some changes a second time. That is harmless: chartsets are always written in their state in the
 //!   feed or a later one, and a position is set after everything that it covers.
+//! - A pass ends without setting the position if the index no longer has the one that the pass began with: the
+//!   node was restarted with the data of an earlier time, or such a swap came in between. The next pass applies
+//!   what the index lacks.
 //! - A rebuild numbers all changes after it has read the last chartset. So an index has no change without a
 //!   number, and if PostgreSQL loses one that it has, in a failover or a restore, its position is lost as well.
 //!   A pass that failed may have written changes after the position: `follow` makes sure that they are not lost

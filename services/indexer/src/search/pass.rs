@@ -53,7 +53,7 @@ pub(crate) async fn apply(
     let ChartsetChanges { next: position, is_last, .. } = *changes;
     if position != from {
         node.locks.check().await?;
-        node.writer.set_position(target, position).await?;
+        node.writer.advance_position(target, from, position).await?;
     }
     Ok(Pass { written, quarantined, position, is_last })
 }

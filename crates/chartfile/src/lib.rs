@@ -2,9 +2,10 @@
 //!
 //! - [`decode`] reads a chart file of either game, with one chart or several;
 //! - [`archive`] reads the chart files of an `.osz` or `.zip` into memory;
-//! - [`inspect_rox`] recomputes note hash, numbers and preview from a stored ROX file;
+//! - [`inspect_rox`] recomputes note hash, numbers, analysis and preview from a stored ROX file;
 //! - [`note_hash`] defines the note hash;
-//! - [`preview`] defines the preview.
+//! - [`preview`] defines the preview;
+//! - [`CanonicalNotes::analysis`](note_hash::CanonicalNotes::analysis) computes rating and patterns.
 //!
 //! The parsers are those of the `rhythm-open-exchange` crate, called "the decoder" below. This crate repairs
 //! files that the games play and the decoder rejects (see `repairs`), limits the CPU time and memory that a
@@ -18,7 +19,9 @@ mod format;
 mod metadata;
 pub mod note_hash;
 mod panic_guard;
+mod patterns;
 pub mod preview;
+mod rating;
 mod refusal;
 mod repairs;
 mod rox_file;

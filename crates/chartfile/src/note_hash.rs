@@ -22,7 +22,7 @@
 //!
 //! `golden/note_hash_v1.json` in this crate has test vectors for other implementations.
 
-use chart_index_domain::{KeyCount, NoteHash, Rows, Variant};
+use chart_index_domain::{ChartAnalysis, KeyCount, NoteHash, Rows, Variant};
 use rox::{NoteType, RoxChart};
 
 use crate::Refusal;
@@ -126,6 +126,12 @@ impl CanonicalNotes {
     #[must_use]
     pub fn variant(&self) -> Option<Variant> {
         Rows::new(self.keys, self.notes.iter().map(|note| (note.start_ms, note.column))).variant()
+    }
+
+    /// The rating and the patterns of the chart.
+    #[must_use]
+    pub fn analysis(&self) -> ChartAnalysis {
+        ChartAnalysis { rating: self.rating(), patterns: self.patterns() }
     }
 
     /// The time from the start of the first note to the end of the last, in milliseconds.

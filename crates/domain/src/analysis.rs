@@ -8,7 +8,7 @@ pub const ANALYSIS_VERSION: u8 = 1;
 /// The rating and the patterns of a chart, of version [`ANALYSIS_VERSION`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChartAnalysis {
-    /// `None` for a chart that is too short or too extreme to be rated (docs/formats/rating.md).
+    /// `None` if the chart is too short or too extreme to be rated (docs/formats/rating.md).
     pub rating: Option<Rating>,
     /// What its rows consist of.
     pub patterns: Patterns,
@@ -57,17 +57,17 @@ pub enum Pattern {
     Chordjack,
     /// A column that repeats in five rows or more.
     Longjack,
-    /// Two columns in turn.
+    /// Two single notes in turn, six rows or more.
     Trill,
-    /// Two shapes in turn, of which one is a chord.
+    /// Two shapes in turn, of which at least one is a chord, six rows or more.
     Jumptrill,
-    /// A run of single notes.
+    /// A part of a run with single notes only.
     Stream,
-    /// A run with chords of two notes.
+    /// A part of a run with chords of two notes; with 4 keys only.
     Jumpstream,
-    /// A run with chords of three notes, with 4 keys.
+    /// A part of a run with chords of three notes or more; with 4 keys only.
     Handstream,
-    /// A run with chords of three notes or more.
+    /// A part of a run with chords; with 5 to 7 keys only.
     Chordstream,
 }
 
@@ -82,15 +82,15 @@ impl Pattern {
 /// What the rows of a chart consist of (docs/formats/patterns.md). Shares are in percent, rounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Patterns {
-    /// Of the rows, by class, in the order of [`Pattern`].
+    /// Of the rows, by class, in the order of [`Pattern`]. Rows without a class are in none of them.
     pub row_shares: [u8; Pattern::VARIANTS.len()],
     /// Of the notes that are long notes.
     pub ln_note_share: u8,
-    /// Of the time in which a long note is held.
+    /// Of the length of the chart, the time in which a long note is held.
     pub ln_time_share: u8,
-    /// The median of the rows per second, in hundredths.
+    /// The median of the rows that start in a second, in hundredths.
     pub rows_per_second_median: u16,
-    /// The 90th percentile of the rows per second, in hundredths.
+    /// The 90th percentile of the rows that start in a second, in hundredths.
     pub rows_per_second_p90: u16,
 }
 

@@ -1,6 +1,7 @@
 //! The API over real servers, by the sections of docs/api.md.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics if its set-up fails")]
 
+mod analysis;
 mod batch_lookup;
 mod caching;
 mod changes;

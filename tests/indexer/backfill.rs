@@ -1,11 +1,14 @@
-//! `chart-indexer backfill`, and what `verify` finds of previews.
+//! `chart-indexer backfill`, and what `verify` finds of what it computes.
 
 use super::*;
 
 const CLEAR: &str = "UPDATE charts SET density_curve = NULL; DELETE FROM chart_previews";
+/// As charts of an older version.
+const CLEAR_ANALYSIS: &str = "UPDATE charts SET rating = NULL, patterns = NULL, analysis_version = 0";
 
-/// The previews and curves of all charts.
-const STORED: &str = "SELECT encode(hash, 'hex'), encode(density_curve, 'hex'), encode(json, 'hex')
+/// What is computed of all charts.
+const STORED: &str = "SELECT encode(hash, 'hex'), encode(density_curve, 'hex'), encode(json, 'hex'), rating,
+                             encode(patterns, 'hex'), analysis_version
                       FROM charts LEFT JOIN chart_previews USING (hash) ORDER BY hash";
 
 async fn sample_database() -> Database {
@@ -23,15 +26,44 @@ async fn backfill_equals_the_ingest() {
     assert_eq!(database.0.psql("SELECT count(density_curve) FROM charts"), charts.to_string());
     assert!(database.run(&["verify"]).contains(", 0 findings"));
     let summary = database.run(&["backfill"]);
-    assert_eq!(summary, format!("0 previews written, {charts} up to date, 0 failed\n"));
+    assert_eq!(summary, format!("0 charts written, {charts} up to date, 0 failed\n"));
 
     database.0.psql(CLEAR);
     let verified = database.try_run(&["verify"]);
     assert_eq!(verified.code, Some(1));
     let finding = format!("{charts} charts without a preview: run `chart-indexer backfill`\n");
     assert!(verified.stdout.starts_with(&finding), "{}", verified.stdout);
-    assert_eq!(database.run(&["backfill"]), format!("{charts} previews written, 0 up to date, 0 failed\n"));
+    assert_eq!(database.run(&["backfill"]), format!("{charts} charts written, 0 up to date, 0 failed\n"));
     assert_eq!(database.0.psql(STORED), ingested);
+    assert!(database.run(&["verify"]).contains(", 0 findings"));
+}
+
+/// Of two charts, as after an interruption.
+#[tokio::test]
+async fn backfill_computes_ratings_of_older_versions() {
+    let database = sample_database().await;
+    let ingested = database.0.psql(STORED);
+    let two = "WHERE hash IN (SELECT hash FROM charts ORDER BY hash DESC LIMIT 2)";
+    database.0.psql(&format!("{CLEAR_ANALYSIS} {two}"));
+    let verified = database.try_run(&["verify"]);
+    let finding = "2 charts without a rating and patterns of this version: run `chart-indexer backfill`\n";
+    assert!(verified.code == Some(1) && verified.stdout.starts_with(finding), "{}", verified.stdout);
+    let last = "SELECT coalesce(max(sequence), 0) FROM catalogue_changes";
+    let before = database.0.psql(last);
+    assert!(database.run(&["backfill"]).starts_with("2 charts written, "));
+    assert_eq!(database.0.psql(STORED), ingested);
+    let changed = format!(
+        "SELECT encode(entity, 'hex') FROM catalogue_changes WHERE sequence > {before} ORDER BY octet_length(entity) DESC, 1"
+    );
+    let expected = format!(
+        "(SELECT encode(hash, 'hex') FROM charts {two} ORDER BY 1)
+         UNION ALL (SELECT DISTINCT chartset_id FROM chartset_charts
+                    JOIN (SELECT hash FROM charts {two}) AS two ON two.hash = chart_hash ORDER BY 1)"
+    );
+    assert_eq!(database.0.psql(&changed), database.0.psql(&expected), "these charts and their chartsets");
+    let after = database.0.psql(last);
+    assert!(database.run(&["backfill"]).starts_with("0 charts written, "));
+    assert_eq!(database.0.psql(last), after);
     assert!(database.run(&["verify"]).contains(", 0 findings"));
 }
 
@@ -48,12 +80,12 @@ async fn backfill_writes_what_is_missing() {
          DELETE FROM chart_previews WHERE hash IN ('\\x{}', '\\x{}')",
         hashes[0], hashes[2], hashes[1], hashes[2],
     ));
-    assert!(database.run(&["backfill"]).starts_with("3 previews written, "));
+    assert!(database.run(&["backfill"]).starts_with("3 charts written, "));
     assert_eq!(database.0.psql(STORED), ingested);
 }
 
 #[tokio::test]
-async fn wrong_previews_are_found_and_replaced() {
+async fn wrong_values_are_found_and_replaced() {
     let database = sample_database().await;
     let ingested = database.0.psql(STORED);
     for damage in [
@@ -68,8 +100,17 @@ async fn wrong_previews_are_found_and_replaced() {
             "{}",
             verified.stdout
         );
-        assert!(database.run(&["backfill"]).starts_with("0 previews written"), "they are not missing");
-        assert!(database.run(&["backfill", "--full"]).starts_with("1 preview written"));
+        assert!(database.run(&["backfill"]).starts_with("0 charts written"), "they are not missing");
+        assert!(database.run(&["backfill", "--full"]).starts_with("1 chart written"));
+        assert_eq!(database.0.psql(STORED), ingested);
+    }
+    for damage in ["rating = coalesce(1500 - rating, 0)", "patterns = decode(repeat('01', 15), 'hex')"] {
+        database.0.psql(&format!(
+            "UPDATE charts SET {damage} WHERE hash IN (SELECT hash FROM charts ORDER BY hash LIMIT 1)"
+        ));
+        let verified = database.try_run(&["verify"]);
+        assert!(verified.stdout.contains(": its rating and patterns are "), "{}", verified.stdout);
+        assert!(database.run(&["backfill", "--full"]).starts_with("1 chart written"));
         assert_eq!(database.0.psql(STORED), ingested);
     }
     database.0.psql("INSERT INTO chart_previews VALUES (sha256('x'), '{}')");
@@ -98,7 +139,7 @@ async fn charts_without_their_rox_file_are_reported() {
         run.stdout
     );
     assert!(run.stdout.contains(" up to date, 3 failed\n"), "{}", run.stdout);
-    assert!(run.stderr.contains("no preview of 3 charts"), "{}", run.stderr);
+    assert!(run.stderr.contains("3 charts failed: "), "{}", run.stderr);
     assert_eq!(database.0.psql("SELECT count(*) FROM charts WHERE density_curve IS NULL"), "3");
 }
 

@@ -127,7 +127,9 @@ pub(crate) fn copy(export: &Path, to: &Path) {
 pub(crate) fn paths(database: &Database) -> Vec<String> {
     let hashes = database.0.psql("SELECT encode(hash, 'hex') FROM charts ORDER BY 1");
     let charts = hashes.lines().flat_map(|hash| {
-        ["", "/rox", "/preview"].map(|part| format!("/api/charts/{hash}{part}")).into_iter()
+        ["", "/rox", "/preview", "?include=rating,patterns"]
+            .map(|part| format!("/api/charts/{hash}{part}"))
+            .into_iter()
     });
     let ids = database.0.psql("SELECT id FROM chartsets ORDER BY 1");
     let sets = ids.lines().flat_map(|id| {
@@ -177,6 +179,24 @@ async fn imported_index_answers_like_the_original() {
         found > 100 && found < compared,
         "{found} of {compared} are 200, those of removed entries are not"
     );
+}
+
+/// Those of the ROX files apply.
+#[tokio::test]
+async fn ratings_of_an_export_are_ignored() {
+    let original = Original::new().await;
+    let export = original.export();
+    let mut lines = chartsets(&export);
+    let sets = lines.iter_mut().filter_map(|line| line.get_mut("charts")?.as_array_mut());
+    for chart in sets.flatten() {
+        assert!(chart["patterns"]["version"].is_u64(), "{chart}");
+        chart["rating"] = json!({"algorithm": "other", "version": 2, "value": [1]});
+        chart["patterns"] = json!(7);
+    }
+    forge_chartsets(&export, &lines);
+    let restored = Database::new().await;
+    restored.run(&["import", export.to_str().unwrap()]);
+    assert!(restored.run(&["verify"]).contains(", 0 findings"));
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ pub enum Kind {
     PostgresPage = b'q',
     /// The preview of a chart.
     Preview = b'v',
-    /// A lookup or a detail with extension fields, which also depend on other charts.
+    /// A lookup with variants, which are other charts.
     Extended = b'x',
 }
 
@@ -63,10 +63,12 @@ impl Kind {
 
 /// The name of a response, equal on all replicas.
 ///
-/// All keys have 33 bytes: that of a list is a hash of the query.
+/// All keys have 34 bytes: that of a list is a hash of the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     kind: Kind,
+    /// The set of extension fields in the response; 0 for none.
+    fields: u8,
     name: [u8; 32],
 }
 
@@ -89,19 +91,19 @@ impl CacheKey {
     /// The key of a chart lookup.
     #[must_use]
     pub const fn lookup(hash: NoteHash) -> Self {
-        Self { kind: Kind::Lookup, name: *hash.as_bytes() }
+        Self { kind: Kind::Lookup, fields: 0, name: *hash.as_bytes() }
     }
 
     /// The key of a ROX file.
     #[must_use]
     pub const fn rox(hash: NoteHash) -> Self {
-        Self { kind: Kind::Rox, name: *hash.as_bytes() }
+        Self { kind: Kind::Rox, fields: 0, name: *hash.as_bytes() }
     }
 
     /// The key of a chart preview.
     #[must_use]
     pub const fn preview(hash: NoteHash) -> Self {
-        Self { kind: Kind::Preview, name: *hash.as_bytes() }
+        Self { kind: Kind::Preview, fields: 0, name: *hash.as_bytes() }
     }
 
     /// The key of a page of the chartset list, for a normalised query. Anything else that the body depends on,
@@ -110,6 +112,7 @@ impl CacheKey {
     pub fn list(normalised_query: &[u8]) -> Self {
         Self {
             kind: Kind::List,
+            fields: 0,
             name: blake3::derive_key("chart-index 2026 list cache key v1", normalised_query),
         }
     }
@@ -117,28 +120,41 @@ impl CacheKey {
     /// The key of a chartset detail.
     #[must_use]
     pub fn detail(id: ChartsetId) -> Self {
-        Self { kind: Kind::Detail, name: name_of(Entity::Chartset(id)) }
+        Self { kind: Kind::Detail, fields: 0, name: name_of(Entity::Chartset(id)) }
     }
 
     /// The key of a source redirect.
     #[must_use]
     pub fn source(id: ChartsetId) -> Self {
-        Self { kind: Kind::Source, name: name_of(Entity::Chartset(id)) }
+        Self { kind: Kind::Source, fields: 0, name: name_of(Entity::Chartset(id)) }
     }
 
     /// The key of a page of the web site. Anything that the body depends on must be part of the name.
     #[must_use]
     pub fn page(name: &[u8]) -> Self {
-        Self { kind: Kind::Page, name: blake3::derive_key("chart-index 2026 page cache key v1", name) }
+        Self {
+            kind: Kind::Page,
+            fields: 0,
+            name: blake3::derive_key("chart-index 2026 page cache key v1", name),
+        }
     }
 
-    /// The key of a response with extension fields. Anything that the body depends on must be part of the name.
+    /// The key of a response that also depends on other charts. Anything that the body depends on must be part
+    /// of the name.
     #[must_use]
     pub fn extended(name: &[u8]) -> Self {
         Self {
             kind: Kind::Extended,
+            fields: 0,
             name: blake3::derive_key("chart-index 2026 extended cache key v1", name),
         }
+    }
+
+    /// The key of the same response with extension fields, which change with the same entity. Each set of
+    /// fields has a number of its own.
+    #[must_use]
+    pub const fn with_fields(self, fields: u8) -> Self {
+        Self { fields, ..self }
     }
 
     /// The key of the same list or page of this search engine. Engines never share an entry.
@@ -168,7 +184,7 @@ impl CacheKey {
         self.name[7] ^ self.name[31]
     }
 
-    /// The key in Redis, e.g. `ci:1:l:<64 hexadecimal digits>`.
+    /// The key in Redis, e.g. `ci:1:l:<64 hexadecimal digits>`. Extension fields add two digits.
     pub(crate) fn redis_key(&self, prefix: &str) -> String {
         let name = match self.kind {
             Kind::Detail | Kind::Source => &self.name[..8],
@@ -176,11 +192,14 @@ impl CacheKey {
         };
         let mut digits = [0; 64];
         let digits = hex::encode(name, &mut digits[..2 * name.len()]);
-        let mut key = String::with_capacity(prefix.len() + 2 + digits.len());
+        let mut fields = [0; 2];
+        let fields = if self.fields == 0 { "" } else { hex::encode(&[self.fields], &mut fields) };
+        let mut key = String::with_capacity(prefix.len() + 2 + digits.len() + fields.len());
         key.push_str(prefix);
         key.push(char::from(self.kind as u8));
         key.push(':');
         key.push_str(digits);
+        key.push_str(fields);
         key
     }
 }
@@ -198,10 +217,19 @@ mod tests {
             (CacheKey::rox(hash), format!("ci:1:r:{}", "ab".repeat(32))),
             (CacheKey::preview(hash), format!("ci:1:v:{}", "ab".repeat(32))),
             (CacheKey::detail(id), format!("ci:1:d:{}", "12".repeat(8))),
+            (CacheKey::lookup(hash).with_fields(3), format!("ci:1:l:{}03", "ab".repeat(32))),
         ] {
             assert_eq!(key.redis_key("ci:1:"), expected);
         }
         assert_eq!(CacheKey::list(b"q=a").redis_key("ci:1:").len(), "ci:1:s:".len() + 64);
+    }
+
+    #[test]
+    fn responses_with_fields_follow_the_same_entity() {
+        let plain = CacheKey::lookup(NoteHash::from_bytes([0xab; 32]));
+        let extended = [1, 2, 3].map(|fields| plain.with_fields(fields));
+        assert!(extended.iter().all(|key| *key != plain && key.entity() == plain.entity()));
+        assert_eq!(plain.with_fields(0), plain);
     }
 
     #[test]

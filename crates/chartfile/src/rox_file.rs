@@ -1,6 +1,6 @@
 //! ROX files: encoded once from a decoded chart, decoded again to verify them.
 
-use chart_index_domain::{ChartNumbers, ChartPreview, NoteHash, Variant};
+use chart_index_domain::{ChartAnalysis, ChartNumbers, ChartPreview, NoteHash, Variant};
 use rox::codec::{Decoder, Encoder};
 use rox::formats::RoxNativeCodec;
 use rox::{Metadata, RoxChart};
@@ -31,6 +31,8 @@ pub(crate) struct EncodedChart {
     pub(crate) roll_variant: Option<Variant>,
     /// The ROX file; `None` if it is already stored.
     pub(crate) rox: Option<Vec<u8>>,
+    /// The rating and the patterns, with the ROX file.
+    pub(crate) analysis: Option<ChartAnalysis>,
     /// The preview, with the ROX file.
     pub(crate) preview: Option<ChartPreview>,
     pub(crate) metadata: Metadata,
@@ -45,11 +47,14 @@ pub struct RoxContent {
     pub numbers: ChartNumbers,
     /// Computed from its notes; `None` if they are too few or too similar.
     pub variant: Option<Variant>,
+    /// Computed from its notes.
+    pub analysis: ChartAnalysis,
     /// Notes, timing and density curve for display.
     pub preview: ChartPreview,
 }
 
-/// Decodes a ROX file and computes the note hash, the numbers, the variant and the preview of its chart.
+/// Decodes a ROX file and computes the note hash, the numbers, the variant, the analysis and the preview of its
+/// chart.
 ///
 /// For a ROX file from [`decode`](crate::decode) they equal those that it returned.
 pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
@@ -57,11 +62,12 @@ pub fn inspect_rox(bytes: &[u8]) -> Result<RoxContent, Refusal> {
         let chart = RoxNativeCodec::decode(bytes).map_err(|error| Refusal::from_decoder(&error))?;
         let notes = CanonicalNotes::from_chart(&chart)?;
         let (numbers, preview) = (chart_numbers(&chart, &notes), chart_preview(&chart, &notes)?);
-        Ok(RoxContent { hash: notes.hash(), numbers, variant: notes.variant(), preview })
+        let (variant, analysis) = (notes.variant(), notes.analysis());
+        Ok(RoxContent { hash: notes.hash(), numbers, variant, analysis, preview })
     })
 }
 
-/// Computes note hash, numbers, ROX file and preview of a chart without its mines and bursts.
+/// Computes note hash, numbers, ROX file, analysis and preview of a chart without its mines and bursts.
 ///
 /// A chart that the decoder's own validation rejects is repaired first. The ROX file is decoded again before it
 /// is returned, so that the ROX file of every indexed chart gives the chart's own hash; neither is done if
@@ -86,21 +92,22 @@ pub(crate) fn encode(mut chart: RoxChart, is_stored: IsStored<'_>) -> Result<Enc
     }
     let (hash, numbers) = (notes.hash(), chart_numbers(&chart, &notes));
     let new = if is_stored(&hash) { None } else { Some(encode_verified(&chart, hash, numbers)?) };
-    let (rox, preview) = new.unzip();
-    let variant = notes.variant();
-    Ok(EncodedChart { hash, numbers, variant, roll_variant, rox, preview, metadata: chart.metadata })
+    let (rox, content) = new.unzip();
+    let (analysis, preview) = content.map(|content| (content.analysis, content.preview)).unzip();
+    let (variant, metadata) = (notes.variant(), chart.metadata);
+    Ok(EncodedChart { hash, numbers, variant, roll_variant, rox, analysis, preview, metadata })
 }
 
-/// The ROX file, and the preview of what it contains.
+/// The ROX file, and what it contains.
 fn encode_verified(
     chart: &RoxChart,
     hash: NoteHash,
     numbers: ChartNumbers,
-) -> Result<(Vec<u8>, ChartPreview), Refusal> {
+) -> Result<(Vec<u8>, RoxContent), Refusal> {
     let rox = RoxNativeCodec::encode(chart).map_err(|error| Refusal::from_decoder(&error))?;
     let content = inspect_rox(&rox)?;
     if (content.hash, content.numbers) == (hash, numbers) {
-        Ok((rox, content.preview))
+        Ok((rox, content))
     } else {
         Err(Refusal::RoxMismatch)
     }

@@ -95,6 +95,8 @@ pub struct Patterns {
 }
 
 impl Patterns {
+    /// The version of the patterns in the API.
+    pub const VERSION: u8 = 1;
     /// The size of [`to_bytes`](Self::to_bytes).
     pub const BYTES: usize = Pattern::VARIANTS.len() + 6;
 

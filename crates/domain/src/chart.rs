@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DensityCurve, KeyCount, NoteHash, VARIANT_VERSION, Variant};
+use crate::{ChartAnalysis, DensityCurve, KeyCount, NoteHash, Patterns, Rating, VARIANT_VERSION, Variant};
 
 /// The numbers of a chart (docs/formats/records.md, "Chart numbers"). BPM and density are rounded to 3
 /// decimals.
@@ -98,6 +98,14 @@ pub struct Chart {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, extensions(("x-extension" = json!(true))))]
     pub variant_version: Option<u8>,
+    /// How hard it is to play; only in responses to `include=rating`, if the chart has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub rating: Option<Rating>,
+    /// What its rows consist of; only in responses to `include=patterns`, once they are computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub patterns: Option<Patterns>,
 }
 
 impl Chart {
@@ -105,6 +113,13 @@ impl Chart {
     #[must_use]
     pub fn with_variant(self, variant: Option<Variant>) -> Self {
         Self { variant, variant_version: variant.map(|_| VARIANT_VERSION), ..self }
+    }
+
+    /// The chart with its rating and its patterns.
+    #[must_use]
+    pub fn with_analysis(self, analysis: Option<ChartAnalysis>) -> Self {
+        let rating = analysis.and_then(|analysis| analysis.rating);
+        Self { rating, patterns: analysis.map(|analysis| analysis.patterns), ..self }
     }
 }
 

@@ -8,8 +8,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
-    Chart, ChartMetadata, ChartNumbers, ChartsetId, DensityCurve, FileAliases, KeyCount, NoteHash,
-    PublicSource, Source, SourceKind, Variant,
+    Chart, ChartAnalysis, ChartMetadata, ChartNumbers, ChartsetId, DensityCurve, FileAliases, KeyCount,
+    NoteHash, PublicSource, Source, SourceKind, Variant,
 };
 
 /// A chart in a chartset: the numbers stored with its note hash, and the metadata of its file in this chartset.
@@ -21,6 +21,8 @@ pub struct ChartsetMember {
     pub numbers: ChartNumbers,
     /// The variant stored with the hash.
     pub variant: Option<Variant>,
+    /// The rating and the patterns stored with the hash; `None` until this version has computed them.
+    pub analysis: Option<ChartAnalysis>,
     /// Size of the stored ROX file in bytes.
     pub rox_bytes: u64,
     /// The density curve stored with the hash; `None` until it is computed for a chart of an older version.
@@ -50,6 +52,8 @@ impl ChartsetMember {
             difficulty: self.metadata.difficulty.clone(),
             variant: None,
             variant_version: None,
+            rating: None,
+            patterns: None,
         }
     }
 }
@@ -184,6 +188,8 @@ pub struct ChartsetChart {
     pub curve: Option<DensityCurve>,
     /// Its variant, if it has one.
     pub variant: Option<Variant>,
+    /// Its rating and its patterns; `None` until this version has computed them.
+    pub analysis: Option<ChartAnalysis>,
     /// The id of the chart in the first game; always `None` in a pack of the second game.
     pub alpha_beatmap_id: Option<u64>,
 }
@@ -289,6 +295,7 @@ mod tests {
             hash,
             numbers,
             variant: None,
+            analysis: None,
             rox_bytes: 1,
             curve: None,
             metadata,

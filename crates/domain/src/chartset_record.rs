@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use crate::bounded_lists::{deserialize_aliases, deserialize_charts, deserialize_tags};
 use crate::{
     ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, ChartsetTooLarge,
-    FileAliases, FileMd5, KeyCount, NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, VARIANT_VERSION,
-    Variant, assemble_chartset,
+    FileAliases, FileMd5, KeyCount, NOTE_HASH_VERSION, NoteHash, Patterns, PublicSource, Rating, SourceKind,
+    VARIANT_VERSION, Variant, assemble_chartset,
 };
 
 /// A shown chartset as the change feed and exports contain it (docs/formats/records.md, "Chartset record").
@@ -69,6 +69,15 @@ pub struct ChartRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub variant_version: Option<u8>,
+    /// How hard the chart is to play, computed from the ROX file; absent if it is not rated. A record that was
+    /// read has none: other instances may compute other versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub rating: Option<Rating>,
+    /// What the rows of the chart consist of, computed from the ROX file. A record that was read has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub patterns: Option<Patterns>,
     /// MD5 digests of `.osu` and `.qua` files with the chart in this chartset, earlier ones too; at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub md5s: Vec<FileMd5>,
@@ -168,6 +177,8 @@ impl ChartRecord {
             alpha_beatmap_id: member.alpha_beatmap_id,
             variant: member.variant,
             variant_version: member.variant.map(|_| VARIANT_VERSION),
+            rating: member.analysis.and_then(|analysis| analysis.rating),
+            patterns: member.analysis.map(|analysis| analysis.patterns),
             md5s: member.aliases.md5s,
             roll_variants: member.aliases.roll_variants,
         }
@@ -177,8 +188,9 @@ impl ChartRecord {
         ChartDraft {
             hash: self.hash,
             numbers: self.numbers,
-            // That of the stored ROX file applies.
+            // Those of the stored ROX file apply.
             variant: None,
+            analysis: None,
             rox: None,
             preview: None,
             metadata: self.metadata.cleaned(),
@@ -254,6 +266,8 @@ impl From<ChartRecordJson> for ChartRecord {
             alpha_beatmap_id: json.alpha_beatmap_id,
             variant: json.variant,
             variant_version: json.variant_version,
+            rating: None,
+            patterns: None,
             md5s: json.md5s,
             roll_variants: json.roll_variants,
         }
@@ -281,6 +295,7 @@ mod tests {
                 density_peak: 12.0,
             },
             variant: Some(Variant::from_bytes([hash; 32])),
+            analysis: None,
             rox_bytes: 1234,
             curve: None,
             metadata: ChartMetadata { title: title.into(), ..ChartMetadata::default() },
@@ -315,6 +330,20 @@ mod tests {
             value["charts"].as_array().unwrap().iter().map(|chart| &chart["title"]).collect();
         assert_eq!(titles, ["first", "未来"]);
         assert!(value["charts"][0].get("titleRomanised").is_none(), "no field is null");
+    }
+
+    #[test]
+    fn ratings_are_written_and_not_read() {
+        let record = record(SourceKind::AlphaSet);
+        let mut rated = record.clone();
+        rated.charts[0].rating = Rating::from_hundredths(527);
+        rated.charts[0].patterns = Some(Patterns::default());
+        let json = serde_json::to_string(&rated).unwrap();
+        assert!(json.contains(r#""rating":{"algorithm":"alphaStars","version":1,"value":5.27}"#), "{json}");
+        let later = json.replace(r#"{"algorithm":"alphaStars","#, r#"{"algorithm":"other","further":[],"#);
+        for json in [json, later.replace(r#""rows":{}"#, r#""rows":[7]"#)] {
+            assert_eq!(serde_json::from_str::<ChartsetRecord>(&json).unwrap(), record);
+        }
     }
 
     #[test]

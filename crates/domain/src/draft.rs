@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    ChartMetadata, ChartNumbers, ChartPreview, ChartsetId, FileAliases, NoteHash, SourceKind, SourceRef,
-    Variant,
+    ChartAnalysis, ChartMetadata, ChartNumbers, ChartPreview, ChartsetId, FileAliases, NoteHash, SourceKind,
+    SourceRef, Variant,
 };
 
 /// A published set or pack.
@@ -31,6 +31,8 @@ pub struct ChartDraft {
     pub numbers: ChartNumbers,
     /// The variant of its notes, if it has one.
     pub variant: Option<Variant>,
+    /// With the ROX file.
+    pub analysis: Option<ChartAnalysis>,
     /// The ROX file; `None` if the store already has the one of this hash, which is never replaced.
     pub rox: Option<Vec<u8>>,
     /// The preview of the chart in the ROX file; `None` without one.

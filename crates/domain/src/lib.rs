@@ -19,6 +19,7 @@
 //! - [`text`] folds text for sorting and splits it into words for searching.
 
 mod analysis;
+mod analysis_json;
 mod bounded_lists;
 mod chart;
 mod chart_page;

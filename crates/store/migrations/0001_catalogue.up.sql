@@ -6,14 +6,19 @@ CREATE EXTENSION IF NOT EXISTS pg_trgm;
 -- Charts ------------------------------------------------------------------------------------------------------
 
 -- One row per note hash. The first file ingested with a hash determines the row, until `chart-indexer
--- replace-rox` replaces that file; otherwise only removed_at_ms and density_curve change. Rows are not deleted
--- when the chart has left its last chartset, so the bytes behind an ETag do not change. Only `chart-indexer
--- remove --erase` deletes charts, with all rows that have their hash.
+-- replace-rox` replaces that file; otherwise only removed_at_ms and what `chart-indexer backfill` computes
+-- change: density_curve, rating, patterns and analysis_version. Rows are not deleted when the chart has left
+-- its last chartset, so the bytes behind an ETag do not change. Only `chart-indexer remove --erase` deletes
+-- charts, with all rows that have their hash.
 CREATE TABLE charts (
     hash          bytea PRIMARY KEY CHECK (octet_length(hash) = 32),
     -- The version in docs/formats/note-hash.md. `chart-indexer verify` reports those that it does not know.
     note_hash_version integer NOT NULL DEFAULT 1 CHECK (note_hash_version > 0),
     keys          smallint NOT NULL CHECK (keys BETWEEN 4 AND 7),
+    -- docs/formats/rating.md, in hundredths; NULL if the chart has none. It is computed with the patterns, by
+    -- this version of both; 0 if they are not computed yet.
+    rating        smallint CHECK (rating BETWEEN 0 AND 1500),
+    analysis_version smallint NOT NULL DEFAULT 0 CHECK (analysis_version >= 0),
     bpm_min       double precision NOT NULL,
     bpm_max       double precision NOT NULL CHECK (bpm_max < 'infinity'),
     bpm_main      double precision NOT NULL CHECK (bpm_main < 'infinity'),
@@ -25,6 +30,9 @@ CREATE TABLE charts (
     rox_bytes     bigint NOT NULL CHECK (rox_bytes > 0),
     -- docs/formats/variant.md; NULL if the notes have none.
     variant       bytea CHECK (octet_length(variant) = 32),
+    -- docs/formats/patterns.md: shares of rows and notes in percent, 1 byte each, and rows per second in
+    -- hundredths, 2 bytes each.
+    patterns      bytea CHECK (octet_length(patterns) = 15),
     first_seen_ms bigint NOT NULL,
     -- A copy: see removals.
     removed_at_ms bigint,

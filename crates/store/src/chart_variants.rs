@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use chart_index_domain::{NoteHash, ReadError, Rows, Variant, VariantTiming, round_to_thousandths};
 
 use crate::Store;
-use crate::lookups::{KnownChart, LookupRow, Occurrence, is_known, known_chart, select_occurrences};
+use crate::lookups::{
+    KnownChart, LookupRow, Occurrence, and_analysis, is_known, known_chart, select_occurrences,
+};
 
 /// The size up to which a preview is read for its times, in bytes: a chart with 60,000 notes.
 const MAX_PREVIEW_BYTES: i32 = 256 * 1024;
@@ -103,7 +105,7 @@ const FIND_VARIANTS: &str = concat!(
      FROM (SELECT request, hash, 0 AS total FROM asked WHERE hash IS NOT NULL
            UNION ALL SELECT request, hash, total FROM related) AS wanted
      CROSS JOIN LATERAL (",
-    select_occurrences!(", chart.variant", "chart.hash = wanted.hash"),
+    select_occurrences!(concat!(", chart.variant", and_analysis!()), "chart.hash = wanted.hash"),
     " OFFSET 0) AS occurrence"
 );
 

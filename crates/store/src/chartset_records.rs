@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 
 use crate::Store;
 use crate::column_values::parse_source;
-use crate::rows::{MemberRow, aliases, checked_at_ms, member_columns};
+use crate::rows::{MemberRow, aliases, analysis_columns, checked_at_ms, member_columns};
 
 /// A shown chartset with the time of its last check.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +58,8 @@ pub(crate) async fn read_records(
         ", ",
         member_columns!(),
         ", chart.variant, ",
+        analysis_columns!(),
+        ", ",
         aliases!(),
         " FROM chartsets AS chartset
           JOIN chartset_charts AS member ON member.chartset_id = chartset.id

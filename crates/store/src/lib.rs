@@ -25,6 +25,7 @@
 //! (`tests/store/statements.rs`); column lists that several statements share are macros.
 
 mod arguments;
+mod backfill;
 mod catalogue_poll;
 mod catalogue_watch;
 mod change_feed;
@@ -63,7 +64,6 @@ mod packs;
 mod page_reads;
 mod pooled_connection;
 mod postgres_search;
-mod preview_backfill;
 mod process_locks;
 mod put_chartset;
 mod put_chartset_sql;
@@ -87,6 +87,7 @@ mod updated_times;
 mod verify;
 
 pub use arguments::DatabaseArguments;
+pub use backfill::{BackfillState, ComputedChart};
 pub use catalogue_watch::CatalogueWatch;
 pub use change_feed::Backlog;
 pub use change_feed_check::FeedMismatch;
@@ -107,7 +108,6 @@ pub use indexed_chartsets::ShownCount;
 pub use lookups::{KnownChart, RoxFile};
 pub use mirror::MirrorState;
 pub use postgres_search::PostgresSearch;
-pub use preview_backfill::PreviewState;
 pub use process_locks::{ProcessLocks, ProcessRole};
 pub use put_chartset::{PutEffect, PutOutcome};
 pub use removal::{Removal, RemovalOutcome};

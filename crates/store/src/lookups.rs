@@ -9,7 +9,7 @@ use chart_index_domain::{
 
 use crate::Store;
 use crate::column_values::parse_source;
-use crate::rows::{MemberRow, checked_at_ms, member_columns};
+use crate::rows::{MemberRow, analysis_columns, checked_at_ms, member_columns};
 
 /// A chart that is known, as a lookup returns it.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,12 +75,17 @@ macro_rules! first_occurrences {
 }
 pub(crate) use first_occurrences;
 
-/// Selects the [`LookupRow`]s of the charts that meet a condition, with further columns if any are given.
-macro_rules! select_occurrences {
-    ($condition:literal) => {
-        select_occurrences!("", $condition)
+/// Further columns of an occurrence: the rating and the patterns of the chart.
+macro_rules! and_analysis {
+    () => {
+        concat!(", ", crate::rows::analysis_columns!())
     };
-    ($columns:literal, $condition:literal) => {
+}
+pub(crate) use and_analysis;
+
+/// Selects the [`LookupRow`]s of the charts that meet a condition, with further columns.
+macro_rules! select_occurrences {
+    ($columns:expr, $condition:literal) => {
         concat!(
             "SELECT member.exact_kind, member.exact_ref, member.checked_at_ms, ",
             crate::rows::member_columns!(),
@@ -100,22 +105,46 @@ macro_rules! select_occurrences {
 pub(crate) use select_occurrences;
 
 /// Selects the occurrences of a chart.
-pub(crate) const LOOK_UP_CHART: &str = select_occurrences!("chart.hash = $1");
+pub(crate) const LOOK_UP_CHART: &str = select_occurrences!("", "chart.hash = $1");
+
+/// Selects the occurrences of a chart, with its rating and its patterns.
+const LOOK_UP_ANALYSED_CHART: &str = select_occurrences!(and_analysis!(), "chart.hash = $1");
 
 /// Selects the occurrences of many charts. `LATERAL` with `OFFSET 0` makes the planner look up each hash in the
 /// indexes. Otherwise it reads whole tables for 1,000 hashes of 60,000 charts, which takes five times as long.
-pub(crate) const LOOK_UP_CHARTS: &str = concat!(
-    "SELECT occurrence.* FROM (SELECT DISTINCT unnest($1::bytea[]) AS hash) AS asked CROSS JOIN LATERAL (",
-    select_occurrences!("chart.hash = asked.hash"),
-    " OFFSET 0) AS occurrence"
-);
+macro_rules! look_up_charts {
+    ($columns:expr) => {
+        concat!(
+            "SELECT occurrence.* FROM (SELECT DISTINCT unnest($1::bytea[]) AS hash) AS asked CROSS JOIN LATERAL (",
+            select_occurrences!($columns, "chart.hash = asked.hash"),
+            " OFFSET 0) AS occurrence"
+        )
+    };
+}
+
+pub(crate) const LOOK_UP_CHARTS: &str = look_up_charts!("");
+/// With their ratings and their patterns.
+const LOOK_UP_ANALYSED_CHARTS: &str = look_up_charts!(and_analysis!());
 
 impl Store {
     /// Returns the chart, if it is known.
     pub async fn chart(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
+        self.look_up(hash, LOOK_UP_CHART).await
+    }
+
+    /// Returns the chart with its rating and its patterns, if it is known.
+    pub async fn chart_with_analysis(&self, hash: NoteHash) -> Result<Option<KnownChart>, ReadError> {
+        self.look_up(hash, LOOK_UP_ANALYSED_CHART).await
+    }
+
+    async fn look_up(
+        &self,
+        hash: NoteHash,
+        statement: &'static str,
+    ) -> Result<Option<KnownChart>, ReadError> {
         self.short_read("look up chart", |mut connection| async move {
             let rows: Vec<LookupRow> =
-                sqlx::query_as(LOOK_UP_CHART).bind(hash.as_bytes()).fetch_all(&mut *connection).await?;
+                sqlx::query_as(statement).bind(hash.as_bytes()).fetch_all(&mut *connection).await?;
             connection.release();
             let occurrences = rows.into_iter().map(LookupRow::parse).collect::<Result<Vec<_>, _>>()?;
             Ok(known_chart(&occurrences))
@@ -125,12 +154,28 @@ impl Store {
 
     /// Returns the charts with these hashes that are known.
     pub async fn charts(&self, hashes: &[NoteHash]) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
+        self.look_up_many(hashes, LOOK_UP_CHARTS).await
+    }
+
+    /// Returns the charts with these hashes that are known, with their ratings and their patterns.
+    pub async fn charts_with_analysis(
+        &self,
+        hashes: &[NoteHash],
+    ) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
+        self.look_up_many(hashes, LOOK_UP_ANALYSED_CHARTS).await
+    }
+
+    async fn look_up_many(
+        &self,
+        hashes: &[NoteHash],
+        statement: &'static str,
+    ) -> Result<HashMap<NoteHash, KnownChart>, ReadError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| &hash.as_bytes()[..]).collect();
         self.short_read("look up charts", |mut connection| {
             let hashes = hashes.clone();
             async move {
                 let rows: Vec<LookupRow> =
-                    sqlx::query_as(LOOK_UP_CHARTS).bind(hashes).fetch_all(&mut *connection).await?;
+                    sqlx::query_as(statement).bind(hashes).fetch_all(&mut *connection).await?;
                 connection.release();
                 let mut occurrences: HashMap<_, Vec<_>> = HashMap::with_capacity(rows.len());
                 for row in rows {
@@ -188,7 +233,9 @@ impl Store {
                 checked_at_ms!(),
                 ", ",
                 member_columns!(),
-                ", chart.density_curve, chart.variant FROM chartsets AS chartset
+                ", chart.density_curve, chart.variant, ",
+                analysis_columns!(),
+                " FROM chartsets AS chartset
                   JOIN chartset_charts AS member ON member.chartset_id = chartset.id
                   JOIN charts AS chart ON chart.hash = member.chart_hash
                   WHERE chartset.id = $1 AND chartset.shown AND chart.removed_at_ms IS NULL"
@@ -271,8 +318,9 @@ pub(crate) fn known_chart(occurrences: &[Occurrence]) -> Option<KnownChart> {
     let mut ranked: Vec<&Occurrence> = occurrences.iter().collect();
     ranked.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let best = ranked.first()?;
-    // The variant is only in rows that were read for it.
-    let chart = best.member.to_chart().with_variant(best.member.variant);
+    let ChartsetMember { variant, analysis, .. } = &best.member;
+    // They are only in rows that were read for them.
+    let chart = best.member.to_chart().with_variant(*variant).with_analysis(*analysis);
     Some(KnownChart { chart, sources: sources_of_chart(&ranked) })
 }
 
@@ -288,6 +336,7 @@ fn chartset_detail(id: ChartsetId, occurrences: Vec<Occurrence>) -> Option<Chart
             chart: member.to_chart(),
             curve: member.curve,
             variant: member.variant,
+            analysis: member.analysis,
             alpha_beatmap_id: member.alpha_beatmap_id,
         })
         .collect();

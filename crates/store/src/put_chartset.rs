@@ -228,6 +228,7 @@ fn member(draft: &ChartDraft, canonical: &CanonicalChart) -> ChartsetMember {
         hash: draft.hash,
         numbers: canonical.numbers,
         variant: canonical.variant,
+        analysis: canonical.analysis,
         rox_bytes: canonical.rox_bytes,
         curve: canonical.curve,
         metadata: storable(&draft.metadata),
@@ -241,6 +242,7 @@ fn canonical(draft: &ChartDraft) -> CanonicalChart {
     CanonicalChart {
         numbers: draft.numbers,
         variant: draft.variant,
+        analysis: draft.analysis,
         rox_bytes: draft.rox.as_ref().map_or(0, |rox| rox.len() as u64),
         curve: draft.preview.as_ref().map(|preview| preview.curve),
         removed: false,

@@ -5,16 +5,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, DensityCurve, Entity,
-    FileAliases, NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, Variant,
+    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember,
+    DensityCurve, Entity, FileAliases, NOTE_HASH_VERSION, NoteHash, PublicSource, SourceKind, Variant,
 };
 use sqlx::PgConnection;
 
 use crate::Precedence;
-use crate::column_values::{parse_entity, source_columns};
+use crate::column_values::{AnalysisValues, parse_entity, source_columns};
 use crate::derived_columns::DerivedColumns;
 use crate::error::corrupt;
-use crate::rows::{ChartRow, chart_columns};
+use crate::rows::{ChartRow, analysis_columns, chart_columns};
+
 use crate::sql_text::replace_nul;
 use crate::statement_columns::{Columns, Parameters, Placeholder, array_literal};
 use crate::stored_times::StoredTimes;
@@ -24,6 +25,7 @@ use crate::stored_times::StoredTimes;
 pub(crate) struct CanonicalChart {
     pub(crate) numbers: ChartNumbers,
     pub(crate) variant: Option<Variant>,
+    pub(crate) analysis: Option<ChartAnalysis>,
     pub(crate) rox_bytes: u64,
     pub(crate) curve: Option<DensityCurve>,
     pub(crate) removed: bool,
@@ -69,16 +71,23 @@ pub(crate) async fn stored_charts(
     let rows: Vec<ChartRow> = sqlx::query_as(concat!(
         "SELECT ",
         chart_columns!(),
-        ", chart.density_curve, chart.variant FROM charts AS chart WHERE chart.hash = ANY($1)"
+        ", chart.density_curve, chart.variant, ",
+        analysis_columns!(),
+        " FROM charts AS chart WHERE chart.hash = ANY($1)"
     ))
     .bind(hashes)
     .fetch_all(connection)
     .await?;
     rows.iter()
         .map(|row| {
-            let (numbers, variant, rox_bytes) = (row.numbers()?, row.variant()?, row.rox_bytes()?);
-            let (curve, removed) = (row.curve()?, row.removed);
-            let chart = CanonicalChart { numbers, variant, rox_bytes, curve, removed };
+            let chart = CanonicalChart {
+                numbers: row.numbers()?,
+                variant: row.variant()?,
+                analysis: row.analysis()?,
+                rox_bytes: row.rox_bytes()?,
+                curve: row.curve()?,
+                removed: row.removed,
+            };
             Ok((row.hash()?, chart))
         })
         .collect()
@@ -181,6 +190,11 @@ pub(crate) fn new_chart_columns(
     columns.add("density_curve", parameters.bind(curves.collect::<Vec<_>>()));
     let variants = charts.iter().map(|chart| chart.variant.as_ref().map(|variant| &variant.as_bytes()[..]));
     columns.add("variant", parameters.bind(variants.collect::<Vec<_>>()));
+    let analyses: Vec<_> = charts.iter().map(|chart| chart.analysis).collect();
+    let AnalysisValues { ratings, patterns, versions } = AnalysisValues::new(&analyses);
+    columns.add("rating", parameters.bind(ratings));
+    columns.add("patterns", parameters.bind(patterns));
+    columns.add("analysis_version", parameters.bind(versions));
     columns
 }
 

@@ -1,8 +1,8 @@
 //! Rows of `charts` and `chartset_charts`, and their column lists.
 
 use chart_index_domain::{
-    Chart, ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember, DensityCurve, FileAliases, FileMd5,
-    ListedChart, NOTE_HASH_VERSION, NoteHash, Variant,
+    ANALYSIS_VERSION, Chart, ChartAnalysis, ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember,
+    DensityCurve, FileAliases, FileMd5, ListedChart, NOTE_HASH_VERSION, NoteHash, Patterns, Rating, Variant,
 };
 
 use crate::column_values::{parse_chartset_id, parse_hash, parse_keys, parse_source};
@@ -28,6 +28,15 @@ pub(crate) struct ChartRow {
     /// `None` also in statements that do not select it.
     #[sqlx(default)]
     variant: Option<Vec<u8>>,
+    /// `None` also in statements that do not select [`analysis_columns`].
+    #[sqlx(default)]
+    rating: Option<i16>,
+    /// As for the rating.
+    #[sqlx(default)]
+    patterns: Option<Vec<u8>>,
+    /// 0 in statements that do not select [`analysis_columns`].
+    #[sqlx(default)]
+    analysis_version: i16,
     pub(crate) removed: bool,
 }
 
@@ -40,6 +49,14 @@ macro_rules! chart_columns {
     };
 }
 pub(crate) use chart_columns;
+
+/// The columns of the rating and the patterns of `charts AS chart`, which most statements do not need.
+macro_rules! analysis_columns {
+    () => {
+        "chart.rating, chart.patterns, chart.analysis_version"
+    };
+}
+pub(crate) use analysis_columns;
 
 /// A chart in a chartset, with the metadata from its file there: the columns of [`member_columns`].
 #[derive(Debug, sqlx::FromRow)]
@@ -158,6 +175,20 @@ impl ChartRow {
         variant.map(|bytes| bytes.try_into().map(Variant::from_bytes).map_err(corrupt)).transpose()
     }
 
+    /// The rating and the patterns; `None` if this version has not computed them.
+    pub(crate) fn analysis(&self) -> Result<Option<ChartAnalysis>, sqlx::Error> {
+        if self.analysis_version != i16::from(ANALYSIS_VERSION) {
+            return Ok(None);
+        }
+        let rating = |hundredths: i16| {
+            let rating = u16::try_from(hundredths).ok().and_then(Rating::from_hundredths);
+            rating.ok_or_else(|| corrupt("the rating is out of range"))
+        };
+        let rating = self.rating.map(rating).transpose()?;
+        let patterns = self.patterns.as_deref().unwrap_or_default().try_into().map_err(corrupt)?;
+        Ok(Some(ChartAnalysis { rating, patterns: Patterns::from_bytes(patterns) }))
+    }
+
     pub(crate) fn curve(&self) -> Result<Option<DensityCurve>, sqlx::Error> {
         let curve = self.density_curve.as_deref();
         curve.map(|bytes| bytes.try_into().map(DensityCurve::from_bytes).map_err(corrupt)).transpose()
@@ -174,6 +205,7 @@ impl MemberRow {
             hash: self.chart.hash()?,
             numbers: self.chart.numbers()?,
             variant: self.chart.variant()?,
+            analysis: self.chart.analysis()?,
             rox_bytes: self.chart.rox_bytes()?,
             curve: self.chart.curve()?,
             declared_source: parse_source(self.declared_kind.as_deref(), self.declared_ref.as_deref())?,
@@ -209,6 +241,8 @@ impl ListedChartRow {
             difficulty: self.difficulty,
             variant: None,
             variant_version: None,
+            rating: None,
+            patterns: None,
         };
         Ok(ListedChart { chart, curve: self.chart.curve()? })
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use chart_index_domain::{ChartNumbers, ChartPreview, ChartsetId, NoteHash, Variant};
+use chart_index_domain::{ChartAnalysis, ChartNumbers, ChartPreview, ChartsetId, NoteHash, Variant};
 use sqlx::{Connection, PgConnection};
 
 use crate::derive::{ChartsetRow, derive_columns};
@@ -10,7 +10,7 @@ use crate::derived_columns::{DerivedColumns, derived_columns};
 use crate::error::corrupt;
 use crate::lookups::is_known;
 use crate::pooled_connection::{BEGIN_SNAPSHOT, PooledConnection};
-use crate::rows::{ChartRow, chart_columns};
+use crate::rows::{ChartRow, analysis_columns, chart_columns};
 use crate::{Store, StoreError};
 
 /// A stored chart, whether or not it is known.
@@ -24,6 +24,9 @@ pub struct StoredChart {
     pub numbers: ChartNumbers,
     /// The variant, which must be that of the ROX file.
     pub variant: Option<Variant>,
+    /// The rating and the patterns, which must be those of the ROX file; `None` if they are not of this
+    /// version.
+    pub analysis: Option<ChartAnalysis>,
     /// The size of the ROX file in responses (`roxBytes`).
     pub rox_bytes: u64,
     /// Its ROX file; empty if it is missing.
@@ -91,7 +94,9 @@ impl Store {
             "SELECT ",
             chart_columns!(),
             // Not a join: PostgreSQL would merge both tables, and read all files below the page.
-            ", chart.density_curve, chart.variant, chart.note_hash_version,
+            ", chart.density_curve, chart.variant, ",
+            analysis_columns!(),
+            ", chart.note_hash_version,
              coalesce((SELECT rox.bytes FROM rox_files AS rox WHERE rox.hash = chart.hash), '') AS rox,
              (SELECT preview.json FROM chart_previews AS preview WHERE preview.hash = chart.hash) AS preview_json
              FROM charts AS chart WHERE chart.hash > $1 ORDER BY chart.hash LIMIT $2"
@@ -168,6 +173,7 @@ impl StoredChartRow {
             note_hash_version: u32::try_from(self.note_hash_version).map_err(corrupt)?,
             numbers: self.chart.numbers()?,
             variant: self.chart.variant()?,
+            analysis: self.chart.analysis()?,
             rox_bytes: self.chart.rox_bytes()?,
             rox: self.rox,
             preview: preview.map(|(curve, json)| ChartPreview { curve, json }),

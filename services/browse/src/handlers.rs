@@ -88,11 +88,7 @@ pub(crate) async fn detail(
     RateLimited(check, DetailParams { id, include }): RateLimited<DetailParams>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let key = if include.variants {
-        CacheKey::extended(&[b"detail ", &id.as_bytes()[..]].concat())
-    } else {
-        CacheKey::detail(id)
-    };
+    let key = CacheKey::detail(id).with_fields(include.fields());
     let store = state.store.clone();
     let body = state.cache.read_text(check, key, &headers, move || read_detail(store, id, include)).await?;
     let body = body.ok_or(ApiError::NotFound(Resource::Chartset))?;

@@ -85,10 +85,12 @@ struct ChartEntry<'a> {
 
 impl<'a> ChartEntry<'a> {
     fn new(entry: &'a ChartsetChart, include: Include) -> Self {
-        let chart = if include.variants {
-            Cow::Owned(entry.chart.clone().with_variant(entry.variant))
-        } else {
+        let chart = if include == Include::default() {
             Cow::Borrowed(&entry.chart)
+        } else {
+            let mut chart = entry.chart.clone().with_variant(entry.variant).with_analysis(entry.analysis);
+            include.retain(&mut chart);
+            Cow::Owned(chart)
         };
         Self { chart, difficulty: &entry.chart.difficulty, alpha_beatmap_id: entry.alpha_beatmap_id }
     }
@@ -146,17 +148,28 @@ mod tests {
     }
 
     #[test]
-    fn variants_are_in_charts_that_have_one_if_requested() {
+    fn extension_fields_are_in_charts_that_have_them_if_requested() {
         let mut detail = detail();
-        let chart = |detail: &ChartsetDetail, include| {
+        let chart = |detail: &ChartsetDetail, include: &str| {
+            let include =
+                if include.is_empty() { Include::default() } else { Include::parse(include).unwrap() };
             serde_json::to_value(DetailBody::new(detail, include)).unwrap()["charts"][0]["chart"].clone()
         };
-        let (with, without) = (Include { variants: true }, Include::default());
-        assert_eq!(chart(&detail, with)["variant"], "07".repeat(32));
-        assert_eq!(chart(&detail, with)["variantVersion"], 1);
-        assert!(chart(&detail, without).get("variant").is_none());
-        detail.charts[0].variant = None;
-        assert_eq!(chart(&detail, with), chart(&detail, without));
+        let plain = chart(&detail, "");
+        for (include, fields) in [
+            ("variants", &["variant", "variantVersion"][..]),
+            ("rating", &["rating"]),
+            ("patterns", &["patterns"]),
+            ("patterns,rating", &["rating", "patterns"]),
+        ] {
+            let mut extended = chart(&detail, include);
+            for field in fields {
+                assert!(extended.as_object_mut().unwrap().remove(*field).is_some(), "{include}: {field}");
+            }
+            assert_eq!(extended, plain, "{include}");
+        }
+        (detail.charts[0].variant, detail.charts[0].analysis) = (None, None);
+        assert_eq!(chart(&detail, "variants,rating,patterns"), plain);
     }
 
     #[test]

@@ -11,8 +11,9 @@ use axum::http::Request;
 use axum::response::Response;
 use chart_index_domain::search::{ChartsetPage, Engine, ListItem, SearchIndex, SearchQuery, Sort};
 use chart_index_domain::{
-    Chart, ChartNumbers, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, Confidence, KeyCount,
-    NOTE_HASH_VERSION, NoteHash, PublicSource, ReadError, Source, SourceKind, SourceRef, Variant,
+    Chart, ChartAnalysis, ChartNumbers, Chartset, ChartsetChart, ChartsetDetail, ChartsetId, Confidence,
+    KeyCount, NOTE_HASH_VERSION, NoteHash, Patterns, PublicSource, Rating, ReadError, Source, SourceKind,
+    SourceRef, Variant,
 };
 use chart_index_store::StoreConfig;
 use http_body_util::BodyExt;
@@ -51,6 +52,8 @@ pub(crate) fn detail() -> ChartsetDetail {
         difficulty: "4K Another".into(),
         variant: None,
         variant_version: None,
+        rating: None,
+        patterns: None,
     };
     let reference = SourceRef::from_number(577_617).unwrap();
     let source = PublicSource { kind: SourceKind::AlphaSet, reference: reference.clone() };
@@ -82,6 +85,10 @@ pub(crate) fn detail() -> ChartsetDetail {
             chart,
             curve: None,
             variant: Some(Variant::from_bytes([7; 32])),
+            analysis: Some(ChartAnalysis {
+                rating: Rating::from_hundredths(527),
+                patterns: Patterns::default(),
+            }),
             alpha_beatmap_id: Some(1_224_255),
         }],
     }

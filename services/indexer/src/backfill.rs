@@ -8,8 +8,8 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use chart_index_chartfile::inspect_rox;
-use chart_index_domain::{ChartPreview, NoteHash};
-use chart_index_store::{PreviewState, Store};
+use chart_index_domain::NoteHash;
+use chart_index_store::{BackfillState, ComputedChart, Store};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +17,7 @@ use crate::backoff::retry_store_call;
 use crate::change_feed;
 use crate::report::{Progress, plural};
 
-/// Number of charts whose previews are looked up in one query.
+/// Number of charts whose states are read in one query.
 const PAGE: u32 = 2_000;
 /// The maximum number of charts of a batch.
 const BATCH_CHARTS: usize = 256;
@@ -25,7 +25,8 @@ const BATCH_CHARTS: usize = 256;
 /// large, and a decoded chart up to fifty times as large as its file.
 const BATCH_ROX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Computes the previews that are missing, or all of them, and stores those that are missing or differ.
+/// Computes the previews, ratings and patterns of charts that miss some of them, or of all charts, and stores
+/// those that are missing or differ.
 ///
 /// # Errors
 /// A ROX file is missing or wrong, after all others are done; or the store failed.
@@ -48,10 +49,10 @@ pub(crate) async fn backfill(store: &Store, full: bool) -> Result<()> {
     writeln!(
         std::io::stdout(),
         "{} written, {present} up to date, {failed} failed",
-        plural(written, "preview")
+        plural(written, "chart")
     )?;
     if failed > 0 {
-        bail!("no preview of {}: `chart-indexer verify` checks the ROX files", plural(failed, "chart"));
+        bail!("{} failed: `chart-indexer verify` checks the ROX files", plural(failed, "chart"));
     }
     Ok(())
 }
@@ -70,11 +71,11 @@ impl Backfill<'_> {
     async fn run(&mut self, full: bool) -> Result<()> {
         let mut after = None;
         loop {
-            let page = retry_store_call(&self.stop, || self.store.preview_states_after(after, PAGE)).await?;
+            let page = retry_store_call(&self.stop, || self.store.backfill_states_after(after, PAGE)).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.hash);
             let (present, missing): (Vec<_>, Vec<_>) =
-                page.into_iter().partition(|state| state.has_preview && !full);
+                page.into_iter().partition(|state| state.is_complete && !full);
             self.present += present.len() as u64;
             self.progress.advance_by(present.len() as u64);
             for batch in batches(&missing) {
@@ -83,22 +84,22 @@ impl Backfill<'_> {
         }
     }
 
-    /// Computes and stores the previews of a batch.
-    async fn process(&mut self, batch: &[PreviewState]) -> Result<()> {
+    /// Computes and stores what the charts of a batch miss.
+    async fn process(&mut self, batch: &[BackfillState]) -> Result<()> {
         let hashes: Vec<NoteHash> = batch.iter().map(|state| state.hash).collect();
         let rox_files = retry_store_call(&self.stop, || self.store.rox_files(&hashes)).await?;
-        let mut previews = compute(rox_files).await?;
+        let mut results = compute(rox_files).await?;
         let mut computed = Vec::with_capacity(batch.len());
         for hash in hashes {
-            match previews.remove(&hash).unwrap_or_else(|| Err("its ROX file is missing".to_owned())) {
-                Ok(preview) => computed.push((hash, preview)),
+            match results.remove(&hash).unwrap_or_else(|| Err("its ROX file is missing".to_owned())) {
+                Ok(chart) => computed.push(chart),
                 Err(reason) => {
                     self.failed += 1;
                     writeln!(std::io::stdout(), "chart {hash}: {reason}")?;
                 }
             }
         }
-        let changed = retry_store_call(&self.stop, || self.store.put_previews(&computed)).await?;
+        let changed = retry_store_call(&self.stop, || self.store.put_computed(&computed)).await?;
         self.written += changed.len() as u64;
         self.present += (computed.len() - changed.len()) as u64;
         self.progress.advance_by(batch.len() as u64);
@@ -107,11 +108,11 @@ impl Backfill<'_> {
 }
 
 /// Divides charts into batches.
-fn batches(charts: &[PreviewState]) -> impl Iterator<Item = &[PreviewState]> {
+fn batches(charts: &[BackfillState]) -> impl Iterator<Item = &[BackfillState]> {
     let mut rest = charts;
     std::iter::from_fn(move || {
         let mut bytes = 0_u64;
-        let fits = |state: &&PreviewState| {
+        let fits = |state: &&BackfillState| {
             bytes = bytes.saturating_add(state.rox_bytes);
             bytes <= BATCH_ROX_BYTES
         };
@@ -122,9 +123,10 @@ fn batches(charts: &[PreviewState]) -> impl Iterator<Item = &[PreviewState]> {
     })
 }
 
-type Computed = Result<ChartPreview, String>;
+/// The error is the reason why nothing is computed.
+type Computed = Result<ComputedChart, String>;
 
-/// Computes the previews of ROX files on all cores. The error is the reason why there is none.
+/// Decodes ROX files and computes what follows from them, on all cores.
 async fn compute(rox_files: Vec<(NoteHash, Vec<u8>)>) -> Result<HashMap<NoteHash, Computed>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut parts: Vec<Vec<(NoteHash, Vec<u8>)>> = (0..cores).map(|_| Vec::new()).collect();
@@ -134,23 +136,22 @@ async fn compute(rox_files: Vec<(NoteHash, Vec<u8>)>) -> Result<HashMap<NoteHash
     let mut tasks = JoinSet::new();
     for part in parts {
         tasks.spawn_blocking(move || {
-            let computed = part.into_iter().map(|(hash, rox)| (hash, preview_of(hash, &rox)));
-            computed.collect::<Vec<_>>()
+            part.into_iter().map(|(hash, rox)| (hash, computed(hash, &rox))).collect::<Vec<_>>()
         });
     }
-    let mut previews = HashMap::new();
+    let mut results = HashMap::new();
     while let Some(computed) = tasks.join_next().await {
-        previews.extend(computed?);
+        results.extend(computed?);
     }
-    Ok(previews)
+    Ok(results)
 }
 
-fn preview_of(hash: NoteHash, rox: &[u8]) -> Computed {
+fn computed(hash: NoteHash, rox: &[u8]) -> Computed {
     let content = inspect_rox(rox).map_err(|refusal| format!("invalid ROX file: {refusal}"))?;
     if content.hash != hash {
         return Err(format!("its ROX file has the note hash {}", content.hash));
     }
-    Ok(content.preview)
+    Ok(ComputedChart { hash, preview: content.preview, analysis: content.analysis })
 }
 
 #[cfg(test)]
@@ -160,8 +161,8 @@ mod tests {
     #[test]
     fn batches_are_bounded_by_count_and_bytes() {
         let state =
-            |rox_bytes| PreviewState { hash: NoteHash::from_bytes([0; 32]), rox_bytes, has_preview: false };
-        let sizes = |charts: &[PreviewState]| batches(charts).map(<[_]>::len).collect::<Vec<_>>();
+            |rox_bytes| BackfillState { hash: NoteHash::from_bytes([0; 32]), rox_bytes, is_complete: false };
+        let sizes = |charts: &[BackfillState]| batches(charts).map(<[_]>::len).collect::<Vec<_>>();
         assert!(sizes(&[]).is_empty());
         assert_eq!(sizes(&vec![state(10); 600]), [256, 256, 88]);
         let half = BATCH_ROX_BYTES / 2;

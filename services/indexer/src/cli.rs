@@ -218,10 +218,10 @@ pub(crate) enum Command {
         #[command(flatten)]
         metrics: MetricsArguments,
     },
-    /// Compute what an older version did not store with its charts: previews and density curves
+    /// Compute what an older version did not store: previews, density curves, ratings and patterns of charts
     ///
-    /// They are computed from the stored ROX files, for charts that have none. Run it once after an upgrade,
-    /// while requests are served. It is safe to interrupt it and to run it again.
+    /// They are computed from the stored ROX files, for charts that have none or those of another version. Run
+    /// it once after an upgrade, while requests are served. It is safe to interrupt it and to run it again.
     Backfill {
         /// Compute all of them, and replace those that differ
         #[arg(long)]

@@ -46,7 +46,7 @@ use crate::mirror::MirrorOptions;
 const INTERRUPTED: u8 = 130;
 /// Printed when `backfill` is interrupted.
 const BACKFILL_INTERRUPTED: &str =
-    "the previews written so far are complete; run the command again to continue";
+    "the charts written so far are complete; run the command again to continue";
 /// Printed when `export` is interrupted.
 const EXPORT_INTERRUPTED: &str = "no export was written";
 /// Printed when `import` is interrupted.

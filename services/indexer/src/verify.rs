@@ -21,7 +21,7 @@ const PAGE: u32 = 500;
 pub(crate) async fn verify(store: &Store) -> Result<()> {
     let mut findings = Findings::default();
     let charts = verify_charts(store, &mut findings).await?;
-    verify_previews(store, &mut findings).await?;
+    verify_computed(store, &mut findings).await?;
     let chartsets = verify_chartsets(store, &mut findings).await?;
     verify_removals(store, &mut findings).await?;
     verify_change_feed(store, &mut findings).await?;
@@ -44,6 +44,8 @@ struct Findings {
     count: u64,
     /// The charts without a preview, which are one finding together.
     without_preview: u64,
+    /// The charts without a rating and patterns of this version, likewise.
+    without_analysis: u64,
 }
 
 impl Findings {
@@ -94,7 +96,7 @@ fn verify_chart(chart: &StoredChart, findings: &mut Findings) -> Result<()> {
 }
 
 fn verify_content(chart: &StoredChart, content: &RoxContent, findings: &mut Findings) -> Result<()> {
-    let StoredChart { hash, numbers, variant, preview, .. } = chart;
+    let StoredChart { hash, numbers, variant, analysis, preview, .. } = chart;
     if content.numbers != *numbers {
         findings.add(format_args!(
             "chart {hash}: its numbers are {numbers:?}, but its ROX file has {:?}",
@@ -103,6 +105,16 @@ fn verify_content(chart: &StoredChart, content: &RoxContent, findings: &mut Find
     }
     if content.variant != *variant {
         findings.add(format_args!("chart {hash}: its variant differs from that of its ROX file"))?;
+    }
+    match analysis {
+        None => findings.without_analysis += 1,
+        Some(analysis) if *analysis != content.analysis => {
+            findings.add(format_args!(
+                "chart {hash}: its rating and patterns are {analysis:?}, but its ROX file has {:?}",
+                content.analysis
+            ))?;
+        }
+        Some(_) => (),
     }
     match preview {
         None => findings.without_preview += 1,
@@ -114,14 +126,15 @@ fn verify_content(chart: &StoredChart, content: &RoxContent, findings: &mut Find
     Ok(())
 }
 
-/// Reports missing previews once: after an upgrade they are those of all charts.
-async fn verify_previews(store: &Store, findings: &mut Findings) -> Result<()> {
-    let missing = findings.without_preview;
-    if missing > 0 {
-        findings.add(format_args!(
-            "{} without a preview: run `chart-indexer backfill`",
-            plural(missing, "chart")
-        ))?;
+/// Reports what is not computed once: after an upgrade it is missing from all charts.
+async fn verify_computed(store: &Store, findings: &mut Findings) -> Result<()> {
+    let missing = [
+        (findings.without_preview, "a preview"),
+        (findings.without_analysis, "a rating and patterns of this version"),
+    ];
+    for (count, what) in missing.into_iter().filter(|(count, _)| *count > 0) {
+        findings
+            .add(format_args!("{} without {what}: run `chart-indexer backfill`", plural(count, "chart")))?;
     }
     let orphaned = store.orphaned_previews().await?;
     if orphaned > 0 {

@@ -7,7 +7,9 @@ use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError};
-use chart_index_http::{ApiError, JsonRequest, RequestHeaders, ResponseCache, TextBody, uncached_json};
+use chart_index_http::{
+    ApiError, Include, JsonRequest, RequestHeaders, ResponseCache, TextBody, uncached_json,
+};
 use chart_index_store::{ChartIdentifier, Store, VariantRequest};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
@@ -37,14 +39,14 @@ pub(crate) async fn charts(
     headers: RequestHeaders,
     JsonRequest(JsonObject(request)): JsonRequest<JsonObject<BatchRequest>>,
 ) -> Result<Response, ApiError> {
-    let has_variants = query.include.variants;
-    let items = request.items(has_variants)?;
+    let include = query.include;
+    let items = request.items(include.variants)?;
     // On another runtime: for a thousand hashes this takes milliseconds, in which the thread of this connection
     // would serve no other request.
     let task = {
         let background = state.background.clone();
         let read = async move {
-            let body = read_bodies(&state.cache, &state.store, &items, has_variants).await?;
+            let body = read_bodies(&state.cache, &state.store, &items, include).await?;
             Ok(uncached_json(body.into(), &headers))
         };
         background.spawn(read.in_current_span())
@@ -57,7 +59,7 @@ async fn read_bodies(
     cache: &ResponseCache,
     store: &Store,
     items: &[BatchItem],
-    has_variants: bool,
+    include: Include,
 ) -> Result<Vec<u8>, ApiError> {
     let hashes = identify(store, items).await?;
     let request = |item: &BatchItem| {
@@ -65,17 +67,17 @@ async fn read_bodies(
             Subject::Hash(hash) => Some(hash),
             Subject::Identifier(identifier) => hashes.get(&identifier).copied(),
         };
-        VariantRequest { hash, variant: item.variant.filter(|_| has_variants) }
+        VariantRequest { hash, variant: item.variant.filter(|_| include.variants) }
     };
     let requests: Vec<VariantRequest> = items.iter().map(request).collect();
     // An item without either is unknown.
     let reads = || requests.iter().filter(|request| request.hash.is_some() || request.variant.is_some());
-    let responses = if has_variants {
+    let responses = if include.variants {
         let wanted: Vec<VariantRequest> = reads().copied().collect();
-        read_with_variants(cache, store, &wanted).await?
+        read_with_variants(cache, store, &wanted, include).await?
     } else {
         let hashes: Vec<NoteHash> = reads().filter_map(|request| request.hash).collect();
-        read_without(cache, store, &hashes).await?
+        read_without(cache, store, &hashes, include).await?
     };
     let mut responses = responses.iter();
     let mut body = b"{\"items\":[".to_vec();
@@ -107,11 +109,13 @@ async fn read_without(
     cache: &ResponseCache,
     store: &Store,
     hashes: &[NoteHash],
+    include: Include,
 ) -> Result<Vec<CachedResponse>, ApiError> {
-    let keys: Vec<_> = hashes.iter().copied().map(CacheKey::lookup).collect();
+    let key = |hash: &NoteHash| CacheKey::lookup(*hash).with_fields(include.fields());
+    let keys: Vec<_> = hashes.iter().map(key).collect();
     let fill = async |positions: Vec<usize>| {
         let missing: Vec<_> = positions.iter().map(|&position| hashes[position]).collect();
-        read_charts(store, &missing).await
+        read_charts(store, &missing, include).await
     };
     cache.read_many(&keys, fill).await
 }
@@ -120,12 +124,14 @@ async fn read_with_variants(
     cache: &ResponseCache,
     store: &Store,
     requests: &[VariantRequest],
+    include: Include,
 ) -> Result<Vec<CachedResponse>, ApiError> {
-    let keys: Vec<_> = requests.iter().map(variants::lookup_key).collect();
+    let keys: Vec<_> = requests.iter().map(|request| variants::lookup_key(request, include)).collect();
     let fill = async |positions: Vec<usize>| {
         let missing: Vec<_> = positions.iter().map(|&position| requests[position]).collect();
         let found = store.chart_variants(&missing).await?;
-        missing.iter().zip(&found).map(|(request, found)| variants::response(request, found)).collect()
+        let found = missing.iter().zip(found);
+        found.map(|(request, found)| variants::response(request, include, found)).collect()
     };
     cache.read_many(&keys, fill).await
 }
@@ -162,8 +168,19 @@ fn write_item(
     Ok(())
 }
 
-async fn read_charts(store: &Store, hashes: &[NoteHash]) -> Result<Vec<CachedResponse>, ReadError> {
-    let known = store.charts(hashes).await?;
+async fn read_charts(
+    store: &Store,
+    hashes: &[NoteHash],
+    include: Include,
+) -> Result<Vec<CachedResponse>, ReadError> {
+    let mut known = if include.has_analysis() {
+        store.charts_with_analysis(hashes).await?
+    } else {
+        store.charts(hashes).await?
+    };
+    for known in known.values_mut() {
+        include.retain(&mut known.chart);
+    }
     let response = |hash: &NoteHash| match known.get(hash) {
         Some(chart) => Ok(TextBody::json(&LookupBody::new(*hash, Some(chart)))?.into_cached()),
         None => Ok(CachedResponse::NotFound),

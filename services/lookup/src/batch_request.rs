@@ -13,8 +13,8 @@ use crate::json_object::JsonObject;
 
 /// The maximum number of charts in a request.
 const MAX_CHARTS: usize = 1_000;
-/// The maximum number of charts in a request for extension fields.
-const MAX_EXTENDED: usize = 100;
+/// The maximum number of charts in a request for variants.
+const MAX_WITH_VARIANTS: usize = 100;
 /// The greatest id of a chart that the first game has: a larger one is no id.
 const MAX_BEATMAP_ID: u64 = i32::MAX as u64;
 
@@ -82,9 +82,9 @@ impl BatchRequest {
     /// # Errors
     ///
     /// There are none, or too many, or one of them is malformed.
-    pub(crate) fn items(&self, is_extended: bool) -> Result<Vec<BatchItem>, ApiError> {
+    pub(crate) fn items(&self, has_variants: bool) -> Result<Vec<BatchItem>, ApiError> {
         let Self { hashes, charts } = self;
-        let limit = if is_extended { MAX_EXTENDED } else { MAX_CHARTS };
+        let limit = if has_variants { MAX_WITH_VARIANTS } else { MAX_CHARTS };
         let count = hashes.len() + charts.len();
         if count == 0 || count > limit {
             let parameter = if charts.is_empty() { "hashes" } else { "charts" };
@@ -145,8 +145,8 @@ impl From<ChartIdentifier> for IdentifierField {
 mod tests {
     use super::*;
 
-    fn items(body: &str, is_extended: bool) -> Result<Vec<BatchItem>, ApiError> {
-        serde_json::from_str::<BatchRequest>(body).unwrap().items(is_extended)
+    fn items(body: &str, has_variants: bool) -> Result<Vec<BatchItem>, ApiError> {
+        serde_json::from_str::<BatchRequest>(body).unwrap().items(has_variants)
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
     fn errors_name_the_item_and_its_field() {
         let hash = "ab".repeat(32);
         let many = format!(r#"{{"hashes":[{}]}}"#, vec![format!("\"{hash}\""); 101].join(","));
-        for (body, is_extended, parameter) in [
+        for (body, has_variants, parameter) in [
             ("{}", false, "hashes"),
             (r#"{"charts":[]}"#, false, "hashes"),
             (r#"{"charts":[{"alphaBeatmapId":0}]}"#, false, "charts[0].alphaBeatmapId"),
@@ -187,7 +187,7 @@ mod tests {
                 "charts[0].hash",
             ),
         ] {
-            let error = items(body, is_extended).unwrap_err();
+            let error = items(body, has_variants).unwrap_err();
             let named = match error {
                 ApiError::BadParameter(error) => error.parameter.to_owned(),
                 ApiError::MalformedHashAt { parameter, index } => format!("{parameter}[{index}]"),

@@ -8,8 +8,8 @@ use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError};
 use chart_index_http::openapi::Conditional;
 use chart_index_http::{
-    ApiError, CachePolicy, EntityTag, HashParam, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
-    not_modified,
+    ApiError, CachePolicy, EntityTag, HashParam, Include, MediaType, RateLimited, RequestHeaders, Resource,
+    TextBody, not_modified,
 };
 use chart_index_store::{RoxFile, Store, VariantRequest};
 
@@ -34,19 +34,21 @@ pub(crate) async fn chart(
     RateLimited(check, ChartParams { hash, query }): RateLimited<ChartParams>,
     headers: RequestHeaders,
 ) -> Result<Response, ApiError> {
-    let cached = if query.include.variants {
+    let include = query.include;
+    let cached = if include.variants {
         let request = VariantRequest { hash: Some(hash), variant: query.variant };
         let fill = {
             let state = Arc::clone(&state);
-            async move || variants::response(&request, &variants::find(&state, request).await?)
+            async move || variants::response(&request, include, variants::find(&state, request).await?)
         };
-        state.cache.read_text(check, variants::lookup_key(&request), &headers, fill).await?
+        state.cache.read_text(check, variants::lookup_key(&request, include), &headers, fill).await?
     } else {
         let fill = {
             let state = Arc::clone(&state);
-            async move || read_chart(&state.store, hash).await
+            async move || read_chart(&state.store, hash, include).await
         };
-        state.cache.read_text(check, CacheKey::lookup(hash), &headers, fill).await?
+        let key = CacheKey::lookup(hash).with_fields(include.fields());
+        state.cache.read_text(check, key, &headers, fill).await?
     };
     let body = match cached {
         Some(known) => known,
@@ -55,8 +57,14 @@ pub(crate) async fn chart(
     Ok(body.into_response(&headers, CachePolicy::Lookup, MediaType::Json))
 }
 
-async fn read_chart(store: &Store, hash: NoteHash) -> Result<CachedResponse, ReadError> {
-    let Some(known) = store.chart(hash).await? else { return Ok(CachedResponse::NotFound) };
+async fn read_chart(store: &Store, hash: NoteHash, include: Include) -> Result<CachedResponse, ReadError> {
+    let known = if include.has_analysis() {
+        store.chart_with_analysis(hash).await?
+    } else {
+        store.chart(hash).await?
+    };
+    let Some(mut known) = known else { return Ok(CachedResponse::NotFound) };
+    include.retain(&mut known.chart);
     Ok(TextBody::json(&LookupBody::new(hash, Some(&known)))?.into_cached())
 }
 

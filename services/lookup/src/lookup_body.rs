@@ -107,7 +107,7 @@ pub(crate) struct VariantBody<'a> {
 }
 
 impl<'a> LookupBody<'a> {
-    /// The body of a lookup without extension fields.
+    /// The body of a lookup without variants.
     pub(crate) fn new(hash: NoteHash, known: Option<&'a KnownChart>) -> Self {
         Self::of(Some(hash), known)
     }
@@ -190,6 +190,8 @@ mod tests {
             difficulty: "7K Another".into(),
             variant: None,
             variant_version: None,
+            rating: None,
+            patterns: None,
         };
         let source = |kind, number, confidence| Source {
             kind,

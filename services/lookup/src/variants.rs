@@ -8,7 +8,9 @@ use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
 use chart_index_domain::{NoteHash, ReadError, Variant};
 use chart_index_http::openapi::Conditional;
-use chart_index_http::{ApiError, CachePolicy, MediaType, RateLimited, RequestHeaders, Resource, TextBody};
+use chart_index_http::{
+    ApiError, CachePolicy, Include, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
+};
 use chart_index_store::{ChartVariants, VariantRequest};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
@@ -47,7 +49,7 @@ pub(crate) async fn variant_charts(
 }
 
 /// The key of a lookup with its variants. Single lookups and batches share it.
-pub(crate) fn lookup_key(request: &VariantRequest) -> CacheKey {
+pub(crate) fn lookup_key(request: &VariantRequest, include: Include) -> CacheKey {
     let hash = request.hash.as_ref().map(NoteHash::as_bytes);
     let variant = request.variant.as_ref().map(Variant::as_bytes);
     let mut name = b"lookup".to_vec();
@@ -55,12 +57,19 @@ pub(crate) fn lookup_key(request: &VariantRequest) -> CacheKey {
         name.push(u8::from(part.is_some()));
         name.extend_from_slice(part.map_or(&[], |bytes| &bytes[..]));
     }
-    CacheKey::extended(&name)
+    CacheKey::extended(&name).with_fields(include.fields())
 }
 
 /// The response to a lookup with its variants.
-pub(crate) fn response(request: &VariantRequest, found: &ChartVariants) -> Result<CachedResponse, ReadError> {
-    Ok(TextBody::json(&LookupBody::with_variants(request.hash, found))?.into_cached())
+pub(crate) fn response(
+    request: &VariantRequest,
+    include: Include,
+    mut found: ChartVariants,
+) -> Result<CachedResponse, ReadError> {
+    if let Some(known) = &mut found.known {
+        include.retain(&mut known.chart);
+    }
+    Ok(TextBody::json(&LookupBody::with_variants(request.hash, &found))?.into_cached())
 }
 
 /// Finds variants on the background runtime: comparing the times of 21 long charts takes milliseconds.

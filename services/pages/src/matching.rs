@@ -61,6 +61,8 @@ mod tests {
             difficulty: String::new(),
             variant: None,
             variant_version: None,
+            rating: None,
+            patterns: None,
         }
     }
 

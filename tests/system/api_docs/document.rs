@@ -191,9 +191,15 @@ async fn extensions_are_marked() {
             );
         }
     }
-    for schema in document.0["components"]["schemas"].as_object().expect("schemas").values() {
+    let schemas = &document.0["components"]["schemas"];
+    // A reference is marked by its target.
+    let is_marked = |field: &Value| {
+        let target = field["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
+        target.map_or(field, |name| &schemas[name])["x-extension"] == true
+    };
+    for schema in schemas.as_object().expect("schemas").values() {
         let fields = schema["properties"].as_object().into_iter().flatten();
-        marked.extend(fields.filter(|(_, field)| field["x-extension"] == true).map(|(name, _)| name.clone()));
+        marked.extend(fields.filter(|(_, field)| is_marked(field)).map(|(name, _)| name.clone()));
     }
     let marked: BTreeSet<&str> = marked.iter().map(String::as_str).collect();
     assert_eq!(listed, marked);

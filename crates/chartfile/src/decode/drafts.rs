@@ -33,6 +33,7 @@ pub(super) fn draft(
         hash: encoded.hash,
         numbers: encoded.numbers,
         variant: encoded.variant,
+        analysis: encoded.analysis,
         metadata: chart_metadata(metadata, names),
         declared_source,
         // Unpublished charts have 0 or a negative number, which the decoder converts to a very large one.

@@ -140,6 +140,7 @@ fn members(draft: &ChartsetDraft) -> Vec<ChartsetMember> {
         hash: draft.hash,
         numbers: draft.numbers,
         variant: draft.variant,
+        analysis: draft.analysis,
         rox_bytes: draft.rox.as_ref().map_or(0, Vec::len) as u64,
         curve: None,
         metadata: draft.metadata.clone(),

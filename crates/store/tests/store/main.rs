@@ -1,6 +1,7 @@
 //! Tests of the store with a real PostgreSQL.
 #![expect(clippy::unwrap_used, reason = "a test fails if its setup does")]
 
+mod analysis;
 mod catalogue_poll;
 mod change_feed;
 mod chartset_changes;

@@ -5,8 +5,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use chart_index_domain::search::{ChartsetPage, ListItem, SearchIndex, SearchQuery};
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, ChartsetDraft, ChartsetId, DensityCurve, Entity,
-    FileAliases, KeyCount, NoteHash, PublicSource, SourceKind, SourceRef,
+    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartPreview, ChartsetDraft, ChartsetId,
+    DensityCurve, Entity, FileAliases, KeyCount, NoteHash, Patterns, PublicSource, Rating, SourceKind,
+    SourceRef,
 };
 use chart_index_store::{
     CatalogueWatch, DatabaseUrl, PostgresSearch, PutOutcome, Removal, RemovalOutcome, Store, StoreConfig,
@@ -171,12 +172,20 @@ pub(crate) fn preview(number: u32) -> ChartPreview {
     ChartPreview { curve, json: format!("{{\"preview\":{number}}}").into_bytes() }
 }
 
+/// A chart whose number is a multiple of 5 has no rating.
+pub(crate) fn analysis(number: u32) -> ChartAnalysis {
+    let small = u8::try_from(number % 50).unwrap();
+    let rating = Rating::from_hundredths(200 + u16::from(small)).filter(|_| !number.is_multiple_of(5));
+    ChartAnalysis { rating, patterns: Patterns { ln_note_share: small, ..Patterns::default() } }
+}
+
 /// A chart whose metadata is derived from its number.
 pub(crate) fn chart(number: u32) -> ChartDraft {
     ChartDraft {
         hash: hash(number.into()),
         numbers: numbers(number),
         variant: None,
+        analysis: Some(analysis(number)),
         rox: Some(format!("rox of {number}").into_bytes()),
         preview: Some(preview(number)),
         metadata: ChartMetadata {

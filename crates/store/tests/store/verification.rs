@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use chart_index_domain::NoteHash;
-use chart_index_store::PreviewState;
+use chart_index_store::{BackfillState, ComputedChart};
 use chart_index_tests::within;
 
-use crate::support::{Catalogue, chart, folder, hash, id, preview};
+use crate::support::{Catalogue, analysis, chart, folder, hash, id, preview};
 
 #[tokio::test]
 async fn a_changed_column_is_found() {
@@ -91,20 +91,22 @@ async fn checks_cover_every_page() {
 }
 
 #[tokio::test]
-async fn previews_are_written_once() {
+async fn computed_values_are_written_once() {
     let catalogue = Catalogue::create().await;
     let store = &catalogue.store;
     catalogue.put(&folder(1, [chart(1), chart(2), chart(3), chart(4), chart(5)]), 10).await;
     catalogue.database.psql(&format!(
         "UPDATE charts SET density_curve = NULL WHERE hash IN ('\\x{0}', '\\x{1}');
-         DELETE FROM chart_previews WHERE hash IN ('\\x{1}', '\\x{2}')",
+         DELETE FROM chart_previews WHERE hash IN ('\\x{1}', '\\x{2}');
+         UPDATE charts SET analysis_version = 0 WHERE hash = '\\x{3}'",
         hash(1),
         hash(2),
-        hash(3)
+        hash(3),
+        hash(5)
     ));
-    let mut states: Vec<PreviewState> = Vec::new();
+    let mut states: Vec<BackfillState> = Vec::new();
     loop {
-        let page = store.preview_states_after(states.last().map(|state| state.hash), 2).await.unwrap();
+        let page = store.backfill_states_after(states.last().map(|state| state.hash), 2).await.unwrap();
         if page.is_empty() {
             break;
         }
@@ -112,9 +114,9 @@ async fn previews_are_written_once() {
     }
     assert_eq!(states.len(), 5);
     assert!(states.iter().all(|state| state.rox_bytes == 8));
-    let missing = |state: &&PreviewState| !state.has_preview;
+    let missing = |state: &&BackfillState| !state.is_complete;
     let mut missing: Vec<NoteHash> = states.iter().filter(missing).map(|state| state.hash).collect();
-    let mut expected = [1, 2, 3].map(hash);
+    let mut expected = [1, 2, 3, 5].map(hash);
     expected.sort();
     assert_eq!(missing, expected);
 
@@ -124,15 +126,19 @@ async fn previews_are_written_once() {
     expected.sort();
     assert_eq!(files, expected);
 
-    let previews = [4, 3, 2, 1].map(|number| (hash(number.into()), preview(number)));
-    let mut changed = store.put_previews(&previews).await.unwrap();
+    let computed = [5, 4, 3, 2, 1].map(|number| {
+        let (preview, analysis) = (preview(number), analysis(number));
+        ComputedChart { hash: hash(number.into()), preview, analysis }
+    });
+    let mut changed = store.put_computed(&computed).await.unwrap();
     changed.sort();
     missing.sort();
     assert_eq!(changed, missing, "not the one that is there");
-    assert_eq!(store.put_previews(&previews).await.unwrap(), []);
+    assert_eq!(store.put_computed(&computed).await.unwrap(), []);
     for stored in store.stored_charts_after(None, 10).await.unwrap() {
         let number = (1..=5).find(|&number| hash(number) == stored.hash).unwrap();
-        assert_eq!(stored.preview, Some(preview(number.try_into().unwrap())));
+        let number = number.try_into().unwrap();
+        assert_eq!((stored.preview, stored.analysis), (Some(preview(number)), Some(analysis(number))));
     }
     assert_eq!(store.orphaned_previews().await.unwrap(), 0);
     assert_eq!(store.stored_chart_count().await.unwrap(), 5);

@@ -103,6 +103,7 @@ pub(crate) fn draft(hash: NoteHash, rox: Vec<u8>) -> Result<ChartDraft> {
         hash,
         numbers: content.numbers,
         variant: content.variant,
+        analysis: Some(content.analysis),
         rox: Some(rox),
         preview: Some(content.preview),
         metadata: ChartMetadata::default(),

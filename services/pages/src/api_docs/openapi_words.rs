@@ -11,9 +11,13 @@ use utoipa::openapi::{Array, RefOr};
 use super::reference::{self, Example, Row, Section};
 
 /// The sections whose tables describe the fields of a schema.
-const FIELDS: [(&str, &[&str]); 22] = [
+const FIELDS: [(&str, &[&str]); 26] = [
     ("ChartLookup", &["Chart lookup", "Variants"]),
     ("Chart", &["Chart"]),
+    ("Rating", &["Chart rating"]),
+    ("Patterns", &["Chart patterns"]),
+    ("PatternRows", &["Chart patterns"]),
+    ("RowsPerSecond", &["Chart patterns"]),
     ("ChartPreview", &["Preview"]),
     ("BatchLookupRequest", &["Batch lookup"]),
     ("BatchLookup", &["Batch lookup"]),

@@ -1,0 +1,77 @@
+//! Ratings and patterns of charts (docs/formats/rating.md, docs/formats/patterns.md).
+
+use chart_index_domain::{ChartAnalysis, ChartDraft, Rating};
+use chart_index_store::ComputedChart;
+
+use crate::support::{Catalogue, analysis, chart, folder, hash, id, preview};
+
+#[tokio::test]
+async fn analysis_is_read_only_if_requested() {
+    let catalogue = Catalogue::create().await;
+    let store = &catalogue.store;
+    catalogue.put(&folder(1, [chart(1), chart(5)]), 10).await;
+    let many = store.charts_with_analysis(&[hash(1), hash(5), hash(9)]).await.unwrap();
+    assert_eq!(many.len(), 2);
+    for number in [1, 5] {
+        let hash = hash(number.into());
+        let plain = store.chart(hash).await.unwrap().unwrap();
+        let mut analysed = store.chart_with_analysis(hash).await.unwrap().unwrap();
+        let ChartAnalysis { rating, patterns } = analysis(number);
+        assert_eq!((analysed.chart.rating, analysed.chart.patterns), (rating, Some(patterns)));
+        assert_eq!(many[&hash], analysed);
+        (analysed.chart.rating, analysed.chart.patterns) = (None, None);
+        assert_eq!(analysed, plain, "nothing else differs");
+    }
+    let detail = store.chartset(id(1)).await.unwrap().unwrap();
+    assert!(detail.charts.iter().all(|entry| entry.analysis.is_some() && entry.chart.patterns.is_none()));
+}
+
+#[tokio::test]
+async fn records_have_the_analysis_of_this_version() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let read = async || {
+        let record = &catalogue.store.chartset_records(&[id(1)]).await.unwrap()[0].record;
+        (record.charts[0].rating, record.charts[0].patterns)
+    };
+    assert_eq!(read().await, (analysis(1).rating, Some(analysis(1).patterns)));
+    for version in [0, 2] {
+        catalogue.database.psql(&format!("UPDATE charts SET analysis_version = {version}"));
+        assert_eq!(read().await, (None, None));
+        let known = catalogue.store.chart_with_analysis(hash(1)).await.unwrap().unwrap();
+        assert!(known.chart.patterns.is_none());
+    }
+}
+
+/// Their records have the rating.
+#[tokio::test]
+async fn chartsets_of_analysed_charts_change() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1), chart(2)]), 10).await;
+    catalogue.put(&folder(2, [chart(2), chart(3)]), 10).await;
+    let before = catalogue.changes();
+    let computed = |number, analysis| ComputedChart {
+        hash: hash(u64::from(number)),
+        preview: preview(number),
+        analysis,
+    };
+    let other = ChartAnalysis { rating: Rating::from_hundredths(1_500), ..analysis(2) };
+    let charts = [computed(1, analysis(1)), computed(2, other), computed(3, analysis(3))];
+    assert_eq!(catalogue.store.put_computed(&charts).await.unwrap(), [hash(2)]);
+    let mut changed = catalogue.changes().split_off(before.len());
+    changed.sort_unstable();
+    assert_eq!(changed, [id(1), id(2)]);
+    let with_preview = ComputedChart { preview: preview(9), ..computed(3, analysis(3)) };
+    catalogue.store.put_computed(&[with_preview]).await.unwrap();
+    assert_eq!(catalogue.changes().len(), before.len() + 2, "previews are in no record");
+}
+
+#[tokio::test]
+async fn replaced_rox_file_replaces_the_analysis() {
+    let catalogue = Catalogue::create().await;
+    catalogue.put(&folder(1, [chart(1)]), 10).await;
+    let replacement = ChartDraft { analysis: Some(analysis(7)), rox: Some(vec![7]), ..chart(1) };
+    assert!(catalogue.store.replace_rox(&replacement, None).await.unwrap());
+    let stored = catalogue.store.stored_charts_after(None, 1).await.unwrap();
+    assert_eq!(stored[0].analysis, Some(analysis(7)));
+}

@@ -171,3 +171,176 @@ fn percent(part: u64, whole: u64) -> u8 {
     let rounded = (200 * part + whole).checked_div(2 * whole).unwrap_or(0);
     u8::try_from(rounded).unwrap_or(u8::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use chart_index_domain::ANALYSIS_VERSION;
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::note_hash::TimedNote;
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Golden {
+        analysis_version: u8,
+        vectors: Vec<Vector>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    struct Vector {
+        name: String,
+        keys: u8,
+        /// Start and column, and the end of a long note.
+        notes: Vec<Vec<u32>>,
+        /// Start and class.
+        rows: Vec<(u32, Option<String>)>,
+        /// Those that are not 0.
+        shares: BTreeMap<String, u8>,
+        ln_note_share: u8,
+        ln_time_share: u8,
+        rows_per_second_median: u16,
+        rows_per_second_p90: u16,
+    }
+
+    fn canonical(keys: u8, notes: &[(u32, u8, Option<u32>)]) -> CanonicalNotes {
+        let us = |time_ms| i64::from(time_ms) * 1000;
+        let timed = notes.iter().map(|&(start_ms, column, end_ms)| TimedNote {
+            start_us: us(start_ms),
+            column,
+            end_us: end_ms.map(us),
+        });
+        CanonicalNotes::new(keys, &timed.collect::<Vec<_>>()).unwrap()
+    }
+
+    fn classified(notes: &CanonicalNotes) -> Vec<Row> {
+        let mut rows = rows(notes.notes());
+        classify(&mut rows, notes.keys().get());
+        rows
+    }
+
+    #[test]
+    fn every_golden_vector_is_reproduced() {
+        let golden: Golden = serde_json::from_str(include_str!("../golden/patterns_v1.json")).unwrap();
+        assert_eq!(golden.analysis_version, ANALYSIS_VERSION);
+        assert!(golden.vectors.len() > 50);
+        for vector in golden.vectors {
+            let name = &vector.name;
+            let column = |note: &Vec<u32>| u8::try_from(note[1]).unwrap();
+            let notes: Vec<_> =
+                vector.notes.iter().map(|note| (note[0], column(note), note.get(2).copied())).collect();
+            let notes = canonical(vector.keys, &notes);
+            let class = |row: &Row| (row.start_ms, row.class.map(|class| class.as_str().to_owned()));
+            assert_eq!(classified(&notes).iter().map(class).collect::<Vec<_>>(), vector.rows, "{name}");
+            let mut expected = Patterns {
+                ln_note_share: vector.ln_note_share,
+                ln_time_share: vector.ln_time_share,
+                rows_per_second_median: vector.rows_per_second_median * 100,
+                rows_per_second_p90: vector.rows_per_second_p90 * 100,
+                ..Patterns::default()
+            };
+            for (class, share) in vector.shares {
+                expected.row_shares[class.parse::<Pattern>().unwrap() as usize] = share;
+            }
+            assert_eq!(notes.patterns(), expected, "{name}");
+        }
+    }
+
+    /// The class of a row, as docs/formats/patterns.md says it: asks for each row what it is part of.
+    fn class_by_definition(rows: &[Row], index: usize, keys: u8) -> Option<Pattern> {
+        let size = |row: usize| rows[row].columns.count_ones();
+        let gap = |row: usize| rows[row].start_ms - rows[row - 1].start_ms;
+        let shared = |row: usize| rows[row].columns & rows[row - 1].columns;
+        let is_fast = |row: usize| shared(row) == 0 && gap(row) <= 250;
+        // Some `count` rows, this one among them, each of which after the first satisfies `follows`.
+        let part_of = |count: usize, follows: &dyn Fn(usize, usize) -> bool| {
+            (0..count).filter_map(|back| index.checked_sub(back)).any(|first| {
+                first + count <= rows.len() && (first + 1..first + count).all(|row| follows(first, row))
+            })
+        };
+        let is_longjack = (0..keys).any(|column| {
+            part_of(5, &|first, row| {
+                (rows[first].columns & shared(row)) >> column & 1 == 1 && gap(row) <= 340
+            })
+        });
+        if is_longjack {
+            return Some(Pattern::Longjack);
+        }
+        if index > 0 && shared(index) != 0 && gap(index) <= 340 {
+            let is_chordjack = size(index) > 1 && size(index - 1) > 1;
+            return Some(if is_chordjack { Pattern::Chordjack } else { Pattern::Jack });
+        }
+        let is_trill = |has_chord: bool| {
+            part_of(6, &|first, row| {
+                let same = row == first + 1 || rows[row].columns == rows[row - 2].columns;
+                is_fast(row) && same && (size(first).max(size(first + 1)) > 1) == has_chord
+            })
+        };
+        if is_trill(true) || is_trill(false) {
+            return Some(if is_trill(true) { Pattern::Jumptrill } else { Pattern::Trill });
+        }
+        let first = (0..=index).rev().find(|&row| row == 0 || !is_fast(row)).unwrap();
+        let end = (index + 1..rows.len()).find(|&row| !is_fast(row)).unwrap_or(rows.len());
+        let last_of_window = index.max(first + 3);
+        (end - first >= 5).then(|| match ((last_of_window - 3..=last_of_window).map(size).max(), keys) {
+            (Some(1), _) => Pattern::Stream,
+            (Some(2), 4) => Pattern::Jumpstream,
+            (_, 4) => Pattern::Handstream,
+            _ => Pattern::Chordstream,
+        })
+    }
+
+    /// Notes that often repeat rows and alternate, at the limits of the gaps; chords may come apart.
+    fn notes() -> impl Strategy<Value = (u8, Vec<(u32, u8, Option<u32>)>)> {
+        let gap = prop_oneof![4 => 3_u32..120, 1 => 248_u32..253, 1 => 338_u32..343, 1 => 0_u32..4_000];
+        // How many rows before has the same columns, if any.
+        let shape = prop_oneof![(1_u8..128, Just(0_usize)), (Just(1), 1..4_usize)];
+        let row = (gap, shape, 0..3_u32, option::weighted(0.2, 1..1_000_u32));
+        (4_u8..=7, vec(row, 1..80)).prop_map(|(keys, rows)| {
+            let (mut start_ms, mut notes, mut shapes) = (0, vec![(0, 0, None)], vec![1]);
+            for (gap_ms, (columns, back), apart_ms, length_ms) in rows {
+                let again = shapes.len().checked_sub(back).and_then(|index| shapes.get(index)).copied();
+                let columns = again.unwrap_or(columns) & ((1 << keys) - 1);
+                shapes.push(columns);
+                start_ms += gap_ms;
+                for column in (0..keys).filter(|column| columns >> column & 1 == 1) {
+                    let start_ms = start_ms + apart_ms * u32::from(column % 2);
+                    notes.push((start_ms, column, length_ms.map(|length_ms| start_ms + length_ms)));
+                }
+            }
+            (keys, notes)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn classes_are_those_of_the_definition((keys, notes) in notes()) {
+            let rows = classified(&canonical(keys, &notes));
+            for (index, row) in rows.iter().enumerate() {
+                prop_assert_eq!(row.class, class_by_definition(&rows, index, keys), "row {}: {:?}", index, rows);
+            }
+        }
+
+        #[test]
+        fn shares_add_up_to_100_and_rounding((keys, notes) in notes()) {
+            let patterns = canonical(keys, &notes).patterns();
+            let classes = patterns.row_shares.iter().filter(|share| **share > 0).count();
+            let sum: usize = patterns.row_shares.iter().map(|share| usize::from(*share)).sum();
+            prop_assert!(sum <= 100 + classes.div_ceil(2), "{:?}", patterns);
+            prop_assert!(patterns.ln_note_share <= 100 && patterns.ln_time_share <= 100, "{:?}", patterns);
+            prop_assert!(patterns.rows_per_second_median <= patterns.rows_per_second_p90, "{:?}", patterns);
+        }
+
+        #[test]
+        fn any_times_have_an_analysis(times in vec((0..=u32::MAX, 0..7_u8, option::of(0..=u32::MAX)), 1..200)) {
+            let analysis = canonical(7, &times).analysis();
+            prop_assert!(analysis.patterns.row_shares.iter().all(|share| *share <= 100));
+        }
+    }
+}

@@ -1,8 +1,8 @@
-//! The published test vectors of the note hash and the variant, `golden/note_hash_v1.json` and
-//! `golden/variant_v1.json`.
+//! The published test vectors of the note hash, the variant and the rating: `golden/note_hash_v1.json`,
+//! `golden/variant_v1.json` and `golden/rating_v1.json`.
 
 use chart_index_chartfile::note_hash::{CanonicalNotes, TimedNote};
-use chart_index_domain::{KeyCount, NOTE_HASH_VERSION, Rows, VARIANT_VERSION};
+use chart_index_domain::{KeyCount, NOTE_HASH_VERSION, Rating, Rows, VARIANT_VERSION};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -151,5 +151,42 @@ fn every_vector_of_a_variant_is_reproduced() {
         let canonical = CanonicalNotes::new(keys, &notes.iter().map(timed).collect::<Vec<_>>());
         let computed = canonical.expect("a valid chart").variant();
         assert_eq!(computed.map(|variant| variant.to_string()), variant, "{name}");
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RatingGolden {
+    algorithm: String,
+    version: u8,
+    vectors: Vec<RatingVector>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RatingVector {
+    name: String,
+    keys: u8,
+    /// Start in milliseconds, column, and the end of a long note.
+    notes: Vec<Vec<i64>>,
+    stars: Option<f64>,
+}
+
+/// In both profiles: floating-point arithmetic must not depend on optimisation.
+#[test]
+fn every_vector_of_a_rating_is_reproduced() {
+    let golden: RatingGolden =
+        serde_json::from_str(include_str!("../../golden/rating_v1.json")).expect("well-formed vectors");
+    assert_eq!((golden.algorithm.as_str(), golden.version), (Rating::ALGORITHM, Rating::VERSION));
+    assert!(golden.vectors.len() > 15);
+    for vector in golden.vectors {
+        let timed = |note: &Vec<i64>| TimedNote {
+            start_us: note[0] * 1000,
+            column: u8::try_from(note[1]).expect("a column"),
+            end_us: note.get(2).map(|end_ms| end_ms * 1000),
+        };
+        let timed: Vec<TimedNote> = vector.notes.iter().map(timed).collect();
+        let notes = CanonicalNotes::new(vector.keys, &timed).expect("a valid chart");
+        assert_eq!(notes.rating().map(Rating::value), vector.stars, "{}", vector.name);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use chart_index_chartfile::Refusal;
-use chart_index_domain::{ChartDraft, InvalidKeyCount, NoteHash, SourceRef};
+use chart_index_domain::{ChartDraft, InvalidKeyCount, NoteHash, Rating, SourceRef};
 
 use crate::support::{decode_file, files_below, workspace_root};
 
@@ -75,4 +75,19 @@ fn charts_shared_between_sets_have_one_hash() {
     let shared: Vec<&BTreeSet<String>> = sets_of.values().filter(|sets| sets.len() > 1).collect();
     assert_eq!(shared.len(), 4, "one chart of the first game and three of the second: {shared:?}");
     assert!(shared.iter().any(|sets| sets.iter().all(|set| set.starts_with("alpha/"))));
+}
+
+/// In hundredths, in the order of the files; 0 for charts without one.
+const RATINGS: [u16; 33] = [
+    0, 139, 238, 0, 198, 133, 156, 167, 183, 0, 121, 183, 0, 226, 0, 134, 201, 0, 134, 201, 0, 134, 201, 0,
+    0, 0, 0, 198, 0, 238, 0, 146, 198,
+];
+
+/// In both profiles, as `every_vector_of_a_rating_is_reproduced`.
+#[test]
+fn golden_ratings_of_the_samples_are_reproduced() {
+    let rating =
+        |chart: &ChartDraft| chart.analysis.expect("an analysis").rating.map_or(0, Rating::hundredths);
+    let ratings: Vec<u16> = charts().iter().map(|(_, chart)| rating(chart)).collect();
+    assert_eq!(ratings, RATINGS);
 }

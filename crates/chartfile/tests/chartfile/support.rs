@@ -49,6 +49,7 @@ pub(crate) fn decode_file(path: &Path) -> Result<DecodedFile, Refusal> {
         let name = format!("{}: {}", path.display(), chart.metadata.difficulty);
         assert_eq!((inspected.hash, inspected.numbers), (chart.hash, chart.numbers), "{name}");
         assert_eq!(inspected.variant, chart.variant, "{name}");
+        assert_eq!(Some(inspected.analysis), chart.analysis, "{name}");
         assert_eq!(Some(&inspected.preview), chart.preview.as_ref(), "{name}");
         assert_eq!(preview_hash(&inspected.preview.json), chart.hash, "{name}");
     }

@@ -99,6 +99,7 @@ mod tests {
             hash: NoteHash::from_bytes([u8::try_from(number % 256).unwrap(); 32]),
             numbers,
             variant: None,
+            analysis: None,
             rox: None,
             preview: None,
             metadata: metadata(number),

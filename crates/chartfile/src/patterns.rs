@@ -100,8 +100,14 @@ fn classify(rows: &mut [Row], keys: u8) {
         let window = &mut rows[start..start + LONGJACK_ROWS];
         let repeated = window.iter().fold(u8::MAX, |columns, row| columns & row.columns);
         if repeated != 0 && window.windows(2).all(|rows| rows[1].repeats(rows[0])) {
-            window.iter_mut().for_each(|row| row.class = Some(Pattern::Longjack));
+            set_class(window, Pattern::Longjack);
         }
+    }
+}
+
+fn set_class(rows: &mut [Row], class: Pattern) {
+    for row in rows {
+        row.class = Some(class);
     }
 }
 
@@ -128,7 +134,7 @@ fn classify_trills(run: &mut [Row], pattern: Pattern) {
         let is_jumptrill = window[0].is_chord() || window[1].is_chord();
         let alternates = (2..TRILL_ROWS).all(|index| window[index].columns == window[index - 2].columns);
         if alternates && is_jumptrill == (pattern == Pattern::Jumptrill) {
-            window.iter_mut().for_each(|row| row.class = Some(pattern));
+            set_class(window, pattern);
         }
     }
 }

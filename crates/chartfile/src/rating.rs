@@ -8,7 +8,7 @@ use rosu_pp::{Beatmap, Difficulty};
 use crate::note_hash::{CanonicalNote, CanonicalNotes};
 use crate::panic_guard::catch_panic;
 
-/// Charts with fewer notes have no rating: two notes next to each other would be among the hardest charts.
+/// Charts with fewer notes have no rating: it would say how long they are rather than how hard.
 const MIN_NOTES: usize = 50;
 
 /// The width of the playfield in the units of the calculation.

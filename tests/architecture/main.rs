@@ -76,6 +76,7 @@ const OWNED_LIBRARIES: &[(&str, &[&str])] = &[
     // The load tests compare the service with a plain handler that uses it.
     ("sqlx", &["store", "benchmarks"]),
     ("rhythm-open-exchange", &["chartfile"]),
+    ("rosu-pp", &["chartfile"]),
     ("redis", &["redis", "cache", "ratelimit"]),
     ("deadpool", &["store"]),
     ("deadpool-redis", &["redis"]),

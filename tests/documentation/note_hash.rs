@@ -1,4 +1,4 @@
-//! The test vectors of docs/formats/note-hash.md and docs/formats/variant.md are those of the golden files.
+//! The test vectors of the documents in docs/formats are those of the golden files.
 
 use serde_json::Value;
 
@@ -9,6 +9,8 @@ fn vectors_are_those_of_the_golden_files() {
     for (document, golden) in [
         ("docs/formats/note-hash.md", "crates/chartfile/golden/note_hash_v1.json"),
         ("docs/formats/variant.md", "crates/chartfile/golden/variant_v1.json"),
+        ("docs/formats/rating.md", "crates/chartfile/golden/rating_v1.json"),
+        ("docs/formats/patterns.md", "crates/chartfile/golden/patterns_v1.json"),
     ] {
         let golden: Value = serde_json::from_str(&read(golden)).expect("the golden file is JSON");
         let golden = golden["vectors"].as_array().expect("vectors");

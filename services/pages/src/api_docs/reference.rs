@@ -38,7 +38,7 @@ macro_rules! source {
     };
 }
 
-const SOURCES: [Source; 9] = [
+const SOURCES: [Source; 11] = [
     source!("api.md", "/docs", "The API of the chart index: operations, errors, limits, examples"),
     source!(
         "formats/note-hash.md",
@@ -49,6 +49,12 @@ const SOURCES: [Source; 9] = [
         "formats/variant.md",
         "/docs/variant",
         "How to compute the variant of a chart, with test vectors"
+    ),
+    source!("formats/rating.md", "/docs/rating", "How the difficulty of a chart is rated, with test vectors"),
+    source!(
+        "formats/patterns.md",
+        "/docs/patterns",
+        "How the rows of a chart are classified, with test vectors"
     ),
     source!(
         "formats/records.md",

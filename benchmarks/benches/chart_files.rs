@@ -1,11 +1,11 @@
-//! Measures the decoding of chart files by format, the note hash and the variant:
+//! Measures the decoding of chart files by format, the note hash, the variant, the rating and the patterns:
 //! `cargo bench -p chart-index-benchmarks --bench chart_files`.
 //!
 //! The files are the largest of each format in `samples/`. `decode` is what the ingest of a new chart does,
 //! `decode_stored` that of a chart whose ROX file is stored already, `inspect_rox` the verification of a stored
 //! ROX file. `note_hash` sorts, encodes and hashes generated notes, of which a chart has 500 to 5,000.
-//! `variant` computes those of all charts of a library, of `CHARTS_DIR` if it is set, otherwise of `samples/`:
-//! its elements are charts.
+//! `library` computes the variant, the rating and the patterns of all charts of a library, of `CHARTS_DIR` if it
+//! is set, otherwise of `samples/`, and inspects their ROX files: its elements are charts.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -35,7 +35,7 @@ fn main() {
         .configure_from_args();
     files(&mut criterion);
     note_hash(&mut criterion);
-    variant(&mut criterion);
+    library(&mut criterion);
     criterion.final_summary();
 }
 
@@ -81,41 +81,54 @@ fn note(number: u16) -> TimedNote {
     TimedNote { start_us, column: u8::try_from(number * 5 % 7).unwrap(), end_us }
 }
 
-fn variant(criterion: &mut Criterion) {
-    let charts = canonical_charts();
-    let mut group = criterion.benchmark_group("variant");
+fn library(criterion: &mut Criterion) {
+    let rox_files = rox_files();
+    let decoded = rox_files.iter().map(|rox| from_preview(&inspect_rox(rox).unwrap().preview.json));
+    let charts: Vec<CanonicalNotes> = decoded.collect();
+    let mut group = criterion.benchmark_group("library");
     group.throughput(Throughput::Elements(charts.len() as u64));
-    group.bench_function("library", |bencher| {
+    group.bench_function("variant", |bencher| {
         bencher.iter(|| charts.iter().filter_map(|notes| black_box(notes).variant()).count());
+    });
+    group.bench_function("rating", |bencher| {
+        bencher.iter(|| charts.iter().filter_map(|notes| black_box(notes).rating()).count());
+    });
+    group.bench_function("patterns", |bencher| {
+        bencher.iter(|| charts.iter().map(|notes| black_box(notes).patterns().ln_time_share).max());
+    });
+    group.bench_function("inspect_rox", |bencher| {
+        bencher.iter(|| rox_files.iter().filter(|rox| inspect_rox(black_box(rox)).is_ok()).count());
     });
     group.finish();
 }
 
-/// The notes of all charts of a library.
-fn canonical_charts() -> Vec<CanonicalNotes> {
+/// The ROX files of all charts of a library.
+fn rox_files() -> Vec<Vec<u8>> {
     let library = if std::env::var_os("CHARTS_DIR").is_some() { real_charts() } else { samples() };
-    let mut charts = Vec::new();
+    let mut rox_files = Vec::new();
     for file in walkdir::WalkDir::new(library).sort_by_file_name() {
         let file = file.unwrap();
         let Some(format) = ChartFormat::from_path(file.path().to_str().unwrap()) else { continue };
         // Libraries contain files without charts.
         let Ok(decoded) = decode(format, &std::fs::read(file.path()).unwrap()) else { continue };
-        charts.extend(decoded.charts.into_iter().map(|chart| from_preview(&chart.preview.unwrap().json)));
+        rox_files.extend(decoded.charts.into_iter().filter_map(|chart| chart.rox));
     }
-    charts
+    rox_files
 }
 
 /// The notes of a chart whose preview this is (docs/formats/preview.md).
 fn from_preview(json: &[u8]) -> CanonicalNotes {
     let preview: Value = serde_json::from_slice(json).unwrap();
-    let mut notes = Vec::new();
+    let mut notes: Vec<TimedNote> = Vec::new();
     for (column, numbers) in (0..).zip(preview["columns"].as_array().unwrap()) {
         let mut start_us = 0;
         for number in numbers.as_array().unwrap().iter().map(|number| number.as_i64().unwrap()) {
-            // A negative number is the length of the long note before it.
             if number >= 0 {
                 start_us += number * 1000;
                 notes.push(TimedNote { start_us, column, end_us: None });
+            } else {
+                // The length of the long note before it.
+                notes.last_mut().unwrap().end_us = Some(start_us - number * 1000);
             }
         }
     }

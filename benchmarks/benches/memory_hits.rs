@@ -112,8 +112,13 @@ fn poll(changes: &RecentChanges, charts: Range<u32>) {
         let entity = Entity::Chart(hash(number));
         CatalogueChange { sequence: number.into(), entity, last_removal: 0 }
     });
-    let poll =
-        CataloguePoll { position, oldest_pending: None, changes: entities.collect(), complete_after: 0 };
+    let poll = CataloguePoll {
+        position,
+        last_removal: 0,
+        oldest_pending: None,
+        changes: entities.collect(),
+        complete_after: 0,
+    };
     changes.apply(poll, Instant::now() + Duration::from_hours(24));
 }
 

@@ -112,8 +112,9 @@ mod tests {
             let last_removal = if is_removal { sequence } else { 0 };
             CatalogueChange { sequence, entity, last_removal }
         };
-        let changes = entities.iter().map(change).collect();
-        let poll = CataloguePoll { position, oldest_pending: None, changes, complete_after: 0 };
+        let changes: Vec<_> = entities.iter().map(change).collect();
+        let last_removal = changes.iter().map(|change| change.last_removal).max().unwrap_or(0);
+        let poll = CataloguePoll { position, last_removal, oldest_pending: None, changes, complete_after: 0 };
         rules.changes.apply(poll, Instant::now() + Duration::from_mins(1));
     }
 

@@ -66,7 +66,7 @@ impl RecentChanges {
         if is_late && changes.origin != Some(poll.position.origin) {
             return;
         }
-        changes.apply(poll.position, poll.changes, poll.complete_after);
+        changes.apply(&poll);
         // In this order, and read in the opposite one: the confirmation applies to the new version only.
         self.current.store(changes.version.bits(), Ordering::Release);
         if !is_late {
@@ -79,26 +79,34 @@ impl RecentChanges {
 
     /// Whether an entry is current, whose read began at this version. For a version that is the last known
     /// one, as those of most entries are, it only reads atomics.
+    ///
+    /// Of an entry of an earlier origin only removals are known: a server begins above all numbers that were
+    /// assigned before, so its removals have higher numbers than the entry.
     pub(crate) fn currency(&self, key: &CacheKey, version: Version, now: Now) -> Currency {
         let if_unchanged = if self.is_confirmed(now) { Currency::Current } else { Currency::Unknown };
         let current = self.version();
-        if !version.has_origin_of(current) {
+        if version == Version::UNKNOWN {
             return Currency::Unknown;
         }
-        if version >= current {
+        if version.has_origin_of(current) && version >= current {
             return if_unchanged;
         }
         let changes = self.read();
-        if !version.has_origin_of(changes.version) {
-            return Currency::Unknown;
-        }
+        let has_known_origin = version.has_origin_of(changes.version);
         let Some(entity) = key.entity() else {
-            let is_removal = changes.last_removal > version.sequence();
-            return if is_removal { Currency::Removed } else { Currency::Changed };
+            return if changes.last_removal > version.sequence() {
+                Currency::Removed
+            } else if has_known_origin {
+                Currency::Changed
+            } else {
+                Currency::Unknown
+            };
         };
         let last = changes.last_change(entity);
         if last.removal > version.sequence() {
             Currency::Removed
+        } else if !has_known_origin {
+            Currency::Unknown
         } else if last.change > version.sequence() {
             Currency::Changed
         } else if version.sequence() < changes.floor {
@@ -194,23 +202,22 @@ impl LastChange {
 const HALF: usize = 65_536;
 
 impl Changes {
-    fn apply(&mut self, position: Position, changes: Vec<CatalogueChange>, complete_after: u64) {
+    fn apply(&mut self, poll: &CataloguePoll) {
+        let CataloguePoll { position, complete_after, .. } = *poll;
         let is_known_origin = self.origin == Some(position.origin);
         if !is_known_origin {
             *self = Self { origin: Some(position.origin), version: self.version, ..Self::default() };
         }
         if !is_known_origin || complete_after > self.version.sequence() {
-            // What was missed may contain a removal.
             self.floor = complete_after.min(position.sequence);
-            self.last_removal = self.floor;
         }
+        self.last_removal = self.last_removal.max(poll.last_removal);
         self.version = if is_known_origin {
             self.version.max(self.version.at(position.sequence))
         } else {
             self.version.at_next_origin(position.sequence)
         };
-        for CatalogueChange { sequence, entity, last_removal } in changes {
-            self.last_removal = last_removal.max(self.last_removal);
+        for &CatalogueChange { sequence, entity, last_removal } in &poll.changes {
             self.insert(name_of(entity), LastChange { change: sequence, removal: last_removal });
         }
     }
@@ -278,12 +285,8 @@ mod tests {
     fn poll(sequence: u64, changes: &[(u64, Entity)]) -> CataloguePoll {
         let change_of = |&(sequence, entity): &_| CatalogueChange { sequence, entity, last_removal: 0 };
         let changes = changes.iter().map(change_of).collect();
-        CataloguePoll {
-            position: position(ORIGIN, sequence),
-            oldest_pending: None,
-            changes,
-            complete_after: 0,
-        }
+        let position = position(ORIGIN, sequence);
+        CataloguePoll { position, last_removal: 0, oldest_pending: None, changes, complete_after: 0 }
     }
 
     fn now_after(by: Duration) -> Now {
@@ -339,7 +342,8 @@ mod tests {
     fn removals_are_told_from_changes() {
         let (changes, version) = known();
         let removal = CatalogueChange { sequence: 11, entity: chart(1), last_removal: 11 };
-        changes.apply(CataloguePoll { changes: vec![removal], ..poll(11, &[]) }, Instant::now());
+        let found = CataloguePoll { changes: vec![removal], last_removal: 11, ..poll(11, &[]) };
+        changes.apply(found, Instant::now());
         let of = |key: CacheKey| changes.currency(&key, version, now_after(Duration::ZERO));
         assert_eq!([of(lookup(1)), of(lookup(2))], [Currency::Removed, Currency::Current]);
         assert_eq!(of(CacheKey::list(b"")), Currency::Removed, "it may contain the chart");
@@ -349,6 +353,23 @@ mod tests {
         assert_eq!(currency(&changes, 1, version), Currency::Removed, "from before");
         let list = changes.currency(&CacheKey::list(b""), after, now_after(Duration::ZERO));
         assert_eq!(list, Currency::Changed);
+    }
+
+    #[test]
+    fn removals_after_a_restart_are_known_of_earlier_entries() {
+        let (changes, version) = known();
+        let restarted = CataloguePoll { position: position(Origin(2), 1_000), ..poll(0, &[]) };
+        changes.apply(restarted.clone(), Instant::now());
+        let of = |key: CacheKey| changes.currency(&key, version, now_after(Duration::ZERO));
+        assert_eq!(of(CacheKey::list(b"")), Currency::Unknown);
+        let removal = CatalogueChange { sequence: 1_001, entity: chart(1), last_removal: 1_001 };
+        let (position, changed) = (position(Origin(2), 1_001), vec![removal]);
+        let found = CataloguePoll { position, last_removal: 1_001, changes: changed, ..restarted };
+        changes.apply(found, Instant::now());
+        assert_eq!(of(CacheKey::list(b"")), Currency::Removed);
+        assert_eq!([of(lookup(1)), of(lookup(2))], [Currency::Removed, Currency::Unknown]);
+        let unknown = changes.currency(&CacheKey::list(b""), Version::UNKNOWN, now_after(Duration::ZERO));
+        assert_eq!(unknown, Currency::Unknown);
     }
 
     #[test]
@@ -405,8 +426,7 @@ mod tests {
             (lookup(1), 4, Currency::Changed),
             (lookup(1), 5, Currency::Changed),
             (lookup(1), 6, Currency::Current),
-            // An operator may have removed something before.
-            (CacheKey::list(b""), 4, Currency::Removed),
+            (CacheKey::list(b""), 4, Currency::Changed),
             (CacheKey::list(b""), 5, Currency::Changed),
         ] {
             let currency = changes.currency(&key, version.at(sequence), now_after(Duration::ZERO));

@@ -25,7 +25,13 @@ fn poll(origin: u64, sequence: u64, changed: bool) -> CataloguePoll {
     let position = Position { origin: Origin(origin), sequence };
     let entity = Entity::Chart(CHANGED);
     let change = changed.then_some(CatalogueChange { sequence, entity, last_removal: 0 });
-    CataloguePoll { position, oldest_pending: None, changes: change.into_iter().collect(), complete_after: 0 }
+    CataloguePoll {
+        position,
+        last_removal: 0,
+        oldest_pending: None,
+        changes: change.into_iter().collect(),
+        complete_after: 0,
+    }
 }
 
 /// A store with the number of its reads, and a cache in front of it.

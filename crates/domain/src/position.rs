@@ -78,6 +78,8 @@ impl From<ChartsetId> for Entity {
 pub struct CataloguePoll {
     /// The last number, and the server that the poll reached.
     pub position: Position,
+    /// The last number of a removal by an operator; 0 if there was none.
+    pub last_removal: u64,
     /// The age of the oldest change that has no number yet; `None` if there is none.
     pub oldest_pending: Option<Duration>,
     /// The last change of each entity with a number above [`complete_after`](Self::complete_after), in the

@@ -19,6 +19,7 @@ const INCOMPLETE: &str = "the changes of a poll are incomplete";
 struct PollRow {
     last_sequence: i64,
     origin: i64,
+    last_removal: i64,
     oldest_pending_ms: Option<i64>,
     /// The changes, the last one first, each as a sequence and the sequence of its last removal (8 bytes), the
     /// length of the entity (2 bytes) and the entity; `None` without any.
@@ -45,7 +46,7 @@ impl Store {
             "WITH server AS MATERIALIZED (
                  SELECT change_feed_origin() AS origin
              )
-             SELECT feed.last_sequence, server.origin, (
+             SELECT feed.last_sequence, server.origin, feed.last_removal, (
                         SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - changed_at_ms
                         FROM pending_changes
                         WHERE transaction_id
@@ -78,7 +79,8 @@ impl PollRow {
         changes.reverse();
         let oldest = changes.first().filter(|_| changes.len() == MAX_CHANGES);
         let complete_after = oldest.map_or(after.unsigned_abs(), |oldest| oldest.sequence - 1);
-        Ok(CataloguePoll { position, oldest_pending, changes, complete_after })
+        let last_removal = self.last_removal.unsigned_abs();
+        Ok(CataloguePoll { position, last_removal, oldest_pending, changes, complete_after })
     }
 }
 

@@ -275,7 +275,13 @@ async fn change_is_in_force_in_5_s_without_polls() {
     let (store, began) = (Store::default(), Instant::now());
     let position = Position { origin: ORIGIN, sequence: 1 };
     let change = CatalogueChange { sequence: 1, entity: Entity::Chart(hash(1)), last_removal: 0 };
-    let poll = CataloguePoll { position, oldest_pending: None, changes: vec![change], complete_after: 0 };
+    let poll = CataloguePoll {
+        position,
+        last_removal: 0,
+        oldest_pending: None,
+        changes: vec![change],
+        complete_after: 0,
+    };
     replica.changes.apply(poll, began);
     replica.read(key(1), &store).await;
     store.update();

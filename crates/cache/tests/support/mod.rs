@@ -120,8 +120,9 @@ impl Replica {
     pub(crate) fn poll_removal(&self, sequence: u64, chart: u64) {
         let removal =
             CatalogueChange { sequence, entity: Entity::Chart(hash(chart)), last_removal: sequence };
-        let changes = vec![removal];
-        apply(&self.changes, CataloguePoll { changes, ..polled(ORIGIN, sequence, &[]) });
+        let found =
+            CataloguePoll { last_removal: sequence, changes: vec![removal], ..polled(ORIGIN, sequence, &[]) };
+        apply(&self.changes, found);
     }
 
     /// Finds a change that no sequence is assigned to, so that no entry can be shown to be current.
@@ -187,7 +188,13 @@ fn polled(origin: Origin, sequence: u64, charts: &[u64]) -> CataloguePoll {
     };
     let charts = charts.iter().map(changed);
     let position = Position { origin, sequence };
-    CataloguePoll { position, oldest_pending: None, changes: charts.collect(), complete_after: 0 }
+    CataloguePoll {
+        position,
+        last_removal: 0,
+        oldest_pending: None,
+        changes: charts.collect(),
+        complete_after: 0,
+    }
 }
 
 /// Applies a poll from the future: it is the last one for the rest of the test, however slow that is.

@@ -53,6 +53,8 @@ async fn removals_of_operators_are_marked() {
     let mut changes = async || {
         store.assign_sequences().await.unwrap();
         let poll = catalogue.poll(after).await;
+        let last_removals = poll.changes.iter().map(|change| change.last_removal);
+        assert_eq!(poll.last_removal > after, last_removals.max().is_some_and(|last| last > after));
         let is_removal = |change: CatalogueChange| (change.entity, change.last_removal > after);
         let changes: HashMap<_, _> = poll.changes.into_iter().map(is_removal).collect();
         after = poll.position.sequence;

@@ -4,8 +4,8 @@
 //! The files are the largest of each format in `samples/`. `decode` is what the ingest of a new chart does,
 //! `decode_stored` that of a chart whose ROX file is stored already, `inspect_rox` the verification of a stored
 //! ROX file. `note_hash` sorts, encodes and hashes generated notes, of which a chart has 500 to 5,000.
-//! `library` computes the variant, the rating and the patterns of all charts of a library, of `CHARTS_DIR` if it
-//! is set, otherwise of `samples/`, and inspects their ROX files: its elements are charts.
+//! `library` computes the variant, the rating and the patterns of all charts of a library, of `CHARTS_DIR` if
+//! it is set, otherwise of `samples/`, and inspects their ROX files: its elements are charts.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 

@@ -4,8 +4,8 @@
 //! rating-ranks LIBRARY
 //! ```
 //!
-//! Reads the `.sm` and `.ssc` files of a library and prints the rank correlation (Spearman) by key count. A chart
-//! that several files have counts once, with the meter of the first file by path.
+//! Reads the `.sm` and `.ssc` files of a library and prints the rank correlation (Spearman) by key count. A
+//! chart that several files have counts once, with the meter of the first file by path.
 #![expect(clippy::print_stdout, reason = "a program that prints its measurements")]
 
 use std::collections::{BTreeMap, HashSet};

@@ -67,6 +67,33 @@ async fn backfill_computes_ratings_of_older_versions() {
     assert!(database.run(&["verify"]).contains(", 0 findings"));
 }
 
+/// Until then they filter by the earlier one, which new charts do not have.
+#[tokio::test]
+async fn lists_use_another_version_once_it_is_complete() {
+    let database = sample_database().await;
+    let listed = "SELECT (SELECT string_agg(concat(chartset_id, keys, rating, row_shares), ' ' ORDER BY chartset_id, notes)
+                          FROM shown_charts),
+                         (SELECT string_agg(concat(id, rating_min, rating_max), ' ' ORDER BY id) FROM shown_chartsets)";
+    let ingested = database.0.psql(listed);
+    let earlier = "UPDATE chart_analysis SET listed_version = 0;
+                   UPDATE charts SET rating = 100, analysis_version = 0";
+    database.0.psql(earlier);
+    let before = database.0.psql(listed);
+    assert_ne!(before, ingested);
+    let compute_one = "UPDATE charts SET rating = 500, analysis_version = 1 WHERE hash = (SELECT hash FROM charts ORDER BY hash LIMIT 1)";
+    database.0.psql(compute_one);
+    assert_eq!(database.0.psql(listed), before);
+    let update = "UPDATE chartsets SET updated_at_ms = updated_at_ms + 1";
+    database.0.psql(update);
+    assert_ne!(database.0.psql(listed), before);
+    assert_eq!(database.0.psql("SELECT count(*) FROM shown_charts WHERE rating = 500"), "0");
+    database.0.psql("UPDATE charts SET rating = 100, analysis_version = 0");
+    database.run(&["backfill"]);
+    assert_eq!(database.0.psql(listed), ingested);
+    let changed = "SELECT count(*) FROM catalogue_changes WHERE octet_length(entity) = 8";
+    assert_eq!(database.0.psql(changed), database.0.psql("SELECT count(*) FROM chartsets"));
+}
+
 /// Those of removed charts as well: they may be restored.
 #[tokio::test]
 async fn backfill_writes_what_is_missing() {

@@ -1,6 +1,6 @@
 //! The charts of a set: their numbers and their ROX bytes.
 
-use chart_index_domain::{ChartNumbers, KeyCount, round_to_thousandths};
+use chart_index_domain::{ChartAnalysis, ChartNumbers, KeyCount, Patterns, Rating, round_to_thousandths};
 use fastrand::Rng;
 
 use super::random::{bell, per_mille, pick_weighted};
@@ -50,6 +50,18 @@ pub(super) fn numbers(song: &Song, keys: SetKeys, place: u32, of: u32, random: &
             .ceil()
             .clamp(1.0, f64::from(notes)),
     }
+}
+
+/// A rating that follows from the density, and shares of rows from the hash, which is random.
+pub(super) fn analysis(numbers: &ChartNumbers, hash: &[u8; 32]) -> ChartAnalysis {
+    let hundredths = numbers.density_avg.mul_add(55.0, f64::from(hash[0] % 64)).clamp(1.0, 1_500.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is clamped")]
+    let rating = Rating::from_hundredths(hundredths as u16).filter(|_| numbers.notes >= 50);
+    let mut patterns = Patterns::default();
+    for (share, byte) in patterns.row_shares.iter_mut().zip(hash) {
+        *share = (byte % 32).saturating_sub(12);
+    }
+    ChartAnalysis { rating, patterns }
 }
 
 /// Random bytes in place of a ROX file, of a length that depends on the number of notes.

@@ -208,7 +208,7 @@ impl Sets {
             hash: NoteHash::from_bytes(hash),
             numbers,
             variant: None,
-            analysis: None,
+            analysis: Some(charts::analysis(&numbers, &hash)),
             rox: Some(charts::rox(numbers.notes, random)),
             preview: None,
             metadata: text(common, numbers.keys.get(), (place, of), random),

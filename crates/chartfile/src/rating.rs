@@ -39,8 +39,8 @@ fn mirrored(keys: u8, notes: &[CanonicalNote]) -> Vec<CanonicalNote> {
     mirrored
 }
 
-/// Whether the stars may depend on the order of notes that start together. Otherwise the mirrored chart, in which
-/// it is reversed, has the same stars: most charts, for which half of the time is saved.
+/// Whether the stars may depend on the order of notes that start together. Otherwise the mirrored chart, in
+/// which it is reversed, has the same stars: most charts, for which half of the time is saved.
 ///
 /// The calculation starts from the first note, and compares ends of notes only while a long note is held.
 fn order_matters(notes: &[CanonicalNote]) -> bool {

@@ -1,5 +1,6 @@
 //! What is computed of the notes of a chart for players: how hard it is, and of what kind.
 
+use serde::Serialize;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// The version of the computation of [`Rating`] and [`Patterns`]. It increases when either changes.
@@ -47,8 +48,20 @@ impl Rating {
 
 /// The class of a row (docs/formats/patterns.md).
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray, IntoStaticStr, EnumString,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+    Serialize,
 )]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Pattern {
     /// Repeats a column of the row before it.
@@ -72,6 +85,9 @@ pub enum Pattern {
 }
 
 impl Pattern {
+    /// All classes, in their order.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
     /// The name in the API and in the filter `pattern`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -83,7 +99,7 @@ impl Pattern {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Patterns {
     /// Of the rows, by class, in the order of [`Pattern`]. Rows without a class are in none of them.
-    pub row_shares: [u8; Pattern::VARIANTS.len()],
+    pub row_shares: [u8; Self::CLASSES],
     /// Of the notes that are long notes.
     pub ln_note_share: u8,
     /// Of the length of the chart, the time in which a long note is held.
@@ -97,8 +113,10 @@ pub struct Patterns {
 impl Patterns {
     /// The version of the patterns in the API.
     pub const VERSION: u8 = 1;
+    /// The number of classes of rows.
+    pub const CLASSES: usize = Pattern::ALL.len();
     /// The size of [`to_bytes`](Self::to_bytes).
-    pub const BYTES: usize = Pattern::VARIANTS.len() + 6;
+    pub const BYTES: usize = Self::CLASSES + 6;
 
     /// The share of rows of this class, in percent.
     #[must_use]

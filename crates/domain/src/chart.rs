@@ -36,6 +36,13 @@ pub struct ChartNumbers {
 }
 
 impl ChartNumbers {
+    /// The share of long notes in percent, rounded half up; 0 without notes.
+    #[must_use]
+    pub fn ln_share(&self) -> u8 {
+        let (notes, lns) = (u64::from(self.notes), u64::from(self.lns));
+        u8::try_from((200 * lns + notes).checked_div(2 * notes).unwrap_or(0)).unwrap_or(100)
+    }
+
     /// Compares charts by keys, then average density, then hash: the order of the charts of a chartset.
     #[must_use]
     pub fn detail_order(&self, hash: &NoteHash, other: &Self, other_hash: &NoteHash) -> Ordering {

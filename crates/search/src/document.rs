@@ -1,16 +1,20 @@
 //! The documents of an index: one for each chartset.
 
+use std::collections::BTreeMap;
+
 use chart_index_domain::search::IndexedChartset;
 use chart_index_domain::{Chartset, ChartsetId, KeyCount, SourceKind};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::sort_keys::SortKeys;
-use crate::{creator_codes, word_codes};
+use crate::{chart_values, creator_codes, word_codes};
 
 pub(crate) const PRIMARY_KEY: &str = "id";
 /// The attribute with the list item.
 pub(crate) const ITEM: &str = "item";
+/// The attribute with the least and the greatest rating.
+pub(crate) const RATINGS: &str = "ratings";
 
 /// The attributes that free text is searched in, the most relevant first.
 pub(crate) const SEARCHABLE: [&str; 6] =
@@ -35,6 +39,13 @@ pub(crate) struct ChartsetDocument<'a> {
     length_min_ms: u32,
     length_max_ms: u32,
     density_max: f64,
+    /// The least and the greatest rating in hundredths, for lists that include them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratings: Option<(u16, u16)>,
+    rating_max: u16,
+    notes_max: u32,
+    #[serde(flatten)]
+    chart_values: BTreeMap<&'static str, Vec<f64>>,
     updated_at_ms: i64,
     #[serde(flatten)]
     sort_keys: SortKeys,
@@ -52,6 +63,7 @@ impl<'a> ChartsetDocument<'a> {
         let (set, keywords) = (&indexed.chartset, &indexed.keywords);
         let names = [&set.title, &set.artist, &set.creator];
         let all_names = names.into_iter().chain(&keywords.romanised_names).chain(&keywords.tags);
+        let ratings = indexed.ratings().map(|(least, greatest)| (least.hundredths(), greatest.hundredths()));
         Self {
             id: set.id,
             item: set,
@@ -62,6 +74,10 @@ impl<'a> ChartsetDocument<'a> {
             length_min_ms: set.length_min_ms,
             length_max_ms: set.length_max_ms,
             density_max: set.density_max,
+            ratings,
+            rating_max: ratings.map_or(0, |(_, greatest)| greatest),
+            notes_max: indexed.notes_max(),
+            chart_values: chart_values::attributes(&indexed.charts),
             updated_at_ms: indexed.updated_at_ms,
             sort_keys: SortKeys::new(indexed),
             creator_codes: creator_codes::codes(&set.creator),
@@ -89,7 +105,8 @@ fn latin_words(names: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use chart_index_domain::{Keywords, PublicSource, SourceRef};
+    use chart_index_domain::search::FilterableChart;
+    use chart_index_domain::{Keywords, PublicSource, Rating, SourceRef};
     use serde_json::json;
 
     use super::*;
@@ -112,7 +129,19 @@ pub(crate) mod tests {
             chart_count: 2,
         };
         let keywords = Keywords { tags: vec!["tag".into()], romanised_names: Vec::new() };
-        IndexedChartset { chartset, keywords, updated_at_ms: 1_700_000_000_000 }
+        let chart = |rating, notes| FilterableChart {
+            keys: KeyCount::try_from(4).unwrap(),
+            bpm_min: 100.0,
+            bpm_max: 180.125,
+            length_ms: 60_000,
+            density_peak: 12.5,
+            ln_share: 20,
+            notes,
+            rating: Rating::from_hundredths(rating),
+            row_shares: Some([10, 0, 0, 0, 0, 60, 0, 0, 0]),
+        };
+        let charts = vec![chart(311, 800), chart(527, 1_200)];
+        IndexedChartset { chartset, charts, keywords, updated_at_ms: 1_700_000_000_000 }
     }
 
     #[test]
@@ -132,7 +161,7 @@ pub(crate) mod tests {
         let reference = SourceRef::from_number(5).unwrap();
         indexed.chartset.source = Some(PublicSource { kind: SourceKind::BetaPack, reference });
         indexed.keywords.romanised_names = vec!["Sora".into()];
-        assert_eq!((FORMAT, FOLDING_VERSION), (4, 1));
+        assert_eq!((FORMAT, FOLDING_VERSION), (5, 1));
         insta::assert_json_snapshot!(serde_json::to_value(ChartsetDocument::new(&indexed)).unwrap(), @r#"
         {
           "artist1": "x61",
@@ -222,6 +251,7 @@ pub(crate) mod tests {
         assert!(!is_equal(|set| set.chartset.chart_count = 3));
         assert!(!is_equal(|set| set.chartset.bpm_max = 180.126));
         assert!(!is_equal(|set| set.updated_at_ms += 1));
+        assert!(!is_equal(|set| set.charts[0].ln_share = 21));
         assert!(!is_equal(|set| set.keywords.tags.push("b".into())));
         assert!(!is_equal(|set| set.keywords.romanised_names.push("b".into())));
         assert!(!is_equal(|set| {

@@ -4,7 +4,8 @@ use std::fmt::{self, Write as _};
 
 use chart_index_domain::search::{Bounds, SearchQuery};
 
-use crate::creator_codes;
+use crate::page_search::UnsupportedQuery;
+use crate::{chart_values, creator_codes};
 
 /// A condition on the documents of an index. Attributes are constants; values may contain any text.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +18,12 @@ pub(crate) enum Filter {
         attribute: &'static str,
         comparison: Comparison,
         value: f64,
+    },
+    /// One value of the attribute is in the range, both ends inclusive.
+    Range {
+        attribute: &'static str,
+        from: f64,
+        to: f64,
     },
     /// Equality, after Meilisearch has folded case and accents of both sides.
     Equals {
@@ -38,9 +45,8 @@ pub(crate) enum Comparison {
 }
 
 impl Filter {
-    /// Every condition of the query except its text. `None` when the part of a creator's name is too long to be
-    /// found reliably.
-    pub(crate) fn from_query(query: &SearchQuery) -> Option<Self> {
+    /// Every condition of the query except its text.
+    pub(crate) fn from_query(query: &SearchQuery) -> Result<Self, UnsupportedQuery> {
         let mut all = Vec::new();
         if !query.keys.is_empty() {
             let keys = query.keys.iter().map(|keys| keys.get().to_string());
@@ -50,12 +56,16 @@ impl Filter {
             all.push(Self::Equals { attribute: "sourceKind", value: source.as_str().to_owned() });
         }
         if let Some(creator) = &query.creator {
-            all.push(Self::Contains { attribute: "creatorCodes", part: creator_codes::part_code(creator)? });
+            let part = creator_codes::part_code(creator).ok_or(UnsupportedQuery::CreatorTooLong)?;
+            all.push(Self::Contains { attribute: "creatorCodes", part });
         }
         all.extend(overlap("bpmMin", "bpmMax", query.bpm));
         all.extend(overlap("lengthMinMs", "lengthMaxMs", query.length_ms));
         all.extend(query.density_min.map(|value| compare("densityMax", Comparison::AtLeast, value)));
-        Some(Self::And(all))
+        if let Some(conditions) = query.chart_conditions() {
+            all.extend(chart_values::filter(&conditions)?);
+        }
+        Ok(Self::And(all))
     }
 
     /// Whether it matches everything.
@@ -89,6 +99,7 @@ impl fmt::Display for Filter {
                 // Rust formats numbers without exponents, which Meilisearch would not parse.
                 write!(f, "{attribute} {sign} {value}")
             }
+            Self::Range { attribute, from, to } => write!(f, "{attribute} {from} TO {to}"),
             Self::Equals { attribute, value } => write!(f, "{attribute} = {}", Quoted(value)),
             Self::Contains { attribute, part } => write!(f, "{attribute} CONTAINS {}", Quoted(part)),
         }

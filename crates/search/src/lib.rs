@@ -38,6 +38,7 @@
 //!   the last of thousands of pages takes seconds.
 
 mod arguments;
+mod chart_values;
 mod config;
 mod creator_codes;
 mod difference;

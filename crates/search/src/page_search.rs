@@ -27,7 +27,7 @@ use meilisearch_sdk::request::{HttpClient as _, Method};
 use meilisearch_sdk::search::{MatchingStrategies, SearchQuery as SdkQuery, Selectors};
 use serde::Deserialize;
 
-use crate::document::{ITEM, PRIMARY_KEY};
+use crate::document::{ITEM, PRIMARY_KEY, RATINGS};
 use crate::filter::Filter;
 use crate::index_state::{STATE_ID, StateDocument};
 use crate::node::Node;
@@ -96,6 +96,9 @@ pub enum UnsupportedQuery {
     /// The page begins after a cursor: Meilisearch cannot compare positions (decision 0069).
     #[error("Meilisearch cannot continue a list after a cursor")]
     Cursor,
+    /// One chart has to meet several conditions: documents do not say which numbers are of the same chart.
+    #[error("Meilisearch cannot apply several conditions to one chart")]
+    SeveralChartConditions,
     /// The query names a set or a pack, which documents do not have.
     #[error("Meilisearch does not know the ids of sets and packs")]
     PublishedIn,
@@ -138,9 +141,14 @@ struct Hit {
         alias = "artistKey",
         alias = "bpmMax",
         alias = "lengthMaxMs",
-        alias = "densityMax"
+        alias = "densityMax",
+        alias = "ratingMax",
+        alias = "notesMax"
     )]
     key: Key,
+    /// The least and the greatest rating in hundredths, if they were asked for and there is one.
+    #[serde(default)]
+    ratings: Option<(u16, u16)>,
 }
 
 impl<'a> PageSearch<'a> {
@@ -153,7 +161,7 @@ impl<'a> PageSearch<'a> {
         }
         let text = query.text.as_deref().unwrap_or_default();
         let words = word_codes::query_words(text).ok_or(UnsupportedQuery::TooManyWords)?;
-        let filter = Filter::from_query(query).ok_or(UnsupportedQuery::CreatorTooLong)?;
+        let filter = Filter::from_query(query)?;
         let by_relevance = query.sort == Sort::Relevance && !words.is_empty();
         if by_relevance && query.direction == Direction::Ascending {
             return Err(UnsupportedQuery::AscendingRelevance);
@@ -199,7 +207,8 @@ impl<'a> PageSearch<'a> {
         let index = node.index(Target::Live);
         let sort = self.sort(window);
         let sort: Vec<&str> = sort.iter().map(String::as_str).collect();
-        let retrieved = [PRIMARY_KEY, ITEM, sort_keys::exact_key(self.query.sort)];
+        let mut retrieved = vec![PRIMARY_KEY, ITEM, sort_keys::exact_key(self.query.sort)];
+        retrieved.extend(self.query.includes_rating.then_some(RATINGS));
         let mut search = SdkQuery::new(&index);
         search
             .with_query(&self.words)
@@ -244,7 +253,10 @@ impl<'a> PageSearch<'a> {
         let mut positions = Vec::with_capacity(result.hits.len());
         for hit in result.hits {
             positions.push(SortPosition { key: hit.key, id: hit.id });
-            items.push(hit.item);
+            items.push(match hit.ratings {
+                Some((least, greatest)) => hit.item.with_ratings(least, greatest),
+                None => hit.item,
+            });
         }
         let page = self.query.page;
         let expected = total.saturating_sub(page.offset()).min(page.size().into());
@@ -271,7 +283,7 @@ impl<'a> PageSearch<'a> {
 
 #[cfg(test)]
 mod tests {
-    use chart_index_domain::search::After;
+    use chart_index_domain::search::{After, Bounds};
     use chart_index_domain::{Origin, PublicSource, SourceKind, SourceRef};
     use serde_json::json;
 
@@ -353,6 +365,10 @@ mod tests {
             (SearchQuery { text: text("a"), ..worst.clone() }, Some(UnsupportedQuery::AscendingRelevance)),
             (SearchQuery { after: Some(After::Start), ..query() }, Some(UnsupportedQuery::Cursor)),
             (SearchQuery { published_in: Some(pack), ..query() }, Some(UnsupportedQuery::PublishedIn)),
+            (
+                SearchQuery { matches_one_chart: true, bpm: Bounds { min: Some(1.0), max: None }, ..query() },
+                Some(UnsupportedQuery::SeveralChartConditions),
+            ),
             (SearchQuery { text: text("!"), ..worst.clone() }, None),
             (worst, None),
             (query(), None),

@@ -8,6 +8,7 @@ use meilisearch_sdk::settings::{
 };
 use serde_json::{Value, json};
 
+use crate::chart_values;
 use crate::document::{CODED_WORDS, SEARCHABLE};
 use crate::sort_keys::{self, ReadFrom};
 use chart_index_domain::search::{Direction, Sort};
@@ -33,6 +34,7 @@ pub(crate) fn chartsets() -> Settings {
         .with_filterable_attributes_advanced([
             filterable(&["keys", "sourceKind", "creatorCodes"], true, false),
             filterable(&["bpmMin", "bpmMax", "lengthMinMs", "lengthMaxMs", "densityMax"], false, true),
+            filterable(&chart_values::ATTRIBUTES, false, true),
         ])
         .with_pagination(PaginationSetting { max_total_hits: MAX_TOTAL_HITS })
         .with_search_cutoff(SEARCH_CUTOFF_MS)

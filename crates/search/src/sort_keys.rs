@@ -38,8 +38,8 @@
 //!
 //! - `updated12`: the time in milliseconds without its lowest 12 bits;
 //! - `title2`: the first 2 bytes of the folded title, in hexadecimal digits (`artist2` likewise);
-//! - `length3`: the exponent of the number and the first 3 bits of its mantissa (`bpm3` and `density3`
-//!   likewise);
+//! - `length3`: the exponent of the number and the first 3 bits of its mantissa (`bpm3`, `density3`,
+//!   `rating3` and `notes3` likewise);
 //! - `id2`: the first 2 digits of the id.
 //!
 //! A coarse key never decreases where the exact key increases, so that sorting by it first does not change the
@@ -79,6 +79,8 @@ const ARTIST: &[CoarseKey<usize>] =
 const BPM: &[CoarseKey<u32>] = &[("bpm3", 3), ("bpm7", 7)];
 const LENGTH: &[CoarseKey<u32>] = &[("length3", 3), ("length7", 7), ("length10", 10)];
 const DENSITY: &[CoarseKey<u32>] = &[("density3", 3), ("density7", 7)];
+const RATING: &[CoarseKey<u32>] = &[("rating3", 3), ("rating7", 7)];
+const NOTES: &[CoarseKey<u32>] = &[("notes3", 3), ("notes7", 7), ("notes10", 10)];
 /// The beginnings of ids, which break ties, by the number of digits.
 const ID: &[CoarseKey<usize>] = &[("id1", 1), ("id2", 2)];
 
@@ -109,7 +111,14 @@ impl SortKeys {
             keys.extend(coarse.iter().map(|&(attribute, bytes)| (attribute, name_key(&name, bytes))));
             keys.insert(exact, name_key(&name, usize::MAX));
         }
-        let numbers = [(BPM, set.bpm_max), (LENGTH, set.length_max_ms.into()), (DENSITY, set.density_max)];
+        let rating = indexed.ratings().map_or(0, |(_, greatest)| greatest.hundredths());
+        let numbers = [
+            (BPM, set.bpm_max),
+            (LENGTH, set.length_max_ms.into()),
+            (DENSITY, set.density_max),
+            (RATING, rating.into()),
+            (NOTES, indexed.notes_max().into()),
+        ];
         for (coarse, number) in numbers {
             let coarse = coarse.iter().map(|&(attribute, bits)| (attribute, number_key(number, bits)));
             keys.extend(coarse.map(|(attribute, key)| (attribute, SortKey::Number(key))));
@@ -148,6 +157,8 @@ fn attributes(sort: Sort) -> Vec<&'static str> {
         Sort::Bpm => names(BPM),
         Sort::Length => names(LENGTH),
         Sort::Density => names(DENSITY),
+        Sort::Rating => names(RATING),
+        Sort::Notes => names(NOTES),
     };
     attributes.push(exact_key(sort));
     attributes
@@ -162,6 +173,8 @@ pub(crate) const fn exact_key(sort: Sort) -> &'static str {
         Sort::Bpm => "bpmMax",
         Sort::Length => "lengthMaxMs",
         Sort::Density => "densityMax",
+        Sort::Rating => "ratingMax",
+        Sort::Notes => "notesMax",
     }
 }
 
@@ -171,8 +184,8 @@ fn tie_break() -> impl Iterator<Item = &'static str> {
 
 /// Every attribute that searches sort by.
 pub(crate) fn sortable_attributes() -> Vec<&'static str> {
-    let sorts = [Sort::Updated, Sort::Title, Sort::Artist, Sort::Bpm, Sort::Length, Sort::Density];
-    sorts.into_iter().flat_map(attributes).chain(tie_break()).collect()
+    let sorts = Sort::ALL.into_iter().filter(|sort| *sort != Sort::Relevance);
+    sorts.flat_map(attributes).chain(tie_break()).collect()
 }
 
 /// The end of a list from which a page is read.
@@ -255,10 +268,15 @@ impl SortPosition {
     }
 
     /// The position in the form of cursors; `None` if the key is none of this sort.
-    #[expect(clippy::cast_possible_truncation, reason = "times and lengths are integers")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "times, lengths, ratings and numbers of notes are integers"
+    )]
     pub(crate) fn in_list(&self, sort: Sort) -> Option<ListPosition> {
         let value = match (sort, &self.key) {
-            (Sort::Updated | Sort::Length, Key::Number(number)) => SortValue::Integer(*number as i64),
+            (Sort::Updated | Sort::Length | Sort::Rating | Sort::Notes, Key::Number(number)) => {
+                SortValue::Integer(*number as i64)
+            }
             (Sort::Bpm | Sort::Density, Key::Number(number)) => SortValue::Number(*number),
             (Sort::Title | Sort::Artist, Key::Digits(digits)) => {
                 let name = String::from_utf8(hex::decode_any(digits.strip_prefix('x')?)?);

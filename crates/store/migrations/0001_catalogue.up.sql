@@ -211,6 +211,10 @@ CREATE TABLE shown_chartsets (
     length_min_ms  bigint NOT NULL,
     length_max_ms  bigint NOT NULL,
     density_max    double precision NOT NULL,
+    notes_max      bigint NOT NULL,
+    -- Those of its charts, in hundredths; 0 if none has a rating.
+    rating_min     smallint NOT NULL,
+    rating_max     smallint NOT NULL,
     -- Bit n is set if the chartset has a chart with n keys. There are 15 values, few enough for the statistics
     -- of the planner to contain all of them.
     key_counts     smallint NOT NULL,
@@ -246,37 +250,94 @@ CREATE INDEX shown_chartsets_by_density ON shown_chartsets (density_max DESC, id
 -- a text instead.
 CREATE INDEX shown_chartsets_by_density_ascending ON shown_chartsets (density_max, id)
     INCLUDE (key_counts, source_kind, bpm_min, bpm_max, length_min_ms, length_max_ms);
+-- Filters of these lists are mostly of charts, so an index with all columns would have its size for nothing.
+CREATE INDEX shown_chartsets_by_rating ON shown_chartsets (rating_max DESC, id) INCLUDE (key_counts);
+CREATE INDEX shown_chartsets_by_notes ON shown_chartsets (notes_max DESC, id) INCLUDE (key_counts);
 CREATE INDEX shown_chartsets_by_creator ON shown_chartsets USING gin (creator_search gin_trgm_ops);
 
 CREATE FUNCTION key_count_bits(keys smallint[]) RETURNS smallint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT coalesce(sum(1 << key_count), 0)::smallint FROM unnest(keys) AS key_count
 $$;
 
-CREATE FUNCTION write_shown_chartset() RETURNS trigger LANGUAGE plpgsql AS $$
+-- The version of rating and patterns that lists filter and sort by. While `chart-indexer backfill` computes those
+-- of another version, charts that have it already are not in lists by rating and patterns.
+CREATE TABLE chart_analysis (
+    only_row       boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    listed_version smallint NOT NULL
+);
+INSERT INTO chart_analysis (listed_version) VALUES (1);
+
+-- One row per chart of a shown chartset that is not removed, with the columns that lists filter charts by. Only the
+-- function below writes it.
+CREATE TABLE shown_charts (
+    bpm_min      double precision NOT NULL,
+    bpm_max      double precision NOT NULL,
+    length_ms    bigint NOT NULL,
+    density_peak double precision NOT NULL,
+    notes        bigint NOT NULL,
+    keys         smallint NOT NULL,
+    -- In percent, rounded half up.
+    ln_share     smallint NOT NULL,
+    rating       smallint,
+    chartset_id  text COLLATE "C" NOT NULL,
+    -- In percent, 1 byte for each class of rows.
+    row_shares   bytea
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+
+CREATE INDEX shown_charts_of_chartset ON shown_charts (chartset_id);
+-- For totals of lists.
+CREATE INDEX shown_charts_by_rating ON shown_charts (keys, rating);
+
+-- Writes what lists filter and sort by of these chartsets.
+CREATE FUNCTION write_shown(ids text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP = 'DELETE' OR NOT NEW.shown THEN
-        DELETE FROM shown_chartsets WHERE id = OLD.id;
-        RETURN NULL;
-    END IF;
+    DELETE FROM shown_charts WHERE chartset_id = ANY (ids);
+    DELETE FROM shown_chartsets AS listed WHERE id = ANY (ids)
+        AND NOT EXISTS (SELECT FROM chartsets WHERE chartsets.id = listed.id AND shown);
+    INSERT INTO shown_charts
+    SELECT chart.bpm_min, chart.bpm_max, chart.length_ms, chart.density_peak, chart.notes, chart.keys,
+           (200 * chart.lns + chart.notes) / (2 * chart.notes),
+           CASE WHEN analysis_version = listed_version THEN rating END, chartset.id,
+           CASE WHEN analysis_version = listed_version THEN substring(patterns FROM 1 FOR 9) END
+    FROM chartsets AS chartset JOIN chartset_charts AS member ON member.chartset_id = chartset.id
+    JOIN charts AS chart ON chart.hash = member.chart_hash CROSS JOIN chart_analysis
+    WHERE chartset.id = ANY (ids) AND chartset.shown AND chart.removed_at_ms IS NULL;
     INSERT INTO shown_chartsets
-    VALUES (NEW.updated_at_ms, NEW.bpm_min, NEW.bpm_max, NEW.length_min_ms, NEW.length_max_ms, NEW.density_max,
-            key_count_bits(NEW.keys), NEW.source_kind, NEW.creator_search, NEW.id, NEW.title_sort, NEW.artist_sort)
+    SELECT updated_at_ms, chartset.bpm_min, chartset.bpm_max, length_min_ms, length_max_ms, density_max,
+           coalesce(max(chart.notes), 0), coalesce(min(chart.rating), 0), coalesce(max(chart.rating), 0),
+           key_count_bits(chartset.keys), source_kind, creator_search, id, title_sort, artist_sort
+    FROM chartsets AS chartset LEFT JOIN shown_charts AS chart ON chart.chartset_id = chartset.id
+    WHERE id = ANY (ids) AND shown GROUP BY chartset.id
     ON CONFLICT (id) DO UPDATE SET
         updated_at_ms = excluded.updated_at_ms, bpm_min = excluded.bpm_min, bpm_max = excluded.bpm_max,
         length_min_ms = excluded.length_min_ms, length_max_ms = excluded.length_max_ms,
-        density_max = excluded.density_max, key_counts = excluded.key_counts, title_sort = excluded.title_sort,
+        density_max = excluded.density_max, notes_max = excluded.notes_max, rating_min = excluded.rating_min,
+        rating_max = excluded.rating_max, key_counts = excluded.key_counts, title_sort = excluded.title_sort,
         artist_sort = excluded.artist_sort, creator_search = excluded.creator_search,
         source_kind = excluded.source_kind;
+END
+$$;
+
+CREATE FUNCTION write_shown_chartset() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM write_shown(ARRAY[OLD.id]);
     RETURN NULL;
 END
 $$;
 
 CREATE FUNCTION write_shown_chartsets() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO shown_chartsets
-    SELECT updated_at_ms, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max,
-           key_count_bits(keys), source_kind, creator_search, id, title_sort, artist_sort
-    FROM inserted WHERE shown;
+    PERFORM write_shown(ARRAY(SELECT id FROM inserted WHERE shown));
+    RETURN NULL;
+END
+$$;
+
+-- Ratings and patterns that `chart-indexer backfill` has computed.
+CREATE FUNCTION write_shown_analysis() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.analysis_version = (SELECT listed_version FROM chart_analysis) THEN
+        PERFORM write_shown(ARRAY(SELECT chartset_id FROM chartset_charts WHERE chart_hash = NEW.hash));
+    END IF;
     RETURN NULL;
 END
 $$;
@@ -293,6 +354,12 @@ CREATE TRIGGER chartsets_write_shown
         updated_at_ms, bpm_min, bpm_max, length_min_ms, length_max_ms, density_max, keys, title_sort, artist_sort,
         creator_search, source_kind, removed_at_ms, chart_count
     ON chartsets FOR EACH ROW EXECUTE FUNCTION write_shown_chartset();
+
+CREATE TRIGGER charts_write_shown
+    AFTER UPDATE OF rating, patterns, analysis_version ON charts FOR EACH ROW
+    WHEN ((OLD.rating, OLD.patterns, OLD.analysis_version)
+          IS DISTINCT FROM (NEW.rating, NEW.patterns, NEW.analysis_version))
+    EXECUTE FUNCTION write_shown_analysis();
 
 -- Ingest ------------------------------------------------------------------------------------------------------
 

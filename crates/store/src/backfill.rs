@@ -141,6 +141,31 @@ impl Store {
         .await
     }
 
+    /// Makes lists filter and sort by the ratings and patterns of this version, if they still use those of
+    /// another one. All chartsets are then recorded as changed, since search indexes have to read them again.
+    /// Call it when no chart has the other version any more.
+    pub async fn list_computed(&self) -> Result<(), StoreError> {
+        self.run_once("switch lists to computed ratings", |mut connection| async move {
+            let mut transaction = connection.begin().await?;
+            let switched = sqlx::query("UPDATE chart_analysis SET listed_version = $1 WHERE listed_version <> $1")
+                .bind(i16::from(ANALYSIS_VERSION))
+                .execute(&mut *transaction)
+                .await?;
+            if switched.rows_affected() > 0 {
+                sqlx::query("SELECT write_shown(ARRAY(SELECT id FROM chartsets WHERE shown))")
+                    .execute(&mut *transaction)
+                    .await?;
+                sqlx::query(
+                    "INSERT INTO pending_changes (entity) SELECT decode(id, 'hex') FROM chartsets WHERE shown",
+                )
+                .execute(&mut *transaction)
+                .await?;
+            }
+            transaction.commit().await
+        })
+        .await
+    }
+
     /// Counts the previews without a chart.
     pub async fn orphaned_previews(&self) -> Result<u64, StoreError> {
         self.run_once("count orphaned previews", |mut connection| async move {

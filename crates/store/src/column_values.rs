@@ -1,7 +1,7 @@
 //! Conversions between column values and values of the domain, for all row types.
 
 use chart_index_domain::{
-    ANALYSIS_VERSION, ChartAnalysis, ChartsetId, Entity, KeyCount, NoteHash, Patterns, PublicSource,
+    ANALYSIS_VERSION, ChartAnalysis, ChartsetId, Entity, KeyCount, NoteHash, Patterns, PublicSource, Rating,
     SourceRef,
 };
 
@@ -33,6 +33,12 @@ pub(crate) const fn entity_bytes(entity: &Entity) -> &[u8] {
         Entity::Chart(hash) => hash.as_bytes(),
         Entity::Chartset(id) => id.as_bytes(),
     }
+}
+
+/// Parses a rating in hundredths.
+pub(crate) fn parse_rating(hundredths: i16) -> Result<Rating, sqlx::Error> {
+    let rating = u16::try_from(hundredths).ok().and_then(Rating::from_hundredths);
+    rating.ok_or_else(|| corrupt("the rating is out of range"))
 }
 
 pub(crate) fn parse_keys(keys: i16) -> Result<KeyCount, sqlx::Error> {

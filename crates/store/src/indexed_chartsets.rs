@@ -10,6 +10,7 @@ use sqlx::PgConnection;
 use crate::Store;
 use crate::column_values::parse_chartset_id;
 use crate::derived_columns::{KeywordColumns, ListedColumns, keyword_columns, listed_columns};
+use crate::filterable_charts::{FilterableChartColumns, filterable_charts};
 
 /// The number of shown chartsets that an index at a position must contain. All values are of one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,13 +29,16 @@ struct IndexedRow {
     listed: ListedColumns,
     #[sqlx(flatten)]
     keywords: KeywordColumns,
+    #[sqlx(flatten)]
+    charts: FilterableChartColumns,
 }
 
 impl IndexedRow {
     fn parse(self) -> Result<IndexedChartset, sqlx::Error> {
         let chartset = self.listed.into_chartset(parse_chartset_id(&self.id)?)?;
         let keywords = self.keywords.into_keywords();
-        Ok(IndexedChartset { chartset, keywords, updated_at_ms: self.updated_at_ms })
+        let charts = self.charts.into_charts()?;
+        Ok(IndexedChartset { chartset, charts, keywords, updated_at_ms: self.updated_at_ms })
     }
 }
 
@@ -71,7 +75,9 @@ impl Store {
                 listed_columns!(),
                 ", ",
                 keyword_columns!(),
-                " FROM chartsets WHERE id > $1 AND shown AND decode(id, 'hex') NOT IN (
+                ", charts.* FROM chartsets CROSS JOIN LATERAL ",
+                filterable_charts!(),
+                " WHERE id > $1 AND shown AND decode(id, 'hex') NOT IN (
                       SELECT entity FROM pending_changes WHERE transaction_id >= pending_changes_from()
                   ) ORDER BY id LIMIT $2"
             ))
@@ -139,7 +145,9 @@ pub(crate) async fn read_indexed(
         listed_columns!(),
         ", ",
         keyword_columns!(),
-        " FROM chartsets WHERE id = ANY($1) AND shown ORDER BY id"
+        ", charts.* FROM chartsets CROSS JOIN LATERAL ",
+        filterable_charts!(),
+        " WHERE id = ANY($1) AND shown ORDER BY id"
     ))
     .bind(ids)
     .fetch_all(connection)

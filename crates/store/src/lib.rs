@@ -11,6 +11,7 @@
 //! | `chartsets` | chartset | values derived from its charts by [`chart_index_domain::assemble_chartset`] |
 //! | `removals` | removed chart or chartset, stored or not | time and reason; `removed_at_ms` elsewhere is a copy |
 //! | `shown_chartsets` | shown chartset | the columns that lists filter and sort by, written by a trigger |
+//! | `shown_charts` | chart of a shown chartset | the columns that lists filter charts by, written with them |
 //! | `chartset_checks`, `ingest_fingerprints` | chartset; folder or archive | last checks and digests, so that an ingest skips unchanged files |
 //! | `hash_filters` | hash filter | the last two filters as they are served |
 //! | `pending_changes`, `catalogue_changes` | change; changed chart or chartset | the change feed: changes without and with a sequence |
@@ -46,6 +47,7 @@ mod derive;
 mod derived_columns;
 mod error;
 mod export_snapshot;
+mod filterable_charts;
 mod folding;
 mod hash_filters;
 mod import;

@@ -170,7 +170,7 @@ impl PageRows {
         counted_at: Instant,
     ) -> Result<Self, sqlx::Error> {
         let total = parse_total(rows, counted_at)?;
-        let items = rows.iter().filter_map(|row| parse_item(row).transpose());
+        let items = rows.iter().filter_map(|row| parse_item(query, row).transpose());
         let mut items = items.collect::<Result<Vec<_>, _>>()?;
         let size = query.page.size() as usize;
         let has_more = items.len() > size;
@@ -218,11 +218,22 @@ fn decode_error(error: sqlx::Error) -> ReadError {
 }
 
 /// Parses the chartset of a row; `None` for the single row of an empty page, which contains only the total.
-fn parse_item(row: &PgRow) -> Result<Option<ListItem>, sqlx::Error> {
+fn parse_item(query: &SearchQuery, row: &PgRow) -> Result<Option<ListItem>, sqlx::Error> {
     let Some(id) = row.try_get::<Option<String>, _>("id")? else { return Ok(None) };
     let columns = ListedColumns::from_row(row)?;
     let chartset = columns.into_chartset(parse_chartset_id(&id)?)?;
-    ListItem::new(&chartset).map(Some).map_err(corrupt)
+    let item = ListItem::new(&chartset).map_err(corrupt)?;
+    if !query.includes_rating {
+        return Ok(Some(item));
+    }
+    // NULL if the chartset is not shown any more; 0 if none of its charts has a rating.
+    let ratings: Option<Vec<i16>> = row.try_get("ratings")?;
+    Ok(Some(match ratings.as_deref() {
+        Some(&[least, greatest]) if greatest > 0 => {
+            item.with_ratings(least.unsigned_abs(), greatest.unsigned_abs())
+        }
+        _ => item,
+    }))
 }
 
 /// Parses the position of a row in the order of the query.
@@ -234,7 +245,10 @@ fn parse_position(query: &SearchQuery, row: &PgRow) -> Result<ListPosition, sqlx
             let rank: i32 = row.try_get("relevance")?;
             SortValue::Relevance(u8::try_from(rank).map_err(corrupt)?, row.try_get("key")?)
         }
-        Sort::Updated | Sort::Length | Sort::Relevance => SortValue::Integer(row.try_get("key")?),
+        Sort::Rating => SortValue::Integer(row.try_get::<i16, _>("key")?.into()),
+        Sort::Updated | Sort::Length | Sort::Notes | Sort::Relevance => {
+            SortValue::Integer(row.try_get("key")?)
+        }
     };
     Ok(ListPosition { value, id: parse_chartset_id(row.try_get("id")?)? })
 }

@@ -2,10 +2,10 @@
 
 use chart_index_domain::{
     ANALYSIS_VERSION, Chart, ChartAnalysis, ChartMetadata, ChartNumbers, ChartsetId, ChartsetMember,
-    DensityCurve, FileAliases, FileMd5, ListedChart, NOTE_HASH_VERSION, NoteHash, Patterns, Rating, Variant,
+    DensityCurve, FileAliases, FileMd5, ListedChart, NOTE_HASH_VERSION, NoteHash, Patterns, Variant,
 };
 
-use crate::column_values::{parse_chartset_id, parse_hash, parse_keys, parse_source};
+use crate::column_values::{parse_chartset_id, parse_hash, parse_keys, parse_rating, parse_source};
 use crate::error::corrupt;
 
 /// A row of `charts`: the columns of [`chart_columns`].
@@ -121,6 +121,8 @@ macro_rules! listed_chart_columns {
         concat!(
             "member.chartset_id, member.title, member.artist, member.creator, member.difficulty, \
              chart.density_curve, ",
+            crate::rows::analysis_columns!(),
+            ", ",
             crate::rows::chart_columns!()
         )
     };
@@ -180,11 +182,7 @@ impl ChartRow {
         if self.analysis_version != i16::from(ANALYSIS_VERSION) {
             return Ok(None);
         }
-        let rating = |hundredths: i16| {
-            let rating = u16::try_from(hundredths).ok().and_then(Rating::from_hundredths);
-            rating.ok_or_else(|| corrupt("the rating is out of range"))
-        };
-        let rating = self.rating.map(rating).transpose()?;
+        let rating = self.rating.map(parse_rating).transpose()?;
         let patterns = self.patterns.as_deref().unwrap_or_default().try_into().map_err(corrupt)?;
         Ok(Some(ChartAnalysis { rating, patterns: Patterns::from_bytes(patterns) }))
     }
@@ -244,6 +242,7 @@ impl ListedChartRow {
             rating: None,
             patterns: None,
         };
+        let chart = chart.with_analysis(self.chart.analysis()?);
         Ok(ListedChart { chart, curve: self.chart.curve()? })
     }
 }

@@ -119,6 +119,8 @@ impl Order {
             Sort::Bpm => "bpm_max",
             Sort::Length => "length_max_ms",
             Sort::Density => "density_max",
+            Sort::Rating => "rating_max",
+            Sort::Notes => "notes_max",
         };
         let relevance_to = match (query.sort, &query.text) {
             (Sort::Relevance, Some(text)) => Some(text::sort_key(&replace_nul(text))),
@@ -136,7 +138,7 @@ impl Order {
         }
     }
 
-    /// Appends the sort keys to the selected columns.
+    /// Appends the sort keys to the selected columns of `shown_chartsets`.
     pub(crate) fn push_keys(&self, sql: &mut QueryBuilder<Postgres>) {
         self.push_relevance(sql);
         sql.push("listed.").push(self.column).push(" AS key");
@@ -147,6 +149,18 @@ impl Order {
         let column = self.column;
         self.push_relevance(sql);
         sql.push(format_args!("coalesce(listed.{column}, listed.{column}) AS key"));
+    }
+
+    /// Appends the sort keys to the selected columns of `chartsets`, which does not have all of them.
+    pub(crate) fn push_keys_of_chartsets(&self, sql: &mut QueryBuilder<Postgres>) {
+        if !matches!(self.column, "rating_max" | "notes_max") {
+            return self.push_keys(sql);
+        }
+        self.push_relevance(sql);
+        let column = self.column;
+        sql.push(format_args!(
+            "(SELECT shown.{column} FROM shown_chartsets AS shown WHERE shown.id = listed.id) AS key"
+        ));
     }
 
     fn push_relevance(&self, sql: &mut QueryBuilder<Postgres>) {

@@ -1,6 +1,6 @@
 //! Builds the statements of a search.
 
-use chart_index_domain::search::{Bounds, KeySet, SearchQuery, SortValue};
+use chart_index_domain::search::{Bounds, ChartConditions, ChartValue, KeySet, SearchQuery, SortValue};
 use chart_index_domain::{KeyCount, PublicSource, SourceKind, text};
 use sqlx::{Encode, Postgres, QueryBuilder, Type};
 
@@ -40,6 +40,11 @@ pub(crate) fn push_page(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, t
     let order = Order::new(query);
     let slice = Slice::new(query, total);
     sql.push("SELECT state.*, total, page.*, chartset.id, ").push(listed_columns!());
+    if query.includes_rating {
+        sql.push(
+            ", (SELECT ARRAY[rating_min, rating_max] FROM shown_chartsets WHERE id = page_id) AS ratings",
+        );
+    }
     sql.push(" FROM ").push(catalogue_state!()).push(" AS state CROSS JOIN ");
     match total {
         Some(total) => _ = sql.push("(SELECT ").push_bind(bigint(total)).push(" AS total) AS counted"),
@@ -72,15 +77,15 @@ fn push_list(
         sql.push("SELECT * FROM (");
     }
     sql.push("SELECT listed.id AS page_id, ");
-    if filters_before_sorting(query, total, slice) {
-        order.push_keys_without_index(sql);
-        sql.push(" FROM ");
-        push_filter(sql, query, Lookup::Index);
-    } else {
-        order.push_keys(sql);
-        sql.push(" FROM ");
-        push_filter(sql, query, lookup);
+    let sorts_after = filters_before_sorting(query, total, slice);
+    let lookup = if sorts_after { Lookup::Index } else { lookup };
+    match (is_wide(query, lookup), sorts_after) {
+        (true, _) => order.push_keys_of_chartsets(sql),
+        (false, true) => order.push_keys_without_index(sql),
+        (false, false) => order.push_keys(sql),
     }
+    sql.push(" FROM ");
+    push_filter(sql, query, lookup);
     if let Some(position) = position {
         sql.push(") AS matches WHERE ");
         order.push_is_after(sql, position);
@@ -199,11 +204,17 @@ impl Lookup {
     }
 }
 
+/// Whether the matches are found in `chartsets`.
+fn is_wide(query: &SearchQuery, lookup: Lookup) -> bool {
+    let has_words = query.text.as_deref().and_then(tsquery).is_some();
+    (has_words || query.published_in.is_some()) && lookup == Lookup::Index
+}
+
 /// Appends the table, as `listed`, and the conditions of the query: `shown_chartsets`, which is narrow, or
 /// `chartsets`, which also contains the lexemes.
 fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lookup) {
     let tsquery = query.text.as_deref().and_then(tsquery);
-    let is_wide = (tsquery.is_some() || query.published_in.is_some()) && lookup == Lookup::Index;
+    let is_wide = is_wide(query, lookup);
     match tsquery {
         // A text without words matches nothing (docs/api.md, "Chartset list").
         None if query.text.is_some() => _ = sql.push("shown_chartsets AS listed WHERE false"),
@@ -233,11 +244,63 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lo
         sql.push(" AND creator_search LIKE ").push_bind(contains_pattern(&part));
     }
     push_overlap(sql, ("bpm_min", "bpm_max"), query.bpm.min, query.bpm.max);
-    let (shortest, longest) = whole_milliseconds(query.length_ms);
+    let (shortest, longest) = whole_numbers(query.length_ms);
     push_overlap(sql, ("length_min_ms", "length_max_ms"), shortest, longest);
     if let Some(density) = query.density_min {
         sql.push(" AND density_max >= ").push_bind(density);
     }
+    if let Some(conditions) = query.chart_conditions() {
+        push_chart_filter(sql, &conditions);
+    }
+}
+
+/// Appends the condition that one chart meets these conditions.
+fn push_chart_filter(sql: &mut QueryBuilder<Postgres>, conditions: &ChartConditions) {
+    let ChartConditions { keys, values, bpm, length_ms } = conditions;
+    sql.push(" AND EXISTS (SELECT FROM shown_charts AS chart WHERE chart.chartset_id = listed.id");
+    if !keys.is_empty() {
+        let keys: Vec<i16> = keys.iter().map(|keys| keys.get().into()).collect();
+        sql.push(" AND chart.keys = ANY (").push_bind(keys).push(")");
+    }
+    for (value, bounds) in values {
+        match value {
+            ChartValue::Density => push_range(sql, "chart.density_peak", bounds.min, bounds.max),
+            ChartValue::Notes => push_whole_range::<i64>(sql, "chart.notes", *bounds),
+            ChartValue::Rating => push_whole_range::<i16>(sql, "chart.rating", *bounds),
+            ChartValue::LnShare => push_whole_range::<i16>(sql, "chart.ln_share", *bounds),
+            ChartValue::RowShare(pattern) => {
+                let share = format!("get_byte(chart.row_shares, {})", *pattern as u8);
+                push_whole_range::<i32>(sql, &share, *bounds);
+            }
+        }
+    }
+    push_overlap(sql, ("chart.bpm_min", "chart.bpm_max"), bpm.min, bpm.max);
+    push_whole_range::<i64>(sql, "chart.length_ms", *length_ms);
+    sql.push(")");
+}
+
+/// Appends the condition that a column of whole numbers is within the bounds.
+fn push_whole_range<T>(sql: &mut QueryBuilder<Postgres>, column: &str, bounds: Bounds)
+where
+    T: TryFrom<i64> + for<'q> Encode<'q, Postgres> + Type<Postgres>,
+{
+    let (min, max) = whole_numbers(bounds);
+    match (min.map(T::try_from).transpose(), max.map(T::try_from).transpose()) {
+        (Ok(min), Ok(max)) => push_range(sql, column, min, max),
+        // Bounds are not negative. No number is above those of the type.
+        (Err(_), _) => _ = sql.push(" AND false"),
+        (Ok(min), Err(_)) => {
+            push_range(sql, column, min, None);
+            sql.push(" AND ").push(column).push(" IS NOT NULL");
+        }
+    }
+}
+
+fn push_range<T>(sql: &mut QueryBuilder<Postgres>, column: &str, min: Option<T>, max: Option<T>)
+where
+    T: for<'q> Encode<'q, Postgres> + Type<Postgres>,
+{
+    push_overlap(sql, (column, column), min, max);
 }
 
 /// Appends the table and the condition that the lexemes of a chartset match.
@@ -262,7 +325,7 @@ fn key_counts_with_any(keys: KeySet) -> Vec<i16> {
 /// Appends the condition that the range between two columns overlaps the bounds, all ends inclusive.
 fn push_overlap<T>(
     sql: &mut QueryBuilder<Postgres>,
-    (low, high): (&'static str, &'static str),
+    (low, high): (&str, &str),
     min: Option<T>,
     max: Option<T>,
 ) where
@@ -279,7 +342,7 @@ fn push_overlap<T>(
 /// Converts the bounds to the type of the columns. A comparison with a float would convert every row and use no
 /// index.
 #[expect(clippy::cast_possible_truncation, reason = "the parser clamps bounds to 1e15, and a cast saturates")]
-fn whole_milliseconds(bounds: Bounds) -> (Option<i64>, Option<i64>) {
+fn whole_numbers(bounds: Bounds) -> (Option<i64>, Option<i64>) {
     (bounds.min.map(|min| min.ceil() as i64), bounds.max.map(|max| max.floor() as i64))
 }
 

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use chart_index_domain::search::{Direction, Engine, MAX_NUMBER, MAX_TEXT_CHARACTERS, PageRequest, Sort};
-use chart_index_domain::{KeyCount, SourceKind};
+use chart_index_domain::{KeyCount, Pattern, SourceKind};
 use chart_index_http::openapi::{
     Responses, by_status, errors, errors_or_pages, extension, header, include_parameter, json, response,
 };
@@ -79,7 +79,8 @@ impl IntoParams for ListParameters {
         let kinds = SourceKind::ALL.map(SourceKind::as_str);
         let order =
             query("order", choice([Direction::Ascending, Direction::Descending].map(Direction::as_str)));
-        let relevance = [("x-extension-values", json!([Sort::Relevance.as_str()]))].into_iter().collect();
+        let extensions = [Sort::Rating, Sort::Notes, Sort::Relevance].map(Sort::as_str);
+        let sort_extensions = [("x-extension-values", json!(extensions))].into_iter().collect();
         let sort = choice(Sort::ALL.map(Sort::as_str)).default(Some(json!(Sort::default().as_str())));
         let parameters = [
             query("q", text()),
@@ -93,7 +94,17 @@ impl IntoParams for ListParameters {
             query("lengthMin", number()),
             query("lengthMax", number()),
             query("densityMin", number()),
-            query("sort", sort).extensions(Some(relevance)),
+            query("densityMax", number()).extensions(Some(extension())),
+            query("ratingMin", number()).extensions(Some(extension())),
+            query("ratingMax", number()).extensions(Some(extension())),
+            query("lnMin", number()).extensions(Some(extension())),
+            query("lnMax", number()).extensions(Some(extension())),
+            query("notesMin", number()).extensions(Some(extension())),
+            query("notesMax", number()).extensions(Some(extension())),
+            query("pattern", patterns()).extensions(Some(extension())),
+            query("match", choice(["chart"])).extensions(Some(extension())),
+            query("include", choice(["rating"])).extensions(Some(extension())),
+            query("sort", sort).extensions(Some(sort_extensions)),
             order.extensions(Some(extension())),
             query("page", integer(1, PageRequest::MAX_NUMBER)),
             query("perPage", integer(PageRequest::DEFAULT_SIZE, PageRequest::MAX_SIZE)),
@@ -116,6 +127,13 @@ fn string() -> ObjectBuilder {
 fn text() -> ObjectBuilder {
     let pattern = r"^[^\u0000-\u0008\u000E-\u001F\u007F-\u0084\u0086-\u009F]*$";
     string().max_length(Some(MAX_TEXT_CHARACTERS)).pattern(Some(pattern))
+}
+
+/// Classes of rows, each with its least share in percent, separated by commas.
+fn patterns() -> ObjectBuilder {
+    let names = Pattern::ALL.iter().map(|pattern| pattern.as_str()).collect::<Vec<_>>().join("|");
+    let share = format!("({names}):(100|[1-9][0-9]?)");
+    string().pattern(Some(format!("^{share}(,{share})*$")))
 }
 
 /// The id of a set or pack.

@@ -2,6 +2,8 @@
 //!
 //! Charts are read in the order of their hashes, in pages, and stored in batches, each in one transaction. A
 //! run that is interrupted has stored its complete batches; the next one passes over their charts.
+//!
+//! Lists filter by the ratings and patterns of one version. They use the earlier one until the run has ended.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -72,7 +74,7 @@ impl Backfill<'_> {
         let mut after = None;
         loop {
             let page = retry_store_call(&self.stop, || self.store.backfill_states_after(after, PAGE)).await?;
-            let Some(last) = page.last() else { return Ok(()) };
+            let Some(last) = page.last() else { break };
             after = Some(last.hash);
             let (present, missing): (Vec<_>, Vec<_>) =
                 page.into_iter().partition(|state| state.is_complete && !full);
@@ -82,6 +84,7 @@ impl Backfill<'_> {
                 self.process(batch).await?;
             }
         }
+        Ok(retry_store_call(&self.stop, || self.store.list_computed()).await?)
     }
 
     /// Computes and stores what the charts of a batch miss.

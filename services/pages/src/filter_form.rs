@@ -1,7 +1,7 @@
 //! The form of the list: its fields, the presets next to them, and the active filters.
 
-use chart_index_domain::SourceKind;
 use chart_index_domain::search::{Bounds, ParameterError, SearchQuery, Sort};
+use chart_index_domain::{Pattern, SourceKind};
 
 use crate::format;
 use crate::list_query::{Filter, ListQuery, raw_parameters};
@@ -72,6 +72,23 @@ pub(crate) struct Chip {
 /// The fields that are not always visible.
 const DETAILS: [&str; 7] = ["source", "creator", "bpmMin", "bpmMax", "lengthMin", "lengthMax", "densityMin"];
 
+/// The parameters without a field.
+const HIDDEN: [&str; 13] = [
+    "densityMax",
+    "lnMax",
+    "lnMin",
+    "match",
+    "notesMax",
+    "notesMin",
+    "order",
+    "pack",
+    "pattern",
+    "perPage",
+    "set",
+    "sort",
+    "view",
+];
+
 const BPM: [(&str, Option<f64>, Option<f64>); 4] = [
     ("to 140", None, Some(140.0)),
     ("140–170", Some(140.0), Some(170.0)),
@@ -130,7 +147,7 @@ impl FilterForm {
             length_min: field("lengthMin"),
             length_max: field("lengthMax"),
             density_min: field("densityMin"),
-            hidden: ["order", "pack", "perPage", "set", "sort", "view"]
+            hidden: HIDDEN
                 .into_iter()
                 .filter_map(|name| Some((name, value(name).or_else(|| default_of(name))?)))
                 .collect(),
@@ -222,8 +239,23 @@ pub(crate) fn describe(filter: Filter, search: &SearchQuery) -> (&'static str, S
         Filter::Bpm => ("BPM", format::bounds(search.bpm, format::bpm)),
         Filter::Length => ("Length", format::bounds(search.length_ms, format::filter_length)),
         Filter::Density => {
-            ("Density", format!("from {}/s", format::decimal(search.density_min.unwrap_or(0.0), 3)))
+            let bounds = Bounds { min: search.density_min, max: search.chart.density_max };
+            ("Density", format!("{}/s", format::bounds(bounds, |density| format::decimal(density, 3))))
         }
+        Filter::Rating => {
+            let stars = |hundredths| format::decimal(hundredths / 100.0, 2);
+            ("Difficulty", format::bounds(search.chart.rating, stars))
+        }
+        Filter::LongNotes => {
+            let percent = |share| format::decimal(share, 0);
+            ("Long notes", format!("{} %", format::bounds(search.chart.ln_share, percent)))
+        }
+        Filter::Notes => ("Notes", format::bounds(search.chart.notes, |notes| format::decimal(notes, 0))),
+        Filter::Patterns => {
+            let share = |(pattern, percent): &(Pattern, u8)| format!("{} {percent} %", pattern.as_str());
+            ("Patterns", search.chart.patterns.iter().map(share).collect::<Vec<_>>().join(", "))
+        }
+        Filter::OneChart => ("Filters", "met by one chart".to_owned()),
     }
 }
 

@@ -299,6 +299,8 @@ const fn sort_label(sort: Sort) -> &'static str {
         Sort::Bpm => "BPM",
         Sort::Length => "Length",
         Sort::Density => "Density",
+        Sort::Rating => "Difficulty",
+        Sort::Notes => "Notes",
         Sort::Relevance => "Best match",
     }
 }

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use chart_index_domain::search::{
     After, Bounds, KeySet, ListPosition, PageRequest, ParameterError, SearchQuery, Sort, parse_query_string,
 };
-use chart_index_domain::{KeyCount, SourceKind};
+use chart_index_domain::{KeyCount, Pattern, SourceKind};
 use chart_index_http::ApiError;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -73,6 +73,11 @@ pub(crate) enum Filter {
     Bpm,
     Length,
     Density,
+    Rating,
+    LongNotes,
+    Notes,
+    Patterns,
+    OneChart,
 }
 
 impl<S: Sync> FromRequestParts<S> for ParsedList {
@@ -134,6 +139,10 @@ impl ListQuery {
         let seconds = |value: Option<f64>| number(value.map(|ms| ms / 1000.0));
         let page = |number: u32, default: u32| (number != default).then(|| Cow::Owned(number.to_string()));
         let keys = search.keys.iter().map(|keys| keys.get().to_string()).collect::<Vec<_>>().join(",");
+        let chart = &search.chart;
+        let stars = |value: Option<f64>| number(value.map(|hundredths| hundredths / 100.0));
+        let pattern = |(pattern, percent): &(Pattern, u8)| format!("{}:{percent}", pattern.as_str());
+        let patterns = chart.patterns.iter().map(pattern).collect::<Vec<_>>().join(",");
         let order = (search.direction != search.sort.default_direction()).then(|| search.direction.as_str());
         let sort = (search.sort != Sort::default()).then(|| search.sort.as_str());
         let published_in = |kind| {
@@ -147,15 +156,24 @@ impl ListQuery {
             ("bpmMax", number(search.bpm.max)),
             ("bpmMin", number(search.bpm.min)),
             ("creator", search.creator.as_deref().map(Cow::Borrowed)),
+            ("densityMax", number(chart.density_max)),
             ("densityMin", number(search.density_min)),
             ("keys", (!keys.is_empty()).then_some(Cow::Owned(keys))),
             ("lengthMax", seconds(search.length_ms.max)),
             ("lengthMin", seconds(search.length_ms.min)),
+            ("lnMax", number(chart.ln_share.max)),
+            ("lnMin", number(chart.ln_share.min)),
+            ("match", search.matches_one_chart.then_some(Cow::Borrowed("chart"))),
+            ("notesMax", number(chart.notes.max)),
+            ("notesMin", number(chart.notes.min)),
             ("order", order.map(Cow::Borrowed)),
             ("pack", published_in(SourceKind::BetaPack)),
             ("page", page(number_of_page, 1)),
+            ("pattern", (!patterns.is_empty()).then_some(Cow::Owned(patterns))),
             ("perPage", page(search.page.size(), PageRequest::DEFAULT_SIZE)),
             ("q", search.text.as_deref().map(Cow::Borrowed)),
+            ("ratingMax", stars(chart.rating.max)),
+            ("ratingMin", stars(chart.rating.min)),
             ("set", published_in(SourceKind::AlphaSet)),
             ("sort", sort.map(Cow::Borrowed)),
             ("source", search.source.map(|source| Cow::Borrowed(source.as_str()))),
@@ -167,7 +185,7 @@ impl ListQuery {
     /// The filters, in the order of the form.
     pub(crate) fn filters(&self) -> Vec<Filter> {
         let search = &self.search;
-        let is_bounded = |bounds: Bounds| bounds.min.is_some() || bounds.max.is_some();
+        let is_bounded = |bounds: Bounds| !bounds.is_unbounded();
         let keys = search.keys.iter().map(|keys| (Filter::Keys(keys), true));
         let others = [
             (Filter::Source, search.source.is_some()),
@@ -175,7 +193,12 @@ impl ListQuery {
             (Filter::Creator, search.creator.is_some()),
             (Filter::Bpm, is_bounded(search.bpm)),
             (Filter::Length, is_bounded(search.length_ms)),
-            (Filter::Density, search.density_min.is_some()),
+            (Filter::Density, search.density_min.or(search.chart.density_max).is_some()),
+            (Filter::Rating, is_bounded(search.chart.rating)),
+            (Filter::LongNotes, is_bounded(search.chart.ln_share)),
+            (Filter::Notes, is_bounded(search.chart.notes)),
+            (Filter::Patterns, !search.chart.patterns.is_empty()),
+            (Filter::OneChart, search.matches_one_chart),
         ];
         let all = [(Filter::Text, search.text.is_some())].into_iter().chain(keys).chain(others);
         all.filter_map(|(filter, is_active)| is_active.then_some(filter)).collect()
@@ -198,7 +221,12 @@ impl ListQuery {
             Filter::Creator => search.creator = None,
             Filter::Bpm => search.bpm = Bounds::default(),
             Filter::Length => search.length_ms = Bounds::default(),
-            Filter::Density => search.density_min = None,
+            Filter::Density => (search.density_min, search.chart.density_max) = (None, None),
+            Filter::Rating => search.chart.rating = Bounds::default(),
+            Filter::LongNotes => search.chart.ln_share = Bounds::default(),
+            Filter::Notes => search.chart.notes = Bounds::default(),
+            Filter::Patterns => search.chart.patterns = Vec::new(),
+            Filter::OneChart => search.matches_one_chart = false,
         })
     }
 

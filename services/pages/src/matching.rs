@@ -1,34 +1,32 @@
 //! Which charts of a set satisfy the filters. The list filters sets: one chart may have the key count and
 //! another the length.
 
-use chart_index_domain::search::{Bounds, SearchQuery};
+use chart_index_domain::search::{ChartConditions, FilterableChart, SearchQuery};
 use chart_index_domain::{Chart, text};
 
-/// Whether a query has filters that a single chart can satisfy or not.
-pub(crate) fn has_chart_filters(search: &SearchQuery) -> bool {
-    let is_bounded = |bounds: Bounds| bounds.min.is_some() || bounds.max.is_some();
-    !search.keys.is_empty()
-        || search.creator.is_some()
-        || is_bounded(search.bpm)
-        || is_bounded(search.length_ms)
-        || search.density_min.is_some()
+/// The filters of a query that a single chart can satisfy or not.
+pub(crate) struct ChartMatcher {
+    conditions: ChartConditions,
+    /// Part of the creator's name, folded.
+    creator: Option<String>,
 }
 
-/// Whether a chart satisfies all filters of charts, by the rules for sets.
-pub(crate) fn matches(search: &SearchQuery, chart: &Chart) -> bool {
-    let numbers = &chart.numbers;
-    let has_keys = search.keys.is_empty() || search.keys.iter().any(|keys| keys == numbers.keys);
-    let length = f64::from(numbers.length_ms);
-    let is_by = |creator: &String| text::fold_case(&chart.creator).contains(&text::fold_case(creator));
-    has_keys
-        && overlaps(search.bpm, numbers.bpm_min, numbers.bpm_max)
-        && overlaps(search.length_ms, length, length)
-        && search.density_min.is_none_or(|min| numbers.density_peak >= min)
-        && search.creator.as_ref().is_none_or(is_by)
-}
+impl ChartMatcher {
+    /// `None` if the query has no such filter.
+    pub(crate) fn new(search: &SearchQuery) -> Option<Self> {
+        let conditions = SearchQuery { matches_one_chart: true, ..search.clone() }.chart_conditions()?;
+        let ChartConditions { keys, values, bpm, length_ms } = &conditions;
+        let has_none = keys.is_empty() && values.is_empty() && bpm.is_unbounded() && length_ms.is_unbounded();
+        let creator = search.creator.as_deref().map(text::fold_case);
+        (!has_none || creator.is_some()).then_some(Self { conditions, creator })
+    }
 
-fn overlaps(bounds: Bounds, min: f64, max: f64) -> bool {
-    bounds.min.is_none_or(|bound| max >= bound) && bounds.max.is_none_or(|bound| min <= bound)
+    /// Whether a chart satisfies all of them.
+    pub(crate) fn matches(&self, chart: &Chart) -> bool {
+        let row_shares = chart.patterns.map(|patterns| patterns.row_shares);
+        self.conditions.are_met_by(&FilterableChart::new(&chart.numbers, chart.rating, row_shares))
+            && self.creator.as_ref().is_none_or(|part| text::fold_case(&chart.creator).contains(part))
+    }
 }
 
 #[cfg(test)]
@@ -80,20 +78,21 @@ mod tests {
             ("lengthMax=91.999", false),
             ("densityMin=12", true),
             ("densityMin=12.001", false),
+            ("lnMin=10&notesMax=10", true),
+            ("ratingMin=1", false),
             ("creator=oë", true),
             ("creator=amy", false),
             ("keys=7&densityMin=13", false),
         ] {
             let search = parse_query_string(query).unwrap();
-            assert!(has_chart_filters(&search), "{query}");
-            assert_eq!(matches(&search, &chart()), expected, "{query}");
+            assert_eq!(ChartMatcher::new(&search).unwrap().matches(&chart()), expected, "{query}");
         }
     }
 
     #[test]
     fn filters_of_sets_mark_no_chart() {
         for query in ["", "q=a", "source=alphaSet", "sort=title&page=2"] {
-            assert!(!has_chart_filters(&parse_query_string(query).unwrap()), "{query}");
+            assert!(ChartMatcher::new(&parse_query_string(query).unwrap()).is_none(), "{query}");
         }
     }
 }

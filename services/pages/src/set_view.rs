@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::creators::CreatorLink;
 use crate::filter_form::source_name;
-use crate::matching::{has_chart_filters, matches};
+use crate::matching::ChartMatcher;
 use crate::{creators, curve, format};
 
 /// The maximum number of charts of a set in the list; its own page shows all of them.
@@ -120,9 +120,11 @@ pub(crate) fn named(name: String, placeholder: &str) -> String {
 /// The charts, those that satisfy all filters first; how many are left out; and whether filters apply and none
 /// matches.
 fn chart_lines(charts: Vec<ListedChart>, search: &SearchQuery) -> (Vec<ChartLine>, usize, bool) {
-    let is_filtered = has_chart_filters(search) && !charts.is_empty();
-    let (mut lines, others): (Vec<_>, Vec<_>) =
-        charts.into_iter().partition(|listed| is_filtered && matches(search, &listed.chart));
+    let matcher = ChartMatcher::new(search);
+    let is_filtered = matcher.is_some() && !charts.is_empty();
+    let (mut lines, others): (Vec<_>, Vec<_>) = charts
+        .into_iter()
+        .partition(|listed| matcher.as_ref().is_some_and(|matcher| matcher.matches(&listed.chart)));
     let number_of_matches = lines.len();
     lines.extend(others);
     let more = lines.len().saturating_sub(MAX_CHARTS);

@@ -5,7 +5,7 @@
 //! | Bytes | Content |
 //! |---|---|
 //! | 1 | The version, 1 |
-//! | 1 | The sort: its index in [`Sort::ALL`] |
+//! | 1 | The number of the sort |
 //! | 1 | The direction: 0 ascending, 1 descending |
 //! | 4 | The number of the page that begins here, big-endian |
 //! | 8 | The id of the chartset before the page |
@@ -77,7 +77,7 @@ pub(super) fn parse(cursor: &str, sort: Sort, direction: Direction) -> Option<(A
 
 fn parse_value(sort: Sort, bytes: &[u8]) -> Option<SortValue> {
     match sort {
-        Sort::Updated | Sort::Length => {
+        Sort::Updated | Sort::Length | Sort::Rating | Sort::Notes => {
             bytes.try_into().ok().map(|bytes| SortValue::Integer(i64::from_be_bytes(bytes)))
         }
         Sort::Bpm | Sort::Density => {
@@ -105,6 +105,8 @@ const fn sort_code(sort: Sort) -> u8 {
         Sort::Length => 4,
         Sort::Density => 5,
         Sort::Relevance => 6,
+        Sort::Rating => 7,
+        Sort::Notes => 8,
     }
 }
 
@@ -124,7 +126,7 @@ mod tests {
         ListPosition { value, id: ChartsetId::from_bytes([0xa1; 8]) }
     }
 
-    fn positions() -> [(Sort, ListPosition); 7] {
+    fn positions() -> [(Sort, ListPosition); 9] {
         [
             (Sort::Updated, position(SortValue::Integer(1_790_000_000_000))),
             (Sort::Title, position(SortValue::Name("旋律".repeat(37)))),
@@ -132,6 +134,8 @@ mod tests {
             (Sort::Bpm, position(SortValue::Number(180.125))),
             (Sort::Length, position(SortValue::Integer(64_100))),
             (Sort::Density, position(SortValue::Number(f64::MAX))),
+            (Sort::Rating, position(SortValue::Integer(527))),
+            (Sort::Notes, position(SortValue::Integer(1_234))),
             (Sort::Relevance, position(SortValue::Relevance(1, -1))),
         ]
     }

@@ -22,6 +22,15 @@ impl ListItem {
         to_raw_value(chartset).map(Self)
     }
 
+    /// The item with `ratingMin` and `ratingMax`, from ratings in hundredths.
+    #[must_use]
+    pub fn with_ratings(&self, least: u16, greatest: u16) -> Self {
+        let [min, max] = [least, greatest].map(|hundredths| f64::from(hundredths) / 100.0);
+        let fields = self.as_str().strip_suffix('}').unwrap_or(self.as_str());
+        let json = format!(r#"{fields},"ratingMin":{min:?},"ratingMax":{max:?}}}"#);
+        RawValue::from_string(json).map_or_else(|_| self.clone(), Self)
+    }
+
     /// The JSON text of the item.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -71,6 +80,12 @@ mod tests {
         );
         assert_eq!(item.as_str(), expected);
         assert_eq!(serde_json::from_str::<ListItem>(expected).unwrap(), item);
+    }
+
+    #[test]
+    fn ratings_follow_the_other_fields() {
+        let item = ListItem::new(&chartset()).unwrap().with_ratings(400, 527);
+        assert!(item.as_str().ends_with(r#","chartCount":2,"ratingMin":4.0,"ratingMax":5.27}"#), "{item:?}");
     }
 
     #[test]

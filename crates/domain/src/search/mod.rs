@@ -1,12 +1,14 @@
 //! The chartset list: query, page, and the trait of search engines.
 
 mod changes;
+mod chart_filter;
 mod cursor;
 mod list_item;
 mod query;
 mod query_string;
 
 pub use changes::{CatalogueChanges, UnappliedChanges};
+pub use chart_filter::{ChartConditions, ChartFilter, ChartValue, FilterableChart};
 pub use list_item::ListItem;
 pub use query::{After, Bounds, Direction, KeySet, ListPosition, PageRequest, SearchQuery, Sort, SortValue};
 pub use query_string::{
@@ -15,7 +17,7 @@ pub use query_string::{
 
 use async_trait::async_trait;
 
-use crate::{Chartset, Keywords, Position, ReadError};
+use crate::{Chartset, Keywords, Position, Rating, ReadError};
 
 /// One page of the chartset list, with the total of all pages.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,10 +39,27 @@ pub struct ChartsetPage {
 pub struct IndexedChartset {
     /// What lists show.
     pub chartset: Chartset,
+    /// What lists filter its charts by, in no particular order.
+    pub charts: Vec<FilterableChart>,
     /// Further search terms.
     pub keywords: Keywords,
     /// When the chartset last changed, in Unix epoch milliseconds.
     pub updated_at_ms: i64,
+}
+
+impl IndexedChartset {
+    /// The least and the greatest rating of its charts; `None` if none has a rating.
+    #[must_use]
+    pub fn ratings(&self) -> Option<(Rating, Rating)> {
+        let ratings = || self.charts.iter().filter_map(|chart| chart.rating);
+        ratings().min().zip(ratings().max())
+    }
+
+    /// The notes of the chart with the most.
+    #[must_use]
+    pub fn notes_max(&self) -> u32 {
+        self.charts.iter().map(|chart| chart.notes).max().unwrap_or(0)
+    }
 }
 
 /// The engine that a page of the list is from.

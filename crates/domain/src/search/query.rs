@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::ChartFilter;
 use crate::{ChartsetId, KeyCount, PublicSource, SourceKind, text};
 
 /// A query of the chartset list: filters, order and page. The default is the whole catalogue, newest first.
@@ -27,10 +28,17 @@ pub struct SearchQuery {
     pub length_ms: Bounds,
     /// Chartsets with at least this peak density, in notes per second.
     pub density_min: Option<f64>,
+    /// What one chart of a chartset meets.
+    pub chart: ChartFilter,
+    /// Whether that chart also has the BPM, the length and the peak density of the query, instead of any
+    /// charts.
+    pub matches_one_chart: bool,
     /// Sort key; ties are broken by id, ascending.
     pub sort: Sort,
     /// Of the sort key.
     pub direction: Direction,
+    /// Whether the items have the least and the greatest rating of their charts.
+    pub includes_rating: bool,
     /// Page number and size. With a cursor the number is only shown.
     pub page: PageRequest,
     /// Where the page begins, instead of its number.
@@ -61,6 +69,26 @@ pub struct Bounds {
     pub max: Option<f64>,
 }
 
+impl Bounds {
+    /// Whether every value matches.
+    #[must_use]
+    pub const fn is_unbounded(self) -> bool {
+        self.min.is_none() && self.max.is_none()
+    }
+
+    /// Whether the range between these values overlaps this one.
+    #[must_use]
+    pub fn overlaps(self, low: f64, high: f64) -> bool {
+        self.min.is_none_or(|min| high >= min) && self.max.is_none_or(|max| low <= max)
+    }
+
+    /// Whether a value matches.
+    #[must_use]
+    pub fn contains(self, value: f64) -> bool {
+        self.overlaps(value, value)
+    }
+}
+
 /// A set of key counts, for the filter of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct KeySet(u8);
@@ -75,6 +103,12 @@ impl KeySet {
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// Whether the set has this key count.
+    #[must_use]
+    pub const fn contains(self, keys: KeyCount) -> bool {
+        self.0 & (1 << keys.get()) != 0
     }
 
     /// The key counts, ascending.
@@ -109,6 +143,10 @@ pub enum Sort {
     Length,
     /// Highest peak density.
     Density,
+    /// Highest rating; 0 without one.
+    Rating,
+    /// Most notes of a chart.
+    Notes,
     /// Quality of the text match, then time of the last change. Without a text, [`Sort::Updated`] is used
     /// instead.
     Relevance,
@@ -116,8 +154,17 @@ pub enum Sort {
 
 impl Sort {
     /// All sort keys, in the order of the documentation.
-    pub const ALL: [Self; 7] =
-        [Self::Updated, Self::Title, Self::Artist, Self::Bpm, Self::Length, Self::Density, Self::Relevance];
+    pub const ALL: [Self; 9] = [
+        Self::Updated,
+        Self::Title,
+        Self::Artist,
+        Self::Bpm,
+        Self::Length,
+        Self::Density,
+        Self::Rating,
+        Self::Notes,
+        Self::Relevance,
+    ];
 
     /// The value of the parameter `sort`.
     #[must_use]
@@ -129,6 +176,8 @@ impl Sort {
             Self::Bpm => "bpm",
             Self::Length => "length",
             Self::Density => "density",
+            Self::Rating => "rating",
+            Self::Notes => "notes",
             Self::Relevance => "relevance",
         }
     }
@@ -242,8 +291,8 @@ pub struct ListPosition {
 /// A value by which lists are sorted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub enum SortValue {
-    /// The time of the last change in Unix epoch milliseconds, or a length in milliseconds. 8 bytes,
-    /// big-endian.
+    /// The time of the last change in Unix epoch milliseconds, a length in milliseconds, a rating in
+    /// hundredths, or a number of notes. 8 bytes, big-endian.
     Integer(i64),
     /// BPM or density, finite. 8 bytes, big-endian.
     Number(f64),

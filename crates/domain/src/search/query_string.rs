@@ -1,11 +1,12 @@
 //! Parses the query string of the chartset list (docs/api.md, "Chartset list").
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-use super::{After, Bounds, Direction, KeySet, PageRequest, SearchQuery, Sort, cursor};
-use crate::{KeyCount, PublicSource, SourceKind, SourceRef};
+use super::{After, Bounds, ChartFilter, Direction, KeySet, PageRequest, SearchQuery, Sort, cursor};
+use crate::{KeyCount, Pattern, PublicSource, SourceKind, SourceRef};
 
 /// The maximum length of `q` and `creator`, in characters.
 pub const MAX_TEXT_CHARACTERS: usize = 200;
@@ -20,26 +21,35 @@ pub struct ParameterError {
     pub reason: Cow<'static, str>,
 }
 
-/// The parameters of the query string, decoded and trimmed. Empty ones are `None`.
-#[derive(Default)]
-struct RawQuery<'a> {
-    q: Option<Cow<'a, str>>,
-    keys: Option<Cow<'a, str>>,
-    source: Option<Cow<'a, str>>,
-    set: Option<Cow<'a, str>>,
-    pack: Option<Cow<'a, str>>,
-    creator: Option<Cow<'a, str>>,
-    bpm_min: Option<Cow<'a, str>>,
-    bpm_max: Option<Cow<'a, str>>,
-    length_min: Option<Cow<'a, str>>,
-    length_max: Option<Cow<'a, str>>,
-    density_min: Option<Cow<'a, str>>,
-    sort: Option<Cow<'a, str>>,
-    order: Option<Cow<'a, str>>,
-    page: Option<Cow<'a, str>>,
-    per_page: Option<Cow<'a, str>>,
-    after: Option<Cow<'a, str>>,
-}
+/// The parameters of the chartset list.
+const NAMES: [&str; 26] = [
+    "q",
+    "keys",
+    "source",
+    "set",
+    "pack",
+    "creator",
+    "bpmMin",
+    "bpmMax",
+    "lengthMin",
+    "lengthMax",
+    "densityMin",
+    "densityMax",
+    "ratingMin",
+    "ratingMax",
+    "lnMin",
+    "lnMax",
+    "notesMin",
+    "notesMax",
+    "pattern",
+    "match",
+    "include",
+    "sort",
+    "order",
+    "page",
+    "perPage",
+    "after",
+];
 
 /// Parses the query string of `GET /api/chartsets`, without its `?`.
 ///
@@ -48,31 +58,69 @@ struct RawQuery<'a> {
 /// # Errors
 /// The first parameter that occurs twice, is not UTF-8, is malformed, or contradicts another one.
 pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterError> {
-    let raw = RawQuery::split(query_string)?;
-    let text = raw.q.map(|value| text("q", &value)).transpose()?;
-    let sort = match raw.sort.map(|value| sort(&value)).transpose()?.unwrap_or_default() {
+    let [
+        q,
+        keys,
+        source,
+        set,
+        pack,
+        creator,
+        bpm_min,
+        bpm_max,
+        length_min,
+        length_max,
+        density_min,
+        density_max,
+        rating_min,
+        rating_max,
+        ln_min,
+        ln_max,
+        notes_min,
+        notes_max,
+        pattern,
+        match_,
+        include,
+        sort,
+        order,
+        page,
+        per_page,
+        after,
+    ] = parse_parameters(query_string, NAMES)?;
+    let text = q.map(|value| text("q", &value)).transpose()?;
+    let sort = match sort.map(|value| self::sort(&value)).transpose()?.unwrap_or_default() {
         Sort::Relevance if text.is_none() => Sort::Updated,
         sort => sort,
     };
-    let direction = raw.order.map(|value| order(&value)).transpose()?.unwrap_or(sort.default_direction());
-    let (after, page_number) = match (raw.after, raw.page) {
+    let direction = order.map(|value| self::order(&value)).transpose()?.unwrap_or(sort.default_direction());
+    let (after, page_number) = match (after, page) {
         (Some(_), Some(_)) => return Err(error("after", "must not be given with page")),
-        (Some(value), None) => after(&value, sort, direction)?,
+        (Some(value), None) => self::after(&value, sort, direction)?,
         (None, page) => (None, page.map_or(Ok(1), |value| integer("page", &value))?),
     };
-    let size =
-        raw.per_page.map_or(Ok(PageRequest::DEFAULT_SIZE.into()), |value| integer("perPage", &value))?;
+    let size = per_page.map_or(Ok(PageRequest::DEFAULT_SIZE.into()), |value| integer("perPage", &value))?;
+    let density_min = density_min.map(|value| number("densityMin", &value)).transpose()?;
+    let chart = ChartFilter {
+        rating: whole(bounds(hundredths, ("ratingMin", rating_min), ("ratingMax", rating_max))?),
+        density_max: density_max.map(|value| number("densityMax", &value)).transpose()?,
+        ln_share: whole(bounds(number, ("lnMin", ln_min), ("lnMax", ln_max))?),
+        notes: whole(bounds(number, ("notesMin", notes_min), ("notesMax", notes_max))?),
+        patterns: pattern.map(|value| patterns(&value)).transpose()?.unwrap_or_default(),
+    };
+    in_order(("densityMin", density_min), ("densityMax", chart.density_max))?;
     Ok(SearchQuery {
         text,
-        keys: raw.keys.map(|value| keys(&value)).transpose()?.unwrap_or_default(),
-        source: raw.source.map(|value| source(&value)).transpose()?,
-        published_in: published_in(raw.set.as_deref(), raw.pack.as_deref())?,
-        creator: raw.creator.map(|value| self::text("creator", &value)).transpose()?,
-        bpm: bounds(number, ("bpmMin", raw.bpm_min), ("bpmMax", raw.bpm_max))?,
-        length_ms: bounds(milliseconds, ("lengthMin", raw.length_min), ("lengthMax", raw.length_max))?,
-        density_min: raw.density_min.map(|value| number("densityMin", &value)).transpose()?,
+        keys: keys.map(|value| self::keys(&value)).transpose()?.unwrap_or_default(),
+        source: source.map(|value| self::source(&value)).transpose()?,
+        published_in: published_in(set.as_deref(), pack.as_deref())?,
+        creator: creator.map(|value| self::text("creator", &value)).transpose()?,
+        bpm: bounds(number, ("bpmMin", bpm_min), ("bpmMax", bpm_max))?,
+        length_ms: bounds(milliseconds, ("lengthMin", length_min), ("lengthMax", length_max))?,
+        density_min,
+        chart,
+        matches_one_chart: match_.map(|value| matches_one_chart(&value)).transpose()?.unwrap_or_default(),
         sort,
         direction,
+        includes_rating: include.map(|value| includes_rating(&value)).transpose()?.unwrap_or_default(),
         page: PageRequest::clamped(page_number, size),
         after,
     })
@@ -120,66 +168,6 @@ pub fn parse_parameters<'a, const N: usize>(
         }
     }
     Ok(values)
-}
-
-impl<'a> RawQuery<'a> {
-    const NAMES: [&'static str; 16] = [
-        "q",
-        "keys",
-        "source",
-        "set",
-        "pack",
-        "creator",
-        "bpmMin",
-        "bpmMax",
-        "lengthMin",
-        "lengthMax",
-        "densityMin",
-        "sort",
-        "order",
-        "page",
-        "perPage",
-        "after",
-    ];
-
-    fn split(query_string: &'a str) -> Result<Self, ParameterError> {
-        let [
-            q,
-            keys,
-            source,
-            set,
-            pack,
-            creator,
-            bpm_min,
-            bpm_max,
-            length_min,
-            length_max,
-            density_min,
-            sort,
-            order,
-            page,
-            per_page,
-            after,
-        ] = parse_parameters(query_string, Self::NAMES)?;
-        Ok(Self {
-            q,
-            keys,
-            source,
-            set,
-            pack,
-            creator,
-            bpm_min,
-            bpm_max,
-            length_min,
-            length_max,
-            density_min,
-            sort,
-            order,
-            page,
-            per_page,
-            after,
-        })
-    }
 }
 
 /// Decodes a form-encoded value (`+` is a space) and trims it.
@@ -269,6 +257,11 @@ fn milliseconds(parameter: &'static str, value: &str) -> Result<f64, ParameterEr
     decimal(parameter, value, 3).map(f64::round)
 }
 
+/// Parses a rating, in hundredths.
+fn hundredths(parameter: &'static str, value: &str) -> Result<f64, ParameterError> {
+    decimal(parameter, value, 2)
+}
+
 /// Parses a decimal number, times a power of ten. An exponent is accepted, as in the numbers of JSON: clients
 /// write `1e-7` by default for a parameter whose type is a number.
 fn decimal(parameter: &'static str, value: &str, power: i32) -> Result<f64, ParameterError> {
@@ -293,12 +286,54 @@ fn bounds(
 ) -> Result<Bounds, ParameterError> {
     let min = min.map(|value| parse(min_name, &value)).transpose()?;
     let max = max.map(|value| parse(max_name, &value)).transpose()?;
-    if let (Some(min), Some(max)) = (min, max)
-        && min > max
-    {
+    in_order((min_name, min), (max_name, max))?;
+    Ok(Bounds { min, max })
+}
+
+fn in_order(
+    (min_name, min): (&'static str, Option<f64>),
+    (max_name, max): (&'static str, Option<f64>),
+) -> Result<(), ParameterError> {
+    if min.zip(max).is_some_and(|(min, max)| min > max) {
         return Err(error(min_name, format!("must not be above {max_name}")));
     }
-    Ok(Bounds { min, max })
+    Ok(())
+}
+
+/// The bounds of whole numbers that are within these bounds.
+fn whole(bounds: Bounds) -> Bounds {
+    Bounds { min: bounds.min.map(f64::ceil), max: bounds.max.map(f64::floor) }
+}
+
+/// Parses the least shares of rows of some classes, such as `stream:50,jack:10`.
+fn patterns(value: &str) -> Result<Vec<(Pattern, u8)>, ParameterError> {
+    let mut shares = BTreeMap::new();
+    for part in value.split(',') {
+        let share = part.trim().split_once(':').and_then(|(pattern, percent)| {
+            let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent))?;
+            Some((pattern.parse::<Pattern>().ok()?, percent))
+        });
+        let Some((pattern, percent)) = share else {
+            let names: Vec<_> = Pattern::ALL.iter().map(|pattern| pattern.as_str()).collect();
+            let reason = format!(
+                "accepts patterns with their least percentage, such as stream:50, separated by commas; the patterns are {}",
+                names.join(", ")
+            );
+            return Err(error("pattern", reason));
+        };
+        if shares.insert(pattern, percent).is_some() {
+            return Err(error("pattern", "names a pattern more than once"));
+        }
+    }
+    Ok(shares.into_iter().collect())
+}
+
+fn includes_rating(value: &str) -> Result<bool, ParameterError> {
+    if value == "rating" { Ok(true) } else { Err(error("include", "accepts rating")) }
+}
+
+fn matches_one_chart(value: &str) -> Result<bool, ParameterError> {
+    if value == "chart" { Ok(true) } else { Err(error("match", "accepts chart")) }
 }
 
 /// Parses an integer of any size; one that does not fit into `i64` saturates.
@@ -331,7 +366,8 @@ mod tests {
     fn every_parameter_is_parsed() {
         let query = parsed(
             "q=a+b%20%E6%97%8B&keys=7,4&source=betaPack&creator=%20Ann%20&bpmMin=100.5&bpmMax=200&lengthMin=60\
-             &lengthMax=90.5&densityMin=3.25&sort=title&order=desc&page=3&perPage=10",
+             &lengthMax=90.5&densityMin=3.25&densityMax=9&ratingMin=4.005&ratingMax=5&lnMax=19.5&notesMin=100\
+             &pattern=stream:50,+jack:1&match=chart&include=rating&sort=title&order=desc&page=3&perPage=10",
         );
         let expected = SearchQuery {
             text: Some("a b 旋".into()),
@@ -342,8 +378,17 @@ mod tests {
             bpm: Bounds { min: Some(100.5), max: Some(200.0) },
             length_ms: Bounds { min: Some(60_000.0), max: Some(90_500.0) },
             density_min: Some(3.25),
+            chart: ChartFilter {
+                rating: Bounds { min: Some(401.0), max: Some(500.0) },
+                density_max: Some(9.0),
+                ln_share: Bounds { min: None, max: Some(19.0) },
+                notes: Bounds { min: Some(100.0), max: None },
+                patterns: vec![(Pattern::Jack, 1), (Pattern::Stream, 50)],
+            },
+            matches_one_chart: true,
             sort: Sort::Title,
             direction: Direction::Descending,
+            includes_rating: true,
             page: PageRequest::clamped(3, 10),
             after: None,
         };
@@ -484,7 +529,7 @@ mod tests {
             ("keys=4,,5", "keys", "4 to 7"),
             ("keys=four", "keys", "4 to 7"),
             ("source=AlphaSet", "source", "alphaSet or betaPack"),
-            ("sort=newest", "sort", "updated, title, artist, bpm, length, density, relevance"),
+            ("sort=newest", "sort", "updated, title, artist, bpm, length, density, rating, notes, relevance"),
             ("order=up", "order", "asc or desc"),
             ("bpmMin=fast", "bpmMin", "decimal number"),
             ("bpmMax=NaN", "bpmMax", "decimal number"),
@@ -500,6 +545,15 @@ mod tests {
             ("perPage=ten", "perPage", "whole number"),
             ("bpmMin=200&bpmMax=100", "bpmMin", "must not be above bpmMax"),
             ("lengthMin=2&lengthMax=1", "lengthMin", "must not be above lengthMax"),
+            ("densityMin=2&densityMax=1", "densityMin", "must not be above densityMax"),
+            ("ratingMin=2.01&ratingMax=2", "ratingMin", "must not be above ratingMax"),
+            ("pattern=stream", "pattern", "such as stream:50"),
+            ("pattern=stream:0", "pattern", "such as stream:50"),
+            ("pattern=stream:101", "pattern", "such as stream:50"),
+            ("pattern=dump:5", "pattern", "the patterns are jack, chordjack"),
+            ("pattern=stream:5,stream:6", "pattern", "more than once"),
+            ("match=set", "match", "accepts chart"),
+            ("include=patterns", "include", "accepts rating"),
             ("q=%FF", "q", "UTF-8"),
             ("creator=a%00b", "creator", "control character"),
             ("keys=4&keys=5", "keys", "more than once"),
@@ -530,6 +584,17 @@ mod tests {
             "lengthMax=1",
             "densityMin=1",
             "densityMin=1.5",
+            "densityMax=1",
+            "ratingMin=1",
+            "ratingMax=1",
+            "lnMin=1",
+            "lnMax=1",
+            "notesMin=1",
+            "notesMax=1",
+            "pattern=stream:1",
+            "pattern=jack:1",
+            "match=chart",
+            "include=rating",
             "sort=title",
             "sort=artist",
             "sort=title&order=desc",

@@ -6,8 +6,8 @@
 //!
 //! - it also finds words with typos, and phrases across the end of a name;
 //! - by relevance, each engine has its own order;
-//! - it rejects a text of more than ten words, part of a creator's name above 117 bytes, and ascending
-//!   relevance.
+//! - it rejects a text of more than ten words, part of a creator's name above 117 bytes, ascending relevance,
+//!   and several conditions for one chart.
 //!
 //! The environment variables `CONFORMANCE_QUERIES` and `CONFORMANCE_CHARTSETS` set the numbers.
 
@@ -210,7 +210,14 @@ async fn assert_agree(
 fn is_unsupported(query: &SearchQuery) -> bool {
     let words = query.text.as_deref().map_or(0, |text| text::words(text).len());
     let worst_first = query.sort == Sort::Relevance && query.direction == Direction::Ascending && words > 0;
-    worst_first || words > 10 || query.creator.as_ref().is_some_and(|part| text::fold_case(part).len() > 117)
+    let of_one_chart = query.chart_conditions().is_some_and(|conditions| {
+        let is_in_documents = conditions.bpm.is_unbounded() && conditions.length_ms.is_unbounded();
+        conditions.values.len() > 1 || !is_in_documents
+    });
+    worst_first
+        || of_one_chart
+        || words > 10
+        || query.creator.as_ref().is_some_and(|part| text::fold_case(part).len() > 117)
 }
 
 #[tokio::test]

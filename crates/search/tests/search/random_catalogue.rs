@@ -1,9 +1,10 @@
 //! A random catalogue with many ties, extreme values, and names that contain syntax of query languages.
 
-use chart_index_domain::search::IndexedChartset;
+use chart_index_domain::search::{FilterableChart, IndexedChartset};
 use chart_index_domain::{
-    ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember, FileAliases,
-    KeyCount, NoteHash, PublicSource, SourceKind, SourceRef, assemble_chartset, round_to_thousandths,
+    ChartAnalysis, ChartDraft, ChartMetadata, ChartNumbers, ChartsetDraft, ChartsetId, ChartsetMember,
+    FileAliases, KeyCount, NoteHash, Patterns, PublicSource, Rating, SourceKind, SourceRef,
+    assemble_chartset, round_to_thousandths,
 };
 use chart_index_tests::Random;
 
@@ -87,7 +88,12 @@ impl Entry {
     fn new(draft: ChartsetDraft, updated_at_ms: i64) -> Self {
         let (chartset, keywords) =
             assemble_chartset(draft.id, draft.exact_source.as_ref(), &mut members(&draft)).unwrap();
-        Self { draft, indexed: IndexedChartset { chartset, keywords, updated_at_ms } }
+        let charts = draft.charts.iter().map(|chart| {
+            let analysis = chart.analysis.unwrap();
+            FilterableChart::new(&chart.numbers, analysis.rating, Some(analysis.patterns.row_shares))
+        });
+        let charts = charts.collect();
+        Self { draft, indexed: IndexedChartset { chartset, charts, keywords, updated_at_ms } }
     }
 }
 
@@ -162,6 +168,7 @@ fn chart(number: u32, random: &mut Random) -> ChartDraft {
         hash: NoteHash::from_bytes(hash),
         numbers: numbers(random),
         variant: None,
+        analysis: Some(analysis(random)),
         rox: Some(vec![1]),
         preview: None,
         metadata: metadata(random),
@@ -191,11 +198,24 @@ fn numbers(random: &mut Random) -> ChartNumbers {
         bpm_max: round_to_thousandths(bpm_min + f64::from(random.below(3)) * 12.5),
         bpm_main: bpm_min,
         length_ms,
-        notes: 100,
-        lns: 10,
+        notes: *random.pick(&[1, 50, 200, 300, 300, 1_500]),
+        lns: random.below(2),
         density_avg: f64::from(random.below(20)),
         density_peak: f64::from(random.below(30)) + f64::from(random.below(4)) / 1_000.0,
     }
+}
+
+fn analysis(random: &mut Random) -> ChartAnalysis {
+    let rating = match random.below(8) {
+        0 => None,
+        1 => Some(Rating::MAX_HUNDREDTHS),
+        _ => Some(u16::try_from(300 + random.below(12) * 25).unwrap()),
+    };
+    let mut patterns = Patterns::default();
+    for share in patterns.row_shares.iter_mut().step_by(2) {
+        *share = u8::try_from(random.below(5) * 5).unwrap();
+    }
+    ChartAnalysis { rating: rating.and_then(Rating::from_hundredths), patterns }
 }
 
 fn metadata(random: &mut Random) -> ChartMetadata {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use chart_index_domain::search::{Direction, PageRequest, SearchQuery, Sort, parse_query_string};
-use chart_index_domain::{KeyCount, SourceKind};
+use chart_index_domain::{KeyCount, Pattern, SourceKind};
 use chart_index_tests::Random;
 
 use crate::random_catalogue::{Entry, WORDS, phrase, thousandths};
@@ -43,6 +43,17 @@ pub(crate) struct RandomQuery {
     pub(crate) length_ms: Range,
     /// In thousandths of a note per second.
     pub(crate) density_min: Option<u64>,
+    /// The same of one chart.
+    pub(crate) density_max: Option<u64>,
+    /// In hundredths.
+    pub(crate) rating: Range,
+    /// In percent.
+    pub(crate) ln_share: Range,
+    pub(crate) notes: Range,
+    /// The class, and the least share in percent.
+    pub(crate) patterns: Vec<(Pattern, u8)>,
+    pub(crate) matches_one_chart: bool,
+    pub(crate) includes_rating: bool,
     pub(crate) sort: Sort,
     pub(crate) direction: Direction,
     pub(crate) page: PageRequest,
@@ -71,6 +82,20 @@ impl RandomQuery {
         add("lengthMin", self.length_ms.min.map(decimal));
         add("lengthMax", self.length_ms.max.map(decimal));
         add("densityMin", self.density_min.map(decimal));
+        add("densityMax", self.density_max.map(decimal));
+        let rating = |hundredths: u64| decimal(hundredths * 10);
+        add("ratingMin", self.rating.min.map(rating));
+        add("ratingMax", self.rating.max.map(rating));
+        let whole = |number: u64| number.to_string();
+        add("lnMin", self.ln_share.min.map(whole));
+        add("lnMax", self.ln_share.max.map(whole));
+        add("notesMin", self.notes.min.map(whole));
+        add("notesMax", self.notes.max.map(whole));
+        let patterns: Vec<String> =
+            self.patterns.iter().map(|(pattern, share)| format!("{}:{share}", pattern.as_str())).collect();
+        add("pattern", (!patterns.is_empty()).then(|| patterns.join(",")));
+        add("include", self.includes_rating.then(|| "rating".to_owned()));
+        add("match", self.matches_one_chart.then(|| "chart".to_owned()));
         add("sort", Some(self.sort.as_str().to_owned()));
         add("order", Some(self.direction.as_str().to_owned()));
         add("page", Some(self.page.number().to_string()));
@@ -110,6 +135,14 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuer
         2 => 1,
         _ => *random.pick(&[2, 3, 1_000_000, PageRequest::MAX_NUMBER]),
     };
+    let density_min =
+        random.one_in(5).then(|| thousandths(random.pick(entries).indexed.chartset.density_max));
+    let densities = match density_min {
+        None => {
+            chart_range(random, |random| thousandths(random.pick(entries).indexed.charts[0].density_peak))
+        }
+        Some(_) => Range::default(),
+    };
     RandomQuery {
         text: text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
         keys: (0..random.below(3))
@@ -125,7 +158,16 @@ pub(crate) fn random_query(entries: &[Entry], random: &mut Random) -> RandomQuer
             let set = &random.pick(entries).indexed.chartset;
             u64::from(*random.pick(&[set.length_min_ms, set.length_max_ms]))
         }),
-        density_min: random.one_in(5).then(|| thousandths(random.pick(entries).indexed.chartset.density_max)),
+        density_min: density_min.or(densities.min),
+        density_max: densities.max,
+        rating: chart_range(random, |random| {
+            random.pick(entries).indexed.ratings().map_or(0, |(least, _)| least.hundredths().into())
+        }),
+        ln_share: chart_range(random, |random| random.pick(entries).indexed.charts[0].ln_share.into()),
+        notes: chart_range(random, |random| random.pick(entries).indexed.charts[0].notes.into()),
+        patterns: if random.one_in(16) { patterns(random) } else { Vec::new() },
+        matches_one_chart: random.one_in(16),
+        includes_rating: random.one_in(8),
         sort: *random.pick(&Sort::ALL),
         direction: *random.pick(&[Direction::Ascending, Direction::Descending]),
         page: PageRequest::clamped(number.into(), size.into()),
@@ -142,6 +184,18 @@ fn text(random: &mut Random) -> String {
 fn creator(random: &mut Random) -> String {
     let name = if random.one_in(2) { *random.pick(&CREATORS) } else { *random.pick(&WORDS) };
     name.trim().to_owned()
+}
+
+/// A range of a number of one chart. It is rare, since Meilisearch does not support two of them.
+fn chart_range(random: &mut Random, value: impl Fn(&mut Random) -> u64) -> Range {
+    if random.one_in(8) { range(random, value) } else { Range::default() }
+}
+
+fn patterns(random: &mut Random) -> Vec<(Pattern, u8)> {
+    let mut patterns: Vec<Pattern> = (0..=random.below(2)).map(|_| *random.pick(Pattern::ALL)).collect();
+    patterns.sort_unstable();
+    patterns.dedup();
+    patterns.into_iter().map(|pattern| (pattern, u8::try_from(1 + random.below(20)).unwrap())).collect()
 }
 
 /// A range whose ends are values of the catalogue, or differ from one by a thousandth.

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use chart_index_domain::Chartset;
 use chart_index_domain::search::{
-    ChartsetPage, Direction, IndexedChartset, ListItem, ListPosition, Sort, SortValue,
+    ChartsetPage, Direction, FilterableChart, IndexedChartset, ListItem, ListPosition, Sort, SortValue,
 };
 use chart_index_domain::text::{self, WordKind};
+use chart_index_domain::{Chartset, Pattern};
 
 use crate::random_catalogue::{Entry, thousandths};
 use crate::random_queries::{RandomQuery, Range};
@@ -20,7 +20,14 @@ pub(crate) fn expected(entries: &[Entry], query: &RandomQuery) -> ChartsetPage {
     let page: Vec<_> = found.iter().skip(offset).take(query.page.size() as usize).collect();
     let last = page.last().filter(|_| offset + page.len() < found.len());
     let next = last.map(|last| ListPosition { value: sort_value(last, query), id: last.chartset.id });
-    let items = page.iter().map(|set| ListItem::new(&set.chartset).unwrap()).collect();
+    let item = |set: &IndexedChartset| {
+        let item = ListItem::new(&set.chartset).unwrap();
+        match set.ratings().filter(|_| query.includes_rating) {
+            Some((min, max)) => item.with_ratings(min.hundredths(), max.hundredths()),
+            None => item,
+        }
+    };
+    let items = page.iter().map(|set| item(set)).collect();
     ChartsetPage { items, total: found.len() as u64, next, position: None }
 }
 
@@ -34,6 +41,8 @@ fn sort_value(indexed: &IndexedChartset, query: &RandomQuery) -> SortValue {
         (Sort::Bpm, _) => SortValue::Number(set.bpm_max),
         (Sort::Length, _) => SortValue::Integer(set.length_max_ms.into()),
         (Sort::Density, _) => SortValue::Number(set.density_max),
+        (Sort::Rating, _) => SortValue::Integer(greatest_rating(indexed).into()),
+        (Sort::Notes, _) => SortValue::Integer(indexed.notes_max().into()),
     }
 }
 
@@ -46,7 +55,44 @@ fn matches(indexed: &IndexedChartset, query: &RandomQuery) -> bool {
         && overlaps(query.bpm, thousandths(set.bpm_min), thousandths(set.bpm_max))
         && overlaps(query.length_ms, set.length_min_ms.into(), set.length_max_ms.into())
         && query.density_min.is_none_or(|density| thousandths(set.density_max) >= density)
+        && (!has_chart_condition(query) || indexed.charts.iter().any(|chart| matches_chart(chart, query)))
         && query.text.as_ref().is_none_or(|text| matches_text(indexed, text))
+}
+
+/// Whether one chart has to meet conditions together.
+fn has_chart_condition(query: &RandomQuery) -> bool {
+    let ranges = [query.rating, query.ln_share, query.notes];
+    query.matches_one_chart
+        || query.density_max.is_some()
+        || !query.patterns.is_empty()
+        || ranges.iter().any(|range| range.min.is_some() || range.max.is_some())
+}
+
+fn matches_chart(chart: &FilterableChart, query: &RandomQuery) -> bool {
+    let share = |pattern: &Pattern| chart.row_shares.unwrap()[*pattern as usize];
+    let density = thousandths(chart.density_peak);
+    let of_chart = !query.matches_one_chart
+        || overlaps(query.bpm, thousandths(chart.bpm_min), thousandths(chart.bpm_max))
+            && contains(query.length_ms, chart.length_ms.into())
+            && query.density_min.is_none_or(|min| density >= min);
+    of_chart
+        && (query.keys.is_empty() || query.keys.contains(&chart.keys))
+        && query.density_max.is_none_or(|max| density <= max)
+        && contains(query.ln_share, chart.ln_share.into())
+        && contains(query.notes, chart.notes.into())
+        && match chart.rating {
+            Some(rating) => contains(query.rating, rating.hundredths().into()),
+            None => query.rating.min.or(query.rating.max).is_none(),
+        }
+        && query.patterns.iter().all(|(pattern, least)| share(pattern) >= *least)
+}
+
+fn contains(range: Range, number: u64) -> bool {
+    overlaps(range, number, number)
+}
+
+fn greatest_rating(indexed: &IndexedChartset) -> u16 {
+    indexed.ratings().map_or(0, |(_, greatest)| greatest.hundredths())
 }
 
 fn overlaps(range: Range, low: u64, high: u64) -> bool {
@@ -82,6 +128,8 @@ fn relevance(set: &Chartset, text: &str) -> u8 {
 
 fn compare(a: &IndexedChartset, b: &IndexedChartset, query: &RandomQuery) -> Ordering {
     let updated = a.updated_at_ms.cmp(&b.updated_at_ms);
+    let rating = greatest_rating(a).cmp(&greatest_rating(b));
+    let notes = a.notes_max().cmp(&b.notes_max());
     let (a, b) = (&a.chartset, &b.chartset);
     let keys = match (query.sort, &query.text) {
         (Sort::Relevance, Some(text)) => relevance(a, text).cmp(&relevance(b, text)).then(updated),
@@ -91,6 +139,8 @@ fn compare(a: &IndexedChartset, b: &IndexedChartset, query: &RandomQuery) -> Ord
         (Sort::Bpm, _) => a.bpm_max.total_cmp(&b.bpm_max),
         (Sort::Length, _) => a.length_max_ms.cmp(&b.length_max_ms),
         (Sort::Density, _) => a.density_max.total_cmp(&b.density_max),
+        (Sort::Rating, _) => rating,
+        (Sort::Notes, _) => notes,
     };
     let keys = if query.direction == Direction::Descending { keys.reverse() } else { keys };
     keys.then(a.id.cmp(&b.id))

@@ -1,6 +1,6 @@
 //! What pages show of charts and chartsets.
 
-use chart_index_domain::{ChartsetDraft, ListedCharts};
+use chart_index_domain::{ChartsetChart, ChartsetDraft, ListedCharts};
 
 use crate::support::{Catalogue, alpha, beta, chart, folder, hash, id, preview};
 
@@ -27,8 +27,10 @@ async fn listed_charts_are_those_of_the_details() {
     for ListedCharts { id, updated_at_ms, charts } in listed {
         assert!(updated.contains(&(id, updated_at_ms)));
         let detail = store.chartset(id).await.unwrap().unwrap();
-        let expected: Vec<_> = detail.charts.iter().map(|entry| (&entry.chart, entry.curve)).collect();
-        assert_eq!(charts.iter().map(|listed| (&listed.chart, listed.curve)).collect::<Vec<_>>(), expected);
+        let of_entry = |entry: ChartsetChart| (entry.chart.with_analysis(entry.analysis), entry.curve);
+        let expected: Vec<_> = detail.charts.into_iter().map(of_entry).collect();
+        let actual = charts.iter().map(|listed| (listed.chart.clone(), listed.curve));
+        assert_eq!(actual.collect::<Vec<_>>(), expected);
         assert!(charts.iter().all(|listed| listed.curve.is_some()));
     }
     assert_eq!(store.charts_of_chartsets(&[]).await.unwrap(), []);

@@ -76,8 +76,8 @@ fn stale_part(
     Some(format!("{}, {request:?} {age}, may be {max_age:?} old", describe(exchange)))
 }
 
-/// Whether a response may show chartsets of different moments: a search node has each as it was when it was last
-/// read.
+/// Whether a response may show chartsets of different moments: a search node has each as it was when it was
+/// last read.
 fn is_mixed(request: &Request, response: &Response) -> bool {
     match request {
         Request::List(_) => response.header("x-search-engine") == "meilisearch",

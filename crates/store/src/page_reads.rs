@@ -9,7 +9,7 @@ use chart_index_domain::{
 use crate::Store;
 use crate::derived_columns::ListedColumns;
 use crate::lookups::{LookupRow, Occurrence, first_occurrences, sources_of_chart};
-use crate::rows::{ListedChartRow, checked_at_ms, listed_chart_columns, member_columns};
+use crate::rows::{ListedChartRow, analysis_columns, checked_at_ms, listed_chart_columns, member_columns};
 
 /// A chart in a chartset, with the chartset.
 #[derive(Debug, sqlx::FromRow)]
@@ -79,7 +79,9 @@ impl Store {
                    chartset.length_min_ms AS set_length_min_ms, chartset.length_max_ms AS set_length_max_ms,
                    chartset.density_max AS set_density_max, chartset.chart_count AS set_chart_count, ",
                 member_columns!(),
-                ", chart.density_curve FROM charts AS chart CROSS JOIN LATERAL (
+                ", chart.density_curve, ",
+                analysis_columns!(),
+                " FROM charts AS chart CROSS JOIN LATERAL (
                       SELECT member.*",
                 first_occurrences!(),
                 " ) AS member JOIN chartsets AS chartset ON chartset.id = member.chartset_id
@@ -142,7 +144,7 @@ fn listed_charts(ids: &[ChartsetId], rows: Vec<ListRow>) -> Result<Vec<ListedCha
 fn chart_page(mut occurrences: Vec<(Occurrence, Chartset)>) -> Option<ChartPage> {
     occurrences.sort_by(|(a, _), (b, _)| a.rank().cmp(&b.rank()));
     let (best, _) = occurrences.first()?;
-    let (chart, curve) = (best.member.to_chart(), best.member.curve);
+    let (chart, curve) = (best.member.to_chart().with_analysis(best.member.analysis), best.member.curve);
     let ranked: Vec<&Occurrence> = occurrences.iter().map(|(occurrence, _)| occurrence).collect();
     let sources = sources_of_chart(&ranked);
     let in_chartset = |(occurrence, chartset): (Occurrence, Chartset)| {

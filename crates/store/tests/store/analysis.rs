@@ -19,6 +19,7 @@ async fn analysis_is_read_only_if_requested() {
         let ChartAnalysis { rating, patterns } = analysis(number);
         assert_eq!((analysed.chart.rating, analysed.chart.patterns), (rating, Some(patterns)));
         assert_eq!(many[&hash], analysed);
+        assert_eq!(store.chart_page(hash).await.unwrap().unwrap().chart, analysed.chart);
         (analysed.chart.rating, analysed.chart.patterns) = (None, None);
         assert_eq!(analysed, plain, "nothing else differs");
     }

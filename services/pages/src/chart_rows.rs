@@ -3,12 +3,15 @@
 use chart_index_domain::{Chart, DensityCurve};
 
 use crate::creators::CreatorLink;
+use crate::level::Level;
 use crate::set_view::named;
 use crate::{curve, format};
 
 #[derive(Debug)]
 pub(crate) struct ChartRow {
     pub(crate) href: String,
+    /// `None` if the chart has no rating.
+    pub(crate) level: Option<Level>,
     pub(crate) title: String,
     pub(crate) artist: String,
     pub(crate) keys: u8,
@@ -30,6 +33,7 @@ impl ChartRow {
         let numbers = &chart.numbers;
         Self {
             href: format!("/charts/{}", chart.hash),
+            level: Level::of_chart(chart),
             title: named(chart.title.clone(), "Untitled"),
             artist: named(chart.artist.clone(), "Unknown artist"),
             keys: numbers.keys.get(),

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use chart_index_cache::{CacheKey, CachedResponse};
-use chart_index_domain::{ChartsetDetail, ChartsetId, ReadError};
+use chart_index_domain::{ChartsetChart, ChartsetDetail, ChartsetId, ReadError};
 use chart_index_http::{
     ApiError, CachePolicy, ChartsetIdParam, MediaType, RateLimited, RequestHeaders, Resource, TextBody,
 };
@@ -19,7 +19,7 @@ use crate::list_query::escape;
 use crate::render::render;
 use crate::set_view::named;
 use crate::sources::SourceLine;
-use crate::{creators, format};
+use crate::{creators, format, level};
 
 /// `GET /chartsets/{id}`.
 pub(crate) async fn chartset(
@@ -92,15 +92,19 @@ impl ChartsetTemplate {
             ),
             facts,
             download: set.source.as_ref().map(|_| format!("/go/chartset/{}", set.id)),
-            charts: detail
-                .charts
-                .iter()
-                .map(|entry| ChartRow::new(&entry.chart, entry.curve.as_ref()))
-                .collect(),
+            charts: chart_rows(detail),
             tags: detail.tags.iter().map(|tag| TagLink::new(tag)).collect(),
             sources: SourceLine::all(&detail.sources, &state.source_pages),
         }
     }
+}
+
+/// The charts in the order of [`level::order`], then in that of the detail.
+fn chart_rows(detail: &ChartsetDetail) -> Vec<ChartRow> {
+    let analysed = |entry: &ChartsetChart| (entry.chart.clone().with_analysis(entry.analysis), entry.curve);
+    let mut charts: Vec<_> = detail.charts.iter().map(analysed).collect();
+    charts.sort_by_key(|(chart, _)| level::order(chart));
+    charts.iter().map(|(chart, curve)| ChartRow::new(chart, curve.as_ref())).collect()
 }
 
 impl TagLink {

@@ -18,6 +18,7 @@ mod feed;
 mod filter_form;
 mod format;
 mod layout;
+mod level;
 mod list_page;
 mod list_query;
 mod matching;
@@ -30,6 +31,7 @@ mod set_view;
 mod settings;
 mod shortcuts;
 mod sources;
+mod spectrum;
 
 use std::sync::Arc;
 

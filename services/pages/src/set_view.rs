@@ -6,10 +6,12 @@ use serde::Deserialize;
 
 use crate::creators::CreatorLink;
 use crate::filter_form::source_name;
+use crate::level::Level;
 use crate::matching::ChartMatcher;
-use crate::{creators, curve, format};
+use crate::spectrum::Spectrum;
+use crate::{creators, curve, format, level};
 
-/// The maximum number of charts of a set in the list; its own page shows all of them.
+/// The maximum number of lines of charts of a set in the list; its own page shows all of them.
 const MAX_CHARTS: usize = 12;
 
 /// A chartset in the list, with some of its charts.
@@ -29,8 +31,10 @@ pub(crate) struct SetView {
     /// `Alpha set · 2026-11-22`.
     pub(crate) origin: String,
     pub(crate) download: Option<String>,
+    /// All charts of a large set, whose lines are only those that satisfy the filters.
+    pub(crate) spectrum: Option<Spectrum>,
     pub(crate) charts: Vec<ChartLine>,
-    /// The number of charts that are not shown.
+    /// The number of charts that have no line because there are too many.
     pub(crate) more: usize,
     /// Whether no chart satisfies all filters on its own.
     pub(crate) has_no_match: bool,
@@ -40,6 +44,7 @@ pub(crate) struct SetView {
 #[derive(Debug)]
 pub(crate) struct ChartLine {
     pub(crate) hash: String,
+    pub(crate) level: Option<Level>,
     pub(crate) keys: u8,
     pub(crate) difficulty: String,
     pub(crate) density: String,
@@ -89,10 +94,12 @@ impl SetView {
         let source =
             item.source_kind.and_then(|kind| kind.parse().ok()).map(|kind| source_name(kind).to_owned());
         let updated = listed.as_ref().map(|listed| format::date(listed.updated_at_ms));
-        let charts = listed.map(|listed| listed.charts).unwrap_or_default();
+        let mut charts = listed.map(|listed| listed.charts).unwrap_or_default();
+        charts.sort_by_key(|listed| level::order(&listed.chart));
+        let spectrum = if charts.len() > MAX_CHARTS { Spectrum::new(&charts) } else { None };
         let creators =
             creators::links(&item.creator, charts.iter().map(|listed| listed.chart.creator.as_str()));
-        let (charts, more, has_no_match) = chart_lines(charts, search);
+        let (charts, more, has_no_match) = chart_lines(charts, search, spectrum.is_some());
         Self {
             creators,
             title: named(item.title, "Untitled"),
@@ -105,6 +112,7 @@ impl SetView {
             origin: source.into_iter().chain(updated).collect::<Vec<_>>().join(" · "),
             download: item.download_url,
             id: item.id,
+            spectrum,
             charts,
             more,
             has_no_match,
@@ -117,16 +125,22 @@ pub(crate) fn named(name: String, placeholder: &str) -> String {
     if name.is_empty() { placeholder.to_owned() } else { name }
 }
 
-/// The charts, those that satisfy all filters first; how many are left out; and whether filters apply and none
-/// matches.
-fn chart_lines(charts: Vec<ListedChart>, search: &SearchQuery) -> (Vec<ChartLine>, usize, bool) {
+/// The charts, those that satisfy all filters first or only them; how many are left out; and whether filters
+/// apply and none matches.
+fn chart_lines(
+    charts: Vec<ListedChart>,
+    search: &SearchQuery,
+    only_matches: bool,
+) -> (Vec<ChartLine>, usize, bool) {
     let matcher = ChartMatcher::new(search);
     let is_filtered = matcher.is_some() && !charts.is_empty();
     let (mut lines, others): (Vec<_>, Vec<_>) = charts
         .into_iter()
         .partition(|listed| matcher.as_ref().is_some_and(|matcher| matcher.matches(&listed.chart)));
     let number_of_matches = lines.len();
-    lines.extend(others);
+    if !only_matches {
+        lines.extend(others);
+    }
     let more = lines.len().saturating_sub(MAX_CHARTS);
     lines.truncate(MAX_CHARTS);
     let line = |(index, listed): (usize, ListedChart)| ChartLine::new(listed, index < number_of_matches);
@@ -138,6 +152,7 @@ impl ChartLine {
         let numbers = chart.numbers;
         Self {
             hash: chart.hash.to_string(),
+            level: Level::of_chart(&chart),
             keys: numbers.keys.get(),
             difficulty: named(chart.difficulty, "Unnamed"),
             density: format::density(numbers.density_peak),

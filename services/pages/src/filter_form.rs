@@ -18,11 +18,14 @@ pub(crate) struct FilterForm {
     pub(crate) length_min: String,
     pub(crate) length_max: String,
     pub(crate) density_min: String,
+    pub(crate) rating_min: String,
+    pub(crate) rating_max: String,
     /// Parameters that the form does not show and keeps.
     pub(crate) hidden: Vec<(&'static str, String)>,
     pub(crate) bpm_presets: Vec<Preset>,
     pub(crate) length_presets: Vec<Preset>,
     pub(crate) density_presets: Vec<Preset>,
+    pub(crate) rating_presets: Vec<Preset>,
     /// Whether the fields below the first line are shown on a narrow screen: the chips name active filters in
     /// less space.
     pub(crate) is_open: bool,
@@ -70,7 +73,17 @@ pub(crate) struct Chip {
 }
 
 /// The fields that are not always visible.
-const DETAILS: [&str; 7] = ["source", "creator", "bpmMin", "bpmMax", "lengthMin", "lengthMax", "densityMin"];
+const DETAILS: [&str; 9] = [
+    "source",
+    "creator",
+    "ratingMin",
+    "ratingMax",
+    "bpmMin",
+    "bpmMax",
+    "lengthMin",
+    "lengthMax",
+    "densityMin",
+];
 
 /// The parameters without a field.
 const HIDDEN: [&str; 13] = [
@@ -101,6 +114,13 @@ const LENGTH: [(&str, Option<f64>, Option<f64>); 4] = [
     ("1:30–3", Some(90_000.0), Some(180_000.0)),
     ("3–5", Some(180_000.0), Some(300_000.0)),
     ("5+ min", Some(300_000.0), None),
+];
+/// In hundredths, from the [stops](crate::level::STOPS) of the colours.
+const RATING: [(&str, Option<f64>, Option<f64>); 4] = [
+    ("to 1.5", None, Some(150.0)),
+    ("1.5–2.7", Some(150.0), Some(270.0)),
+    ("2.7–4.5", Some(270.0), Some(450.0)),
+    ("4.5+", Some(450.0), None),
 ];
 const DENSITY: [(&str, f64); 4] = [("5+", 5.0), ("10+", 10.0), ("20+", 20.0), ("30+", 30.0)];
 
@@ -147,6 +167,8 @@ impl FilterForm {
             length_min: field("lengthMin"),
             length_max: field("lengthMax"),
             density_min: field("densityMin"),
+            rating_min: field("ratingMin"),
+            rating_max: field("ratingMax"),
             hidden: HIDDEN
                 .into_iter()
                 .filter_map(|name| Some((name, value(name).or_else(|| default_of(name))?)))
@@ -154,6 +176,7 @@ impl FilterForm {
             bpm_presets: presets(query, &BPM, |search| &mut search.bpm),
             length_presets: presets(query, &LENGTH, |search| &mut search.length_ms),
             density_presets: density_presets(query),
+            rating_presets: presets(query, &RATING, |search| &mut search.chart.rating),
             is_open: error.as_ref().is_some_and(|error| DETAILS.contains(&error.parameter)),
             active: query.filters().len(),
             error,

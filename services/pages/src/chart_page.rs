@@ -18,6 +18,7 @@ use crate::creators::CreatorLink;
 use crate::filter_form::source_name;
 use crate::layout::Layout;
 use crate::list_page::see_other;
+use crate::patterns_view::PatternsView;
 use crate::render::render;
 use crate::set_view::named;
 use crate::sources::SourceLine;
@@ -70,6 +71,8 @@ struct ChartTemplate {
     download: Option<String>,
     bpm_main: String,
     long_notes: String,
+    /// `None` until they are computed.
+    patterns: Option<PatternsView>,
     rox_size: String,
     note_hash_version: u32,
     sets: Vec<SetLine>,
@@ -133,6 +136,7 @@ impl ChartTemplate {
             length_ms: numbers.length_ms,
             bpm_main: format::bpm(numbers.bpm_main),
             long_notes: format::count(numbers.lns.into()),
+            patterns: chart.patterns.as_ref().map(PatternsView::new),
             rox_size: format::bytes(chart.rox_bytes),
             note_hash_version: chart.note_hash_version,
             chart: row,

@@ -24,6 +24,7 @@ mod list_query;
 mod matching;
 mod pack_page;
 mod pagination;
+mod patterns_view;
 mod random;
 mod render;
 mod robots;

@@ -52,6 +52,35 @@ async fn similar_charts_are_linked() {
 }
 
 #[tokio::test]
+async fn page_has_the_rating_and_patterns() {
+    let library = Library::new();
+    let notes = (0..200).map(|i: i64| (100 * i, u8::try_from(i % 4).unwrap(), None)).collect();
+    let stream = library.osu("alpha/1 set/a.osu", ChartSpec { notes, ..ChartSpec::default() }).note_hash();
+    let short = library.osu("alpha/2 set/b.osu", ChartSpec::numbered(1)).note_hash();
+    let site = Site::new(&library).await;
+    let html = site.html(&format!("/charts/{stream}")).await;
+    for part in [
+        "<h1><bdi>Title</bdi> <b class=\"level l",
+        "<li><b>stream</b> <span>100%</span><svg viewBox=\"0 0 100 1\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><path d=\"M0 0h100v1H0\"/></svg>",
+        "<dd>0% <small>of the notes</small></dd>",
+        "<dd>10 <small>median</small></dd>",
+        "href=\"/docs/patterns\"",
+        "href=\"/docs/rating\"",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    let patterns = between(&html, "<ul class=\"patterns\">", "</ul>");
+    assert_eq!(patterns.matches("<li>").count(), 1, "only the classes that occur: {patterns}");
+    let html = site.html(&format!("/charts/{short}")).await;
+    assert!(!html.contains("class=\"level"), "it has no rating: {html}");
+    site.database.psql("UPDATE charts SET analysis_version = 0");
+    let other = Service::start(site.database.url());
+    let html = other.client().get_with(&format!("/charts/{stream}"), &[BROWSER]).await;
+    let html = String::from_utf8(html.body).unwrap();
+    assert!(!html.contains("Patterns</h2>") && !html.contains("class=\"level"), "not computed: {html}");
+}
+
+#[tokio::test]
 async fn conversions_are_linked_with_their_rate() {
     let library = Library::new();
     let at_rate = |percent: i64| {

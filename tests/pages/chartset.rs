@@ -27,6 +27,33 @@ async fn page_has_charts_tags_and_sources() {
 }
 
 #[tokio::test]
+async fn charts_are_ordered_by_keys_and_rating() {
+    let library = Library::new();
+    for (number, difficulty) in ["Unrated", "Hard", "Easy"].into_iter().enumerate() {
+        let number = number.try_into().unwrap();
+        let spec = ChartSpec { difficulty: difficulty.into(), ..ChartSpec::numbered(number) };
+        library.osu(&format!("alpha/1 set/{difficulty}.osu"), spec);
+    }
+    let site = Site::new(&library).await;
+    site.set_rating("Hard", 320);
+    site.set_rating("Easy", 180);
+    let html = site.html(&format!("/chartsets/{}", site.id_of("Title").await)).await;
+    let rows: Vec<_> = html
+        .split("<tr><td>")
+        .skip(1)
+        .map(|row| (between(row, "", "</td>"), between(row, "<bdi>", "</bdi>")))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("<b class=\"level l2\"><span class=\"vh\">difficulty </span>1.80</b>", "Easy"),
+            ("<b class=\"level l4\"><span class=\"vh\">difficulty </span>3.20</b>", "Hard"),
+            ("–", "Unrated")
+        ]
+    );
+}
+
+#[tokio::test]
 async fn set_without_a_source_says_so() {
     let site = Site::new(&library()).await;
     let html = site.html(&format!("/chartsets/{}", site.id_of("Three").await)).await;

@@ -24,6 +24,24 @@ async fn list_has_a_line_for_each_chart() {
 }
 
 #[tokio::test]
+async fn charts_are_ordered_by_keys_and_rating() {
+    let site = Site::new(&numbered_library(4)).await;
+    for (difficulty, rating) in [("0", 527), ("2", 99)] {
+        site.set_rating(difficulty, rating);
+    }
+    let html = site.html("/").await;
+    let charts = between(&html, "<ul class=\"charts\">", "</ul>");
+    let lines: Vec<_> =
+        charts.split("<li>").skip(1).map(|line| between(line, "", "</bdi>").replace("</b>", "")).collect();
+    let pill = |colour, number| {
+        format!("<b class=\"level l{colour}\"><span class=\"vh\">difficulty </span>{number}<a href=")
+    };
+    assert!(lines[0].starts_with(&pill(0, "0.99")) && lines[0].ends_with("<bdi>2"), "{lines:?}");
+    assert!(lines[1].starts_with(&pill(6, "5.27")) && lines[1].ends_with("<bdi>0"), "{lines:?}");
+    assert!(lines.len() == 4 && lines[2..].iter().all(|line| line.starts_with("<a href=")), "{lines:?}");
+}
+
+#[tokio::test]
 async fn curves_are_paths() {
     let site = Site::new(&library()).await;
     site.set_curves(128);
@@ -165,6 +183,9 @@ async fn malformed_parameter_is_400_at_its_field() {
         ("lengthMin=9&lengthMax=1", "lengthMin"),
         ("densityMin=x", "densityMin"),
         ("source=osu", "source"),
+        ("ratingMin=hard", "ratingMin"),
+        ("ratingMin=5&ratingMax=4", "ratingMin"),
+        ("ratingMax=x", "ratingMax"),
     ] {
         let response = site.get(&format!("/?{query}")).await;
         assert_eq!((response.status.as_u16(), response.header("content-type")), (400, HTML), "{query}");
@@ -187,9 +208,24 @@ async fn form_is_complete_without_script() {
     let site = Site::new(&library()).await;
     let html = site.html("/?keys=4&sort=title&view=table").await;
     let form = between(&html, "<form id=\"filters\"", "</form>");
-    for name in ["q", "keys", "source", "creator", "bpmMin", "bpmMax", "lengthMin", "lengthMax", "densityMin"]
-    {
-        assert!(form.contains(&format!("name=\"{name}\"")), "{name}");
+    for name in [
+        "q",
+        "keys",
+        "source",
+        "creator",
+        "ratingMin",
+        "ratingMax",
+        "bpmMin",
+        "bpmMax",
+        "lengthMin",
+        "lengthMax",
+        "densityMin",
+    ] {
+        assert_eq!(
+            form.matches(&format!("name=\"{name}\"")).count(),
+            if name == "keys" { 4 } else { 1 },
+            "{name}"
+        );
     }
     assert!(form.contains("value=\"4\" checked") && form.contains("type=\"submit\""));
     for hidden in ["name=\"sort\" value=\"title\"", "name=\"view\" value=\"table\""] {
@@ -203,14 +239,41 @@ async fn form_is_complete_without_script() {
 
 #[tokio::test]
 async fn large_sets_show_twelve_charts_and_a_link() {
-    let library = Library::new();
-    for number in 0..15 {
-        library.osu(&format!("alpha/1 many/{number}.osu"), ChartSpec::numbered(number));
-    }
-    let site = Site::new(&library).await;
+    let site = Site::new(&numbered_library(15)).await;
     let html = site.html("/").await;
     assert_eq!(links(&html, "/charts/").len(), 12);
     assert!(html.contains("3 more</a>"), "{html}");
     let id = site.id_of("Title").await;
     assert_eq!(links(&site.html(&format!("/chartsets/{id}")).await, "/charts/").len(), 15);
+}
+
+#[tokio::test]
+async fn large_sets_with_ratings_show_a_spectrum() {
+    let site = Site::new(&numbered_library(50)).await;
+    for number in 0..49 {
+        site.set_rating(&number.to_string(), 120 + 10 * number);
+    }
+    let html = site.html("/").await;
+    let spectrum = between(&html, "<li class=\"spectrum\">", "</li>");
+    assert!(spectrum.starts_with("50 charts, 1.20 to 6.00<p><b>4K</b> <a href=\"/charts/"), "{spectrum}");
+    assert!(
+        spectrum.contains(
+            "title=\"0\" class=\"level l1\"><span class=\"vh\">difficulty </span>1.20</a> <a href="
+        ),
+        "{spectrum}"
+    );
+    assert!(links(spectrum, "/charts/").len() == 48 && spectrum.contains(">2 more</a>"), "{spectrum}");
+    assert_eq!(links(&html, "/charts/").len(), 48, "no chart has a line");
+    let html = site.html("/?ratingMin=5.9").await;
+    assert_eq!(html.matches("<li class=\"match\">").count(), 2, "only the charts that match have one");
+}
+
+/// A set of charts that are named by their numbers, too short for a rating.
+fn numbered_library(charts: u32) -> Library {
+    let library = Library::new();
+    for number in 0..charts {
+        let spec = ChartSpec { difficulty: number.to_string(), ..ChartSpec::numbered(number) };
+        library.osu(&format!("alpha/1 many/{number}.osu"), spec);
+    }
+    library
 }

@@ -63,6 +63,14 @@ impl Site {
         self.database.psql(&statement);
     }
 
+    /// Gives the chart with this name a rating in hundredths.
+    fn set_rating(&self, difficulty: &str, hundredths: u16) {
+        self.database.psql(&format!(
+            "UPDATE charts SET rating = {hundredths} FROM chartset_charts AS member
+             WHERE member.chart_hash = hash AND member.difficulty = '{difficulty}'"
+        ));
+    }
+
     /// The id of the chartset with this title.
     async fn id_of(&self, title: &str) -> String {
         let list = self.client.get("/api/chartsets?perPage=60").await.json();

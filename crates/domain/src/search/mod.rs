@@ -6,6 +6,7 @@ mod cursor;
 mod list_item;
 mod query;
 mod query_string;
+mod typed_query;
 
 pub use changes::{CatalogueChanges, UnappliedChanges};
 pub use chart_filter::{ChartConditions, ChartFilter, ChartValue, FilterableChart};
@@ -14,6 +15,7 @@ pub use query::{After, Bounds, Direction, KeySet, ListPosition, PageRequest, Sea
 pub use query_string::{
     MAX_NUMBER, MAX_TEXT_CHARACTERS, ParameterError, parse_integers, parse_parameters, parse_query_string,
 };
+pub use typed_query::{Hint, MAX_EXCLUSIONS, TypedQuery};
 
 use async_trait::async_trait;
 

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-use super::{After, Bounds, ChartFilter, Direction, KeySet, PageRequest, SearchQuery, Sort, cursor};
+use super::{
+    After, Bounds, ChartFilter, Direction, KeySet, PageRequest, SearchQuery, Sort, TypedQuery, cursor,
+};
 use crate::{KeyCount, Pattern, PublicSource, SourceKind, SourceRef};
 
-/// The maximum length of `q` and `creator`, in characters.
+/// The maximum length of `q`, `query` and `creator`, in characters.
 pub const MAX_TEXT_CHARACTERS: usize = 200;
 
 /// A query parameter has an invalid value.
@@ -22,8 +24,9 @@ pub struct ParameterError {
 }
 
 /// The parameters of the chartset list.
-const NAMES: [&str; 26] = [
+const NAMES: [&str; 27] = [
     "q",
+    "query",
     "keys",
     "source",
     "set",
@@ -60,6 +63,7 @@ const NAMES: [&str; 26] = [
 pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterError> {
     let [
         q,
+        query,
         keys,
         source,
         set,
@@ -86,7 +90,7 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         per_page,
         after,
     ] = parse_parameters(query_string, NAMES)?;
-    let text = q.map(|value| text("q", &value)).transpose()?;
+    let (text, typed) = words_and_filters(q.as_deref(), query.as_deref())?;
     let sort = match sort.map(|value| self::sort(&value)).transpose()?.unwrap_or_default() {
         Sort::Relevance if text.is_none() => Sort::Updated,
         sort => sort,
@@ -107,7 +111,7 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         patterns: pattern.map(|value| patterns(&value)).transpose()?.unwrap_or_default(),
     };
     in_order(("densityMin", density_min), ("densityMax", chart.density_max))?;
-    Ok(SearchQuery {
+    let mut query = SearchQuery {
         text,
         keys: keys.map(|value| self::keys(&value)).transpose()?.unwrap_or_default(),
         source: source.map(|value| self::source(&value)).transpose()?,
@@ -123,7 +127,26 @@ pub fn parse_query_string(query_string: &str) -> Result<SearchQuery, ParameterEr
         includes_rating: include.map(|value| includes_rating(&value)).transpose()?.unwrap_or_default(),
         page: PageRequest::clamped(page_number, size),
         after,
-    })
+        ..SearchQuery::default()
+    };
+    typed.add_to(&mut query)?;
+    Ok(query)
+}
+
+/// The text of a search, and the filters that were typed with it.
+fn words_and_filters(
+    q: Option<&str>,
+    query: Option<&str>,
+) -> Result<(Option<String>, TypedQuery), ParameterError> {
+    match (q, query) {
+        (Some(_), Some(_)) => Err(error("q", "must not be given with query")),
+        (Some(q), None) => Ok((Some(text("q", q)?), TypedQuery::default())),
+        (None, query) => {
+            let query = query.map(|query| text("query", query)).transpose()?.unwrap_or_default();
+            let mut typed = TypedQuery::parse(&query);
+            Ok((typed.text.take(), typed))
+        }
+    }
 }
 
 /// Parses parameters of another query string by the same rules, all of them whole numbers. Numbers that do not
@@ -264,7 +287,7 @@ fn hundredths(parameter: &'static str, value: &str) -> Result<f64, ParameterErro
 
 /// Parses a decimal number, times a power of ten. An exponent is accepted, as in the numbers of JSON: clients
 /// write `1e-7` by default for a parameter whose type is a number.
-fn decimal(parameter: &'static str, value: &str, power: i32) -> Result<f64, ParameterError> {
+pub(super) fn decimal(parameter: &'static str, value: &str, power: i32) -> Result<f64, ParameterError> {
     let (mantissa, exponent) = value.split_once(['e', 'E']).unwrap_or((value, "0"));
     let plain = mantissa.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
     let exponent = exponent.parse::<i32>().ok().filter(|_| plain);
@@ -390,7 +413,7 @@ mod tests {
             direction: Direction::Descending,
             includes_rating: true,
             page: PageRequest::clamped(3, 10),
-            after: None,
+            ..SearchQuery::default()
         };
         assert_eq!(query, expected);
         assert_eq!(query.page.offset(), 20);
@@ -601,6 +624,12 @@ mod tests {
             "order=asc",
             "page=2",
             "perPage=2",
+            "query=-tag:a",
+            "query=-tag:b",
+            "query=-creator:a",
+            "query=-tag:a+-tag:b",
+            "query=keys%3D9",
+            "q=keys%3D9",
         ];
         let all: std::collections::BTreeSet<String> = different.into_iter().map(serialised).collect();
         assert_eq!(all.len(), different.len());
@@ -610,6 +639,8 @@ mod tests {
             ("bpmMin=-0", "bpmMin=0"),
             ("bpmMin=-5", "bpmMin=0.0"),
             ("q=+a+", "q=a"),
+            ("query=a+keys%3D4", "q=a&keys=4"),
+            ("query=-tag:b+-tag:A", "query=-tag:a+-tag:b"),
         ] {
             assert_eq!(serialised(one), serialised(other), "{one}");
         }

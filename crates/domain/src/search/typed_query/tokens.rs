@@ -1,0 +1,196 @@
+//! Splits a typed query into words, quoted words and filters.
+
+use crate::Pattern;
+
+/// A part of a typed query.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Token<'a> {
+    /// As it was typed.
+    pub(super) raw: &'a str,
+    pub(super) content: Content<'a>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Content<'a> {
+    /// A word, or what is between quotes.
+    Text(&'a str),
+    /// A known name, an operator and any value.
+    Filter(Filter<'a>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Filter<'a> {
+    /// Whether there is a `-` before the name.
+    pub(super) is_excluded: bool,
+    pub(super) name: Name,
+    pub(super) operator: Operator,
+    /// Without its quotes; may be empty.
+    pub(super) value: &'a str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    Keys,
+    Rating,
+    LongNotes,
+    Notes,
+    Bpm,
+    Length,
+    Density,
+    Creator,
+    Source,
+    Tag,
+    Pattern(Pattern),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    /// `=` or `:`.
+    Equal,
+    Above,
+    AtLeast,
+    Below,
+    AtMost,
+}
+
+impl Name {
+    fn parse(name: &str) -> Option<Self> {
+        let named = [
+            ("keys", Self::Keys),
+            ("rating", Self::Rating),
+            ("ln", Self::LongNotes),
+            ("notes", Self::Notes),
+            ("bpm", Self::Bpm),
+            ("length", Self::Length),
+            ("density", Self::Density),
+            ("creator", Self::Creator),
+            ("source", Self::Source),
+            ("tag", Self::Tag),
+        ];
+        let patterns = Pattern::ALL.iter().map(|pattern| (pattern.as_str(), Self::Pattern(*pattern)));
+        let mut all = named.into_iter().chain(patterns);
+        all.find_map(|(known, value)| known.eq_ignore_ascii_case(name).then_some(value))
+    }
+
+    /// What the filter accepts, with an example.
+    pub(super) const fn accepts(self) -> &'static str {
+        match self {
+            Self::Keys => "key counts from 4 to 7, as in keys=4,7 or keys>=6",
+            Self::Rating => "ratings, as in rating>5 or rating=4-5.5",
+            Self::LongNotes => "percentages, as in ln<20 or ln=40-60",
+            Self::Notes => "numbers, as in notes>=500 or notes=500-900",
+            Self::Bpm => "numbers, as in bpm>=170 or bpm=170-180",
+            Self::Length => "seconds or minutes, as in length<100 or length=1:40-2:00",
+            Self::Density => "numbers, as in density<12 or density=8-10.5",
+            Self::Creator => "part of a name, as in creator:ann or creator:\"two words\"",
+            Self::Source => "alphaSet or betaPack, as in source:betaPack",
+            Self::Tag => "an exclusion only, as in -tag:anime",
+            Self::Pattern(_) => "percentages from 1 to 100 with > or >=, as in stream>=50",
+        }
+    }
+}
+
+/// The parts of a typed query, in their order.
+pub(super) fn split(query: &str) -> impl Iterator<Item = Token<'_>> {
+    let mut rest = query;
+    std::iter::from_fn(move || {
+        loop {
+            rest = rest.trim_start();
+            if rest.is_empty() {
+                return None;
+            }
+            let token = next(rest);
+            rest = &rest[token.raw.len()..];
+            // Quotes around nothing are no word.
+            if token.content != Content::Text("") {
+                return Some(token);
+            }
+        }
+    })
+}
+
+/// The first token of a text that begins with one.
+fn next(text: &str) -> Token<'_> {
+    if let Some(quoted) = quoted(text) {
+        return Token { raw: &text[..quoted.len() + 2], content: Content::Text(quoted.trim()) };
+    }
+    let word = &text[..text.find(char::is_whitespace).unwrap_or(text.len())];
+    filter(text, word).unwrap_or(Token { raw: word, content: Content::Text(word) })
+}
+
+/// What is between a quote at the beginning of the text and the next one.
+fn quoted(text: &str) -> Option<&str> {
+    let text = text.strip_prefix('"')?;
+    text.find('"').map(|end| &text[..end])
+}
+
+/// The filter that is the first word of the text. In quotes, its value may have white space.
+fn filter<'a>(text: &'a str, word: &'a str) -> Option<Token<'a>> {
+    let operator_at = word.find(['=', ':', '<', '>'])?;
+    let (name, from_operator) = word.split_at(operator_at);
+    let (is_excluded, name) = name.strip_prefix('-').map_or((false, name), |name| (true, name));
+    let name = Name::parse(name)?;
+    let (operator, length) = match from_operator.as_bytes() {
+        [b'>', b'=', ..] => (Operator::AtLeast, 2),
+        [b'<', b'=', ..] => (Operator::AtMost, 2),
+        [b'>', ..] => (Operator::Above, 1),
+        [b'<', ..] => (Operator::Below, 1),
+        _ => (Operator::Equal, 1),
+    };
+    let value_at = operator_at + length;
+    let (value, end) = match quoted(&text[value_at..]) {
+        Some(value) => (value, value_at + value.len() + 2),
+        None => (&word[value_at..], word.len()),
+    };
+    let filter = Filter { is_excluded, name, operator, value };
+    Some(Token { raw: &text[..end], content: Content::Filter(filter) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_separated_by_white_space() {
+        for (query, expected) in [
+            ("", vec![]),
+            (" \t ", vec![]),
+            ("a  b\u{3000}c", vec!["a", "b", "c"]),
+            ("\"a b\" c", vec!["\"a b\"", "c"]),
+            ("\"a\"b\"", vec!["\"a\"", "b\""]),
+            ("\"a b", vec!["\"a", "b"]),
+            ("\"\" \" \" a", vec!["a"]),
+            ("creator:\"a b\" c", vec!["creator:\"a b\"", "c"]),
+            ("-tag:\"a b\"c", vec!["-tag:\"a b\"", "c"]),
+            ("creator:\"a b", vec!["creator:\"a", "b"]),
+            ("unknown:\"a b\"", vec!["unknown:\"a", "b\""]),
+        ] {
+            assert_eq!(split(query).map(|token| token.raw).collect::<Vec<_>>(), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn filters_have_a_known_name_and_an_operator() {
+        let all = |query| split(query).map(|token| token.content).collect::<Vec<_>>();
+        let expected = |is_excluded, name, operator, value| {
+            vec![Content::Filter(Filter { is_excluded, name, operator, value })]
+        };
+        for (query, filter) in [
+            ("keys=4", expected(false, Name::Keys, Operator::Equal, "4")),
+            ("KEYS:4", expected(false, Name::Keys, Operator::Equal, "4")),
+            ("ln<20", expected(false, Name::LongNotes, Operator::Below, "20")),
+            ("notes<=9", expected(false, Name::Notes, Operator::AtMost, "9")),
+            ("length:1:40", expected(false, Name::Length, Operator::Equal, "1:40")),
+            ("rating>=", expected(false, Name::Rating, Operator::AtLeast, "")),
+            ("-tag:a", expected(true, Name::Tag, Operator::Equal, "a")),
+            ("stream>50", expected(false, Name::Pattern(Pattern::Stream), Operator::Above, "50")),
+            ("creator=\"é x\"", expected(false, Name::Creator, Operator::Equal, "é x")),
+        ] {
+            assert_eq!(all(query), filter, "{query}");
+        }
+        for text in ["re:zero", "keys", ":4", "=", "-", "--tag:a", "bpms>1", "旋:律"] {
+            assert_eq!(all(text), [Content::Text(text)]);
+        }
+        assert_eq!(all("\"keys=4 \""), [Content::Text("keys=4")]);
+    }
+}

@@ -4,7 +4,7 @@ use chart_index_domain::{ChartDraft, ChartsetDraft, PublicSource};
 
 /// Contains the version of the rules that derive columns from a draft (`assemble_chartset`, folding, lexemes).
 /// Increment it when they change, so that the next ingest writes every chartset again.
-const CONTEXT: &str = "chart-index 2026 chartset content v2";
+const CONTEXT: &str = "chart-index 2026 chartset content v3";
 
 /// Returns a digest of everything in a folder that determines its chartset.
 /// [`Store::put_chartset`](crate::Store::put_chartset) does not change a chartset that is stored with this

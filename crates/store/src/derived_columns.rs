@@ -137,7 +137,7 @@ impl SearchColumns {
             title_sort: text::sort_key(&listed.title),
             artist_sort: text::sort_key(&listed.artist),
             creator_search: text::fold_case(&listed.creator),
-            lexemes: lexemes(names.into_iter().chain(&keywords.romanised_names).chain(&keywords.tags)),
+            lexemes: lexemes(names.into_iter().chain(&keywords.romanised_names), &keywords.tags),
         }
     }
 

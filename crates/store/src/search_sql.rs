@@ -7,7 +7,7 @@ use sqlx::{Encode, Postgres, QueryBuilder, Type};
 use crate::derived_columns::listed_columns;
 use crate::search_order::{Order, Range, Rank, Slice, bigint, position};
 use crate::sql_text::{contains_pattern, replace_nul};
-use crate::text_search::tsquery;
+use crate::text_search::{any_tag_tsquery, tsquery};
 
 /// Number of matches from which a text is common: chartsets are tested one by one in the order of the list,
 /// instead of sorting all matches. With 300,000 chartsets, a common text matches at least one in 15.
@@ -243,6 +243,7 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lo
         let part = text::fold_case(&replace_nul(creator));
         sql.push(" AND creator_search LIKE ").push_bind(contains_pattern(&part));
     }
+    push_exclusions(sql, query, is_wide);
     push_overlap(sql, ("bpm_min", "bpm_max"), query.bpm.min, query.bpm.max);
     let (shortest, longest) = whole_numbers(query.length_ms);
     push_overlap(sql, ("length_min_ms", "length_max_ms"), shortest, longest);
@@ -251,6 +252,21 @@ fn push_filter(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, lookup: Lo
     }
     if let Some(conditions) = query.chart_conditions() {
         push_chart_filter(sql, &conditions);
+    }
+}
+
+/// Appends the conditions that no tag and no creator is excluded. The chartsets with an excluded tag are found
+/// in the index of the lexemes, or tested one by one, as the planner chooses.
+fn push_exclusions(sql: &mut QueryBuilder<Postgres>, query: &SearchQuery, is_wide: bool) {
+    for part in &query.excluded_creators {
+        sql.push(" AND creator_search NOT LIKE ").push_bind(contains_pattern(&replace_nul(part)));
+    }
+    let Some(tsquery) = any_tag_tsquery(&query.excluded_tags) else { return };
+    if is_wide {
+        sql.push(" AND NOT search_words @@ ").push_bind(tsquery).push("::tsquery");
+    } else {
+        sql.push(" AND NOT EXISTS (SELECT FROM chartsets AS excluded WHERE excluded.id = listed.id");
+        sql.push(" AND excluded.shown AND excluded.search_words @@ ").push_bind(tsquery).push("::tsquery)");
     }
 }
 

@@ -4,25 +4,32 @@
 //! still be typing, matches a prefix. A word in a script without spaces matches anywhere in a run of that
 //! script: all suffixes of a run are indexed, and the query matches them by prefix. So is a Korean word. Its
 //! suffixes are indexed as keys as well, for a last word of the query that ends in a half-typed syllable.
+//!
+//! A tag as a whole is one more lexeme, `#` and the folded tag, by which chartsets are excluded. No word begins
+//! with `#`, so texts do not match it.
 
 use std::collections::BTreeSet;
 
 use chart_index_domain::text::{self, WordKind};
+
+use crate::sql_text::replace_nul;
 
 /// Maximum length of the lexeme of a word, in characters of up to 4 bytes. PostgreSQL accepts 2,046 bytes.
 const MAX_WORD_CHARACTERS: usize = 256;
 /// Maximum length of the lexeme of a suffix, in characters. It is longer than queries, and limits the size of
 /// the index for a long run.
 const MAX_RUN_CHARACTERS: usize = 64;
-/// Maximum size of all lexemes of a chartset. A `tsvector` holds 1 MiB; only malicious files get near this
-/// limit.
+/// Maximum size of the lexemes of all words of a chartset. A `tsvector` holds 1 MiB; only malicious files get
+/// near this limit. Lexemes of whole tags have at most a fourth of it in addition: `MAX_TAGS` times
+/// `MAX_SORT_KEY_BYTES`.
 const MAX_LEXEME_BYTES: usize = 128 * 1024;
 
-/// Returns the lexemes of a chartset with these texts, distinct and in the order of their bytes.
-pub(crate) fn lexemes<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut lexemes = BTreeSet::new();
+/// Returns the lexemes of a chartset with these names and tags, distinct and in the order of their bytes.
+pub(crate) fn lexemes<'a>(names: impl Iterator<Item = &'a String>, tags: &'a [String]) -> Vec<String> {
+    let mut lexemes: BTreeSet<_> =
+        tags.iter().map(|tag| tag_lexeme(&text::sort_key(&replace_nul(tag)))).collect();
     let mut bytes = 0;
-    for word in texts.flat_map(|text| text::words(text)) {
+    for word in names.chain(tags).flat_map(|text| text::words(text)) {
         for lexeme in lexemes_of(&word) {
             bytes += lexeme.len();
             if bytes > MAX_LEXEME_BYTES {
@@ -62,8 +69,18 @@ pub(crate) fn tsquery(text: &str) -> Option<String> {
     Some(terms.collect::<Vec<_>>().join(" & "))
 }
 
-/// Quotes a lexeme. Words consist of letters and digits, so nothing needs to be escaped, but this does not
-/// depend on it.
+/// Returns the `tsquery`, as text for a cast, that any of these folded tags matches. `None` without tags.
+pub(crate) fn any_tag_tsquery(tags: &[String]) -> Option<String> {
+    let terms: Vec<_> = tags.iter().map(|tag| quoted(&tag_lexeme(&replace_nul(tag)))).collect();
+    (!terms.is_empty()).then(|| terms.join(" | "))
+}
+
+/// The lexeme of a whole tag, which is folded as [`text::sort_key`].
+fn tag_lexeme(tag: &str) -> String {
+    format!("#{tag}")
+}
+
+/// Quotes a lexeme. Words consist of letters and digits, but whole tags may have any characters.
 fn quoted(lexeme: &str) -> String {
     format!("'{}'", lexeme.replace('\\', r"\\").replace('\'', "''"))
 }
@@ -115,6 +132,15 @@ mod tests {
         assert!(long_run.iter().all(|lexeme| lexeme.chars().count() <= MAX_RUN_CHARACTERS));
         let long_word = lexemes_of(&"\u{10400}".repeat(5_000));
         assert!(long_word.iter().all(|lexeme| lexeme.len() < 2_046));
+    }
+
+    #[test]
+    fn tags_are_lexemes_as_a_whole() {
+        let tags = ["Two Wörds'".to_owned(), "a".into(), "A".into()];
+        assert_eq!(lexemes(["a".to_owned()].iter(), &tags), ["#a", "#two words'", "a", "two", "words"]);
+        let excluded = ["a".to_owned(), "it's | b".into(), "\0".into()];
+        assert_eq!(any_tag_tsquery(&excluded).as_deref(), Some("'#a' | '#it''s | b' | '#\u{fffd}'"));
+        assert_eq!(any_tag_tsquery(&[]), None);
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl TotalKey {
             direction: Direction::default(),
             page: PageRequest::default(),
             after: None,
+            hints: Vec::new(),
             ..query.clone()
         };
         Self(*blake3::hash(format!("{filter:?}").as_bytes()).as_bytes())
@@ -94,6 +95,7 @@ mod tests {
             "q=x&keys=7,4&sort=title&order=desc",
             "q=x&keys=4,7&page=9&perPage=60",
             "q=x&keys=4,7&after=start",
+            "query=x+keys%3D4,7",
         ];
         assert!(lists.iter().all(|list| key(list) == key(lists[0])));
     }
@@ -117,6 +119,9 @@ mod tests {
             "densityMin=1",
             "q=x&creator=y",
             "q=y&creator=x",
+            "query=-tag:x",
+            "query=-tag:y",
+            "query=-creator:x",
         ];
         let distinct: std::collections::HashSet<_> = filters.map(key).into_iter().collect();
         assert_eq!(distinct.len(), filters.len());

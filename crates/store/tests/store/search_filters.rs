@@ -1,6 +1,6 @@
 //! Every filter, sort and page on three chartsets.
 
-use chart_index_domain::search::{Bounds, Direction, PageRequest, SearchQuery, Sort};
+use chart_index_domain::search::{Bounds, Direction, PageRequest, SearchQuery, Sort, TypedQuery};
 use chart_index_domain::{ChartsetDraft, KeyCount, PublicSource, SourceKind};
 
 use crate::support::{Catalogue, alpha, beta, chart, folder, ids};
@@ -90,6 +90,51 @@ async fn filters_select_matching_sets() {
         let page = catalogue.search(&query).await;
         assert_eq!(ids(&page), expected, "{query:?}");
         assert_eq!(page.total, expected.len() as u64, "{query:?}");
+    }
+}
+
+/// An excluded tag is a whole one, folded like a text; an excluded creator is part of a name, folded by case.
+#[tokio::test]
+async fn excluded_tags_and_creators_do_not_match() {
+    let catalogue = Catalogue::create().await;
+    for (number, creator, tags) in [
+        (1, "Ann, bob_x", &["Pokémon", "two words"][..]),
+        (2, "Éva", &["it's | \\ \0", "words"]),
+        (3, "", &[]),
+    ] {
+        let mut draft = chart(number);
+        draft.metadata.title = "pokemon".into();
+        draft.metadata.creator = creator.into();
+        draft.metadata.tags = tags.iter().map(ToString::to_string).collect();
+        catalogue.put(&folder(number.into(), [draft]), 10).await;
+    }
+    for (filters, expected) in [
+        ("-tag:pokemon", vec![2, 3]),
+        ("-tag:POKÉMON -tag:words", vec![3]),
+        ("-tag:\"two  words\"", vec![2, 3]),
+        ("-tag:two -tag:poke -tag:x", vec![1, 2, 3]),
+        ("-tag:\"it's | \\ \u{fffd}\"", vec![1, 3]),
+        ("-creator:ANN", vec![2, 3]),
+        ("-creator:B_X", vec![2, 3]),
+        ("-creator:bobxx -creator:eva", vec![1, 2, 3]),
+        ("-creator:éva -creator:a", vec![3]),
+        ("creator:b -creator:ann", vec![]),
+        ("-creator:éva -tag:pokemon", vec![3]),
+    ] {
+        for text in ["", "pokemon ", "pok "] {
+            let query = TypedQuery::parse(&format!("{text}{filters}"));
+            assert_eq!(query.hints, [], "{filters}");
+            let query = SearchQuery {
+                text: query.text,
+                creator: query.creator,
+                excluded_tags: query.excluded_tags.into_iter().collect(),
+                excluded_creators: query.excluded_creators.into_iter().collect(),
+                ..SearchQuery::default()
+            };
+            let page = catalogue.search(&query).await;
+            assert_eq!(ids(&page), expected, "{query:?}");
+            assert_eq!(page.total, expected.len() as u64, "{query:?}");
+        }
     }
 }
 
